@@ -1,0 +1,151 @@
+//! What observers saw, where a transaction's time went, and what is to blame.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::params::Params;
+
+/// The layers that a finding or a part of a budget names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// The server's or program's own code and locks.
+    Application,
+    /// System-call entry and the kernel's own work.
+    Kernel,
+    /// Waiting for a CPU, and who decides about it.
+    Scheduler,
+    /// The CPU itself: speed, mitigations.
+    Cpu,
+    /// Memory, faults, paging, page size.
+    Memory,
+    /// Block devices and file systems.
+    Storage,
+    /// Sockets and what is between them.
+    Network,
+    /// The load generator.
+    Client,
+    /// The host under a guest.
+    Host,
+}
+
+impl Layer {
+    /// The layer's name as the record writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Layer::Application => "application",
+            Layer::Kernel => "kernel",
+            Layer::Scheduler => "scheduler",
+            Layer::Cpu => "cpu",
+            Layer::Memory => "memory",
+            Layer::Storage => "storage",
+            Layer::Network => "network",
+            Layer::Client => "client",
+            Layer::Host => "host",
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A named sequence of readings over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Series {
+    /// What was read, such as `cpu.user` or `disk.writes`.
+    pub name: String,
+    /// The unit of the readings, in words (`CPUs`, `1/s`, `Mbit/s`).
+    pub unit: String,
+    /// Seconds since the observation began, and the reading.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// What one observer saw of one step of a workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Observation {
+    /// The workload's name.
+    pub workload: String,
+    /// The step's parameters.
+    #[serde(default)]
+    pub params: Params,
+    /// The observer's name, such as `syscalls`.
+    pub observer: String,
+    /// How it saw it: `perf tracepoints`, `/proc sampling` …
+    #[serde(default)]
+    pub source: String,
+    /// Readings over time.
+    #[serde(default)]
+    pub series: Vec<Series>,
+    /// Totals over the step, by name; the name carries the unit (`futex.seconds`, `disk.flushes`).
+    #[serde(default)]
+    pub totals: BTreeMap<String, f64>,
+    /// CPU seconds that observing took.
+    pub self_cost: f64,
+    /// Events that were lost (a full ring, a missed sample).
+    pub lost: u64,
+}
+
+/// One additive part of a budget.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Part {
+    /// The layer that it belongs to.
+    pub layer: Layer,
+    /// What the time went to, such as `futex wait` or `user code`.
+    pub component: String,
+    /// Seconds of wall time per transaction.
+    pub seconds_per_transaction: f64,
+    /// Share of the wall time, 0 to 1.
+    pub share: f64,
+}
+
+/// Where the wall time of one transaction went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Budget {
+    /// The workload's name.
+    pub workload: String,
+    /// The step's parameters.
+    #[serde(default)]
+    pub params: Params,
+    /// Transactions that the budget averages over.
+    pub transactions: u64,
+    /// Wall seconds per transaction: what the parts and the rest add up to.
+    #[serde(default)]
+    pub seconds_per_transaction: f64,
+    /// The additive parts, largest first.
+    pub parts: Vec<Part>,
+    /// The share of the wall time, 0 to 1, that no part explains.
+    pub unexplained: f64,
+}
+
+/// How a candidate cause was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The evidence names it and excludes its neighbours.
+    Guilty,
+    /// The evidence fits, and does not exclude another.
+    Suspected,
+    /// Looked at, and innocent.
+    Cleared,
+}
+
+/// A cause with its share of the time, its evidence and its status.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// The cause's name, such as `cpu.quota`.
+    pub cause: String,
+    /// The layer it belongs to.
+    pub layer: Layer,
+    /// Guilty, suspected or cleared.
+    pub status: Status,
+    /// Share of the time (or of the difference, in a comparison), 0 to 1.
+    pub share: f64,
+    /// The figures that say so, a sentence each.
+    pub evidence: Vec<String>,
+}

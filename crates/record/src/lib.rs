@@ -1,0 +1,23 @@
+//! A run as data: what was measured on one host in one go, and the host it was measured on.
+//!
+//! One [`Run`] is one JSON file. Everything that Fingerpost prints after measuring (tables, comparisons, findings, reports) is
+//! computed from such a file and from nothing else, so a run can be carried to another machine and judged there.
+//!
+//! Run files come from elsewhere too. [`load::from_reader`] treats them as hostile: bounded in size, validated field by field,
+//! refused with one sentence that says what is wrong and where.
+
+pub mod archive;
+pub mod findings;
+pub mod host;
+pub mod load;
+pub mod measurement;
+pub mod params;
+pub mod run;
+pub mod unit;
+
+pub use findings::{Budget, Finding, Layer, Observation, Part, Series, Status};
+pub use host::Host;
+pub use measurement::{Better, Estimate, Measurement, Outcome, Percentiles, Process};
+pub use params::{Param, Params};
+pub use run::{Instrument, Profile, Run, SCHEMA, Tool};
+pub use unit::Unit;

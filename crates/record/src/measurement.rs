@@ -1,0 +1,151 @@
+//! Samples of one probe or workload step, with what was made of them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::params::Params;
+use crate::unit::Unit;
+
+/// Which direction of a value is the good one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Less is better: a latency.
+    Lower,
+    /// More is better: a throughput.
+    Higher,
+}
+
+/// What became of a measurement. All but `measured` carry a reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// There is a figure, and nothing speaks against it.
+    Measured,
+    /// There is a figure, and a reason not to rely on it.
+    Untrusted,
+    /// Not tried: something that it needs is not here.
+    Skipped,
+    /// Tried, and it went wrong.
+    Failed,
+}
+
+/// A point estimate with its interval, in the measurement's unit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// The interval's lower end.
+    pub low: f64,
+    /// The interval's upper end.
+    pub high: f64,
+    /// The interval's nominal coverage, such as 0.95.
+    pub confidence: f64,
+}
+
+impl Estimate {
+    /// Half the interval's width as a share of the value; infinite for a value of zero.
+    pub fn relative_half_width(&self) -> f64 {
+        if self.value == 0.0 { f64::INFINITY } else { ((self.high - self.low) / 2.0 / self.value).abs() }
+    }
+}
+
+/// Where the samples lie, disturbed ones included: what a low quantile leaves out is shown here.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Percentiles {
+    /// Half of the samples are at most this.
+    pub p50: f64,
+    /// Nine tenths of the samples are at most this.
+    pub p90: f64,
+    /// 99 % of the samples are at most this.
+    pub p99: f64,
+}
+
+/// What one process (of a probe) or one repetition (of a workload step) gave.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Process {
+    /// This process's own estimate, in the measurement's unit: the top level of repetition within a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// One value per batch, in the measurement's unit, in the order measured.
+    pub samples: Vec<f64>,
+    /// Indexes of the samples that an involuntary switch, a migration or steal hit. They are kept, and estimated without.
+    #[serde(default)]
+    pub disturbed: Vec<u32>,
+    /// Operations that one sample averages over.
+    #[serde(default)]
+    pub batch: u64,
+    /// Counter readings per operation: `instructions_user`, `instructions_kernel`, `cycles_user`, `cycles_kernel`, `faults` …
+    #[serde(default)]
+    pub counters: BTreeMap<String, f64>,
+}
+
+/// One row of a run: a probe or workload step with its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measurement {
+    /// The probe's name, such as `syscall.null`.
+    pub probe: String,
+    /// The version of the probe's definition. Rows of different versions are shown, never compared.
+    pub version: u32,
+    /// The parameters that tell this row from the probe's other rows.
+    #[serde(default)]
+    pub params: Params,
+    /// The unit of every value in this row.
+    pub unit: Unit,
+    /// Which direction is the good one.
+    pub better: Better,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why, when the outcome is not `measured`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The figure, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+    /// Where all samples lie, when there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percentiles: Option<Percentiles>,
+    /// The raw samples, process by process.
+    #[serde(default)]
+    pub processes: Vec<Process>,
+}
+
+impl Measurement {
+    /// A row that has no figure yet, or never will: skipped or failed, with the reason.
+    pub fn without_figure(probe: &str, version: u32, params: Params, unit: Unit, better: Better, outcome: Outcome, reason: String) -> Self {
+        Measurement {
+            probe: probe.to_owned(),
+            version,
+            params,
+            unit,
+            better,
+            outcome,
+            reason: Some(reason),
+            estimate: None,
+            percentiles: None,
+            processes: Vec::new(),
+        }
+    }
+
+    /// Whether two rows measure the same thing in the same way.
+    pub fn same_row(&self, other: &Measurement) -> bool {
+        self.probe == other.probe && self.version == other.version && self.params == other.params
+    }
+
+    /// Per-process values, the top level of repetition within a run.
+    pub fn process_values(&self) -> Vec<f64> {
+        self.processes.iter().filter_map(|p| p.value).collect()
+    }
+
+    /// A counter's median over the processes, per operation.
+    pub fn counter(&self, name: &str) -> Option<f64> {
+        let mut values: Vec<f64> = self.processes.iter().filter_map(|p| p.counters.get(name).copied()).collect();
+        if values.is_empty() {
+            return None;
+        }
+        values.sort_by(f64::total_cmp);
+        Some(values[values.len() / 2])
+    }
+}

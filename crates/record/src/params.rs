@@ -1,0 +1,160 @@
+//! The parameters of a measurement: what `--set` takes and what rows are aligned by.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One parameter's value: a whole number (sizes in bytes, counts) or a word.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Param {
+    /// A whole number; sizes are in bytes.
+    Int(i64),
+    /// A word, such as a placement or an engine.
+    Text(String),
+}
+
+impl fmt::Display for Param {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Param::Int(n) => write!(f, "{n}"),
+            Param::Text(s) => f.write_str(s),
+        }
+    }
+}
+
+impl From<i64> for Param {
+    fn from(n: i64) -> Self {
+        Param::Int(n)
+    }
+}
+
+impl From<&str> for Param {
+    fn from(s: &str) -> Self {
+        Param::Text(s.to_owned())
+    }
+}
+
+impl From<String> for Param {
+    fn from(s: String) -> Self {
+        Param::Text(s)
+    }
+}
+
+impl Param {
+    /// Reads a value as a user writes it: a number, a number with a binary suffix (`64K`, `16M`, `1G`), else a word.
+    pub fn parse(text: &str) -> Param {
+        let (digits, factor) = match text.as_bytes().last() {
+            Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
+            Some(b'M') => (&text[..text.len() - 1], 1 << 20),
+            Some(b'G') => (&text[..text.len() - 1], 1 << 30),
+            _ => (text, 1),
+        };
+        match digits.parse::<i64>().ok().and_then(|n| n.checked_mul(factor)) {
+            Some(n) => Param::Int(n),
+            None => Param::Text(text.to_owned()),
+        }
+    }
+}
+
+/// Parameters by name. The order of the names is fixed, so that equal parameters are equal as keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Params(pub BTreeMap<String, Param>);
+
+impl Params {
+    /// No parameters.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// These parameters and one more; the way a descriptor lists its variants.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Param>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The value of a parameter.
+    pub fn get(&self, name: &str) -> Option<&Param> {
+        self.0.get(name)
+    }
+
+    /// The value of a parameter that is a whole number.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.get(name) {
+            Some(Param::Int(n)) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// The value of a parameter that is a word.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name) {
+            Some(Param::Text(s)) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names and values in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Param)> {
+        self.0.iter().map(|(k, v)| (k.as_str(), v))
+    }
+}
+
+impl fmt::Display for Params {
+    /// `fds=100 placement=same`; sizes and footprints that are whole KiB or more are written with their binary suffix.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (name, value)) in self.iter().enumerate() {
+            let gap = if i == 0 { "" } else { " " };
+            match value {
+                Param::Int(n) if is_bytes(name) => write!(f, "{gap}{name}={}", short_bytes(*n))?,
+                _ => write!(f, "{gap}{name}={value}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_bytes(name: &str) -> bool {
+    matches!(name, "size" | "footprint" | "resident" | "stride")
+}
+
+fn short_bytes(n: i64) -> String {
+    for (factor, suffix) in [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")] {
+        if n != 0 && n % factor == 0 {
+            return format!("{}{suffix}", n / factor);
+        }
+    }
+    n.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_user_writes_is_read_as_number_size_or_word() {
+        assert_eq!(Param::parse("100"), Param::Int(100));
+        assert_eq!(Param::parse("64K"), Param::Int(65536));
+        assert_eq!(Param::parse("16M"), Param::Int(16 << 20));
+        assert_eq!(Param::parse("same"), Param::Text("same".into()));
+        assert_eq!(Param::parse("99999999999999G"), Param::Text("99999999999999G".into()));
+        assert_eq!(Param::parse("K"), Param::Text("K".into()));
+        assert_eq!(Param::parse(""), Param::Text(String::new()));
+    }
+
+    #[test]
+    fn parameters_print_in_a_fixed_order_with_short_sizes() {
+        let p = Params::new().with("tasks", 16).with("footprint", 65536).with("placement", "same");
+        assert_eq!(p.to_string(), "footprint=64K placement=same tasks=16");
+        assert_eq!(serde_json::to_string(&p).unwrap(), r#"{"footprint":65536,"placement":"same","tasks":16}"#);
+    }
+}

@@ -1,0 +1,117 @@
+//! The run: one file.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::findings::{Budget, Finding, Observation};
+use crate::host::Host;
+use crate::measurement::Measurement;
+
+/// The name and version of the format.
+pub const SCHEMA: &str = "fingerpost/run/1";
+
+/// How much time a run may spend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// All primitives in a minute.
+    Quick,
+    /// The default: intervals that a comparison can rely on.
+    #[default]
+    Standard,
+    /// For publication.
+    Thorough,
+    /// Not measured by this tool: reference data, or imported results.
+    Imported,
+}
+
+impl Profile {
+    /// The profile's name as the record writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Profile::Quick => "quick",
+            Profile::Standard => "standard",
+            Profile::Thorough => "thorough",
+            Profile::Imported => "imported",
+        }
+    }
+}
+
+/// The program that made the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// Version.
+    pub version: String,
+    /// Commit it was built from, or `unknown`.
+    pub commit: String,
+}
+
+/// What the instrument itself costs: the clock and the empty loop. Nothing is subtracted from the figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Instrument {
+    /// Nanoseconds for one reading of the clock.
+    pub clock_ns: f64,
+    /// The smallest step that the clock was seen to make, in nanoseconds.
+    pub resolution_ns: f64,
+    /// Nanoseconds for one turn of an empty loop.
+    pub loop_ns: f64,
+    /// Resident bytes of a probe process when its loop starts.
+    pub probe_resident_bytes: u64,
+}
+
+/// Everything measured in one go on one host, with the host's description.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The run's id: its start as `YYYYMMDDTHHMMSSZ`, a dash, and eight hexadecimal digits.
+    pub id: String,
+    /// When it started, RFC 3339 in UTC.
+    pub started: String,
+    /// How long it took.
+    pub duration_s: f64,
+    /// How much time it was allowed.
+    pub profile: Profile,
+    /// What the random order and the resampling were seeded with.
+    pub seed: u64,
+    /// The command that made it, word by word.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Whether it ran to its end. A killed or interrupted run keeps what it had.
+    #[serde(default)]
+    pub complete: bool,
+    /// Where the data comes from, when it was not measured by this tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The program that made it.
+    pub tool: Tool,
+    /// The cost of the instrument.
+    #[serde(default)]
+    pub instrument: Instrument,
+    /// The host.
+    pub host: Host,
+    /// The rows.
+    pub measurements: Vec<Measurement>,
+    /// What observers saw.
+    #[serde(default)]
+    pub observations: Vec<Observation>,
+    /// Where transactions' time went.
+    #[serde(default)]
+    pub budgets: Vec<Budget>,
+    /// Causes and suspects.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+}
+
+impl Run {
+    /// The row of a probe with exactly these parameters.
+    pub fn row(&self, probe: &str, params: &crate::Params) -> Option<&Measurement> {
+        self.measurements.iter().find(|m| m.probe == probe && &m.params == params)
+    }
+
+    /// The JSON Schema of the format, as committed in `docs/run.schema.json`.
+    pub fn json_schema() -> String {
+        let schema = schemars::schema_for!(Run);
+        serde_json::to_string_pretty(&schema).expect("a schema is plain data") + "\n"
+    }
+}

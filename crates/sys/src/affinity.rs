@@ -1,0 +1,31 @@
+//! Which CPUs this process may use, and moving a thread to one of them.
+
+use std::io;
+use std::mem;
+
+/// The CPUs that the calling thread may run on, in ascending order.
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    // SAFETY: a cpu_set_t is plain bits; zeroed is the empty set, and the kernel writes at most its size.
+    let (rc, set) = unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        (libc::sched_getaffinity(0, mem::size_of::<libc::cpu_set_t>(), &mut set), set)
+    };
+    if rc != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: CPU_ISSET reads one bit of the set, and the index stays below CPU_SETSIZE.
+    Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
+}
+
+/// Confines the calling thread, and what it creates from now on, to these CPUs.
+pub fn pin(cpus: &[usize]) -> io::Result<()> {
+    // SAFETY: as above; CPU_SET writes one bit, and the filter keeps the index within the set.
+    let rc = unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
+            libc::CPU_SET(cpu, &mut set);
+        }
+        libc::sched_setaffinity(0, mem::size_of::<libc::cpu_set_t>(), &set)
+    };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,133 @@
+//! Servers and programs under load.
+//!
+//! A [`Workload`] starts something, puts a number of clients on it for a while, and tells how many transactions were done, how
+//! long each took, and how the client itself fared. It neither observes the server nor judges the figures.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fingerpost_record::Params;
+use thiserror::Error;
+
+/// Why a workload could not be run.
+#[derive(Debug, Error)]
+pub enum WorkloadError {
+    /// Something that it needs is not here: the row is skipped. The text says what to install or set.
+    #[error("{0}")]
+    Missing(String),
+    /// It was tried and went wrong: the row is failed.
+    #[error("{0}")]
+    Failed(String),
+    /// A setting that cannot be: a usage error.
+    #[error("{0}")]
+    Setting(String),
+}
+
+/// The processes of a workload, for observers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Subjects {
+    /// The server's processes (its children are found by the observer). Their threads' time is what a budget takes apart.
+    pub servers: Vec<i32>,
+    /// The load generator's processes.
+    pub clients: Vec<i32>,
+}
+
+/// How the load generator fared during one step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClientReport {
+    /// CPU seconds of all client processes, user and system.
+    pub cpu_seconds: f64,
+    /// CPUs that they could use.
+    pub cpus: usize,
+    /// Client processes or threads that generated load.
+    pub generators: usize,
+    /// Times without any completion for a multiple of the median latency: start within the step, length, and why.
+    pub stalls: Vec<Stall>,
+    /// Failed connects, resets, timeouts, bad answers: how many of each.
+    pub errors: BTreeMap<String, u64>,
+    /// Why the client, not the server, was the limit; nothing when it was not.
+    pub saturated: Option<String>,
+}
+
+/// A time in which no transaction completed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stall {
+    /// When it began, in seconds after the step's start.
+    pub at_s: f64,
+    /// How long it lasted, in seconds.
+    pub length_s: f64,
+    /// What the client knew about the cause.
+    pub why: String,
+}
+
+/// What one step (one setting of clients, for one stretch of time) gave.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// Transactions completed within the step.
+    pub transactions: u64,
+    /// The step's length.
+    pub elapsed: Duration,
+    /// Transactions a second in equal stretches of the step, in order: the samples of the throughput.
+    pub throughput: Vec<f64>,
+    /// Latency of every transaction as (nanoseconds, count) with at most 1 % error, ascending. None is dropped.
+    pub latencies: Vec<(u64, u64)>,
+    /// The same from the intended start, for an open loop; empty for a closed one.
+    pub intended: Vec<(u64, u64)>,
+    /// The client's own account.
+    pub client: ClientReport,
+}
+
+impl Step {
+    /// The latency in nanoseconds that a share `q` (0 to 1) of the transactions did not exceed.
+    pub fn latency(&self, q: f64) -> Option<u64> {
+        quantile(&self.latencies, q)
+    }
+}
+
+/// The value that a share `q` of a counted, ascending list does not exceed.
+pub fn quantile(counted: &[(u64, u64)], q: f64) -> Option<u64> {
+    let total: u64 = counted.iter().map(|(_, n)| n).sum();
+    let rank = ((q.clamp(0.0, 1.0) * total as f64).ceil() as u64).max(1);
+    let mut seen = 0;
+    counted.iter().find_map(|&(value, n)| {
+        seen += n;
+        (seen >= rank).then_some(value)
+    })
+}
+
+/// A server or program that can be put under load, step by step.
+pub trait Workload {
+    /// The workload's name, which its probes begin with (`database`).
+    fn name(&self) -> &'static str;
+
+    /// Starts what is to be loaded and fills it with data. Ready when it returns.
+    fn start(&mut self) -> Result<(), WorkloadError>;
+
+    /// The steps to measure, in the order of a table; the caller shuffles them.
+    fn steps(&self) -> Vec<Params>;
+
+    /// The processes to observe. Valid after [`Workload::start`].
+    fn subjects(&self) -> Subjects;
+
+    /// Warms up, then loads the server as one step says for about this long.
+    fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError>;
+
+    /// Ends everything that was started. Called once; also safe after a failed start.
+    fn stop(&mut self);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_of_counted_values_is_the_smallest_that_covers_the_share() {
+        let counted = [(10, 5), (20, 4), (30, 1)];
+        assert_eq!(quantile(&counted, 0.5), Some(10));
+        assert_eq!(quantile(&counted, 0.51), Some(20));
+        assert_eq!(quantile(&counted, 0.9), Some(20));
+        assert_eq!(quantile(&counted, 1.0), Some(30));
+        assert_eq!(quantile(&counted, 0.0), Some(10));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+}
