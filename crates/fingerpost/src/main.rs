@@ -1,1 +1,19 @@
-fn main(){}
+//! Fingerpost measures a computer from one system call up to a loaded server, puts two systems side by side, and points at the
+//! layer that makes one of them slow.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod commands;
+mod exit;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    // A probe process is this same binary. It must reach its loop with as little done, and as little memory touched, as possible.
+    if let Some(status) = fingerpost_probes::child::dispatch() {
+        return status;
+    }
+    exit::report(commands::dispatch(cli::Cli::parse()))
+}

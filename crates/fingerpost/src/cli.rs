@@ -1,0 +1,21 @@
+//! The command line as data. Parsing does no work; every command resolves its own arguments.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands;
+
+/// Measures a computer from one system call up to a loaded server, compares two systems, and names the layer that makes one slow.
+#[derive(Debug, Parser)]
+#[command(name = "fingerpost", version, propagate_version = true, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands. Each one's arguments are declared beside its code.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// What can run here, and what each missing need is
+    List(commands::list::Args),
+}

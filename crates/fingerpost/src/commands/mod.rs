@@ -1,0 +1,13 @@
+//! One file per command: its arguments, and what it does.
+
+pub mod list;
+
+use crate::cli::{Cli, Command};
+use crate::exit::Done;
+
+/// Runs the command that was asked for.
+pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
+    match cli.command {
+        Command::List(args) => list::run(args),
+    }
+}

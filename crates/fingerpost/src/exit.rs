@@ -1,0 +1,51 @@
+//! Exit statuses, and the one place where an error becomes a line on standard error.
+
+use std::process::ExitCode;
+
+/// What a command ends with when nothing went wrong on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// All was done.
+    Well,
+    /// `--fail-on` was met.
+    FailOn,
+    /// A measurement failed; the rest was done.
+    MeasurementFailed,
+}
+
+/// An error that the user can mend: wrong words, a bad file. Exit status 2.
+#[derive(Debug)]
+pub struct Usage(pub String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// A usage error as the result of a command.
+pub fn usage<T>(sentence: impl Into<String>) -> anyhow::Result<T> {
+    Err(Usage(sentence.into()).into())
+}
+
+/// Prints an error as one sentence and chooses the exit status: 0 done, 1 `--fail-on` met, 2 usage or bad input, 3 a measurement failed.
+pub fn report(result: anyhow::Result<Done>) -> ExitCode {
+    match result {
+        Ok(Done::Well) => ExitCode::SUCCESS,
+        Ok(Done::FailOn) => ExitCode::from(1),
+        Ok(Done::MeasurementFailed) => ExitCode::from(3),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fingerpost: {error:#}");
+            let bad_input = error.chain().any(|e| e.is::<Usage>() || e.is::<fingerpost_record::load::LoadError>());
+            ExitCode::from(if bad_input { 2 } else { 3 })
+        }
+    }
+}
+
+/// A reader that has seen enough (`| head`) is no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>()).any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}

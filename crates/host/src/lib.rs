@@ -1,0 +1,1 @@
+//! The host's description and the preflight check.
