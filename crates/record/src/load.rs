@@ -131,7 +131,11 @@ pub fn valid_id(id: &str) -> Result<(), String> {
         && id.len() <= 100
         && id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':'))
         && id.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if ok { Ok(()) } else { Err(format!("its id “{}” has characters that an id cannot have", id.chars().take(40).collect::<String>().escape_debug())) }
+    if ok {
+        Ok(())
+    } else {
+        Err(format!("its id “{}” has characters that an id cannot have", id.chars().take(40).collect::<String>().escape_debug()))
+    }
 }
 
 fn validate_row(m: &Measurement) -> Result<(), String> {

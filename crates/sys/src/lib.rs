@@ -4,4 +4,5 @@
 
 pub mod affinity;
 pub mod child;
+pub mod journal;
 pub mod scratch;

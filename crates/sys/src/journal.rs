@@ -1,0 +1,127 @@
+//! Changes to the system, as what undoes them: one JSON object a line.
+//!
+//! An entry is written before its change is made, so each undo also succeeds when there is nothing to undo.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::child;
+
+/// How to undo one change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "undo", rename_all = "snake_case")]
+pub enum Undo {
+    /// Kill a process group that we started.
+    KillGroup {
+        /// The group, which is the id of its first process.
+        pgid: i32,
+        /// When the first process started, in clock ticks since boot.
+        start: u64,
+        /// The boot it was started in.
+        boot: String,
+    },
+    /// Remove a file or a directory with all that is in it.
+    RemovePath {
+        /// What to remove.
+        path: PathBuf,
+    },
+    /// Write back what a file of `/proc` or `/sys` held.
+    WriteFile {
+        /// The file.
+        path: PathBuf,
+        /// What it held.
+        content: String,
+    },
+}
+
+impl fmt::Display for Undo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undo::KillGroup { pgid, .. } => write!(f, "killed process group {pgid}"),
+            Undo::RemovePath { path } => write!(f, "removed {}", path.display()),
+            Undo::WriteFile { path, content } => write!(f, "wrote “{}” back to {}", content.trim(), path.display()),
+        }
+    }
+}
+
+impl Undo {
+    /// Undoes the change, or says in a sentence why it could not be undone.
+    pub fn apply(&self) -> Result<(), String> {
+        match self {
+            Undo::KillGroup { pgid, start, boot } => {
+                if group_is_ours(*pgid, *start, boot) {
+                    child::signal_group(*pgid, libc::SIGKILL).map_err(|e| format!("cannot kill process group {pgid}: {e}"))?;
+                }
+                Ok(())
+            }
+            Undo::RemovePath { path } => gone(match fs::symlink_metadata(path) {
+                Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
+                Ok(_) => fs::remove_file(path),
+                Err(e) => Err(e),
+            })
+            .map_err(|e| format!("cannot remove {}: {e}", path.display())),
+            Undo::WriteFile { path, content } => fs::write(path, content).map_err(|e| format!("cannot restore {}: {e}", path.display())),
+        }
+    }
+}
+
+/// What is gone already needs no undoing.
+fn gone(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Whether a group with this number is the one that we started. While any member lives the kernel gives the number to nobody else,
+/// so a first process with another start time means that the whole group has gone and the number is a stranger's.
+fn group_is_ours(pgid: i32, start: u64, boot: &str) -> bool {
+    boot == boot_id() && child::start_time(pgid).is_none_or(|now| start == 0 || now == start)
+}
+
+/// The random id of this boot.
+pub fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|s| s.trim().to_owned()).unwrap_or_default()
+}
+
+/// An entry as a line of the journal.
+pub fn to_line(undo: &Undo) -> String {
+    serde_json::to_string(undo).expect("an entry is plain data") + "\n"
+}
+
+/// The entries of a journal. A last line that a kill cut short was written for a change that was not made yet, so it is left out.
+pub fn from_text(text: &str) -> Vec<Undo> {
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_survives_being_cut_short() {
+        let one = Undo::RemovePath { path: "/tmp/a b".into() };
+        let two = Undo::WriteFile { path: "/sys/x".into(), content: "always\n".into() };
+        let text = to_line(&one) + &to_line(&two);
+        assert_eq!(from_text(&text), [one.clone(), two]);
+        assert_eq!(from_text(&text[..text.len() - 5]), [one]);
+    }
+
+    #[test]
+    fn a_group_of_another_boot_or_start_is_a_strangers() {
+        let me = std::process::id() as i32;
+        let start = child::start_time(me).unwrap();
+        assert!(group_is_ours(me, start, &boot_id()));
+        assert!(!group_is_ours(me, start + 1, &boot_id()));
+        assert!(!group_is_ours(me, start, "another boot"));
+    }
+
+    #[test]
+    fn removing_what_is_gone_is_no_error() {
+        assert_eq!(Undo::RemovePath { path: "/nonexistent/x".into() }.apply(), Ok(()));
+    }
+}
