@@ -1,3 +1,53 @@
-//! One file per probe or family of probes, each ending in its descriptors; one registry lists them all.
+//! One file per probe or family of probes, each ending in its descriptors; [`REGISTRY`] lists them all.
+//!
+//! A probe is one small measured operation in its own small process. The process is this same binary, dispatched by
+//! [`child::dispatch`] before anything else runs; [`protocol`] is what it says to the parent that started it.
 
 pub mod child;
+mod clock;
+mod peer;
+mod probe;
+pub mod protocol;
+mod session;
+mod syscall;
+
+pub use probe::{Nature, Probe};
+pub use session::{Session, Stop};
+
+/// Every probe, in the order of the table. To add one: write its file, end it with its descriptors, add a line here.
+pub static REGISTRY: &[&[Probe]] = &[clock::PROBES, syscall::PROBES];
+
+/// All probes of the registry.
+pub fn all() -> impl Iterator<Item = &'static Probe> {
+    REGISTRY.iter().flat_map(|family| family.iter())
+}
+
+/// The probe with this name.
+pub fn find(name: &str) -> Option<&'static Probe> {
+    all().find(|p| p.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_every_variant_is_its_own_row() {
+        let mut names = BTreeSet::new();
+        for probe in all() {
+            assert!(names.insert(probe.name), "{} is listed twice", probe.name);
+            let variants = (probe.variants)();
+            assert!(!variants.is_empty(), "{} has no variant", probe.name);
+            assert_eq!(variants.iter().collect::<BTreeSet<_>>().len(), variants.len(), "{} repeats a variant", probe.name);
+        }
+    }
+
+    #[test]
+    fn every_probe_says_what_it_times() {
+        for probe in all() {
+            assert!(probe.timed.ends_with('.') && probe.timed.len() > 20, "{}", probe.name);
+            assert!(probe.version >= 1 && !probe.summary.is_empty(), "{}", probe.name);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! From samples to a figure with its interval.
+//!
+//! Two levels. Within a process, many batches: their noise is one-sided (an interrupt, a neighbour's cache traffic only ever adds
+//! time), so a low quantile of an operation that only computes repeats far better than the median; an operation that blocks or
+//! wakes somebody has noise on both sides, and the median repeats better. Across processes, the median: what differs from one
+//! process to the next (where its pages lie, what its stack is aligned to) has no good side.
+
+use fingerpost_record::{Better, Estimate, Percentiles};
+
+/// How samples of one process become one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Center {
+    /// The tenth percentile from the good side: for operations that only use a CPU.
+    Low,
+    /// The same, for values of which more is better: the ninetieth percentile.
+    High,
+    /// The median: for operations that block, wake or create.
+    Median,
+}
+
+impl Center {
+    /// The low quantile, seen from the good side of the unit.
+    pub fn good_side(better: Better) -> Center {
+        match better {
+            Better::Lower => Center::Low,
+            Better::Higher => Center::High,
+        }
+    }
+
+    fn quantile(self) -> f64 {
+        match self {
+            Center::Low => 0.1,
+            Center::High => 0.9,
+            Center::Median => 0.5,
+        }
+    }
+}
+
+/// The nominal coverage of our intervals.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Undisturbed samples that an estimate wants. With fewer, the disturbed ones are better than nothing.
+const MIN_UNDISTURBED: usize = 5;
+
+/// What two runs of an unchanged machine differ by beyond what their processes differ by, as a share of the value (one standard
+/// deviation). Minutes apart, the same probe meets other neighbours, other physical pages and another clock rate. Measured by
+/// `bench/repeatability`; see `docs/measuring.md`.
+pub const BETWEEN_RUNS: f64 = 0.0025;
+
+/// A quantile by linear interpolation between order statistics (Hyndman and Fan's type 7), of a sorted slice.
+pub fn quantile_sorted(sorted: &[f64], q: f64) -> f64 {
+    match sorted {
+        [] => f64::NAN,
+        [only] => *only,
+        _ => {
+            let h = q.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
+            let i = (h.floor() as usize).min(sorted.len() - 2);
+            sorted[i] + (h - i as f64) * (sorted[i + 1] - sorted[i])
+        }
+    }
+}
+
+/// Values in ascending order.
+pub fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut v = values.to_vec();
+    v.sort_by(f64::total_cmp);
+    v
+}
+
+/// The median; not a number for no values.
+pub fn median(values: &[f64]) -> f64 {
+    quantile_sorted(&sorted(values), 0.5)
+}
+
+/// One process's value, from its undisturbed samples; nothing for no samples.
+pub fn within_process(values: &[f64], disturbed: &[u32], center: Center) -> Option<f64> {
+    let clean: Vec<f64> = values.iter().enumerate().filter(|(i, _)| !disturbed.contains(&(*i as u32))).map(|(_, v)| *v).collect();
+    let used = if clean.len() >= MIN_UNDISTURBED.min(values.len()) { &clean } else { values };
+    (!used.is_empty()).then(|| quantile_sorted(&sorted(used), center.quantile()))
+}
+
+/// Where all samples lie, disturbed ones included, from the good side: `p99` is the bad end, whatever the unit.
+pub fn percentiles(samples: &[f64], better: Better) -> Option<Percentiles> {
+    if samples.is_empty() {
+        return None;
+    }
+    let s = sorted(samples);
+    let at = |q: f64| quantile_sorted(&s, if better == Better::Lower { q } else { 1.0 - q });
+    Some(Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) })
+}
+
+/// The figure over processes: their median, and an interval meant to hold the figure of a repetition of the run.
+///
+/// The interval of the median itself comes from order statistics (no assumption about the distribution; Hettmansperger and
+/// Sheather's interpolation between ranks). A repetition has an error of its own, as large, so the half widths grow by √2; and
+/// runs differ by more than their processes do, by [`BETWEEN_RUNS`], which is added in quadrature.
+pub fn across_processes(values: &[f64]) -> Option<Estimate> {
+    if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
+        return None;
+    }
+    let s = sorted(values);
+    let value = quantile_sorted(&s, 0.5);
+    let (low, high) = median_interval(&s);
+    let between = 1.96 * std::f64::consts::SQRT_2 * BETWEEN_RUNS * value.abs();
+    let widen = |half: f64| (2.0 * half * half + between * between).sqrt();
+    Some(Estimate { value, low: value - widen(value - low), high: value + widen(high - value), confidence: CONFIDENCE })
+}
+
+/// A 95 % interval for the median of a sorted sample.
+///
+/// For six values or more, ranks `k` and `n+1-k` with binomial coverage, interpolated to 95 % as in Hettmansperger and Sheather,
+/// “Confidence intervals based on interpolated order statistics”, Statistics & Probability Letters 4 (1986). For fewer, even
+/// the extremes cover less than 95 %, so the extremes are moved outwards by the ratio of the normal quantiles.
+pub fn median_interval(sorted: &[f64]) -> (f64, f64) {
+    let n = sorted.len();
+    if n < 6 {
+        return few_values_interval(sorted);
+    }
+    // Coverage of (X[k], X[n+1-k]), ranks from 1: 1 − 2 P(Bin(n, ½) ≤ k−1).
+    let coverage = |k: usize| 1.0 - 2.0 * binomial_half_cdf(n, k - 1);
+    let mut k = 1;
+    while k < n / 2 && coverage(k + 1) >= CONFIDENCE {
+        k += 1;
+    }
+    let (wide, narrow) = (coverage(k), coverage(k + 1));
+    let i = if wide - narrow > 0.0 { (wide - CONFIDENCE) / (wide - narrow) } else { 0.0 };
+    let lambda = (n - k) as f64 * i / (k as f64 + (n as f64 - 2.0 * k as f64) * i);
+    let low = (1.0 - lambda) * sorted[k - 1] + lambda * sorted[k];
+    let high = (1.0 - lambda) * sorted[n - k] + lambda * sorted[n - k - 1];
+    (low, high)
+}
+
+/// Two to five values: their range covers 1 − 2^(1−n) of cases; it is widened about the median as if the median were normal.
+/// One value says nothing about its spread: a tenth either way, which no comparison can mistake for knowledge.
+fn few_values_interval(sorted: &[f64]) -> (f64, f64) {
+    let value = quantile_sorted(sorted, 0.5);
+    // Normal quantiles of the coverage of the range of n values: 50 %, 75 %, 87.5 %, 93.75 %.
+    let z = match sorted.len() {
+        0 | 1 => return (value - 0.1 * value.abs(), value + 0.1 * value.abs()),
+        2 => 0.674_49,
+        3 => 1.150_35,
+        4 => 1.534_12,
+        _ => 1.862_73,
+    };
+    let grow = 1.959_96 / z;
+    (value - grow * (value - sorted[0]), value + grow * (sorted[sorted.len() - 1] - value))
+}
+
+/// P(Bin(n, ½) ≤ k), by the recurrence of the binomial coefficients.
+fn binomial_half_cdf(n: usize, k: usize) -> f64 {
+    let mut term = 0.5f64.powi(n as i32);
+    let mut sum = term;
+    for i in 0..k {
+        term *= (n - i) as f64 / (i + 1) as f64;
+        sum += term;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn quantiles_of_known_lists() {
+        let v = [1.0, 2.0, 3.0, 4.0];
+        assert_eq!(quantile_sorted(&v, 0.5), 2.5);
+        assert_eq!(quantile_sorted(&v, 0.0), 1.0);
+        assert_eq!(quantile_sorted(&v, 1.0), 4.0);
+        // R: quantile(1:4, 0.1) is 1.3.
+        assert!((quantile_sorted(&v, 0.1) - 1.3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn binomial_tails_are_those_of_the_tables() {
+        // R: pbinom(2, 12, .5) = 0.01928711; pbinom(0, 6, .5) = 0.015625.
+        assert!((binomial_half_cdf(12, 2) - 0.019_287_11).abs() < 1e-8);
+        assert!((binomial_half_cdf(6, 0) - 0.015_625).abs() < 1e-12);
+    }
+
+    #[test]
+    fn disturbed_samples_are_left_out_while_enough_remain() {
+        let values = [10.0, 10.0, 10.0, 10.0, 10.0, 500.0];
+        assert_eq!(within_process(&values, &[5], Center::Median), Some(10.0));
+        // All disturbed: they are used, for want of better.
+        let all: Vec<u32> = (0..6).collect();
+        assert!(within_process(&values, &all, Center::Median).is_some());
+        assert_eq!(within_process(&[], &[], Center::Low), None);
+    }
+
+    #[test]
+    fn percentiles_tell_the_bad_end_whatever_the_unit() {
+        let v: Vec<f64> = (1..=101).map(f64::from).collect();
+        let rounded = |better| percentiles(&v, better).map(|p| [p.p50, p.p90, p.p99].map(|x| (x * 1e6).round() / 1e6));
+        assert_eq!(rounded(Better::Lower), Some([51.0, 91.0, 100.0]));
+        assert_eq!(rounded(Better::Higher), Some([51.0, 11.0, 2.0]));
+    }
+
+    /// A standard normal deviate (Box and Muller).
+    fn normal(rng: &mut fastrand::Rng) -> f64 {
+        (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.f64()).cos()
+    }
+
+    #[test]
+    fn the_interval_of_the_median_covers_it_as_often_as_it_says() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        for n in [3usize, 5, 6, 8, 12, 13, 25] {
+            let trials = 4000;
+            let hits = (0..trials)
+                .filter(|_| {
+                    // Skewed, with median 0: an exponential shifted by its median.
+                    let v = sorted(&(0..n).map(|_| -(1.0 - rng.f64()).ln() - std::f64::consts::LN_2).collect::<Vec<_>>());
+                    let (low, high) = median_interval(&v);
+                    low <= 0.0 && 0.0 <= high
+                })
+                .count();
+            let coverage = hits as f64 / trials as f64;
+            let least = if n < 6 { 0.85 } else { 0.93 };
+            assert!(coverage >= least && coverage <= 0.995, "n={n}: {coverage}");
+        }
+    }
+
+    /// A run: `processes` values around 100 with a spread between processes, all shifted by what this run differs by.
+    fn run(rng: &mut fastrand::Rng, processes: usize, spread: f64, between: f64) -> Estimate {
+        let shift = 1.0 + between * normal(rng);
+        let values: Vec<f64> = (0..processes).map(|_| 100.0 * shift * (1.0 + spread * normal(rng))).collect();
+        across_processes(&values).unwrap()
+    }
+
+    #[test]
+    fn the_interval_of_one_run_holds_the_next_runs_value() {
+        let mut rng = fastrand::Rng::with_seed(2);
+        for (processes, spread) in [(6, 0.002), (12, 0.002), (12, 0.03), (25, 0.05)] {
+            let trials = 3000;
+            let hits = (0..trials)
+                .filter(|_| {
+                    let (one, next) = (run(&mut rng, processes, spread, BETWEEN_RUNS), run(&mut rng, processes, spread, BETWEEN_RUNS));
+                    one.low <= next.value && next.value <= one.high
+                })
+                .count();
+            let coverage = hits as f64 / trials as f64;
+            assert!(coverage >= 0.90, "{processes} processes, spread {spread}: {coverage}");
+        }
+    }
+
+    #[test]
+    fn one_sided_noise_hardly_moves_the_low_quantile() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        // A clean machine, and one on which four batches in ten meet an interruption of up to half their length.
+        let noisy: Vec<f64> = (0..200).map(|_| 100.0 + if rng.f64() < 0.4 { 50.0 * rng.f64() } else { 0.1 * rng.f64() }).collect();
+        let low = within_process(&noisy, &[], Center::Low).unwrap();
+        let mean = noisy.iter().sum::<f64>() / 200.0;
+        assert!((low - 100.0).abs() < 0.2, "{low}");
+        assert!(mean > 105.0);
+    }
+
+    #[test]
+    fn two_modes_across_processes_widen_the_interval_to_both() {
+        // Half of the processes are given bad pages: the figure must not look certain.
+        let e = across_processes(&[100.0, 100.1, 100.2, 120.0, 120.1, 120.2, 100.0, 120.0]).unwrap();
+        assert!(e.low <= 100.0 && e.high >= 120.0, "{e:?}");
+    }
+
+    #[test]
+    fn drift_within_a_process_does_not_make_the_interval_narrower_than_the_drift_between_processes() {
+        let drifting: Vec<f64> = (0..12).map(|i| 100.0 + f64::from(i)).collect();
+        let e = across_processes(&drifting).unwrap();
+        assert!(e.high - e.low > 5.0, "{e:?}");
+    }
+
+    #[test]
+    fn no_values_or_not_a_number_give_no_figure() {
+        assert_eq!(across_processes(&[]), None);
+        assert_eq!(across_processes(&[1.0, f64::NAN]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn an_estimate_lies_in_its_interval(values in prop::collection::vec(-1e12f64..1e12, 1..40)) {
+            let e = across_processes(&values).unwrap();
+            prop_assert!(e.low <= e.value && e.value <= e.high);
+        }
+
+        #[test]
+        fn an_interval_scales_with_its_values(values in prop::collection::vec(1.0f64..1e6, 1..20), factor in 0.001f64..1000.0) {
+            let one = across_processes(&values).unwrap();
+            let scaled = across_processes(&values.iter().map(|v| v * factor).collect::<Vec<_>>()).unwrap();
+            prop_assert!((scaled.value / (one.value * factor) - 1.0).abs() < 1e-9);
+            prop_assert!(((scaled.high - scaled.low) / ((one.high - one.low) * factor) - 1.0).abs() < 1e-6);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Which probe runs next, until when.
+//!
+//! A run is rounds. In a round every job runs once, in a fresh process, in random order, so that drift and noise hit all alike.
+//! After the first rounds, time goes where the uncertainty is: a job whose interval is inside its target rests, the others go on,
+//! until all rest or the budget is spent.
+
+use std::time::Duration;
+
+use fingerpost_record::{Estimate, Process};
+
+use crate::estimate::{self, Center};
+use crate::slice::Slice;
+
+/// One probe with one set of parameters, as the scheduler sees it.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// How its samples become a value.
+    pub center: Center,
+    /// Relative half width of the interval at which it rests.
+    pub target: f64,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// When to stop.
+    pub budget: Duration,
+    /// Rounds that every job takes part in whatever its interval.
+    pub base_rounds: usize,
+    /// Rounds after which a job rests whatever its interval.
+    pub max_rounds: usize,
+}
+
+/// Runs one slice, and knows the time. The scheduler's only way to the world.
+pub trait Executor {
+    /// Runs the job once in a fresh process. Must return by a deadline of its own.
+    fn slice(&mut self, job: usize) -> Slice;
+    /// Time since some fixed moment.
+    fn now(&self) -> Duration;
+    /// Whether the user asked to stop.
+    fn interrupted(&self) -> bool;
+}
+
+/// Hears about progress.
+pub trait Listener {
+    /// A slice is about to run. `done` is the share of the work that is done, 0 to 1.
+    fn starting(&mut self, job: usize, round: usize, done: f64);
+    /// A slice has ended, and this is what is known of the job now.
+    fn finished(&mut self, job: usize, state: &JobState);
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, Default)]
+pub struct JobState {
+    /// One entry per process that gave samples.
+    pub processes: Vec<Process>,
+    /// The estimate over them.
+    pub estimate: Option<Estimate>,
+    /// The reason of a skip.
+    pub skipped: Option<String>,
+    /// The reasons of failures, one per failed process.
+    pub failures: Vec<String>,
+    /// Whether it is not to be tried again.
+    pub given_up: bool,
+    /// Resident bytes at the loop's start, of the last process.
+    pub resident: u64,
+}
+
+/// A job that failed this often is not tried again.
+const MAX_FAILURES: usize = 2;
+
+impl JobState {
+    fn take(&mut self, slice: Slice, center: Center) {
+        match slice {
+            Slice::Samples(samples) => {
+                self.resident = samples.resident;
+                self.processes.push(samples.into_process(center));
+                let values: Vec<f64> = self.processes.iter().filter_map(|p| p.value).collect();
+                self.estimate = estimate::across_processes(&values);
+            }
+            Slice::Skipped(reason) => {
+                self.skipped = Some(reason);
+                self.given_up = true;
+            }
+            Slice::Failed(reason) => {
+                self.failures.push(reason);
+                self.given_up = self.failures.len() >= MAX_FAILURES;
+            }
+            Slice::Hung(reason) => {
+                self.failures.push(reason);
+                self.given_up = true;
+            }
+        }
+    }
+
+    /// How far the interval is from its target: above 1 is too wide.
+    fn need(&self, target: f64) -> f64 {
+        self.estimate.map_or(f64::INFINITY, |e| e.relative_half_width() / target)
+    }
+}
+
+/// Runs the jobs in rounds and returns what is known of each.
+pub fn run(jobs: &[Job], effort: Effort, seed: u64, executor: &mut impl Executor, listener: &mut impl Listener) -> Vec<JobState> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut states = vec![JobState::default(); jobs.len()];
+    let mut costs = vec![Duration::ZERO; jobs.len()];
+    let start = executor.now();
+    for round in 0..effort.max_rounds {
+        let left = effort.budget.saturating_sub(executor.now() - start);
+        let mut chosen = choose(jobs, &states, &costs, round < effort.base_rounds, left);
+        if chosen.is_empty() {
+            break;
+        }
+        rng.shuffle(&mut chosen);
+        for job in chosen {
+            let begun = executor.now();
+            // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by half.
+            let limit = if round < effort.base_rounds { effort.budget + effort.budget / 2 } else { effort.budget };
+            if executor.interrupted() || begun - start >= limit {
+                return states;
+            }
+            let share = (begun - start).as_secs_f64() / effort.budget.as_secs_f64().max(1e-9);
+            listener.starting(job, round, share.min(1.0));
+            let slice = executor.slice(job);
+            states[job].take(slice, jobs[job].center);
+            costs[job] = executor.now() - begun;
+            listener.finished(job, &states[job]);
+        }
+    }
+    states
+}
+
+/// The jobs of the next round. In a base round all; afterwards those whose interval is too wide, widest first, as far as the time
+/// that is left goes.
+fn choose(jobs: &[Job], states: &[JobState], costs: &[Duration], base: bool, left: Duration) -> Vec<usize> {
+    let mut open: Vec<usize> = (0..jobs.len()).filter(|&j| !states[j].given_up).collect();
+    if base {
+        return open;
+    }
+    let need = |j: usize| states[j].need(jobs[j].target);
+    open.retain(|&j| need(j) > 1.0);
+    open.sort_by(|&a, &b| need(b).total_cmp(&need(a)));
+    let mut spent = Duration::ZERO;
+    open.into_iter()
+        .take_while(|&j| {
+            spent += costs[j];
+            spent <= left
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slice::Samples;
+
+    /// A machine made of numbers: every job has a cost and a generator of values; time passes only while a slice runs.
+    struct Mock<F> {
+        now: Duration,
+        cost: Duration,
+        slice: F,
+        calls: Vec<usize>,
+        stop_after: usize,
+    }
+
+    impl<F: FnMut(usize, usize) -> Slice> Executor for Mock<F> {
+        fn slice(&mut self, job: usize) -> Slice {
+            self.now += self.cost;
+            self.calls.push(job);
+            (self.slice)(job, self.calls.len())
+        }
+        fn now(&self) -> Duration {
+            self.now
+        }
+        fn interrupted(&self) -> bool {
+            self.calls.len() >= self.stop_after
+        }
+    }
+
+    fn mock<F: FnMut(usize, usize) -> Slice>(slice: F) -> Mock<F> {
+        Mock { now: Duration::from_secs(5), cost: Duration::from_millis(40), slice, calls: Vec::new(), stop_after: usize::MAX }
+    }
+
+    #[derive(Default)]
+    struct Ear {
+        shares: Vec<f64>,
+    }
+
+    impl Listener for Ear {
+        fn starting(&mut self, _job: usize, _round: usize, done: f64) {
+            self.shares.push(done);
+        }
+        fn finished(&mut self, _job: usize, _state: &JobState) {}
+    }
+
+    fn samples(value: f64) -> Slice {
+        Slice::Samples(Samples { values: vec![value; 10], batch: 1, ..Samples::default() })
+    }
+
+    fn jobs(n: usize) -> Vec<Job> {
+        vec![Job { center: Center::Low, target: 0.01 }; n]
+    }
+
+    const EFFORT: Effort = Effort { budget: Duration::from_secs(8), base_rounds: 5, max_rounds: 100 };
+
+    #[test]
+    fn a_round_holds_every_job_once_in_an_order_that_changes() {
+        let mut m = mock(|_, _| samples(100.0));
+        run(&jobs(6), EFFORT, 7, &mut m, &mut Ear::default());
+        let rounds: Vec<Vec<usize>> = m.calls.chunks(6).take(5).map(<[usize]>::to_vec).collect();
+        for round in &rounds {
+            let mut sorted = round.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
+        }
+        assert!(rounds.windows(2).any(|w| w[0] != w[1]));
+    }
+
+    #[test]
+    fn time_goes_to_the_job_with_the_widest_interval() {
+        let mut rng = fastrand::Rng::with_seed(9);
+        let mut m = mock(move |job, _| samples(if job == 3 { 100.0 * (1.0 + 0.2 * rng.f64()) } else { 100.0 }));
+        let states = run(&jobs(6), EFFORT, 7, &mut m, &mut Ear::default());
+        assert_eq!(states[0].processes.len(), 5);
+        assert!(states[3].processes.len() > 20, "{}", states[3].processes.len());
+    }
+
+    #[test]
+    fn it_ends_when_all_are_certain_and_never_much_after_the_budget() {
+        let mut sure = mock(|_, _| samples(100.0));
+        run(&jobs(6), EFFORT, 7, &mut sure, &mut Ear::default());
+        assert_eq!(sure.calls.len(), 30);
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut unsure = mock(move |_, _| samples(100.0 + 50.0 * rng.f64()));
+        let begun = unsure.now;
+        run(&jobs(6), EFFORT, 7, &mut unsure, &mut Ear::default());
+        assert!(unsure.now - begun <= EFFORT.budget + unsure.cost);
+    }
+
+    #[test]
+    fn a_stuck_probe_costs_one_deadline_and_the_rest_goes_on() {
+        let mut m = mock(|job, _| if job == 2 { Slice::Hung("did not end within 2 s".into()) } else { samples(100.0) });
+        let states = run(&jobs(4), EFFORT, 7, &mut m, &mut Ear::default());
+        assert_eq!(m.calls.iter().filter(|&&j| j == 2).count(), 1);
+        assert!(states[2].given_up && states[2].estimate.is_none());
+        assert!([0, 1, 3].iter().all(|&j| states[j].processes.len() == 5));
+    }
+
+    #[test]
+    fn a_crash_is_tried_once_more_and_a_skip_never() {
+        let mut m = mock(|job, _| match job {
+            0 => Slice::Failed("killed by signal 11".into()),
+            1 => Slice::Skipped("needs two CPUs".into()),
+            _ => samples(100.0),
+        });
+        let states = run(&jobs(3), EFFORT, 7, &mut m, &mut Ear::default());
+        assert_eq!(states[0].failures.len(), 2);
+        assert_eq!(m.calls.iter().filter(|&&j| j == 1).count(), 1);
+        assert_eq!(states[1].skipped.as_deref(), Some("needs two CPUs"));
+    }
+
+    #[test]
+    fn an_interruption_keeps_what_was_measured() {
+        let mut m = mock(|_, _| samples(100.0));
+        m.stop_after = 8;
+        let states = run(&jobs(6), EFFORT, 7, &mut m, &mut Ear::default());
+        assert_eq!(states.iter().map(|s| s.processes.len()).sum::<usize>(), 8);
+        assert!(states.iter().all(|s| s.estimate.is_some()));
+    }
+
+    #[test]
+    fn drift_hits_all_jobs_alike() {
+        // The machine grows slower by a tenth per second: every job's figure must grow by the same factor, within a round's length.
+        let mut m = mock(|_, call| samples(100.0 * (1.0 + 0.004 * call as f64)));
+        let effort = Effort { base_rounds: 10, max_rounds: 10, ..EFFORT };
+        let states = run(&jobs(10), effort, 7, &mut m, &mut Ear::default());
+        let values: Vec<f64> = states.iter().map(|s| s.estimate.unwrap().value).collect();
+        let (min, max) = values.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
+        assert!(max / min < 1.04, "{values:?}");
+    }
+
+    #[test]
+    fn progress_never_goes_back_and_never_passes_the_end() {
+        let mut ear = Ear::default();
+        run(&jobs(6), EFFORT, 7, &mut mock(|_, n| samples(100.0 + (n % 7) as f64)), &mut ear);
+        assert!(ear.shares.windows(2).all(|w| w[0] <= w[1]));
+        assert!(ear.shares.iter().all(|s| (0.0..=1.0).contains(s)));
+    }
+}

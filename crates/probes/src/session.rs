@@ -1,0 +1,364 @@
+//! The measuring loop of a probe process: calibrate, then batch after batch until the slice is over.
+
+use std::fmt::Write as _;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use fingerpost_measure::batch::{Calibrator, TARGET_NS};
+use fingerpost_record::Params;
+
+use crate::protocol::{MAX_SAMPLES, Request};
+
+/// Why a probe stops without a figure.
+#[derive(Debug, PartialEq)]
+pub enum Stop {
+    /// It needs something that is not here.
+    Skip(String),
+    /// It went wrong.
+    Fail(String),
+}
+
+impl From<io::Error> for Stop {
+    fn from(e: io::Error) -> Self {
+        Stop::Fail(e.to_string())
+    }
+}
+
+impl Stop {
+    /// A failed system call, with its name.
+    pub fn call(name: &str) -> Stop {
+        Stop::Fail(format!("{name}: {}", io::Error::last_os_error()))
+    }
+}
+
+/// How often the steal counter is read, in nanoseconds: it moves in steps of a tick, and reading it costs some ten microseconds.
+const STEAL_EVERY_NS: u64 = 8_000_000;
+
+/// How long the counted batches may take, in nanoseconds.
+const COUNTED_NS: u64 = 2_000_000;
+
+#[derive(Clone, Copy)]
+struct Sample {
+    work: u64,
+    ns: u64,
+    value: f64,
+    disturbed: bool,
+}
+
+/// What a probe's function is given: its parameters, its CPUs, and the loop.
+pub struct Session {
+    request: Request,
+    batch_target_ns: u64,
+    work_per_op: u64,
+    samples: Vec<Sample>,
+    direct: bool,
+    batch: u64,
+    counters: Vec<(&'static str, f64)>,
+    resident: u64,
+}
+
+impl Session {
+    pub(crate) fn new(request: Request) -> Self {
+        Session {
+            request,
+            batch_target_ns: TARGET_NS,
+            work_per_op: 1,
+            samples: Vec::with_capacity(MAX_SAMPLES),
+            direct: false,
+            batch: 0,
+            counters: Vec::new(),
+            resident: 0,
+        }
+    }
+
+    /// Confines the process to the first CPU of the request. Partners are placed by [`crate::peer`].
+    pub(crate) fn pin(&self) -> Result<(), Stop> {
+        match self.request.cpus.first() {
+            Some(&cpu) => fingerpost_sys::affinity::pin(&[cpu]).map_err(|e| Stop::Fail(format!("cannot use CPU {cpu}: {e}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The row's parameters.
+    pub fn params(&self) -> &Params {
+        &self.request.params
+    }
+
+    /// A parameter that must be a whole number of at least `least`.
+    pub fn int(&self, name: &str, least: i64) -> Result<i64, Stop> {
+        match self.params().int(name) {
+            Some(n) if n >= least => Ok(n),
+            _ => Err(Stop::Fail(format!("parameter {name} must be a whole number of at least {least}"))),
+        }
+    }
+
+    /// A parameter that must be one of these words.
+    pub fn word(&self, name: &str, of: &[&'static str]) -> Result<&'static str, Stop> {
+        let given = self.params().text(name);
+        let found = of.iter().find(|w| Some(**w) == given).copied();
+        found.ok_or_else(|| Stop::Fail(format!("parameter {name} must be one of {}", of.join(", "))))
+    }
+
+    /// A directory for files. It is the probe's own, and is removed afterwards.
+    pub fn dir(&self) -> &Path {
+        &self.request.dir
+    }
+
+    /// The CPUs that may be used, the measuring process's first.
+    pub fn cpus(&self) -> &[usize] {
+        &self.request.cpus
+    }
+
+    /// The CPU for a partner process: the same for `placement=same`, the next one for `cross`.
+    pub fn partner_cpu(&self) -> Result<usize, Stop> {
+        let cpus = &self.request.cpus;
+        match (self.word("placement", &["same", "cross"])?, cpus.as_slice()) {
+            ("same", [first, ..]) => Ok(*first),
+            ("cross", [_, second, ..]) => Ok(*second),
+            _ => Err(Stop::Skip("needs two CPUs, and this process may use one".into())),
+        }
+    }
+
+    /// Work that one operation does (bytes, flops), for units that are a rate of something other than operations.
+    pub fn work_per_op(&mut self, work: u64) {
+        self.work_per_op = work;
+    }
+
+    /// Another batch length than the usual [`TARGET_NS`], for operations that need longer batches to be themselves.
+    pub fn batch_target_ns(&mut self, ns: u64) {
+        self.batch_target_ns = ns;
+    }
+
+    /// How long the slice is, in nanoseconds.
+    pub fn slice_ns(&self) -> u64 {
+        self.request.slice_ns
+    }
+
+    /// Measures `body`, which does its operation as often as it is told and nothing else.
+    pub fn batches(&mut self, mut body: impl FnMut(u64) -> io::Result<()>) -> Result<(), Stop> {
+        self.timed_batches(|ops| {
+            let begin = now_ns();
+            body(ops)?;
+            Ok(now_ns() - begin)
+        })
+    }
+
+    /// Measures `body`, which does its operation as often as it is told and returns the nanoseconds of that alone: for operations
+    /// that need something to be set up before, or cleared away after, each batch.
+    pub fn timed_batches(&mut self, mut body: impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
+        self.resident = resident_bytes();
+        self.batch = self.calibrate(&mut body)?;
+        let mut watch = Watch::start(self.request.cpus.first().copied());
+        let begin = now_ns();
+        let mut checked = begin;
+        let mut since_check = 0;
+        while self.samples.len() < MAX_SAMPLES {
+            let ns = body(self.batch)?;
+            let disturbed = watch.disturbed();
+            self.samples.push(Sample { work: self.batch * self.work_per_op, ns, value: 0.0, disturbed });
+            let now = now_ns();
+            let over = now - begin >= self.request.slice_ns;
+            if now - checked >= STEAL_EVERY_NS || over {
+                if watch.stolen() {
+                    self.samples[since_check..].iter_mut().for_each(|s| s.disturbed = true);
+                }
+                (checked, since_check) = (now, self.samples.len());
+            }
+            if over {
+                break;
+            }
+        }
+        if self.request.counters {
+            self.count(&mut body)?;
+        }
+        Ok(())
+    }
+
+    /// Takes values in the probe's unit as `body` computes them, one per call, until the slice is over.
+    pub fn values(&mut self, mut body: impl FnMut() -> Result<f64, Stop>) -> Result<(), Stop> {
+        self.direct = true;
+        self.resident = resident_bytes();
+        self.batch = 1;
+        let mut watch = Watch::start(self.request.cpus.first().copied());
+        let begin = now_ns();
+        while self.samples.len() < MAX_SAMPLES {
+            let value = body()?;
+            let disturbed = watch.disturbed() | watch.stolen();
+            self.samples.push(Sample { work: 0, ns: 0, value, disturbed });
+            if now_ns() - begin >= self.request.slice_ns {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports a counter of the probe's own, per operation.
+    pub fn counter(&mut self, name: &'static str, per_operation: f64) {
+        self.counters.push((name, per_operation));
+    }
+
+    /// Finds the batch size. Its batches warm caches and pages; none of them is a sample.
+    fn calibrate(&mut self, body: &mut impl FnMut(u64) -> io::Result<u64>) -> Result<u64, Stop> {
+        let mut calibrator = Calibrator::new(self.batch_target_ns, self.request.batch);
+        let deadline = now_ns() + self.request.slice_ns;
+        while !calibrator.settled() && now_ns() < deadline {
+            calibrator.feed(body(calibrator.ops())?);
+        }
+        Ok(calibrator.ops())
+    }
+
+    /// Counts instructions and cycles over a few more batches, after the timed ones: open counters make every switch dearer.
+    fn count(&mut self, body: &mut impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
+        let _ = (body, COUNTED_NS);
+        Ok(())
+    }
+
+    /// The answer as the protocol has it.
+    pub(crate) fn answer(&self) -> String {
+        let mut out = String::with_capacity(64 + 32 * self.samples.len());
+        let _ = writeln!(out, "resident {}\nbatch {}", self.resident, self.batch);
+        for s in &self.samples {
+            let flag = u8::from(s.disturbed);
+            let _ = if self.direct { writeln!(out, "v {} {flag}", s.value) } else { writeln!(out, "s {} {} {flag}", s.work, s.ns) };
+        }
+        for (name, value) in &self.counters {
+            let _ = writeln!(out, "c {name} {value}");
+        }
+        out + "end\n"
+    }
+}
+
+/// What disturbs a batch: an involuntary switch, a migration, steal.
+struct Watch {
+    switches: i64,
+    cpu: i32,
+    stat: Option<(std::fs::File, usize)>,
+    steal: u64,
+}
+
+impl Watch {
+    fn start(cpu: Option<usize>) -> Watch {
+        let stat = cpu.and_then(|cpu| Some((std::fs::File::open("/proc/stat").ok()?, cpu)));
+        let mut watch = Watch { switches: involuntary_switches(), cpu: current_cpu(), stat, steal: 0 };
+        watch.steal = watch.read_steal();
+        watch
+    }
+
+    /// Whether this thread was switched out or moved since the last call.
+    fn disturbed(&mut self) -> bool {
+        let (switches, cpu) = (involuntary_switches(), current_cpu());
+        let hit = switches != self.switches || cpu != self.cpu;
+        (self.switches, self.cpu) = (switches, cpu);
+        hit
+    }
+
+    /// Whether the hypervisor took time from our CPU since the last call.
+    fn stolen(&mut self) -> bool {
+        let now = self.read_steal();
+        let hit = now != self.steal;
+        self.steal = now;
+        hit
+    }
+
+    fn read_steal(&self) -> u64 {
+        let Some((file, cpu)) = &self.stat else { return 0 };
+        let mut text = [0u8; 4096];
+        let n = file.read_at(&mut text, 0).unwrap_or(0);
+        steal_of(&String::from_utf8_lossy(&text[..n]), *cpu).unwrap_or(0)
+    }
+}
+
+/// The steal ticks of one CPU: the eighth number of its line of `/proc/stat`.
+fn steal_of(stat: &str, cpu: usize) -> Option<u64> {
+    let name = format!("cpu{cpu}");
+    let line = stat.lines().find(|l| l.split(' ').next() == Some(&name))?;
+    line.split_ascii_whitespace().nth(8)?.parse().ok()
+}
+
+fn involuntary_switches() -> i64 {
+    // SAFETY: a rusage is plain numbers, and the kernel writes exactly one.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage.ru_nivcsw
+    }
+}
+
+fn current_cpu() -> i32 {
+    // SAFETY: no arguments, no memory.
+    unsafe { libc::sched_getcpu() }
+}
+
+/// Nanoseconds of the monotonic clock.
+#[inline(always)]
+pub fn now_ns() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel, or its shared page, writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Resident bytes of this process.
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = text.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
+    // SAFETY: sysconf takes a number and returns one.
+    pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(slice_ns: u64) -> Session {
+        Session::new(Request {
+            probe: "test".into(),
+            slice_ns,
+            batch: 0,
+            cpus: vec![],
+            counters: false,
+            dir: "/tmp".into(),
+            params: Params::new().with("n", 3).with("placement", "same"),
+        })
+    }
+
+    #[test]
+    fn batches_are_of_the_calibrated_size_and_fill_the_slice() {
+        let mut s = session(3_000_000);
+        let mut calls = Vec::new();
+        s.timed_batches(|ops| {
+            calls.push(ops);
+            Ok(ops * 1000)
+        })
+        .unwrap();
+        assert_eq!(s.batch, 100);
+        assert!(s.samples.iter().all(|x| x.work == 100 && x.ns == 100_000));
+        assert!(!s.samples.is_empty());
+        assert!(s.answer().ends_with("end\n"));
+    }
+
+    #[test]
+    fn an_error_of_the_operation_is_a_failure_with_its_words() {
+        let stop = session(1000).batches(|_| Err(io::Error::other("disk on fire"))).unwrap_err();
+        assert_eq!(stop, Stop::Fail("disk on fire".into()));
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        let s = session(1000);
+        assert_eq!(s.int("n", 1).unwrap(), 3);
+        assert!(matches!(s.int("n", 4), Err(Stop::Fail(_))));
+        assert_eq!(s.word("placement", &["same", "cross"]).unwrap(), "same");
+        assert!(matches!(s.word("placement", &["left"]), Err(Stop::Fail(_))));
+    }
+
+    #[test]
+    fn steal_is_read_from_the_right_cpu() {
+        let stat = "cpu  1 2 3 4 5 6 7 88 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\ncpu1 1 2 3 4 5 6 7 80 0 0\ncpu10 0 0 0 0 0 0 0 9 0 0\n";
+        assert_eq!(steal_of(stat, 1), Some(80));
+        assert_eq!(steal_of(stat, 10), Some(9));
+        assert_eq!(steal_of(stat, 3), None);
+        assert_eq!(steal_of("cpu0 1 2", 0), None);
+    }
+}
