@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_record() {
-        for unit in [Unit::Nanoseconds, Unit::PerSecond, Unit::BytesPerSecond, Unit::FlopPerSecond, Unit::Bytes, Unit::Percent, Unit::Count] {
+        for unit in [Unit::Nanoseconds, Unit::PerSecond, Unit::BytesPerSecond, Unit::FlopPerSecond, Unit::Bytes, Unit::Percent, Unit::Count]
+        {
             assert_eq!(serde_json::to_string(&unit).unwrap(), format!("\"{}\"", unit.as_str()));
         }
     }
