@@ -1,1 +1,290 @@
 //! The archive: a directory of run files, one per run, named by its id.
+//!
+//! There is no index and no lock. A run file appears under its name only when it is whole (written beside, then renamed), so readers
+//! and writers need not know of each other, and a directory copied by hand is an archive too.
+
+mod head;
+mod names;
+mod writer;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::load::{self, LoadError};
+use crate::run::Run;
+use crate::text::{clean, clean_short};
+
+pub use head::Head;
+pub use names::{new_id, rfc3339};
+pub use writer::Writer;
+
+/// Why something could not be done with the archive. Each prints as one sentence.
+#[derive(Debug, Error)]
+pub enum ArchiveError {
+    /// No environment variable says where the archive could be.
+    #[error("there is no place for the archive: set FINGERPOST_HOME to a directory (XDG_DATA_HOME and HOME are not set either)")]
+    NoHome,
+    /// The system refused.
+    #[error("cannot {doing} {path}: {source}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file or directory.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nothing is called that.
+    #[error("there is no run “{wanted}” in {dir}{hint}; `fingerpost archive list` shows those that there are")]
+    NotFound {
+        /// What was asked for.
+        wanted: String,
+        /// The archive's directory.
+        dir: String,
+        /// More about why, or nothing.
+        hint: String,
+    },
+    /// Several runs are called that.
+    #[error("“{wanted}” could be any of {count} runs ({examples}); give more of the id")]
+    Ambiguous {
+        /// What was asked for.
+        wanted: String,
+        /// How many it could be.
+        count: usize,
+        /// The first few ids.
+        examples: String,
+    },
+    /// Removing needs the whole id.
+    #[error("“{wanted}” is not the whole id of a run; removing needs it whole{hint}")]
+    NotWhole {
+        /// What was asked for.
+        wanted: String,
+        /// The id that it may have meant.
+        hint: String,
+    },
+    /// Another run is kept under the id.
+    #[error("{path} has the id {id}, and the archive keeps a different run under it; remove that one first, or leave this one out")]
+    Conflict {
+        /// The file that was to be imported.
+        path: String,
+        /// The id.
+        id: String,
+    },
+    /// The file is not a run.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+impl ArchiveError {
+    fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        ArchiveError::Io { doing, path: shown(path), source }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    clean(&path.display().to_string()).into_owned()
+}
+
+/// A run file of the archive, as [`Archive::list`] finds it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// The run's head, or the sentence that says why there is none.
+    pub head: Result<Head, String>,
+}
+
+/// What became of one imported file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Imported {
+    /// It was added.
+    Added,
+    /// The same run was there already.
+    AlreadyThere,
+}
+
+/// A directory of run files.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    dir: PathBuf,
+}
+
+impl Archive {
+    /// Where runs are kept: `$FINGERPOST_HOME/runs`, else `$XDG_DATA_HOME/fingerpost/runs`, else `~/.local/share/fingerpost/runs`.
+    pub fn locate() -> Result<PathBuf, ArchiveError> {
+        Self::locate_with(|name| std::env::var_os(name))
+    }
+
+    /// [`Archive::locate`] with another environment.
+    pub fn locate_with(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, ArchiveError> {
+        let set = |name| variable(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        // The XDG specification: a relative path is invalid and to be ignored.
+        let base = set("FINGERPOST_HOME")
+            .or_else(|| set("XDG_DATA_HOME").filter(|p| p.is_absolute()).map(|p| p.join("fingerpost")))
+            .or_else(|| set("HOME").map(|p| p.join(".local/share/fingerpost")));
+        base.map(|p| p.join("runs")).ok_or(ArchiveError::NoHome)
+    }
+
+    /// The archive in a directory, else in the usual place. The directory need not exist: such an archive is empty.
+    pub fn open(dir: Option<PathBuf>) -> Result<Archive, ArchiveError> {
+        Ok(Archive { dir: dir.map_or_else(Self::locate, Ok)? })
+    }
+
+    /// The archive's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The file in which a run of this id is kept.
+    pub fn path_of(&self, id: &str) -> PathBuf {
+        self.dir.join(format!("{id}.json"))
+    }
+
+    /// Every run file, the latest first, files that cannot be read last. Only the heads are read.
+    pub fn list(&self) -> Result<Vec<Entry>, ArchiveError> {
+        let reading = |e| ArchiveError::io("read the archive", &self.dir, e);
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(reading(e)),
+        };
+        let mut list = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(reading)?.path();
+            let hidden = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
+            if !hidden && path.extension().is_some_and(|e| e == "json") {
+                list.push(head::entry(path));
+            }
+        }
+        list.sort_by_cached_key(|e| {
+            let key = e.head.as_ref().ok().map(|h| (names::instant(&h.started), h.id.clone()));
+            (std::cmp::Reverse(key), e.path.clone())
+        });
+        Ok(list)
+    }
+
+    /// The file that RUN names: `latest`, `latest~N` (the Nth before it), a path, a whole id, or the start of one.
+    pub fn resolve(&self, wanted: &str) -> Result<PathBuf, ArchiveError> {
+        if let Some(back) = back_from_latest(wanted) {
+            return self.nth_latest(wanted, back);
+        }
+        let path = Path::new(wanted);
+        if wanted.contains('/') || (path.extension().is_some_and(|e| e == "json") && path.exists()) {
+            return Ok(path.to_owned());
+        }
+        if load::valid_id(wanted).is_ok() && self.path_of(wanted).is_file() {
+            return Ok(self.path_of(wanted));
+        }
+        let mut found: Vec<(String, PathBuf)> = Vec::new();
+        for e in self.list()? {
+            if let Ok(head) = e.head
+                && head.id.starts_with(wanted)
+                && !wanted.is_empty()
+            {
+                found.push((head.id, e.path));
+            }
+        }
+        match found.len() {
+            0 if !wanted.is_empty() && path.exists() => Ok(path.to_owned()),
+            0 => Err(self.not_found(wanted, "")),
+            1 => Ok(found.remove(0).1),
+            count => {
+                let examples = found.iter().take(3).map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(", ");
+                Err(ArchiveError::Ambiguous { wanted: clean_short(wanted, 60), count, examples })
+            }
+        }
+    }
+
+    fn nth_latest(&self, wanted: &str, back: usize) -> Result<PathBuf, ArchiveError> {
+        let readable: Vec<Entry> = self.list()?.into_iter().filter(|e| e.head.is_ok()).collect();
+        let hint = format!(", which holds {} {}", readable.len(), if readable.len() == 1 { "run" } else { "runs" });
+        readable.into_iter().nth(back).map(|e| e.path).ok_or_else(|| self.not_found(wanted, &hint))
+    }
+
+    fn not_found(&self, wanted: &str, hint: &str) -> ArchiveError {
+        ArchiveError::NotFound { wanted: clean_short(wanted, 60), dir: shown(&self.dir), hint: hint.to_owned() }
+    }
+
+    /// Adds a run file from elsewhere, as it is, after checking it whole.
+    pub fn import(&self, path: &Path) -> Result<(Run, Imported), ArchiveError> {
+        let bytes = load::bytes_of(path)?;
+        let run = load::from_slice(&bytes, &shown(path))?;
+        let target = self.path_of(&run.id);
+        if target.exists() {
+            let same = load::from_path(&target).is_ok_and(|kept| kept == run);
+            return if same { Ok((run, Imported::AlreadyThere)) } else { Err(ArchiveError::Conflict { path: shown(path), id: run.id }) };
+        }
+        fs::create_dir_all(&self.dir).map_err(|e| ArchiveError::io("make the archive", &self.dir, e))?;
+        writer::replace(&target, &bytes, true)?;
+        Ok((run, Imported::Added))
+    }
+
+    /// Writes the run that RUN names to a file, as it is, after checking it whole.
+    pub fn export(&self, wanted: &str, target: &Path) -> Result<Run, ArchiveError> {
+        let source = self.resolve(wanted)?;
+        let bytes = load::bytes_of(&source)?;
+        let run = load::from_slice(&bytes, &shown(&source))?;
+        writer::replace(target, &bytes, true)?;
+        Ok(run)
+    }
+
+    /// The file to remove for a whole id, `latest` or `latest~N`: nothing less exact is accepted, and nothing outside the archive.
+    pub fn resolve_to_remove(&self, wanted: &str) -> Result<PathBuf, ArchiveError> {
+        if back_from_latest(wanted).is_some() {
+            return self.resolve(wanted);
+        }
+        if load::valid_id(wanted).is_ok() && self.path_of(wanted).is_file() {
+            return Ok(self.path_of(wanted));
+        }
+        let meant: Vec<String> =
+            self.list()?.into_iter().filter_map(|e| e.head.ok()).map(|h| h.id).filter(|id| id.starts_with(wanted)).collect();
+        match meant.as_slice() {
+            [] => Err(self.not_found(wanted, "")),
+            [one] => Err(ArchiveError::NotWhole { wanted: clean_short(wanted, 60), hint: format!(": {one}") }),
+            _ => Err(ArchiveError::NotWhole { wanted: clean_short(wanted, 60), hint: String::new() }),
+        }
+    }
+
+    /// Removes runs. All are resolved before the first is removed, so a mistyped id removes nothing. Gives the removed files.
+    pub fn remove(&self, wanted: &[String]) -> Result<Vec<PathBuf>, ArchiveError> {
+        let mut paths = wanted.iter().map(|w| self.resolve_to_remove(w)).collect::<Result<Vec<_>, _>>()?;
+        paths.sort();
+        paths.dedup();
+        for path in &paths {
+            fs::remove_file(path).map_err(|e| ArchiveError::io("remove", path, e))?;
+        }
+        Ok(paths)
+    }
+
+    /// Loads every file whole. Gives each file with its run's id, or the sentence that says what is wrong with it.
+    pub fn verify(&self) -> Result<Vec<(PathBuf, Result<String, String>)>, ArchiveError> {
+        let mut entries = self.list()?;
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(entries.into_iter().map(|e| (e.path.clone(), self.verify_one(&e.path))).collect())
+    }
+
+    fn verify_one(&self, path: &Path) -> Result<String, String> {
+        let run = load::from_path(path).map_err(|e| e.to_string())?;
+        if path != self.path_of(&run.id) {
+            return Err(format!("{} holds the run {}; rename it to {}.json", shown(path), run.id, run.id));
+        }
+        Ok(run.id)
+    }
+}
+
+/// `latest` is 0, `latest~2` is 2, anything else is nothing.
+fn back_from_latest(wanted: &str) -> Option<usize> {
+    match wanted.strip_prefix("latest")? {
+        "" => Some(0),
+        rest => rest.strip_prefix('~').map(|n| if n.is_empty() { Ok(1) } else { n.parse() })?.ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,12 +8,17 @@
 
 pub mod archive;
 pub mod findings;
+#[cfg(any(test, feature = "fixture"))]
+#[allow(missing_docs)]
+pub mod fixture;
 pub mod host;
 pub mod load;
 pub mod measurement;
 pub mod params;
 pub mod run;
+pub mod text;
 pub mod unit;
+mod valid;
 
 pub use findings::{Budget, Finding, Layer, Observation, Part, Series, Status};
 pub use host::Host;

@@ -1,0 +1,236 @@
+//! Writing a run while it is being measured.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::{Archive, ArchiveError};
+use crate::run::Run;
+use crate::valid::storable;
+
+/// The least time between two writes of an unfinished run.
+const LEAST_GAP: Duration = Duration::from_millis(500);
+/// Writing may take one part in this many of the time, so that a large record on a slow disk does not become the load it measures.
+const SHARE: u32 = 50;
+/// A temporary file this old was left behind by a killed run.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// Keeps the file of a run in progress up to date.
+///
+/// [`Writer::write`] is meant to be called after every measurement, and [`Writer::finish`] once at the end. A whole record is some
+/// MiB and measurements come many a second, so `write` does nothing when the last write was less than half a second ago (more
+/// when writing is slow: at most 2 % of the time goes to writing). A killed run thus loses the last half second at most, and its
+/// file is a valid run whose `complete` is false. Every write goes to a temporary file that is then renamed: a reader never sees half a run.
+///
+/// A full disk or a read-only home does not stop measuring: the first failure is handed back once, as a sentence for the user, and
+/// `finish` tries a last time.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    gap: Duration,
+    last: Option<Instant>,
+    given_up: bool,
+}
+
+impl Writer {
+    /// A writer for a run kept in the archive. Makes the directory, removes what killed runs left there, and writes the run as it
+    /// is; the sentence says why that failed.
+    pub fn in_archive(archive: &Archive, run: &Run) -> (Writer, Option<String>) {
+        let mut writer = Writer::at(archive.path_of(&run.id));
+        // Only the owner reads a run: it tells the host's mitigations and command line.
+        let made = fs::create_dir_all(archive.dir()).map_err(|e| ArchiveError::io("make the archive", archive.dir(), e));
+        let trouble = match made {
+            Ok(()) => {
+                sweep(archive.dir());
+                writer.write(run)
+            }
+            Err(e) => {
+                writer.given_up = true;
+                Some(sentence(&e))
+            }
+        };
+        (writer, trouble)
+    }
+
+    /// A writer for a run kept in a file of the user's choice (`-o FILE`).
+    pub fn at(path: PathBuf) -> Writer {
+        Writer { path, gap: LEAST_GAP, last: None, given_up: false }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the run unless it was written a moment ago. Gives a sentence when writing fails for the first time; after that,
+    /// writing waits for [`Writer::finish`].
+    #[must_use = "the sentence is for the user"]
+    pub fn write(&mut self, run: &Run) -> Option<String> {
+        // A pipe or a device is written once, at the end.
+        if self.given_up || self.last.is_some_and(|t| t.elapsed() < self.gap) || special(&self.path) {
+            return None;
+        }
+        let began = Instant::now();
+        let result = replace(&self.path, &encode(run), false);
+        self.gap = LEAST_GAP.max(began.elapsed() * SHARE);
+        self.last = Some(Instant::now());
+        let error = result.err()?;
+        self.given_up = true;
+        Some(sentence(&error))
+    }
+
+    /// Writes the run for the last time and waits until it is on the disk. Gives the file.
+    pub fn finish(self, run: &Run) -> Result<PathBuf, ArchiveError> {
+        replace(&self.path, &encode(run), true)?;
+        Ok(self.path)
+    }
+}
+
+fn sentence(error: &ArchiveError) -> String {
+    format!("{error}; measuring goes on, and `-o FILE` can keep the run elsewhere")
+}
+
+/// A run as its file has it: one line of JSON.
+fn encode(run: &Run) -> Vec<u8> {
+    let mut text = serde_json::to_vec(&*storable(run)).expect("a run is plain data");
+    text.push(b'\n');
+    text
+}
+
+fn special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|m| !m.is_file())
+}
+
+/// Puts a file in place of another in one step; where that is no regular file (`/dev/stdout`), writes into it.
+pub(super) fn replace(path: &Path, bytes: &[u8], durable: bool) -> Result<(), ArchiveError> {
+    let failed = |e| ArchiveError::io("write", path, e);
+    if special(path) {
+        return File::options().write(true).open(path).and_then(|mut f| f.write_all(bytes)).map_err(failed);
+    }
+    // A symbolic link stays one: what it points to is replaced.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let name = target.file_name().ok_or_else(|| failed(io::Error::from(io::ErrorKind::InvalidFilename)))?;
+    let beside = target.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+    let written = write_new(&beside, bytes, durable).and_then(|()| fs::rename(&beside, &target));
+    written.map_err(|e| {
+        // The first error is the one to tell; a file that was never made cannot be removed.
+        let _ = fs::remove_file(&beside);
+        failed(e)
+    })
+}
+
+fn write_new(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    if durable { file.sync_all() } else { Ok(()) }
+}
+
+/// Removes temporary files that killed runs left behind.
+fn sweep(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let ours = name.as_encoded_bytes().starts_with(b".") && name.as_encoded_bytes().ends_with(b".tmp");
+        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
+        if ours && age.is_some_and(|a| a > ABANDONED) {
+            // Another run may be sweeping too.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{fixture, load};
+
+    fn archive() -> (tempfile::TempDir, Archive) {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = Archive::open(Some(dir.path().join("runs"))).unwrap();
+        (dir, archive)
+    }
+
+    #[test]
+    fn a_run_in_progress_can_be_read_at_any_moment_and_is_whole_at_the_end() {
+        let (_dir, archive) = archive();
+        let whole = fixture::run();
+        let mut run = Run { complete: false, measurements: vec![], ..whole.clone() };
+        let (mut writer, trouble) = Writer::in_archive(&archive, &run);
+        assert_eq!(trouble, None);
+        assert!(!load::from_path(writer.path()).unwrap().complete);
+
+        run.measurements = whole.measurements.clone();
+        writer.gap = Duration::ZERO;
+        assert_eq!(writer.write(&run), None);
+        let partial = load::from_path(writer.path()).unwrap();
+        assert_eq!((partial.complete, partial.measurements.len()), (false, whole.measurements.len()));
+
+        let path = writer.finish(&whole).unwrap();
+        assert!(load::from_path(&path).unwrap() == whole, "what is read is what was measured");
+        let names: Vec<_> = fs::read_dir(archive.dir()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 1, "nothing else is left: {names:?}");
+    }
+
+    #[test]
+    fn writes_that_come_too_soon_are_left_out() {
+        let (_dir, archive) = archive();
+        let run = Run { measurements: vec![], ..fixture::run() };
+        let (mut writer, _) = Writer::in_archive(&archive, &run);
+        writer.gap = Duration::from_secs(3600);
+        assert_eq!(writer.write(&fixture::run()), None);
+        assert!(load::from_path(writer.path()).unwrap().measurements.is_empty());
+        assert!(!load::from_path(&writer.finish(&fixture::run()).unwrap()).unwrap().measurements.is_empty());
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_told_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "in the way").unwrap();
+        let archive = Archive::open(Some(file.join("runs"))).unwrap();
+        let (mut writer, trouble) = Writer::in_archive(&archive, &fixture::run());
+        let trouble = trouble.unwrap();
+        assert!(trouble.contains("cannot make the archive") && trouble.contains("-o FILE"), "{trouble}");
+        assert_eq!(writer.write(&fixture::run()), None);
+        assert!(writer.finish(&fixture::run()).is_err());
+    }
+
+    #[test]
+    fn a_full_disk_is_told_once_and_leaves_what_was_there() {
+        let full = Path::new("/dev/full");
+        if !full.exists() {
+            assert!(std::env::var_os("CI").is_none(), "/dev/full is missing");
+            eprintln!("skipped: there is no /dev/full here");
+            return;
+        }
+        let error = Writer::at(full.into()).finish(&fixture::run()).unwrap_err();
+        assert!(error.to_string().contains("No space left"), "{error}");
+        assert!(special(full), "a device stays a device");
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real.json"), dir.path().join("link.json"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        replace(&link, b"new", false).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+    }
+
+    #[test]
+    fn what_killed_runs_left_is_swept_and_what_is_young_is_not() {
+        let (_dir, archive) = archive();
+        fs::create_dir_all(archive.dir()).unwrap();
+        let (old, young) = (archive.dir().join(".a.json.1.tmp"), archive.dir().join(".b.json.2.tmp"));
+        for path in [&old, &young] {
+            fs::write(path, "half").unwrap();
+        }
+        File::options().write(true).open(&old).unwrap().set_modified(SystemTime::now() - 2 * ABANDONED).unwrap();
+        let (_writer, trouble) = Writer::in_archive(&archive, &fixture::run());
+        assert_eq!(trouble, None);
+        assert!(!old.exists() && young.exists());
+    }
+}
