@@ -36,6 +36,11 @@ pub enum Undo {
         /// What it held.
         content: String,
     },
+    /// Remove a control group; processes still in it go back to the group of its maker.
+    RemoveGroup {
+        /// One directory of the group, as [`crate::cgroup::Group::places`] tells it.
+        place: crate::cgroup::Place,
+    },
 }
 
 impl fmt::Display for Undo {
@@ -44,6 +49,7 @@ impl fmt::Display for Undo {
             Undo::KillGroup { pgid, .. } => write!(f, "killed process group {pgid}"),
             Undo::RemovePath { path } => write!(f, "removed {}", path.display()),
             Undo::WriteFile { path, content } => write!(f, "wrote “{}” back to {}", content.trim(), path.display()),
+            Undo::RemoveGroup { place } => write!(f, "removed the control group {}", place.directory.display()),
         }
     }
 }
@@ -65,6 +71,7 @@ impl Undo {
             })
             .map_err(|e| format!("cannot remove {}: {e}", path.display())),
             Undo::WriteFile { path, content } => fs::write(path, content).map_err(|e| format!("cannot restore {}: {e}", path.display())),
+            Undo::RemoveGroup { place } => crate::cgroup::remove_directory(place).map_err(|e| e.to_string()),
         }
     }
 }

@@ -3,6 +3,10 @@
 //! Parsers take text, so that they are tested on made-up `/proc` files; readers that open the files stand beside them.
 
 pub mod affinity;
+pub mod cgroup;
 pub mod child;
 pub mod journal;
+pub mod perf;
+pub mod procfs;
 pub mod scratch;
+pub mod system;

@@ -1,0 +1,302 @@
+//! Which hierarchies there are, where in them we stand, and what they allow us.
+
+use std::path::{Path, PathBuf};
+
+use super::{Controller, Version};
+use crate::procfs::memory::parse_counters;
+use crate::procfs::mounts::{Mount, parse_mountinfo};
+use crate::procfs::{Paths, parse_list};
+
+/// A limit of version 1 at or above this is "none": the kernel writes the largest page-aligned number.
+const NO_LIMIT: u64 = 1 << 60;
+
+/// One mounted hierarchy and our place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hierarchy {
+    pub(super) version: Version,
+    /// Names of the controllers in it.
+    pub(super) controllers: Vec<String>,
+    /// Where it is mounted.
+    pub(super) mount: PathBuf,
+    /// Our control group below the mount; empty at its root.
+    pub(super) own: PathBuf,
+}
+
+impl Hierarchy {
+    /// The directories from our own control group up to the root that we can see.
+    pub(super) fn ancestry(&self) -> impl Iterator<Item = PathBuf> {
+        self.own.ancestors().map(|group| self.mount.join(group))
+    }
+}
+
+/// The control groups that a process is in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hierarchies {
+    pub(super) paths: Option<Paths>,
+    pub(super) all: Vec<Hierarchy>,
+}
+
+/// What the control groups allow: of each limit the tightest from our own group to the root.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// CPUs' worth of time.
+    pub cpu_quota: Option<f64>,
+    /// Weight (version 2) or shares (version 1) of our own group.
+    pub cpu_weight: Option<u64>,
+    /// CPUs, as a list.
+    pub cpuset: Option<String>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
+}
+
+/// How often a quota stopped the processes of our own group, since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Throttling {
+    /// Periods in which it had work.
+    pub periods: u64,
+    /// Periods in which the quota ran out.
+    pub throttled_periods: u64,
+    /// Seconds that its CPUs stood still.
+    pub throttled_seconds: f64,
+}
+
+impl Hierarchies {
+    /// Those of the calling process.
+    pub fn of_self(paths: &Paths) -> Self {
+        let read = |name| paths.read(name).unwrap_or_default();
+        let mut found = Self::parse(&read("proc/self/cgroup"), &read("proc/self/mountinfo"));
+        for hierarchy in found.all.iter_mut().filter(|h| h.version == Version::V2) {
+            let controllers = paths.read(hierarchy.mount.join("cgroup.controllers")).unwrap_or_default();
+            hierarchy.controllers = controllers.split_ascii_whitespace().map(str::to_owned).collect();
+        }
+        found.paths = Some(paths.clone());
+        found
+    }
+
+    /// From the text of `/proc/PID/cgroup` and `/proc/PID/mountinfo`; the controllers of version 2 stand in neither.
+    fn parse(cgroup: &str, mountinfo: &str) -> Self {
+        let mounts = parse_mountinfo(mountinfo);
+        let hierarchy = |line: &str| {
+            // `4:memory:/path`, `9:name=systemd:/`, `0::/path`: the path may hold colons.
+            let mut fields = line.splitn(3, ':');
+            let (id, names, path) = (fields.next()?, fields.next()?, fields.next()?);
+            let version = if id == "0" && names.is_empty() { Version::V2 } else { Version::V1 };
+            let controllers: Vec<String> = names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            let mount = mounts.iter().rfind(|mount| match version {
+                Version::V1 => mount.kind == "cgroup" && controllers.iter().any(|name| mount.has_option(name)),
+                Version::V2 => mount.kind == "cgroup2",
+            })?;
+            Some(Hierarchy { version, own: below_mount(path, mount), controllers, mount: mount.point.clone() })
+        };
+        Self { paths: None, all: cgroup.lines().filter_map(hierarchy).collect() }
+    }
+
+    /// The version that limits us: 1 where any controller that we know is in a version 1 hierarchy.
+    pub fn version(&self) -> Option<Version> {
+        let known = |h: &&Hierarchy| h.controllers.iter().any(|name| Controller::ALL.iter().any(|c| c.name(h.version) == name));
+        let first = self.all.iter().find(|h| h.version == Version::V1 && known(h));
+        first.or_else(|| self.all.iter().find(|h| h.version == Version::V2)).map(|h| h.version)
+    }
+
+    /// The hierarchy that a controller is in.
+    pub(super) fn of(&self, controller: Controller) -> Option<&Hierarchy> {
+        let holds = |h: &&Hierarchy| match (controller, h.version) {
+            (Controller::Freezer, Version::V2) => true,
+            (_, version) => h.controllers.iter().any(|name| name == controller.name(version)),
+        };
+        // A freezer of version 1 is preferred where both are mounted: the other controllers are likely there, too.
+        self.all.iter().filter(holds).min_by_key(|h| h.version.number())
+    }
+
+    /// Our own control group's path per hierarchy, as `/proc/self/cgroup` tells it below the mount; for markers of containers.
+    pub fn own_groups(&self) -> impl Iterator<Item = &Path> {
+        self.all.iter().map(|h| h.own.as_path())
+    }
+
+    /// The limits in force. Our own group's name space may hide tighter ones above.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            cpu_quota: self.tightest(Controller::Cpu, cpu_quota, f64::total_cmp),
+            cpu_weight: self.own_weight(),
+            cpuset: self.own_cpuset(),
+            memory: self.tightest(Controller::Memory, memory_limit, Ord::cmp),
+            pids: self.tightest(Controller::Pids, |paths, dir, _| limit(paths, &dir.join("pids.max")), Ord::cmp),
+        }
+    }
+
+    /// How often the quota of our own group ran out; `None` without the controller.
+    pub fn throttling(&self) -> Option<Throttling> {
+        let hierarchy = self.of(Controller::Cpu)?;
+        throttling(self.paths.as_ref()?, &hierarchy.mount.join(&hierarchy.own))
+    }
+
+    /// The smallest of what each group from our own to the root says.
+    fn tightest<T>(
+        &self,
+        controller: Controller,
+        read: fn(&Paths, &Path, Version) -> Option<T>,
+        order: fn(&T, &T) -> std::cmp::Ordering,
+    ) -> Option<T> {
+        let (paths, hierarchy) = (self.paths.as_ref()?, self.of(controller)?);
+        hierarchy.ancestry().filter_map(|dir| read(paths, &dir, hierarchy.version)).min_by(order)
+    }
+
+    fn own_weight(&self) -> Option<u64> {
+        let hierarchy = self.of(Controller::Cpu)?;
+        let file = if hierarchy.version == Version::V1 { "cpu.shares" } else { "cpu.weight" };
+        self.paths.as_ref()?.number(hierarchy.mount.join(&hierarchy.own).join(file))
+    }
+
+    /// The kernel writes the set that is in force into each group: no walk is needed.
+    fn own_cpuset(&self) -> Option<String> {
+        let (paths, hierarchy) = (self.paths.as_ref()?, self.of(Controller::Cpuset)?);
+        let own = hierarchy.mount.join(&hierarchy.own);
+        let files = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
+        files.iter().find_map(|file| paths.value(own.join(file))).filter(|list| parse_list(list).is_some())
+    }
+}
+
+/// Our group's path below the mount point. A bind mount or a name space shows only the part of the tree below the mount's root; a
+/// group outside of it is taken for that root, the nearest that we can read.
+fn below_mount(path: &str, mount: &Mount) -> PathBuf {
+    let below = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
+    if below.components().any(|part| part == std::path::Component::ParentDir) { PathBuf::new() } else { below.to_owned() }
+}
+
+fn cpu_quota(paths: &Paths, dir: &Path, version: Version) -> Option<f64> {
+    let (quota, period) = match version {
+        Version::V1 => (paths.value(dir.join("cpu.cfs_quota_us"))?, paths.value(dir.join("cpu.cfs_period_us"))?),
+        Version::V2 => paths.value(dir.join("cpu.max"))?.split_once(' ').map(|(quota, period)| (quota.into(), period.into()))?,
+    };
+    // Version 1 writes -1 and version 2 `max` for none: neither is a positive number.
+    let positive = |text: String| text.parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
+    Some(positive(quota)? / positive(period)?)
+}
+
+fn memory_limit(paths: &Paths, dir: &Path, version: Version) -> Option<u64> {
+    let file = if version == Version::V1 { "memory.limit_in_bytes" } else { "memory.max" };
+    limit(paths, &dir.join(file))
+}
+
+fn limit(paths: &Paths, file: &Path) -> Option<u64> {
+    paths.number(file).filter(|&n| n < NO_LIMIT)
+}
+
+/// Reads `cpu.stat` of a group: version 1 counts `throttled_time` in nanoseconds, version 2 `throttled_usec`.
+pub(super) fn throttling(paths: &Paths, dir: &Path) -> Option<Throttling> {
+    let stat = parse_counters(&paths.read(dir.join("cpu.stat")).ok()?);
+    let nanoseconds = stat.get("throttled_time").map(|&ns| ns as f64 / 1e9);
+    let microseconds = stat.get("throttled_usec").map(|&us| us as f64 / 1e6);
+    Some(Throttling {
+        periods: *stat.get("nr_periods")?,
+        throttled_periods: *stat.get("nr_throttled")?,
+        throttled_seconds: nanoseconds.or(microseconds)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Paths) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let paths = Paths::under(dir.path());
+        (dir, paths)
+    }
+
+    #[test]
+    fn version_1_takes_the_tightest_of_the_ancestors() {
+        let (_dir, paths) = tree(&[
+            ("proc/self/cgroup", "4:memory:/a/b\n2:cpu,cpuacct:/a\n3:cpuset:/\n8:pids:/\n"),
+            (
+                "proc/self/mountinfo",
+                "1 0 0:1 / /cg/mem rw - cgroup cgroup rw,memory\n2 0 0:2 / /cg/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+                 3 0 0:3 / /cg/set rw - cgroup cgroup rw,cpuset\n4 0 0:4 / /cg/pids rw - cgroup cgroup rw,pids\n",
+            ),
+            ("cg/mem/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("cg/mem/a/memory.limit_in_bytes", "67108864\n"),
+            ("cg/mem/a/b/memory.limit_in_bytes", "134217728\n"),
+            ("cg/cpu/cpu.cfs_quota_us", "-1\n"),
+            ("cg/cpu/cpu.cfs_period_us", "100000\n"),
+            ("cg/cpu/a/cpu.cfs_quota_us", "50000\n"),
+            ("cg/cpu/a/cpu.cfs_period_us", "100000\n"),
+            ("cg/cpu/a/cpu.shares", "512\n"),
+            ("cg/cpu/a/cpu.stat", "nr_periods 10\nnr_throttled 4\nthrottled_time 2500000000\n"),
+            ("cg/set/cpuset.cpus", "0-1\n"),
+        ]);
+        let groups = Hierarchies::of_self(&paths);
+        assert_eq!(groups.version(), Some(Version::V1));
+        let expected =
+            Limits { cpu_quota: Some(0.5), cpu_weight: Some(512), cpuset: Some("0-1".into()), memory: Some(64 << 20), pids: None };
+        assert_eq!(groups.limits(), expected);
+        assert_eq!(groups.throttling(), Some(Throttling { periods: 10, throttled_periods: 4, throttled_seconds: 2.5 }));
+    }
+
+    #[test]
+    fn version_2_takes_the_tightest_of_the_ancestors() {
+        let (_dir, paths) = tree(&[
+            ("proc/self/cgroup", "0::/user.slice/me\n"),
+            ("proc/self/mountinfo", "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n"),
+            ("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n"),
+            ("sys/fs/cgroup/user.slice/cpu.max", "150000 100000\n"),
+            ("sys/fs/cgroup/user.slice/me/cpu.max", "max 100000\n"),
+            ("sys/fs/cgroup/user.slice/me/memory.max", "max\n"),
+            ("sys/fs/cgroup/user.slice/memory.max", "1073741824\n"),
+            ("sys/fs/cgroup/user.slice/me/cpu.weight", "50\n"),
+            ("sys/fs/cgroup/user.slice/me/pids.max", "100\n"),
+            ("sys/fs/cgroup/user.slice/me/cpu.stat", "usage_usec 1\nnr_periods 1\nnr_throttled 1\nthrottled_usec 500000\n"),
+        ]);
+        let groups = Hierarchies::of_self(&paths);
+        assert_eq!(groups.version(), Some(Version::V2));
+        let expected = Limits { cpu_quota: Some(1.5), cpu_weight: Some(50), cpuset: None, memory: Some(1 << 30), pids: Some(100) };
+        assert_eq!(groups.limits(), expected);
+        assert_eq!(groups.throttling().unwrap().throttled_seconds, 0.5);
+    }
+
+    #[test]
+    fn a_container_sees_its_part_of_the_tree() {
+        let mount = |root: &str| Mount { root: root.into(), point: "/cg".into(), ..Default::default() };
+        assert_eq!(below_mount("/docker/abc", &mount("/docker/abc")), Path::new(""));
+        assert_eq!(below_mount("/docker/abc/x", &mount("/docker/abc")), Path::new("x"));
+        assert_eq!(below_mount("/elsewhere", &mount("/docker/abc")), Path::new(""));
+        assert_eq!(below_mount("/../../etc", &mount("/")), Path::new(""));
+    }
+
+    #[test]
+    fn a_mixed_machine_has_each_controller_in_one_hierarchy() {
+        let groups = Hierarchies::parse(
+            "2:name=systemd:/\n1:cpu:/x\n0::/\n",
+            "1 0 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n2 0 0:2 / /cg/u rw - cgroup2 cgroup2 rw\n3 0 0:3 / /cg/s rw - cgroup c rw,name=systemd\n",
+        );
+        assert_eq!(groups.version(), Some(Version::V1));
+        assert_eq!(groups.of(Controller::Cpu).unwrap().mount, Path::new("/cg/cpu"));
+        assert_eq!(groups.of(Controller::Freezer).unwrap().version, Version::V2);
+        assert_eq!(groups.of(Controller::Memory), None);
+    }
+
+    #[test]
+    fn no_cgroups_no_limits() {
+        let (_dir, paths) = tree(&[]);
+        let groups = Hierarchies::of_self(&paths);
+        assert_eq!((groups.version(), groups.limits()), (None, Limits::default()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(cgroup in "([0-9]:[a-z,]{0,6}:[/.a-z:]{0,12}\n?){0,4}|\\PC*", mounts in "(1 0 0:1 /[a-z.]* /c rw - cgroup2? c rw,cpu\n?){0,3}|\\PC*") {
+            let groups = Hierarchies::parse(&cgroup, &mounts);
+            let _ = (groups.version(), groups.limits());
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! Counters of the CPU and the kernel, through `perf_event_open`.
+//!
+//! [`EventSet`] counts any events for a thread or a process; [`Counters`] is the set that the probes use: instructions and cycles, user
+//! and kernel apart. Where the kernel refuses, [`Refusal`] says why and which setting would allow it.
+
+mod refusal;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd};
+
+pub use refusal::{Circumstances, Refusal};
+
+use crate::procfs::Paths;
+
+/// The start of the kernel's `struct perf_event_attr`, as far as its first extension (`PERF_ATTR_SIZE_VER1`). The kernel takes any
+/// size that it ever published and reads the rest as zero.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    config1: u64,
+    config2: u64,
+}
+
+// Numbers of linux/perf_event.h.
+const TYPE_HARDWARE: u32 = 0;
+const TYPE_SOFTWARE: u32 = 1;
+const TYPE_CACHE: u32 = 3;
+const FLAG_DISABLED: u64 = 1 << 0;
+const FLAG_INHERIT: u64 = 1 << 1;
+const FLAG_EXCLUDE_USER: u64 = 1 << 4;
+const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
+const FLAG_EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const FORMAT_TIME_ENABLED: u64 = 1 << 0;
+const FORMAT_TIME_RUNNING: u64 = 1 << 1;
+const OPEN_CLOEXEC: libc::c_ulong = 1 << 3;
+const IOC_ENABLE: libc::c_ulong = 0x2400;
+const IOC_DISABLE: libc::c_ulong = 0x2401;
+const IOC_RESET: libc::c_ulong = 0x2403;
+const IOC_FLAG_GROUP: libc::c_ulong = 1;
+
+/// What can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// Instructions retired.
+    Instructions,
+    /// CPU cycles, at whatever frequency the CPU runs.
+    Cycles,
+    /// References to the last level of cache that missed.
+    CacheMisses,
+    /// Branches predicted wrongly.
+    BranchMisses,
+    /// Loads that missed the data TLB.
+    DataTlbMisses,
+    /// Nanoseconds on a CPU.
+    TaskClock,
+    /// Page faults of both kinds.
+    PageFaults,
+    /// Context switches.
+    Switches,
+    /// Moves to another CPU.
+    Migrations,
+}
+
+impl Event {
+    fn kind_and_config(self) -> (u32, u64) {
+        match self {
+            Self::Cycles => (TYPE_HARDWARE, 0),
+            Self::Instructions => (TYPE_HARDWARE, 1),
+            Self::CacheMisses => (TYPE_HARDWARE, 3),
+            Self::BranchMisses => (TYPE_HARDWARE, 5),
+            // cache | operation << 8 | result << 16: the data TLB is 3, a read is 0, a miss is 1.
+            Self::DataTlbMisses => (TYPE_CACHE, 3 | (1 << 16)),
+            Self::TaskClock => (TYPE_SOFTWARE, 1),
+            Self::PageFaults => (TYPE_SOFTWARE, 2),
+            Self::Switches => (TYPE_SOFTWARE, 3),
+            Self::Migrations => (TYPE_SOFTWARE, 4),
+        }
+    }
+}
+
+/// Where the CPU must be for an event to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// In user code.
+    User,
+    /// In the kernel.
+    Kernel,
+    /// In either.
+    Both,
+}
+
+/// Whose events count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// A thread, or 0 for the calling one.
+    pub thread: i32,
+    /// Whether threads and processes that it creates from now on count, too. Their counts arrive when they end.
+    pub inherit: bool,
+}
+
+impl Target {
+    /// The calling thread alone.
+    pub const SELF: Self = Self { thread: 0, inherit: false };
+    /// The calling thread and what it creates.
+    pub const SELF_AND_CHILDREN: Self = Self { thread: 0, inherit: true };
+}
+
+/// One counter's state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// What was counted while the counter was on the CPU.
+    pub raw: u64,
+    /// Nanoseconds that it was enabled.
+    pub enabled_ns: u64,
+    /// Nanoseconds that it truly counted: less than enabled when more events were asked for than the CPU has counters.
+    pub running_ns: u64,
+}
+
+impl Reading {
+    /// The count scaled up to the whole time; `None` when the counter never ran.
+    ///
+    /// The scaling assumes that the time not counted was like the time counted: check [`Reading::running_share`] before you trust it.
+    pub fn scaled(&self) -> Option<f64> {
+        match (self.running_ns, self.enabled_ns) {
+            // A software counter that saw nothing may have run for no time at all.
+            (0, 0) => Some(self.raw as f64),
+            (0, _) => None,
+            (running, enabled) => Some(self.raw as f64 * (enabled as f64 / running as f64).max(1.0)),
+        }
+    }
+
+    /// The share of the enabled time, 0 to 1, in which it counted.
+    pub fn running_share(&self) -> f64 {
+        if self.enabled_ns == 0 { 1.0 } else { (self.running_ns as f64 / self.enabled_ns as f64).min(1.0) }
+    }
+}
+
+/// Counters that are switched on and off together.
+#[derive(Debug)]
+pub struct EventSet {
+    counters: Vec<File>,
+    /// Which of them lead a group: switching the leader switches the group.
+    leaders: Vec<usize>,
+}
+
+impl EventSet {
+    /// Opens the events, disabled and at zero. They share one group, so that they count during the same time; an event that does not
+    /// fit beside the others (the CPU has few counters, and the kernel's watchdog may hold one) leads a group of its own.
+    pub fn open(events: &[(Event, Mode)], target: Target) -> Result<Self, Refusal> {
+        Self::try_open(events, target).map_err(|error| {
+            let wants_kernel = events.iter().any(|(_, mode)| *mode != Mode::User);
+            Refusal::explain(error.raw_os_error().unwrap_or(0), wants_kernel, &Circumstances::read(&Paths::system()))
+        })
+    }
+
+    fn try_open(events: &[(Event, Mode)], target: Target) -> io::Result<Self> {
+        let mut set = Self { counters: Vec::new(), leaders: Vec::new() };
+        for &(event, mode) in events {
+            let leader = set.leaders.first().map(|&first| set.counters[first].as_raw_fd());
+            let beside = leader.map(|leader| open_one(event, mode, target, leader));
+            let counter = match beside {
+                Some(Ok(counter)) => counter,
+                _ => {
+                    let alone = open_one(event, mode, target, -1)?;
+                    set.leaders.push(set.counters.len());
+                    alone
+                }
+            };
+            set.counters.push(counter);
+        }
+        Ok(set)
+    }
+
+    fn control(&self, request: libc::c_ulong) -> io::Result<()> {
+        for &leader in &self.leaders {
+            // SAFETY: the descriptor is ours and open; these requests take a flag, not a pointer.
+            let rc = unsafe { libc::ioctl(self.counters[leader].as_raw_fd(), request as _, IOC_FLAG_GROUP) };
+            if rc != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts counting, from where it stood.
+    pub fn enable(&self) -> io::Result<()> {
+        self.control(IOC_ENABLE)
+    }
+
+    /// Stops counting.
+    pub fn disable(&self) -> io::Result<()> {
+        self.control(IOC_DISABLE)
+    }
+
+    /// Sets the counts to zero. The kernel goes on adding to the times: take the difference of two readings where scaling matters.
+    pub fn reset(&self) -> io::Result<()> {
+        self.control(IOC_RESET)
+    }
+
+    /// Reads every counter, in the order in which they were opened.
+    pub fn read(&self) -> io::Result<Vec<Reading>> {
+        self.counters.iter().map(read_one).collect()
+    }
+}
+
+fn open_one(event: Event, mode: Mode, target: Target, leader: i32) -> io::Result<File> {
+    let (kind, config) = event.kind_and_config();
+    let mut flags = FLAG_EXCLUDE_HYPERVISOR;
+    flags |= if leader < 0 { FLAG_DISABLED } else { 0 };
+    flags |= if target.inherit { FLAG_INHERIT } else { 0 };
+    flags |= match mode {
+        Mode::User => FLAG_EXCLUDE_KERNEL,
+        Mode::Kernel => FLAG_EXCLUDE_USER,
+        Mode::Both => 0,
+    };
+    let size = size_of::<Attributes>() as u32;
+    let read_format = FORMAT_TIME_ENABLED | FORMAT_TIME_RUNNING;
+    let attributes = Attributes { kind, size, config, read_format, flags, ..Default::default() };
+    let any_cpu: libc::c_int = -1;
+    // SAFETY: the attributes live through the call and say their own size; the other arguments are numbers.
+    let descriptor = unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, target.thread, any_cpu, leader, OPEN_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave us this descriptor, and nobody else owns it.
+    Ok(unsafe { File::from_raw_fd(descriptor as i32) })
+}
+
+fn read_one(mut counter: &File) -> io::Result<Reading> {
+    let mut bytes = [0; 24];
+    counter.read_exact(&mut bytes)?;
+    let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[i * 8 + byte]));
+    Ok(Reading { raw: word(0), enabled_ns: word(1), running_ns: word(2) })
+}
+
+/// What [`Counters`] counted, scaled to the enabled time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Instructions in user code.
+    pub user_instructions: f64,
+    /// Cycles in user code.
+    pub user_cycles: f64,
+    /// Instructions in the kernel, where counting it is allowed.
+    pub kernel_instructions: Option<f64>,
+    /// Cycles in the kernel, where counting it is allowed.
+    pub kernel_cycles: Option<f64>,
+    /// The least share of the time, 0 to 1, that any of the counters counted.
+    pub running_share: f64,
+}
+
+const USER: [(Event, Mode); 2] = [(Event::Instructions, Mode::User), (Event::Cycles, Mode::User)];
+const KERNEL: [(Event, Mode); 2] = [(Event::Instructions, Mode::Kernel), (Event::Cycles, Mode::Kernel)];
+
+/// Instructions and cycles, user and kernel apart.
+#[derive(Debug)]
+pub struct Counters {
+    set: EventSet,
+}
+
+impl Counters {
+    /// Opens the counters, disabled. Where only user code may be counted, the kernel's figures will be absent.
+    pub fn open(target: Target) -> Result<Self, Refusal> {
+        EventSet::open(&[USER, KERNEL].concat(), target).or_else(|_| EventSet::open(&USER, target)).map(|set| Self { set })
+    }
+
+    /// Whether the kernel's part is counted.
+    pub fn counts_kernel(&self) -> bool {
+        self.set.counters.len() > USER.len()
+    }
+
+    /// Starts counting.
+    pub fn enable(&self) -> io::Result<()> {
+        self.set.enable()
+    }
+
+    /// Stops counting.
+    pub fn disable(&self) -> io::Result<()> {
+        self.set.disable()
+    }
+
+    /// What was counted since they were opened.
+    pub fn read(&self) -> io::Result<Counts> {
+        Counts::from_readings(&self.set.read()?)
+            .ok_or_else(|| io::Error::other("the hardware counters never ran: another user holds them all"))
+    }
+}
+
+impl Counts {
+    fn from_readings(readings: &[Reading]) -> Option<Self> {
+        let at = |i: usize| readings.get(i).map(Reading::scaled);
+        Some(Self {
+            user_instructions: at(0)??,
+            user_cycles: at(1)??,
+            kernel_instructions: at(2).flatten(),
+            kernel_cycles: at(3).flatten(),
+            running_share: readings.iter().map(Reading::running_share).fold(1.0, f64::min),
+        })
+    }
+}
+
+/// How far hardware counters can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Availability {
+    /// Whether the kernel's instructions and cycles can be counted, beside those of user code.
+    pub kernel: bool,
+}
+
+/// Opens counters, lets them count a loop, and says whether that worked or what stands in the way.
+///
+/// Some hypervisors let the counters be opened and never move them: only counting shows it.
+pub fn availability() -> Result<Availability, Refusal> {
+    let counters = Counters::open(Target::SELF)?;
+    let counted = counters.enable().and_then(|()| {
+        (0..10_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000);
+        counters.disable()?;
+        counters.read()
+    });
+    match counted {
+        Ok(counts) if counts.user_instructions > 0.0 && counts.user_cycles > 0.0 => Ok(Availability { kernel: counters.counts_kernel() }),
+        Ok(_) => Err(Refusal::silent(&Circumstances::read(&Paths::system()))),
+        Err(error) => Err(Refusal::explain(error.raw_os_error().unwrap_or(libc::EBUSY), false, &Circumstances::read(&Paths::system()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_is_scaled_to_its_enabled_time() {
+        let half = Reading { raw: 100, enabled_ns: 1000, running_ns: 500 };
+        assert_eq!((half.scaled(), half.running_share()), (Some(200.0), 0.5));
+        assert_eq!(Reading { raw: 7, enabled_ns: 10, running_ns: 10 }.scaled(), Some(7.0));
+        assert_eq!(Reading { raw: 0, enabled_ns: 10, running_ns: 0 }.scaled(), None);
+        assert_eq!(Reading { raw: 7, enabled_ns: 10, running_ns: 11 }.scaled(), Some(7.0));
+    }
+
+    #[test]
+    fn counts_tell_user_from_kernel() {
+        let reading = |raw, running_ns| Reading { raw, enabled_ns: 100, running_ns };
+        let counts = Counts::from_readings(&[reading(10, 100), reading(20, 100), reading(30, 50), reading(40, 50)]).unwrap();
+        assert_eq!((counts.user_instructions, counts.user_cycles), (10.0, 20.0));
+        assert_eq!((counts.kernel_instructions, counts.kernel_cycles, counts.running_share), (Some(60.0), Some(80.0), 0.5));
+        assert_eq!(Counts::from_readings(&[reading(10, 100), reading(20, 100)]).unwrap().kernel_cycles, None);
+        assert_eq!(Counts::from_readings(&[reading(10, 100), reading(0, 0)]), None);
+    }
+
+    /// Software events need no hardware: they show that opening, grouping, switching and reading work.
+    fn software(target: Target) -> Option<EventSet> {
+        let events = [(Event::PageFaults, Mode::Both), (Event::TaskClock, Mode::Both)];
+        match EventSet::open(&events, target) {
+            Ok(set) => Some(set),
+            Err(refusal) if std::env::var_os("CI").is_some_and(|v| v == "true") => panic!("{refusal}"),
+            Err(refusal) => {
+                eprintln!("skipped: {refusal}");
+                None
+            }
+        }
+    }
+
+    /// Faults in fresh small pages, one by one. An allocator would hand out memory that was touched before.
+    fn touch_pages(count: usize) {
+        let page = crate::system::page_bytes() as usize;
+        let (bytes, protection) = (count * page, libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: a new anonymous mapping, touched only within its bounds, and unmapped once.
+        unsafe {
+            let memory = libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+            assert_ne!(memory, libc::MAP_FAILED);
+            libc::madvise(memory, bytes, libc::MADV_NOHUGEPAGE);
+            for at in (0..bytes).step_by(page) {
+                memory.cast::<u8>().add(at).write_volatile(1);
+            }
+            libc::munmap(memory, bytes);
+        }
+    }
+
+    #[test]
+    fn faults_are_counted_only_while_enabled() {
+        let Some(set) = software(Target::SELF) else { return };
+        touch_pages(1000);
+        assert_eq!(set.read().unwrap()[0].raw, 0);
+        set.enable().unwrap();
+        touch_pages(1000);
+        set.disable().unwrap();
+        let [faults, clock] = set.read().unwrap()[..] else { panic!("two counters") };
+        assert!((1000..1010).contains(&faults.raw), "{faults:?}");
+        assert!(clock.raw > 0 && clock.running_ns <= clock.enabled_ns, "{clock:?}");
+        touch_pages(1000);
+        assert_eq!(set.read().unwrap()[0].raw, faults.raw);
+        set.reset().unwrap();
+        assert_eq!(set.read().unwrap()[0].raw, 0);
+    }
+
+    #[test]
+    fn children_count_when_inherited() {
+        let (Some(alone), Some(inherited)) = (software(Target::SELF), software(Target::SELF_AND_CHILDREN)) else { return };
+        alone.enable().unwrap();
+        inherited.enable().unwrap();
+        std::thread::spawn(|| touch_pages(5000)).join().unwrap();
+        alone.disable().unwrap();
+        inherited.disable().unwrap();
+        let (alone, inherited) = (alone.read().unwrap()[1], inherited.read().unwrap()[1]);
+        assert!(inherited.raw > alone.raw, "{inherited:?} with the thread, {alone:?} without");
+    }
+
+    #[test]
+    fn hardware_counters_count_or_say_why_not() {
+        match availability() {
+            Err(refusal) => assert!(!refusal.reason.is_empty() && !refusal.remedy.is_empty()),
+            Ok(_) => {
+                let counters = Counters::open(Target::SELF).unwrap();
+                counters.enable().unwrap();
+                (0..100_000u64).fold(1, |sum, n| std::hint::black_box(sum ^ n));
+                counters.disable().unwrap();
+                let counts = counters.read().unwrap();
+                assert!(counts.user_instructions >= 100_000.0, "{counts:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What the kernel tells in `/proc` and `/sys`.
+//!
+//! Parsers take text and answer `None` (or leave a field empty) when it is not what they expect: a kernel that writes less than we
+//! know of, a truncated read, a hostile file all end the same way, without a panic. [`Paths`] reads the files, below a root that
+//! tests set to a made-up tree.
+
+pub mod memory;
+pub mod mounts;
+pub mod process;
+pub mod system;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// More than any file that we read holds on the largest machines; what lies beyond is not read.
+const LARGEST_FILE: u64 = 8 << 20;
+
+/// Where `/proc`, `/sys` and the rest of the system are found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    root: PathBuf,
+}
+
+impl Paths {
+    /// The machine that we run on.
+    pub fn system() -> Self {
+        Self::under("/")
+    }
+
+    /// A tree that looks like the root of a machine.
+    pub fn under(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Whether this is the machine that we run on, so that asking the kernel by other means than text makes sense.
+    pub fn is_system(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// The full path of a file that is named from the root, with or without the leading slash.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        let name = name.as_ref();
+        self.root.join(name.strip_prefix("/").unwrap_or(name))
+    }
+
+    /// Whether the file or directory exists.
+    pub fn exists(&self, name: impl AsRef<Path>) -> bool {
+        self.path(name).exists()
+    }
+
+    /// The text of a file, bytes that are not UTF-8 replaced.
+    pub fn read(&self, name: impl AsRef<Path>) -> io::Result<String> {
+        self.bytes(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The bytes of a file.
+    pub fn bytes(&self, name: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(self.path(name))?.take(LARGEST_FILE).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A file of one value, without the white space around it; `None` when it is absent, unreadable or empty.
+    pub fn value(&self, name: impl AsRef<Path>) -> Option<String> {
+        let text = self.read(name).ok()?;
+        let value = text.trim();
+        (!value.is_empty()).then(|| value.to_owned())
+    }
+
+    /// A file of one number.
+    pub fn number<T: std::str::FromStr>(&self, name: impl AsRef<Path>) -> Option<T> {
+        self.value(name)?.parse().ok()
+    }
+
+    /// The names in a directory, sorted; none when there is no such directory.
+    pub fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(directory)).into_iter().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// The numbers of a list such as `0-3,8,10-11`, ascending; `None` when it is no such list or claims more than 65 536 numbers.
+pub fn parse_list(text: &str) -> Option<Vec<usize>> {
+    let mut numbers = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = match part.split_once('-') {
+            Some((first, last)) => (first.trim().parse::<usize>().ok()?, last.trim().parse::<usize>().ok()?),
+            None => part.trim().parse().map(|n| (n, n)).ok()?,
+        };
+        if first > last || last - first > 65_536 - numbers.len() {
+            return None;
+        }
+        numbers.extend(first..=last);
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(parse_list("0-3,8,10-11\n"), Some(vec![0, 1, 2, 3, 8, 10, 11]));
+        assert_eq!(parse_list(""), Some(vec![]));
+        assert_eq!(parse_list("3-1"), None);
+        assert_eq!(parse_list("0-18446744073709551615"), None);
+        assert_eq!(parse_list("0-60000,0-60000"), None);
+        assert_eq!(parse_list("a"), None);
+    }
+
+    #[test]
+    fn a_path_stays_below_its_root() {
+        let paths = Paths::under("/tree");
+        assert_eq!(paths.path("/proc/stat"), Path::new("/tree/proc/stat"));
+        assert_eq!(paths.path("proc/stat"), Path::new("/tree/proc/stat"));
+        assert!(!paths.is_system());
+    }
+
+    /// Text that resembles `/proc` more than arbitrary characters do, so that the parsers get past their first test.
+    fn proc_like() -> impl Strategy<Value = String> {
+        let word = prop_oneof![
+            "[0-9]{1,22}",
+            "[a-z]{1,8}",
+            Just("cpu".to_owned()),
+            Just("cpu0".to_owned()),
+            Just("(a) b)".to_owned()),
+            Just("some".to_owned()),
+            Just("avg10=".to_owned()),
+            Just("total=1".to_owned()),
+            Just("-".to_owned()),
+            Just("MemTotal:".to_owned()),
+            Just("Uid:".to_owned()),
+            Just("\\040\\0".to_owned()),
+            Just("\n".to_owned()),
+            Just("\t".to_owned()),
+            "\\PC{0,4}",
+        ];
+        prop::collection::vec(word, 0..60).prop_map(|words| words.join(" "))
+    }
+
+    proptest! {
+        #[test]
+        fn no_parser_panics(text in prop_oneof![proc_like(), any::<String>()]) {
+            let _ = parse_list(&text);
+            let _ = system::Stat::parse(&text);
+            let _ = system::LoadAverage::parse(&text);
+            let _ = system::Pressure::parse(&text);
+            let _ = memory::Meminfo::parse(&text);
+            let _ = memory::parse_swaps(&text);
+            let _ = memory::parse_counters(&text);
+            let _ = mounts::parse_mountinfo(&text);
+            let _ = process::Stat::parse(&text);
+            let _ = process::Status::parse(&text);
+            let _ = process::Schedstat::parse(&text);
+        }
+
+        #[test]
+        fn a_truncated_file_does_not_panic(cut in 0usize..400) {
+            for text in [
+                system::tests::STAT, process::tests::STAT, process::tests::STATUS, mounts::tests::MOUNTINFO, memory::tests::SWAPS,
+                memory::tests::MEMINFO,
+            ] {
+                let cut = text.get(..cut.min(text.len())).unwrap_or(text);
+                let _ = (system::Stat::parse(cut), process::Stat::parse(cut), process::Status::parse(cut));
+                let _ = (mounts::parse_mountinfo(cut), memory::parse_swaps(cut), memory::Meminfo::parse(cut));
+            }
+        }
+    }
+}

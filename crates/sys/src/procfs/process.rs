@@ -1,0 +1,195 @@
+//! One process or thread: `/proc/PID/stat`, `status`, `schedstat`.
+
+use super::memory::kilobytes;
+
+/// `/proc/PID/stat` or `/proc/PID/task/TID/stat`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// The process's or thread's number.
+    pub pid: i32,
+    /// Its name, at most 15 characters, any of them.
+    pub name: String,
+    /// `R`, `S`, `D`, `Z`, `T` …
+    pub state: char,
+    /// Its parent.
+    pub parent: i32,
+    /// Its process group.
+    pub group: i32,
+    /// Faults that needed no I/O.
+    pub minor_faults: u64,
+    /// Faults that needed I/O.
+    pub major_faults: u64,
+    /// Ticks in user mode.
+    pub user: u64,
+    /// Ticks in the kernel.
+    pub system: u64,
+    /// Nice value.
+    pub nice: i32,
+    /// Threads of the process.
+    pub threads: u64,
+    /// Ticks after boot when it started: with the pid, it tells a process from its pid's next owner.
+    pub started: u64,
+    /// Resident pages.
+    pub resident_pages: u64,
+    /// The CPU that it ran on last.
+    pub cpu: Option<usize>,
+    /// Ticks that it waited for block I/O, where the kernel accounts delays.
+    pub block_io_delay: Option<u64>,
+}
+
+impl Stat {
+    /// Parses the file's one line.
+    pub fn parse(text: &str) -> Option<Self> {
+        // The name may hold blanks and parentheses; nothing after it does.
+        let (pid, rest) = text.split_once(" (")?;
+        let (name, rest) = rest.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        // proc(5) numbers the fields from 1, and the state, the first after the name, is field 3.
+        let field = |number: usize| fields.get(number - 3).copied();
+        let number = |at: usize| field(at)?.parse::<u64>().ok();
+        Some(Self {
+            pid: pid.trim().parse().ok()?,
+            name: name.to_owned(),
+            state: field(3)?.chars().next()?,
+            parent: field(4)?.parse().ok()?,
+            group: field(5)?.parse().ok()?,
+            minor_faults: number(10)?,
+            major_faults: number(12)?,
+            user: number(14)?,
+            system: number(15)?,
+            nice: field(19)?.parse().ok()?,
+            threads: number(20)?,
+            started: number(22)?,
+            // Written as signed: it can fall below zero for a moment on kernels that count per CPU.
+            resident_pages: field(24)?.parse::<i64>().ok()?.max(0) as u64,
+            cpu: number(39).map(|n| n as usize),
+            block_io_delay: number(42),
+        })
+    }
+}
+
+/// `/proc/PID/status`, as far as we use it. What the kernel does not write is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// The process's name.
+    pub name: Option<String>,
+    /// Effective user.
+    pub effective_user: Option<u32>,
+    /// Process that traces it; 0 for none.
+    pub tracer: Option<i32>,
+    /// Resident memory in bytes.
+    pub resident: Option<u64>,
+    /// The most that was ever resident.
+    pub peak_resident: Option<u64>,
+    /// Memory in swap.
+    pub swapped: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+    /// CPUs that it may use, as a list.
+    pub cpus_allowed: Option<String>,
+    /// Effective capabilities, one bit each.
+    pub capabilities: Option<u64>,
+    /// Seccomp mode: 0 none, 1 strict, 2 filter.
+    pub seccomp: Option<u32>,
+    /// Seccomp filters.
+    pub seccomp_filters: Option<u32>,
+    /// Switches because it waited.
+    pub voluntary_switches: Option<u64>,
+    /// Switches because its time was up or another task came first.
+    pub involuntary_switches: Option<u64>,
+    /// `Speculation_Store_Bypass`: the mitigation in force for this process.
+    pub store_bypass: Option<String>,
+}
+
+impl Status {
+    /// Parses the file; fields that are missing or malformed are `None`.
+    pub fn parse(text: &str) -> Self {
+        let mut status = Self::default();
+        for line in text.lines() {
+            let Some((name, value)) = line.split_once(':') else { continue };
+            let value = value.trim();
+            match name {
+                "Name" => status.name = Some(value.to_owned()),
+                "Uid" => status.effective_user = value.split_ascii_whitespace().nth(1).and_then(|v| v.parse().ok()),
+                "TracerPid" => status.tracer = value.parse().ok(),
+                "VmRSS" => status.resident = kilobytes(value),
+                "VmHWM" => status.peak_resident = kilobytes(value),
+                "VmSwap" => status.swapped = kilobytes(value),
+                "Threads" => status.threads = value.parse().ok(),
+                "Cpus_allowed_list" => status.cpus_allowed = Some(value.to_owned()),
+                "CapEff" => status.capabilities = u64::from_str_radix(value, 16).ok(),
+                "Seccomp" => status.seccomp = value.parse().ok(),
+                "Seccomp_filters" => status.seccomp_filters = value.parse().ok(),
+                "voluntary_ctxt_switches" => status.voluntary_switches = value.parse().ok(),
+                "nonvoluntary_ctxt_switches" => status.involuntary_switches = value.parse().ok(),
+                "Speculation_Store_Bypass" => status.store_bypass = Some(value.to_owned()),
+                _ => {}
+            }
+        }
+        status
+    }
+
+    /// Whether an effective capability is held (numbers of `linux/capability.h`).
+    pub fn has_capability(&self, number: u32) -> bool {
+        self.capabilities.is_some_and(|set| set.checked_shr(number).unwrap_or(0) & 1 == 1)
+    }
+}
+
+/// `/proc/PID/schedstat`: `None` on kernels without it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedstat {
+    /// Nanoseconds on a CPU.
+    pub running_ns: u64,
+    /// Nanoseconds runnable and waiting for a CPU.
+    pub waiting_ns: u64,
+    /// Times that it was given a CPU.
+    pub slices: u64,
+}
+
+impl Schedstat {
+    /// Parses the file's one line.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
+        Some(Self { running_ns: fields.next()??, waiting_ns: fields.next()??, slices: fields.next()?? })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) const STAT: &str = "4242 (a) b (c) R 1 4242 4000 34816 4242 4194304 120 0 3 0 55 66 0 0 20 -5 7 0 123456 9999 321 \
+        18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 8 0 0 0 0 0 0 0 0 0 0\n";
+    pub(crate) const STATUS: &str = "Name:\tcat\nUid:\t1000\t1001\t1000\t1000\nVmHWM:\t    1024 kB\nVmRSS:\t  512 kB\nThreads:\t3\n\
+        CapEff:\t000001ffffffffff\nSeccomp:\t2\nSeccomp_filters:\t4\nCpus_allowed_list:\t0-1,4\nvoluntary_ctxt_switches:\t7\n\
+        nonvoluntary_ctxt_switches:\t9\n";
+
+    #[test]
+    fn stat_of_a_process_with_an_awkward_name() {
+        let stat = Stat::parse(STAT).unwrap();
+        assert_eq!((stat.pid, stat.name.as_str(), stat.state, stat.parent), (4242, "a) b (c", 'R', 1));
+        assert_eq!((stat.minor_faults, stat.major_faults, stat.user, stat.system), (120, 3, 55, 66));
+        assert_eq!((stat.nice, stat.threads, stat.started, stat.resident_pages), (-5, 7, 123456, 321));
+        assert_eq!((stat.cpu, stat.block_io_delay), (Some(1), Some(8)));
+        assert_eq!(Stat::parse("1 (x) R 1 1"), None);
+        assert_eq!(Stat::parse(") (1"), None);
+    }
+
+    #[test]
+    fn status() {
+        let status = Status::parse(STATUS);
+        assert_eq!((status.effective_user, status.seccomp, status.seccomp_filters), (Some(1001), Some(2), Some(4)));
+        assert_eq!((status.resident, status.peak_resident), (Some(512 << 10), Some(1 << 20)));
+        assert_eq!((status.voluntary_switches, status.involuntary_switches), (Some(7), Some(9)));
+        assert_eq!(status.cpus_allowed.as_deref(), Some("0-1,4"));
+        assert!(status.has_capability(38) && !status.has_capability(63) && !status.has_capability(200));
+        assert_eq!(Status::parse("CapEff:\txyz\nSeccomp:\n"), Status::default());
+    }
+
+    #[test]
+    fn schedstat() {
+        assert_eq!(Schedstat::parse("10 20 3\n"), Some(Schedstat { running_ns: 10, waiting_ns: 20, slices: 3 }));
+        assert_eq!(Schedstat::parse("10 20"), None);
+        assert_eq!(Schedstat::parse("10 x 3"), None);
+    }
+}

@@ -1,0 +1,233 @@
+//! The whole system: `/proc/stat`, `/proc/loadavg`, `/proc/pressure/*`.
+
+/// Ticks that a CPU, or all of them, spent since boot. Divide by [`crate::system::ticks_per_second`].
+///
+/// The kernel counts `guest` within `user` and `guest_nice` within `nice`: they are not added again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// In user mode.
+    pub user: u64,
+    /// In user mode at a low priority.
+    pub nice: u64,
+    /// In the kernel.
+    pub system: u64,
+    /// Idle.
+    pub idle: u64,
+    /// Idle while a task waited for I/O.
+    pub iowait: u64,
+    /// Serving interrupts.
+    pub irq: u64,
+    /// Serving soft interrupts.
+    pub softirq: u64,
+    /// Taken by the hypervisor.
+    pub steal: u64,
+}
+
+impl CpuTimes {
+    fn parse(fields: &[&str]) -> Option<Self> {
+        // Kernels before 2.6 wrote four numbers; later ones add to the end.
+        let numbers: Vec<u64> = fields.iter().map_while(|f| f.parse().ok()).collect();
+        let at = |i: usize| numbers.get(i).copied();
+        Some(Self {
+            user: at(0)?,
+            nice: at(1)?,
+            system: at(2)?,
+            idle: at(3)?,
+            iowait: at(4).unwrap_or(0),
+            irq: at(5).unwrap_or(0),
+            softirq: at(6).unwrap_or(0),
+            steal: at(7).unwrap_or(0),
+        })
+    }
+
+    /// Work done: everything but idle, waiting and stolen time.
+    pub fn busy(&self) -> u64 {
+        [self.user, self.nice, self.system, self.irq, self.softirq].into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// All time.
+    pub fn total(&self) -> u64 {
+        [self.busy(), self.idle, self.iowait, self.steal].into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// What was spent since an earlier reading. Counters that went backwards (iowait may) count as nothing.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(earlier.user),
+            nice: self.nice.saturating_sub(earlier.nice),
+            system: self.system.saturating_sub(earlier.system),
+            idle: self.idle.saturating_sub(earlier.idle),
+            iowait: self.iowait.saturating_sub(earlier.iowait),
+            irq: self.irq.saturating_sub(earlier.irq),
+            softirq: self.softirq.saturating_sub(earlier.softirq),
+            steal: self.steal.saturating_sub(earlier.steal),
+        }
+    }
+}
+
+/// `/proc/stat`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// All CPUs together.
+    pub all: CpuTimes,
+    /// Each CPU that is online, with its number.
+    pub cpus: Vec<(usize, CpuTimes)>,
+    /// Context switches since boot.
+    pub switches: Option<u64>,
+    /// Processes and threads created since boot.
+    pub forks: Option<u64>,
+    /// Seconds since the epoch at boot.
+    pub boot_time: Option<u64>,
+    /// Tasks that run or want to.
+    pub running: Option<u64>,
+    /// Tasks in uninterruptible sleep for I/O.
+    pub blocked: Option<u64>,
+}
+
+impl Stat {
+    /// Parses the file; `None` without its first line, the sum over the CPUs.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut stat = Self::default();
+        let mut sum_seen = false;
+        for line in text.lines() {
+            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+            let Some((&name, values)) = fields.split_first() else { continue };
+            let number = || values.first().and_then(|v| v.parse().ok());
+            match name {
+                "cpu" => (stat.all, sum_seen) = (CpuTimes::parse(values)?, true),
+                "ctxt" => stat.switches = number(),
+                "processes" => stat.forks = number(),
+                "btime" => stat.boot_time = number(),
+                "procs_running" => stat.running = number(),
+                "procs_blocked" => stat.blocked = number(),
+                _ => {
+                    let cpu = name.strip_prefix("cpu").and_then(|n| n.parse().ok());
+                    stat.cpus.extend(cpu.zip(CpuTimes::parse(values)));
+                }
+            }
+        }
+        sum_seen.then_some(stat)
+    }
+}
+
+/// `/proc/loadavg`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LoadAverage {
+    /// Over 1, 5 and 15 minutes.
+    pub average: [f64; 3],
+    /// Tasks that run or want to, this reader included.
+    pub runnable: u64,
+    /// All tasks.
+    pub tasks: u64,
+}
+
+impl LoadAverage {
+    /// Parses the file's one line.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.split_ascii_whitespace();
+        let mut average = [0.0; 3];
+        for slot in &mut average {
+            *slot = fields.next()?.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)?;
+        }
+        let (runnable, tasks) = fields.next()?.split_once('/')?;
+        Some(Self { average, runnable: runnable.parse().ok()?, tasks: tasks.parse().ok()? })
+    }
+}
+
+/// One line of a pressure file: how long tasks stalled.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stall {
+    /// Percent of the last 10 seconds.
+    pub avg10: f64,
+    /// Percent of the last minute.
+    pub avg60: f64,
+    /// Percent of the last five minutes.
+    pub avg300: f64,
+    /// Microseconds since boot, or since the control group was made.
+    pub total_us: u64,
+}
+
+/// `/proc/pressure/cpu`, `memory` or `io`, and a control group's `*.pressure`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pressure {
+    /// At least one task stalled.
+    pub some: Stall,
+    /// All tasks stalled; older kernels do not tell it for the CPU.
+    pub full: Option<Stall>,
+}
+
+impl Pressure {
+    /// Parses the file; `None` without its `some` line.
+    pub fn parse(text: &str) -> Option<Self> {
+        let line = |kind: &str| text.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(' ')).and_then(stall);
+        Some(Self { some: line("some")?, full: line("full") })
+    }
+}
+
+fn stall(line: &str) -> Option<Stall> {
+    let mut stall = Stall::default();
+    let mut total = None;
+    for (name, value) in line.split_ascii_whitespace().filter_map(|field| field.split_once('=')) {
+        match name {
+            "avg10" => stall.avg10 = value.parse().ok()?,
+            "avg60" => stall.avg60 = value.parse().ok()?,
+            "avg300" => stall.avg300 = value.parse().ok()?,
+            "total" => total = Some(value.parse().ok()?),
+            _ => {}
+        }
+    }
+    stall.total_us = total?;
+    Some(stall)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) const STAT: &str = "cpu  100 5 40 800 10 1 2 42 7 0\ncpu0 60 5 20 400 5 1 1 30 7 0\ncpu1 40 0 20 400 5 0 1 12 0 0\n\
+        intr 1 2 3\nctxt 999\nbtime 1700000000\nprocesses 77\nprocs_running 3\nprocs_blocked 1\nsoftirq 1 2\n";
+
+    #[test]
+    fn stat_of_two_cpus() {
+        let stat = Stat::parse(STAT).unwrap();
+        assert_eq!(stat.all.busy(), 148);
+        assert_eq!(stat.all.total(), 1000);
+        assert_eq!(stat.cpus.len(), 2);
+        assert_eq!((stat.cpus[1].0, stat.cpus[1].1.steal), (1, 12));
+        assert_eq!((stat.switches, stat.running, stat.blocked, stat.forks), (Some(999), Some(3), Some(1), Some(77)));
+    }
+
+    #[test]
+    fn stat_of_an_old_kernel_and_of_none() {
+        assert_eq!(Stat::parse("cpu 1 2 3 4\n").unwrap().all, CpuTimes { user: 1, nice: 2, system: 3, idle: 4, ..Default::default() });
+        assert_eq!(Stat::parse("cpu 1 2 3\n"), None);
+        assert_eq!(Stat::parse("cpu0 1 2 3 4\n"), None);
+    }
+
+    #[test]
+    fn a_difference_never_wraps() {
+        let early = CpuTimes { user: 10, iowait: 9, ..Default::default() };
+        let late = CpuTimes { user: 15, iowait: 3, ..Default::default() };
+        assert_eq!(late.since(&early), CpuTimes { user: 5, ..Default::default() });
+        let huge = CpuTimes { user: u64::MAX, system: u64::MAX, ..Default::default() };
+        assert_eq!(huge.total(), u64::MAX);
+    }
+
+    #[test]
+    fn load_averages() {
+        let load = LoadAverage::parse("0.52 1.25 3.00 2/345 6789\n").unwrap();
+        assert_eq!((load.average, load.runnable, load.tasks), ([0.52, 1.25, 3.0], 2, 345));
+        assert_eq!(LoadAverage::parse("0.5 nan 1 2/3 4"), None);
+        assert_eq!(LoadAverage::parse("0.5 1"), None);
+    }
+
+    #[test]
+    fn pressure_with_and_without_full() {
+        let text = "some avg10=1.50 avg60=0.20 avg300=0.05 total=12345\nfull avg10=0.10 avg60=0.00 avg300=0.00 total=45\n";
+        let pressure = Pressure::parse(text).unwrap();
+        assert_eq!((pressure.some.avg10, pressure.some.total_us), (1.5, 12345));
+        assert_eq!(pressure.full.unwrap().total_us, 45);
+        assert_eq!(Pressure::parse("some avg10=0 avg60=0 avg300=0 total=1").unwrap().full, None);
+        assert_eq!(Pressure::parse("full avg10=0 avg60=0 avg300=0 total=1"), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! Small questions to the kernel that no file in `/proc` answers.
+
+use std::ffi::CString;
+use std::io;
+use std::mem;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Clock ticks a second, the unit of `/proc/stat` and `/proc/PID/stat` (100 on every common system).
+pub fn ticks_per_second() -> u64 {
+    // SAFETY: sysconf takes a constant and touches no memory of ours.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).ok().filter(|&t| t > 0).unwrap_or(100)
+}
+
+/// The size of a page in bytes.
+pub fn page_bytes() -> u64 {
+    // SAFETY: as above.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).ok().filter(|&b| b > 0).unwrap_or(4096)
+}
+
+/// Bytes that this user may still write to the file system of a path.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    let path = c_path(path)?;
+    // SAFETY: statvfs is plain numbers; zeroed is valid, and the kernel fills it when the call succeeds.
+    let (rc, answer) = unsafe {
+        let mut answer: libc::statvfs = mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &mut answer), answer)
+    };
+    if rc == 0 { Ok(answer.f_bavail.saturating_mul(answer.f_frsize)) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The resolution that the kernel states for the monotonic clock.
+pub fn clock_resolution() -> io::Result<Duration> {
+    let mut answer = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec.
+    let rc = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &mut answer) };
+    if rc == 0 { Ok(Duration::new(answer.tv_sec as u64, answer.tv_nsec as u32)) } else { Err(io::Error::last_os_error()) }
+}
+
+/// CPU time that the calling process has used, all threads, user and kernel.
+pub fn own_cpu_time() -> io::Result<Duration> {
+    let mut answer = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec.
+    let rc = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut answer) };
+    if rc == 0 { Ok(Duration::new(answer.tv_sec as u64, answer.tv_nsec as u32)) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What the scheduler did to the calling thread so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadSwitches {
+    /// Switches because it waited.
+    pub voluntary: u64,
+    /// Switches because its time was up or another task came first.
+    pub involuntary: u64,
+}
+
+/// Context switches of the calling thread.
+pub fn thread_switches() -> io::Result<ThreadSwitches> {
+    // SAFETY: rusage is plain numbers; zeroed is valid, and the kernel fills it when the call succeeds.
+    let (rc, usage) = unsafe {
+        let mut usage: libc::rusage = mem::zeroed();
+        (libc::getrusage(libc::RUSAGE_THREAD, &mut usage), usage)
+    };
+    if rc != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(ThreadSwitches { voluntary: usage.ru_nvcsw as u64, involuntary: usage.ru_nivcsw as u64 })
+}
+
+/// The name that the hypervisor gives itself to the CPU's `cpuid` instruction (`KVMKVMKVM`), where there is one.
+#[cfg(target_arch = "x86_64")]
+pub fn hypervisor_signature() -> Option<String> {
+    use std::arch::x86_64::__cpuid;
+    // Leaf 1, ECX bit 31 is set under a hypervisor, which then answers leaf 0x4000_0000 with its name in EBX, ECX, EDX.
+    #[allow(unused_unsafe, reason = "__cpuid became a safe function in later compilers")]
+    // SAFETY: every x86-64 CPU has the instruction and leaf 1.
+    let present = unsafe { __cpuid(1) }.ecx >> 31 == 1;
+    if !present {
+        return None;
+    }
+    #[allow(unused_unsafe, reason = "as above")]
+    // SAFETY: as above; a leaf that is not there answers with other leaves' numbers, never with a fault.
+    let leaf = unsafe { __cpuid(0x4000_0000) };
+    let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).filter(u8::is_ascii_graphic).collect();
+    String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
+}
+
+/// Other architectures have no such instruction.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn hypervisor_signature() -> Option<String> {
+    None
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path holds a zero byte"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_answers() {
+        assert!(ticks_per_second() >= 1);
+        assert!(page_bytes().is_power_of_two());
+        assert!(free_bytes(Path::new("/")).is_ok());
+        assert!(free_bytes(Path::new("/no/such/place")).is_err());
+        assert!(free_bytes(Path::new("/\0")).is_err());
+        assert!(clock_resolution().unwrap() > Duration::ZERO);
+        assert!(thread_switches().is_ok());
+    }
+
+    #[test]
+    fn own_cpu_time_grows_with_work() {
+        let before = own_cpu_time().unwrap();
+        let mut n = 0u64;
+        while own_cpu_time().unwrap() == before && n < 100_000_000 {
+            n = std::hint::black_box(n + 1);
+        }
+        assert!(own_cpu_time().unwrap() > before);
+    }
+}
