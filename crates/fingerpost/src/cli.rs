@@ -16,6 +16,8 @@ pub struct Cli {
 /// The commands. Each one's arguments are declared beside its code.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Measure this machine: labs, probes, or every primitive
+    Run(commands::run::Args),
     /// What can run here, and what each missing need is
     List(commands::list::Args),
 }

@@ -4,7 +4,14 @@
 
 mod cli;
 mod commands;
+mod conduct;
+mod cpus;
+mod executor;
 mod exit;
+mod plan;
+mod profile;
+mod progress;
+mod recorder;
 
 use std::process::ExitCode;
 

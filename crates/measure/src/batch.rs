@@ -4,8 +4,8 @@
 //! meet no interruption at all. Unlike lmbench's, this calibration does not wait for a quiet machine: it ends after
 //! [`MAX_STEPS`] batches at the latest, and the caller's deadline ends it earlier.
 
-/// Nanoseconds that a batch aims at: some ten thousand readings of the clock, a tenth of the shortest usual tick.
-pub const TARGET_NS: u64 = 100_000;
+/// Nanoseconds that a batch aims at: ten thousand readings of the clock, a quarter of the shortest usual tick.
+pub const TARGET_NS: u64 = 250_000;
 
 /// Batches after which calibration takes what it has.
 pub const MAX_STEPS: u32 = 40;
@@ -75,7 +75,7 @@ mod tests {
     fn a_cheap_operation_fills_the_target() {
         let (ops, steps) = calibrate(50.0, |_| 1.0);
         let ns = ops as f64 * 50.0;
-        assert!((50_000.0..=200_000.0).contains(&ns), "{ns}");
+        assert!((TARGET_NS as f64 / 2.0..=TARGET_NS as f64 * 2.0).contains(&ns), "{ns}");
         assert!(steps <= 5, "{steps}");
     }
 
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_hint_that_still_fits_is_taken_at_once() {
         let mut c = Calibrator::new(TARGET_NS, 2000);
-        c.feed(101_000);
+        c.feed(TARGET_NS + 1000);
         assert!(c.settled());
         assert_eq!(c.ops(), 2000);
     }

@@ -123,7 +123,17 @@ fn push(samples: &mut Samples, value: f64, flag: bool) {
     if flag {
         samples.disturbed.push(samples.values.len() as u32);
     }
-    samples.values.push(value);
+    samples.values.push(six_digits(value));
+}
+
+/// A batch of a quarter of a millisecond is timed to a few parts in a million, so further digits would only make the record larger.
+fn six_digits(value: f64) -> f64 {
+    if value == 0.0 {
+        return value;
+    }
+    let scale = 10f64.powi(5 - value.abs().log10().floor() as i32);
+    let rounded = (value * scale).round() / scale;
+    if rounded.is_finite() { rounded } else { value }
 }
 
 fn parse_sample(rest: &str, unit: Unit) -> Option<(f64, bool)> {
@@ -181,6 +191,14 @@ mod tests {
         assert_eq!(s.values, [4.096e9]);
         let Slice::Samples(s) = parse_answer("v 97.5 0\nend", Unit::Percent) else { panic!() };
         assert_eq!(s.values, [97.5]);
+    }
+
+    #[test]
+    fn samples_keep_six_digits() {
+        assert_eq!(six_digits(105.289_743_589), 105.29);
+        assert_eq!(six_digits(0.142_857_142_8), 0.142857);
+        assert_eq!(six_digits(4.096e9), 4.096e9);
+        assert_eq!((six_digits(0.0), six_digits(1e-320)), (0.0, 1e-320));
     }
 
     #[test]

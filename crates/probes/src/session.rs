@@ -7,6 +7,7 @@ use std::path::Path;
 
 use fingerpost_measure::batch::{Calibrator, TARGET_NS};
 use fingerpost_record::Params;
+use fingerpost_sys::perf::{Counters, Target};
 
 use crate::protocol::{MAX_SAMPLES, Request};
 
@@ -147,7 +148,7 @@ impl Session {
     /// Measures `body`, which does its operation as often as it is told and returns the nanoseconds of that alone: for operations
     /// that need something to be set up before, or cleared away after, each batch.
     pub fn timed_batches(&mut self, mut body: impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
-        self.resident = resident_bytes();
+        self.begin();
         self.batch = self.calibrate(&mut body)?;
         let mut watch = Watch::start(self.request.cpus.first().copied());
         let begin = now_ns();
@@ -178,7 +179,7 @@ impl Session {
     /// Takes values in the probe's unit as `body` computes them, one per call, until the slice is over.
     pub fn values(&mut self, mut body: impl FnMut() -> Result<f64, Stop>) -> Result<(), Stop> {
         self.direct = true;
-        self.resident = resident_bytes();
+        self.begin();
         self.batch = 1;
         let mut watch = Watch::start(self.request.cpus.first().copied());
         let begin = now_ns();
@@ -191,6 +192,12 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// The last thing before the loop: makes the process as small as it can be, and notes its size.
+    fn begin(&mut self) {
+        fingerpost_sys::memory::forget_program_text();
+        self.resident = resident_bytes();
     }
 
     /// Reports a counter of the probe's own, per operation.
@@ -209,8 +216,27 @@ impl Session {
     }
 
     /// Counts instructions and cycles over a few more batches, after the timed ones: open counters make every switch dearer.
+    ///
+    /// What a batch sets up and clears away outside of its timing is counted with it. A partner process is not counted.
     fn count(&mut self, body: &mut impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
-        let _ = (body, COUNTED_NS);
+        // Why they cannot be opened is said once for the run, in the host's doubts.
+        let Ok(counters) = Counters::open(Target::SELF_AND_CHILDREN) else { return Ok(()) };
+        let begin = now_ns();
+        let mut operations = 0;
+        counters.enable()?;
+        while operations == 0 || now_ns() - begin < COUNTED_NS {
+            body(self.batch)?;
+            operations += self.batch;
+        }
+        counters.disable()?;
+        let counts = counters.read()?;
+        let per_operation = |count: f64| count / operations as f64;
+        self.counter("instructions_user", per_operation(counts.user_instructions));
+        self.counter("cycles_user", per_operation(counts.user_cycles));
+        if let (Some(instructions), Some(cycles)) = (counts.kernel_instructions, counts.kernel_cycles) {
+            self.counter("instructions_kernel", per_operation(instructions));
+            self.counter("cycles_kernel", per_operation(cycles));
+        }
         Ok(())
     }
 
@@ -332,8 +358,8 @@ mod tests {
             Ok(ops * 1000)
         })
         .unwrap();
-        assert_eq!(s.batch, 100);
-        assert!(s.samples.iter().all(|x| x.work == 100 && x.ns == 100_000));
+        assert_eq!(s.batch, TARGET_NS / 1000);
+        assert!(s.samples.iter().all(|x| x.work == s.batch && x.ns == TARGET_NS));
         assert!(!s.samples.is_empty());
         assert!(s.answer().ends_with("end\n"));
     }

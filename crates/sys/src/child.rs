@@ -1,8 +1,9 @@
 //! Child processes that die with their parent.
 
-use std::io;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Puts the child into a process group of its own and has the kernel kill it when the *thread* that starts it ends, however it ends.
@@ -70,6 +71,80 @@ pub fn wait_deadline(child: &mut Child, deadline: Instant) -> io::Result<Option<
     }
 }
 
+/// What a bounded child left behind.
+#[derive(Debug)]
+pub struct Output {
+    /// How it ended; `None` when it was killed at the deadline.
+    pub status: Option<ExitStatus>,
+    /// What it wrote on standard output.
+    pub stdout: Vec<u8>,
+    /// The beginning of what it wrote on standard error.
+    pub stderr: Vec<u8>,
+}
+
+/// The most bytes of standard output, and of standard error, that are kept.
+const MAX_OUTPUT: usize = 4 << 20;
+
+/// Runs a command to its end or to a deadline, at which its whole process group is killed, and gives what it wrote.
+///
+/// The command must put itself in a group of its own if it is to be told apart from us; [`Command::process_group`] is set here.
+pub fn run_bounded(command: &mut Command, deadline: Instant) -> io::Result<Output> {
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let group = child.id() as i32;
+    let mut pipes = Pipes { out: child.stdout.take(), err: child.stderr.take(), stdout: Vec::new(), stderr: Vec::new() };
+    let whole = pipes.drain(deadline)?;
+    let status = if whole { wait_deadline(&mut child, deadline)? } else { None };
+    if status.is_none() {
+        signal_group(group, libc::SIGKILL)?;
+        child.wait()?;
+    }
+    Ok(Output { status, stdout: pipes.stdout, stderr: pipes.stderr })
+}
+
+struct Pipes {
+    out: Option<ChildStdout>,
+    err: Option<ChildStderr>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Pipes {
+    /// Reads both until both are closed (true) or the deadline comes (false).
+    fn drain(&mut self, deadline: Instant) -> io::Result<bool> {
+        while self.out.is_some() || self.err.is_some() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let fd = |pipe: Option<i32>| libc::pollfd { fd: pipe.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
+            let mut fds = [fd(self.out.as_ref().map(AsRawFd::as_raw_fd)), fd(self.err.as_ref().map(AsRawFd::as_raw_fd))];
+            // SAFETY: the array holds two pollfd, as the count says.
+            let ready = unsafe { libc::poll(fds.as_mut_ptr(), 2, left.as_millis().clamp(1, 1000) as i32) };
+            if ready < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return Err(io::Error::last_os_error());
+            }
+            if fds[0].revents != 0 && read_some(&mut self.out, &mut self.stdout)? {
+                self.out = None;
+            }
+            if fds[1].revents != 0 && read_some(&mut self.err, &mut self.stderr)? {
+                self.err = None;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Reads what is there; true at the end. What passes the limit is read and forgotten, so that the writer does not block.
+fn read_some(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> io::Result<bool> {
+    let Some(pipe) = pipe else { return Ok(true) };
+    let mut chunk = [0u8; 16 << 10];
+    let n = pipe.read(&mut chunk)?;
+    let room = MAX_OUTPUT.saturating_sub(into.len());
+    into.extend_from_slice(&chunk[..n.min(room)]);
+    Ok(n == 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +170,27 @@ mod tests {
         assert!(wait_deadline(&mut child, Instant::now() + Duration::from_millis(5)).unwrap().is_none());
         signal_group(child.id() as i32, libc::SIGKILL).unwrap();
         assert!(wait_deadline(&mut child, Instant::now() + Duration::from_secs(10)).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_bounded_command_gives_what_it_wrote_and_how_it_ended() {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let out = run_bounded(Command::new("sh").args(["-c", "echo out; echo err >&2; exit 3"]), deadline).unwrap();
+        assert_eq!((out.stdout.as_slice(), out.stderr.as_slice()), (&b"out\n"[..], &b"err\n"[..]));
+        assert_eq!(out.status.and_then(|s| s.code()), Some(3));
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_killed_with_its_children() {
+        let deadline = Instant::now() + Duration::from_millis(50);
+        let out = run_bounded(Command::new("sh").args(["-c", "echo $$; sleep 600 & wait"]), deadline).unwrap();
+        assert!(out.status.is_none());
+        let group: i32 = String::from_utf8_lossy(&out.stdout).trim().parse().unwrap();
+        let end = Instant::now() + Duration::from_secs(10);
+        // SAFETY: signal 0 only asks whether the group has members.
+        while unsafe { libc::killpg(group, 0) } == 0 {
+            assert!(Instant::now() < end, "the group lives on");
+            std::thread::yield_now();
+        }
     }
 }

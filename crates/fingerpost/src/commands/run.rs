@@ -1,0 +1,120 @@
+//! `fingerpost run`: measures, shows, keeps.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use fingerpost_record::{Outcome, Profile};
+
+use crate::conduct::{self, Conducted, Options};
+use crate::cpus;
+use crate::exit::{Done, usage};
+use crate::plan;
+
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Labs, probes or globs (`syscall.*`); with none, every primitive
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// How much time to spend: a minute, three, or ten for all primitives
+    #[arg(long, value_enum, default_value_t = ProfileName::Standard)]
+    profile: ProfileName,
+    /// Spend this many seconds instead of the profile's time
+    #[arg(long, value_name = "SECONDS")]
+    budget: Option<f64>,
+    /// Keep the run in this file instead of the archive
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Set a parameter of what is measured; several values, several rows (`--set fds=10,500`). `dir` is the directory for files
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// CPUs to measure on, in the order of use (`1,0` or `2-5`): the first measures, the second holds a partner elsewhere
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<String>,
+    /// Words to put before the command of a private server, such as 'taskset -c 0'
+    #[arg(long, value_name = "CMD ARGS", default_value = "")]
+    server_prefix: String,
+    /// Seed of the random order, to repeat it
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Allow labs that change the system (swap, caches, control groups); every change is undone
+    #[arg(long)]
+    allow_system_changes: bool,
+    /// How to print the run
+    #[arg(long, value_enum, default_value_t)]
+    format: super::show::Format,
+    /// No progress, no notes
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// A profile's name on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProfileName {
+    /// A minute for all primitives
+    Quick,
+    /// Three minutes
+    Standard,
+    /// Ten minutes
+    Thorough,
+}
+
+impl From<ProfileName> for Profile {
+    fn from(name: ProfileName) -> Profile {
+        match name {
+            ProfileName::Quick => Profile::Quick,
+            ProfileName::Standard => Profile::Standard,
+            ProfileName::Thorough => Profile::Thorough,
+        }
+    }
+}
+
+/// Measures, prints the result, and says where it is kept.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    let settings = plan::parse_settings(&args.set)?;
+    let plan = plan::resolve(&args.names, &settings)?;
+    let options = resolve(&args, &settings)?;
+    conduct::clean_up(args.quiet);
+    let stop = Arc::new(AtomicBool::new(false));
+    conduct::stop_on_signals(&stop)?;
+    let conducted = conduct::conduct(&plan, &options, &stop)?;
+    super::show::print(&conducted.run, args.format, false)?;
+    Ok(conclude(&conducted, args.quiet, stop.load(Ordering::Relaxed)))
+}
+
+/// Turns arguments into options, or says which of them cannot be.
+fn resolve(args: &Args, settings: &plan::Settings) -> anyhow::Result<Options> {
+    let budget = match args.budget {
+        Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => return usage(format!("a budget of {s} seconds cannot be; give 1 to 999999")),
+        other => other.map(Duration::from_secs_f64),
+    };
+    Ok(Options {
+        profile: args.profile.into(),
+        budget,
+        seed: args.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
+        cpus: cpus::choose(args.cpu.as_deref())?,
+        dir: settings.get("dir").and_then(|values| values.first()).map(|dir| PathBuf::from(dir.to_string())),
+        output: args.output.clone(),
+        server_prefix: args.server_prefix.split_whitespace().map(str::to_owned).collect(),
+        allow_system_changes: args.allow_system_changes,
+        quiet: args.quiet,
+        command: std::env::args().collect(),
+    })
+}
+
+/// Says where the run is kept, what went wrong, and chooses the exit status.
+fn conclude(conducted: &Conducted, quiet: bool, interrupted: bool) -> Done {
+    if interrupted {
+        eprintln!("fingerpost: interrupted; the run holds what was measured until then");
+    }
+    match &conducted.kept {
+        Ok(path) if !quiet => eprintln!("fingerpost: kept as {} in {}", conducted.run.id, path.display()),
+        Ok(_) => {}
+        Err(sentence) => eprintln!("fingerpost: the run is not kept: {sentence}"),
+    }
+    let failed = conducted.run.measurements.iter().any(|m| m.outcome == Outcome::Failed);
+    if failed || interrupted || conducted.kept.is_err() { Done::MeasurementFailed } else { Done::Well }
+}

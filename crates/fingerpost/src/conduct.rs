@@ -1,0 +1,264 @@
+//! Conducts a run: host, instrument, probes in rounds, labs, host again.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use fingerpost_labs::{LabError, Sink};
+use fingerpost_measure::rounds::{self, Executor, Job};
+use fingerpost_measure::{Slice, estimate};
+use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
+use fingerpost_record::{Instrument, Measurement, Outcome, Profile, Run, SCHEMA, Tool};
+use fingerpost_sys::journal::Undo;
+use fingerpost_sys::scratch::{self, Scratch};
+
+use crate::executor::ProcessExecutor;
+use crate::plan::{LabRun, Plan, Row};
+use crate::profile;
+use crate::progress::Progress;
+use crate::recorder::{Recorder, RowListener};
+
+/// How a run is to be made.
+pub struct Options {
+    /// How much time to spend.
+    pub profile: Profile,
+    /// Another time than the profile's, for all of the run.
+    pub budget: Option<Duration>,
+    /// Seed of the order and the resampling.
+    pub seed: u64,
+    /// CPUs to measure on, in the order of use.
+    pub cpus: Vec<usize>,
+    /// Directory whose file system the probes use; nothing for the temporary directory.
+    pub dir: Option<PathBuf>,
+    /// Where to keep the run; nothing for the archive.
+    pub output: Option<PathBuf>,
+    /// Words put before a private server's command.
+    pub server_prefix: Vec<String>,
+    /// Whether the system may be changed (and restored).
+    pub allow_system_changes: bool,
+    /// Whether to show progress.
+    pub quiet: bool,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+}
+
+/// A run that has ended.
+pub struct Conducted {
+    /// The run.
+    pub run: Run,
+    /// Where it is kept, or why it is not.
+    pub kept: Result<PathBuf, String>,
+}
+
+/// Measures everything in the plan.
+///
+/// # Errors
+/// Only what keeps a run from beginning at all. What goes wrong on the way is in the record.
+pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Result<Conducted> {
+    let begun = Instant::now();
+    let mut scratch = Scratch::create().context("cannot make a private directory for the run")?;
+    let dir = work_dir(&mut scratch, options)?;
+    let run = begin(options, &dir);
+    let (writer, trouble) = open_writer(options, &run)?;
+    let progress = Progress::start(&describe(plan), expected(plan, options), options.quiet);
+    if let Some(sentence) = trouble {
+        progress.say(&sentence);
+    }
+    let mut recorder = Recorder::new(run, writer, progress, stop);
+    recorder.run.instrument = measure_instrument(options, &dir, stop);
+    if !plan.rows.is_empty() {
+        measure_rows(&plan.rows, rows_budget(plan, options), options, &dir, stop, &mut recorder);
+    }
+    for lab in &plan.labs {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        run_lab(lab, plan, options, &mut scratch, &dir, &mut recorder)?;
+    }
+    recorder.run.complete = !stop.load(Ordering::Relaxed);
+    recorder.run.duration_s = begun.elapsed().as_secs_f64();
+    fingerpost_host::after(&mut recorder.run.host);
+    let Recorder { run, writer, .. } = recorder;
+    let kept = writer.finish(&run).map_err(|e| e.to_string());
+    Ok(Conducted { run, kept })
+}
+
+/// The record at its beginning: everything but results.
+fn begin(options: &Options, dir: &Path) -> Run {
+    let now = jiff::Timestamp::now();
+    Run {
+        schema: SCHEMA.to_owned(),
+        id: new_id(now, fastrand::u32(..)),
+        started: rfc3339(now),
+        profile: options.profile,
+        seed: options.seed,
+        command: options.command.clone(),
+        tool: Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() },
+        host: fingerpost_host::describe(dir, &options.cpus),
+        ..Run::default()
+    }
+}
+
+/// The directory for the probes' files: in the scratch directory, or a new one in the directory that the user named.
+fn work_dir(scratch: &mut Scratch, options: &Options) -> anyhow::Result<PathBuf> {
+    let Some(base) = &options.dir else {
+        return Ok(scratch.subdir("work")?);
+    };
+    let dir = base.join(format!(".fingerpost-{}", std::process::id()));
+    scratch.record(Undo::RemovePath { path: dir.clone() })?;
+    match std::fs::create_dir(&dir) {
+        Ok(()) => Ok(dir),
+        Err(e) => crate::exit::usage(format!("cannot use the directory {}: {e}", base.display())),
+    }
+}
+
+fn open_writer(options: &Options, run: &Run) -> anyhow::Result<(Writer, Option<String>)> {
+    match &options.output {
+        Some(path) => {
+            let mut writer = Writer::at(path.clone());
+            match writer.write(run) {
+                Some(sentence) => crate::exit::usage(sentence),
+                None => Ok((writer, None)),
+            }
+        }
+        None => Ok(Writer::in_archive(&Archive::open(None)?, run)),
+    }
+}
+
+fn describe(plan: &Plan) -> String {
+    let labs: Vec<&str> = plan.labs.iter().map(|l| l.lab.name).collect();
+    match (plan.rows.len(), labs.is_empty()) {
+        (0, _) => format!("running {}", labs.join(", ")),
+        (n, true) => format!("measuring {n} rows"),
+        (n, false) => format!("measuring {n} rows, then {}", labs.join(", ")),
+    }
+}
+
+/// The time for the probes: all of it, or half when labs share it.
+fn rows_budget(plan: &Plan, options: &Options) -> Duration {
+    let whole = options.budget.unwrap_or_else(|| {
+        // Time for some rows only need not be the time for all of them.
+        let share = plan.rows.len() as f64 / fingerpost_probes::all().map(|p| (p.variants)().len()).sum::<usize>() as f64;
+        profile::budget(options.profile).mul_f64(share.clamp(0.05, 1.0))
+    });
+    if options.budget.is_some() && !plan.labs.is_empty() { whole / 2 } else { whole }
+}
+
+fn lab_budget(plan: &Plan, options: &Options) -> Duration {
+    match options.budget {
+        Some(whole) if plan.rows.is_empty() => whole / plan.labs.len().max(1) as u32,
+        Some(whole) => whole / 2 / plan.labs.len().max(1) as u32,
+        None => profile::lab_budget(options.profile),
+    }
+}
+
+fn expected(plan: &Plan, options: &Options) -> Duration {
+    let rows = if plan.rows.is_empty() { Duration::ZERO } else { rows_budget(plan, options) };
+    rows + lab_budget(plan, options) * plan.labs.len() as u32
+}
+
+/// Measures the clock and the empty loop, and how large a probe process is: one short slice each.
+fn measure_instrument(options: &Options, dir: &Path, stop: &AtomicBool) -> Instrument {
+    let row = |name| fingerpost_probes::find(name).map(|probe| Row { probe, params: Default::default() });
+    let rows: Vec<Row> = ["clock.gettime", "clock.loop"].into_iter().filter_map(row).collect();
+    let mut executor = ProcessExecutor::new(&rows, &options.cpus, Duration::from_millis(5), dir, stop);
+    let mut take = |job: usize| match executor.slice(job) {
+        Slice::Samples(s) => (estimate::median(&s.values), s.resident),
+        _ => (0.0, 0),
+    };
+    let ((clock_ns, probe_resident_bytes), (loop_ns, _)) = (take(0), take(1));
+    Instrument { clock_ns, resolution_ns: clock_resolution(), loop_ns, probe_resident_bytes }
+}
+
+/// The smallest step between two readings of the clock that differ.
+fn clock_resolution() -> f64 {
+    let mut last = Instant::now();
+    let mut least = Duration::MAX;
+    for _ in 0..10_000 {
+        let now = Instant::now();
+        if now > last {
+            least = least.min(now - last);
+            last = now;
+        }
+    }
+    least.as_nanos() as f64
+}
+
+fn measure_rows(rows: &[Row], budget: Duration, options: &Options, dir: &Path, stop: &AtomicBool, recorder: &mut Recorder) {
+    let (able, unable): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.probe.cpus_needed(&row.params) <= options.cpus.len());
+    for row in unable {
+        recorder.measurement(skipped_for_cpus(row, options.cpus.len()));
+    }
+    let able: Vec<Row> = able.into_iter().map(|row| Row { probe: row.probe, params: row.params.clone() }).collect();
+    let jobs: Vec<Job> =
+        able.iter().map(|row| Job { center: row.probe.center(), target: profile::target(options.profile, row.probe) }).collect();
+    let mut executor = ProcessExecutor::new(&able, &options.cpus, profile::SLICE, dir, stop);
+    let effort = profile::effort(options.profile, budget);
+    rounds::run(&jobs, effort, options.seed, &mut executor, &mut RowListener { recorder, rows: &able });
+}
+
+fn skipped_for_cpus(row: &Row, have: usize) -> Measurement {
+    let need = row.probe.cpus_needed(&row.params);
+    let reason = format!("needs {need} CPUs, and this process may use {have}");
+    Measurement::without_figure(
+        row.probe.name,
+        row.probe.version,
+        row.params.clone(),
+        row.probe.unit,
+        row.probe.better,
+        Outcome::Skipped,
+        reason,
+    )
+}
+
+/// Runs one lab. What it lacks is a skipped lab, said on standard error; a wrong setting ends the run.
+fn run_lab(lab: &LabRun, plan: &Plan, options: &Options, scratch: &mut Scratch, dir: &Path, recorder: &mut Recorder) -> anyhow::Result<()> {
+    let budget = lab_budget(plan, options);
+    let result = (lab.lab.run)(&mut fingerpost_labs::Context {
+        settings: &lab.settings,
+        profile: options.profile,
+        budget,
+        seed: options.seed,
+        scratch,
+        cpus: &options.cpus,
+        server_prefix: &options.server_prefix,
+        allow_system_changes: options.allow_system_changes,
+        work_dir: dir,
+        sink: recorder,
+    });
+    match result {
+        Ok(()) => Ok(()),
+        Err(LabError::Setting(sentence)) => crate::exit::usage(sentence),
+        Err(LabError::Missing(sentence)) => {
+            recorder.progress.say(&format!("{} was skipped: {sentence}", lab.lab.name));
+            recorder.lab_without_figure(lab.lab, Outcome::Skipped, &sentence);
+            Ok(())
+        }
+        Err(LabError::Failed(sentence)) => {
+            recorder.progress.say(&format!("{} failed: {sentence}", lab.lab.name));
+            recorder.lab_without_figure(lab.lab, Outcome::Failed, &sentence);
+            Ok(())
+        }
+    }
+}
+
+/// Cleans up after runs that were killed, and says so.
+pub fn clean_up(quiet: bool) {
+    for sentence in scratch::sweep() {
+        if !quiet {
+            eprintln!("fingerpost: {sentence}");
+        }
+    }
+}
+
+/// Sets the flag on SIGINT, SIGTERM and SIGHUP. A second signal ends the program at once.
+pub fn stop_on_signals(stop: &std::sync::Arc<AtomicBool>) -> io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register_conditional_default(signal, stop.clone())?;
+        signal_hook::flag::register(signal, stop.clone())?;
+    }
+    Ok(())
+}

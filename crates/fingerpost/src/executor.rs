@@ -1,0 +1,120 @@
+//! Runs one slice of one probe in a fresh process.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use fingerpost_measure::Slice;
+use fingerpost_measure::rounds::Executor;
+use fingerpost_probes::protocol::{self, Request};
+use fingerpost_sys::child;
+
+use crate::plan::Row;
+
+/// What a slice may take beyond its own length, for setup, calibration, counting and teardown, before it counts as hung.
+const GRACE: Duration = Duration::from_secs(4);
+
+/// Starts probe processes, each for one slice of one row.
+pub struct ProcessExecutor<'a> {
+    rows: &'a [Row],
+    /// This program. The link keeps working when the file is replaced during the run.
+    program: PathBuf,
+    cpus: &'a [usize],
+    slice: Duration,
+    dir: &'a Path,
+    stop: &'a AtomicBool,
+    start: Instant,
+    /// The batch size that the last process of each row found.
+    hints: Vec<u64>,
+    serial: u64,
+}
+
+impl<'a> ProcessExecutor<'a> {
+    /// An executor for these rows; each process gets an empty directory of its own below `dir`.
+    pub fn new(rows: &'a [Row], cpus: &'a [usize], slice: Duration, dir: &'a Path, stop: &'a AtomicBool) -> Self {
+        let program = PathBuf::from("/proc/self/exe");
+        ProcessExecutor { rows, program, cpus, slice, dir, stop, start: Instant::now(), hints: vec![0; rows.len()], serial: 0 }
+    }
+
+    fn request(&self, row: usize, dir: PathBuf) -> Request {
+        Request {
+            probe: self.rows[row].probe.name.to_owned(),
+            slice_ns: self.slice.as_nanos() as u64,
+            batch: self.hints[row],
+            cpus: self.cpus.to_vec(),
+            counters: true,
+            dir,
+            params: self.rows[row].params.clone(),
+        }
+    }
+
+    fn run(&mut self, row: usize, dir: PathBuf) -> Slice {
+        let request = self.request(row, dir);
+        let killed_before = oom_kills();
+        let allowed = self.slice * 3 + GRACE;
+        let output = match child::run_bounded(Command::new(&self.program).args(request.to_args()), Instant::now() + allowed) {
+            Ok(output) => output,
+            Err(e) => return Slice::Failed(format!("cannot start the probe process: {e}")),
+        };
+        let Some(status) = output.status else {
+            return Slice::Hung(format!("did not end within {:.1} s and was killed", allowed.as_secs_f64()));
+        };
+        if let Some(signal) = status.signal() {
+            return Slice::Failed(death(signal, oom_kills() > killed_before, &output.stderr));
+        }
+        let slice = protocol::parse_answer(&String::from_utf8_lossy(&output.stdout), self.rows[row].probe.unit);
+        match slice {
+            Slice::Failed(_) if !status.success() => Slice::Failed(format!("ended with {status}{}", first_line(&output.stderr))),
+            other => other,
+        }
+    }
+}
+
+impl Executor for ProcessExecutor<'_> {
+    fn slice(&mut self, job: usize) -> Slice {
+        self.serial += 1;
+        let dir = self.dir.join(format!("p{}", self.serial));
+        if let Err(e) = fs::create_dir(&dir) {
+            return Slice::Failed(format!("cannot make the directory {}: {e}", dir.display()));
+        }
+        let slice = self.run(job, dir.clone());
+        // What is not removed now goes with the scratch directory.
+        let _ = fs::remove_dir_all(&dir);
+        if let Slice::Samples(samples) = &slice {
+            self.hints[job] = samples.batch;
+        }
+        slice
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn interrupted(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Why a process was killed, as far as can be told.
+fn death(signal: i32, out_of_memory: bool, stderr: &[u8]) -> String {
+    match signal {
+        libc::SIGKILL if out_of_memory => "killed by the system because memory ran out".to_owned(),
+        libc::SIGKILL => "killed by signal 9 from outside".to_owned(),
+        _ => format!("crashed with signal {signal}{}", first_line(stderr)),
+    }
+}
+
+fn first_line(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
+    if line.is_empty() { String::new() } else { format!(": {}", line.chars().take(200).collect::<String>()) }
+}
+
+/// How often the system killed a process for want of memory since boot, in all control groups.
+fn oom_kills() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,170 @@
+//! From what the user named to what will be measured.
+
+use std::collections::BTreeMap;
+
+use fingerpost_labs::Lab;
+use fingerpost_probes::Probe;
+use fingerpost_record::{Param, Params};
+use wildmatch::WildMatch;
+
+use crate::exit::usage;
+
+/// One probe with one set of parameters.
+pub struct Row {
+    /// What to measure.
+    pub probe: &'static Probe,
+    /// With which parameters.
+    pub params: Params,
+}
+
+/// A lab with the settings that are its own.
+pub struct LabRun {
+    /// The lab.
+    pub lab: &'static Lab,
+    /// Its settings.
+    pub settings: Params,
+}
+
+/// Everything that one run measures.
+#[derive(Default)]
+pub struct Plan {
+    /// Probes, measured in rounds.
+    pub rows: Vec<Row>,
+    /// Labs, one after the other.
+    pub labs: Vec<LabRun>,
+}
+
+/// `--set` values by key; each may be a comma list.
+pub type Settings = BTreeMap<String, Vec<Param>>;
+
+/// Reads `KEY=VALUE[,VALUE...]` words.
+pub fn parse_settings(words: &[String]) -> anyhow::Result<Settings> {
+    let mut settings = Settings::new();
+    for word in words {
+        let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            return usage(format!("“{word}” is not a setting: write --set KEY=VALUE, such as --set fds=500"));
+        };
+        // Values of a lab may hold commas of their own (`cflags=-Wl,-O1`), so only a plan that varies the key takes them apart.
+        settings.insert(key.to_owned(), value.split(',').map(Param::parse).collect());
+    }
+    Ok(settings)
+}
+
+/// Chooses what to measure. Without names: every probe that is no lab's.
+pub fn resolve(names: &[String], settings: &Settings) -> anyhow::Result<Plan> {
+    let mut plan = Plan::default();
+    let mut used: Vec<&str> = Vec::new();
+    let everything = ["*".to_owned()];
+    let whole = names.is_empty();
+    for name in if whole { &everything[..] } else { names } {
+        let pattern = WildMatch::new(name);
+        let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.name == name);
+        let wanted = |probe: &Probe| match probe.lab {
+            Some(lab) => lab == name || (!whole && pattern.matches(probe.name)),
+            None => pattern.matches(probe.name) || family(probe.name) == name,
+        };
+        let before = plan.rows.len();
+        for probe in fingerpost_probes::all().filter(|probe| wanted(probe)) {
+            add_rows(&mut plan.rows, probe, settings, &mut used);
+        }
+        if let Some(lab) = lab {
+            plan.labs.push(LabRun { lab, settings: lab_settings(lab, settings, &mut used) });
+        } else if plan.rows.len() == before && !plan.rows.iter().any(|row| wanted(row.probe)) {
+            return usage(format!("there is no probe or lab “{name}”; `fingerpost list` shows them all"));
+        }
+    }
+    if let Some(key) = settings.keys().find(|key| !used.contains(&key.as_str()) && *key != "dir") {
+        return usage(format!("nothing that is to be measured has a setting “{key}”; {}", known_settings(&plan)));
+    }
+    Ok(plan)
+}
+
+/// The word before the first dot: `syscall` names all of `syscall.*`.
+fn family(probe: &str) -> &str {
+    probe.split('.').next().unwrap_or(probe)
+}
+
+fn add_rows<'a>(rows: &mut Vec<Row>, probe: &'static Probe, settings: &'a Settings, used: &mut Vec<&'a str>) {
+    for variant in (probe.variants)() {
+        for params in vary(variant, settings, used) {
+            if !rows.iter().any(|row| row.probe.name == probe.name && row.params == params) {
+                rows.push(Row { probe, params });
+            }
+        }
+    }
+}
+
+/// A variant with every parameter that the user set replaced by each of the user's values.
+fn vary<'a>(variant: Params, settings: &'a Settings, used: &mut Vec<&'a str>) -> Vec<Params> {
+    let mut variants = vec![variant];
+    for (key, values) in settings {
+        if variants[0].get(key).is_none() {
+            continue;
+        }
+        used.push(key);
+        variants = variants.iter().flat_map(|v| values.iter().map(|value| v.clone().with(key, value.clone()))).collect();
+    }
+    variants
+}
+
+/// The settings that a lab knows, comma lists joined again.
+fn lab_settings<'a>(lab: &Lab, settings: &'a Settings, used: &mut Vec<&'a str>) -> Params {
+    let mut own = Params::new();
+    for (key, values) in settings {
+        if lab.settings.iter().any(|s| s.key == key || (s.key.ends_with('.') && key.starts_with(s.key))) {
+            used.push(key);
+            own = match values.as_slice() {
+                [one] => own.with(key, one.clone()),
+                many => own.with(key, many.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
+            };
+        }
+    }
+    own
+}
+
+fn known_settings(plan: &Plan) -> String {
+    let mut keys: Vec<String> = plan.rows.iter().flat_map(|row| row.params.iter().map(|(key, _)| key.to_owned())).collect();
+    keys.extend(plan.labs.iter().flat_map(|run| run.lab.settings.iter().map(|s| s.key.to_owned())));
+    keys.push("dir".to_owned());
+    keys.sort();
+    keys.dedup();
+    format!("it has {}", keys.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(plan: &Plan) -> Vec<&'static str> {
+        let mut names: Vec<_> = plan.rows.iter().map(|row| row.probe.name).collect();
+        names.dedup();
+        names
+    }
+
+    fn resolve_words(names: &[&str], settings: &[&str]) -> anyhow::Result<Plan> {
+        let own = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        resolve(&own(names), &parse_settings(&own(settings))?)
+    }
+
+    #[test]
+    fn without_names_every_primitive_is_measured_and_no_lab() {
+        let plan = resolve_words(&[], &[]).unwrap();
+        assert!(plan.rows.len() > 5 && plan.labs.is_empty());
+        assert!(plan.rows.iter().all(|row| row.probe.lab.is_none()));
+    }
+
+    #[test]
+    fn a_glob_a_family_and_a_name_choose_their_probes_once() {
+        let family = names(&resolve_words(&["syscall"], &[]).unwrap()).len();
+        assert_eq!(names(&resolve_words(&["syscall.*", "syscall.null"], &[]).unwrap()).len(), family);
+        assert_eq!(names(&resolve_words(&["syscall.null"], &[]).unwrap()), ["syscall.null"]);
+    }
+
+    #[test]
+    fn unknown_names_and_settings_are_usage_errors_that_say_what_there_is() {
+        let error = |names: &[&str], settings: &[&str]| resolve_words(names, settings).err().unwrap().to_string();
+        assert!(error(&["syscal"], &[]).contains("fingerpost list"));
+        assert!(error(&["syscall.null"], &["fdz=3"]).contains("fdz"));
+        assert!(error(&["syscall.null"], &["fds"]).contains("KEY=VALUE"));
+    }
+}

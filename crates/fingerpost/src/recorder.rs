@@ -1,0 +1,189 @@
+//! Turns results into the record as soon as they exist, and keeps its file up to date.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fingerpost_labs::{Lab, Sink};
+use fingerpost_measure::estimate;
+use fingerpost_measure::rounds::{JobState, Listener};
+use fingerpost_probes::Nature;
+use fingerpost_record::archive::Writer;
+use fingerpost_record::{Better, Budget, Finding, Measurement, Observation, Outcome, Params, Run, Unit};
+
+use crate::plan::Row;
+use crate::progress::Progress;
+
+/// Processes that a trusted figure needs at least.
+const MIN_PROCESSES: usize = 3;
+
+/// The run in progress, its file, and the person who waits.
+pub struct Recorder<'a> {
+    /// The run as far as it is known.
+    pub run: Run,
+    /// Keeps the file up to date.
+    pub writer: Writer,
+    /// What the person is shown.
+    pub progress: Progress,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder for a run that has just begun.
+    pub fn new(run: Run, writer: Writer, progress: Progress, stop: &'a AtomicBool) -> Self {
+        Recorder { run, writer, progress, stop }
+    }
+
+    /// Puts a row in the place of the same row, or at the end.
+    fn put(&mut self, row: Measurement) {
+        match self.run.measurements.iter_mut().find(|m| m.same_row(&row)) {
+            Some(old) => *old = row,
+            None => self.run.measurements.push(row),
+        }
+        self.save();
+    }
+
+    /// A lab that gave nothing: a row for each of its probes that says why.
+    pub fn lab_without_figure(&mut self, lab: &Lab, outcome: Outcome, reason: &str) {
+        for probe in lab.probes.iter().filter(|probe| !self.run.measurements.iter().any(|m| m.probe == ***probe)).collect::<Vec<_>>() {
+            let unit = if probe.ends_with("throughput") { Unit::PerSecond } else { Unit::Nanoseconds };
+            let better = if unit == Unit::PerSecond { Better::Higher } else { Better::Lower };
+            self.put(Measurement::without_figure(probe, 1, Params::new(), unit, better, outcome, reason.to_owned()));
+        }
+    }
+
+    fn save(&mut self) {
+        if let Some(sentence) = self.writer.write(&self.run) {
+            self.progress.say(&sentence);
+        }
+    }
+}
+
+/// Hears about the slices of some rows.
+pub struct RowListener<'r, 'a> {
+    /// Where results go.
+    pub recorder: &'r mut Recorder<'a>,
+    /// The rows that the scheduler's jobs stand for.
+    pub rows: &'r [Row],
+}
+
+impl Listener for RowListener<'_, '_> {
+    fn starting(&mut self, job: usize, round: usize, done: f64) {
+        let row = &self.rows[job];
+        self.recorder.progress.show(&format!("round {}: {} {}", round + 1, row.probe.name, row.params), done);
+    }
+
+    fn finished(&mut self, job: usize, state: &JobState) {
+        self.recorder.put(measurement(&self.rows[job], state));
+    }
+}
+
+impl Sink for Recorder<'_> {
+    fn measurement(&mut self, row: Measurement) {
+        self.put(row);
+    }
+
+    fn observation(&mut self, observation: Observation) {
+        self.run.observations.push(observation);
+        self.save();
+    }
+
+    fn budget(&mut self, budget: Budget) {
+        self.run.budgets.push(budget);
+        self.save();
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.run.findings.push(finding);
+        self.save();
+    }
+
+    fn warn(&mut self, sentence: &str) {
+        self.progress.say(sentence);
+    }
+
+    fn progress(&mut self, doing: &str, done: f64) {
+        self.progress.show(doing, done);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// A row of the record from what is known of a job.
+pub fn measurement(row: &Row, state: &JobState) -> Measurement {
+    let (outcome, reason) = outcome(row, state);
+    let probe = row.probe;
+    let all: Vec<f64> = state.processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
+    Measurement {
+        probe: probe.name.to_owned(),
+        version: probe.version,
+        params: row.params.clone(),
+        unit: probe.unit,
+        better: probe.better,
+        outcome,
+        reason,
+        estimate: state.estimate,
+        percentiles: estimate::percentiles(&all, probe.better),
+        processes: state.processes.clone(),
+    }
+}
+
+fn outcome(row: &Row, state: &JobState) -> (Outcome, Option<String>) {
+    let processes = state.processes.len();
+    match (&state.skipped, state.failures.last(), state.estimate) {
+        (Some(reason), ..) => (Outcome::Skipped, Some(reason.clone())),
+        (None, Some(reason), None) => (Outcome::Failed, Some(reason.clone())),
+        (None, Some(reason), Some(_)) => {
+            let tried = processes + state.failures.len();
+            (Outcome::Untrusted, Some(format!("{} of {tried} processes failed, the last one so: {reason}", state.failures.len())))
+        }
+        (None, None, None) => (Outcome::Failed, Some("not measured before the run ended".to_owned())),
+        (None, None, Some(_)) if processes < MIN_PROCESSES => {
+            (Outcome::Untrusted, Some(format!("only {processes} processes were measured; a figure needs {MIN_PROCESSES}")))
+        }
+        (None, None, Some(_)) => match mostly_disturbed(row, state) {
+            true => (Outcome::Untrusted, Some("more than half of its batches were interrupted; is the machine busy?".to_owned())),
+            false => (Outcome::Measured, None),
+        },
+    }
+}
+
+/// Whether a probe that should only compute was interrupted in most of its batches. (One that blocks is switched by its nature.)
+fn mostly_disturbed(row: &Row, state: &JobState) -> bool {
+    let samples: usize = state.processes.iter().map(|p| p.samples.len()).sum();
+    let disturbed: usize = state.processes.iter().map(|p| p.disturbed.len()).sum();
+    // A slice with few long batches meets an interruption in most of them on the quietest machine.
+    let per_process = samples / state.processes.len().max(1);
+    row.probe.nature == Nature::Computes && per_process >= 50 && disturbed * 2 > samples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_record::Process;
+
+    fn row() -> Row {
+        Row { probe: fingerpost_probes::find("syscall.null").unwrap(), params: Params::new() }
+    }
+
+    fn state(processes: usize, disturbed: usize) -> JobState {
+        let one = Process { value: Some(50.0), samples: vec![50.0; 100], disturbed: (0..disturbed as u32).collect(), ..Process::default() };
+        let values = vec![50.0; processes];
+        JobState { processes: vec![one; processes], estimate: estimate::across_processes(&values), ..JobState::default() }
+    }
+
+    #[test]
+    fn each_way_to_end_has_its_outcome_and_reason() {
+        assert_eq!(measurement(&row(), &state(8, 0)).outcome, Outcome::Measured);
+        let few = measurement(&row(), &state(2, 0));
+        assert_eq!((few.outcome, few.reason.unwrap().contains("only 2")), (Outcome::Untrusted, true));
+        assert_eq!(measurement(&row(), &state(8, 60)).outcome, Outcome::Untrusted);
+        let failed = JobState { failures: vec!["crashed".into()], ..JobState::default() };
+        assert_eq!(measurement(&row(), &failed).outcome, Outcome::Failed);
+        let half = JobState { failures: vec!["crashed".into()], ..state(8, 0) };
+        assert_eq!(measurement(&row(), &half).outcome, Outcome::Untrusted);
+        let skipped = JobState { skipped: Some("needs two CPUs".into()), ..JobState::default() };
+        assert_eq!(measurement(&row(), &skipped).outcome, Outcome::Skipped);
+        assert!(measurement(&row(), &JobState::default()).reason.is_some());
+    }
+}
