@@ -1,1 +1,21 @@
-//! report
+//! What a run looks like: one neutral [`view::View`], and the formats over it.
+//!
+//! Nothing here measures, and nothing here reads a file: every format is a function of the record. Strings of a run are hostile until
+//! [`view`] has cleaned them (no control characters, so no terminal escape sequences); a format escapes for its own syntax only.
+
+pub mod csv;
+pub mod figure;
+pub mod format;
+pub mod grid;
+pub mod groups;
+pub mod html;
+pub mod json;
+pub mod markdown;
+pub mod style;
+pub mod svg;
+pub mod table;
+pub mod view;
+
+pub use format::{Format, UnknownFormat};
+pub use style::Style;
+pub use view::View;

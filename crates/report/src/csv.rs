@@ -1,0 +1,83 @@
+//! Comma-separated values as RFC 4180 has them: one line per measurement, values unrounded in the record's units.
+
+use fingerpost_record::Better;
+
+use crate::groups;
+use crate::view::{Row, View, outcome_name};
+
+/// The columns.
+pub const HEADER: [&str; 20] = [
+    "run",
+    "host",
+    "group",
+    "probe",
+    "version",
+    "params",
+    "unit",
+    "better",
+    "outcome",
+    "value",
+    "low",
+    "high",
+    "confidence",
+    "p50",
+    "p90",
+    "p99",
+    "processes",
+    "samples",
+    "disturbed",
+    "reason",
+];
+
+/// The whole run.
+pub fn render(view: &View) -> String {
+    let mut text = line(HEADER.iter().map(|h| h.to_string()));
+    let host = view.headline.iter().find(|f| f.name == "Host").map_or("", |f| f.text.as_str());
+    for row in view.groups.iter().flat_map(|g| &g.rows) {
+        text.push_str(&line(fields(view, host, row)));
+    }
+    text
+}
+
+fn fields(view: &View, host: &str, row: &Row) -> Vec<String> {
+    let words = [&view.id, host, groups::group_of(&row.probe).1.title, &row.probe].map(word);
+    let params = row.param_list.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(";");
+    let better = if row.better == Better::Lower { "lower" } else { "higher" };
+    let mut fields = words.to_vec();
+    fields.extend([row.version.to_string(), word(&params), row.unit.as_str().into(), better.into(), outcome_name(row.outcome).into()]);
+    let estimate = row.figure.map(|f| f.estimate);
+    fields.extend(estimate.map_or([const { String::new() }; 4], |e| [e.value, e.low, e.high, e.confidence].map(|v| v.to_string())));
+    fields.extend(row.percentiles.map_or([const { String::new() }; 3], |p| [p.p50, p.p90, p.p99].map(|v| v.to_string())));
+    fields.extend(row.counts.map(|n| n.to_string()));
+    fields.push(word(row.reason.as_deref().unwrap_or_default()));
+    fields
+}
+
+/// A text of the run. A spreadsheet takes a cell that begins like a formula for one, and runs it; an apostrophe makes it text.
+fn word(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() }
+}
+
+fn line(fields: impl IntoIterator<Item = String>) -> String {
+    fields.into_iter().map(|f| quoted(&f)).collect::<Vec<_>>().join(",") + "\r\n"
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains(['"', ',', '\r', '\n']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_where_they_must_be() {
+        assert_eq!(line(["a", "b,c", "say \"hi\"", ""].map(String::from)), "a,\"b,c\",\"say \"\"hi\"\"\",\r\n");
+    }
+
+    #[test]
+    fn nothing_of_a_run_becomes_a_formula() {
+        assert_eq!(word("=HYPERLINK(\"x\")"), "'=HYPERLINK(\"x\")");
+        assert_eq!(word("syscall.null"), "syscall.null");
+    }
+}

@@ -1,0 +1,211 @@
+//! Lines of text in columns that stay aligned over several headed groups.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::style::{Style, Tone};
+
+/// Space between two columns.
+const GAP: &str = "  ";
+/// A cell that has to give way keeps this much.
+const LEAST: usize = 12;
+
+/// Which side a column's texts are flush with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// For words.
+    Left,
+    /// For numbers.
+    Right,
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its title.
+    pub title: &'static str,
+    /// Which side its texts are flush with.
+    pub align: Align,
+    /// Columns are left out on a narrow terminal, the highest number first; 0 is never left out.
+    pub rank: u8,
+}
+
+/// A line.
+#[derive(Clone, Debug)]
+pub enum Line {
+    /// A heading over the lines that follow.
+    Heading(String),
+    /// One text per column.
+    Cells(Vec<String>, Tone),
+    /// A sentence below a row, wrapped and indented.
+    Note(String, Tone),
+    /// A sentence of its own, wrapped, with a label of its own.
+    Labelled(String, String, Tone),
+    /// An empty line.
+    Blank,
+}
+
+/// Columns and lines.
+#[derive(Clone, Debug, Default)]
+pub struct Grid {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The lines in order.
+    pub lines: Vec<Line>,
+}
+
+impl Grid {
+    /// The text, every line ended.
+    pub fn render(&self, style: &Style) -> String {
+        let widths = self.widths(style);
+        let label = self.lines.iter().map(|l| if let Line::Labelled(label, ..) = l { label.width() } else { 0 }).max().unwrap_or(0);
+        let mut text = String::new();
+        for line in &self.lines {
+            match line {
+                Line::Blank => {}
+                Line::Heading(title) => text.push_str(&style.paint(Tone::Strong, title)),
+                Line::Cells(cells, tone) => text.push_str(&style.paint(*tone, self.cells(cells, &widths).trim_end())),
+                Line::Note(sentence, tone) => text.push_str(&hanging("    ", 4, sentence, *tone, style)),
+                Line::Labelled(name, sentence, tone) => {
+                    let pad = " ".repeat(label - name.width());
+                    text.push_str(&hanging(&format!("{name}{pad}{GAP}"), label + GAP.len(), sentence, *tone, style));
+                }
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// A line with the columns' titles.
+    pub fn titles(&self) -> Line {
+        Line::Cells(self.columns.iter().map(|c| c.title.to_owned()).collect(), Tone::Faint)
+    }
+
+    /// Each column's width; nothing for a column that is left out.
+    fn widths(&self, style: &Style) -> Vec<Option<usize>> {
+        let mut widths: Vec<Option<usize>> = (0..self.columns.len()).map(|i| Some(self.natural_width(i)).filter(|w| *w > 0)).collect();
+        let Some(limit) = style.width.filter(|_| !style.wide) else { return widths };
+        let total = |widths: &[Option<usize>]| widths.iter().flatten().map(|w| w + GAP.len()).sum::<usize>().saturating_sub(GAP.len());
+        while total(&widths) > limit {
+            let last =
+                (0..widths.len()).filter(|i| widths[*i].is_some() && self.columns[*i].rank > 0).max_by_key(|i| self.columns[*i].rank);
+            let Some(last) = last else { break };
+            widths[last] = None;
+        }
+        // What is still too wide costs the widest column of words.
+        let words = (0..widths.len()).filter(|i| self.columns[*i].align == Align::Left).max_by_key(|i| widths[*i]);
+        if let Some(i) = words
+            && let Some(w) = widths[i]
+        {
+            let over = total(&widths).saturating_sub(limit);
+            widths[i] = Some(w.saturating_sub(over).max(w.min(LEAST)));
+        }
+        widths
+    }
+
+    /// The widest text of a column; 0 where all cells are empty, and then the title goes too.
+    fn natural_width(&self, column: usize) -> usize {
+        let title = self.columns[column].title;
+        let cells = self.lines.iter().filter_map(|l| if let Line::Cells(cells, _) = l { cells.get(column) } else { None });
+        let widest = cells.filter(|c| *c != title).map(|c| c.width()).max().unwrap_or(0);
+        if widest == 0 { 0 } else { widest.max(title.width()) }
+    }
+
+    fn cells(&self, cells: &[String], widths: &[Option<usize>]) -> String {
+        let mut text = String::new();
+        for ((cell, column), width) in cells.iter().zip(&self.columns).zip(widths) {
+            let Some(width) = *width else { continue };
+            let cell = cut(cell, width);
+            let pad = " ".repeat(width - cell.width());
+            match column.align {
+                Align::Left => text.extend([cell.as_str(), &pad, GAP]),
+                Align::Right => text.extend([&pad, cell.as_str(), GAP]),
+            }
+        }
+        text
+    }
+}
+
+/// A text of at most this width, cut with `…`.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    for c in text.chars() {
+        if short.width() + unicode_width::UnicodeWidthChar::width(c).unwrap_or(0) + 1 > width {
+            break;
+        }
+        short.push(c);
+    }
+    short + "…"
+}
+
+/// A sentence wrapped at the terminal's width, its further lines indented.
+fn hanging(first: &str, indent: usize, sentence: &str, tone: Tone, style: &Style) -> String {
+    let room = style.width.map_or(usize::MAX, |w| w.saturating_sub(indent).max(20));
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in sentence.split(' ').filter(|w| !w.is_empty()) {
+        let line = lines.last_mut().expect("there is always a line");
+        if !line.is_empty() && line.width() + 1 + word.width() > room {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    let painted: Vec<String> = lines.iter().map(|l| style.paint(tone, l)).collect();
+    format!("{first}{}", painted.join(&format!("\n{}", " ".repeat(indent))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid() -> Grid {
+        let column = |title, align, rank| Column { title, align, rank };
+        let mut grid = Grid {
+            columns: vec![
+                column("name", Align::Left, 0),
+                column("value", Align::Right, 0),
+                column("p50", Align::Right, 1),
+                column("none", Align::Left, 0),
+            ],
+            lines: vec![],
+        };
+        let cells = |c: [&str; 4]| Line::Cells(c.map(String::from).to_vec(), Tone::Plain);
+        grid.lines = vec![
+            grid.titles(),
+            Line::Heading("A group".into()),
+            cells(["a.very.long.name.of.a.probe", "1.5 µs", "2 µs", ""]),
+            cells(["b", "1000 µs", "7 µs", ""]),
+            Line::Note("a sentence that is long enough to be wrapped".into(), Tone::Doubtful),
+        ];
+        grid
+    }
+
+    #[test]
+    fn columns_align_and_empty_ones_vanish() {
+        let text = grid().render(&Style::default());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "name                           value   p50");
+        assert_eq!(lines[2], "a.very.long.name.of.a.probe   1.5 µs  2 µs");
+        assert_eq!(lines[3], "b                            1000 µs  7 µs");
+    }
+
+    #[test]
+    fn a_narrow_terminal_costs_columns_then_words_and_wraps_sentences() {
+        let text = grid().render(&Style { width: Some(30), ..Style::default() });
+        assert!(text.lines().all(|l| l.width() <= 30), "{text}");
+        assert!(!text.contains("p50") && text.contains("a.very.long.name.of.…"), "{text}");
+        let wide = grid().render(&Style { width: Some(30), wide: true, color: false });
+        assert!(wide.contains("p50"));
+    }
+
+    #[test]
+    fn colours_are_used_only_where_they_may() {
+        assert!(!grid().render(&Style::default()).contains('\x1b'));
+        assert!(grid().render(&Style { color: true, ..Style::default() }).contains("\x1b[1mA group\x1b[0m"));
+    }
+}

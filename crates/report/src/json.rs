@@ -1,0 +1,43 @@
+//! JSON on standard output.
+
+use std::io::{self, Write};
+
+use fingerpost_record::text::misleads;
+use serde::Serialize;
+
+/// Writes one JSON document and a line end.
+///
+/// Characters that could act on a terminal are escaped, which JSON allows anywhere in a string: the document says the same, and a
+/// hostile run that is shown on a terminal stays text. (Control characters up to U+001F are always escaped.)
+pub fn write(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_string(document).map_err(io::Error::other)?;
+    if !text.chars().any(misleads) {
+        return writeln!(out, "{text}");
+    }
+    let mut safe = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        if misleads(c) {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            safe.push(c);
+        }
+    }
+    writeln!(out, "{safe}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_on_a_terminal_is_escaped_and_means_the_same() {
+        let hostile = "a\u{1b}[2J\u{9b}31m\u{202e}\u{e0041}\u{7f}µ";
+        let mut out = Vec::new();
+        write(&mut out, &hostile).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(!text.trim_end().chars().any(misleads), "{text:?}");
+        assert!(text.contains('µ'));
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), hostile);
+    }
+}

@@ -1,0 +1,87 @@
+//! Markdown, as issue trackers render it.
+
+use crate::table::summary;
+use crate::view::{Group, Row, View, outcome_name};
+
+/// The whole run.
+pub fn render(view: &View) -> String {
+    let mut text = format!("# Run {}\n\n", escape(&view.id));
+    for fact in &view.headline {
+        text.push_str(&format!("- **{}**: {}\n", fact.name, escape(&fact.text)));
+    }
+    for doubt in &view.doubts {
+        text.push_str(&format!("- **Doubt**: {}\n", escape(doubt)));
+    }
+    for group in &view.groups {
+        text.push_str(&format!("\n## {}\n\n", escape(group.title)));
+        text.push_str(&group_table(group));
+    }
+    text.push_str(&format!("\n{}. Measured again by:\n\n    {}\n", summary(view), view.command));
+    text
+}
+
+fn group_table(group: &Group) -> String {
+    let mut text = String::new();
+    if group.shown().next().is_some() {
+        text.push_str("| probe | parameters | value | interval | p50 | p90 | p99 | remarks |\n");
+        text.push_str("| --- | --- | ---: | --- | ---: | ---: | ---: | --- |\n");
+        group.shown().for_each(|row| text.push_str(&row_line(row)));
+    }
+    let skipped = group.skipped();
+    if !text.is_empty() && !skipped.is_empty() {
+        text.push('\n');
+    }
+    for s in skipped {
+        text.push_str(&format!("- skipped: {} ({})\n", escape(&s.names.join(", ")), escape(&s.reason)));
+    }
+    text
+}
+
+fn row_line(row: &Row) -> String {
+    let figures = match &row.figure {
+        Some(f) => {
+            let [p50, p90, p99] = row.percentiles.map_or([const { String::new() }; 3], |p| [p.p50, p.p90, p.p99].map(|v| f.number(v)));
+            [format!("{} {}", f.value(), f.symbol()).trim_end().to_owned(), f.interval(), p50, p90, p99]
+        }
+        None => [const { String::new() }; 5],
+    };
+    let remark = row.reason.as_ref().map(|r| format!("{}: {r}", outcome_name(row.outcome))).unwrap_or_default();
+    let cells: Vec<String> =
+        [row.probe.clone(), row.params.clone()].into_iter().chain(figures).chain([remark]).map(|c| escape(&c)).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// Text that Markdown shows as it is: no markup, no HTML, no cell border.
+pub fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let within_word = before.is_alphanumeric() && rest.peek().is_some_and(|n| n.is_alphanumeric());
+        match c {
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '&' => safe.push_str("&amp;"),
+            '_' if within_word => safe.push('_'),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' => safe.extend(['\\', c]),
+            // A bare address would become a link.
+            ':' if rest.peek() == Some(&'/') => safe.push_str("&#58;"),
+            _ => safe.push(c),
+        }
+        before = c;
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_a_run_stays_text() {
+        assert_eq!(escape("a|b"), "a\\|b");
+        assert_eq!(escape("<script>"), "&lt;script&gt;");
+        assert_eq!(escape("![x](http://e)"), "\\!\\[x\\](http&#58;//e)");
+        assert_eq!(escape("syscall.open_close _it_"), "syscall.open_close \\_it\\_");
+    }
+}

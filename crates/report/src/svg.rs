@@ -1,0 +1,224 @@
+//! Charts as inline SVG: they need no script, print well, and are read out by a screen reader.
+//!
+//! Horizontal positions are percentages and vertical ones pixels, so a chart is as wide as its page and its letters keep their size on a
+//! phone. Colours come from the page's style sheet by class.
+
+use fingerpost_record::Unit;
+use maud::{Markup, html};
+
+/// Height of one row: its label, and its interval below.
+const ROW: f64 = 36.0;
+/// Room below the rows for the axis.
+const AXIS: f64 = 36.0;
+/// The plot begins and ends this many per cent inside its box, so that a mark at the edge is whole.
+const MARGIN: f64 = 1.5;
+/// Values whose largest is this many times the smallest are shown on a logarithmic axis.
+const LOG_FROM: f64 = 20.0;
+
+/// One row of an interval chart. Texts are clean; they are escaped here.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// What is shown.
+    pub label: String,
+    /// Its value in words, with the unit.
+    pub text: String,
+    /// The value, a dot.
+    pub value: f64,
+    /// The interval's lower end, a thick line to the upper end.
+    pub low: f64,
+    /// The interval's upper end.
+    pub high: f64,
+    /// The median and the 99th percentile, a faint band between them.
+    pub spread: Option<(f64, f64)>,
+    /// Whether the row is not to be relied on.
+    pub doubtful: bool,
+}
+
+/// A linear or logarithmic axis over a range of values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Axis {
+    from: f64,
+    to: f64,
+    log: bool,
+}
+
+impl Axis {
+    /// An axis that holds all values: logarithmic where they are all positive and far apart, else linear from zero.
+    pub fn over(values: impl IntoIterator<Item = f64>) -> Axis {
+        let mut range: Option<(f64, f64)> = None;
+        for v in values.into_iter().filter(|v| v.is_finite()) {
+            let (low, high) = range.unwrap_or((v, v));
+            range = Some((low.min(v), high.max(v)));
+        }
+        let (low, high) = range.unwrap_or((0.0, 1.0));
+        if low > 0.0 && high / low >= LOG_FROM {
+            // Powers that a hostile run's values cannot push out of a float's range.
+            let power = |exponent: f64| 10f64.powi(exponent.clamp(-300.0, 300.0) as i32);
+            return Axis { from: power(low.log10().floor()), to: power(high.log10().ceil()), log: true };
+        }
+        let (from, to) = (low.min(0.0), high.max(0.0));
+        let step = nice_step(to - from);
+        // A range that is nothing, or too large for its own steps, still needs a width.
+        let (from, to) = ((from / step).floor() * step, (to / step).ceil() * step);
+        if to > from && (to - from).is_finite() { Axis { from, to, log: false } } else { Axis { from: 0.0, to: 1.0, log: false } }
+    }
+
+    /// Whether equal distances are equal ratios.
+    pub fn is_log(&self) -> bool {
+        self.log
+    }
+
+    /// Where a value lies, as a percentage of the box's width.
+    pub fn place(&self, value: f64) -> f64 {
+        let share = if self.log {
+            (value.max(self.from).log10() - self.from.log10()) / (self.to.log10() - self.from.log10())
+        } else {
+            (value - self.from) / (self.to - self.from)
+        };
+        MARGIN + share.clamp(0.0, 1.0) * (100.0 - 2.0 * MARGIN)
+    }
+
+    /// Values to label: at most six.
+    pub fn ticks(&self) -> Vec<f64> {
+        if self.log {
+            let (first, last) = (self.from.log10().round() as i32, self.to.log10().round() as i32);
+            let step = ((last - first) as usize).div_ceil(5).max(1);
+            return (first..=last).step_by(step).map(|e| 10f64.powi(e)).collect();
+        }
+        let step = nice_step(self.to - self.from);
+        let count = ((self.to - self.from) / step).round() as usize;
+        (0..=count).map(|i| self.from + i as f64 * step).collect()
+    }
+}
+
+/// A step of 1, 2 or 5 times a power of ten that divides a width into at most five.
+fn nice_step(width: f64) -> f64 {
+    if !(width > 0.0 && width.is_finite()) {
+        return 1.0;
+    }
+    let rough = width / 5.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * power >= rough * 0.999_999).unwrap_or(10.0);
+    factor * power
+}
+
+/// A value on an axis in as few digits as it has: `10 µs`, `2.5 GB/s`.
+fn tick_label(unit: Unit, value: f64) -> String {
+    let scale = unit.scale_for(value);
+    let number = scale.number(value);
+    let short = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+    format!("{short} {}", scale.symbol).trim_end().to_owned()
+}
+
+/// Each mark's value with its interval on a common axis.
+pub fn interval_chart(title: &str, unit: Unit, lower_is_better: bool, marks: &[Mark]) -> Markup {
+    let ends = |m: &Mark| [m.low, m.value, m.high, m.spread.map_or(m.value, |s| s.0), m.spread.map_or(m.value, |s| s.1)];
+    let axis = Axis::over(marks.iter().flat_map(ends));
+    let height = ROW * marks.len() as f64 + AXIS;
+    let bottom = height - AXIS;
+    let direction = if lower_is_better { "further left is better" } else { "further right is better" };
+    let scale = if axis.is_log() { "logarithmic" } else { "linear" };
+    let spoken: Vec<String> = marks.iter().map(|m| format!("{}: {}", m.label, m.text)).collect();
+    html! {
+        svg class="chart" width="100%" height=(height) role="img" xmlns="http://www.w3.org/2000/svg" {
+            title { (title) }
+            desc { (scale) " axis, " (direction) ". " (spoken.join("; ")) "." }
+            @for tick in axis.ticks() {
+                @let x = percent(axis.place(tick));
+                line class="rule" x1=(x) x2=(x) y1="0" y2=(bottom) {}
+                text class="tick" x=(x) y=(bottom + 14.0) text-anchor=(anchor(axis.place(tick))) { (tick_label(unit, tick)) }
+            }
+            text class="tick" x="50%" y=(bottom + 30.0) text-anchor="middle" { (scale) " axis, " (direction) }
+            @for (i, mark) in marks.iter().enumerate() { (row(&axis, mark, ROW * i as f64)) }
+        }
+    }
+}
+
+fn row(axis: &Axis, mark: &Mark, top: f64) -> Markup {
+    let middle = top + 25.0;
+    let x = |value: f64| percent(axis.place(value));
+    html! {
+        g class=(if mark.doubtful { "mark doubtful" } else { "mark" }) {
+            text class="label" x="0" y=(top + 13.0) { (mark.label) }
+            text class="value" x="100%" y=(top + 13.0) text-anchor="end" { (mark.text) }
+            @if let Some((from, to)) = mark.spread {
+                line class="spread" x1=(x(from)) x2=(x(to)) y1=(middle) y2=(middle) {}
+            }
+            line class="interval" x1=(x(mark.low)) x2=(x(mark.high)) y1=(middle) y2=(middle) {}
+            circle cx=(x(mark.value)) cy=(middle) r="4" {}
+        }
+    }
+}
+
+fn percent(place: f64) -> String {
+    format!("{place:.2}%")
+}
+
+/// Labels at the edges grow inwards.
+fn anchor(place: f64) -> &'static str {
+    match place {
+        p if p < 10.0 => "start",
+        p if p > 90.0 => "end",
+        _ => "middle",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_axis_is_logarithmic_only_where_values_are_far_apart_and_positive() {
+        let near = Axis::over([40.0, 95.0]);
+        assert_eq!((near.from, near.to, near.is_log()), (0.0, 100.0, false));
+        let far = Axis::over([40.0, 133_000.0]);
+        assert_eq!((far.from.round(), far.to.round(), far.is_log()), (10.0, 1e6, true));
+        assert!(!Axis::over([0.0, 1e9]).is_log());
+        assert!(!Axis::over([-5.0, 1e3]).is_log());
+    }
+
+    #[test]
+    fn places_are_within_the_box_and_in_order() {
+        for axis in [
+            Axis::over([40.0, 95.0]),
+            Axis::over([1.0, 1e6]),
+            Axis::over([-3.0, 8.0]),
+            Axis::over([]),
+            Axis::over([0.0]),
+            Axis::over([7.0]),
+        ] {
+            let places: Vec<f64> = axis.ticks().into_iter().map(|t| axis.place(t)).collect();
+            assert!(places.len() >= 2 && places.len() <= 7, "{axis:?} has {} ticks", places.len());
+            assert!(
+                places.is_sorted() && places.iter().all(|p| (MARGIN - 1e-9..=100.0 - MARGIN + 1e-9).contains(p)),
+                "{axis:?}: {places:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn extreme_values_make_no_endless_axis() {
+        for values in [[f64::MIN_POSITIVE, f64::MAX], [f64::MIN, f64::MAX], [f64::NAN, f64::INFINITY], [5e-324, 1.0]] {
+            let axis = Axis::over(values);
+            assert!(axis.ticks().len() <= 12, "{values:?}");
+            assert!(axis.place(1.0).is_finite(), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn ticks_are_short() {
+        assert_eq!(tick_label(Unit::Nanoseconds, 10_000.0), "10 µs");
+        assert_eq!(tick_label(Unit::BytesPerSecond, 2.5e9), "2.5 GB/s");
+        assert_eq!(tick_label(Unit::Count, 1000.0), "1000");
+        assert_eq!(tick_label(Unit::Nanoseconds, 0.0), "0 ns");
+    }
+
+    #[test]
+    fn a_chart_says_in_words_what_it_shows_and_escapes_it() {
+        let mark =
+            Mark { label: "<b>".into(), text: "1 ns".into(), value: 1.0, low: 0.9, high: 1.1, spread: Some((1.0, 2.0)), doubtful: true };
+        let text = interval_chart("A & B", Unit::Nanoseconds, true, &[mark]).into_string();
+        assert!(text.contains("<title>A &amp; B</title>") && text.contains("further left is better. &lt;b&gt;: 1 ns."), "{text}");
+        assert!(!text.contains("<b>"));
+    }
+}

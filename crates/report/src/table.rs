@@ -1,0 +1,93 @@
+//! The table on a terminal.
+
+use fingerpost_record::Outcome;
+
+use crate::grid::{Align, Column, Grid, Line};
+use crate::style::{Style, Tone};
+use crate::view::{Group, Row, View, outcome_name};
+
+/// The columns; what is ranked is left out on a narrow terminal, lmbench's names first, then the percentiles.
+const COLUMNS: [(&str, Align, u8); 9] = [
+    ("probe", Align::Left, 0),
+    ("parameters", Align::Left, 0),
+    ("value", Align::Right, 0),
+    ("unit", Align::Left, 0),
+    ("95 % interval", Align::Left, 0),
+    ("p50", Align::Right, 1),
+    ("p90", Align::Right, 1),
+    ("p99", Align::Right, 1),
+    ("lmbench", Align::Left, 2),
+];
+
+/// The whole run as a table.
+pub fn render(view: &View, style: &Style) -> String {
+    let mut grid = Grid { columns: columns(view), lines: vec![Line::Heading(format!("Run {}", view.id))] };
+    grid.lines.extend(view.headline.iter().map(|f| Line::Labelled(f.name.into(), f.text.clone(), Tone::Plain)));
+    grid.lines.extend(view.doubts.iter().map(|d| Line::Labelled("Doubt".into(), d.clone(), Tone::Doubtful)));
+    grid.lines.extend([Line::Blank, grid.titles()]);
+    for group in &view.groups {
+        grid.lines.push(Line::Heading(group.title.into()));
+        grid.lines.extend(group_lines(group));
+    }
+    grid.lines.extend([Line::Blank, Line::Labelled("Rows".into(), summary(view), Tone::Plain)]);
+    grid.render(style)
+}
+
+/// How many rows there are of each outcome.
+pub fn summary(view: &View) -> String {
+    let outcomes = [Outcome::Measured, Outcome::Untrusted, Outcome::Skipped, Outcome::Failed];
+    let parts: Vec<String> = outcomes
+        .iter()
+        .map(|o| (view.count(*o), outcome_name(*o)))
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, name)| format!("{n} {name}"))
+        .collect();
+    if parts.is_empty() { "none".into() } else { parts.join(", ") }
+}
+
+/// The interval's title names the confidence of the run's rows; where they differ, none.
+fn columns(view: &View) -> Vec<Column> {
+    let mut confidences = view.groups.iter().flat_map(|g| &g.rows).filter_map(|r| r.figure).map(|f| f.estimate.confidence);
+    let first = confidences.next().unwrap_or(0.95);
+    let usual = first == 0.95 && confidences.all(|c| c == first);
+    COLUMNS
+        .into_iter()
+        .map(|(title, align, rank)| Column { title: if title == "95 % interval" && !usual { "interval" } else { title }, align, rank })
+        .collect()
+}
+
+fn group_lines(group: &Group) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for row in group.shown() {
+        lines.push(Line::Cells(cells(row), tone(row.outcome)));
+        if let Some(reason) = &row.reason {
+            lines.push(Line::Note(format!("{}: {reason}", outcome_name(row.outcome)), tone(row.outcome)));
+        }
+    }
+    for skipped in group.skipped() {
+        lines.push(Line::Note(format!("skipped: {} ({})", skipped.names.join(", "), skipped.reason), Tone::Faint));
+    }
+    lines
+}
+
+fn tone(outcome: Outcome) -> Tone {
+    match outcome {
+        Outcome::Measured => Tone::Plain,
+        Outcome::Untrusted => Tone::Doubtful,
+        Outcome::Skipped => Tone::Faint,
+        Outcome::Failed => Tone::Bad,
+    }
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let start = [format!("  {}", row.probe), row.params.clone()];
+    let figures = match &row.figure {
+        Some(f) => {
+            let percentile =
+                |pick: fn(&fingerpost_record::Percentiles) -> f64| row.percentiles.as_ref().map(|p| f.number(pick(p))).unwrap_or_default();
+            [f.value(), f.symbol().into(), f.interval(), percentile(|p| p.p50), percentile(|p| p.p90), percentile(|p| p.p99)]
+        }
+        None => ["–".into(), String::new(), String::new(), String::new(), String::new(), String::new()],
+    };
+    start.into_iter().chain(figures).chain([row.lmbench.clone().unwrap_or_default()]).collect()
+}

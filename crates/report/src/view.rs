@@ -1,0 +1,343 @@
+//! A run as groups of rows of cleaned text and figures: what every format is made of.
+
+use fingerpost_record::text::clean;
+use fingerpost_record::{Better, Host, Measurement, Outcome, Params, Percentiles, Run, Unit};
+
+use crate::figure::Figure;
+use crate::groups::{self, GroupOf};
+
+/// A name and what there is to say under it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// The name.
+    pub name: &'static str,
+    /// The text, cleaned.
+    pub text: String,
+}
+
+/// A run as every format shows it. All texts are cleaned.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The run's id.
+    pub id: String,
+    /// What a person reads first: host, kernel, processor, when, how.
+    pub headline: Vec<Fact>,
+    /// Everything that is known about the host.
+    pub host: Vec<Fact>,
+    /// What speaks against the figures.
+    pub doubts: Vec<String>,
+    /// The groups that have rows, in the order shown.
+    pub groups: Vec<Group>,
+    /// The command that measures the same again.
+    pub command: String,
+}
+
+/// Rows that are shown under one title.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// A word for anchors.
+    pub key: &'static str,
+    /// The title.
+    pub title: &'static str,
+    /// The rows, skipped ones included.
+    pub rows: Vec<Row>,
+}
+
+/// One measurement.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The probe's name.
+    pub probe: String,
+    /// The version of its definition.
+    pub version: u32,
+    /// The parameters as a person reads them: `fds=100 placement=same`.
+    pub params: String,
+    /// The parameters one by one, for data formats.
+    pub param_list: Vec<(String, String)>,
+    /// lmbench's name for such a row.
+    pub lmbench: Option<String>,
+    /// The unit of all values.
+    pub unit: Unit,
+    /// Which direction is the good one.
+    pub better: Better,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why, when it is not measured.
+    pub reason: Option<String>,
+    /// The figure.
+    pub figure: Option<Figure>,
+    /// Where all samples lie.
+    pub percentiles: Option<Percentiles>,
+    /// Processes, samples, and disturbed ones among them.
+    pub counts: [usize; 3],
+}
+
+/// Skipped rows of a group that share a reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The probes, each once, with the parameters where only some variants were skipped.
+    pub names: Vec<String>,
+    /// The reason.
+    pub reason: String,
+}
+
+impl View {
+    /// The view of a run.
+    pub fn of(run: &Run) -> View {
+        View {
+            id: text(&run.id),
+            headline: headline(run),
+            host: host_facts(&run.host),
+            doubts: doubts(run),
+            groups: group_rows(&run.measurements),
+            command: command(run),
+        }
+    }
+
+    /// Rows with the given outcome.
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.groups.iter().flat_map(|g| &g.rows).filter(|r| r.outcome == outcome).count()
+    }
+}
+
+impl Group {
+    /// The rows that are shown one by one: all but the skipped ones.
+    pub fn shown(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|r| r.outcome != Outcome::Skipped)
+    }
+
+    /// The skipped rows, those of one reason together.
+    pub fn skipped(&self) -> Vec<Skipped> {
+        let mut list: Vec<Skipped> = Vec::new();
+        for row in self.rows.iter().filter(|r| r.outcome == Outcome::Skipped) {
+            let reason = row.reason.clone().unwrap_or_default();
+            let all_variants =
+                self.rows.iter().filter(|r| r.probe == row.probe).all(|r| r.outcome == Outcome::Skipped && r.reason == row.reason);
+            let name = if all_variants { row.probe.clone() } else { row.name() };
+            match list.iter_mut().find(|s| s.reason == reason) {
+                Some(same) if same.names.contains(&name) => {}
+                Some(same) => same.names.push(name),
+                None => list.push(Skipped { names: vec![name], reason }),
+            }
+        }
+        list
+    }
+}
+
+impl Row {
+    /// The row of a measurement.
+    pub fn of(m: &Measurement) -> Row {
+        Row {
+            probe: text(&m.probe),
+            version: m.version,
+            params: text(&m.params.to_string()),
+            param_list: m.params.iter().map(|(k, v)| (text(k), text(&v.to_string()))).collect(),
+            lmbench: groups::lmbench_name(&m.probe, &m.params),
+            unit: m.unit,
+            better: m.better,
+            outcome: m.outcome,
+            reason: m.reason.as_deref().map(text),
+            figure: m.estimate.map(|e| Figure::new(e, m.unit)),
+            percentiles: m.percentiles,
+            counts: [
+                m.processes.len(),
+                m.processes.iter().map(|p| p.samples.len()).sum(),
+                m.processes.iter().map(|p| p.disturbed.len()).sum(),
+            ],
+        }
+    }
+
+    /// The probe with its parameters.
+    pub fn name(&self) -> String {
+        if self.params.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) }
+    }
+}
+
+/// The outcome's name as the record writes it.
+pub fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Measured => "measured",
+        Outcome::Untrusted => "untrusted",
+        Outcome::Skipped => "skipped",
+        Outcome::Failed => "failed",
+    }
+}
+
+fn text(hostile: &str) -> String {
+    clean(hostile).trim().to_owned()
+}
+
+fn group_rows(measurements: &[Measurement]) -> Vec<Group> {
+    // Stable sorting keeps the order measured where neither group, probe nor parameters decide.
+    let mut rows: Vec<(usize, &GroupOf, usize, usize, &Params, &Measurement)> = measurements
+        .iter()
+        .map(|m| {
+            let (place, group) = groups::group_of(&m.probe);
+            let first = measurements.iter().position(|o| o.probe == m.probe).unwrap_or(0);
+            (place, group, groups::place_in(group, &m.probe), first, &m.params, m)
+        })
+        .collect();
+    rows.sort_by(|a, b| (a.0, a.2, a.3, a.4).cmp(&(b.0, b.2, b.3, b.4)));
+    let mut list: Vec<Group> = Vec::new();
+    for (_, group, _, _, _, m) in rows {
+        match list.last_mut() {
+            Some(last) if last.key == group.key => last.rows.push(Row::of(m)),
+            _ => list.push(Group { key: group.key, title: group.title, rows: vec![Row::of(m)] }),
+        }
+    }
+    list
+}
+
+fn headline(run: &Run) -> Vec<Fact> {
+    let h = &run.host;
+    let mut facts = Facts::default();
+    let machine = [Some(h.os.clone()), Some(h.arch.clone()), h.virtualization.clone().filter(|v| v != "none"), h.container.clone()];
+    facts.add("Host", format!("{} ({})", h.hostname, join(machine)));
+    facts.add("Kernel", h.kernel.clone());
+    let mhz = h.cpu.mhz.map(|m| format!("{m:.0} MHz"));
+    facts.add("Processor", join([Some(h.cpu.model.clone()), Some(cpus(h)), mhz]));
+    facts.add("Memory", Unit::Bytes.format(h.memory_bytes as f64));
+    let state = if run.complete { "complete" } else { "partial: it was interrupted, or is still being measured" };
+    let how = [
+        Some(format!("{} profile", run.profile.as_str())),
+        Some(duration(run.duration_s)),
+        Some(format!("seed {}", run.seed)),
+        Some(state.into()),
+    ];
+    facts.add("Measured", format!("{}, {}", run.started.replace('T', " ").replace('Z', " UTC"), join(how)));
+    facts.add("Tool", format!("fingerpost {} ({})", run.tool.version, run.tool.commit));
+    facts.maybe("Source", run.source.clone());
+    let i = &run.instrument;
+    if i.clock_ns > 0.0 {
+        let parts = [("clock", i.clock_ns), ("clock step", i.resolution_ns), ("empty loop", i.loop_ns)];
+        facts.add("Instrument", parts.map(|(name, ns)| format!("{name} {}", Unit::Nanoseconds.format(ns))).join(", "));
+    }
+    facts.0
+}
+
+/// How many CPUs of how many could be used.
+fn cpus(h: &Host) -> String {
+    let count = h.cpu.count;
+    let noun = if count == 1 { "CPU" } else { "CPUs" };
+    if h.cpu.online > count { format!("{count} of {} CPUs", h.cpu.online) } else { format!("{count} {noun}") }
+}
+
+fn host_facts(h: &Host) -> Vec<Fact> {
+    let mut facts = Facts::default();
+    facts.maybe("Kernel command line", h.cmdline.clone());
+    facts.maybe("SMT", h.cpu.smt.clone());
+    facts.maybe("Turbo", h.cpu.turbo.clone());
+    facts.maybe("Governor", h.governor.clone());
+    facts.maybe("Microcode", h.cpu.microcode.clone());
+    facts.list("Caches", h.cpu.caches.iter().map(|(name, bytes)| format!("{name} {}", Unit::Bytes.format(*bytes as f64))));
+    facts.list("Mitigations", h.mitigations.iter().map(|(name, state)| format!("{name}: {state}")));
+    facts.maybe("Transparent huge pages", h.thp.clone());
+    facts.maybe("Clock source", h.clocksource.clone());
+    facts.maybe("Preemption", h.preemption.clone());
+    facts.maybe("Timer interrupts", h.hz.map(|hz| format!("{hz} a second")));
+    facts.maybe("Page", Some(h.page_bytes).filter(|b| *b > 0).map(|b| Unit::Bytes.format(b as f64)));
+    facts.maybe("Virtualisation", h.virtualization.clone());
+    facts.maybe("Container", h.container.clone());
+    facts.list("Control group", cgroup(h));
+    facts.maybe("Seccomp", h.seccomp.map(|mode| format!("mode {mode}, {} filters", h.seccomp_filters.unwrap_or(0))));
+    let fs = &h.filesystem;
+    if !fs.kind.is_empty() {
+        let free = Unit::Bytes.format(fs.free_bytes as f64);
+        facts.add("Work directory", format!("{} on {} ({}, {}), {free} free", fs.path, fs.device, fs.kind, fs.options));
+    }
+    facts.list(
+        "Swap",
+        h.swap.iter().map(|s| {
+            format!("{} ({}, {}, {} used)", s.path, s.kind, Unit::Bytes.format(s.bytes as f64), Unit::Bytes.format(s.used_bytes as f64))
+        }),
+    );
+    facts.maybe("C library", h.libc.clone());
+    facts.list("Compilers", h.compilers.iter().cloned());
+    facts.maybe("perf_event_paranoid", h.perf_event_paranoid.map(|p| p.to_string()));
+    facts.add("Hardware counters", if h.counters { "used" } else { "not available" }.into());
+    facts.add("Privilege", if h.root { "root" } else { "an ordinary user" }.into());
+    let load = |l: &fingerpost_record::host::Load| format!("{:.2}, steal {:.2} %", l.average[0], l.steal * 100.0);
+    facts.add("Load before", load(&h.before));
+    facts.maybe("Load after", h.after.as_ref().map(load));
+    facts.0
+}
+
+fn cgroup(h: &Host) -> Vec<String> {
+    let c = &h.cgroup;
+    let parts = [
+        c.version.map(|v| format!("version {v}")),
+        c.cpu_quota.map(|q| format!("a quota of {q} CPUs")),
+        c.cpu_weight.map(|w| format!("weight {w}")),
+        c.cpuset.as_ref().map(|s| format!("CPUs {s}")),
+        c.memory_limit.map(|m| format!("at most {} of memory", Unit::Bytes.format(m as f64))),
+        c.pids_limit.map(|p| format!("at most {p} processes")),
+    ];
+    parts.into_iter().flatten().collect()
+}
+
+/// The host's doubts, and the one that the record itself gives rise to.
+fn doubts(run: &Run) -> Vec<String> {
+    let mut list: Vec<String> = run.host.doubts.iter().map(|d| text(d)).collect();
+    if !run.complete {
+        list.insert(
+            0,
+            "The run is partial: probes that came later are missing, and intervals are wider than they would have become.".into(),
+        );
+    }
+    list
+}
+
+/// The command that measures the same again: the one recorded, with the seed that it ended up with.
+fn command(run: &Run) -> String {
+    let recorded = match run.command.split_first() {
+        Some((_, words)) => std::iter::once("fingerpost".to_owned()).chain(words.iter().cloned()).collect(),
+        None => vec!["fingerpost".to_owned(), "run".into(), "--profile".into(), run.profile.as_str().into()],
+    };
+    let mut words: Vec<String> = recorded.iter().map(|w| shell_word(&text(w))).collect();
+    if words.get(1).is_some_and(|w| w == "run") && !words.iter().any(|w| w == "--seed" || w.starts_with("--seed=")) {
+        words.extend(["--seed".to_owned(), run.seed.to_string()]);
+    }
+    words.join(" ")
+}
+
+/// A word as a shell reads it back.
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+/// A time span as a person says it.
+pub fn duration(seconds: f64) -> String {
+    if seconds < 120.0 {
+        format!("{seconds:.1} s")
+    } else {
+        format!("{:.0} min {:02.0} s", (seconds / 60.0).floor(), (seconds % 60.0).floor())
+    }
+}
+
+fn join(parts: impl IntoIterator<Item = Option<String>>) -> String {
+    parts.into_iter().flatten().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// Collects facts that there are.
+#[derive(Default)]
+struct Facts(Vec<Fact>);
+
+impl Facts {
+    fn add(&mut self, name: &'static str, hostile: String) {
+        self.0.push(Fact { name, text: text(&hostile) });
+    }
+
+    fn maybe(&mut self, name: &'static str, hostile: Option<String>) {
+        if let Some(hostile) = hostile.filter(|h| !h.is_empty()) {
+            self.add(name, hostile);
+        }
+    }
+
+    fn list(&mut self, name: &'static str, items: impl IntoIterator<Item = String>) {
+        self.maybe(name, Some(items.into_iter().collect::<Vec<_>>().join("; ")));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+use fingerpost_record::fixture;
+
+use super::*;
+
+#[test]
+fn every_measurement_is_in_one_group_in_a_fixed_order() {
+    let run = fixture::run();
+    let view = View::of(&run);
+    assert_eq!(view.groups.iter().map(|g| g.rows.len()).sum::<usize>(), run.measurements.len());
+    let titles: Vec<&str> = view.groups.iter().map(|g| g.title).collect();
+    assert_eq!(titles[..3], ["Processor & clock", "System calls", "Signals"]);
+    assert_eq!(*titles.last().unwrap(), "CPU arithmetic");
+
+    let mut shuffled = run.clone();
+    shuffled.measurements.reverse();
+    let names = |v: &View| v.groups.iter().flat_map(|g| &g.rows).map(Row::name).collect::<Vec<_>>();
+    assert_eq!(names(&View::of(&shuffled))[..10], names(&view)[..10], "the order measured does not matter to known probes");
+    let selects: Vec<String> = names(&view).into_iter().filter(|n| n.contains("select")).collect();
+    assert_eq!(selects, ["syscall.select fds=10", "syscall.select fds=100"]);
+}
+
+#[test]
+fn skipped_rows_of_one_reason_are_told_together() {
+    let view = View::of(&fixture::run());
+    let parallel = view.groups.iter().find(|g| g.key == "parallel").unwrap();
+    assert_eq!(parallel.shown().count(), 0);
+    let skipped = parallel.skipped();
+    assert_eq!(skipped.len(), 1);
+    assert_eq!(skipped[0].names, ["parallel.fs", "parallel.net", "parallel.vm"]);
+    // The failed variant of ipc.tcp is no skipped one, and is shown.
+    let latencies = view.groups.iter().find(|g| g.key == "latencies").unwrap();
+    assert!(latencies.skipped().is_empty());
+    assert_eq!(latencies.shown().filter(|r| r.outcome == Outcome::Failed).count(), 1);
+}
+
+#[test]
+fn the_command_repeats_the_run_with_its_seed() {
+    let mut run = fixture::run();
+    assert_eq!(View::of(&run).command, "fingerpost run --profile quick --seed 42");
+    run.command = ["/usr/bin/fingerpost", "run", "syscall.*", "--seed", "7", "it's"].map(String::from).to_vec();
+    assert_eq!(View::of(&run).command, r"fingerpost run 'syscall.*' --seed 7 'it'\''s'");
+    run.command.clear();
+    assert_eq!(View::of(&run).command, "fingerpost run --profile quick --seed 42");
+}
+
+#[test]
+fn a_partial_run_is_a_doubt() {
+    let mut run = fixture::run();
+    run.complete = false;
+    let view = View::of(&run);
+    assert!(view.doubts[0].contains("partial"));
+    assert!(view.headline.iter().any(|f| f.text.contains("partial")));
+}
+
+#[test]
+fn durations_are_said_as_a_person_says_them() {
+    assert_eq!(duration(58.25), "58.2 s");
+    assert_eq!(duration(754.9), "12 min 34 s");
+}
