@@ -1,1 +1,2 @@
 //! compare
+pub mod zerofill;

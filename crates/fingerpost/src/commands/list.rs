@@ -1,12 +1,168 @@
-//! `fingerpost list`: what can run here.
+//! `fingerpost list`: what can run here, and what each missing need is.
 
-use crate::exit::Done;
+use std::io::Write;
+
+use clap::ValueEnum;
+use fingerpost_labs::Lab;
+use fingerpost_probes::Probe;
+use fingerpost_record::Params;
+use fingerpost_report::grid::{Align, Column, Grid, Line};
+use fingerpost_report::style::Tone;
+use serde::Serialize;
+use wildmatch::WildMatch;
+
+use crate::cpus;
+use crate::exit::{Done, usage};
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Only names that match; with it, everything that each probe says of itself
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// How to print the list
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Formats of the list.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Format {
+    /// For a person
+    #[default]
+    Table,
+    /// One JSON document
+    Json,
+}
+
+/// One probe or lab, as the list has it.
+#[derive(Debug, Serialize)]
+struct Entry {
+    name: &'static str,
+    kind: &'static str,
+    summary: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lmbench: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lab: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    /// What exactly is timed.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    timed: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pitfalls: &'static str,
+    /// The parameters of each row.
+    rows: Vec<Params>,
+    /// Settings that a lab takes: key, default, help.
+    settings: Vec<[&'static str; 3]>,
+    /// What keeps it, or some of its rows, from running here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<String>,
+}
 
 /// Prints every probe and lab.
-pub fn run(_args: Args) -> anyhow::Result<Done> {
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    let cpus = cpus::choose(None)?.len();
+    let pattern = WildMatch::new(args.name.as_deref().unwrap_or("*"));
+    let probes = fingerpost_probes::all().filter(|p| pattern.matches(p.name)).map(|p| probe_entry(p, cpus));
+    let labs = fingerpost_labs::REGISTRY.iter().filter(|l| pattern.matches(l.name)).map(|l| lab_entry(l));
+    let entries: Vec<Entry> = probes.chain(labs).collect();
+    if entries.is_empty() {
+        return usage(format!("there is no probe or lab “{}”; `fingerpost list` shows them all", args.name.unwrap_or_default()));
+    }
+    let mut out = io::stdout().lock();
+    match args.format {
+        Format::Json => fingerpost_report::json::write(&mut out, &entries)?,
+        Format::Table if args.name.is_some() => out.write_all(details(&entries).as_bytes())?,
+        Format::Table => out.write_all(table(&entries).as_bytes())?,
+    }
     Ok(Done::Well)
+}
+
+fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
+    let rows = (probe.variants)();
+    let most = rows.iter().map(|params| probe.cpus_needed(params)).max().unwrap_or(probe.cpus);
+    let missing = (most > cpus).then(|| format!("{} rows need {most} CPUs, and this process may use {cpus}", probe.name));
+    Entry {
+        name: probe.name,
+        kind: "probe",
+        summary: probe.summary,
+        lmbench: probe.lmbench,
+        lab: probe.lab,
+        unit: Some(probe.unit.as_str()),
+        timed: probe.timed,
+        pitfalls: probe.pitfalls,
+        rows,
+        settings: Vec::new(),
+        missing,
+    }
+}
+
+fn lab_entry(lab: &'static Lab) -> Entry {
+    Entry {
+        name: lab.name,
+        kind: "lab",
+        summary: lab.summary,
+        lmbench: None,
+        lab: None,
+        unit: None,
+        timed: "",
+        pitfalls: "",
+        rows: Vec::new(),
+        settings: lab.settings.iter().map(|s| [s.key, s.default, s.help]).collect(),
+        missing: (lab.missing)(&Params::new()),
+    }
+}
+
+fn table(entries: &[Entry]) -> String {
+    let column = |title, align, rank| Column { title, align, rank };
+    let columns = vec![
+        column("name", Align::Left, 0),
+        column("rows", Align::Right, 2),
+        column("lmbench", Align::Left, 1),
+        column("what it is", Align::Left, 0),
+    ];
+    let mut grid = Grid { columns, lines: Vec::new() };
+    for (kind, title) in [("probe", "Probes (fingerpost run NAME; families and globs such as 'syscall.*' too)"), ("lab", "Labs")] {
+        let of_kind: Vec<&Entry> = entries.iter().filter(|e| e.kind == kind).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        grid.lines.extend([Line::Heading(title.to_owned()), grid.titles()]);
+        for entry in of_kind {
+            let rows = if entry.rows.is_empty() { String::new() } else { entry.rows.len().to_string() };
+            let cells = vec![entry.name.to_owned(), rows, entry.lmbench.unwrap_or("").to_owned(), entry.summary.to_owned()];
+            grid.lines.push(Line::Cells(cells, Tone::Plain));
+            grid.lines.extend(entry.missing.iter().map(|m| Line::Note(m.clone(), Tone::Doubtful)));
+        }
+        grid.lines.push(Line::Blank);
+    }
+    grid.render(&crate::output::style(false))
+}
+
+/// Everything that each entry says of itself.
+fn details(entries: &[Entry]) -> String {
+    let mut grid = Grid::default();
+    for entry in entries {
+        grid.lines.push(Line::Heading(format!("{}: {}", entry.name, entry.summary)));
+        let mut say = |label: &str, text: String| {
+            if !text.is_empty() {
+                grid.lines.push(Line::Labelled(label.to_owned(), text, Tone::Plain));
+            }
+        };
+        say("  timed", entry.timed.to_owned());
+        say("  pitfalls", entry.pitfalls.to_owned());
+        say("  lmbench", entry.lmbench.unwrap_or("").to_owned());
+        say("  unit", entry.unit.unwrap_or("").to_owned());
+        say("  lab", entry.lab.unwrap_or("").to_owned());
+        let rows: Vec<String> = entry.rows.iter().map(ToString::to_string).filter(|p| !p.is_empty()).collect();
+        say("  rows", rows.join("; "));
+        for [key, default, help] in &entry.settings {
+            say(&format!("  --set {key}"), format!("{help} (default: {default})"));
+        }
+        say("  missing", entry.missing.clone().unwrap_or_default());
+        grid.lines.push(Line::Blank);
+    }
+    grid.render(&crate::output::style(false))
 }
