@@ -20,4 +20,6 @@ pub enum Command {
     Run(commands::run::Args),
     /// What can run here, and what each missing need is
     List(commands::list::Args),
+    /// Is this machine quiet and set up for measuring? Cleans up after a killed run, too
+    Doctor(commands::doctor::Args),
 }

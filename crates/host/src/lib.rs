@@ -7,3 +7,114 @@ pub fn describe(_dir: &Path, _cpus: &[usize]) -> Host {
 }
 /// tmp
 pub fn after(_h: &mut Host) {}
+//!
+//! [`describe`] reads everything known to change figures like ours; [`doubts`] says what of it speaks against them and what to do.
+//! [`canary`], [`timer`] and [`background`] look at the machine as it is now. What the system does not tell is absent, never guessed.
+
+pub mod background;
+pub mod canary;
+mod cpu;
+mod doubts;
+mod kernel;
+pub mod preflight;
+mod storage;
+pub mod timer;
+mod toolchain;
+mod virtualization;
+
+use std::path::Path;
+
+pub use doubts::{Doubt, Severity, doubts};
+use fingerpost_record::host::{Cgroup, Host, Load};
+use fingerpost_sys::cgroup::Hierarchies;
+use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::procfs::memory::Meminfo;
+use fingerpost_sys::procfs::process::Status;
+use fingerpost_sys::procfs::system::{LoadAverage, Stat};
+use fingerpost_sys::{perf, system};
+
+/// Describes the host; `work_dir` is the directory that the probes work in.
+///
+/// Below another root than `/` only its text is read: counters, the hypervisor's signature and the page size are asked of the kernel
+/// only on the real machine.
+pub fn describe(paths: &Paths, work_dir: &Path) -> Host {
+    // Compilers answer slowly, and meanwhile all else can be read.
+    std::thread::scope(|scope| {
+        let compilers = scope.spawn(|| toolchain::compilers(paths));
+        let mut host = describe_without_compilers(paths, work_dir);
+        host.compilers = compilers.join().unwrap_or_default();
+        host.doubts = doubts(&host).iter().map(Doubt::to_string).collect();
+        host
+    })
+}
+
+fn describe_without_compilers(paths: &Paths, work_dir: &Path) -> Host {
+    let status = Status::parse(&paths.read("proc/self/status").unwrap_or_default());
+    let config = kernel::Config::read(paths);
+    let counters = paths.is_system().then(perf::availability);
+    let refusal = counters.as_ref().and_then(|c| c.as_ref().err());
+    Host {
+        hostname: paths.value("proc/sys/kernel/hostname").unwrap_or_default(),
+        os: kernel::os(paths),
+        kernel: kernel::release_and_version(paths),
+        arch: paths.value("proc/sys/kernel/arch").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+        cmdline: paths.value("proc/cmdline"),
+        cpu: cpu::describe(paths, &status),
+        memory_bytes: Meminfo::parse(&paths.read("proc/meminfo").unwrap_or_default()).map_or(0, |info| info.total),
+        virtualization: virtualization::hypervisor(paths),
+        container: virtualization::container(paths),
+        mitigations: kernel::mitigations(paths),
+        governor: cpu::governor(paths),
+        thp: paths.value("sys/kernel/mm/transparent_hugepage/enabled").and_then(|text| kernel::chosen(&text)),
+        clocksource: paths.value("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        preemption: kernel::preemption(paths, &config),
+        hz: config.hz(),
+        page_bytes: if paths.is_system() { system::page_bytes() } else { 0 },
+        seccomp: status.seccomp,
+        seccomp_filters: status.seccomp_filters,
+        cgroup: cgroup(paths),
+        filesystem: storage::filesystem(paths, work_dir),
+        swap: storage::swap(paths),
+        libc: toolchain::libc(paths),
+        compilers: Vec::new(),
+        perf_event_paranoid: paths.number("proc/sys/kernel/perf_event_paranoid"),
+        counters: counters.as_ref().is_some_and(Result::is_ok),
+        counters_refused: refusal.map(|refusal| refusal.reason.clone()),
+        counters_remedy: refusal.map(|refusal| refusal.remedy.clone()),
+        kernel_debug: config.debugging(),
+        root: status.effective_user == Some(0),
+        before: load(paths),
+        after: None,
+        doubts: Vec::new(),
+    }
+}
+
+/// How busy the machine is now.
+pub fn load(paths: &Paths) -> Load {
+    let average = LoadAverage::parse(&paths.read("proc/loadavg").unwrap_or_default()).unwrap_or_default();
+    let stat = Stat::parse(&paths.read("proc/stat").unwrap_or_default()).unwrap_or_default();
+    let (steal, total) = (stat.all.steal as f64, stat.all.total() as f64);
+    Load {
+        average: average.average,
+        steal: if total > 0.0 { steal / total } else { 0.0 },
+        steal_seconds: steal / system::ticks_per_second() as f64,
+        // Our own reading of the file is counted; a reading of nothing has none.
+        runnable: average.runnable.saturating_sub(1),
+    }
+}
+
+fn cgroup(paths: &Paths) -> Cgroup {
+    let hierarchies = Hierarchies::of_self(paths);
+    let limits = hierarchies.limits();
+    Cgroup {
+        version: hierarchies.version().map(|version| version.number()),
+        cpu_quota: limits.cpu_quota,
+        cpu_weight: limits.cpu_weight,
+        cpuset: limits.cpuset,
+        memory_limit: limits.memory,
+        pids_limit: limits.pids,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -172,6 +172,15 @@ pub struct Host {
     /// Whether hardware counters could be opened.
     #[serde(default)]
     pub counters: bool,
+    /// Why hardware counters cannot be had, when they cannot, or why only those of user code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters_refused: Option<String>,
+    /// The exact setting that would allow them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters_remedy: Option<String>,
+    /// Options of the kernel's configuration that check as it runs, and slow it (`CONFIG_KASAN` …).
+    #[serde(default)]
+    pub kernel_debug: Vec<String>,
     /// Whether the run was root.
     #[serde(default)]
     pub root: bool,

@@ -1,5 +1,6 @@
 //! One file per command: its arguments, and what it does.
 
+pub mod doctor;
 pub mod list;
 pub mod run;
 pub mod show;
@@ -12,5 +13,6 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
     match cli.command {
         Command::Run(args) => run::run(args),
         Command::List(args) => list::run(args),
+        Command::Doctor(args) => doctor::run(args),
     }
 }
