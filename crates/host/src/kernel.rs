@@ -77,6 +77,13 @@ pub(crate) fn release_and_version(paths: &Paths) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
+/// The kernel's own parameters. What follows `--` goes to init: it changes no figure, and may hold what nobody wants in a shared file.
+pub(crate) fn command_line(paths: &Paths) -> Option<String> {
+    let line = paths.value("proc/cmdline")?;
+    let own: Vec<&str> = line.split_ascii_whitespace().take_while(|word| *word != "--").collect();
+    (!own.is_empty()).then(|| own.join(" "))
+}
+
 pub(crate) fn os(paths: &Paths) -> String {
     let text = paths.read("etc/os-release").or_else(|_| paths.read("usr/lib/os-release")).unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
@@ -105,7 +112,7 @@ pub(crate) fn preemption(paths: &Paths, config: &Config) -> Option<String> {
         let (_, rest) = text.split_once('(')?;
         rest.split_once(')').map(|(word, _)| word.to_owned())
     });
-    let cmdline = paths.value("proc/cmdline").unwrap_or_default();
+    let cmdline = command_line(paths).unwrap_or_default();
     let asked = || cmdline.split_ascii_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back().map(str::to_owned);
     let by_version = || match () {
         () if has("PREEMPT_RT") => Some("rt".to_owned()),

@@ -58,7 +58,7 @@ fn describe_without_compilers(paths: &Paths, work_dir: &Path) -> Host {
         os: kernel::os(paths),
         kernel: kernel::release_and_version(paths),
         arch: paths.value("proc/sys/kernel/arch").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
-        cmdline: paths.value("proc/cmdline"),
+        cmdline: kernel::command_line(paths),
         cpu: cpu::describe(paths, &status),
         memory_bytes: Meminfo::parse(&paths.read("proc/meminfo").unwrap_or_default()).map_or(0, |info| info.total),
         virtualization: virtualization::hypervisor(paths),

@@ -33,7 +33,7 @@ const TREE: &[(&str, &str)] = &[
     ("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Thu\n"),
     ("proc/sys/kernel/arch", "x86_64\n"),
     ("proc/sys/kernel/perf_event_paranoid", "3\n"),
-    ("proc/cmdline", "root=/dev/vda quiet preempt=voluntary\n"),
+    ("proc/cmdline", "root=/dev/vda quiet preempt=voluntary -- --for-init preempt=full\n"),
     ("etc/os-release", "NAME=Made\nPRETTY_NAME=\"Made Up 7\"\n"),
     (
         "proc/cpuinfo",
@@ -84,6 +84,7 @@ fn every_field_is_read_from_the_tree() {
     let (_dir, paths) = made_up();
     let host = describe(&paths, Path::new("/"));
     assert_eq!((host.hostname.as_str(), host.os.as_str(), host.arch.as_str()), ("made-up", "Made Up 7", "x86_64"));
+    assert_eq!(host.cmdline.as_deref(), Some("root=/dev/vda quiet preempt=voluntary"));
     assert_eq!(host.kernel, "6.6.1-test #1 SMP PREEMPT_DYNAMIC Thu");
     assert_eq!((host.cpu.model.as_str(), host.cpu.count, host.cpu.online, host.cpu.mhz), ("Fast CPU", 1, 2, Some(2400.0)));
     assert_eq!((host.cpu.smt.as_deref(), host.cpu.turbo.as_deref()), (Some("notsupported"), Some("off")));
