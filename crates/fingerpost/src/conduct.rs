@@ -96,7 +96,7 @@ fn begin(options: &Options, dir: &Path) -> Run {
         seed: options.seed,
         command: options.command.clone(),
         tool: Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() },
-        host: fingerpost_host::describe(dir, &options.cpus),
+        host: fingerpost_host::describe_for(dir, &options.cpus),
         ..Run::default()
     }
 }

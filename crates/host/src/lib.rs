@@ -1,12 +1,4 @@
 //! The host's description and the preflight check.
-use fingerpost_record::Host;
-use std::path::Path;
-/// tmp
-pub fn describe(_dir: &Path, _cpus: &[usize]) -> Host {
-    Host::default()
-}
-/// tmp
-pub fn after(_h: &mut Host) {}
 //!
 //! [`describe`] reads everything known to change figures like ours; [`doubts`] says what of it speaks against them and what to do.
 //! [`canary`], [`timer`] and [`background`] look at the machine as it is now. What the system does not tell is absent, never guessed.
@@ -46,6 +38,42 @@ pub fn describe(paths: &Paths, work_dir: &Path) -> Host {
         host.doubts = doubts(&host).iter().map(Doubt::to_string).collect();
         host
     })
+}
+
+/// Describes the machine that we run on, for a run that uses these CPUs of it.
+pub fn describe_for(work_dir: &Path, cpus: &[usize]) -> Host {
+    let mut host = describe(&Paths::system(), work_dir);
+    host.cpu.count = cpus.len() as u32;
+    host.doubts = doubts(&host).iter().map(Doubt::to_string).collect();
+    host
+}
+
+/// Adds to the description how busy the machine was at the end of the run, and the doubt that the time in between gives rise to.
+pub fn after(host: &mut Host) {
+    finish(host, load(&Paths::system()));
+}
+
+/// A share of stolen time during the run from which figures suffer.
+const STEAL_DURING: f64 = 0.01;
+
+fn finish(host: &mut Host, after: Load) {
+    let share = steal_between(&host.before, &after);
+    host.after = Some(after);
+    if let Some(share) = share.filter(|share| *share > STEAL_DURING) {
+        let what = format!("The hypervisor took {:.1} % of the CPUs' time during the run", share * 100.0);
+        let remedy = "use dedicated CPUs, or repeat the run at a quieter hour";
+        host.doubts.push(Doubt::new(Severity::Care, what, remedy).to_string());
+    }
+}
+
+/// The share of all CPUs' time that was stolen between two readings. Each tells seconds of steal and their share of all time since
+/// boot, so that all time is their quotient; `None` where nothing was stolen yet, or no time has passed.
+fn steal_between(before: &Load, after: &Load) -> Option<f64> {
+    let total = |load: &Load| if load.steal > 0.0 { load.steal_seconds / load.steal } else { 0.0 };
+    // Before the first steal the total is unknown, and the share since boot stands for it: it can only be too small.
+    let passed = total(after) - total(before);
+    let share = (after.steal_seconds - before.steal_seconds) / passed;
+    (passed > 0.0 && share.is_finite()).then_some(share.clamp(0.0, 1.0))
 }
 
 fn describe_without_compilers(paths: &Paths, work_dir: &Path) -> Host {

@@ -121,6 +121,21 @@ fn what_is_not_told_is_absent() {
 }
 
 #[test]
+fn steal_during_a_run_is_a_doubt_of_its_own() {
+    let load = |steal_seconds: f64, total: f64| Load { steal: steal_seconds / total, steal_seconds, ..Default::default() };
+    let with = |before: Load, after: Load| {
+        let mut host = Host { before, ..Default::default() };
+        finish(&mut host, after);
+        host
+    };
+    let host = with(load(10.0, 1000.0), load(15.0, 1100.0));
+    assert!(host.after.is_some() && host.doubts[0].contains("5.0 %"), "{:?}", host.doubts);
+    assert!(with(load(10.0, 1000.0), load(10.5, 1100.0)).doubts.is_empty());
+    assert!(with(load(0.0, 1000.0), load(0.0, 1100.0)).doubts.is_empty());
+    assert_eq!(steal_between(&load(10.0, 1000.0), &load(10.0, 1000.0)), None);
+}
+
+#[test]
 fn a_dynamic_kernel_tells_its_preemption_in_debugfs_first() {
     let (dir, paths) = made_up();
     put(dir.path(), "sys/kernel/debug/sched/preempt", b"none voluntary full (lazy)\n");
