@@ -48,7 +48,10 @@ impl Doubt {
 
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}.", self.what, self.remedy)
+        // The remedy is kept as the middle of a sentence and makes one of its own here.
+        let mut letters = self.remedy.chars();
+        let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+        write!(f, "{}. {first}{}.", self.what, letters.as_str())
     }
 }
 
@@ -269,6 +272,13 @@ mod tests {
             assert_eq!(doubt.severity, severity, "{doubt}");
             assert!(doubt.what.contains(what) && doubt.remedy.contains(remedy), "{doubt}");
         }
+    }
+
+    #[test]
+    fn a_doubt_reads_as_two_sentences() {
+        let doubt = Doubt::new(Severity::Care, "The load is 3", "stop what runs");
+        assert_eq!(doubt.to_string(), "The load is 3. Stop what runs.");
+        assert_eq!(Doubt::new(Severity::Care, "", "").to_string(), ". .");
     }
 
     #[test]

@@ -118,7 +118,8 @@ fn background(checks: &Checks) -> Vec<Doubt> {
         let severity = if share > OTHERS_UNFIT { Severity::Unfit } else { Severity::Care };
         let users = checks.background.users.iter().take(3).map(|user| format!("{} ({}) {:.2}", user.name, user.pid, user.cpus));
         let users: Vec<String> = users.collect();
-        let named = if users.is_empty() { "none long enough to be named".to_owned() } else { users.join(", ") };
+        let named =
+            if users.is_empty() { "small or short-lived processes, none above 0.5 % of a CPU".to_owned() } else { users.join(", ") };
         let what = format!("Others use {:.2} of {} CPUs: {named}", checks.background.others, checks.cpus);
         found.push(Doubt::new(severity, what, "stop them, or wait until they are done"));
     }
