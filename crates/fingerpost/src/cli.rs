@@ -20,4 +20,14 @@ pub enum Command {
     Run(commands::run::Args),
     /// What can run here, and what each missing need is
     List(commands::list::Args),
+    /// A run's figures as a table, JSON, CSV or Markdown
+    Show(commands::show::Args),
+    /// A run as one HTML file
+    Report(commands::report::Args),
+    /// The runs that are kept: list, import, export, remove, verify
+    Archive(commands::archive::Args),
+    /// Completions for a shell
+    Completions(commands::completions::Args),
+    /// Manual pages
+    Man(commands::man::Args),
 }

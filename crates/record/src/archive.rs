@@ -85,6 +85,11 @@ impl ArchiveError {
     }
 }
 
+/// Writes a file in one step: a reader sees the old one or the new one, whole. A symbolic link, a pipe and a device stay what they are.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+    writer::replace(path, bytes, false)
+}
+
 fn shown(path: &Path) -> String {
     clean(&path.display().to_string()).into_owned()
 }

@@ -1,5 +1,7 @@
 //! A run as groups of rows of cleaned text and figures: what every format is made of.
 
+use std::collections::{HashMap, HashSet};
+
 use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Host, Measurement, Outcome, Params, Percentiles, Run, Unit};
 
@@ -75,7 +77,7 @@ pub struct Row {
 /// Skipped rows of a group that share a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// The probes, each once, with the parameters where only some variants were skipped.
+    /// The probes, each once, with the parameters where another variant was not skipped.
     pub names: Vec<String>,
     /// The reason.
     pub reason: String,
@@ -109,13 +111,16 @@ impl Group {
     /// The skipped rows, those of one reason together.
     pub fn skipped(&self) -> Vec<Skipped> {
         let mut list: Vec<Skipped> = Vec::new();
+        // Probes of which some variant was not skipped: their skipped variants are named with their parameters.
+        let partly: HashSet<&str> = self.shown().map(|r| r.probe.as_str()).collect();
+        let mut told: HashSet<(String, String)> = HashSet::new();
         for row in self.rows.iter().filter(|r| r.outcome == Outcome::Skipped) {
             let reason = row.reason.clone().unwrap_or_default();
-            let all_variants =
-                self.rows.iter().filter(|r| r.probe == row.probe).all(|r| r.outcome == Outcome::Skipped && r.reason == row.reason);
-            let name = if all_variants { row.probe.clone() } else { row.name() };
+            let name = if partly.contains(row.probe.as_str()) { row.name() } else { row.probe.clone() };
+            if !told.insert((reason.clone(), name.clone())) {
+                continue;
+            }
             match list.iter_mut().find(|s| s.reason == reason) {
-                Some(same) if same.names.contains(&name) => {}
                 Some(same) => same.names.push(name),
                 None => list.push(Skipped { names: vec![name], reason }),
             }
@@ -168,13 +173,14 @@ fn text(hostile: &str) -> String {
 }
 
 fn group_rows(measurements: &[Measurement]) -> Vec<Group> {
+    let mut first: HashMap<&str, usize> = HashMap::new();
     // Stable sorting keeps the order measured where neither group, probe nor parameters decide.
     let mut rows: Vec<(usize, &GroupOf, usize, usize, &Params, &Measurement)> = measurements
         .iter()
         .map(|m| {
             let (place, group) = groups::group_of(&m.probe);
-            let first = measurements.iter().position(|o| o.probe == m.probe).unwrap_or(0);
-            (place, group, groups::place_in(group, &m.probe), first, &m.params, m)
+            let next = first.len();
+            (place, group, groups::place_in(group, &m.probe), *first.entry(m.probe.as_str()).or_insert(next), &m.params, m)
         })
         .collect();
     rows.sort_by(|a, b| (a.0, a.2, a.3, a.4).cmp(&(b.0, b.2, b.3, b.4)));

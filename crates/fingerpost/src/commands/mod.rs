@@ -1,6 +1,10 @@
 //! One file per command: its arguments, and what it does.
 
+pub mod archive;
+pub mod completions;
 pub mod list;
+pub mod man;
+pub mod report;
 pub mod run;
 pub mod show;
 
@@ -12,5 +16,10 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
     match cli.command {
         Command::Run(args) => run::run(args),
         Command::List(args) => list::run(args),
+        Command::Show(args) => show::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Archive(args) => archive::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
     }
 }
