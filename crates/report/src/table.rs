@@ -6,17 +6,17 @@ use crate::grid::{Align, Column, Grid, Line};
 use crate::style::{Style, Tone};
 use crate::view::{Group, Row, View, outcome_name};
 
-/// The columns; what is ranked is left out on a narrow terminal, lmbench's names first, then the percentiles.
+/// The columns; what is ranked is left out on a narrow terminal, lmbench's names first, the tail last.
 const COLUMNS: [(&str, Align, u8); 9] = [
     ("probe", Align::Left, 0),
     ("parameters", Align::Left, 0),
     ("value", Align::Right, 0),
     ("unit", Align::Left, 0),
     ("95 % interval", Align::Left, 0),
-    ("p50", Align::Right, 1),
-    ("p90", Align::Right, 1),
+    ("p50", Align::Right, 2),
+    ("p90", Align::Right, 3),
     ("p99", Align::Right, 1),
-    ("lmbench", Align::Left, 2),
+    ("lmbench", Align::Left, 4),
 ];
 
 /// The whole run as a table.
