@@ -77,7 +77,7 @@ fn csv_and_markdown_have_a_line_per_measurement() {
     let home = two_runs();
     let csv = home.says(&["show", "latest", "--format", "csv"]).well();
     assert_eq!(csv.lines().count(), 1 + fixture::run().measurements.len());
-    assert!(csv.lines().all(|l| l.split(',').count() >= 20));
+    assert!(csv.lines().all(|l| l.split(',').count() >= 24));
     let markdown = home.says(&["show", "latest", "--format", "markdown"]).well();
     assert!(markdown.contains("| syscall.null |") && markdown.contains("## Context switching"));
     assert_eq!(home.says(&["show", "latest", "--format", "xml"]).status, 2);
@@ -207,4 +207,18 @@ fn every_command_has_a_page_and_completions() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(home.says(&["completions", shell]).well().contains("archive"), "{shell}");
     }
+}
+
+#[test]
+fn what_run_really_writes_conforms_to_the_committed_schema() {
+    let home = Home::with(&[]);
+    let said = home.says(&["run", "syscall.null", "clock.gettime", "--profile", "quick", "--budget", "1", "--format", "json", "--quiet"]);
+    assert!(matches!(said.status, 0 | 3), "{}", said.err);
+    let schema = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run.schema.json")).unwrap();
+    let schema: serde_json::Value = serde_json::from_slice(&schema).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(fixture::conform::conforms(&schema, &run), Ok(()));
+    let kept = home.says(&["show", "latest", "--format", "json"]).well();
+    assert_eq!(kept, said.out, "what is kept is what was printed");
+    assert!(home.says(&["archive", "verify"]).well().starts_with("1 of 1"));
 }

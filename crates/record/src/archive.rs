@@ -114,6 +114,15 @@ pub enum Imported {
     AlreadyThere,
 }
 
+/// What verifying one file gave.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// The file.
+    pub path: PathBuf,
+    /// The run's id, or the sentence that says what is wrong with the file.
+    pub result: Result<String, String>,
+}
+
 /// A directory of run files.
 #[derive(Clone, Debug)]
 pub struct Archive {
@@ -267,11 +276,11 @@ impl Archive {
         Ok(paths)
     }
 
-    /// Loads every file whole. Gives each file with its run's id, or the sentence that says what is wrong with it.
-    pub fn verify(&self) -> Result<Vec<(PathBuf, Result<String, String>)>, ArchiveError> {
+    /// Loads every file whole.
+    pub fn verify(&self) -> Result<Vec<Verified>, ArchiveError> {
         let mut entries = self.list()?;
         entries.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(entries.into_iter().map(|e| (e.path.clone(), self.verify_one(&e.path))).collect())
+        Ok(entries.into_iter().map(|e| Verified { result: self.verify_one(&e.path), path: e.path }).collect())
     }
 
     fn verify_one(&self, path: &Path) -> Result<String, String> {

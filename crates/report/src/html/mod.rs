@@ -80,8 +80,10 @@ fn doubts(list: &[String]) -> Markup {
 
 fn reproduce(view: &View) -> Section {
     let body = html! {
-        p { "The same probes in the same random order, on this host or another:" }
-        pre { code { (view.command) } }
+        @if let Some(command) = &view.command {
+            p { "The same probes in the same random order, on this host or another:" }
+            pre { code { (command) } }
+        }
         p { "Every sample is in the run's file, which is plain JSON:" }
         pre { code { "fingerpost show " (view.id) " --format json" } }
     };
