@@ -1,4 +1,6 @@
 //! The binary with a home of its own.
+// Every test program compiles this file and uses a part of it.
+#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

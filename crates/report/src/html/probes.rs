@@ -33,40 +33,51 @@ fn body(group: &Group) -> Markup {
 }
 
 fn table(group: &Group) -> Markup {
+    // Columns that this group has nothing for would cost a phone its width.
+    let params = group.shown().any(|r| !r.params.is_empty());
+    let lmbench = group.shown().any(|r| r.lmbench.is_some());
     html! {
         div class="scroll" tabindex="0" role="region" aria-label={ (group.title) ", table" } {
             table {
                 thead { tr {
-                    th scope="col" { "Probe" } th scope="col" { "Parameters" }
-                    th scope="col" class="number" { "Value" } th scope="col" { "Interval" }
-                    th scope="col" class="number" { "p50" } th scope="col" class="number" { "p90" } th scope="col" class="number" { "p99" }
-                    th scope="col" { "lmbench" }
+                    th scope="col" { "Probe" }
+                    @if params { th scope="col" { "Parameters" } }
+                    th scope="col" class="number" { "Value" }
+                    th scope="col" { "Interval" }
+                    @for title in ["p50", "p90", "p99"] { th scope="col" class="number" { (title) } }
+                    @if lmbench { th scope="col" { "lmbench" } }
                 } }
-                tbody { @for row in group.shown() { (line(row)) } }
+                tbody { @for row in group.shown() { (line(row, params, lmbench)) } }
             }
         }
     }
 }
 
-fn line(row: &Row) -> Markup {
+fn line(row: &Row, params: bool, lmbench: bool) -> Markup {
     html! {
         tr class=(outcome_name(row.outcome)) {
             td class="name" {
                 (row.probe)
                 @if let Some(reason) = &row.reason { span class="reason" { (outcome_name(row.outcome)) ": " (reason) } }
             }
-            td { (row.params) }
-            @if let Some(f) = &row.figure {
-                td class="number" { (f.value()) " " (f.symbol()) }
-                td class="interval" { (f.interval()) }
-            } @else {
-                td class="number" { "–" } td {}
-            }
-            @match (&row.figure, &row.percentiles) {
-                (Some(f), Some(p)) => { @for v in [p.p50, p.p90, p.p99] { td class="number" { (f.number(v)) } } }
-                _ => { td {} td {} td {} }
-            }
-            td class="name" { (row.lmbench.as_deref().unwrap_or_default()) }
+            @if params { td { (row.params) } }
+            (figures(row))
+            @if lmbench { td class="name" { (row.lmbench.as_deref().unwrap_or_default()) } }
+        }
+    }
+}
+
+fn figures(row: &Row) -> Markup {
+    html! {
+        @if let Some(f) = &row.figure {
+            td class="number" { (f.value()) " " (f.symbol()) }
+            td class="interval" { (f.interval()) }
+        } @else {
+            td class="number" { "–" } td {}
+        }
+        @match (&row.figure, &row.percentiles) {
+            (Some(f), Some(p)) => { @for v in [p.p50, p.p90, p.p99] { td class="number" { (f.number(v)) } } }
+            _ => { td {} td {} td {} }
         }
     }
 }
