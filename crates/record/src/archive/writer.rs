@@ -41,7 +41,6 @@ impl Writer {
     pub fn in_archive(archive: &Archive, run: &Run) -> (Writer, Option<String>) {
         let mut writer =
             Writer { advice: "; measuring goes on, and `-o FILE` can keep the run elsewhere", ..Writer::at(archive.path_of(&run.id)) };
-        // Only the owner reads a run: it tells the host's mitigations and command line.
         let made = fs::create_dir_all(archive.dir()).map_err(|e| ArchiveError::io("make the archive", archive.dir(), e));
         let trouble = match made {
             Ok(()) => {
