@@ -22,4 +22,16 @@ pub enum Command {
     List(commands::list::Args),
     /// Is this machine quiet and set up for measuring? Cleans up after a killed run, too
     Doctor(commands::doctor::Args),
+    /// A run's figures as a table, JSON, CSV or Markdown
+    Show(commands::show::Args),
+    /// The zero-fill calculator: four timings taken apart
+    Zerofill(commands::zerofill::Args),
+    /// A run as one HTML file
+    Report(commands::report::Args),
+    /// The runs that are kept: list, import, export, remove, verify
+    Archive(commands::archive::Args),
+    /// Completions for a shell
+    Completions(commands::completions::Args),
+    /// Manual pages
+    Man(commands::man::Args),
 }

@@ -38,11 +38,23 @@ pub fn report(result: anyhow::Result<Done>) -> ExitCode {
         Ok(Done::MeasurementFailed) => ExitCode::from(3),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fingerpost: {error:#}");
-            let bad_input = error.chain().any(|e| e.is::<Usage>() || e.is::<fingerpost_record::load::LoadError>());
-            ExitCode::from(if bad_input { 2 } else { 3 })
+            say(&format!("{error:#}"));
+            ExitCode::from(if is_bad_input(&error) { 2 } else { 3 })
         }
     }
+}
+
+/// Says a sentence on standard error. What it quotes may come from a hostile file.
+pub fn say(sentence: &str) {
+    use std::io::Write;
+    // A closed standard error is no reason to stop.
+    let _ = writeln!(std::io::stderr(), "fingerpost: {}", fingerpost_record::text::clean(sentence));
+}
+
+fn is_bad_input(error: &anyhow::Error) -> bool {
+    use fingerpost_record::archive::ArchiveError;
+    use fingerpost_record::load::LoadError;
+    error.chain().any(|e| e.is::<Usage>() || e.is::<LoadError>() || e.is::<ArchiveError>())
 }
 
 /// A reader that has seen enough (`| head`) is no error.

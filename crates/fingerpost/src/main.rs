@@ -8,10 +8,12 @@ mod conduct;
 mod cpus;
 mod executor;
 mod exit;
+mod output;
 mod plan;
 mod profile;
 mod progress;
 mod recorder;
+mod runs;
 
 use std::process::ExitCode;
 

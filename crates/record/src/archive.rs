@@ -85,6 +85,11 @@ impl ArchiveError {
     }
 }
 
+/// Writes a file in one step: a reader sees the old one or the new one, whole. A symbolic link, a pipe and a device stay what they are.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+    writer::replace(path, bytes, false)
+}
+
 fn shown(path: &Path) -> String {
     clean(&path.display().to_string()).into_owned()
 }
@@ -107,6 +112,15 @@ pub enum Imported {
     Added,
     /// The same run was there already.
     AlreadyThere,
+}
+
+/// What verifying one file gave.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// The file.
+    pub path: PathBuf,
+    /// The run's id, or the sentence that says what is wrong with the file.
+    pub result: Result<String, String>,
 }
 
 /// A directory of run files.
@@ -262,11 +276,11 @@ impl Archive {
         Ok(paths)
     }
 
-    /// Loads every file whole. Gives each file with its run's id, or the sentence that says what is wrong with it.
-    pub fn verify(&self) -> Result<Vec<(PathBuf, Result<String, String>)>, ArchiveError> {
+    /// Loads every file whole.
+    pub fn verify(&self) -> Result<Vec<Verified>, ArchiveError> {
         let mut entries = self.list()?;
         entries.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(entries.into_iter().map(|e| (e.path.clone(), self.verify_one(&e.path))).collect())
+        Ok(entries.into_iter().map(|e| Verified { result: self.verify_one(&e.path), path: e.path }).collect())
     }
 
     fn verify_one(&self, path: &Path) -> Result<String, String> {

@@ -2,6 +2,8 @@
 //!
 //! Deterministic: the same rows and samples each time. It has every outcome, several units, asymmetric intervals and parameters.
 
+pub mod conform;
+
 use std::collections::BTreeMap;
 
 use crate::host::{Cgroup, Cpu, Filesystem, Load, Swap};

@@ -6,7 +6,7 @@ use crate::groups;
 use crate::view::{Row, View, outcome_name};
 
 /// The columns.
-pub const HEADER: [&str; 20] = [
+pub const HEADER: [&str; 24] = [
     "run",
     "host",
     "group",
@@ -26,6 +26,10 @@ pub const HEADER: [&str; 20] = [
     "processes",
     "samples",
     "disturbed",
+    "instructions_user",
+    "instructions_kernel",
+    "cycles_user",
+    "cycles_kernel",
     "reason",
 ];
 
@@ -49,6 +53,7 @@ fn fields(view: &View, host: &str, row: &Row) -> Vec<String> {
     fields.extend(estimate.map_or([const { String::new() }; 4], |e| [e.value, e.low, e.high, e.confidence].map(|v| v.to_string())));
     fields.extend(row.percentiles.map_or([const { String::new() }; 3], |p| [p.p50, p.p90, p.p99].map(|v| v.to_string())));
     fields.extend(row.counts.map(|n| n.to_string()));
+    fields.extend(row.counters.map(|c| c.map(|v| v.to_string()).unwrap_or_default()));
     fields.push(word(row.reason.as_deref().unwrap_or_default()));
     fields
 }

@@ -1,6 +1,6 @@
 //! Lines of text in columns that stay aligned over several headed groups.
 
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::style::{Style, Tone};
 
@@ -63,7 +63,7 @@ impl Grid {
             match line {
                 Line::Blank => {}
                 Line::Heading(title) => text.push_str(&style.paint(Tone::Strong, title)),
-                Line::Cells(cells, tone) => text.push_str(&style.paint(*tone, self.cells(cells, &widths).trim_end())),
+                Line::Cells(cells, tone) => text.push_str(&self.cells(cells, &widths, *tone, style)),
                 Line::Note(sentence, tone) => text.push_str(&hanging("    ", 4, sentence, *tone, style)),
                 Line::Labelled(name, sentence, tone) => {
                     let pad = " ".repeat(label - name.width());
@@ -110,19 +110,49 @@ impl Grid {
         if widest == 0 { 0 } else { widest.max(title.width()) }
     }
 
-    fn cells(&self, cells: &[String], widths: &[Option<usize>]) -> String {
+    /// A row: one line, or several where a column of words had to give way.
+    fn cells(&self, cells: &[String], widths: &[Option<usize>], tone: Tone, style: &Style) -> String {
+        let wrapped: Vec<Vec<String>> = cells.iter().zip(widths).map(|(c, w)| w.map_or(vec![], |w| wrap(c, w))).collect();
+        let height = wrapped.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let lines: Vec<String> = (0..height).map(|i| style.paint(tone, self.line(&wrapped, widths, i).trim_end())).collect();
+        lines.join("\n")
+    }
+
+    fn line(&self, wrapped: &[Vec<String>], widths: &[Option<usize>], number: usize) -> String {
         let mut text = String::new();
-        for ((cell, column), width) in cells.iter().zip(&self.columns).zip(widths) {
+        for ((lines, column), width) in wrapped.iter().zip(&self.columns).zip(widths) {
             let Some(width) = *width else { continue };
-            let cell = cut(cell, width);
-            let pad = " ".repeat(width - cell.width());
+            let cell = lines.get(number).map_or("", String::as_str);
+            let pad = " ".repeat(width.saturating_sub(cell.width()));
             match column.align {
-                Align::Left => text.extend([cell.as_str(), &pad, GAP]),
-                Align::Right => text.extend([&pad, cell.as_str(), GAP]),
+                Align::Left => text.extend([cell, &pad, GAP]),
+                Align::Right => text.extend([&pad, cell, GAP]),
             }
         }
         text
     }
+}
+
+/// A text in lines of at most this width, broken at spaces (the leading ones are an indent and are kept); a word that is too long is cut.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    if text.width() <= width {
+        return vec![text.to_owned()];
+    }
+    let indent: String = text.chars().take_while(|c| *c == ' ').collect();
+    let mut lines = vec![indent];
+    let mut fresh = true;
+    for word in text.split(' ').filter(|w| !w.is_empty()) {
+        let line = lines.last_mut().expect("there is always a line");
+        if !fresh && line.width() + 1 + word.width() > width {
+            lines.push(cut(word, width));
+        } else {
+            let room = width.saturating_sub(line.width() + usize::from(!fresh));
+            line.push_str(if fresh { "" } else { " " });
+            line.push_str(&cut(word, room));
+        }
+        fresh = false;
+    }
+    lines
 }
 
 /// A text of at most this width, cut with `…`.
@@ -132,7 +162,7 @@ fn cut(text: &str, width: usize) -> String {
     }
     let mut short = String::new();
     for c in text.chars() {
-        if short.width() + unicode_width::UnicodeWidthChar::width(c).unwrap_or(0) + 1 > width {
+        if short.width() + c.width().unwrap_or(0) + 1 > width {
             break;
         }
         short.push(c);
@@ -201,6 +231,13 @@ mod tests {
         assert!(!text.contains("p50") && text.contains("a.very.long.name.of.…"), "{text}");
         let wide = grid().render(&Style { width: Some(30), wide: true, color: false });
         assert!(wide.contains("p50"));
+    }
+
+    #[test]
+    fn words_that_do_not_fit_go_on_in_the_next_line() {
+        assert_eq!(wrap("  a=1 bb=22 c=3", 9), ["  a=1", "bb=22 c=3"]);
+        assert_eq!(wrap("toolongaword x", 5), ["tool…", "x"]);
+        assert_eq!(wrap("", 0), [""]);
     }
 
     #[test]

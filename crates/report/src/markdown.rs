@@ -16,7 +16,10 @@ pub fn render(view: &View) -> String {
         text.push_str(&format!("\n## {}\n\n", escape(group.title)));
         text.push_str(&group_table(group));
     }
-    text.push_str(&format!("\n{}. Measured again by:\n\n    {}\n", summary(view), view.command));
+    text.push_str(&format!("\n{}.\n", summary(view)));
+    if let Some(command) = &view.command {
+        text.push_str(&format!("\nMeasured again by:\n\n    {command}\n"));
+    }
     text
 }
 

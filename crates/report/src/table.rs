@@ -1,22 +1,28 @@
 //! The table on a terminal.
 
 use fingerpost_record::Outcome;
+use fingerpost_record::unit::significant;
 
 use crate::grid::{Align, Column, Grid, Line};
 use crate::style::{Style, Tone};
 use crate::view::{Group, Row, View, outcome_name};
 
-/// The columns; what is ranked is left out on a narrow terminal, lmbench's names first, then the percentiles.
-const COLUMNS: [(&str, Align, u8); 9] = [
+/// The columns; what is ranked is left out on a narrow terminal, counters and lmbench's names first, the tail last.
+/// A column without any text is left out too.
+const COLUMNS: [(&str, Align, u8); 13] = [
     ("probe", Align::Left, 0),
     ("parameters", Align::Left, 0),
     ("value", Align::Right, 0),
     ("unit", Align::Left, 0),
     ("95 % interval", Align::Left, 0),
-    ("p50", Align::Right, 1),
-    ("p90", Align::Right, 1),
+    ("p50", Align::Right, 2),
+    ("p90", Align::Right, 3),
     ("p99", Align::Right, 1),
-    ("lmbench", Align::Left, 2),
+    ("lmbench", Align::Left, 4),
+    ("instr user", Align::Right, 5),
+    ("kernel", Align::Right, 5),
+    ("cycles user", Align::Right, 5),
+    ("kernel", Align::Right, 5),
 ];
 
 /// The whole run as a table.
@@ -89,5 +95,10 @@ fn cells(row: &Row) -> Vec<String> {
         }
         None => ["–".into(), String::new(), String::new(), String::new(), String::new(), String::new()],
     };
-    start.into_iter().chain(figures).chain([row.lmbench.clone().unwrap_or_default()]).collect()
+    start.into_iter().chain(figures).chain([row.lmbench.clone().unwrap_or_default()]).chain(row.counters.map(counter)).collect()
+}
+
+/// A counter's reading per operation.
+fn counter(reading: Option<f64>) -> String {
+    reading.map(significant).unwrap_or_default()
 }

@@ -1,7 +1,9 @@
 //! A run as groups of rows of cleaned text and figures: what every format is made of.
 
+use std::collections::{HashMap, HashSet};
+
 use fingerpost_record::text::clean;
-use fingerpost_record::{Better, Host, Measurement, Outcome, Params, Percentiles, Run, Unit};
+use fingerpost_record::{Better, Host, Measurement, Outcome, Params, Percentiles, Profile, Run, Unit};
 
 use crate::figure::Figure;
 use crate::groups::{self, GroupOf};
@@ -28,8 +30,8 @@ pub struct View {
     pub doubts: Vec<String>,
     /// The groups that have rows, in the order shown.
     pub groups: Vec<Group>,
-    /// The command that measures the same again.
-    pub command: String,
+    /// The command that measures the same again; none for published figures.
+    pub command: Option<String>,
 }
 
 /// Rows that are shown under one title.
@@ -70,12 +72,17 @@ pub struct Row {
     pub percentiles: Option<Percentiles>,
     /// Processes, samples, and disturbed ones among them.
     pub counts: [usize; 3],
+    /// The median over the processes of each of [`COUNTERS`], per operation.
+    pub counters: [Option<f64>; 4],
 }
+
+/// The hardware counters that a row shows where they could be read.
+pub const COUNTERS: [&str; 4] = ["instructions_user", "instructions_kernel", "cycles_user", "cycles_kernel"];
 
 /// Skipped rows of a group that share a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// The probes, each once, with the parameters where only some variants were skipped.
+    /// The probes, each once, with the parameters where another variant was not skipped.
     pub names: Vec<String>,
     /// The reason.
     pub reason: String,
@@ -90,7 +97,7 @@ impl View {
             host: host_facts(&run.host),
             doubts: doubts(run),
             groups: group_rows(&run.measurements),
-            command: command(run),
+            command: (run.profile != Profile::Imported).then(|| command(run)),
         }
     }
 
@@ -109,16 +116,21 @@ impl Group {
     /// The skipped rows, those of one reason together.
     pub fn skipped(&self) -> Vec<Skipped> {
         let mut list: Vec<Skipped> = Vec::new();
+        // Probes of which some variant was not skipped: their skipped variants are named with their parameters.
+        let partly: HashSet<&str> = self.shown().map(|r| r.probe.as_str()).collect();
+        let mut told: HashSet<(&str, String)> = HashSet::new();
+        let mut place: HashMap<&str, usize> = HashMap::new();
         for row in self.rows.iter().filter(|r| r.outcome == Outcome::Skipped) {
-            let reason = row.reason.clone().unwrap_or_default();
-            let all_variants =
-                self.rows.iter().filter(|r| r.probe == row.probe).all(|r| r.outcome == Outcome::Skipped && r.reason == row.reason);
-            let name = if all_variants { row.probe.clone() } else { row.name() };
-            match list.iter_mut().find(|s| s.reason == reason) {
-                Some(same) if same.names.contains(&name) => {}
-                Some(same) => same.names.push(name),
-                None => list.push(Skipped { names: vec![name], reason }),
+            let reason = row.reason.as_deref().unwrap_or_default();
+            let name = if partly.contains(row.probe.as_str()) { row.name() } else { row.probe.clone() };
+            if !told.insert((reason, name.clone())) {
+                continue;
             }
+            let at = *place.entry(reason).or_insert(list.len());
+            if at == list.len() {
+                list.push(Skipped { names: vec![], reason: reason.to_owned() });
+            }
+            list[at].names.push(name);
         }
         list
     }
@@ -144,6 +156,7 @@ impl Row {
                 m.processes.iter().map(|p| p.samples.len()).sum(),
                 m.processes.iter().map(|p| p.disturbed.len()).sum(),
             ],
+            counters: COUNTERS.map(|name| m.counter(name)),
         }
     }
 
@@ -168,13 +181,14 @@ fn text(hostile: &str) -> String {
 }
 
 fn group_rows(measurements: &[Measurement]) -> Vec<Group> {
+    let mut first: HashMap<&str, usize> = HashMap::new();
     // Stable sorting keeps the order measured where neither group, probe nor parameters decide.
     let mut rows: Vec<(usize, &GroupOf, usize, usize, &Params, &Measurement)> = measurements
         .iter()
         .map(|m| {
             let (place, group) = groups::group_of(&m.probe);
-            let first = measurements.iter().position(|o| o.probe == m.probe).unwrap_or(0);
-            (place, group, groups::place_in(group, &m.probe), first, &m.params, m)
+            let next = first.len();
+            (place, group, groups::place_in(group, &m.probe), *first.entry(m.probe.as_str()).or_insert(next), &m.params, m)
         })
         .collect();
     rows.sort_by(|a, b| (a.0, a.2, a.3, a.4).cmp(&(b.0, b.2, b.3, b.4)));
@@ -192,11 +206,17 @@ fn headline(run: &Run) -> Vec<Fact> {
     let h = &run.host;
     let mut facts = Facts::default();
     let machine = [Some(h.os.clone()), Some(h.arch.clone()), h.virtualization.clone().filter(|v| v != "none"), h.container.clone()];
-    facts.add("Host", format!("{} ({})", h.hostname, join(machine)));
+    let machine = join(machine);
+    facts.add("Host", if machine.is_empty() { h.hostname.clone() } else { format!("{} ({machine})", h.hostname) });
     facts.add("Kernel", h.kernel.clone());
     let mhz = h.cpu.mhz.map(|m| format!("{m:.0} MHz"));
-    facts.add("Processor", join([Some(h.cpu.model.clone()), Some(cpus(h)), mhz]));
-    facts.add("Memory", Unit::Bytes.format(h.memory_bytes as f64));
+    facts.add("Processor", join([Some(h.cpu.model.clone()), cpus(h), mhz]));
+    facts.maybe("Memory", known_bytes(h.memory_bytes));
+    if run.profile == Profile::Imported {
+        facts.add("Published", run.started.clone());
+        facts.maybe("Source", run.source.clone());
+        return facts.0;
+    }
     let state = if run.complete { "complete" } else { "partial: it was interrupted, or is still being measured" };
     let how = [
         Some(format!("{} profile", run.profile.as_str())),
@@ -215,11 +235,19 @@ fn headline(run: &Run) -> Vec<Fact> {
     facts.0
 }
 
-/// How many CPUs of how many could be used.
-fn cpus(h: &Host) -> String {
-    let count = h.cpu.count;
-    let noun = if count == 1 { "CPU" } else { "CPUs" };
-    if h.cpu.online > count { format!("{count} of {} CPUs", h.cpu.online) } else { format!("{count} {noun}") }
+/// How many CPUs of how many could be used; nothing where that is not known.
+fn cpus(h: &Host) -> Option<String> {
+    match h.cpu.count {
+        0 => None,
+        count if h.cpu.online > count => Some(format!("{count} of {} CPUs", h.cpu.online)),
+        1 => Some("1 CPU".into()),
+        count => Some(format!("{count} CPUs")),
+    }
+}
+
+/// A number of bytes; a system that does not tell it has 0.
+fn known_bytes(bytes: u64) -> Option<String> {
+    Some(bytes).filter(|b| *b > 0).map(|b| Unit::Bytes.format(b as f64))
 }
 
 fn host_facts(h: &Host) -> Vec<Fact> {
@@ -235,7 +263,7 @@ fn host_facts(h: &Host) -> Vec<Fact> {
     facts.maybe("Clock source", h.clocksource.clone());
     facts.maybe("Preemption", h.preemption.clone());
     facts.maybe("Timer interrupts", h.hz.map(|hz| format!("{hz} a second")));
-    facts.maybe("Page", Some(h.page_bytes).filter(|b| *b > 0).map(|b| Unit::Bytes.format(b as f64)));
+    facts.maybe("Page", known_bytes(h.page_bytes));
     facts.maybe("Virtualisation", h.virtualization.clone());
     facts.maybe("Container", h.container.clone());
     facts.list("Control group", cgroup(h));
@@ -278,7 +306,7 @@ fn cgroup(h: &Host) -> Vec<String> {
 /// The host's doubts, and the one that the record itself gives rise to.
 fn doubts(run: &Run) -> Vec<String> {
     let mut list: Vec<String> = run.host.doubts.iter().map(|d| text(d)).collect();
-    if !run.complete {
+    if !run.complete && run.profile != Profile::Imported {
         list.insert(
             0,
             "The run is partial: probes that came later are missing, and intervals are wider than they would have become.".into(),
@@ -324,14 +352,16 @@ fn join(parts: impl IntoIterator<Item = Option<String>>) -> String {
 struct Facts(Vec<Fact>);
 
 impl Facts {
+    /// A fact, unless nothing is known.
     fn add(&mut self, name: &'static str, hostile: String) {
-        self.0.push(Fact { name, text: text(&hostile) });
+        let text = text(&hostile);
+        if !text.is_empty() {
+            self.0.push(Fact { name, text });
+        }
     }
 
     fn maybe(&mut self, name: &'static str, hostile: Option<String>) {
-        if let Some(hostile) = hostile.filter(|h| !h.is_empty()) {
-            self.add(name, hostile);
-        }
+        self.add(name, hostile.unwrap_or_default());
     }
 
     fn list(&mut self, name: &'static str, items: impl IntoIterator<Item = String>) {

@@ -1,7 +1,5 @@
 //! `fingerpost list`: what can run here, and what each missing need is.
 
-use std::io::Write;
-
 use clap::ValueEnum;
 use fingerpost_labs::Lab;
 use fingerpost_probes::Probe;
@@ -11,8 +9,8 @@ use fingerpost_report::style::Tone;
 use serde::Serialize;
 use wildmatch::WildMatch;
 
-use crate::cpus;
 use crate::exit::{Done, usage};
+use crate::{cpus, output};
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
@@ -71,12 +69,11 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     if entries.is_empty() {
         return usage(format!("there is no probe or lab “{}”; `fingerpost list` shows them all", args.name.unwrap_or_default()));
     }
-    let mut out = io::stdout().lock();
-    match args.format {
-        Format::Json => fingerpost_report::json::write(&mut out, &entries)?,
-        Format::Table if args.name.is_some() => out.write_all(details(&entries).as_bytes())?,
-        Format::Table => out.write_all(table(&entries).as_bytes())?,
-    }
+    output::write(|out| match args.format {
+        Format::Json => fingerpost_report::json::write(out, &entries),
+        Format::Table if args.name.is_some() => out.write_all(details(&entries).as_bytes()),
+        Format::Table => out.write_all(table(&entries).as_bytes()),
+    })?;
     Ok(Done::Well)
 }
 

@@ -1,9 +1,14 @@
 //! One file per command: its arguments, and what it does.
 
+pub mod archive;
+pub mod completions;
 pub mod doctor;
 pub mod list;
+pub mod man;
+pub mod report;
 pub mod run;
 pub mod show;
+pub mod zerofill;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Done;
@@ -14,5 +19,11 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::Run(args) => run::run(args),
         Command::List(args) => list::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Show(args) => show::run(args),
+        Command::Zerofill(args) => zerofill::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Archive(args) => archive::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
     }
 }

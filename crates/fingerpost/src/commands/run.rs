@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use fingerpost_record::{Outcome, Profile};
+use fingerpost_report::Format;
 
 use crate::conduct::{self, Conducted, Options};
 use crate::cpus;
 use crate::exit::{Done, usage};
-use crate::plan;
+use crate::{output, plan};
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -44,8 +45,8 @@ pub struct Args {
     #[arg(long)]
     allow_system_changes: bool,
     /// How to print the run
-    #[arg(long, value_enum, default_value_t)]
-    format: super::show::Format,
+    #[arg(long, default_value = "table", value_parser = output::format_parser())]
+    format: Format,
     /// No progress, no notes
     #[arg(short, long)]
     quiet: bool,

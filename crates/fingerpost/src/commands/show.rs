@@ -1,31 +1,32 @@
-//! tmp
-/// f
-#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-pub enum Format {
-    /// t
-    #[default]
-    Table,
-    /// j
-    Json,
+//! `fingerpost show`: a run's figures.
+
+use fingerpost_record::Run;
+use fingerpost_report::{Format, format};
+
+use crate::exit::Done;
+use crate::{output, runs};
+
+/// Arguments of `show`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[arg(help = runs::HELP, value_name = "RUN", default_value = "latest")]
+    run: String,
+    /// How to show it; json is the record itself
+    #[arg(long, default_value = "table", value_parser = output::format_parser())]
+    format: Format,
+    /// Every column, also where the terminal is too narrow for it
+    #[arg(long)]
+    wide: bool,
 }
-/// p
-pub fn print(run: &fingerpost_record::Run, f: Format, _w: bool) -> anyhow::Result<()> {
-    match f {
-        Format::Json => println!("{}", serde_json::to_string(run)?),
-        Format::Table => {
-            for m in &run.measurements {
-                let e = m.estimate;
-                println!(
-                    "{:28} {:34} {:>12} ±{:.2}% n={} {}",
-                    m.probe,
-                    m.params.to_string(),
-                    e.map_or("-".into(), |e| m.unit.format(e.value)),
-                    e.map_or(0.0, |e| e.relative_half_width() * 100.0),
-                    m.processes.len(),
-                    m.reason.clone().unwrap_or_default()
-                );
-            }
-        }
-    }
-    Ok(())
+
+/// Shows the run that was asked for.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    let run = runs::load(&args.run)?;
+    print(&run, args.format, args.wide)?;
+    Ok(Done::Well)
+}
+
+/// Prints a run on standard output: what `show` does, and `run` at its end.
+pub fn print(run: &Run, format: Format, wide: bool) -> anyhow::Result<()> {
+    output::write(|out| format::write_run(out, run, format, &output::style(wide)))
 }

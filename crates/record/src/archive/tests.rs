@@ -113,11 +113,11 @@ fn removing_needs_whole_ids_and_is_all_or_nothing() {
 #[test]
 fn verifying_names_every_bad_file_and_passes_every_good_one() {
     let (_dir, archive) = filled(&[fixture::run(), fixture::later_run()]);
-    assert!(archive.verify().unwrap().iter().all(|(_, r)| r.is_ok()));
+    assert!(archive.verify().unwrap().iter().all(|v| v.result.is_ok()));
     let good = fs::read(archive.path_of(&fixture::run().id)).unwrap();
     fs::write(archive.dir().join("cut.json"), &good[..good.len() / 2]).unwrap();
     fs::write(archive.dir().join("misnamed.json"), &good).unwrap();
-    let bad: Vec<String> = archive.verify().unwrap().into_iter().filter_map(|(_, r)| r.err()).collect();
+    let bad: Vec<String> = archive.verify().unwrap().into_iter().filter_map(|v| v.result.err()).collect();
     assert_eq!(bad.len(), 2);
     assert!(bad[0].contains("cut.json is not a complete run"), "{bad:?}");
     assert!(bad[1].contains("misnamed.json holds the run 20260102"), "{bad:?}");

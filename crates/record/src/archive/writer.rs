@@ -31,14 +31,16 @@ pub struct Writer {
     gap: Duration,
     last: Option<Instant>,
     given_up: bool,
+    /// What the user can do when writing fails.
+    advice: &'static str,
 }
 
 impl Writer {
     /// A writer for a run kept in the archive. Makes the directory, removes what killed runs left there, and writes the run as it
     /// is; the sentence says why that failed.
     pub fn in_archive(archive: &Archive, run: &Run) -> (Writer, Option<String>) {
-        let mut writer = Writer::at(archive.path_of(&run.id));
-        // Only the owner reads a run: it tells the host's mitigations and command line.
+        let mut writer =
+            Writer { advice: "; measuring goes on, and `-o FILE` can keep the run elsewhere", ..Writer::at(archive.path_of(&run.id)) };
         let made = fs::create_dir_all(archive.dir()).map_err(|e| ArchiveError::io("make the archive", archive.dir(), e));
         let trouble = match made {
             Ok(()) => {
@@ -47,7 +49,7 @@ impl Writer {
             }
             Err(e) => {
                 writer.given_up = true;
-                Some(sentence(&e))
+                Some(writer.sentence(&e))
             }
         };
         (writer, trouble)
@@ -55,7 +57,7 @@ impl Writer {
 
     /// A writer for a run kept in a file of the user's choice (`-o FILE`).
     pub fn at(path: PathBuf) -> Writer {
-        Writer { path, gap: LEAST_GAP, last: None, given_up: false }
+        Writer { path, gap: LEAST_GAP, last: None, given_up: false, advice: "" }
     }
 
     /// The file.
@@ -77,7 +79,7 @@ impl Writer {
         self.last = Some(Instant::now());
         let error = result.err()?;
         self.given_up = true;
-        Some(sentence(&error))
+        Some(self.sentence(&error))
     }
 
     /// Writes the run for the last time and waits until it is on the disk. Gives the file.
@@ -85,10 +87,10 @@ impl Writer {
         replace(&self.path, &encode(run), true)?;
         Ok(self.path)
     }
-}
 
-fn sentence(error: &ArchiveError) -> String {
-    format!("{error}; measuring goes on, and `-o FILE` can keep the run elsewhere")
+    fn sentence(&self, error: &ArchiveError) -> String {
+        format!("{error}{}", self.advice)
+    }
 }
 
 /// A run as its file has it: one line of JSON.

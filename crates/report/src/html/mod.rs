@@ -32,7 +32,7 @@ pub fn report(run: &Run) -> String {
     let lead = html! {
         (facts(&view.headline))
         (probes::summary(&view))
-        (doubts(&view.doubts))
+        (doubts(&view))
     };
     page(&format!("Run {}", view.id), lead, &sections)
 }
@@ -67,21 +67,23 @@ pub fn facts(list: &[Fact]) -> Markup {
     html! { dl class="facts" { @for f in list { div { dt { (f.name) } dd { (f.text) } } } } }
 }
 
-/// What speaks against the figures.
-fn doubts(list: &[String]) -> Markup {
+/// What speaks against the figures. Published ones were not looked at, so nothing is said of them.
+fn doubts(view: &View) -> Markup {
     html! {
-        @if list.is_empty() {
-            p class="good" { "Nothing that was looked at speaks against these figures." }
-        } @else {
-            div class="doubts" role="note" { h2 { "Doubts" } ul { @for d in list { li { (d) } } } }
+        @if !view.doubts.is_empty() {
+            div class="doubts" role="note" { h2 { "Doubts" } ul { @for d in &view.doubts { li { (d) } } } }
+        } @else if view.command.is_some() {
+            p class="good" { "Nothing that was looked at on the host speaks against these figures." }
         }
     }
 }
 
 fn reproduce(view: &View) -> Section {
     let body = html! {
-        p { "The same probes in the same random order, on this host or another:" }
-        pre { code { (view.command) } }
+        @if let Some(command) = &view.command {
+            p { "The same probes in the same random order, on this host or another:" }
+            pre { code { (command) } }
+        }
         p { "Every sample is in the run's file, which is plain JSON:" }
         pre { code { "fingerpost show " (view.id) " --format json" } }
     };

@@ -36,11 +36,11 @@ fn skipped_rows_of_one_reason_are_told_together() {
 #[test]
 fn the_command_repeats_the_run_with_its_seed() {
     let mut run = fixture::run();
-    assert_eq!(View::of(&run).command, "fingerpost run --profile quick --seed 42");
+    assert_eq!(View::of(&run).command.unwrap(), "fingerpost run --profile quick --seed 42");
     run.command = ["/usr/bin/fingerpost", "run", "syscall.*", "--seed", "7", "it's"].map(String::from).to_vec();
-    assert_eq!(View::of(&run).command, r"fingerpost run 'syscall.*' --seed 7 'it'\''s'");
+    assert_eq!(View::of(&run).command.unwrap(), r"fingerpost run 'syscall.*' --seed 7 'it'\''s'");
     run.command.clear();
-    assert_eq!(View::of(&run).command, "fingerpost run --profile quick --seed 42");
+    assert_eq!(View::of(&run).command.unwrap(), "fingerpost run --profile quick --seed 42");
 }
 
 #[test]
@@ -56,4 +56,25 @@ fn a_partial_run_is_a_doubt() {
 fn durations_are_said_as_a_person_says_them() {
     assert_eq!(duration(58.25), "58.2 s");
     assert_eq!(duration(754.9), "12 min 34 s");
+}
+
+#[test]
+fn what_the_host_does_not_tell_is_left_out() {
+    let mut run = fixture::run();
+    run.host = Host::default();
+    let view = View::of(&run);
+    assert!(view.headline.iter().all(|f| !matches!(f.name, "Host" | "Kernel" | "Processor" | "Memory")), "{:?}", view.headline);
+}
+
+#[test]
+fn an_imported_run_was_published_and_not_measured_here() {
+    let mut run = fixture::run();
+    run.profile = Profile::Imported;
+    run.complete = false;
+    run.source = Some("an article".into());
+    let view = View::of(&run);
+    let names: Vec<&str> = view.headline.iter().map(|f| f.name).collect();
+    assert!(names.ends_with(&["Published", "Source"]), "{names:?}");
+    assert!(view.doubts.iter().all(|d| !d.contains("partial")));
+    assert_eq!(view.command, None);
 }

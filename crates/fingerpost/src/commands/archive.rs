@@ -1,0 +1,205 @@
+//! `fingerpost archive`: the runs that are kept.
+
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueEnum};
+use fingerpost_record::Unit;
+use fingerpost_record::archive::{Archive, Entry, Head, Imported};
+use fingerpost_record::text::clean;
+use fingerpost_report::grid::{Align, Column, Grid, Line};
+use fingerpost_report::json;
+use fingerpost_report::style::Tone;
+use fingerpost_report::view::duration;
+use serde::Serialize;
+
+use crate::exit::{Done, say, usage};
+use crate::output;
+
+/// Arguments of `archive`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The runs that are kept, the latest first
+    List {
+        /// How to list them
+        #[arg(long, default_value = "table")]
+        format: ListFormat,
+    },
+    /// Add run files from elsewhere, each checked whole
+    Import {
+        /// The files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Copy a run to a file
+    Export {
+        /// The start of the run's id, `latest`, or `latest~N`
+        #[arg(value_name = "RUN")]
+        run: String,
+        /// The file to write
+        file: PathBuf,
+    },
+    /// Remove runs; all are looked up before the first is removed
+    Remove {
+        /// Whole ids, `latest`, or `latest~N`
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+    },
+    /// Load every run whole and name those that cannot be
+    Verify,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ListFormat {
+    Table,
+    Json,
+}
+
+/// Does what was asked for.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    let archive = Archive::open(None)?;
+    match args.what {
+        What::List { format } => list(&archive, format),
+        What::Import { files } => import(&archive, &files),
+        What::Export { run, file } => export(&archive, &run, &file),
+        What::Remove { runs } => remove(&archive, &runs),
+        What::Verify => verify(&archive),
+    }
+}
+
+fn list(archive: &Archive, format: ListFormat) -> anyhow::Result<Done> {
+    let entries = archive.list()?;
+    match format {
+        ListFormat::Json => output::write(|out| json::write(out, &entries.iter().map(listed).collect::<Vec<_>>()))?,
+        ListFormat::Table if entries.is_empty() => {
+            output::write(|out| writeln!(out, "No run is kept in {}.", clean(&archive.dir().display().to_string())))?
+        }
+        ListFormat::Table => output::write(|out| out.write_all(grid(&entries).render(&output::style(false)).as_bytes()))?,
+    }
+    Ok(Done::Well)
+}
+
+/// A line of `archive list --format json`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Listed<'a> {
+    Run {
+        id: &'a str,
+        started: &'a str,
+        duration_s: f64,
+        profile: &'static str,
+        complete: bool,
+        hostname: &'a str,
+        kernel: &'a str,
+        cpu: &'a str,
+        bytes: u64,
+        path: String,
+    },
+    Unreadable {
+        path: String,
+        bytes: u64,
+        error: &'a str,
+    },
+}
+
+fn listed(e: &Entry) -> Listed<'_> {
+    let path = e.path.display().to_string();
+    match &e.head {
+        Ok(h) => Listed::Run {
+            id: &h.id,
+            started: &h.started,
+            duration_s: h.duration_s,
+            profile: h.profile.as_str(),
+            complete: h.complete,
+            hostname: &h.hostname,
+            kernel: &h.kernel,
+            cpu: &h.cpu_model,
+            bytes: e.bytes,
+            path,
+        },
+        Err(error) => Listed::Unreadable { path, bytes: e.bytes, error },
+    }
+}
+
+fn grid(entries: &[Entry]) -> Grid {
+    let column = |title, align, rank| Column { title, align, rank };
+    let columns = vec![
+        column("id", Align::Left, 0),
+        column("started", Align::Left, 3),
+        column("profile", Align::Left, 0),
+        column("took", Align::Right, 2),
+        column("host", Align::Left, 0),
+        column("kernel", Align::Left, 1),
+        column("size", Align::Right, 4),
+        column("state", Align::Left, 0),
+    ];
+    let mut grid = Grid { columns, lines: vec![] };
+    grid.lines.push(grid.titles());
+    for e in entries {
+        match &e.head {
+            Ok(head) => grid.lines.push(Line::Cells(cells(head, e.bytes), Tone::Plain)),
+            Err(error) => {
+                let sentence = format!("{}: {error}", clean(&e.path.display().to_string()));
+                grid.lines.push(Line::Note(sentence, Tone::Bad));
+            }
+        }
+    }
+    grid
+}
+
+fn cells(h: &Head, bytes: u64) -> Vec<String> {
+    let text = |hostile: &str| clean(hostile).into_owned();
+    vec![
+        text(&h.id),
+        text(&h.started),
+        h.profile.as_str().into(),
+        duration(h.duration_s),
+        text(&h.hostname),
+        text(&h.kernel),
+        Unit::Bytes.format(bytes as f64),
+        if h.complete { "" } else { "partial" }.into(),
+    ]
+}
+
+fn import(archive: &Archive, files: &[PathBuf]) -> anyhow::Result<Done> {
+    let mut bad = 0;
+    for file in files {
+        match archive.import(file) {
+            Ok((run, Imported::Added)) => output::write(|out| writeln!(out, "{} added", run.id))?,
+            Ok((run, Imported::AlreadyThere)) => output::write(|out| writeln!(out, "{} was there already", run.id))?,
+            Err(e) => {
+                say(&e.to_string());
+                bad += 1;
+            }
+        }
+    }
+    if bad > 0 { usage(format!("{bad} of {} files were not imported", files.len())) } else { Ok(Done::Well) }
+}
+
+fn export(archive: &Archive, run: &str, file: &std::path::Path) -> anyhow::Result<Done> {
+    let run = archive.export(run, file)?;
+    if file.is_file() {
+        output::write(|out| writeln!(out, "{} is in {}", run.id, clean(&file.display().to_string())))?;
+    }
+    Ok(Done::Well)
+}
+
+fn remove(archive: &Archive, runs: &[String]) -> anyhow::Result<Done> {
+    let removed = archive.remove(runs)?;
+    output::write(|out| removed.iter().try_for_each(|path| writeln!(out, "{} removed", clean(&path.display().to_string()))))?;
+    Ok(Done::Well)
+}
+
+fn verify(archive: &Archive) -> anyhow::Result<Done> {
+    let results = archive.verify()?;
+    let bad: Vec<&String> = results.iter().filter_map(|v| v.result.as_ref().err()).collect();
+    bad.iter().for_each(|sentence| say(sentence));
+    let good = results.len() - bad.len();
+    output::write(|out| writeln!(out, "{good} of {} runs are whole", results.len()))?;
+    if bad.is_empty() { Ok(Done::Well) } else { usage(format!("{} of {} files are not whole runs", bad.len(), results.len())) }
+}

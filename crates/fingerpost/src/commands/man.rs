@@ -1,0 +1,51 @@
+//! `fingerpost man`: the manual pages, made from the same declarations as `--help`.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+
+use crate::cli::Cli;
+use crate::exit::{Done, usage};
+use crate::output;
+
+/// Arguments of `man`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Print this command's page instead of the whole tool's
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    command: Vec<String>,
+    /// Write the pages of all commands into this directory
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+/// Prints one page, or writes all.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    let mut top = Cli::command();
+    top.build();
+    if let Some(dir) = args.dir {
+        std::fs::create_dir_all(&dir)
+            .and_then(|()| clap_mangen::generate_to(top, &dir))
+            .with_context(|| format!("cannot write the pages to {}", dir.display()))?;
+        return Ok(Done::Well);
+    }
+    let mut page = Vec::new();
+    Man::new(find(&top, &args.command)?).render(&mut page)?;
+    output::write(|out| out.write_all(&page))?;
+    Ok(Done::Well)
+}
+
+/// The command that the words name, called as its page is (`fingerpost-archive-list`).
+fn find(top: &Command, words: &[String]) -> anyhow::Result<Command> {
+    let mut found = top;
+    for word in words {
+        match found.find_subcommand(word) {
+            Some(sub) => found = sub,
+            None => return usage(format!("“{}” has no command “{word}”", found.get_name())),
+        }
+    }
+    let name = found.get_display_name().unwrap_or(found.get_name()).to_owned();
+    Ok(found.clone().name(name))
+}

@@ -1,0 +1,31 @@
+//! Standard output: what the terminal can show, and writing to a reader that may leave.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fingerpost_report::{Format, Style};
+
+/// The style for standard output: colours only on a terminal that has them and where NO_COLOR is unset or empty, lines as long
+/// as they like where it is no terminal.
+pub fn style(wide: bool) -> Style {
+    if !io::stdout().is_terminal() {
+        return Style { color: false, width: None, wide };
+    }
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
+    let width = terminal_size::terminal_size().map_or(80, |(terminal_size::Width(columns), _)| usize::from(columns));
+    Style { color: !refused && !dumb, width: Some(width), wide }
+}
+
+/// Writes to standard output through a buffer. An error that says that the reader has left is no error to the user (see `exit`).
+pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    content(&mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Reads `--format`.
+pub fn format_parser() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::NAMES).try_map(|name| name.parse::<Format>())
+}
