@@ -24,6 +24,9 @@ const TOUCHED_AT_ONCE: usize = 64;
 /// The same for pages that are only unmapped, each of which takes far less time.
 const UNMAPPED_AT_ONCE: usize = 1024;
 
+/// The most pages that a row may ask for.
+const MAX_PAGES: i64 = 1 << 18;
+
 /// The most regions that exist at once.
 const MAX_REGIONS: usize = 64;
 
@@ -49,6 +52,14 @@ fn advise_small_pages(at: usize, bytes: usize) {
     unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_NOHUGEPAGE) };
 }
 
+/// The row's pages per region.
+fn pages(s: &Session) -> Result<usize, Stop> {
+    match s.int("pages", 1)? {
+        n if n <= MAX_PAGES => Ok(n as usize),
+        _ => Err(Stop::Fail(format!("parameter pages must be at most {MAX_PAGES}"))),
+    }
+}
+
 /// Equal regions in a reserved range of addresses, each in page tables of its own, with unmapped space between them, so that no two
 /// mappings merge and a fresh region starts without page tables, as a fresh mapping of a program does.
 struct Regions {
@@ -62,12 +73,10 @@ struct Regions {
 impl Regions {
     /// As many regions of the row's `pages` as come to `pages_at_once`, at least one.
     fn reserve(s: &Session, pages_at_once: usize) -> Result<Regions, Stop> {
-        let page = page_size();
-        let pages = s.int("pages", 1)? as usize;
+        let (page, pages) = (page_size(), pages(s)?);
         // What one page of the lowest table maps: 2 MiB for pages of 4 KiB. One page more than the region keeps a gap.
         let table = page * page / size_of::<usize>();
-        let bytes = pages.checked_mul(page).filter(|b| *b <= 1 << 30).ok_or_else(|| Stop::Fail("parameter pages is too large".into()))?;
-        let stride = (bytes + page).next_multiple_of(table);
+        let stride = (pages * page + page).next_multiple_of(table);
         let count = (pages_at_once / pages).clamp(1, MAX_REGIONS);
         let start = map(0, stride * count + table, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE, -1)?;
         Ok(Regions { first: start.next_multiple_of(table), stride, count, page, pages })
@@ -147,7 +156,7 @@ fn timed(work: impl FnOnce() -> io::Result<()>) -> io::Result<u64> {
 }
 
 fn mmap(s: &mut Session) -> Result<(), Stop> {
-    let bytes = s.int("pages", 1)? as usize * page_size();
+    let bytes = pages(s)? * page_size();
     let mut mappings = [0usize; MAPPINGS_AT_ONCE];
     // Neighbours with different rights do not merge into one mapping.
     let rights = [libc::PROT_READ, READ_WRITE];
