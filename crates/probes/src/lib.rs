@@ -3,19 +3,28 @@
 //! A probe is one small measured operation in its own small process. The process is this same binary, dispatched by
 //! [`child::dispatch`] before anything else runs; [`protocol`] is what it says to the parent that started it.
 
+mod call;
 pub mod child;
 mod clock;
+mod fs;
 mod peer;
 mod probe;
+mod process;
+mod program;
 pub mod protocol;
+mod select;
 mod session;
+mod signal;
 mod syscall;
+mod thread;
+mod vm;
 
 pub use probe::{Nature, Probe};
 pub use session::{Session, Stop};
 
 /// Every probe, in the order of the table. To add one: write its file, end it with its descriptors, add a line here.
-pub static REGISTRY: &[&[Probe]] = &[clock::PROBES, syscall::PROBES];
+pub static REGISTRY: &[&[Probe]] =
+    &[clock::PROBES, syscall::PROBES, select::PROBES, signal::PROBES, process::PROBES, thread::PROBES, vm::PROBES, fs::PROBES];
 
 /// All probes of the registry.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
