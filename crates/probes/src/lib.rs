@@ -3,19 +3,37 @@
 //! A probe is one small measured operation in its own small process. The process is this same binary, dispatched by
 //! [`child::dispatch`] before anything else runs; [`protocol`] is what it says to the parent that started it.
 
+mod bandwidth;
 pub mod child;
 mod clock;
+mod cpu;
+mod ipc;
+mod memory;
+mod parallel;
 mod peer;
 mod probe;
 pub mod protocol;
 mod session;
+mod share;
+mod switch;
+mod sync;
 mod syscall;
 
 pub use probe::{Nature, Probe};
 pub use session::{Session, Stop};
 
 /// Every probe, in the order of the table. To add one: write its file, end it with its descriptors, add a line here.
-pub static REGISTRY: &[&[Probe]] = &[clock::PROBES, syscall::PROBES];
+pub static REGISTRY: &[&[Probe]] = &[
+    clock::PROBES,
+    syscall::PROBES,
+    switch::PROBES,
+    ipc::PROBES,
+    bandwidth::PROBES,
+    sync::PROBES,
+    parallel::PROBES,
+    memory::PROBES,
+    cpu::PROBES,
+];
 
 /// All probes of the registry.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
