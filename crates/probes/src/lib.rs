@@ -10,14 +10,24 @@ mod cpu;
 mod ipc;
 mod memory;
 mod parallel;
+mod call;
+pub mod child;
+mod clock;
+mod fs;
 mod peer;
 mod probe;
+mod process;
+mod program;
 pub mod protocol;
+mod select;
 mod session;
 mod share;
 mod switch;
 mod sync;
+mod signal;
 mod syscall;
+mod thread;
+mod vm;
 
 pub use probe::{Nature, Probe};
 pub use session::{Session, Stop};
@@ -34,6 +44,8 @@ pub static REGISTRY: &[&[Probe]] = &[
     memory::PROBES,
     cpu::PROBES,
 ];
+pub static REGISTRY: &[&[Probe]] =
+    &[clock::PROBES, syscall::PROBES, select::PROBES, signal::PROBES, process::PROBES, thread::PROBES, vm::PROBES, fs::PROBES];
 
 /// All probes of the registry.
 pub fn all() -> impl Iterator<Item = &'static Probe> {

@@ -2,20 +2,14 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
 use fingerpost_record::{Better, Unit};
 
+use crate::call::{c_path, check};
 use crate::probe::{Nature, Probe, plain};
 use crate::session::{Session, Stop};
-
-/// Turns a system call's -1 into its error. Inlined into the loops; the branch is never taken there.
-#[inline(always)]
-fn check(rc: i64) -> io::Result<i64> {
-    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(rc) }
-}
 
 fn null(s: &mut Session) -> Result<(), Stop> {
     s.batches(|ops| {
@@ -57,7 +51,7 @@ fn write(s: &mut Session) -> Result<(), Stop> {
 fn file_path(s: &Session) -> Result<CString, Stop> {
     let path = s.dir().join("file");
     File::create(&path).map_err(|e| Stop::Fail(format!("cannot create {}: {e}", path.display())))?;
-    CString::new(path.into_os_string().into_encoded_bytes()).map_err(|_| Stop::Fail("the directory's name has a zero byte".into()))
+    c_path(&path)
 }
 
 fn stat(s: &mut Session) -> Result<(), Stop> {

@@ -1,0 +1,306 @@
+//! File system operations in the probe's directory: names made, changed and taken away; data appended and brought to the disk.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+use fingerpost_record::{Better, Params, Unit};
+
+use crate::call::check;
+use crate::probe::{Nature, Probe};
+use crate::session::{Session, Stop, now_ns};
+
+/// Files that exist at once: enough to fill a batch, few enough to leave nothing behind worth mentioning.
+const FILES: u64 = 256;
+
+/// How far the appended file grows before it is emptied, in bytes.
+const APPENDED_MOST: u64 = 4 << 20;
+
+/// Names `f000` to `f255`, as the C library wants them; made without allocating.
+#[derive(Clone, Copy)]
+struct Name([u8; 5]);
+
+impl Name {
+    #[inline(always)]
+    fn new(prefix: u8, i: u64) -> Name {
+        let digit = |n: u64| b'0' + (n % 10) as u8;
+        Name([prefix, digit(i / 100), digit(i / 10), digit(i), 0])
+    }
+
+    fn as_ptr(&self) -> *const libc::c_char {
+        self.0.as_ptr().cast()
+    }
+}
+
+/// The probe's directory, opened: names are looked up in it, so that the length of its own path costs nothing.
+struct Dir(File);
+
+impl Dir {
+    fn open(s: &Session) -> Result<Dir, Stop> {
+        let dir = File::options().read(true).custom_flags(libc::O_DIRECTORY).open(s.dir());
+        dir.map(Dir).map_err(|e| Stop::Fail(format!("cannot open the directory {}: {e}", s.dir().display())))
+    }
+
+    #[inline(always)]
+    fn create(&self, name: Name, content: &[u8]) -> io::Result<()> {
+        let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
+        // SAFETY: the name ends in a zero byte; the buffer is as long as the count says; the descriptor is the one just opened.
+        unsafe {
+            let fd = check(i64::from(libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags, 0o600)))? as i32;
+            let written = if content.is_empty() { 0 } else { libc::write(fd, content.as_ptr().cast(), content.len()) };
+            check(i64::from(libc::close(fd)))?;
+            all_written(written as i64, content.len())
+        }
+    }
+
+    #[inline(always)]
+    fn delete(&self, name: Name) -> io::Result<()> {
+        // SAFETY: the name ends in a zero byte.
+        check(i64::from(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), 0) })).map(drop)
+    }
+
+    #[inline(always)]
+    fn rename(&self, from: Name, to: Name) -> io::Result<()> {
+        let fd = self.0.as_raw_fd();
+        // SAFETY: both names end in a zero byte.
+        check(i64::from(unsafe { libc::renameat(fd, from.as_ptr(), fd, to.as_ptr()) })).map(drop)
+    }
+}
+
+/// A write that was cut short is an error, not a cheap write.
+#[inline(always)]
+fn all_written(written: i64, wanted: usize) -> io::Result<()> {
+    match check(written)? {
+        n if n == wanted as i64 => Ok(()),
+        n => Err(io::Error::other(format!("{n} of {wanted} bytes were written: the file system is full, or a file size limit was met"))),
+    }
+}
+
+/// Runs `create` and `delete` for every name, in chunks; returns the nanoseconds of both.
+fn make_and_remove(dir: &Dir, ops: u64, content: &[u8]) -> io::Result<(u64, u64)> {
+    let (mut created, mut deleted) = (0, 0);
+    let mut left = ops;
+    while left > 0 {
+        let count = left.min(FILES);
+        let begin = now_ns();
+        for i in 0..count {
+            dir.create(Name::new(b'f', i), content)?;
+        }
+        let between = now_ns();
+        for i in 0..count {
+            dir.delete(Name::new(b'f', i))?;
+        }
+        created += between - begin;
+        deleted += now_ns() - between;
+        left -= count;
+    }
+    Ok((created, deleted))
+}
+
+fn content(s: &Session, least: i64) -> Result<Vec<u8>, Stop> {
+    match s.int("size", least)? {
+        n if n <= 1 << 20 => Ok(vec![b'x'; n as usize]),
+        _ => Err(Stop::Fail("parameter size must be at most 1M".into())),
+    }
+}
+
+fn create(s: &mut Session) -> Result<(), Stop> {
+    let (dir, content) = (Dir::open(s)?, content(s, 0)?);
+    s.timed_batches(|ops| Ok(make_and_remove(&dir, ops, &content)?.0))
+}
+
+fn delete(s: &mut Session) -> Result<(), Stop> {
+    let (dir, content) = (Dir::open(s)?, content(s, 0)?);
+    s.timed_batches(|ops| Ok(make_and_remove(&dir, ops, &content)?.1))
+}
+
+fn rename(s: &mut Session) -> Result<(), Stop> {
+    let dir = Dir::open(s)?;
+    let (mut from, mut to) = (Name::new(b'a', 0), Name::new(b'b', 0));
+    dir.create(from, b"")?;
+    s.batches(|ops| {
+        for _ in 0..ops {
+            dir.rename(from, to)?;
+            std::mem::swap(&mut from, &mut to);
+        }
+        Ok(())
+    })
+}
+
+/// A file of the probe's, opened for writing.
+fn open_file(s: &Session, flags: i32) -> Result<File, Stop> {
+    let path = s.dir().join("data");
+    // Truncation and appending do not go together in the standard library, so O_APPEND comes as a flag of the system's.
+    let file = File::options().write(true).create(true).truncate(true).mode(0o600).custom_flags(flags).open(&path);
+    file.map_err(|e| Stop::Fail(format!("cannot create {}: {e}", path.display())))
+}
+
+/// Appends blocks, with `after` behind each; the file is emptied outside of the time.
+fn appending(s: &mut Session, after: impl Fn(i32) -> i32) -> Result<(), Stop> {
+    let (file, block) = (open_file(s, libc::O_APPEND)?, content(s, 1)?);
+    let fd = file.as_raw_fd();
+    let most = (APPENDED_MOST / block.len() as u64).max(1);
+    s.timed_batches(|ops| {
+        let (mut left, mut ns) = (ops, 0);
+        while left > 0 {
+            let count = left.min(most);
+            let begin = now_ns();
+            for _ in 0..count {
+                // SAFETY: the buffer is as long as the count says.
+                let written = unsafe { libc::write(fd, block.as_ptr().cast(), block.len()) };
+                all_written(written as i64, block.len())?;
+                check(i64::from(after(fd)))?;
+            }
+            ns += now_ns() - begin;
+            file.set_len(0)?;
+            left -= count;
+        }
+        Ok(ns)
+    })
+}
+
+fn append(s: &mut Session) -> Result<(), Stop> {
+    appending(s, |_| 0)
+}
+
+fn fsync(s: &mut Session) -> Result<(), Stop> {
+    // SAFETY: the descriptor is open as long as the loop runs.
+    appending(s, |fd| unsafe { libc::fsync(fd) })
+}
+
+/// The file is on the disk already, and only its first block's content changes: as with the log of a database, written in advance.
+fn fdatasync(s: &mut Session) -> Result<(), Stop> {
+    let (file, block) = (open_file(s, 0)?, content(s, 1)?);
+    file.write_all_at(&block, 0)?;
+    file.sync_all()?;
+    let fd = file.as_raw_fd();
+    s.batches(|ops| {
+        for _ in 0..ops {
+            // SAFETY: the buffer is as long as the count says, and the descriptor is open.
+            unsafe {
+                let written = libc::pwrite(fd, block.as_ptr().cast(), block.len(), 0);
+                all_written(written as i64, block.len())?;
+                check(i64::from(libc::fdatasync(fd)))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn small_and_10k() -> Vec<Params> {
+    [0, 10240].map(|n| Params::new().with("size", n)).to_vec()
+}
+
+fn block() -> Vec<Params> {
+    vec![Params::new().with("size", 4096)]
+}
+
+const fn probe(
+    name: &'static str,
+    lmbench: Option<&'static str>,
+    summary: &'static str,
+    timed: &'static str,
+    pitfalls: &'static str,
+    variants: fn() -> Vec<Params>,
+    run: fn(&mut Session) -> Result<(), Stop>,
+) -> Probe {
+    Probe {
+        name,
+        version: 1,
+        lmbench,
+        summary,
+        timed,
+        pitfalls,
+        unit: Unit::Nanoseconds,
+        better: Better::Lower,
+        nature: Nature::Computes,
+        cpus: 1,
+        lab: None,
+        variants,
+        run,
+    }
+}
+
+/// The probes of this file.
+pub static PROBES: &[Probe] = &[
+    probe(
+        "fs.create",
+        Some("0K/10K file create"),
+        "create a file",
+        "openat of a new name in an open directory, one write of `size` bytes (none for 0), close.",
+        "nothing reaches the disk in the time measured: this is the file system's work in memory.",
+        small_and_10k,
+        create,
+    ),
+    probe(
+        "fs.delete",
+        Some("0K/10K file delete"),
+        "delete a file",
+        "unlinkat of a file of `size` bytes that was just written, in an open directory.",
+        "the file's data has mostly not reached the disk yet, and now never will; deleting an old file costs more.",
+        small_and_10k,
+        delete,
+    ),
+    probe(
+        "fs.rename",
+        None,
+        "rename a file",
+        "renameat of an empty file within an open directory to a name that is free.",
+        "",
+        crate::probe::plain,
+        rename,
+    ),
+    probe(
+        "fs.append",
+        None,
+        "append to a file",
+        "one write of `size` bytes at the end of a file that is open with O_APPEND; it is emptied, outside of the time, after each batch.",
+        "nothing reaches the disk in the time measured, unless the kernel has too much unwritten data and makes the writer wait.",
+        block,
+        append,
+    ),
+    Probe {
+        nature: Nature::Blocks,
+        ..probe(
+            "fs.fsync",
+            None,
+            "append a block and make it durable",
+            "one write of `size` bytes at the end of a file, and fsync: data, the file's new length and its allocation reach the disk; \
+             the file is emptied, outside of the time, after each batch.",
+            "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
+            block,
+            fsync,
+        )
+    },
+    Probe {
+        nature: Nature::Blocks,
+        ..probe(
+            "fs.fdatasync",
+            None,
+            "overwrite a block and make it durable",
+            "pwrite of `size` bytes over the start of a file that is on the disk already, and fdatasync: only data reaches the disk.",
+            "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
+            block,
+            fdatasync,
+        )
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_end_in_a_zero_byte() {
+        let names: std::collections::BTreeSet<_> = (0..FILES).map(|i| Name::new(b'f', i).0).collect();
+        assert_eq!(names.len() as u64, FILES);
+        assert_eq!(&Name::new(b'f', 205).0, b"f205\0");
+    }
+
+    #[test]
+    fn a_short_write_is_an_error() {
+        assert!(all_written(4096, 4096).is_ok());
+        assert!(all_written(100, 4096).unwrap_err().to_string().starts_with("100 of 4096 bytes"));
+    }
+}

@@ -1,0 +1,264 @@
+//! Processes: making one, running a program in it, waiting for its end.
+
+use std::ffi::{CString, c_char, c_void};
+use std::io;
+use std::path::Path;
+use std::ptr;
+
+use fingerpost_record::{Better, Params, Unit};
+
+use crate::call::{c_path, check, page_size};
+use crate::probe::{Nature, Probe, plain};
+use crate::program;
+use crate::session::{Session, Stop};
+
+/// The status of a child that could not execute its program, as shells have it.
+const NOT_EXECUTED: i32 = 127;
+
+/// Touches as much memory as the row asks for: `resident` bytes beyond the process's own, in small pages, kept until it ends.
+fn grow(s: &Session) -> Result<(), Stop> {
+    let bytes = match s.params().get("resident") {
+        None => 0,
+        Some(_) => s.int("resident", 0)? as usize,
+    };
+    if bytes == 0 {
+        return Ok(());
+    }
+    // Should memory run out, this process is the one to end, not the one that started it. Not vital, so its error is not looked at.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    // SAFETY: a new private mapping; every write stays inside it. Small pages, because fork copies one entry for each, and whether
+    // the kernel has huge ones to spare would decide the figure. Kernels without them refuse the advice, which is as good.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let memory = libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        if memory == libc::MAP_FAILED {
+            return Err(Stop::call("mmap"));
+        }
+        libc::madvise(memory, bytes, libc::MADV_NOHUGEPAGE);
+        // Half the time of touching page by page, which older kernels are left with.
+        libc::madvise(memory, bytes, libc::MADV_POPULATE_WRITE);
+        for at in (0..bytes).step_by(page_size()) {
+            memory.cast::<u8>().add(at).write_volatile(1);
+        }
+    }
+    Ok(())
+}
+
+/// Waits for a child that must end with status 0.
+#[inline(always)]
+fn wait_for(pid: libc::pid_t) -> io::Result<()> {
+    let mut status = 0;
+    // SAFETY: the kernel writes one number.
+    check(i64::from(unsafe { libc::waitpid(pid, &mut status, 0) }))?;
+    match status {
+        0 => Ok(()),
+        s if libc::WIFEXITED(s) && libc::WEXITSTATUS(s) == NOT_EXECUTED => Err(io::Error::other("the program could not be executed")),
+        s => Err(io::Error::other(format!("a child process ended with wait status {s:#x}"))),
+    }
+}
+
+fn fork(s: &mut Session) -> Result<(), Stop> {
+    grow(s)?;
+    s.batches(|ops| {
+        for _ in 0..ops {
+            // SAFETY: the process has one thread; the child ends at once.
+            match unsafe { libc::fork() } {
+                -1 => return Err(io::Error::last_os_error()),
+                0 => unsafe { libc::_exit(0) },
+                pid => wait_for(pid)?,
+            }
+        }
+        Ok(())
+    })
+}
+
+extern "C" fn end_at_once(_: *mut c_void) -> i32 {
+    0
+}
+
+fn vfork(s: &mut Session) -> Result<(), Stop> {
+    grow(s)?;
+    // Two stacks cannot share a frame, which is why vfork cannot be called from Rust, and why the child has one of its own.
+    let mut stack = [0u128; 256];
+    let top = stack.as_mut_ptr_range().end.cast::<c_void>();
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    s.batches(|ops| {
+        for _ in 0..ops {
+            // SAFETY: the child runs `end_at_once` on a stack that is ours, aligned, and unused until it has ended: CLONE_VFORK waits for that.
+            let pid = check(i64::from(unsafe { libc::clone(end_at_once, top, flags, ptr::null_mut()) }))?;
+            wait_for(pid as libc::pid_t)?;
+        }
+        Ok(())
+    })
+}
+
+/// A program with its arguments, laid out before the loop; its environment is empty.
+struct CommandLine {
+    args: Vec<CString>,
+    argv: Vec<*const c_char>,
+    env: [*const c_char; 1],
+}
+
+impl CommandLine {
+    fn new(program: &Path, rest: &[&std::ffi::CStr]) -> Result<CommandLine, Stop> {
+        let mut args = vec![c_path(program)?];
+        args.extend(rest.iter().map(|&arg| arg.to_owned()));
+        let argv = args.iter().map(|arg| arg.as_ptr()).chain([ptr::null()]).collect();
+        Ok(CommandLine { args, argv, env: [ptr::null()] })
+    }
+
+    fn path(&self) -> *const c_char {
+        self.args[0].as_ptr()
+    }
+
+    /// fork, execve, wait.
+    #[inline(always)]
+    fn fork_exec_wait(&self) -> io::Result<()> {
+        // SAFETY: the process has one thread; the child calls execve with lists that end in a null pointer, or ends.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => unsafe {
+                libc::execve(self.path(), self.argv.as_ptr(), self.env.as_ptr());
+                libc::_exit(NOT_EXECUTED)
+            },
+            pid => wait_for(pid),
+        }
+    }
+
+    fn measure(&self, s: &mut Session) -> Result<(), Stop> {
+        s.batches(|ops| {
+            for _ in 0..ops {
+                self.fork_exec_wait()?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn spawn(s: &mut Session) -> Result<(), Stop> {
+    let command = CommandLine::new(&program::tiny(s.dir())?, &[])?;
+    grow(s)?;
+    s.batches(|ops| {
+        for _ in 0..ops {
+            let mut pid = 0;
+            // SAFETY: the lists end in a null pointer and live through the call; the library does not write to what they point to.
+            let rc = unsafe {
+                let (argv, env) = (command.argv.as_ptr().cast(), command.env.as_ptr().cast());
+                libc::posix_spawn(&mut pid, command.path(), ptr::null(), ptr::null(), argv, env)
+            };
+            if rc != 0 {
+                return Err(io::Error::from_raw_os_error(rc));
+            }
+            wait_for(pid)?;
+        }
+        Ok(())
+    })
+}
+
+fn exec(s: &mut Session) -> Result<(), Stop> {
+    let command = CommandLine::new(&program::tiny(s.dir())?, &[])?;
+    grow(s)?;
+    command.measure(s)
+}
+
+fn exec_dynamic(s: &mut Session) -> Result<(), Stop> {
+    let command = CommandLine::new(&program::dynamic()?, &[])?;
+    grow(s)?;
+    command.measure(s)
+}
+
+fn shell(s: &mut Session) -> Result<(), Stop> {
+    let shell = Path::new("/bin/sh");
+    if !program::executable(shell) {
+        return Err(Stop::Skip("there is no /bin/sh here".into()));
+    }
+    let tiny = c_path(&program::tiny(s.dir())?)?;
+    // The program's path is the shell's $0, so that no character of it means anything to the shell.
+    let command = CommandLine::new(shell, &[c"-c", c"\"$0\"", &tiny])?;
+    grow(s)?;
+    command.measure(s)
+}
+
+fn resident() -> Vec<Params> {
+    [0, 8 << 20, 64 << 20].map(|bytes| Params::new().with("resident", bytes)).to_vec()
+}
+
+const fn probe(
+    name: &'static str,
+    lmbench: Option<&'static str>,
+    summary: &'static str,
+    timed: &'static str,
+    pitfalls: &'static str,
+    run: fn(&mut Session) -> Result<(), Stop>,
+) -> Probe {
+    Probe {
+        name,
+        version: 1,
+        lmbench,
+        summary,
+        timed,
+        pitfalls,
+        unit: Unit::Nanoseconds,
+        better: Better::Lower,
+        nature: Nature::Blocks,
+        cpus: 1,
+        lab: None,
+        variants: plain,
+        run,
+    }
+}
+
+/// The probes of this file. All of them take `resident`; only the one whose cost grows with it has rows for it.
+pub static PROBES: &[Probe] = &[
+    Probe {
+        variants: resident,
+        ..probe(
+            "process.fork",
+            Some("fork proc"),
+            "fork a child that exits, and wait for it",
+            "fork, the child's _exit and waitpid, on one CPU; `resident` is memory touched beyond the process's own 1 MiB or so.",
+            "grows with the resident memory of the process that forks. Small pages: a process with huge pages forks faster than this.",
+            fork,
+        )
+    },
+    probe(
+        "process.vfork",
+        None,
+        "a child that shares the memory and exits",
+        "clone with CLONE_VM and CLONE_VFORK (which is vfork, with a stack for the child), the child's exit and waitpid, on one CPU.",
+        "",
+        vfork,
+    ),
+    probe(
+        "process.spawn",
+        None,
+        "posix_spawn of a tiny program",
+        "posix_spawn of a static program of 200 bytes that exits at once, and waitpid, on one CPU.",
+        "the C library maps a stack for the child each time.",
+        spawn,
+    ),
+    probe(
+        "process.exec",
+        Some("exec proc"),
+        "fork and exec of a tiny program",
+        "fork, execve of a static program of 200 bytes that exits at once, and waitpid, on one CPU.",
+        "lmbench's program is linked dynamically: compare its figure with process.exec_dynamic.",
+        exec,
+    ),
+    probe(
+        "process.exec_dynamic",
+        Some("exec proc"),
+        "fork and exec of /bin/true",
+        "fork, execve of /bin/true (else /usr/bin/true) with an empty environment, its loading of shared libraries, its exit, and waitpid, on one CPU.",
+        "the program is the host's: between two distributions it differs in itself, in its loader and in its C library.",
+        exec_dynamic,
+    ),
+    probe(
+        "process.shell",
+        Some("sh proc"),
+        "run a tiny program through the shell",
+        "fork, execve of /bin/sh -c with a static program of 200 bytes as its command, the program's run, the exits, and waitpid, on one CPU.",
+        "the shell is the host's: dash forks for the command, bash executes it in its own place.",
+        shell,
+    ),
+];

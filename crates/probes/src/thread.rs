@@ -1,0 +1,57 @@
+//! Threads: making one and waiting for its end.
+
+use std::ffi::c_void;
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use fingerpost_record::{Better, Unit};
+
+use crate::probe::{Nature, Probe, plain};
+use crate::session::{Session, Stop};
+
+extern "C" fn nothing(argument: *mut c_void) -> *mut c_void {
+    argument
+}
+
+/// The thread functions of the C library answer with the error's number.
+#[inline(always)]
+fn check(rc: i32) -> io::Result<()> {
+    if rc == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(rc)) }
+}
+
+fn create(s: &mut Session) -> Result<(), Stop> {
+    let mark = ptr::without_provenance_mut::<c_void>(42);
+    s.batches(|ops| {
+        for _ in 0..ops {
+            let mut thread = MaybeUninit::uninit();
+            let mut answer = ptr::null_mut();
+            // SAFETY: the thread's function only returns its argument; the id that is joined is the one just written.
+            unsafe {
+                check(libc::pthread_create(thread.as_mut_ptr(), ptr::null(), nothing, mark))?;
+                check(libc::pthread_join(thread.assume_init(), &mut answer))?;
+            }
+            if answer != mark {
+                return Err(io::Error::other("a thread ended without running its function"));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The probes of this file.
+pub static PROBES: &[Probe] = &[Probe {
+    name: "thread.create",
+    version: 1,
+    lmbench: None,
+    summary: "create a thread and join it",
+    timed: "pthread_create with default attributes of a thread that returns at once, on the same CPU, and pthread_join.",
+    pitfalls: "the C library keeps the stack of an ended thread for the next one, so that mapping a stack is not in the figure.",
+    unit: Unit::Nanoseconds,
+    better: Better::Lower,
+    nature: Nature::Blocks,
+    cpus: 1,
+    lab: None,
+    variants: plain,
+    run: create,
+}];

@@ -1,0 +1,362 @@
+//! Memory mappings and page faults.
+//!
+//! All anonymous mappings here are advised against huge pages (`MADV_NOHUGEPAGE`): whether the kernel has a huge page to spare must
+//! not decide the figure. Kernels built without huge pages refuse the advice, which comes to the same.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use fingerpost_record::{Better, Params, Unit};
+
+use crate::call::{check, page_size};
+use crate::probe::{Nature, Probe};
+use crate::session::{Session, Stop, now_ns};
+
+const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
+const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+
+/// Pages that are touched between two readings of the clock, where rows with few pages take several regions together: enough to
+/// make the two readings a small share, few enough to stay a small process.
+const TOUCHED_AT_ONCE: usize = 64;
+
+/// The same for pages that are only unmapped, each of which takes far less time.
+const UNMAPPED_AT_ONCE: usize = 1024;
+
+/// The most regions that exist at once.
+const MAX_REGIONS: usize = 64;
+
+/// Mappings between two readings of the clock, for the probe that touches none of them.
+const MAPPINGS_AT_ONCE: usize = 128;
+
+/// Maps, with the arguments of mmap.
+#[inline(always)]
+fn map(at: usize, bytes: usize, prot: i32, flags: i32, fd: i32) -> io::Result<usize> {
+    // SAFETY: callers pass either no address, so that the kernel chooses, or one inside their own reserved range.
+    let address = unsafe { libc::mmap(at as *mut libc::c_void, bytes, prot, flags, fd, 0) };
+    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address as usize) }
+}
+
+#[inline(always)]
+fn unmap(at: usize, bytes: usize) -> io::Result<()> {
+    // SAFETY: callers pass a mapping of theirs that nothing points into.
+    check(i64::from(unsafe { libc::munmap(at as *mut libc::c_void, bytes) })).map(drop)
+}
+
+fn advise_small_pages(at: usize, bytes: usize) {
+    // SAFETY: advice about a mapping of ours changes no content. Its refusal is as good (see the head of this file).
+    unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_NOHUGEPAGE) };
+}
+
+/// Equal regions in a reserved range of addresses, each in page tables of its own, with unmapped space between them, so that no two
+/// mappings merge and a fresh region starts without page tables, as a fresh mapping of a program does.
+struct Regions {
+    first: usize,
+    stride: usize,
+    count: usize,
+    page: usize,
+    pages: usize,
+}
+
+impl Regions {
+    /// As many regions of the row's `pages` as come to `pages_at_once`, at least one.
+    fn reserve(s: &Session, pages_at_once: usize) -> Result<Regions, Stop> {
+        let page = page_size();
+        let pages = s.int("pages", 1)? as usize;
+        // What one page of the lowest table maps: 2 MiB for pages of 4 KiB. One page more than the region keeps a gap.
+        let table = page * page / size_of::<usize>();
+        let bytes = pages.checked_mul(page).filter(|b| *b <= 1 << 30).ok_or_else(|| Stop::Fail("parameter pages is too large".into()))?;
+        let stride = (bytes + page).next_multiple_of(table);
+        let count = (pages_at_once / pages).clamp(1, MAX_REGIONS);
+        let start = map(0, stride * count + table, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE, -1)?;
+        Ok(Regions { first: start.next_multiple_of(table), stride, count, page, pages })
+    }
+
+    fn bytes(&self) -> usize {
+        self.page * self.pages
+    }
+
+    fn starts(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
+        let (first, stride) = (self.first, self.stride);
+        (0..count).map(move |i| first + i * stride)
+    }
+
+    /// Maps fresh anonymous regions in the place of the first `count`.
+    fn map_anonymous(&self, count: usize) -> io::Result<()> {
+        for start in self.starts(count) {
+            map(start, self.bytes(), READ_WRITE, ANONYMOUS | libc::MAP_FIXED, -1)?;
+            advise_small_pages(start, self.bytes());
+        }
+        Ok(())
+    }
+
+    /// Maps the file in the place of the first `count` regions.
+    fn map_file(&self, count: usize, file: &File, prot: i32) -> io::Result<()> {
+        for start in self.starts(count) {
+            map(start, self.bytes(), prot, libc::MAP_PRIVATE | libc::MAP_FIXED, file.as_raw_fd())?;
+        }
+        Ok(())
+    }
+
+    /// Takes everything out of the first `count` regions, page tables included, and keeps the addresses reserved.
+    fn clear(&self, count: usize) -> io::Result<()> {
+        map(self.first, self.stride * count, libc::PROT_NONE, ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED, -1).map(drop)
+    }
+
+    /// Writes one byte of every page of the first `count` regions.
+    #[inline(always)]
+    fn write(&self, count: usize) {
+        for start in self.starts(count) {
+            for i in 0..self.pages {
+                // SAFETY: callers have mapped these regions for writing.
+                unsafe { ((start + i * self.page) as *mut u8).write_volatile(1) };
+            }
+        }
+    }
+
+    /// Reads one byte of every page of the first `count` regions.
+    #[inline(always)]
+    fn read(&self, count: usize) {
+        for start in self.starts(count) {
+            for i in 0..self.pages {
+                // SAFETY: callers have mapped these regions for reading.
+                black_box(unsafe { ((start + i * self.page) as *const u8).read_volatile() });
+            }
+        }
+    }
+}
+
+/// Runs `chunk` for at most `most` operations at a time until all are done, and adds up its nanoseconds.
+fn in_chunks(ops: u64, most: usize, mut chunk: impl FnMut(usize) -> io::Result<u64>) -> io::Result<u64> {
+    let (mut left, mut ns) = (ops, 0);
+    while left > 0 {
+        let count = left.min(most as u64);
+        ns += chunk(count as usize)?;
+        left -= count;
+    }
+    Ok(ns)
+}
+
+/// The nanoseconds of one piece of work.
+#[inline(always)]
+fn timed(work: impl FnOnce() -> io::Result<()>) -> io::Result<u64> {
+    let begin = now_ns();
+    work()?;
+    Ok(now_ns() - begin)
+}
+
+fn mmap(s: &mut Session) -> Result<(), Stop> {
+    let bytes = s.int("pages", 1)? as usize * page_size();
+    let mut mappings = [0usize; MAPPINGS_AT_ONCE];
+    // Neighbours with different rights do not merge into one mapping.
+    let rights = [libc::PROT_READ, READ_WRITE];
+    s.timed_batches(|ops| {
+        in_chunks(ops, MAPPINGS_AT_ONCE, |count| {
+            let ns = timed(|| {
+                for (i, mapping) in mappings[..count].iter_mut().enumerate() {
+                    *mapping = map(0, bytes, rights[i % 2], ANONYMOUS, -1)?;
+                }
+                Ok(())
+            })?;
+            mappings[..count].iter().try_for_each(|&mapping| unmap(mapping, bytes))?;
+            Ok(ns)
+        })
+    })
+}
+
+fn munmap(s: &mut Session) -> Result<(), Stop> {
+    let regions = Regions::reserve(s, UNMAPPED_AT_ONCE)?;
+    s.timed_batches(|ops| {
+        in_chunks(ops, regions.count, |count| {
+            regions.map_anonymous(count)?;
+            regions.write(count);
+            let ns = timed(|| regions.starts(count).try_for_each(|start| unmap(start, regions.bytes())))?;
+            regions.clear(count)?;
+            Ok(ns)
+        })
+    })
+}
+
+fn mprotect(s: &mut Session) -> Result<(), Stop> {
+    let regions = Regions::reserve(s, 0)?;
+    regions.map_anonymous(1)?;
+    regions.write(1);
+    let (start, bytes) = (regions.first as *mut libc::c_void, regions.bytes());
+    let mut writable = true;
+    s.batches(|ops| {
+        for _ in 0..ops {
+            writable = !writable;
+            let prot = if writable { READ_WRITE } else { libc::PROT_READ };
+            // SAFETY: the region is ours, and nothing writes to it from here on.
+            check(i64::from(unsafe { libc::mprotect(start, bytes, prot) }))?;
+        }
+        Ok(())
+    })
+}
+
+fn fault_anon(s: &mut Session) -> Result<(), Stop> {
+    let regions = Regions::reserve(s, TOUCHED_AT_ONCE)?;
+    s.work_per_op(regions.pages as u64);
+    s.timed_batches(|ops| {
+        in_chunks(ops, regions.count, |count| {
+            regions.map_anonymous(count)?;
+            let ns = timed(|| {
+                regions.write(count);
+                Ok(())
+            })?;
+            regions.clear(count)?;
+            Ok(ns)
+        })
+    })
+}
+
+/// A file of as many pages as the regions have, in the page cache.
+fn file_of(s: &Session, regions: &Regions) -> Result<File, Stop> {
+    let path = s.dir().join("mapped");
+    let written = std::fs::write(&path, vec![1u8; regions.bytes()]).and_then(|()| File::open(&path));
+    written.map_err(|e| Stop::Fail(format!("cannot write {}: {e}", path.display())))
+}
+
+fn fault_file(s: &mut Session) -> Result<(), Stop> {
+    let regions = Regions::reserve(s, TOUCHED_AT_ONCE)?;
+    let file = file_of(s, &regions)?;
+    s.work_per_op(regions.pages as u64);
+    s.timed_batches(|ops| {
+        in_chunks(ops, regions.count, |count| {
+            regions.map_file(count, &file, libc::PROT_READ)?;
+            let ns = timed(|| {
+                regions.read(count);
+                Ok(())
+            })?;
+            regions.clear(count)?;
+            Ok(ns)
+        })
+    })
+}
+
+fn fault_cow(s: &mut Session) -> Result<(), Stop> {
+    let regions = Regions::reserve(s, TOUCHED_AT_ONCE)?;
+    let file = file_of(s, &regions)?;
+    s.work_per_op(regions.pages as u64);
+    s.timed_batches(|ops| {
+        in_chunks(ops, regions.count, |count| {
+            regions.map_file(count, &file, READ_WRITE)?;
+            regions.read(count);
+            let ns = timed(|| {
+                regions.write(count);
+                Ok(())
+            })?;
+            regions.clear(count)?;
+            Ok(ns)
+        })
+    })
+}
+
+/// Rows by the number of pages of a region.
+fn rows<const N: usize>(pages: [i64; N]) -> Vec<Params> {
+    pages.map(|n| Params::new().with("pages", n)).to_vec()
+}
+
+const fn probe(
+    name: &'static str,
+    summary: &'static str,
+    timed: &'static str,
+    pitfalls: &'static str,
+    variants: fn() -> Vec<Params>,
+    run: fn(&mut Session) -> Result<(), Stop>,
+) -> Probe {
+    Probe {
+        name,
+        version: 1,
+        lmbench: None,
+        summary,
+        timed,
+        pitfalls,
+        unit: Unit::Nanoseconds,
+        better: Better::Lower,
+        nature: Nature::Computes,
+        cpus: 1,
+        lab: None,
+        variants,
+        run,
+    }
+}
+
+/// The probes of this file.
+pub static PROBES: &[Probe] = &[
+    Probe {
+        lmbench: Some("mmap latency"),
+        ..probe(
+            "vm.mmap",
+            "map anonymous memory",
+            "mmap of `pages` private anonymous pages wherever the kernel likes, none of them touched; unmapping is outside.",
+            "neighbouring mappings have different rights, else the kernel would only stretch one; lmbench maps a file, touches and unmaps it.",
+            || rows([256]),
+            mmap,
+        )
+    },
+    probe(
+        "vm.munmap",
+        "unmap touched memory",
+        "munmap of one private anonymous mapping of `pages` small pages, all touched: the mapping, its pages and its page table are freed.",
+        "",
+        || rows([1, 256]),
+        munmap,
+    ),
+    probe(
+        "vm.mprotect",
+        "change the rights of touched memory",
+        "mprotect of one mapping of `pages` touched small pages, to read-only and back in turn: the figure is the mean of both ways.",
+        "with one thread no other CPU's address cache is to be cleared; programs with many threads pay for that as well.",
+        || rows([1, 256]),
+        mprotect,
+    ),
+    probe(
+        "vm.fault_anon",
+        "first touch of anonymous memory, per page",
+        "a write to each page, in order, of a fresh private anonymous region of `pages` small pages; per page, zero-filling included.",
+        "with one page per region each fault also makes a page table. Huge pages are advised against, so this is not what a program with them pays.",
+        || rows([1, 256]),
+        fault_anon,
+    ),
+    Probe {
+        lmbench: Some("page fault"),
+        ..probe(
+            "vm.fault_file",
+            "first touch of a mapped file, per page",
+            "a read of each page, in order, of a fresh private mapping of a file of `pages` pages in the page cache; per page.",
+            "the kernel maps up to 16 pages around each fault (fault_around_bytes), so that only one in 16 pages of the large region faults; \
+             with one page per region each fault also makes a page table.",
+            || rows([1, 256]),
+            fault_file,
+        )
+    },
+    probe(
+        "vm.fault_cow",
+        "first write to a shared page, per page",
+        "a write to each page, in order, of a private mapping of a cached file whose pages have been read: fault, new page, copy; per page.",
+        "a write after fork takes the same path through the kernel.",
+        || rows([256]),
+        fault_cow,
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_add_up_to_all_operations_and_their_times_to_the_whole() {
+        for (ops, most) in [(1, 64), (64, 64), (65, 64), (1000, 7)] {
+            let mut done = 0;
+            let ns = in_chunks(ops, most, |count| {
+                assert!(count >= 1 && count <= most);
+                done += count as u64;
+                Ok(10 * count as u64)
+            });
+            assert_eq!((done, ns.unwrap()), (ops, 10 * ops));
+        }
+        assert!(in_chunks(5, 2, |_| Err(io::Error::other("no"))).is_err());
+    }
+}
