@@ -4,16 +4,14 @@
 //! [`child::dispatch`] before anything else runs; [`protocol`] is what it says to the parent that started it.
 
 mod bandwidth;
-pub mod child;
-mod clock;
-mod cpu;
-mod ipc;
-mod memory;
-mod parallel;
 mod call;
 pub mod child;
 mod clock;
+mod cpu;
 mod fs;
+mod ipc;
+mod memory;
+mod parallel;
 mod peer;
 mod probe;
 mod process;
@@ -22,9 +20,9 @@ pub mod protocol;
 mod select;
 mod session;
 mod share;
+mod signal;
 mod switch;
 mod sync;
-mod signal;
 mod syscall;
 mod thread;
 mod vm;
@@ -36,16 +34,20 @@ pub use session::{Session, Stop};
 pub static REGISTRY: &[&[Probe]] = &[
     clock::PROBES,
     syscall::PROBES,
+    select::PROBES,
+    signal::PROBES,
+    process::PROBES,
+    thread::PROBES,
     switch::PROBES,
     ipc::PROBES,
     bandwidth::PROBES,
     sync::PROBES,
     parallel::PROBES,
+    vm::PROBES,
+    fs::PROBES,
     memory::PROBES,
     cpu::PROBES,
 ];
-pub static REGISTRY: &[&[Probe]] =
-    &[clock::PROBES, syscall::PROBES, select::PROBES, signal::PROBES, process::PROBES, thread::PROBES, vm::PROBES, fs::PROBES];
 
 /// All probes of the registry.
 pub fn all() -> impl Iterator<Item = &'static Probe> {

@@ -226,7 +226,13 @@ fn percent_of_alone(alone: [f64; 2], together: [f64; 2]) -> f64 {
 /// Two processes, one on each CPU.
 fn two_processes(s: &mut Session, ours: Subsystem, theirs: Subsystem) -> Result<(), Stop> {
     let cpu = second_cpu(s)?;
-    let stretch_ns = if ours == Subsystem::Process { LONG_STRETCH_NS } else { STRETCH_NS };
+    let stretch_ns = match ours {
+        Subsystem::Process => {
+            s.share_cpu();
+            LONG_STRETCH_NS
+        }
+        _ => STRETCH_NS,
+    };
     let stage = Shared::<Stage>::new()?;
     let dir = s.dir().to_owned();
     let _partner = Peer::fork(cpu, || stage.partner(Idle::Spins, stretch_ns, theirs.prepare(&dir, 1)?))?;

@@ -125,6 +125,9 @@ fn disputed(s: &mut Session, threads: usize, once: impl Fn() -> io::Result<()> +
     if cpus.len() < 2 {
         return Err(Stop::Skip("needs two CPUs, and this process may use one".into()));
     }
+    if threads > 2 {
+        s.share_cpu();
+    }
     let tallies: Vec<Tally> = (0..threads).map(|_| Tally::default()).collect();
     let (stop, ready) = (AtomicBool::new(false), AtomicUsize::new(1));
     let fighter = |n: usize| -> io::Result<()> {
