@@ -15,7 +15,7 @@ use fingerpost_record::{Better, Params, Unit};
 use crate::ipc::tcp_pair;
 use crate::peer::Peer;
 use crate::probe::{Nature, Probe, plain};
-use crate::session::{Session, Stop, now_ns};
+use crate::session::{Session, Stop, involuntary_switches, now_ns};
 use crate::share::{Shared, Word};
 
 /// How long a side works in one stretch, in nanoseconds.
@@ -116,6 +116,8 @@ struct Stage {
     arrived: AtomicU32,
     /// Operations a second, times 1000, of each side in its last stretch.
     rates: [AtomicU64; 2],
+    /// Involuntary switches that the partner has met in its stretches.
+    pushed: AtomicU64,
     /// Error number of a side that failed.
     failed: AtomicI32,
 }
@@ -181,7 +183,9 @@ impl Stage {
                 return Ok(());
             }
             if self.working.load(Ordering::Acquire) & 2 != 0 {
+                let before = involuntary_switches();
                 self.work(1, stretch_ns, &mut operation)?;
+                self.pushed.fetch_add((involuntary_switches() - before) as u64, Ordering::Relaxed);
             }
             self.finished.set_and_wake(last, 0)?;
         }
@@ -202,16 +206,21 @@ impl Stage {
 
     /// Takes the values: each from a stretch of one, of the other, and of both, in an order that turns round every time.
     fn measure(&self, s: &mut Session, idle: Idle, stretch_ns: u64, mut operation: Operation) -> Result<(), Stop> {
-        let mut round = |forwards: bool| -> Result<f64, Stop> {
+        // A side that creates processes is switched out by them.
+        let own_children = stretch_ns == LONG_STRETCH_NS;
+        let mut round = |forwards: bool| -> Result<(f64, bool), Stop> {
             let mut rates = [[0.0; 2]; 4];
+            let pushed = self.pushed.load(Ordering::Relaxed);
             for sides in if forwards { [1, 2, 3] } else { [3, 2, 1] } {
                 rates[sides as usize] = self.stretch(sides, idle, stretch_ns, &mut operation)?;
             }
-            Ok(percent_of_alone([rates[1][0], rates[2][1]], rates[3]))
+            let disturbed = !own_children && self.pushed.load(Ordering::Relaxed) != pushed;
+            Ok((percent_of_alone([rates[1][0], rates[2][1]], rates[3]), disturbed))
         };
+        // The first round starts what is cold.
         round(true)?;
         let mut forwards = false;
-        s.values(|| {
+        s.marked_values(|| {
             forwards = !forwards;
             round(forwards)
         })

@@ -192,14 +192,20 @@ impl Session {
 
     /// Takes values in the probe's unit as `body` computes them, one per call, until the slice is over.
     pub fn values(&mut self, mut body: impl FnMut() -> Result<f64, Stop>) -> Result<(), Stop> {
+        self.marked_values(|| Ok((body()?, false)))
+    }
+
+    /// As [`Session::values`], for a `body` that also tells whether it saw a disturbance that this thread cannot see, such as a
+    /// partner that lost its CPU.
+    pub fn marked_values(&mut self, mut body: impl FnMut() -> Result<(f64, bool), Stop>) -> Result<(), Stop> {
         self.direct = true;
         self.begin();
         self.batch = 1;
         let mut watch = Watch::start(self.request.cpus.first().copied(), self.shares_cpu.get());
         let begin = now_ns();
         while self.samples.len() < MAX_SAMPLES {
-            let value = body()?;
-            let disturbed = watch.disturbed() | watch.stolen();
+            let (value, seen) = body()?;
+            let disturbed = watch.disturbed() | watch.stolen() | seen;
             self.samples.push(Sample { work: 0, ns: 0, value, disturbed });
             if now_ns() - begin >= self.request.slice_ns {
                 break;
@@ -317,7 +323,8 @@ fn steal_of(stat: &str, cpu: usize) -> Option<u64> {
     line.split_ascii_whitespace().nth(8)?.parse().ok()
 }
 
-fn involuntary_switches() -> i64 {
+/// Involuntary switches of the calling thread since it started.
+pub(crate) fn involuntary_switches() -> i64 {
     // SAFETY: a rusage is plain numbers, and the kernel writes exactly one.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();

@@ -159,7 +159,13 @@ fn disputed(s: &mut Session, threads: usize, once: impl Fn() -> io::Result<()> +
 
 /// The first thread's part of a fight: it fights along and takes a value per window.
 fn windows(s: &mut Session, tallies: &[Tally], once: &impl Fn() -> io::Result<()>) -> Result<(), Stop> {
-    let window = || -> Result<f64, Stop> {
+    // Where each thread has a CPU to itself, one that was pushed off it, or that never came to the fight, spoils the window. Threads
+    // that share a CPU push each other off all the time.
+    let alone = tallies.len() <= 2;
+    let absent = |before: &[u64]| tallies.iter().zip(before).any(|(t, before)| t.0.load(Ordering::Relaxed) == *before);
+    let window = || -> Result<(f64, bool), Stop> {
+        let each: Vec<u64> = tallies.iter().map(|t| t.0.load(Ordering::Relaxed)).collect();
+        let pushed = switches()[1];
         let (begin, before) = (now_ns(), sum(tallies));
         loop {
             for _ in 0..ROUND {
@@ -168,13 +174,14 @@ fn windows(s: &mut Session, tallies: &[Tally], once: &impl Fn() -> io::Result<()
             }
             let ns = now_ns() - begin;
             if ns >= WINDOW_NS {
-                return Ok(ns as f64 / (sum(tallies) - before) as f64);
+                let value = ns as f64 / (sum(tallies) - before) as f64;
+                return Ok((value, alone && (switches()[1] != pushed || absent(&each))));
             }
         }
     };
     window()?;
     let (switches_before, before) = (switches(), sum(tallies));
-    s.values(window)?;
+    s.marked_values(window)?;
     let (switches_after, acquisitions) = (switches(), (sum(tallies) - before) as f64);
     for (i, name) in ["switches_voluntary", "switches_involuntary"].into_iter().enumerate() {
         s.counter(name, (switches_after[i] - switches_before[i]) as f64 / acquisitions);
