@@ -91,7 +91,7 @@ static inline void loop_run(loop_body body, double per_op) {
     uint64_t begin = now_ns();
     while (n < MAX_BATCHES && (n == 0 || now_ns() - begin < loop_slice_ns))
         value[n++] = (double)body(ops) / ((double)ops * per_op);
-    for (int i = 0; i < n; i++) printf("%.3f\n", value[i]);
+    for (int i = 0; i < n; i++) printf("%.9g\n", value[i]);
 }
 
 #endif

@@ -12,9 +12,8 @@ use crate::session::{Session, Stop};
 /// Operations in one turn of a loop; what the loop itself adds is a part in 64 of one or two instructions.
 const UNROLLED: u64 = 64;
 
-/// Divides `x` by `y`, 64 times in a chain. The addition of `keep` keeps the dividend large.
-///
-/// The 64 copies are made by the assembler; each needs the one before it.
+/// Chains of 64 operations, copied by the assembler, each of which needs the result of the one before. In `div` the addition of
+/// `keep` keeps the dividend large; `branch` counts in `taken` how often its condition held.
 #[cfg(target_arch = "x86_64")]
 mod chain {
     use std::arch::asm;
