@@ -3,10 +3,15 @@
 //! A probe is one small measured operation in its own small process. The process is this same binary, dispatched by
 //! [`child::dispatch`] before anything else runs; [`protocol`] is what it says to the parent that started it.
 
+mod bandwidth;
 mod call;
 pub mod child;
 mod clock;
+mod cpu;
 mod fs;
+mod ipc;
+mod memory;
+mod parallel;
 mod peer;
 mod probe;
 mod process;
@@ -14,7 +19,10 @@ mod program;
 pub mod protocol;
 mod select;
 mod session;
+mod share;
 mod signal;
+mod switch;
+mod sync;
 mod syscall;
 mod thread;
 mod vm;
@@ -23,8 +31,23 @@ pub use probe::{Nature, Probe};
 pub use session::{Session, Stop};
 
 /// Every probe, in the order of the table. To add one: write its file, end it with its descriptors, add a line here.
-pub static REGISTRY: &[&[Probe]] =
-    &[clock::PROBES, syscall::PROBES, select::PROBES, signal::PROBES, process::PROBES, thread::PROBES, vm::PROBES, fs::PROBES];
+pub static REGISTRY: &[&[Probe]] = &[
+    clock::PROBES,
+    syscall::PROBES,
+    select::PROBES,
+    signal::PROBES,
+    process::PROBES,
+    thread::PROBES,
+    switch::PROBES,
+    ipc::PROBES,
+    bandwidth::PROBES,
+    sync::PROBES,
+    parallel::PROBES,
+    vm::PROBES,
+    fs::PROBES,
+    memory::PROBES,
+    cpu::PROBES,
+];
 
 /// All probes of the registry.
 pub fn all() -> impl Iterator<Item = &'static Probe> {

@@ -1,5 +1,6 @@
 //! The measuring loop of a probe process: calibrate, then batch after batch until the slice is over.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -57,6 +58,8 @@ pub struct Session {
     batch: u64,
     counters: Vec<(&'static str, f64)>,
     resident: u64,
+    /// Whether being switched out by a partner on this CPU is part of the operation, and so no disturbance.
+    shares_cpu: Cell<bool>,
 }
 
 impl Session {
@@ -70,6 +73,7 @@ impl Session {
             batch: 0,
             counters: Vec::new(),
             resident: 0,
+            shares_cpu: Cell::new(false),
         }
     }
 
@@ -111,14 +115,24 @@ impl Session {
         &self.request.cpus
     }
 
-    /// The CPU for a partner process: the same for `placement=same`, the next one for `cross`.
+    /// The CPU for a partner process: the same for `placement=same`, the next one for `cross`. A partner on the same CPU makes
+    /// being switched out part of the operation: see [`Session::share_cpu`].
     pub fn partner_cpu(&self) -> Result<usize, Stop> {
         let cpus = &self.request.cpus;
         match (self.word("placement", &["same", "cross"])?, cpus.as_slice()) {
-            ("same", [first, ..]) => Ok(*first),
+            ("same", [first, ..]) => {
+                self.share_cpu();
+                Ok(*first)
+            }
             ("cross", [_, second, ..]) => Ok(*second),
             _ => Err(Stop::Skip("needs two CPUs, and this process may use one".into())),
         }
+    }
+
+    /// Says that partners run on this process's CPU. A partner that is woken may take the CPU at once, which the kernel counts as
+    /// an involuntary switch; to leave out such batches would leave out the usual case. Only migration and steal disturb then.
+    pub fn share_cpu(&self) {
+        self.shares_cpu.set(true);
     }
 
     /// Work that one operation does (bytes, flops), for units that are a rate of something other than operations.
@@ -150,7 +164,7 @@ impl Session {
     pub fn timed_batches(&mut self, mut body: impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
         self.begin();
         self.batch = self.calibrate(&mut body)?;
-        let mut watch = Watch::start(self.request.cpus.first().copied());
+        let mut watch = Watch::start(self.request.cpus.first().copied(), self.shares_cpu.get());
         let begin = now_ns();
         let mut checked = begin;
         let mut since_check = 0;
@@ -178,14 +192,20 @@ impl Session {
 
     /// Takes values in the probe's unit as `body` computes them, one per call, until the slice is over.
     pub fn values(&mut self, mut body: impl FnMut() -> Result<f64, Stop>) -> Result<(), Stop> {
+        self.marked_values(|| Ok((body()?, false)))
+    }
+
+    /// As [`Session::values`], for a `body` that also tells whether it saw a disturbance that this thread cannot see, such as a
+    /// partner that lost its CPU.
+    pub fn marked_values(&mut self, mut body: impl FnMut() -> Result<(f64, bool), Stop>) -> Result<(), Stop> {
         self.direct = true;
         self.begin();
         self.batch = 1;
-        let mut watch = Watch::start(self.request.cpus.first().copied());
+        let mut watch = Watch::start(self.request.cpus.first().copied(), self.shares_cpu.get());
         let begin = now_ns();
         while self.samples.len() < MAX_SAMPLES {
-            let value = body()?;
-            let disturbed = watch.disturbed() | watch.stolen();
+            let (value, seen) = body()?;
+            let disturbed = watch.disturbed() | watch.stolen() | seen;
             self.samples.push(Sample { work: 0, ns: 0, value, disturbed });
             if now_ns() - begin >= self.request.slice_ns {
                 break;
@@ -257,6 +277,7 @@ impl Session {
 
 /// What disturbs a batch: an involuntary switch, a migration, steal.
 struct Watch {
+    ignores_switches: bool,
     switches: i64,
     cpu: i32,
     stat: Option<(std::fs::File, usize)>,
@@ -264,9 +285,9 @@ struct Watch {
 }
 
 impl Watch {
-    fn start(cpu: Option<usize>) -> Watch {
+    fn start(cpu: Option<usize>, ignores_switches: bool) -> Watch {
         let stat = cpu.and_then(|cpu| Some((std::fs::File::open("/proc/stat").ok()?, cpu)));
-        let mut watch = Watch { switches: involuntary_switches(), cpu: current_cpu(), stat, steal: 0 };
+        let mut watch = Watch { ignores_switches, switches: involuntary_switches(), cpu: current_cpu(), stat, steal: 0 };
         watch.steal = watch.read_steal();
         watch
     }
@@ -274,7 +295,7 @@ impl Watch {
     /// Whether this thread was switched out or moved since the last call.
     fn disturbed(&mut self) -> bool {
         let (switches, cpu) = (involuntary_switches(), current_cpu());
-        let hit = switches != self.switches || cpu != self.cpu;
+        let hit = (switches != self.switches && !self.ignores_switches) || cpu != self.cpu;
         (self.switches, self.cpu) = (switches, cpu);
         hit
     }
@@ -302,7 +323,8 @@ fn steal_of(stat: &str, cpu: usize) -> Option<u64> {
     line.split_ascii_whitespace().nth(8)?.parse().ok()
 }
 
-fn involuntary_switches() -> i64 {
+/// Involuntary switches of the calling thread since it started.
+pub(crate) fn involuntary_switches() -> i64 {
     // SAFETY: a rusage is plain numbers, and the kernel writes exactly one.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();

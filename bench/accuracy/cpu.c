@@ -1,0 +1,54 @@
+/* Division and memory reading. See loop.h for the calling convention. */
+#include "loop.h"
+
+#include <sys/mman.h>
+
+static volatile uint64_t sink;
+static uint64_t *range, words, at;
+
+/* The same numbers as the probe's; the compiler must not know them. */
+static volatile uint64_t divisor = 0xfffffffbu, dividend = 0x7fffffffffffffe7u;
+
+static uint64_t divide(uint64_t ops) {
+    uint64_t x = sink, by = divisor, keep = dividend, begin = now_ns();
+    for (uint64_t i = 0; i < ops; i++) x = x / by + keep;
+    sink = x;
+    return now_ns() - begin;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2")))
+#endif
+__attribute__((optimize("O3"))) static uint64_t add_up(const uint64_t *p, uint64_t n) {
+    uint64_t a[16] = {0}, sum = 0;
+    for (uint64_t i = 0; i + 16 <= n; i += 16)
+        for (int j = 0; j < 16; j++) a[j] += p[i + j];
+    for (int j = 0; j < 16; j++) sum += a[j];
+    return sum;
+}
+
+static uint64_t read_range(uint64_t ops) {
+    uint64_t step = words < 8192 ? words : 8192, begin = now_ns();
+    for (uint64_t i = 0; i < ops; i++) {
+        sink = add_up(range + at, step);
+        at = at + 2 * step <= words ? at + step : 0;
+    }
+    return now_ns() - begin;
+}
+
+int main(int argc, char **argv) {
+    loop_args(argc, argv);
+    if (!strcmp(loop_probe, "cpu.div")) {
+        loop_run(divide, 1);
+        return 0;
+    }
+    uint64_t bytes = strtoull(param("size", "16384"), NULL, 10);
+    words = bytes / 8;
+    range = aligned_alloc(2 << 20, (bytes + (2 << 20) - 1) & ~((2ull << 20) - 1));
+    if (!range) die("aligned_alloc");
+    madvise(range, bytes, MADV_HUGEPAGE);
+    memset(range, 1, bytes);
+    /* Nanoseconds per byte. */
+    loop_run(read_range, (double)(bytes < 65536 ? bytes : 65536));
+    return 0;
+}

@@ -1,0 +1,172 @@
+//! Every row of the probes of switches, IPC, bandwidth, locks, parallel work, memory and CPU, run through the binary; and what
+//! happens when a partner or the probe itself is killed.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use fingerpost_measure::Slice;
+use fingerpost_probes::Probe;
+use fingerpost_probes::protocol::{Request, parse_answer};
+use fingerpost_record::{Params, Unit};
+
+const FAMILIES: [&str; 7] = ["switch.", "ipc.", "bandwidth.", "sync.", "parallel.", "memory.", "cpu."];
+
+/// Far above what any slice here needs on a loaded machine; only a hang reaches it.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A slice that only ends by being killed.
+const ENDLESS_NS: u64 = 600_000_000_000;
+
+fn request(probe: &Probe, params: Params, slice_ns: u64, dir: &Path) -> Request {
+    let mut cpus = fingerpost_sys::affinity::allowed_cpus().unwrap();
+    cpus.truncate(2);
+    Request { probe: probe.name.to_owned(), slice_ns, batch: 0, cpus, counters: false, dir: dir.to_owned(), params }
+}
+
+/// Starts a probe in a process group of its own, so that whatever it leaves behind can be told from others.
+fn start(request: &Request) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fingerpost"));
+    command.args(request.to_args()).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn wait(child: Child) -> Output {
+    let (group, began) = (child.id(), Instant::now());
+    let waiter = std::thread::spawn(move || child.wait_with_output().unwrap());
+    while !waiter.is_finished() {
+        if began.elapsed() > DEADLINE {
+            kill(&format!("-{group}"));
+            panic!("the probe did not end within {DEADLINE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    waiter.join().unwrap()
+}
+
+/// `kill -9` of a process, or of a group when the number is negative.
+fn kill(pid: &str) {
+    Command::new("kill").args(["-9", "--", pid]).status().unwrap();
+}
+
+/// Process id and parent of the processes of a group, zombies included.
+fn group_members(group: u32) -> Vec<(u32, u32)> {
+    let mut members = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        // Behind the name in brackets: state, parent, group.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+        if fields.get(2).and_then(|g| g.parse().ok()) == Some(group) {
+            members.push((pid, fields[1].parse().unwrap()));
+        }
+    }
+    members
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < DEADLINE, "{what} did not come about within {DEADLINE:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What no machine is outside of: from a part of a cycle to a second for an operation, from a slow disk to a cache for a rate.
+fn plausible(unit: Unit) -> std::ops::Range<f64> {
+    match unit {
+        Unit::Nanoseconds => 0.05..1e9,
+        Unit::BytesPerSecond => 1e6..1e13,
+        Unit::Percent => f64::MIN_POSITIVE..1e6,
+        other => panic!("no probe here is in {}", other.as_str()),
+    }
+}
+
+#[test]
+fn every_row_answers_whole_and_plausibly_and_leaves_no_process() {
+    let mut rows = 0;
+    let two = fingerpost_sys::affinity::allowed_cpus().unwrap().len() >= 2;
+    for probe in fingerpost_probes::all().filter(|p| FAMILIES.iter().any(|f| p.name.starts_with(f))) {
+        for params in (probe.variants)() {
+            let dir = tempfile::tempdir().unwrap();
+            let row = format!("{} {params}", probe.name);
+            let child = start(&request(probe, params.clone(), 2_000_000, dir.path()));
+            let group = child.id();
+            let output = wait(child);
+            match parse_answer(&String::from_utf8(output.stdout).unwrap(), probe.unit) {
+                Slice::Samples(samples) => {
+                    let range = plausible(probe.unit);
+                    assert!(samples.values.iter().all(|v| range.contains(v)), "{row}: {:?}", samples.values);
+                    assert!(samples.counters.values().all(|v| *v >= 0.0), "{row}: {:?}", samples.counters);
+                }
+                Slice::Skipped(_) if !two && probe.cpus_needed(&params) > 1 => {}
+                other => panic!("{row}: {other:?} {}", String::from_utf8_lossy(&output.stderr)),
+            }
+            until(&format!("{row}: an empty process group"), || group_members(group).is_empty());
+            rows += 1;
+        }
+    }
+    assert!(rows >= 50, "only {rows} rows");
+}
+
+#[test]
+fn a_parameter_that_makes_no_sense_is_a_failure_in_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = [
+        ("switch.ring", Params::new().with("tasks", 1000).with("footprint", 0).with("placement", "same")),
+        ("switch.ring", Params::new().with("tasks", 1).with("footprint", 0).with("placement", "same")),
+        ("ipc.pipe", Params::new().with("placement", "elsewhere")),
+        ("memory.read", Params::new().with("size", 1 << 40)),
+        ("bandwidth.file_reread", Params::new().with("size", 0)),
+        ("sync.rwlock", Params::new()),
+    ];
+    for (name, params) in cases {
+        let probe = fingerpost_probes::find(name).unwrap();
+        let output = wait(start(&request(probe, params.clone(), 1_000_000, dir.path())));
+        match parse_answer(&String::from_utf8(output.stdout).unwrap(), probe.unit) {
+            Slice::Failed(sentence) => assert!(sentence.len() > 20, "{name}: {sentence}"),
+            other => panic!("{name} {params}: {other:?}"),
+        }
+    }
+}
+
+/// Starts a row whose way of waiting notices nothing by itself when the other side is gone, with a slice that does not end; gives the
+/// process, once it has a partner, and the partner.
+fn start_deaf(name: &str, params: Params, dir: &Path) -> (Child, u32) {
+    let child = start(&request(fingerpost_probes::find(name).unwrap(), params, ENDLESS_NS, dir));
+    let group = child.id();
+    let partner = || group_members(group).into_iter().find(|(_, parent)| *parent == group);
+    until("a partner process", || partner().is_some());
+    (child, partner().unwrap().0)
+}
+
+fn deaf_rows() -> [(&'static str, Params); 4] {
+    let same = || Params::new().with("placement", "same");
+    [("ipc.futex", same()), ("ipc.eventfd", same()), ("ipc.udp", same()), ("switch.ring", same().with("tasks", 8).with("footprint", 0))]
+}
+
+#[test]
+fn a_partner_that_is_killed_is_a_failure_and_not_a_hang() {
+    for (name, params) in deaf_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let (child, partner) = start_deaf(name, params, dir.path());
+        let group = child.id();
+        kill(&partner.to_string());
+        let output = wait(child);
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "fail the partner process was killed by signal 9\n", "{name}");
+        until("an empty process group", || group_members(group).is_empty());
+    }
+}
+
+#[test]
+fn partners_die_with_a_probe_that_is_killed() {
+    for (name, params) in deaf_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let (child, _) = start_deaf(name, params, dir.path());
+        let group = child.id();
+        kill(&group.to_string());
+        wait(child);
+        until("an empty process group", || group_members(group).is_empty());
+    }
+}

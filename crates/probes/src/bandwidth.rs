@@ -1,0 +1,261 @@
+//! How many bytes a second move between processes, and out of the page cache.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+use fingerpost_record::{Better, Params, Unit};
+
+use crate::ipc::tcp_pair;
+use crate::peer::Peer;
+use crate::probe::{Nature, Probe, placements};
+use crate::session::{Session, Stop};
+use crate::share::{as_file, pipe, socket_pair};
+
+/// lmbench's size of one write or read.
+const CHUNK: i64 = 64 << 10;
+
+/// Size of the file that is read again: above every second-level cache of one core, small enough to write in a few milliseconds.
+const FILE_BYTES: usize = 4 << 20;
+
+/// The largest chunk or mapping that is taken.
+const MAX_BYTES: i64 = 64 << 20;
+
+/// A batch must hold many fillings of a socket's buffer: writer and reader take turns by the buffer, not by the chunk.
+const STREAM_BATCH_NS: u64 = 1_000_000;
+
+/// Both socket buffers of a TCP stream: fixed, because a buffer that tunes itself would still be growing in a short slice.
+const TCP_BUFFER: i32 = 128 << 10;
+
+fn chunk_size(s: &Session) -> Result<usize, Stop> {
+    match s.int("size", 1)? {
+        size if size <= MAX_BYTES => Ok(size as usize),
+        _ => Err(Stop::Fail(format!("a size of more than {MAX_BYTES} bytes is not taken"))),
+    }
+}
+
+/// A partner that writes chunks as fast as they are taken; this process reads them.
+fn stream(s: &mut Session, mut ours: &File, mut theirs: &File) -> Result<(), Stop> {
+    let size = chunk_size(s)?;
+    let mut buffer = vec![1u8; size];
+    let _partner = Peer::fork(s.partner_cpu()?, || {
+        let chunk = vec![1u8; size];
+        loop {
+            theirs.write_all(&chunk)?;
+        }
+    })?;
+    s.work_per_op(size as u64);
+    s.batch_target_ns(STREAM_BATCH_NS);
+    s.batches(|ops| {
+        for _ in 0..ops {
+            ours.read_exact(&mut buffer)?;
+        }
+        Ok(())
+    })
+}
+
+fn through_pipe(s: &mut Session) -> Result<(), Stop> {
+    let (from, to) = pipe()?;
+    stream(s, &from, &to)
+}
+
+fn through_unix(s: &mut Session) -> Result<(), Stop> {
+    let (ours, theirs) = socket_pair()?;
+    stream(s, &ours, &theirs)
+}
+
+fn through_tcp(s: &mut Session) -> Result<(), Stop> {
+    let (ours, theirs) = tcp_pair()?;
+    let (ours, theirs) = (as_file(ours), as_file(theirs));
+    fix_buffer(&ours, libc::SO_RCVBUF)?;
+    fix_buffer(&theirs, libc::SO_SNDBUF)?;
+    stream(s, &ours, &theirs)
+}
+
+fn fix_buffer(socket: &File, which: i32) -> Result<(), Stop> {
+    let (wanted, size) = (TCP_BUFFER, size_of::<i32>() as u32);
+    // SAFETY: the value is one int, as the size says.
+    match unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, which, (&raw const wanted).cast(), size) } {
+        0 => Ok(()),
+        _ => Err(Stop::call("setsockopt")),
+    }
+}
+
+/// A file of this size in the probe's directory, just written and therefore in the page cache.
+fn cached_file(s: &Session, bytes: usize) -> Result<File, Stop> {
+    let path = s.dir().join("reread");
+    let fail = |e: io::Error| Stop::Fail(format!("cannot write {}: {e}", path.display()));
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).map_err(fail)?;
+    let block = [1u8; 32 << 10];
+    let mut at = 0;
+    while at < bytes {
+        at += file.write_at(&block[..block.len().min(bytes - at)], at as u64).map_err(fail)?;
+    }
+    Ok(file)
+}
+
+fn file_reread(s: &mut Session) -> Result<(), Stop> {
+    let size = chunk_size(s)?;
+    let bytes = FILE_BYTES.max(size) / size * size;
+    let file = cached_file(s, bytes)?;
+    let mut buffer = vec![1u8; size];
+    let mut at = 0;
+    s.work_per_op(size as u64);
+    s.batches(|ops| {
+        for _ in 0..ops {
+            file.read_exact_at(&mut buffer, at as u64)?;
+            at = if at + size >= bytes { 0 } else { at + size };
+        }
+        Ok(())
+    })
+}
+
+/// A read-only mapping of a whole file, its pages in place. Unmapped when dropped.
+struct Mapping {
+    at: *const u64,
+    bytes: usize,
+}
+
+impl Mapping {
+    fn of(file: &File, bytes: usize) -> Result<Mapping, Stop> {
+        let kind = libc::MAP_SHARED | libc::MAP_POPULATE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that exists.
+        match unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, kind, file.as_raw_fd(), 0) } {
+            libc::MAP_FAILED => Err(Stop::call("mmap")),
+            at => Ok(Mapping { at: at.cast(), bytes }),
+        }
+    }
+
+    fn words(&self) -> &[u64] {
+        // SAFETY: mapped for reading, page-aligned; the file is the probe's own and nobody changes or shortens it.
+        unsafe { std::slice::from_raw_parts(self.at, self.bytes / size_of::<u64>()) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and `words` cannot outlive it.
+        unsafe { libc::munmap(self.at.cast_mut().cast(), self.bytes) };
+    }
+}
+
+/// Bytes that one operation adds up: a whole file at once would be longer than a batch should be.
+const SUMMED: usize = 64 << 10;
+
+fn mmap_reread(s: &mut Session) -> Result<(), Stop> {
+    let bytes = chunk_size(s)?.next_multiple_of(SUMMED);
+    let file = cached_file(s, bytes)?;
+    let mapping = Mapping::of(&file, bytes)?;
+    let mut parts = mapping.words().chunks_exact(SUMMED / size_of::<u64>()).cycle();
+    s.work_per_op(SUMMED as u64);
+    s.batches(|ops| {
+        for part in parts.by_ref().take(ops as usize) {
+            black_box(crate::memory::sum(black_box(part)));
+        }
+        Ok(())
+    })
+}
+
+fn chunk_rows() -> Vec<Params> {
+    vec![Params::new().with("size", CHUNK)]
+}
+
+fn stream_rows() -> Vec<Params> {
+    placements().into_iter().map(|row| row.with("size", CHUNK)).collect()
+}
+
+fn mapping_rows() -> Vec<Params> {
+    vec![Params::new().with("size", FILE_BYTES as i64)]
+}
+
+const fn probe(name: &'static str, lmbench: &'static str, texts: [&'static str; 3], nature: Nature) -> Probe {
+    Probe {
+        name,
+        version: 1,
+        lmbench: Some(lmbench),
+        summary: texts[0],
+        timed: texts[1],
+        pitfalls: texts[2],
+        unit: Unit::BytesPerSecond,
+        better: Better::Higher,
+        nature,
+        cpus: 1,
+        lab: None,
+        variants: chunk_rows,
+        run: file_reread,
+    }
+}
+
+/// The probes of this file.
+pub static PROBES: &[Probe] = &[
+    Probe {
+        variants: stream_rows,
+        run: through_pipe,
+        ..probe(
+            "bandwidth.pipe",
+            "Pipe",
+            [
+                "bytes from another process through a pipe",
+                "reading `size` bytes whole from a pipe of the usual capacity that a partner process keeps filling with writes of `size` bytes.",
+                "across CPUs each filling of the pipe costs a wake-up; the data are copied in by one CPU and out by the other.",
+            ],
+            Nature::Blocks,
+        )
+    },
+    Probe {
+        variants: stream_rows,
+        run: through_unix,
+        ..probe(
+            "bandwidth.unix",
+            "AF UNIX",
+            [
+                "bytes from another process through a Unix socket",
+                "reading `size` bytes whole from a Unix stream socket that a partner process keeps filling with writes of `size` bytes.",
+                "the socket's buffer is the system's default (net.core.wmem_default).",
+            ],
+            Nature::Blocks,
+        )
+    },
+    Probe {
+        variants: stream_rows,
+        run: through_tcp,
+        ..probe(
+            "bandwidth.tcp",
+            "TCP",
+            [
+                "bytes from another process by TCP over loopback",
+                "reading `size` bytes whole from a TCP connection on 127.0.0.1 that a partner process keeps filling with writes of `size` bytes; \
+                 send and receive buffers are asked to be 128 KiB.",
+                "with buffers that tune themselves the figure would be higher and would still be moving at the end of a slice.",
+            ],
+            Nature::Blocks,
+        )
+    },
+    probe(
+        "bandwidth.file_reread",
+        "File reread",
+        [
+            "bytes read from a file in the page cache",
+            "pread of `size` bytes from a file of 4 MiB in the work directory that was just written: one system call and one copy out of the \
+             page cache.",
+            "lmbench adds the data up as well; here only the copy is timed.",
+        ],
+        Nature::Computes,
+    ),
+    Probe {
+        variants: mapping_rows,
+        run: mmap_reread,
+        ..probe(
+            "bandwidth.mmap_reread",
+            "Mmap reread",
+            [
+                "bytes read through a mapping of a file in the page cache",
+                "adding up 64 KiB of a mapped file of `size` bytes, part after part; the mapping's pages are in place before.",
+                "no system call and no fault: this is the memory's bandwidth through whatever page size the page cache maps.",
+            ],
+            Nature::Computes,
+        )
+    },
+];

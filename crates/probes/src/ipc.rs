@@ -1,0 +1,300 @@
+//! Talking between two processes: one byte there and back.
+
+use std::fs::File;
+use std::io;
+use std::mem::size_of;
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering;
+
+use fingerpost_record::{Better, Unit};
+
+use crate::peer::Peer;
+use crate::probe::{Nature, Probe, placements};
+use crate::session::{Session, Stop};
+use crate::share::{Shared, Word, as_file, give_byte, pipe, socket_pair, take_byte};
+
+/// The token. Both sides check it, so that a stray byte cannot pass for a round trip.
+const TOKEN: u8 = 0x5a;
+
+fn expect_token(byte: u8) -> io::Result<()> {
+    if byte == TOKEN { Ok(()) } else { Err(io::Error::other("the partner answered with another byte")) }
+}
+
+/// A partner that sends back each byte; this process sends one and waits for it.
+fn byte_round_trips(s: &mut Session, ours: (&File, &File), theirs: (&File, &File)) -> Result<(), Stop> {
+    let _partner = Peer::fork(s.partner_cpu()?, || {
+        loop {
+            give_byte(theirs.1, take_byte(theirs.0)?)?;
+        }
+    })?;
+    s.batches(|ops| {
+        for _ in 0..ops {
+            give_byte(ours.1, TOKEN)?;
+            expect_token(take_byte(ours.0)?)?;
+        }
+        Ok(())
+    })
+}
+
+fn over_pipe(s: &mut Session) -> Result<(), Stop> {
+    let (there, back) = (pipe()?, pipe()?);
+    byte_round_trips(s, (&back.0, &there.1), (&there.0, &back.1))
+}
+
+fn over_unix(s: &mut Session) -> Result<(), Stop> {
+    let (ours, theirs) = socket_pair()?;
+    byte_round_trips(s, (&ours, &ours), (&theirs, &theirs))
+}
+
+fn over_udp(s: &mut Session) -> Result<(), Stop> {
+    let ours = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let theirs = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    ours.connect(theirs.local_addr()?)?;
+    theirs.connect(ours.local_addr()?)?;
+    let (ours, theirs) = (as_file(ours), as_file(theirs));
+    byte_round_trips(s, (&ours, &ours), (&theirs, &theirs))
+}
+
+fn over_tcp(s: &mut Session) -> Result<(), Stop> {
+    let (ours, theirs) = tcp_pair()?;
+    let (ours, theirs) = (as_file(ours), as_file(theirs));
+    byte_round_trips(s, (&ours, &ours), (&theirs, &theirs))
+}
+
+/// Two ends of a connection over loopback that sends small segments at once.
+pub fn tcp_pair() -> Result<(TcpStream, TcpStream), Stop> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let ours = TcpStream::connect(listener.local_addr()?)?;
+    let (theirs, _) = listener.accept()?;
+    ours.set_nodelay(true)?;
+    theirs.set_nodelay(true)?;
+    Ok((ours, theirs))
+}
+
+fn over_tcp_connect(s: &mut Session) -> Result<(), Stop> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = listener.local_addr()?;
+    let _partner = Peer::fork(s.partner_cpu()?, || {
+        loop {
+            drop(listener.accept()?);
+        }
+    })?;
+    s.batches(|ops| {
+        for _ in 0..ops {
+            let socket = as_file(TcpStream::connect(address)?);
+            reset_on_close(&socket)?;
+            let mut byte = 0u8;
+            // SAFETY: the buffer is one byte, as the count says.
+            match unsafe { libc::read(socket.as_raw_fd(), (&raw mut byte).cast(), 1) } {
+                0 => {}
+                n if n > 0 => return Err(io::Error::other("the partner sent a byte instead of closing")),
+                _ => return Err(io::Error::last_os_error()),
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Makes close reset the connection, so that no port is left waiting (TIME_WAIT) and a run cannot use them all up.
+fn reset_on_close(socket: &File) -> io::Result<()> {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let (value, size) = ((&raw const linger).cast(), size_of::<libc::linger>() as u32);
+    // SAFETY: the value is one linger, as the size says.
+    match unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, size) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn event_counter() -> Result<File, Stop> {
+    // SAFETY: eventfd takes plain numbers; the descriptor is nobody else's.
+    unsafe {
+        match libc::eventfd(0, libc::EFD_CLOEXEC) {
+            fd if fd < 0 => Err(Stop::call("eventfd")),
+            fd => Ok(<File as std::os::fd::FromRawFd>::from_raw_fd(fd)),
+        }
+    }
+}
+
+fn raise(counter: &File) -> io::Result<()> {
+    let one = 1u64;
+    // SAFETY: an event counter takes eight bytes.
+    match unsafe { libc::write(counter.as_raw_fd(), (&raw const one).cast(), 8) } {
+        8 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn take(counter: &File) -> io::Result<()> {
+    let mut value = 0u64;
+    // SAFETY: an event counter gives eight bytes.
+    match unsafe { libc::read(counter.as_raw_fd(), (&raw mut value).cast(), 8) } {
+        8 if value == 1 => Ok(()),
+        8 => Err(io::Error::other("an event was counted twice")),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn over_eventfd(s: &mut Session) -> Result<(), Stop> {
+    let (there, back) = (event_counter()?, event_counter()?);
+    let _partner = Peer::fork(s.partner_cpu()?, || {
+        loop {
+            take(&there)?;
+            raise(&back)?;
+        }
+    })?;
+    s.batches(|ops| {
+        for _ in 0..ops {
+            raise(&there)?;
+            take(&back)?;
+        }
+        Ok(())
+    })
+}
+
+fn over_futex(s: &mut Session) -> Result<(), Stop> {
+    let turn = Shared::<Word>::new()?;
+    let _partner = Peer::fork(s.partner_cpu()?, || {
+        loop {
+            turn.wait_while(0, 0)?;
+            turn.set_and_wake(0, 0)?;
+        }
+    })?;
+    s.batches(|ops| {
+        for _ in 0..ops {
+            turn.set_and_wake(1, 0)?;
+            turn.wait_while(1, 0)?;
+        }
+        Ok(())
+    })
+}
+
+/// Waits by looking. On one CPU the other side can only move when this one lets it, so a look that fails yields.
+#[inline(always)]
+fn look_until(turn: &Word, value: u32, yielding: bool) {
+    while turn.0.load(Ordering::Acquire) != value {
+        if yielding {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+fn over_shm(s: &mut Session) -> Result<(), Stop> {
+    let yielding = s.word("placement", &["same", "cross"])? == "same";
+    let turn = Shared::<Word>::new()?;
+    let _partner = Peer::fork(s.partner_cpu()?, || {
+        loop {
+            look_until(&turn, 1, yielding);
+            turn.0.store(0, Ordering::Release);
+        }
+    })?;
+    s.batches(|ops| {
+        for _ in 0..ops {
+            turn.0.store(1, Ordering::Release);
+            look_until(&turn, 0, yielding);
+        }
+        Ok(())
+    })
+}
+
+const fn probe(
+    name: &'static str,
+    lmbench: Option<&'static str>,
+    summary: &'static str,
+    timed: &'static str,
+    pitfalls: &'static str,
+    run: fn(&mut Session) -> Result<(), Stop>,
+) -> Probe {
+    Probe {
+        name,
+        version: 1,
+        lmbench,
+        summary,
+        timed,
+        pitfalls,
+        unit: Unit::Nanoseconds,
+        better: Better::Lower,
+        nature: Nature::Blocks,
+        cpus: 1,
+        lab: None,
+        variants: placements,
+        run,
+    }
+}
+
+/// What placement means for every probe that wakes a partner.
+const WAKES: &str = "across CPUs the wake-up of an idle CPU is most of the figure: idle states and, in a guest, the interrupt between \
+                     virtual CPUs show here first.";
+
+/// The probes of this file.
+pub static PROBES: &[Probe] = &[
+    probe(
+        "ipc.pipe",
+        Some("pipe"),
+        "one byte to another process and back through two pipes",
+        "write of one byte into a pipe, and read of the byte that the partner process sends back through another: two wake-ups, two switches.",
+        WAKES,
+        over_pipe,
+    ),
+    probe(
+        "ipc.unix",
+        Some("AF UNIX"),
+        "one byte to another process and back through a Unix socket",
+        "write of one byte to a Unix stream socket pair, and read of the byte that the partner process sends back.",
+        WAKES,
+        over_unix,
+    ),
+    probe(
+        "ipc.udp",
+        Some("UDP"),
+        "one byte to another process and back by UDP over loopback",
+        "write of one byte to a connected UDP socket on 127.0.0.1, and read of the datagram that the partner process sends back.",
+        "firewall rules and packet filters on loopback are part of the figure.",
+        over_udp,
+    ),
+    probe(
+        "ipc.tcp",
+        Some("TCP"),
+        "one byte to another process and back by TCP over loopback",
+        "write of one byte to a TCP connection on 127.0.0.1 with TCP_NODELAY, and read of the byte that the partner process sends back.",
+        "firewall rules and packet filters on loopback are part of the figure.",
+        over_tcp,
+    ),
+    probe(
+        "ipc.tcp_connect",
+        Some("TCP conn"),
+        "connect by TCP over loopback, be accepted and closed, close",
+        "socket, connect to a listening partner process on 127.0.0.1, read until that has accepted and closed, and close with a reset.",
+        "lmbench does not wait until the partner has accepted, so its figure has fewer wake-ups on one CPU; the reset keeps ports from \
+         running out (TIME_WAIT).",
+        over_tcp_connect,
+    ),
+    probe(
+        "ipc.eventfd",
+        None,
+        "wake another process and be woken through two event counters",
+        "write to an eventfd, and read of another that the partner process raises in answer.",
+        WAKES,
+        over_eventfd,
+    ),
+    probe(
+        "ipc.futex",
+        None,
+        "wake another process and be woken by futex",
+        "store to a shared word and FUTEX_WAKE, then FUTEX_WAIT until the partner process has stored and woken in answer.",
+        "across CPUs an answer that arrives before the wait saves the sleep.",
+        over_futex,
+    ),
+    probe(
+        "ipc.shm",
+        None,
+        "a shared word there and back, by looking",
+        "store to a shared word and a look at it, again and again, until the partner process has stored in answer; across CPUs both spin (a \
+         cache line travels twice), on one CPU each look that fails calls sched_yield.",
+        "on one CPU this is the price of two yields that switch; across CPUs it is the distance of the two caches.",
+        over_shm,
+    ),
+];

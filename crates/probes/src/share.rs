@@ -1,0 +1,126 @@
+//! Memory that a probe shares with its partners, and the descriptors that they talk through.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::session::Stop;
+
+/// A value in a page of its own that stays shared across fork. Unmapped when dropped.
+pub struct Shared<T> {
+    at: *mut T,
+}
+
+impl<T: Sync + Default> Shared<T> {
+    /// Maps it and puts the default value there.
+    pub fn new() -> Result<Shared<T>, Stop> {
+        // SAFETY: an anonymous mapping of the value's size, page-aligned, is valid memory for it; it is written before any use.
+        unsafe {
+            let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+            let at = libc::mmap(std::ptr::null_mut(), size_of::<T>(), access, kind, -1, 0);
+            if at == libc::MAP_FAILED {
+                return Err(Stop::call("mmap"));
+            }
+            at.cast::<T>().write(T::default());
+            Ok(Shared { at: at.cast() })
+        }
+    }
+}
+
+impl<T> std::ops::Deref for Shared<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: mapped and written in `new`, unmapped only in `drop`; `T: Sync` makes shared access sound.
+        unsafe { &*self.at }
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and of this size; nothing borrows from it any more.
+        unsafe { libc::munmap(self.at.cast(), size_of::<T>()) };
+    }
+}
+
+/// A word alone on its cache line (two lines: prefetchers fetch pairs).
+#[derive(Default)]
+#[repr(align(128))]
+pub struct Word(pub AtomicU32);
+
+impl Word {
+    /// Sleeps while the word holds `value` (futex wait). Returns at once when it does not.
+    #[inline(always)]
+    pub fn wait_while(&self, value: u32, flags: i32) -> io::Result<()> {
+        while self.0.load(Ordering::Acquire) == value {
+            // SAFETY: the word is valid for the call, and the kernel only reads it.
+            let rc = unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAIT | flags, value, std::ptr::null::<u8>()) };
+            if rc < 0 {
+                match io::Error::last_os_error() {
+                    e if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {}
+                    e => return Err(e),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the word and wakes one sleeper (futex wake).
+    #[inline(always)]
+    pub fn set_and_wake(&self, value: u32, flags: i32) -> io::Result<()> {
+        self.0.store(value, Ordering::Release);
+        // SAFETY: the address is only a key here.
+        match unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAKE | flags, 1) } {
+            rc if rc < 0 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A pipe: the end to read from, the end to write to.
+pub fn pipe() -> Result<(File, File), Stop> {
+    let mut ends = [0; 2];
+    // SAFETY: the kernel writes two descriptors, which nobody else owns.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(Stop::call("pipe"));
+        }
+        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
+    }
+}
+
+/// A pair of connected Unix stream sockets.
+pub fn socket_pair() -> Result<(File, File), Stop> {
+    let mut ends = [0; 2];
+    // SAFETY: the kernel writes two descriptors, which nobody else owns.
+    unsafe {
+        if libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) != 0 {
+            return Err(Stop::call("socketpair"));
+        }
+        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
+    }
+}
+
+/// A descriptor as a file to read and write, whatever it is.
+pub fn as_file(fd: impl Into<OwnedFd>) -> File {
+    File::from(fd.into())
+}
+
+/// Reads exactly one byte; the end of the stream is an error.
+#[inline(always)]
+pub fn take_byte(mut from: &File) -> io::Result<u8> {
+    let mut byte = [0u8];
+    match from.read(&mut byte)? {
+        1 => Ok(byte[0]),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Writes exactly one byte.
+#[inline(always)]
+pub fn give_byte(mut to: &File, byte: u8) -> io::Result<()> {
+    match to.write(&[byte])? {
+        1 => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}

@@ -1,0 +1,372 @@
+//! Locks of the C library between threads of one process: free, fought over, and handed to and fro.
+
+use std::cell::UnsafeCell;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use fingerpost_record::{Better, Params, Unit};
+
+use crate::probe::{Nature, Probe, placements, plain};
+use crate::session::{Session, Stop, now_ns};
+use crate::share::Word;
+
+/// Stack of a partner thread: small, so that the process stays small.
+const STACK: usize = 64 << 10;
+
+/// The most threads that fight over one lock.
+const MAX_THREADS: i64 = 64;
+
+/// How long one value of a fight is taken over: long against the time slices in which threads of one CPU take turns holding it.
+const WINDOW_NS: u64 = 2_000_000;
+
+/// Acquisitions between two looks at the clock.
+const ROUND: u32 = 16;
+
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    body: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    thread::Builder::new().stack_size(STACK).spawn_scoped(scope, body)
+}
+
+#[inline(always)]
+fn done(rc: i32) -> io::Result<()> {
+    if rc == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(rc)) }
+}
+
+/// A mutex of the C library, which Rust's own locks would bypass, and a word that it guards.
+struct Mutex {
+    lock: UnsafeCell<libc::pthread_mutex_t>,
+    guarded: UnsafeCell<u64>,
+}
+
+// SAFETY: the lock is made for use by many threads, and the word is only touched with the lock held.
+unsafe impl Sync for Mutex {}
+
+impl Mutex {
+    fn new() -> Mutex {
+        Mutex { lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), guarded: UnsafeCell::new(0) }
+    }
+
+    /// Lock, count, unlock.
+    #[inline(always)]
+    fn once(&self) -> io::Result<()> {
+        // SAFETY: the lock is initialised and does not move while borrowed; the word is touched between lock and unlock.
+        unsafe {
+            done(libc::pthread_mutex_lock(self.lock.get()))?;
+            let count = self.guarded.get();
+            count.write_volatile(count.read_volatile() + 1);
+            done(libc::pthread_mutex_unlock(self.lock.get()))
+        }
+    }
+}
+
+/// A read-write lock of the C library.
+struct RwLock(UnsafeCell<libc::pthread_rwlock_t>);
+
+// SAFETY: the lock is made for use by many threads.
+unsafe impl Sync for RwLock {}
+
+impl RwLock {
+    /// Lock for reading, unlock.
+    #[inline(always)]
+    fn once(&self) -> io::Result<()> {
+        // SAFETY: the lock is initialised and does not move while borrowed.
+        unsafe {
+            done(libc::pthread_rwlock_rdlock(self.0.get()))?;
+            done(libc::pthread_rwlock_unlock(self.0.get()))
+        }
+    }
+}
+
+/// Measures an operation that nobody disputes, in a process with a second thread that sleeps: the C library leaves out the atomic
+/// instructions while there is only one.
+fn undisputed(s: &mut Session, once: impl Fn() -> io::Result<()> + Sync) -> Result<(), Stop> {
+    let sleep = Word::default();
+    thread::scope(|scope| {
+        spawn(scope, || sleep.wait_while(0, libc::FUTEX_PRIVATE_FLAG))?;
+        let result = s.batches(|ops| (0..ops).try_for_each(|_| once()));
+        sleep.set_and_wake(1, libc::FUTEX_PRIVATE_FLAG)?;
+        result
+    })
+}
+
+/// Acquisitions of one thread, written by that thread only.
+#[derive(Default)]
+#[repr(align(128))]
+struct Tally(AtomicU64);
+
+impl Tally {
+    #[inline(always)]
+    fn add_one(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
+
+fn sum(tallies: &[Tally]) -> u64 {
+    tallies.iter().map(|t| t.0.load(Ordering::Relaxed)).sum()
+}
+
+/// Voluntary and involuntary switches of all threads of this process.
+fn switches() -> [i64; 2] {
+    // SAFETY: a rusage is plain numbers, and the kernel writes exactly one.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        [usage.ru_nvcsw, usage.ru_nivcsw]
+    }
+}
+
+/// Measures an operation that `threads` threads, this one among them, do without a pause on the CPUs by turns: wall time divided by
+/// the acquisitions of all. Returns how often it was done, warm-up included.
+fn disputed(s: &mut Session, threads: usize, once: impl Fn() -> io::Result<()> + Sync) -> Result<u64, Stop> {
+    let cpus = s.cpus().to_vec();
+    if cpus.len() < 2 {
+        return Err(Stop::Skip("needs two CPUs, and this process may use one".into()));
+    }
+    if threads > 2 {
+        s.share_cpu();
+    }
+    let tallies: Vec<Tally> = (0..threads).map(|_| Tally::default()).collect();
+    let (stop, ready) = (AtomicBool::new(false), AtomicUsize::new(1));
+    let fighter = |n: usize| -> io::Result<()> {
+        let pinned = fingerpost_sys::affinity::pin(&[cpus[n % 2]]);
+        ready.fetch_add(1, Ordering::Release);
+        pinned?;
+        while !stop.load(Ordering::Relaxed) {
+            once()?;
+            tallies[n].add_one();
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let crew = (1..threads).map(|n| spawn(scope, move || fighter(n))).collect::<Vec<_>>();
+        // A thread that could not be started must not keep the others waiting.
+        let missing = crew.iter().filter(|t| t.is_err()).count();
+        while ready.load(Ordering::Acquire) + missing < threads {
+            thread::yield_now();
+        }
+        let result = if missing == 0 { windows(s, &tallies, &once) } else { Ok(()) };
+        stop.store(true, Ordering::Relaxed);
+        for thread in crew {
+            thread?.join().map_err(|_| Stop::Fail("a partner thread ended early".into()))??;
+        }
+        result
+    })?;
+    Ok(sum(&tallies))
+}
+
+/// The first thread's part of a fight: it fights along and takes a value per window.
+fn windows(s: &mut Session, tallies: &[Tally], once: &impl Fn() -> io::Result<()>) -> Result<(), Stop> {
+    // Where each thread has a CPU to itself, one that was pushed off it, or that never came to the fight, spoils the window. Threads
+    // that share a CPU push each other off all the time.
+    let alone = tallies.len() <= 2;
+    let absent = |before: &[u64]| tallies.iter().zip(before).any(|(t, before)| t.0.load(Ordering::Relaxed) == *before);
+    let window = || -> Result<(f64, bool), Stop> {
+        let each: Vec<u64> = tallies.iter().map(|t| t.0.load(Ordering::Relaxed)).collect();
+        let pushed = switches()[1];
+        let (begin, before) = (now_ns(), sum(tallies));
+        loop {
+            for _ in 0..ROUND {
+                once()?;
+                tallies[0].add_one();
+            }
+            let ns = now_ns() - begin;
+            if ns >= WINDOW_NS {
+                let value = ns as f64 / (sum(tallies) - before) as f64;
+                return Ok((value, alone && (switches()[1] != pushed || absent(&each))));
+            }
+        }
+    };
+    window()?;
+    let (switches_before, before) = (switches(), sum(tallies));
+    s.marked_values(window)?;
+    let (switches_after, acquisitions) = (switches(), (sum(tallies) - before) as f64);
+    for (i, name) in ["switches_voluntary", "switches_involuntary"].into_iter().enumerate() {
+        s.counter(name, (switches_after[i] - switches_before[i]) as f64 / acquisitions);
+    }
+    Ok(())
+}
+
+fn mutex(s: &mut Session) -> Result<(), Stop> {
+    let mutex = Mutex::new();
+    undisputed(s, || mutex.once())
+}
+
+fn threads(s: &Session, least: i64) -> Result<usize, Stop> {
+    match s.int("threads", least)? {
+        n if n <= MAX_THREADS => Ok(n as usize),
+        _ => Err(Stop::Fail(format!("more than {MAX_THREADS} threads are not started"))),
+    }
+}
+
+fn mutex_contended(s: &mut Session) -> Result<(), Stop> {
+    let mutex = Mutex::new();
+    let acquisitions = disputed(s, threads(s, 2)?, || mutex.once())?;
+    // What the lock is for: a lost count would mean that two threads were inside at once.
+    match mutex.guarded.into_inner() {
+        counted if counted == acquisitions => Ok(()),
+        counted => Err(Stop::Fail(format!("the lock let two threads in at once: {counted} counted of {acquisitions}"))),
+    }
+}
+
+fn rwlock(s: &mut Session) -> Result<(), Stop> {
+    let lock = RwLock(UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER));
+    match threads(s, 1)? {
+        1 => undisputed(s, || lock.once()),
+        n => disputed(s, n, || lock.once()).map(|_| ()),
+    }
+}
+
+/// Whose turn it is, under a mutex, with a condition variable for each side.
+struct Court {
+    mutex: Mutex,
+    sides: [UnsafeCell<libc::pthread_cond_t>; 2],
+}
+
+// SAFETY: conditions and mutex are made for use by many threads; the turn is only touched with the mutex held.
+unsafe impl Sync for Court {}
+
+/// The turn that ends the partner.
+const OVER: u64 = 2;
+
+impl Court {
+    fn new() -> Court {
+        Court { mutex: Mutex::new(), sides: [const { UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER) }; 2] }
+    }
+
+    /// With the mutex held: gives the turn away and wakes that side.
+    ///
+    /// # Safety
+    /// The calling thread must hold the mutex.
+    unsafe fn give(&self, turn: u64, wake: usize) -> io::Result<()> {
+        // SAFETY: the caller holds the mutex that guards the turn; the condition is initialised.
+        unsafe {
+            self.mutex.guarded.get().write(turn);
+            done(libc::pthread_cond_signal(self.sides[wake].get()))
+        }
+    }
+
+    /// With the mutex held: waits on a side's condition until the turn is another than `turn`, and returns it.
+    ///
+    /// # Safety
+    /// The calling thread must hold the mutex.
+    unsafe fn wait_while(&self, turn: u64, side: usize) -> io::Result<u64> {
+        // SAFETY: the caller holds the mutex; waiting releases it and takes it again.
+        unsafe {
+            while *self.mutex.guarded.get() == turn {
+                done(libc::pthread_cond_wait(self.sides[side].get(), self.mutex.lock.get()))?;
+            }
+            Ok(*self.mutex.guarded.get())
+        }
+    }
+
+    /// One way there and back, seen from the measuring side; the mutex is taken and released.
+    fn round_trip(&self) -> io::Result<()> {
+        // SAFETY: the mutex is held between lock and unlock.
+        unsafe {
+            done(libc::pthread_mutex_lock(self.mutex.lock.get()))?;
+            self.give(1, 1)?;
+            self.wait_while(1, 0)?;
+            done(libc::pthread_mutex_unlock(self.mutex.lock.get()))
+        }
+    }
+
+    /// The partner: answers each turn until it is over.
+    fn answer(&self) -> io::Result<()> {
+        // SAFETY: the mutex is held between lock and unlock.
+        unsafe {
+            done(libc::pthread_mutex_lock(self.mutex.lock.get()))?;
+            while self.wait_while(0, 1)? != OVER {
+                self.give(0, 0)?;
+            }
+            done(libc::pthread_mutex_unlock(self.mutex.lock.get()))
+        }
+    }
+
+    /// Ends the partner.
+    fn end(&self) -> io::Result<()> {
+        // SAFETY: the mutex is held between lock and unlock.
+        unsafe {
+            done(libc::pthread_mutex_lock(self.mutex.lock.get()))?;
+            self.give(OVER, 1)?;
+            done(libc::pthread_mutex_unlock(self.mutex.lock.get()))
+        }
+    }
+}
+
+fn condvar(s: &mut Session) -> Result<(), Stop> {
+    let cpu = s.partner_cpu()?;
+    let court = Court::new();
+    thread::scope(|scope| {
+        let partner = spawn(scope, || {
+            // The partner answers even when it could not be placed: the failure is reported after it, not by a hang.
+            let pinned = fingerpost_sys::affinity::pin(&[cpu]);
+            court.answer().and(pinned)
+        })?;
+        let result = s.batches(|ops| (0..ops).try_for_each(|_| court.round_trip()));
+        court.end()?;
+        partner.join().map_err(|_| Stop::Fail("the partner thread ended early".into()))??;
+        result
+    })
+}
+
+fn by_threads(counts: &[i64]) -> Vec<Params> {
+    counts.iter().map(|&n| Params::new().with("threads", n)).collect()
+}
+
+const PLAIN: Probe = Probe {
+    name: "sync.mutex",
+    version: 1,
+    lmbench: None,
+    summary: "take and release a mutex that nobody else wants",
+    timed: "pthread_mutex_lock, one addition to a word that it guards, and pthread_mutex_unlock, with a second thread asleep.",
+    pitfalls: "with one thread in the process the C library leaves out the atomic instructions, and the figure would be a third.",
+    unit: Unit::Nanoseconds,
+    better: Better::Lower,
+    nature: Nature::Computes,
+    cpus: 1,
+    lab: None,
+    variants: plain,
+    run: mutex,
+};
+
+/// The probes of this file.
+pub static PROBES: &[Probe] = &[
+    PLAIN,
+    Probe {
+        name: "sync.mutex_contended",
+        summary: "take and release a mutex that other threads want too",
+        timed: "wall time divided by the acquisitions of all threads, each of which takes the mutex, adds to the word that it guards and \
+                releases it, without a pause; the threads sit on two CPUs by turns. Counters: switches per acquisition.",
+        pitfalls: "the C library's mutex is unfair: whoever has just released it mostly takes it again, so the figure is throughput, not \
+                   the wait of one thread.",
+        nature: Nature::Blocks,
+        cpus: 2,
+        variants: || by_threads(&[2, 4]),
+        run: mutex_contended,
+        ..PLAIN
+    },
+    Probe {
+        name: "sync.rwlock",
+        summary: "take and release a read-write lock for reading",
+        timed: "pthread_rwlock_rdlock and pthread_rwlock_unlock: with one thread, the lock alone (a second thread asleep); with more, wall \
+                time divided by the acquisitions of all threads, readers every one, on two CPUs by turns.",
+        pitfalls: "readers do not exclude each other, and still fight over the lock's cache line: two of them can be slower than one.",
+        nature: Nature::Blocks,
+        variants: || by_threads(&[1, 2]),
+        run: rwlock,
+        ..PLAIN
+    },
+    Probe {
+        name: "sync.condvar",
+        summary: "wake another thread and be woken by condition variables",
+        timed: "with a mutex held, give the turn away, pthread_cond_signal, and pthread_cond_wait until the partner thread has done the same.",
+        pitfalls: "the woken thread may find the mutex still held and sleep once more.",
+        nature: Nature::Blocks,
+        variants: placements,
+        run: condvar,
+        ..PLAIN
+    },
+];
