@@ -94,16 +94,32 @@ pub fn percentiles(samples: &[f64], better: Better) -> Option<Percentiles> {
 /// The interval of the median itself comes from order statistics (no assumption about the distribution; Hettmansperger and
 /// Sheather's interpolation between ranks). A repetition has an error of its own, as large, so the half widths grow by √2; and
 /// runs differ by more than their processes do, by [`BETWEEN_RUNS`], which is added in quadrature.
+///
+/// Times and rates are above zero and err by factors, so all of this happens to their logarithms: an interval never reaches zero.
 pub fn across_processes(values: &[f64]) -> Option<Estimate> {
     if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
         return None;
     }
     let s = sorted(values);
     let value = quantile_sorted(&s, 0.5);
-    let (low, high) = median_interval(&s);
-    let between = 1.96 * std::f64::consts::SQRT_2 * BETWEEN_RUNS * value.abs();
+    let (low, high) = if s[0] > 0.0 {
+        let logarithms: Vec<f64> = s.iter().map(|v| v.ln()).collect();
+        let (low, high) = repetition_interval(&logarithms, BETWEEN_RUNS);
+        (low.exp(), high.exp())
+    } else {
+        repetition_interval(&s, BETWEEN_RUNS * value.abs())
+    };
+    // The median of the logarithms is not quite the logarithm of the median when there is no middle value.
+    Some(Estimate { value, low: low.min(value), high: high.max(value), confidence: CONFIDENCE })
+}
+
+/// Where the median of another run would lie, for a sorted sample and a standard deviation between runs.
+fn repetition_interval(sorted: &[f64], between_runs: f64) -> (f64, f64) {
+    let centre = quantile_sorted(sorted, 0.5);
+    let (low, high) = median_interval(sorted);
+    let between = 1.96 * std::f64::consts::SQRT_2 * between_runs;
     let widen = |half: f64| (2.0 * half * half + between * between).sqrt();
-    Some(Estimate { value, low: value - widen(value - low), high: value + widen(high - value), confidence: CONFIDENCE })
+    (centre - widen(centre - low), centre + widen(high - centre))
 }
 
 /// A 95 % interval for the median of a sorted sample.
@@ -131,12 +147,13 @@ pub fn median_interval(sorted: &[f64]) -> (f64, f64) {
 }
 
 /// Two to five values: their range covers 1 − 2^(1−n) of cases; it is widened about the median as if the median were normal.
-/// One value says nothing about its spread: a tenth either way, which no comparison can mistake for knowledge.
+/// One value says nothing about its spread: a quarter either way (of a logarithm: a factor of 1.28), which no comparison can mistake
+/// for knowledge.
 fn few_values_interval(sorted: &[f64]) -> (f64, f64) {
     let value = quantile_sorted(sorted, 0.5);
     // Normal quantiles of the coverage of the range of n values: 50 %, 75 %, 87.5 %, 93.75 %.
     let z = match sorted.len() {
-        0 | 1 => return (value - 0.1 * value.abs(), value + 0.1 * value.abs()),
+        0 | 1 => return (value - 0.25, value + 0.25),
         2 => 0.674_49,
         3 => 1.150_35,
         4 => 1.534_12,
@@ -288,6 +305,7 @@ mod tests {
             let scaled = across_processes(&values.iter().map(|v| v * factor).collect::<Vec<_>>()).unwrap();
             prop_assert!((scaled.value / (one.value * factor) - 1.0).abs() < 1e-9);
             prop_assert!(((scaled.high - scaled.low) / ((one.high - one.low) * factor) - 1.0).abs() < 1e-6);
+            prop_assert!(scaled.low > 0.0);
         }
     }
 }
