@@ -5,10 +5,11 @@
 #include <sys/mman.h>
 
 #define SLOTS 64
-#define MAPPINGS 128
+#define MAPPINGS 32
 
 static size_t page, pages, stride;
-static char *slots;
+static char *slots, *region[MAPPINGS];
+static unsigned region_count;
 static int fd = -1;
 
 static void reserve(size_t bytes, int extra) {
@@ -39,18 +40,30 @@ static unsigned at_once(size_t total) {
     return n < 1 ? 1 : n > SLOTS ? SLOTS : (unsigned)n;
 }
 
+/* Leaves holes of the right size between pages that stay reserved: mmap will fill these. A few other mappings come first, to set
+ * them apart from those of the C library in the kernel's tree. */
+static void make_holes(void) {
+    for (int i = 0; i < 17; i++)
+        if (mmap(NULL, page, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) die("mmap");
+    size_t bytes = pages * page;
+    char *at = mmap(NULL, bytes * (2 * MAPPINGS + 1), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) die("mmap");
+    for (unsigned i = 0; i < MAPPINGS; i++)
+        if (munmap(at + bytes * (2 * i + 1), bytes)) die("munmap");
+}
+
 static uint64_t map(uint64_t ops) {
     static void *mapped[MAPPINGS];
     uint64_t ns = 0;
-    for (uint64_t n; ops; ops -= n) {
-        n = ops < MAPPINGS ? ops : MAPPINGS;
+    for (unsigned n; ops; ops -= n) {
+        n = ops < MAPPINGS ? (unsigned)ops : MAPPINGS;
         uint64_t begin = now_ns();
-        for (uint64_t i = 0; i < n; i++) {
-            mapped[i] = mmap(NULL, pages * page, i % 2 ? PROT_READ | PROT_WRITE : PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        for (unsigned i = 0; i < n; i++) {
+            mapped[i] = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             if (mapped[i] == MAP_FAILED) die("mmap");
         }
         ns += now_ns() - begin;
-        for (uint64_t i = 0; i < n; i++) munmap(mapped[i], pages * page);
+        for (unsigned i = 0; i < n; i++) munmap(mapped[i], pages * page);
     }
     return ns;
 }
@@ -71,12 +84,11 @@ static uint64_t unmap(uint64_t ops) {
 }
 
 static uint64_t protect(uint64_t ops) {
-    static int writable = 1;
+    static unsigned turn;
+    unsigned n = region_count;
     uint64_t begin = now_ns();
-    while (ops--) {
-        writable = !writable;
-        if (mprotect(slots, pages * page, writable ? PROT_READ | PROT_WRITE : PROT_READ)) die("mprotect");
-    }
+    for (; ops--; turn++)
+        if (mprotect(region[turn % n], pages * page, turn / n % 2 ? PROT_READ | PROT_WRITE : PROT_READ)) die("mprotect");
     return now_ns() - begin;
 }
 
@@ -101,12 +113,14 @@ static uint64_t touch_file(uint64_t ops) { return touch(ops, PROT_READ, 0, 0); }
 static uint64_t touch_cow(uint64_t ops) { return touch(ops, PROT_READ | PROT_WRITE, 1, 1); }
 
 static void open_file(void) {
-    static char path[4096], block[65536];
+    static char path[4096];
+    char *content = calloc(pages, page);
     snprintf(path, sizeof path, "%s/mapped-c", loop_dir);
     fd = open(path, O_CREAT | O_TRUNC | O_RDWR, 0600);
-    if (fd < 0) die(path);
-    for (size_t p = 0; p < pages; p++)
-        if (write(fd, block, page) != (ssize_t)page) die(path);
+    if (fd < 0 || !content) die(path);
+    /* In one piece: how a file was written decides how large the pieces are in which its pages are cached, and so mapped. */
+    if (write(fd, content, pages * page) != (ssize_t)(pages * page)) die(path);
+    free(content);
 }
 
 int main(int argc, char **argv) {
@@ -115,16 +129,28 @@ int main(int argc, char **argv) {
     pages = strtoul(param("pages", "1"), NULL, 10);
     size_t table = page * page / sizeof(void *);
     stride = (pages * page + page + table - 1) / table * table;
-    slots = mmap(NULL, stride * SLOTS + table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!strcmp(loop_probe, "vm.mmap")) {
+        make_holes();
+        loop_run(map, 1);
+        return 0;
+    }
+    if (!strcmp(loop_probe, "vm.mprotect")) {
+        make_holes();
+        region_count = at_once(64) < MAPPINGS ? at_once(64) : MAPPINGS;
+        for (unsigned i = 0; i < region_count; i++) {
+            region[i] = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (region[i] == MAP_FAILED) die("mmap");
+            madvise(region[i], pages * page, MADV_NOHUGEPAGE);
+            for (size_t p = 0; p < pages; p++) *(volatile char *)(region[i] + p * page) = 1;
+        }
+        loop_run(protect, 1);
+        return 0;
+    }
+    slots = mmap(NULL, stride * at_once(1024) + table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (slots == MAP_FAILED) die("mmap");
     slots = (char *)(((uintptr_t)slots + table - 1) / table * table);
-    if (!strcmp(loop_probe, "vm.mmap")) loop_run(map, 1);
-    else if (!strcmp(loop_probe, "vm.munmap")) loop_run(unmap, 1);
-    else if (!strcmp(loop_probe, "vm.mprotect")) {
-        map_slots(1, PROT_READ | PROT_WRITE);
-        write_slots(1);
-        loop_run(protect, 1);
-    } else if (!strcmp(loop_probe, "vm.fault_anon")) loop_run(touch_anon, (double)pages);
+    if (!strcmp(loop_probe, "vm.munmap")) loop_run(unmap, 1);
+    else if (!strcmp(loop_probe, "vm.fault_anon")) loop_run(touch_anon, (double)pages);
     else if (!strcmp(loop_probe, "vm.fault_file")) {
         open_file();
         loop_run(touch_file, (double)pages);

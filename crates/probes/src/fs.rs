@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
 
 use fingerpost_record::{Better, Params, Unit};
 
@@ -13,6 +14,9 @@ use crate::session::{Session, Stop, now_ns};
 
 /// Files that exist at once: enough to fill a batch, few enough to leave nothing behind worth mentioning.
 const FILES: u64 = 256;
+
+/// The length of a batch where more time goes to what is outside of it: shorter, so that a slice still holds enough of them.
+const MORE_OUTSIDE_NS: u64 = 100_000;
 
 /// How far the appended file grows before it is emptied, in bytes.
 const APPENDED_MOST: u64 = 4 << 20;
@@ -33,13 +37,15 @@ impl Name {
     }
 }
 
-/// The probe's directory, opened: names are looked up in it, so that the length of its own path costs nothing.
+/// A new directory in the probe's, opened: names are looked up in it, so that the length of its own path costs nothing.
 struct Dir(File);
 
 impl Dir {
     fn open(s: &Session) -> Result<Dir, Stop> {
-        let dir = File::options().read(true).custom_flags(libc::O_DIRECTORY).open(s.dir());
-        dir.map(Dir).map_err(|e| Stop::Fail(format!("cannot open the directory {}: {e}", s.dir().display())))
+        spread_directories(s.dir());
+        let path = s.dir().join(format!("{}-{}", std::process::id(), now_ns()));
+        let dir = std::fs::create_dir(&path).and_then(|()| File::options().read(true).custom_flags(libc::O_DIRECTORY).open(&path));
+        dir.map(Dir).map_err(|e| Stop::Fail(format!("cannot make the directory {}: {e}", path.display())))
     }
 
     #[inline(always)]
@@ -65,6 +71,27 @@ impl Dir {
         let fd = self.0.as_raw_fd();
         // SAFETY: both names end in a zero byte.
         check(i64::from(unsafe { libc::renameat(fd, from.as_ptr(), fd, to.as_ptr()) })).map(drop)
+    }
+}
+
+/// Marks the directory as one whose subdirectories belong apart (`chattr +T`), so that ext4 gives each a region of the disk of its own.
+///
+/// Without a journal, ext4 steps over every inode of the region that was deleted in the last minutes, so that each run would find
+/// file creation dearer than the one before: 12 us after a few hundred thousand deletions here, 3.6 us in a region of its own.
+/// File systems without the mark refuse it, and lose nothing.
+fn spread_directories(dir: &Path) {
+    const GET_FLAGS: libc::Ioctl = libc::_IOR::<libc::c_long>(b'f' as u32, 1);
+    const SET_FLAGS: libc::Ioctl = libc::_IOW::<libc::c_long>(b'f' as u32, 2);
+    const TOP_DIRECTORY: libc::c_int = 0x2_0000;
+    let Ok(file) = File::open(dir) else { return };
+    // The calls are declared with a long, and read and write an int. Two ints hold either.
+    let mut flags = [0 as libc::c_int; 2];
+    // SAFETY: the kernel reads or writes at most the eight bytes of `flags`.
+    unsafe {
+        if libc::ioctl(file.as_raw_fd(), GET_FLAGS, flags.as_mut_ptr()) == 0 {
+            flags[0] |= TOP_DIRECTORY;
+            libc::ioctl(file.as_raw_fd(), SET_FLAGS, flags.as_ptr());
+        }
     }
 }
 
@@ -112,6 +139,7 @@ fn create(s: &mut Session) -> Result<(), Stop> {
 
 fn delete(s: &mut Session) -> Result<(), Stop> {
     let (dir, content) = (Dir::open(s)?, content(s, 0)?);
+    s.batch_target_ns(MORE_OUTSIDE_NS);
     s.timed_batches(|ops| Ok(make_and_remove(&dir, ops, &content)?.1))
 }
 

@@ -64,6 +64,7 @@ fn fork(s: &mut Session) -> Result<(), Stop> {
             // SAFETY: the process has one thread; the child ends at once.
             match unsafe { libc::fork() } {
                 -1 => return Err(io::Error::last_os_error()),
+                // SAFETY: ends the child without running the parent's destructors.
                 0 => unsafe { libc::_exit(0) },
                 pid => wait_for(pid)?,
             }
@@ -114,9 +115,10 @@ impl CommandLine {
     /// fork, execve, wait.
     #[inline(always)]
     fn fork_exec_wait(&self) -> io::Result<()> {
-        // SAFETY: the process has one thread; the child calls execve with lists that end in a null pointer, or ends.
+        // SAFETY: the process has one thread; the child does nothing but what follows.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
+            // SAFETY: both lists end in a null pointer, and a child that could not execute ends without running destructors.
             0 => unsafe {
                 libc::execve(self.path(), self.argv.as_ptr(), self.env.as_ptr());
                 libc::_exit(NOT_EXECUTED)
