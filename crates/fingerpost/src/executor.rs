@@ -24,6 +24,8 @@ pub struct ProcessExecutor<'a> {
     program: PathBuf,
     cpus: &'a [usize],
     slice: Duration,
+    /// What a slice may take beyond its own length.
+    grace: Duration,
     dir: &'a Path,
     stop: &'a AtomicBool,
     start: Instant,
@@ -36,7 +38,8 @@ impl<'a> ProcessExecutor<'a> {
     /// An executor for these rows; each process gets an empty directory of its own below `dir`.
     pub fn new(rows: &'a [Row], cpus: &'a [usize], slice: Duration, dir: &'a Path, stop: &'a AtomicBool) -> Self {
         let program = PathBuf::from("/proc/self/exe");
-        ProcessExecutor { rows, program, cpus, slice, dir, stop, start: Instant::now(), hints: vec![0; rows.len()], serial: 0 }
+        let hints = vec![0; rows.len()];
+        ProcessExecutor { rows, program, cpus, slice, grace: GRACE, dir, stop, start: Instant::now(), hints, serial: 0 }
     }
 
     fn request(&self, row: usize, dir: PathBuf) -> Request {
@@ -54,7 +57,7 @@ impl<'a> ProcessExecutor<'a> {
     fn run(&mut self, row: usize, dir: PathBuf) -> Slice {
         let request = self.request(row, dir);
         let killed_before = oom_kills();
-        let allowed = self.slice * 3 + GRACE;
+        let allowed = self.slice * 3 + self.grace;
         let output = match child::run_bounded(Command::new(&self.program).args(request.to_args()), Instant::now() + allowed) {
             Ok(output) => output,
             Err(e) => return Slice::Failed(format!("cannot start the probe process: {e}")),
@@ -117,4 +120,62 @@ fn first_line(stderr: &[u8]) -> String {
 fn oom_kills() -> u64 {
     let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
     text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use fingerpost_record::Params;
+
+    /// What becomes of a slice when the probe process is this shell script.
+    fn slice_of(script: &str) -> Slice {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("program");
+        // Written by another process: a descriptor of ours, open for writing, could slip into a child that another test is just
+        // forking, and the program would be “text file busy”.
+        let write = "printf '#!/bin/sh\\n%s\\n' \"$2\" > \"$1\" && chmod 755 \"$1\"";
+        assert!(Command::new("sh").args(["-c", write, "sh"]).arg(&program).arg(script).status().unwrap().success());
+        let rows = [Row { probe: fingerpost_probes::find("syscall.null").unwrap(), params: Params::new() }];
+        let stop = AtomicBool::new(false);
+        let mut executor = ProcessExecutor::new(&rows, &[0], Duration::from_millis(1), dir.path(), &stop);
+        executor.program = program;
+        if script.contains("hang") {
+            executor.grace = Duration::from_millis(200);
+        }
+        executor.slice(0)
+    }
+
+    #[test]
+    fn an_answer_is_read_and_its_batch_size_remembered() {
+        let Slice::Samples(samples) = slice_of("echo resident 1000; echo batch 7; echo s 10 500 0; echo end") else { panic!() };
+        assert_eq!((samples.values, samples.batch), (vec![50.0], 7));
+    }
+
+    #[test]
+    fn a_probe_that_hangs_is_killed_and_named() {
+        let Slice::Hung(sentence) = slice_of(": hang; echo batch 7; sleep 600 & wait") else { panic!() };
+        assert!(sentence.contains("did not end within"), "{sentence}");
+    }
+
+    #[test]
+    fn a_probe_that_crashes_is_told_from_one_that_was_killed() {
+        let reason = |script| match slice_of(script) {
+            Slice::Failed(reason) => reason,
+            other => panic!("{other:?}"),
+        };
+        assert!(reason("kill -SEGV $$").contains("crashed with signal 11"));
+        assert!(reason("kill -KILL $$").contains("signal 9"));
+        assert!(reason("echo no such thing >&2; exit 4").contains("no such thing"));
+        assert!(reason("echo s 10 500 0").contains("before its answer was whole"));
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_a_failure() {
+        let rows = [Row { probe: fingerpost_probes::find("syscall.null").unwrap(), params: Params::new() }];
+        let (dir, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+        let mut executor = ProcessExecutor::new(&rows, &[0], Duration::from_millis(1), dir.path(), &stop);
+        executor.program = dir.path().join("absent");
+        assert!(matches!(executor.slice(0), Slice::Failed(reason) if reason.contains("cannot start")));
+    }
 }

@@ -8,7 +8,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// A progress bar on a terminal; in a pipe a line at the beginning and nothing else; nothing at all when quiet.
 pub struct Progress {
     bar: Option<ProgressBar>,
-    quiet: bool,
 }
 
 /// The bar counts thousandths of the work.
@@ -18,18 +17,18 @@ impl Progress {
     /// Progress for work of about this length.
     pub fn start(what: &str, expected: Duration, quiet: bool) -> Progress {
         if quiet {
-            return Progress { bar: None, quiet };
+            return Progress { bar: None };
         }
         if !std::io::stderr().is_terminal() {
             eprintln!("fingerpost: {what}, about {:.0} s", expected.as_secs_f64());
-            return Progress { bar: None, quiet };
+            return Progress { bar: None };
         }
         let bar = ProgressBar::new(STEPS);
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta:>4} left  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(500));
-        Progress { bar: Some(bar), quiet }
+        Progress { bar: Some(bar) }
     }
 
     /// Shows what is being done and the share done, 0 to 1.
@@ -45,13 +44,6 @@ impl Progress {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("fingerpost: {sentence}")),
             None => eprintln!("fingerpost: {sentence}"),
-        }
-    }
-
-    /// Prints a sentence that may be missed.
-    pub fn note(&self, sentence: &str) {
-        if !self.quiet {
-            self.say(sentence);
         }
     }
 }

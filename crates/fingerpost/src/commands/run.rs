@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = ProfileName::Standard)]
     profile: ProfileName,
     /// Spend this many seconds instead of the profile's time
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     budget: Option<f64>,
     /// Keep the run in this file instead of the archive
     #[arg(short, long, value_name = "FILE")]

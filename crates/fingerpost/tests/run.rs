@@ -1,0 +1,135 @@
+//! `run` as a user runs it.
+
+mod common;
+
+use std::io::Read;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::{Home, Said};
+use fingerpost_record::{Outcome, Run, load};
+
+/// Long enough for a busy machine; a test that waits this long has failed.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn parse(said: &Said) -> Run {
+    load::from_slice(said.out.as_bytes(), "standard output").unwrap()
+}
+
+#[test]
+fn a_named_family_is_measured_printed_and_kept() {
+    let home = Home::with(&[]);
+    let said = home.says(&["run", "syscall.null", "clock", "--budget", "2", "--seed", "7", "--format", "json"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    let run = parse(&said);
+    assert_eq!((run.seed, run.complete, run.measurements.len()), (7, true, 3));
+    for row in &run.measurements {
+        // On a busy machine a row may be untrusted; it has its figure all the same.
+        assert!(row.estimate.is_some() && row.percentiles.is_some(), "{:?} {:?}", row.outcome, row.reason);
+        assert!(row.processes.iter().all(|p| p.value.is_some() && p.batch > 0));
+    }
+    assert!(run.instrument.clock_ns > 0.0 && run.instrument.resolution_ns > 0.0);
+    assert!(!run.host.kernel.is_empty() && run.host.memory_bytes > 0);
+    assert!(said.err.contains("measuring 3 rows") && said.err.contains(&run.id), "{}", said.err);
+    // What was kept is what was printed.
+    assert_eq!(load::from_path(&home.runs().join(format!("{}.json", run.id))).unwrap(), run);
+}
+
+#[test]
+fn a_probe_process_is_small_when_its_loop_starts() {
+    let home = Home::with(&[]);
+    let run = parse(&home.says(&["run", "clock.loop", "--budget", "1", "--format", "json", "-q"]));
+    let resident = run.instrument.probe_resident_bytes;
+    assert!(resident > 0);
+    // The unoptimised binary that tests are built with is several times the size of the one that is shipped.
+    assert!(resident < 8 << 20, "{resident} bytes");
+}
+
+#[test]
+fn with_one_cpu_what_needs_two_is_skipped_with_the_reason() {
+    let home = Home::with(&[]);
+    let run = parse(&home.says(&["run", "ipc.pipe", "parallel.vm", "--cpu", "0", "--budget", "2", "--format", "json", "-q"]));
+    for row in &run.measurements {
+        let two = row.params.text("placement") != Some("same");
+        assert_eq!((row.outcome == Outcome::Skipped, row.estimate.is_some()), (two, !two), "{} {}", row.probe, row.params);
+        assert_eq!(two, row.reason.as_ref().is_some_and(|r| r.contains("needs 2 CPUs")));
+    }
+    assert!(run.measurements.iter().any(|row| row.estimate.is_some()));
+}
+
+#[test]
+fn a_setting_of_several_values_makes_several_rows() {
+    let home = Home::with(&[]);
+    let run = parse(&home.says(&["run", "syscall.poll", "--set", "fds=5,50", "--budget", "1", "--format", "json", "-q"]));
+    let fds: Vec<_> = run.measurements.iter().filter_map(|row| row.params.int("fds")).collect();
+    assert_eq!((fds.len(), fds.contains(&5), fds.contains(&50)), (2, true, true));
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_had_and_says_so() {
+    let home = Home::with(&[]);
+    let mut child = home
+        .command(&["run", "syscall", "clock", "--budget", "600", "--format", "json", "-q"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    let measured = || {
+        let file = std::fs::read_dir(home.runs()).ok()?.flatten().map(|e| e.path()).find(|p| p.extension().is_some_and(|e| e == "json"))?;
+        load::from_path(&file).ok()?.measurements.iter().any(|m| m.estimate.is_some()).then_some(())
+    };
+    while measured().is_none() {
+        assert!(began.elapsed() < DEADLINE, "no measurement was written");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // SAFETY: the process is our own child, not yet reaped.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    let (mut out, mut err) = (String::new(), String::new());
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    let run = load::from_slice(out.as_bytes(), "standard output").unwrap();
+    assert!(!run.complete && run.measurements.iter().any(|m| m.estimate.is_some()));
+    assert!(err.contains("interrupted"), "{err}");
+}
+
+#[test]
+fn wrong_words_get_one_sentence_and_status_two() {
+    let home = Home::with(&[]);
+    for (words, wanted) in [
+        (vec!["run", "syscal.null"], "fingerpost list"),
+        (vec!["run", "syscall.null", "--set", "fds"], "KEY=VALUE"),
+        (vec!["run", "syscall.null", "--set", "fds=3"], "has a setting"),
+        (vec!["run", "syscall.null", "--cpu", "9999"], "may not use CPU 9999"),
+        (vec!["run", "syscall.null", "--cpu", "x"], "list of CPUs"),
+        (vec!["run", "syscall.null", "--budget", "-1"], "budget"),
+        (vec!["run", "syscall.stat", "--set", "dir=/nonexistent"], "/nonexistent"),
+    ] {
+        let said = home.says(&words);
+        assert!(said.err.contains(wanted), "{words:?}: {}", said.err);
+        said.refused();
+    }
+}
+
+#[test]
+fn files_go_to_the_directory_that_the_user_named_and_leave_nothing_there() {
+    let home = Home::with(&[]);
+    let dir = home.path().join("disk");
+    std::fs::create_dir(&dir).unwrap();
+    let setting = format!("dir={}", dir.display());
+    let run = parse(&home.says(&["run", "fs.create", "--set", &setting, "--budget", "1", "--format", "json", "-q"]));
+    assert!(run.host.filesystem.path.starts_with(dir.to_str().unwrap()), "{:?}", run.host.filesystem);
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
+}
+
+#[test]
+fn list_tells_what_every_probe_times() {
+    let home = Home::with(&[]);
+    let all = home.says(&["list"]).well();
+    assert!(["syscall.null", "process.fork", "parallel.vm", "memory.copy"].iter().all(|name| all.contains(name)), "{all}");
+    assert!(home.says(&["list", "syscall.null"]).well().contains("getppid"));
+    let json: serde_json::Value = serde_json::from_str(&home.says(&["list", "--format", "json"]).well()).unwrap();
+    assert!(json.as_array().unwrap().iter().all(|entry| entry["name"].is_string() && entry["kind"].is_string()));
+    home.says(&["list", "nothing.*"]).refused();
+}
