@@ -9,7 +9,7 @@
  * directory for files. It prints nanoseconds per operation, one line per batch, and exits with 0; with a sentence on standard
  * error and 1 when something went wrong.
  *
- * Nothing here is shared with the probes but the length of a batch (0.1 ms) and the definition of the operation.
+ * Nothing here is shared with the probes but the length of a batch (0.25 ms) and the definition of the operation.
  */
 #ifndef LOOP_H
 #define LOOP_H
@@ -26,7 +26,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BATCH_NS 100000u
+#ifndef BATCH_NS
+#define BATCH_NS 250000u
+#endif
 #define MAX_BATCHES 1000
 
 static const char *loop_probe, *loop_dir;

@@ -1,4 +1,5 @@
 /* Processes: fork, vfork, posix_spawn, exec, the shell. */
+#define BATCH_NS 50000u /* as the probe: see HANDOVER_BATCH_NS */
 #include "loop.h"
 
 #include <libgen.h>

@@ -1,4 +1,5 @@
 /* Threads: making one and waiting for its end. */
+#define BATCH_NS 50000u /* as the probe: see HANDOVER_BATCH_NS */
 #include "loop.h"
 
 #include <pthread.h>

@@ -71,7 +71,7 @@ static uint64_t map(uint64_t ops) {
 static uint64_t unmap(uint64_t ops) {
     uint64_t ns = 0;
     for (unsigned n; ops; ops -= n) {
-        n = ops < at_once(1024) ? (unsigned)ops : at_once(1024);
+        n = ops < at_once(256) ? (unsigned)ops : at_once(256);
         map_slots(n, PROT_READ | PROT_WRITE);
         write_slots(n);
         uint64_t begin = now_ns();
@@ -146,7 +146,7 @@ int main(int argc, char **argv) {
         loop_run(protect, 1);
         return 0;
     }
-    slots = mmap(NULL, stride * at_once(1024) + table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    slots = mmap(NULL, stride * at_once(256) + table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (slots == MAP_FAILED) die("mmap");
     slots = (char *)(((uintptr_t)slots + table - 1) / table * table);
     if (!strcmp(loop_probe, "vm.munmap")) loop_run(unmap, 1);

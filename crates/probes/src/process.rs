@@ -15,8 +15,13 @@ use crate::session::{Session, Stop};
 /// The status of a child that could not execute its program, as shells have it.
 const NOT_EXECUTED: i32 = 127;
 
-/// Touches as much memory as the row asks for: `resident` bytes beyond the process's own, in small pages, kept until it ends.
-fn grow(s: &Session) -> Result<(), Stop> {
+/// The length of a batch of operations that hand the CPU over: short, so that on a busy machine another process comes into few of the
+/// batches, and the median still shows the operation alone.
+pub const HANDOVER_BATCH_NS: u64 = 50_000;
+
+/// Sets the batch length, and touches as much memory as the row asks for: `resident` bytes beyond the process's own, in small pages, kept until it ends.
+fn prepare(s: &mut Session) -> Result<(), Stop> {
+    s.batch_target_ns(HANDOVER_BATCH_NS);
     let bytes = match s.params().get("resident") {
         None => 0,
         Some(_) => s.int("resident", 0)? as usize,
@@ -58,7 +63,7 @@ fn wait_for(pid: libc::pid_t) -> io::Result<()> {
 }
 
 fn fork(s: &mut Session) -> Result<(), Stop> {
-    grow(s)?;
+    prepare(s)?;
     s.batches(|ops| {
         for _ in 0..ops {
             // SAFETY: the process has one thread; the child ends at once.
@@ -78,7 +83,7 @@ extern "C" fn end_at_once(_: *mut c_void) -> i32 {
 }
 
 fn vfork(s: &mut Session) -> Result<(), Stop> {
-    grow(s)?;
+    prepare(s)?;
     // Two stacks cannot share a frame, which is why vfork cannot be called from Rust, and why the child has one of its own.
     let mut stack = [0u128; 256];
     let top = stack.as_mut_ptr_range().end.cast::<c_void>();
@@ -139,7 +144,7 @@ impl CommandLine {
 
 fn spawn(s: &mut Session) -> Result<(), Stop> {
     let command = CommandLine::new(&program::tiny(s.dir())?, &[])?;
-    grow(s)?;
+    prepare(s)?;
     s.batches(|ops| {
         for _ in 0..ops {
             let mut pid = 0;
@@ -159,13 +164,13 @@ fn spawn(s: &mut Session) -> Result<(), Stop> {
 
 fn exec(s: &mut Session) -> Result<(), Stop> {
     let command = CommandLine::new(&program::tiny(s.dir())?, &[])?;
-    grow(s)?;
+    prepare(s)?;
     command.measure(s)
 }
 
 fn exec_dynamic(s: &mut Session) -> Result<(), Stop> {
     let command = CommandLine::new(&program::dynamic()?, &[])?;
-    grow(s)?;
+    prepare(s)?;
     command.measure(s)
 }
 
@@ -177,7 +182,7 @@ fn shell(s: &mut Session) -> Result<(), Stop> {
     let tiny = c_path(&program::tiny(s.dir())?)?;
     // The program's path is the shell's $0, so that no character of it means anything to the shell.
     let command = CommandLine::new(shell, &[c"-c", c"\"$0\"", &tiny])?;
-    grow(s)?;
+    prepare(s)?;
     command.measure(s)
 }
 

@@ -8,6 +8,7 @@ use std::ptr;
 use fingerpost_record::{Better, Unit};
 
 use crate::probe::{Nature, Probe, plain};
+use crate::process::HANDOVER_BATCH_NS;
 use crate::session::{Session, Stop};
 
 extern "C" fn nothing(argument: *mut c_void) -> *mut c_void {
@@ -21,6 +22,7 @@ fn check(rc: i32) -> io::Result<()> {
 }
 
 fn create(s: &mut Session) -> Result<(), Stop> {
+    s.batch_target_ns(HANDOVER_BATCH_NS);
     let mark = ptr::without_provenance_mut::<c_void>(42);
     s.batches(|ops| {
         for _ in 0..ops {

@@ -21,8 +21,9 @@ const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 /// make the two readings a small share, few enough to stay a small process.
 const TOUCHED_AT_ONCE: usize = 64;
 
-/// The same for pages that are only unmapped, each of which takes far less time.
-const UNMAPPED_AT_ONCE: usize = 1024;
+/// The same for pages that are only unmapped, each of which takes far less time. No more than the kernel keeps at hand for the next
+/// user of this CPU: what is beyond that goes back to a common store, so that larger bursts are dearer per page.
+const UNMAPPED_AT_ONCE: usize = 256;
 
 /// The length of a batch of unmapping: shorter than others, because mapping and touching, outside of it, take three times as long.
 const MORE_OUTSIDE_NS: u64 = 100_000;
