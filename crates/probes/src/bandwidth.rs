@@ -199,7 +199,8 @@ pub static PROBES: &[Probe] = &[
             [
                 "bytes from another process through a pipe",
                 "reading `size` bytes whole from a pipe of the usual capacity that a partner process keeps filling with writes of `size` bytes.",
-                "across CPUs each filling of the pipe costs a wake-up; the data are copied in by one CPU and out by the other.",
+                "on one CPU it matters whether the scheduler lets a woken side run at once, page by page, or when the pipe is full: a factor of \
+                 three. Across CPUs each wake-up of an idle CPU is part of the figure.",
             ],
             Nature::Blocks,
         )
