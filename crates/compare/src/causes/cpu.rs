@@ -2,7 +2,7 @@
 
 use fingerpost_record::{Finding, Layer, Status};
 
-use super::groups::Group;
+use super::groups::{Group, waits_for_device};
 use super::probes::{Item, View, cleared};
 use super::host_clues;
 use crate::verdict::Verdict;
@@ -26,7 +26,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     logs.sort_by(f64::total_cmp);
     let factor = logs[logs.len() / 2];
     let (cause, layer, reason) = which(view, &dearer);
-    let followers: Vec<&Item> = view.items.iter().filter(|i| !matches!(i.group, Group::Cpu | Group::Storage)).collect();
+    let followers: Vec<&Item> = view.items.iter().filter(|i| i.group != Group::Cpu && !waits_for_device(&i.row.probe)).collect();
     let following = followers.iter().filter(|i| i.log > factor / 2.0).count();
     let certain = following as f64 >= MOST * followers.len() as f64;
     let mut evidence = vec![format!(
@@ -41,7 +41,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     evidence.push(reason);
     evidence.extend(host_clues(view.cheap, view.dear, &["processor", "clock", "governor", "turbo", "microcode", "mitigations", "virtualisation", "CPU quota"]));
     let cpu_rows = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 });
-    let rest = view.claim(|i| if i.group == Group::Storage { 0.0 } else { factor });
+    let rest = view.claim(|i| if waits_for_device(&i.row.probe) { 0.0 } else { factor });
     let status = if certain { Status::Guilty } else { Status::Suspected };
     vec![Finding { cause: cause.into(), layer, status, share: (cpu_rows + rest) / total, evidence }]
 }
@@ -65,7 +65,7 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
         return Some(cleared("cpu.speed", Layer::Cpu, format!("the clock of the slower {} is {how} of {} ({dear:.0} and {cheap:.0} MHz)", names.0, names.1)));
     }
     let factor = (cheap / dear).ln();
-    let share = view.claim(|i| if i.group == Group::Storage { 0.0 } else { factor }) / total;
+    let share = view.claim(|i| if waits_for_device(&i.row.probe) { 0.0 } else { factor }) / total;
     let evidence = vec![format!("the clock of {} is slower: {dear:.0} against {cheap:.0} MHz, and nothing else is known of the CPUs", names.0)];
     Some(Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence })
 }

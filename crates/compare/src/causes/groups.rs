@@ -86,6 +86,11 @@ pub fn group(probe: &str) -> Group {
     }
 }
 
+/// Whether a probe waits for a device, so that its time does not follow the CPU's.
+pub fn waits_for_device(probe: &str) -> bool {
+    matches!(probe, "fs.fsync" | "fs.fdatasync" | "fs.append")
+}
+
 /// How many times one operation of a probe enters the kernel, where its definition says so.
 pub fn entries(probe: &str) -> Option<f64> {
     Some(match probe {

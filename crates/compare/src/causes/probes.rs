@@ -133,15 +133,16 @@ fn cpu_is_out(findings: &[Finding], view: &View) -> bool {
 /// Every system call dearer by a like amount.
 fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
-    if !null.dearer || null.left <= 0.0 {
-        return Some(cleared("syscall.entry", Layer::Kernel, view.describe(null))).filter(|_| !null.dearer);
+    if !null.dearer {
+        let innocent = null.row.verdict != Verdict::Unresolved;
+        return innocent.then(|| cleared("syscall.entry", Layer::Kernel, view.describe(null)));
+    }
+    if null.left <= view.threshold {
+        return None;
     }
     let extra = null.dear - null.cheap * (null.log - null.left).exp();
-    let visible = |i: &&Item| (1.0 + extra / i.cheap) > 1.0 + 2.0 * view.threshold;
-    let calls: Vec<&Item> = view.items.iter().filter(|i| entries(&i.row.probe).is_some() && matches!(i.group, Group::Syscall | Group::Signal)).filter(visible).collect();
-    let mut amounts: Vec<f64> = calls.iter().map(|i| (i.dear - i.cheap * (i.log - i.left).exp().min(i.dear / i.cheap)) / entries(&i.row.probe).unwrap_or(1.0)).collect();
-    amounts.sort_by(f64::total_cmp);
-    let middle = amounts[amounts.len() / 2];
+    let amounts = amounts(view, extra);
+    let middle = amounts.get(amounts.len() / 2).copied()?;
     let like = amounts.iter().filter(|a| **a > middle / LIKE && **a < middle * LIKE).count();
     if amounts.len() < 3 || (like as f64) < MOST * amounts.len() as f64 || middle <= 0.0 {
         return None;
@@ -158,6 +159,18 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let claimed = view.claim(|item| entries(&item.row.probe).map_or(0.0, |n| (n * extra / (item.cheap * (item.log - item.left).exp())).ln_1p()));
     let status = if cpu_cleared { Status::Guilty } else { Status::Suspected };
     Some(Finding { cause: "syscall.entry".into(), layer: Layer::Kernel, status, share: claimed / total, evidence })
+}
+
+/// What each call that is cheap enough to show this much costs more per entry, ascending; what the CPU explains is taken out.
+fn amounts(view: &View, extra: f64) -> Vec<f64> {
+    let visible = |i: &&Item| extra / i.cheap > 2.0 * view.threshold && matches!(i.group, Group::Syscall | Group::Signal);
+    let more = |i: &Item| {
+        let explained = i.cheap * if i.dearer { (i.log - i.left).exp() } else { 1.0 };
+        Some((i.dear - explained) / entries(&i.row.probe)?)
+    };
+    let mut amounts: Vec<f64> = view.items.iter().filter(visible).filter_map(more).collect();
+    amounts.sort_by(f64::total_cmp);
+    amounts
 }
 
 /// What is left in the probes of one subsystem.
