@@ -1,5 +1,3 @@
-//! compare
-pub mod zerofill;
 //! Two runs side by side: rows, verdicts, and the cause of the difference; and the reference systems to compare with.
 //!
 //! [`compare`] is all that most callers need. It is computed from the runs alone, has no clock and no randomness: the same runs
@@ -19,6 +17,7 @@ pub mod select;
 pub mod side;
 pub mod special;
 pub mod verdict;
+pub mod zerofill;
 
 use fingerpost_record::{Finding, Run, Status};
 

@@ -2,26 +2,19 @@
 //!
 //! # Vocabulary
 //!
-//! Totals that the discriminators look for among a step's observations; any may be absent, and then its rule says so.
-//! Seconds, counts and bytes are over the whole step.
+//! Totals that the discriminators look for among a step's observations: the observers' names, over the whole step. Any may be
+//! absent, and then its rule says so. Those of `cpu`, `others`, `disk`, `memory`, `network`, `pressure` and `limits` speak of the
+//! machine and the server's control group, `server.*` and `client.*` of the threads on either side.
 //!
-//! | total | what it is |
+//! | rule | totals |
 //! | --- | --- |
-//! | `cpu.throttled.seconds` | time in which the quota stopped the server's group |
-//! | `cpu.idle.seconds` | time in which CPUs of the machine idled |
-//! | `cpu.allowed` | CPUs that the server may use |
-//! | `cpu.others.seconds` | CPU time of processes that are neither server nor client |
-//! | `cpu.nice` | nice value of the server |
-//! | `cpu.steal.seconds` | time that the hypervisor took |
-//! | `instructions.user` `instructions.kernel` `cycles.user` `cycles.kernel` `tlb.misses` | counters of the server |
-//! | `faults.minor` `faults.major` `swap.in.pages` `memory.reclaim.seconds` `memory.pressure.seconds` | paging |
-//! | `disk.flushes` `disk.flush.seconds` `disk.busy.seconds` `disk.others.bytes` | the block device, and what others do to it |
-//! | `syscall.NAME.count` `syscall.NAME.seconds` | system calls of the server |
-//! | `futex.seconds` `futex.count` | waits for locks |
-//! | `network.drops` `network.backlog.bytes` `network.listen_overflows` `network.delayed_acks` `network.retransmits` | sockets |
-//! | `client.cpu_share` | the load generator's use of the CPUs it may use, 0 to 1 |
-//! | `client.saturated` | 1 when the client found itself to be the limit |
-//! | `elapsed.seconds` | the step's length |
+//! | scheduler | `throttle.seconds` `cgroup.cpu_quota.cpus` `cgroup.cpu_weight` `server.cpus_allowed` `server.nice` `other.cpu.seconds` `other.cpu.NAME.seconds` `cpu.idle.seconds` `elapsed.seconds` `cpu.steal.seconds` |
+//! | CPU and kernel | `server.instructions.user` `server.cycles.user` `server.tlb_misses` `server.call.NAME.count` `server.seccomp.mode` `server.seccomp.filters` `server.store_bypass.mitigated` `server.indirect_branch.mitigated` |
+//! | memory | `memory.swap_in.pages` `server.faults.major` `server.faults.minor` `memory.direct_reclaim.pages` `psi.memory.some.seconds` `thp.always` `server.thp_disabled` |
+//! | storage | `disk.flushs` `disk.flush.seconds` `disk.busy.seconds` `other.disk.bytes` `cgroup.disk_limits` `server.call.fsync.count` |
+//! | network | `net.drops` `tcp.retransmits` `tcp.listen_overflows` `tcp.delayed_acks` `queue.network.mean` |
+//! | application | `server.blocked.lock.seconds` |
+//! | client | `client.cpu_share` (0 to 1, of the CPUs that it may use) `client.saturated` (1 when it found itself to be the limit) |
 
 use fingerpost_record::Layer;
 
@@ -130,6 +123,18 @@ fn quantity(value: f64, name: &str) -> String {
     if name.ends_with("seconds") { fingerpost_record::Unit::Nanoseconds.format(value * 1e9) } else { fingerpost_record::unit::significant(value) }
 }
 
+/// Whether a setting holds on the slower side only.
+fn set_now(clues: &Clues, name: &str) -> bool {
+    clues.total(name).is_some_and(|p| p.dear > p.cheap)
+}
+
+/// A level (not a sum over the step) that must be clearly higher for the cause to fit.
+fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
+    let Some(level) = clues.total(name) else { return Unknown };
+    let text = format!("{words}: {} → {}", fingerpost_record::unit::significant(level.cheap), fingerpost_record::unit::significant(level.dear));
+    if level.ratio() > 2.0 && level.dear > 0.0 { Fits(text) } else { Against(text) }
+}
+
 /// CPUs of the machine that idled meanwhile, as CPUs' worth.
 fn idle(clues: &Clues) -> Option<f64> {
     Some(clues.total("cpu.idle.seconds")?.dear / clues.total("elapsed.seconds")?.dear.max(1e-9))
@@ -137,7 +142,7 @@ fn idle(clues: &Clues) -> Option<f64> {
 
 fn quota(clues: &Clues) -> Sign {
     let (cheap, dear) = clues.hosts();
-    match grows(clues, "cpu.throttled.seconds", 2.0, "throttled time") {
+    match grows(clues, "throttle.seconds", 2.0, "throttled time") {
         Unknown => match (cheap.cgroup.cpu_quota, dear.cgroup.cpu_quota) {
             (before, Some(now)) if before.is_none_or(|b| b > now) => Fits(format!("a quota of {now} CPUs holds on the slower side only")),
             (_, None) => Against("there is no quota".into()),
@@ -149,7 +154,7 @@ fn quota(clues: &Clues) -> Sign {
 
 fn affinity(clues: &Clues) -> Sign {
     let (cheap, dear) = clues.hosts();
-    let allowed = clues.total("cpu.allowed").map_or((f64::from(cheap.cpu.count), f64::from(dear.cpu.count)), |p| (p.cheap, p.dear));
+    let allowed = clues.total("server.cpus_allowed").map_or((f64::from(cheap.cpu.count), f64::from(dear.cpu.count)), |p| (p.cheap, p.dear));
     if allowed.1 < 1.0 {
         return Unknown;
     }
@@ -159,7 +164,7 @@ fn affinity(clues: &Clues) -> Sign {
 }
 
 fn priority(clues: &Clues) -> Sign {
-    if let Some(nice) = clues.total("cpu.nice") {
+    if let Some(nice) = clues.total("server.nice") {
         let text = format!("the server's nice value is {:.0}, {:.0} on the faster side", nice.dear, nice.cheap);
         return if nice.dear > nice.cheap { Fits(text) } else { Against(text) };
     }
@@ -171,11 +176,10 @@ fn priority(clues: &Clues) -> Sign {
 }
 
 fn contention(clues: &Clues) -> Sign {
-    let Some(others) = clues.total("cpu.others.seconds") else { return Unknown };
-    let elapsed = clues.total("elapsed.seconds").map_or(1.0, |p| p.dear.max(1e-9));
-    let elapsed_cheap = clues.total("elapsed.seconds").map_or(1.0, |p| p.cheap.max(1e-9));
-    let (cheap, dear) = (others.cheap / elapsed_cheap, others.dear / elapsed);
-    let text = format!("other processes used {dear:.2} CPUs, {cheap:.2} on the faster side");
+    let (Some(others), Some(elapsed)) = (clues.total("other.cpu.seconds"), clues.total("elapsed.seconds")) else { return Unknown };
+    let (cheap, dear) = (others.cheap / elapsed.cheap.max(1e-9), others.dear / elapsed.dear.max(1e-9));
+    let most = clues.largest("other.cpu.", ".seconds").map_or(String::new(), |name| format!(", most of it {name}"));
+    let text = format!("other processes used {dear:.2} CPUs{most}; {cheap:.2} on the faster side");
     if dear > cheap + 0.1 && dear > 1.5 * cheap { Fits(text) } else { Against(text) }
 }
 
@@ -187,11 +191,14 @@ fn steal(clues: &Clues) -> Sign {
 
 /// Instructions and cycles per transaction, user mode, dear to cheap.
 fn user_counters(clues: &Clues) -> Option<(f64, f64)> {
-    Some((clues.per_transaction("instructions.user")?.ratio(), clues.per_transaction("cycles.user")?.ratio()))
+    Some((clues.per_transaction("server.instructions.user")?.ratio(), clues.per_transaction("server.cycles.user")?.ratio()))
 }
 
 fn mitigation(clues: &Clues) -> Sign {
-    let differs = host_clues(clues.cheap(), clues.dear(), &["mitigations"]);
+    let mut differs = host_clues(clues.cheap(), clues.dear(), &["mitigations"]);
+    for (name, words) in [("server.store_bypass.mitigated", "speculative store bypass"), ("server.indirect_branch.mitigated", "indirect branch speculation")] {
+        differs.extend(set_now(clues, name).then(|| format!("{words} is mitigated for the server on the slower side only")));
+    }
     match (user_counters(clues), differs.first()) {
         (Some((instructions, cycles)), fact) => {
             let text = format!("instructions {instructions:.2} times, cycles {cycles:.2} times in user code");
@@ -224,29 +231,32 @@ fn speed(clues: &Clues) -> Sign {
 fn entry(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let text = format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
-    let more_calls = clues.per_transaction("syscall.count").is_some_and(|c| c.ratio() > 1.2);
-    let facts = host_clues(clues.cheap(), clues.dear(), &["seccomp", "seccomp filters", "mitigations"]);
-    if on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05 && !more_calls {
-        Fits(facts.into_iter().fold(text, |t, fact| format!("{t}; {fact}")))
-    } else {
-        Against(text)
-    }
+    let calls = clues.calls_per_transaction();
+    let mut facts = host_clues(clues.cheap(), clues.dear(), &["seccomp", "seccomp filters"]);
+    let filtered = ["server.seccomp.mode", "server.seccomp.filters"].iter().any(|name| set_now(clues, name));
+    facts.extend(filtered.then(|| "system calls pass a seccomp filter on the slower side only".to_owned()));
+    facts.extend(calls.map(|c| format!("{:.1} → {:.1} calls a transaction", c.cheap, c.dear)));
+    let text = facts.into_iter().fold(text, |t, fact| format!("{t}; {fact}"));
+    let dearer = on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05;
+    if dearer && calls.is_none_or(|c| c.ratio() < 1.2) { Fits(text) } else { Against(text) }
 }
 
 fn memory_limit(clues: &Clues) -> Sign {
-    for (name, words) in [("swap.in.pages", "pages swapped in"), ("faults.major", "major faults"), ("memory.reclaim.seconds", "reclaim")] {
+    for (name, words) in [("memory.swap_in.pages", "pages swapped in"), ("server.faults.major", "major faults"), ("memory.direct_reclaim.pages", "pages reclaimed directly")] {
         if let fits @ Fits(_) = grows(clues, name, 1.5, words) {
             return fits;
         }
     }
-    grows(clues, "memory.pressure.seconds", 1.5, "stalled for memory")
+    grows(clues, "psi.memory.some.seconds", 1.5, "stalled for memory")
 }
 
 fn page_size(clues: &Clues) -> Sign {
-    let differs = host_clues(clues.cheap(), clues.dear(), &["transparent huge pages"]);
-    let misses = [("tlb.misses", "TLB misses"), ("faults.minor", "minor faults")];
+    let mut facts = host_clues(clues.cheap(), clues.dear(), &["transparent huge pages"]);
+    let off = set_now(clues, "server.thp_disabled") || clues.total("thp.always").is_some_and(|p| p.dear < p.cheap);
+    facts.extend((facts.is_empty() && off).then(|| "the server may use huge pages on the faster side only".to_owned()));
+    let misses = [("server.tlb_misses", "TLB misses"), ("server.faults.minor", "minor faults")];
     let sign = misses.iter().map(|(name, words)| grows(clues, name, 1.5, words)).find(|s| matches!(s, Fits(_)));
-    match (sign, differs.first()) {
+    match (sign, facts.first()) {
         (Some(Fits(text)), Some(fact)) => Fits(format!("{text}; {fact}")),
         (_, Some(fact)) => Fits(fact.clone()),
         (_, None) => Against("huge pages are set alike".into()),
@@ -254,11 +264,12 @@ fn page_size(clues: &Clues) -> Sign {
 }
 
 fn flushes(clues: &Clues) -> Option<(super::clues::Pair, super::clues::Pair)> {
-    Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
+    Some((clues.per_transaction("disk.flushs")?, clues.per_transaction("disk.flush.seconds")?))
 }
 
 fn durability(clues: &Clues) -> Sign {
-    let Some((count, _)) = flushes(clues) else { return Unknown };
+    let calls = ["server.call.fsync.count", "server.call.fdatasync.count"].iter().find_map(|name| clues.per_transaction(name));
+    let Some(count) = calls.or(flushes(clues).map(|f| f.0)) else { return Unknown };
     let text = format!("flushes a transaction: {:.2} → {:.2}", count.cheap, count.dear);
     if count.ratio() > 1.5 && count.dear > 0.01 { Fits(text) } else { Against(text) }
 }
@@ -271,7 +282,7 @@ fn flush_cost(clues: &Clues) -> Option<f64> {
 }
 
 fn disk_contention(clues: &Clues) -> Sign {
-    let Some(others) = clues.total("disk.others.bytes") else { return Unknown };
+    let Some(others) = clues.total("other.disk.bytes") else { return Unknown };
     let text = format!("others moved {} on the disk, {} on the faster side", bytes(others.dear), bytes(others.cheap));
     if others.ratio() > 2.0 && others.dear > 65_536.0 { Fits(text) } else { Against(text) }
 }
@@ -286,6 +297,9 @@ fn busy(clues: &Clues) -> Option<f64> {
 }
 
 fn throttle(clues: &Clues) -> Sign {
+    if set_now(clues, "cgroup.disk_limits") {
+        return Fits("the server's group has a limit on the disk on the slower side only".into());
+    }
     let Some(busy) = busy(clues) else { return Unknown };
     let text = format!("the disk was busy {:.0} % of the time", busy * 100.0);
     if busy < 0.5 { Fits(text + " while the server waited for it") } else { Against(text) }
@@ -302,24 +316,24 @@ fn disk_latency(clues: &Clues) -> Sign {
 }
 
 fn accept_queue(clues: &Clues) -> Sign {
-    grows(clues, "network.listen_overflows", 1.5, "listen overflows")
+    grows(clues, "tcp.listen_overflows", 1.5, "listen overflows")
 }
 
 fn delay(clues: &Clues) -> Sign {
-    grows(clues, "network.delayed_acks", 2.0, "delayed acknowledgements")
+    grows(clues, "tcp.delayed_acks", 2.0, "delayed acknowledgements")
 }
 
 fn shaping(clues: &Clues) -> Sign {
-    for (name, words) in [("network.drops", "drops"), ("network.backlog.bytes", "backlog"), ("network.retransmits", "retransmits")] {
+    for (name, words) in [("net.drops", "drops"), ("tcp.retransmits", "retransmits")] {
         if let fits @ Fits(_) = grows(clues, name, 1.5, words) {
             return fits;
         }
     }
-    grows(clues, "network.drops", 1.5, "drops")
+    higher(clues, "queue.network.mean", "bytes on the way between the sockets")
 }
 
 fn app_lock(clues: &Clues) -> Sign {
-    grows(clues, "futex.seconds", 1.2, "waiting for locks")
+    grows(clues, "server.blocked.lock.seconds", 1.2, "waiting for locks")
 }
 
 fn app_work(clues: &Clues) -> Sign {

@@ -106,6 +106,24 @@ impl<'a> Clues<'a> {
         Some(total(self.new, name)? / self.new.1.transactions.max(1) as f64)
     }
 
+    /// System calls of the server per transaction, all kinds together.
+    pub fn calls_per_transaction(&self) -> Option<Pair> {
+        let calls = |(side, budget): (&Side, &Budget)| {
+            let of = of_step(side, budget).flat_map(|o| &o.totals).filter(|(name, _)| name.starts_with("server.call.") && name.ends_with(".count"));
+            let counts: Vec<f64> = of.map(|(_, n)| *n).collect();
+            (!counts.is_empty()).then(|| counts.iter().sum::<f64>() / budget.transactions.max(1) as f64)
+        };
+        let (base, new) = (calls(self.base)?, calls(self.new)?);
+        self.pair(Some(base), Some(new))
+    }
+
+    /// What stands between prefix and suffix in the name of the slower side's largest such total.
+    pub fn largest(&self, prefix: &str, suffix: &str) -> Option<&'a str> {
+        let (side, budget) = if self.new_is_dear { self.new } else { self.base };
+        let named = of_step(side, budget).flat_map(|o| &o.totals).filter_map(|(name, v)| Some((name.strip_prefix(prefix)?.strip_suffix(suffix)?, *v)));
+        named.filter(|(name, _)| !name.is_empty()).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
+    }
+
     fn pair(&self, base: Option<f64>, new: Option<f64>) -> Option<Pair> {
         // An observer that runs on both sides and counts only what happens leaves a zero unsaid on one of them.
         let (base, new) = match (base, new) {
@@ -130,6 +148,10 @@ impl<'a> Clues<'a> {
 }
 
 fn total((side, budget): (&Side, &Budget), name: &str) -> Option<f64> {
-    let of_step = |o: &&Observation| o.workload == budget.workload && o.params == budget.params;
-    side.observations.iter().filter(of_step).find_map(|o| o.totals.get(name)).copied()
+    of_step(side, budget).find_map(|o| o.totals.get(name)).copied()
+}
+
+/// The observations of a budget's step.
+fn of_step<'a>(side: &'a Side, budget: &'a Budget) -> impl Iterator<Item = &'a Observation> {
+    side.observations.iter().filter(|o| o.workload == budget.workload && o.params == budget.params)
 }

@@ -19,13 +19,13 @@ pub(super) fn clear(dear: &Side) -> Vec<Finding> {
 
 fn link(o: &Observation) -> Option<Finding> {
     let get = |name: &str| o.totals.get(name).copied();
-    let (peak, rate) = (get("network.peak.mbit_per_s")?, get("network.link.mbit_per_s").filter(|r| *r > 0.0)?);
+    let (peak, rate) = (get("net.out.peak.mbit_s")?, get("net.link.mbit_s").filter(|r| *r > 0.0)?);
     let text = format!("under {} the network carried at most {peak:.0} of {rate:.0} Mbit/s", o.workload);
     (peak / rate < LINK_FREE).then(|| cleared("network.shaping", Layer::Network, text))
 }
 
 fn writes(o: &Observation) -> Option<Finding> {
-    let written = o.totals.get("disk.written.bytes_per_s").copied()?;
+    let written = o.totals.get("disk.written.bytes_s").copied()?;
     let text = format!("under {} at most {:.0} kB/s were written: neither writing nor flushing holds it back", o.workload, written / 1e3);
     (written < WRITES_FREE).then(|| cleared("storage.durability", Layer::Storage, text))
 }

@@ -81,7 +81,7 @@ fn predict(fall: &mut Waterfall, base: &Side, new: &Side, base_budget: &Budget, 
     let clues = Clues::new(base, new, base_budget, new_budget);
     let mut seconds = 0.0;
     for (call, probe) in SYSCALL_COUNT {
-        let counts = (clues.per_transaction_base(&format!("syscall.{call}.count")), clues.per_transaction_new(&format!("syscall.{call}.count")));
+        let counts = (clues.per_transaction_base(&format!("server.call.{call}.count")), clues.per_transaction_new(&format!("server.call.{call}.count")));
         let (Some(before), Some(after)) = counts else { continue };
         let Some(row) = rows.iter().find(|r| r.probe == *probe && r.unit == fingerpost_record::Unit::Nanoseconds) else { continue };
         // Dearer calls at the old count, and additional calls at the new cost.
