@@ -37,6 +37,7 @@ const HOSTS: &str = include_str!("../data/hosts.json");
 #[derive(Deserialize)]
 struct Table {
     title: String,
+    /// The article.
     source: String,
     unit: Unit,
     /// What a printed figure is multiplied with to be in `unit`.
@@ -94,12 +95,12 @@ pub fn load(name: &str) -> Option<Run> {
         host: system.host,
         ..Run::default()
     };
-    let mut sources = Vec::new();
+    let mut sources: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for table in TABLES.iter().map(|text| data::<Table>(text)) {
         let Some(figures) = table.runs.get(name) else { continue };
         let rows = table.columns.iter().zip(figures).map(|(column, printed)| table.row(column, printed));
         run.measurements.extend(rows);
-        sources.push(format!("{} ({})", table.source, table.title));
+        sources.entry(table.source).or_insert_with(Vec::new).push(table.title);
     }
     for aside in ASIDES.iter().map(|text| data::<Aside>(text)) {
         let Some(totals) = aside.totals.get(name) else { continue };
@@ -114,7 +115,8 @@ pub fn load(name: &str) -> Option<Run> {
             lost: 0,
         });
     }
-    run.source = Some(sources.join("; "));
+    let named: Vec<String> = sources.into_iter().map(|(article, tables)| format!("{article}: {}", tables.join("; "))).collect();
+    run.source = Some(named.join("; "));
     Some(run)
 }
 
