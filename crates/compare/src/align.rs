@@ -65,7 +65,9 @@ fn pair_up<'a>(base: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
         }
     }
     for ((probe, version, params), row) in &new.rows {
-        if base.rows.contains_key(&(probe.clone(), *version, params.clone())) || unstated_partner(base, probe, *version, params, new).is_some() {
+        if base.rows.contains_key(&(probe.clone(), *version, params.clone()))
+            || unstated_partner(base, probe, *version, params, new).is_some()
+        {
             continue;
         }
         let looser = unstated(new, probe, *version, params, base);

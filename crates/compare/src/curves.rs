@@ -38,7 +38,6 @@ pub fn collapse(points: &[(i64, f64)]) -> Option<i64> {
     Some(below.0)
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

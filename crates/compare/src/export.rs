@@ -10,7 +10,13 @@ use fingerpost_record::{Better, Estimate, Measurement, Params, Run, Unit};
 pub fn go_bench(run: &Run) -> String {
     let mut out = String::new();
     let line = |text: &str| text.replace(['\n', '\r'], " ");
-    let _ = write!(out, "goos: linux\ngoarch: {}\npkg: fingerpost\ncpu: {}\nrun: {}\n", line(go_arch(&run.host.arch)), line(&run.host.cpu.model), line(&run.id));
+    let _ = write!(
+        out,
+        "goos: linux\ngoarch: {}\npkg: fingerpost\ncpu: {}\nrun: {}\n",
+        line(go_arch(&run.host.arch)),
+        line(&run.host.cpu.model),
+        line(&run.id)
+    );
     let units: BTreeMap<&str, Better> = run.measurements.iter().map(|m| (go_unit(m.unit), m.better)).collect();
     for (unit, better) in units {
         let _ = writeln!(out, "Unit {unit} better={}", if better == Better::Lower { "lower" } else { "higher" });
@@ -42,7 +48,8 @@ fn go_name(probe: &str, params: &Params) -> String {
         name.extend(chars);
     }
     for (key, value) in params.iter() {
-        let value: String = value.to_string().chars().map(|c| if c.is_whitespace() || c.is_control() || c == '/' { '_' } else { c }).collect();
+        let value: String =
+            value.to_string().chars().map(|c| if c.is_whitespace() || c.is_control() || c == '/' { '_' } else { c }).collect();
         let key: String = key.chars().filter(|c| c.is_alphanumeric() || *c == '_').collect();
         let _ = write!(name, "/{key}={value}");
     }
@@ -147,7 +154,13 @@ mod tests {
     fn benchstat_reads_a_line_per_process() {
         let text = go_bench(&run());
         let lines: Vec<&str> = text.lines().filter(|l| l.starts_with("Benchmark")).collect();
-        assert_eq!(lines, ["BenchmarkSyscallOpenClose/fds=100/word=a_b\"_-1 5000 100 ns/op", "BenchmarkSyscallOpenClose/fds=100/word=a_b\"_-1 5000 102.5 ns/op"]);
+        assert_eq!(
+            lines,
+            [
+                "BenchmarkSyscallOpenClose/fds=100/word=a_b\"_-1 5000 100 ns/op",
+                "BenchmarkSyscallOpenClose/fds=100/word=a_b\"_-1 5000 102.5 ns/op"
+            ]
+        );
         assert!(text.contains("Unit ns/op better=lower\n"));
     }
 

@@ -30,8 +30,13 @@ fn nothing_differs(c: &Comparison, new: &str, base: &str, same: usize) -> String
     let unresolved = c.rows.len() - same;
     match unresolved {
         0 => format!("{new} performs like {base}: all {same} rows agree within {percent:.0} %."),
-        _ if same == 0 => format!("No difference between {new} and {base} was found, but none of the {unresolved} rows is precise enough to call them the same."),
-        _ => format!("No difference between {new} and {base} was found: {same} of {} rows agree within {percent:.0} %, {unresolved} could not be resolved.", c.rows.len()),
+        _ if same == 0 => format!(
+            "No difference between {new} and {base} was found, but none of the {unresolved} rows is precise enough to call them the same."
+        ),
+        _ => format!(
+            "No difference between {new} and {base} was found: {same} of {} rows agree within {percent:.0} %, {unresolved} could not be resolved.",
+            c.rows.len()
+        ),
     }
 }
 
@@ -55,7 +60,11 @@ fn row_change(c: &Comparison, slower: usize, faster: usize, new: &str, base: &st
     let worst = |v: Verdict| {
         extreme(v).and_then(|r| Some((&r.probe, r.ratio?.value))).map_or(String::new(), |(probe, ratio)| {
             let factor = if ratio >= 1.0 { ratio } else { 1.0 / ratio };
-            if factor >= 1.5 { format!(" (up to {factor:.1} times, {probe})") } else { format!(" (up to {:.0} %, {probe})", (factor - 1.0) * 100.0) }
+            if factor >= 1.5 {
+                format!(" (up to {factor:.1} times, {probe})")
+            } else {
+                format!(" (up to {:.0} %, {probe})", (factor - 1.0) * 100.0)
+            }
         })
     };
     match (slower, faster) {
@@ -70,7 +79,9 @@ fn because(c: &Comparison) -> String {
     let named: Vec<&Finding> = c.causes.iter().filter(|f| f.status != Status::Cleared).collect();
     let mut text = match named.as_slice() {
         [] => "; no cause that is known here explains it".to_owned(),
-        causes if operating_system(c) => format!(": the operating system, not the CPU, makes the difference ({}){}", listed(causes), collapse(c)),
+        causes if operating_system(c) => {
+            format!(": the operating system, not the CPU, makes the difference ({}){}", listed(causes), collapse(c))
+        }
         causes => format!(": {}{}", listed(causes), collapse(c)),
     };
     if !named.is_empty() && c.unexplained > 0.5 {
@@ -95,7 +106,7 @@ fn listed(causes: &[&Finding]) -> String {
             cause => words(cause).unwrap_or(cause),
         };
         let sure = if f.status == Status::Suspected { "probably " } else { "" };
-        format!("{sure}{name}, {:.0} %", f.share * 100.0)
+        if f.share > 0.0 { format!("{sure}{name}, {:.0} %", f.share * 100.0) } else { format!("{sure}{name}") }
     };
     let shown: Vec<String> = causes.iter().take(3).map(one).collect();
     let more = if causes.len() > 3 { "; and less" } else { "" };

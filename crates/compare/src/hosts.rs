@@ -67,10 +67,40 @@ pub fn facts(host: &Host) -> Vec<(&'static str, String)> {
 
 /// The order of [`facts`], for sorting.
 const ORDER: [&str; 34] = [
-    "kernel", "operating system", "kernel command line", "mitigations", "processor", "clock", "CPUs allowed", "CPUs online", "SMT", "turbo",
-    "microcode", "caches", "governor", "CPU quota", "CPU weight", "cpuset", "seccomp", "seccomp filters", "transparent huge pages",
-    "clock source", "preemption", "timer interrupts", "memory", "memory limit", "swap", "page size", "file system", "mount options",
-    "virtualisation", "container", "C library", "compilers", "architecture", "process limit",
+    "kernel",
+    "operating system",
+    "kernel command line",
+    "mitigations",
+    "processor",
+    "clock",
+    "CPUs allowed",
+    "CPUs online",
+    "SMT",
+    "turbo",
+    "microcode",
+    "caches",
+    "governor",
+    "CPU quota",
+    "CPU weight",
+    "cpuset",
+    "seccomp",
+    "seccomp filters",
+    "transparent huge pages",
+    "clock source",
+    "preemption",
+    "timer interrupts",
+    "memory",
+    "memory limit",
+    "swap",
+    "page size",
+    "file system",
+    "mount options",
+    "virtualisation",
+    "container",
+    "C library",
+    "compilers",
+    "architecture",
+    "process limit",
 ];
 
 /// The facts that both sides tell and that are not the same, in the order in which they are worth reading.
@@ -172,7 +202,8 @@ mod tests {
     fn differences_come_with_the_kernel_first_and_show_only_what_differs() {
         let mut base = Host { kernel: "6.1".into(), thp: Some("always".into()), cmdline: Some("quiet ro".into()), ..Host::default() };
         base.mitigations = [("a".to_owned(), "Vulnerable".to_owned()), ("b".to_owned(), "Not affected".to_owned())].into();
-        let mut new = Host { kernel: "6.6".into(), thp: Some("never".into()), cmdline: Some("quiet ro mitigations=off".into()), ..base.clone() };
+        let mut new =
+            Host { kernel: "6.6".into(), thp: Some("never".into()), cmdline: Some("quiet ro mitigations=off".into()), ..base.clone() };
         new.mitigations.insert("a".into(), "Mitigation: on".into());
         new.cgroup.cpu_quota = Some(0.5);
         let found = differences(&of(&base), &of(&new));
@@ -185,7 +216,15 @@ mod tests {
 
     #[test]
     fn every_fact_has_its_place_in_the_order() {
-        let mut host = Host { kernel: "k".into(), os: "o".into(), cmdline: Some("c".into()), arch: "x".into(), memory_bytes: 1, page_bytes: 1, ..Host::default() };
+        let mut host = Host {
+            kernel: "k".into(),
+            os: "o".into(),
+            cmdline: Some("c".into()),
+            arch: "x".into(),
+            memory_bytes: 1,
+            page_bytes: 1,
+            ..Host::default()
+        };
         host.mitigations.insert("m".into(), "v".into());
         host.cpu = fingerpost_record::host::Cpu {
             model: "m".into(),
@@ -197,7 +236,15 @@ mod tests {
             caches: [("L1d".to_owned(), 1)].into(),
             microcode: Some("1".into()),
         };
-        for field in [&mut host.governor, &mut host.thp, &mut host.clocksource, &mut host.preemption, &mut host.virtualization, &mut host.container, &mut host.libc] {
+        for field in [
+            &mut host.governor,
+            &mut host.thp,
+            &mut host.clocksource,
+            &mut host.preemption,
+            &mut host.virtualization,
+            &mut host.container,
+            &mut host.libc,
+        ] {
             *field = Some("word".into());
         }
         (host.seccomp, host.seccomp_filters, host.hz) = (Some(2), Some(1), Some(250));

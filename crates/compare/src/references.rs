@@ -26,11 +26,8 @@ const TABLES: &[&str] = &[
 ];
 
 /// What the articles tell besides, as observations.
-const ASIDES: &[&str] = &[
-    include_str!("../data/flops-mix.json"),
-    include_str!("../data/bottleneck-search.json"),
-    include_str!("../data/launch-top.json"),
-];
+const ASIDES: &[&str] =
+    &[include_str!("../data/flops-mix.json"), include_str!("../data/bottleneck-search.json"), include_str!("../data/launch-top.json")];
 
 const HOSTS: &str = include_str!("../data/hosts.json");
 

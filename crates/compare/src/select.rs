@@ -14,7 +14,8 @@ pub fn parse(text: &str) -> Result<(&str, Params), String> {
     let inner = rest.strip_suffix(']').ok_or_else(|| format!("“{text}” has no closing bracket; write RUN[KEY=VALUE]"))?;
     let mut wanted = Params::new();
     for pair in inner.split(',') {
-        let (key, value) = pair.split_once('=').filter(|(k, _)| !k.is_empty()).ok_or_else(|| format!("“{pair}” in “{text}” is not KEY=VALUE"))?;
+        let (key, value) =
+            pair.split_once('=').filter(|(k, _)| !k.is_empty()).ok_or_else(|| format!("“{pair}” in “{text}” is not KEY=VALUE"))?;
         wanted = wanted.with(key.trim(), Param::parse(value.trim()));
     }
     Ok((run, wanted))

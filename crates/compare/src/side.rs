@@ -148,7 +148,8 @@ impl Side {
     }
 
     fn add_observation(&mut self, observation: &Observation) {
-        let same = |o: &Observation| o.workload == observation.workload && o.params == observation.params && o.observer == observation.observer;
+        let same =
+            |o: &Observation| o.workload == observation.workload && o.params == observation.params && o.observer == observation.observer;
         match self.observations.iter().position(same) {
             None => {
                 self.observations.push(Observation { series: Vec::new(), ..observation.clone() });

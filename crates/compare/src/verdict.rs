@@ -99,8 +99,7 @@ mod tests {
     #[test]
     fn each_verdict_needs_its_whole_interval() {
         let rows = [ratio(1.10, 0.01), ratio(0.90, 0.01), ratio(1.005, 0.005), ratio(1.10, 0.05), ratio(1.02, 0.02), ratio(1.031, 0.0001)];
-        let expected =
-            [Verdict::Slower, Verdict::Faster, Verdict::Same, Verdict::Unresolved, Verdict::Unresolved, Verdict::Slower];
+        let expected = [Verdict::Slower, Verdict::Faster, Verdict::Same, Verdict::Unresolved, Verdict::Unresolved, Verdict::Slower];
         assert_eq!(judge(&rows, 0.03), expected);
     }
 

@@ -284,7 +284,9 @@ fn mmap_is_almost_twice_as_fast_and_faulting_is_unaffected() {
 #[test]
 fn touching_a_page_costs_more_than_allocating_and_freeing_it() {
     let run = load("zerofill-g4-1ghz");
-    let of = |probe: &str, pages: i64| run.row(probe, &Params::new().with("api", "vm_allocate").with("pages", pages)).unwrap().estimate.unwrap().value;
+    let of = |probe: &str, pages: i64| {
+        run.row(probe, &Params::new().with("api", "vm_allocate").with("pages", pages)).unwrap().estimate.unwrap().value
+    };
     for pages in [1, 2] {
         assert!(of("zerofill.touch", pages) - of("zerofill.alloc", pages) > of("zerofill.alloc", pages));
     }

@@ -45,7 +45,9 @@ fn run(cost: impl Fn(&str, f64, f64) -> f64) -> Run {
             reason: None,
             estimate: Some(Estimate { value, low: value * 0.998, high: value * 1.002, confidence: 0.95 }),
             percentiles: None,
-            processes: (0..12).map(|i| Process { value: Some(spread(i)), samples: vec![spread(i)], batch: 1, ..Process::default() }).collect(),
+            processes: (0..12)
+                .map(|i| Process { value: Some(spread(i)), samples: vec![spread(i)], batch: 1, ..Process::default() })
+                .collect(),
         }
     };
     let mut run = Run { id: "made-up".into(), measurements: PROBES.iter().map(row).collect(), ..Run::default() };
@@ -112,7 +114,9 @@ fn counters_tell_a_slower_clock_from_more_cycles_and_more_work() {
 
 #[test]
 fn one_subsystem_alone_is_named_and_the_others_are_cleared() {
-    let only = |prefix: &'static [&'static str]| against(run(move |probe, ns, _| if prefix.iter().any(|p| probe.starts_with(p)) { ns * 2.0 } else { ns }));
+    let only = |prefix: &'static [&'static str]| {
+        against(run(move |probe, ns, _| if prefix.iter().any(|p| probe.starts_with(p)) { ns * 2.0 } else { ns }))
+    };
     for (prefix, cause, layer) in [
         (&["process."][..], "kernel.process", Layer::Kernel),
         (&["signal."][..], "kernel.signal", Layer::Kernel),

@@ -49,7 +49,12 @@ fn run(change: Parts, totals: &[(&str, f64)]) -> Run {
     let micros = |layer: &Layer, name: &str, us: f64| change.iter().find(|c| c.0 == *layer && c.1 == name).map_or(us, |c| c.2);
     let parts: Vec<(Layer, &str, f64)> = QUIET.iter().map(|(l, n, us)| (*l, *n, micros(l, n, *us))).collect();
     let wall: f64 = parts.iter().map(|p| p.2).sum::<f64>() / 0.95 * 1e-6;
-    let part = |(layer, name, us): &(Layer, &str, f64)| Part { layer: *layer, component: (*name).into(), seconds_per_transaction: us * 1e-6, share: us * 1e-6 / wall };
+    let part = |(layer, name, us): &(Layer, &str, f64)| Part {
+        layer: *layer,
+        component: (*name).into(),
+        seconds_per_transaction: us * 1e-6,
+        share: us * 1e-6 / wall,
+    };
     let throughput = 10.0 / wall;
     let mut observed: std::collections::BTreeMap<String, f64> = TOTALS.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
     observed.extend(totals.iter().map(|(k, v)| ((*k).to_owned(), *v)));
@@ -65,7 +70,10 @@ fn run(change: Parts, totals: &[(&str, f64)]) -> Run {
             reason: None,
             estimate: Some(Estimate { value: throughput, low: throughput * 0.99, high: throughput * 1.01, confidence: 0.95 }),
             percentiles: None,
-            processes: [0.992, 0.995, 1.0, 1.005, 1.008].iter().map(|f| Process { value: Some(f * throughput), ..Process::default() }).collect(),
+            processes: [0.992, 0.995, 1.0, 1.005, 1.008]
+                .iter()
+                .map(|f| Process { value: Some(f * throughput), ..Process::default() })
+                .collect(),
         }],
         observations: vec![Observation {
             workload: "database".into(),
@@ -172,7 +180,13 @@ fn a_layer_that_grew_without_any_clue_is_suspected_as_a_layer() {
 fn the_runs_own_findings_count_where_no_total_tells() {
     let mut slow = run(NETWORK, &[]);
     slow.observations.clear();
-    slow.findings.push(fingerpost_record::Finding { cause: "network.delay".into(), layer: Layer::Network, status: Status::Guilty, share: 0.8, evidence: vec!["40 ms steps".into()] });
+    slow.findings.push(fingerpost_record::Finding {
+        cause: "network.delay".into(),
+        layer: Layer::Network,
+        status: Status::Guilty,
+        share: 0.8,
+        evidence: vec!["40 ms steps".into()],
+    });
     let mut base = run(&[], &[]);
     base.observations.clear();
     let c = compare(&[base], &[slow], &Options::default());

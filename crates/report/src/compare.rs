@@ -44,8 +44,16 @@ pub fn table(c: &Comparison, style: &Style) -> String {
     let mut grid = Grid { columns, lines: Vec::new() };
     let lines = &mut grid.lines;
     lines.push(Line::Heading(text(&c.headline)));
-    lines.extend(sides(c).into_iter().map(|(name, sentence, doubt)| Line::Labelled(name, sentence, if doubt { Tone::Doubtful } else { Tone::Plain })));
-    section(lines, "What differs between the hosts", c.hosts.iter().map(|d| Line::Labelled(text(&d.what), text(&format!("{} → {}", d.base, d.new)), Tone::Plain)));
+    lines.extend(
+        sides(c)
+            .into_iter()
+            .map(|(name, sentence, doubt)| Line::Labelled(name, sentence, if doubt { Tone::Doubtful } else { Tone::Plain })),
+    );
+    section(
+        lines,
+        "What differs between the hosts",
+        c.hosts.iter().map(|d| Line::Labelled(text(&d.what), text(&format!("{} → {}", d.base, d.new)), Tone::Plain)),
+    );
     section(lines, "Why", causes(c).into_iter().flat_map(cause_lines));
     for fall in &c.waterfalls {
         section(lines, &waterfall_title(fall), waterfall_lines(fall).into_iter().map(|l| Line::Note(l, Tone::Plain)));
@@ -123,7 +131,9 @@ pub(crate) fn sides(c: &Comparison) -> Vec<(String, String, bool)> {
     let side = |label: &str, info: &SideInfo| {
         let ids = match info.ids.as_slice() {
             [one] => one.clone(),
-            many => format!("{} runs, {} to {}", many.len(), many.first().map_or("", String::as_str), many.last().map_or("", String::as_str)),
+            many => {
+                format!("{} runs, {} to {}", many.len(), many.first().map_or("", String::as_str), many.last().map_or("", String::as_str))
+            }
         };
         let who = if info.name == ids { ids } else { format!("{} ({ids})", info.name) };
         let mut lines = vec![(label.to_owned(), text(&who), false)];
@@ -191,7 +201,16 @@ pub(crate) fn waterfall_lines(fall: &Waterfall) -> Vec<String> {
         .steps
         .iter()
         .filter(|s| s.base_seconds != s.new_seconds)
-        .map(|s| text(&format!("{} ({}): {} → {}, {}", s.component, s.layer, seconds(s.base_seconds), seconds(s.new_seconds), change(s.new_seconds - s.base_seconds))))
+        .map(|s| {
+            text(&format!(
+                "{} ({}): {} → {}, {}",
+                s.component,
+                s.layer,
+                seconds(s.base_seconds),
+                seconds(s.new_seconds),
+                change(s.new_seconds - s.base_seconds)
+            ))
+        })
         .collect();
     lines.push(format!("unexplained: {}", change(fall.unexplained_seconds)));
     lines.extend(fall.predicted_share.map(|p| format!("unit costs times counts predict {:.0} % of the change", p * 100.0)));
@@ -210,7 +229,15 @@ pub(crate) fn curve_lines(curve: &Curve) -> Vec<String> {
     let mut lines: Vec<String> = curve
         .points
         .iter()
-        .map(|(n, base, new)| format!("{n:>4} clients: {} ({}) → {} ({})", significant(*base), percent(*base, base_one), significant(*new), percent(*new, new_one)))
+        .map(|(n, base, new)| {
+            format!(
+                "{n:>4} clients: {} ({}) → {} ({})",
+                significant(*base),
+                percent(*base, base_one),
+                significant(*new),
+                percent(*new, new_one)
+            )
+        })
         .collect();
     let fall = |side: &str, from: Option<i64>| from.map(|n| format!("the {side} side collapses from {n} clients on"));
     lines.extend(fall("base", curve.base_collapses_from));

@@ -6,7 +6,21 @@ use crate::compare::{in_order, text};
 use crate::csv::{line, word};
 
 const HEADER: [&str; 15] = [
-    "probe", "params", "unit", "better", "base", "base_low", "base_high", "new", "new_low", "new_high", "ratio", "ratio_low", "ratio_high", "verdict", "note",
+    "probe",
+    "params",
+    "unit",
+    "better",
+    "base",
+    "base_low",
+    "base_high",
+    "new",
+    "new_low",
+    "new_high",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "verdict",
+    "note",
 ];
 
 /// The whole comparison; rows that were not compared have no ratio and the reason as note.

@@ -2,7 +2,9 @@
 
 use fingerpost_compare::comparison::Comparison;
 
-use crate::compare::{causes, cells, curve_lines, curve_title, in_order, not_compared, sides, summary, text, waterfall_lines, waterfall_title};
+use crate::compare::{
+    causes, cells, curve_lines, curve_title, in_order, not_compared, sides, summary, text, waterfall_lines, waterfall_title,
+};
 use crate::markdown::escape;
 
 /// The whole comparison.
@@ -12,7 +14,9 @@ pub fn render(c: &Comparison) -> String {
         out.push_str(&format!("- **{label}**: {}\n", escape(&sentence)));
     }
     section(&mut out, "What differs between the hosts", c.hosts.iter().map(|d| text(&format!("{}: {} → {}", d.what, d.base, d.new))));
-    let sentence = |(label, evidence, _): (String, Vec<String>, _)| if evidence.is_empty() { label } else { format!("{label}: {}", evidence.join("; ")) };
+    let sentence = |(label, evidence, _): (String, Vec<String>, _)| {
+        if evidence.is_empty() { label } else { format!("{label}: {}", evidence.join("; ")) }
+    };
     section(&mut out, "Why", causes(c).into_iter().map(sentence));
     for fall in &c.waterfalls {
         section(&mut out, &waterfall_title(fall), waterfall_lines(fall).into_iter());

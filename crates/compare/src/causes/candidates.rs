@@ -95,10 +95,21 @@ fn own_finding(cause: &str, clues: &Clues) -> Option<Status> {
 
 /// A layer that grew and that nothing was recorded to tell apart: its causes are suspected together, as one.
 fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
-    for layer in [Layer::Scheduler, Layer::Application, Layer::Kernel, Layer::Memory, Layer::Storage, Layer::Network, Layer::Client, Layer::Cpu, Layer::Host] {
+    for layer in [
+        Layer::Scheduler,
+        Layer::Application,
+        Layer::Kernel,
+        Layer::Memory,
+        Layer::Storage,
+        Layer::Network,
+        Layer::Client,
+        Layer::Cpu,
+        Layer::Host,
+    ] {
         let moved = clues.parts(|l, _| l == layer);
         let share = (moved.more() / change).clamp(0.0, 1.0);
-        let named = findings.iter().any(|f| f.status != Status::Cleared && CATALOGUE.iter().any(|c| c.cause == f.cause && covers(c, layer, clues)));
+        let named =
+            findings.iter().any(|f| f.status != Status::Cleared && CATALOGUE.iter().any(|c| c.cause == f.cause && covers(c, layer, clues)));
         if share < WORTH_NAMING || named {
             continue;
         }

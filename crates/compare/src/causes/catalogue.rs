@@ -93,15 +93,33 @@ pub const CATALOGUE: &[Candidate] = &[
     Candidate { cause: "cpu.quota", layer: Layer::Scheduler, words: "a CPU quota", moves: scheduler, sign: quota },
     Candidate { cause: "cpu.affinity", layer: Layer::Scheduler, words: "too few CPUs allowed", moves: scheduler, sign: affinity },
     Candidate { cause: "cpu.priority", layer: Layer::Scheduler, words: "a low priority", moves: scheduler, sign: priority },
-    Candidate { cause: "cpu.contention", layer: Layer::Scheduler, words: "other processes on the CPUs", moves: scheduler, sign: contention },
+    Candidate {
+        cause: "cpu.contention",
+        layer: Layer::Scheduler,
+        words: "other processes on the CPUs",
+        moves: scheduler,
+        sign: contention,
+    },
     Candidate { cause: "host.steal", layer: Layer::Host, words: "the host under this guest", moves: on_cpu, sign: steal },
     Candidate { cause: "cpu.mitigation", layer: Layer::Cpu, words: "a CPU mitigation", moves: on_cpu, sign: mitigation },
     Candidate { cause: "cpu.speed", layer: Layer::Cpu, words: "a slower CPU", moves: on_cpu, sign: speed },
     Candidate { cause: "syscall.entry", layer: Layer::Kernel, words: "the cost of entering the kernel", moves: kernel, sign: entry },
     Candidate { cause: "memory.limit", layer: Layer::Memory, words: "too little memory", moves: memory, sign: memory_limit },
     Candidate { cause: "memory.page_size", layer: Layer::Memory, words: "small pages", moves: faulting, sign: page_size },
-    Candidate { cause: "storage.durability", layer: Layer::Application, words: "more flushes per transaction", moves: storage, sign: durability },
-    Candidate { cause: "storage.contention", layer: Layer::Storage, words: "other processes on the disk", moves: storage, sign: disk_contention },
+    Candidate {
+        cause: "storage.durability",
+        layer: Layer::Application,
+        words: "more flushes per transaction",
+        moves: storage,
+        sign: durability,
+    },
+    Candidate {
+        cause: "storage.contention",
+        layer: Layer::Storage,
+        words: "other processes on the disk",
+        moves: storage,
+        sign: disk_contention,
+    },
     Candidate { cause: "storage.throttle", layer: Layer::Storage, words: "a throttled disk", moves: storage, sign: throttle },
     Candidate { cause: "storage.latency", layer: Layer::Storage, words: "a slower disk", moves: storage, sign: disk_latency },
     Candidate { cause: "network.accept_queue", layer: Layer::Network, words: "a full listen queue", moves: network, sign: accept_queue },
@@ -120,7 +138,11 @@ fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
 }
 
 fn quantity(value: f64, name: &str) -> String {
-    if name.ends_with("seconds") { fingerpost_record::Unit::Nanoseconds.format(value * 1e9) } else { fingerpost_record::unit::significant(value) }
+    if name.ends_with("seconds") {
+        fingerpost_record::Unit::Nanoseconds.format(value * 1e9)
+    } else {
+        fingerpost_record::unit::significant(value)
+    }
 }
 
 /// Whether a setting holds on the slower side only.
@@ -131,7 +153,8 @@ fn set_now(clues: &Clues, name: &str) -> bool {
 /// A level (not a sum over the step) that must be clearly higher for the cause to fit.
 fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
     let Some(level) = clues.total(name) else { return Unknown };
-    let text = format!("{words}: {} → {}", fingerpost_record::unit::significant(level.cheap), fingerpost_record::unit::significant(level.dear));
+    let text =
+        format!("{words}: {} → {}", fingerpost_record::unit::significant(level.cheap), fingerpost_record::unit::significant(level.dear));
     if level.ratio() > 2.0 && level.dear > 0.0 { Fits(text) } else { Against(text) }
 }
 
@@ -196,7 +219,9 @@ fn user_counters(clues: &Clues) -> Option<(f64, f64)> {
 
 fn mitigation(clues: &Clues) -> Sign {
     let mut differs = host_clues(clues.cheap(), clues.dear(), &["mitigations"]);
-    for (name, words) in [("server.store_bypass.mitigated", "speculative store bypass"), ("server.indirect_branch.mitigated", "indirect branch speculation")] {
+    for (name, words) in
+        [("server.store_bypass.mitigated", "speculative store bypass"), ("server.indirect_branch.mitigated", "indirect branch speculation")]
+    {
         differs.extend(set_now(clues, name).then(|| format!("{words} is mitigated for the server on the slower side only")));
     }
     match (user_counters(clues), differs.first()) {
@@ -242,7 +267,11 @@ fn entry(clues: &Clues) -> Sign {
 }
 
 fn memory_limit(clues: &Clues) -> Sign {
-    for (name, words) in [("memory.swap_in.pages", "pages swapped in"), ("server.faults.major", "major faults"), ("memory.direct_reclaim.pages", "pages reclaimed directly")] {
+    for (name, words) in [
+        ("memory.swap_in.pages", "pages swapped in"),
+        ("server.faults.major", "major faults"),
+        ("memory.direct_reclaim.pages", "pages reclaimed directly"),
+    ] {
         if let fits @ Fits(_) = grows(clues, name, 1.5, words) {
             return fits;
         }
@@ -307,7 +336,11 @@ fn throttle(clues: &Clues) -> Sign {
 
 fn disk_latency(clues: &Clues) -> Sign {
     match (busy(clues), flush_cost(clues)) {
-        (Some(busy), cost) if busy >= 0.5 => Fits(format!("the disk was busy {:.0} % of the time{}", busy * 100.0, cost.map_or(String::new(), |c| format!(", a flush took {c:.2} times as long")))),
+        (Some(busy), cost) if busy >= 0.5 => Fits(format!(
+            "the disk was busy {:.0} % of the time{}",
+            busy * 100.0,
+            cost.map_or(String::new(), |c| format!(", a flush took {c:.2} times as long"))
+        )),
         (_, Some(cost)) if cost > 1.2 => Fits(format!("a flush took {cost:.2} times as long")),
         (_, Some(cost)) => Against(format!("a flush took {cost:.2} times as long")),
         (Some(busy), None) => Against(format!("the disk was busy {:.0} % of the time only", busy * 100.0)),

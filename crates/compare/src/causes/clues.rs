@@ -48,7 +48,13 @@ pub struct Pair {
 impl Pair {
     /// How many times as much; from nothing to something counts as a thousandfold.
     pub fn ratio(self) -> f64 {
-        if self.cheap > 0.0 { self.dear / self.cheap } else if self.dear > 0.0 { 1e3 } else { 1.0 }
+        if self.cheap > 0.0 {
+            self.dear / self.cheap
+        } else if self.dear > 0.0 {
+            1e3
+        } else {
+            1.0
+        }
     }
 
     /// What came on top.
@@ -109,7 +115,9 @@ impl<'a> Clues<'a> {
     /// System calls of the server per transaction, all kinds together.
     pub fn calls_per_transaction(&self) -> Option<Pair> {
         let calls = |(side, budget): (&Side, &Budget)| {
-            let of = of_step(side, budget).flat_map(|o| &o.totals).filter(|(name, _)| name.starts_with("server.call.") && name.ends_with(".count"));
+            let of = of_step(side, budget)
+                .flat_map(|o| &o.totals)
+                .filter(|(name, _)| name.starts_with("server.call.") && name.ends_with(".count"));
             let counts: Vec<f64> = of.map(|(_, n)| *n).collect();
             (!counts.is_empty()).then(|| counts.iter().sum::<f64>() / budget.transactions.max(1) as f64)
         };
@@ -120,7 +128,9 @@ impl<'a> Clues<'a> {
     /// What stands between prefix and suffix in the name of the slower side's largest such total.
     pub fn largest(&self, prefix: &str, suffix: &str) -> Option<&'a str> {
         let (side, budget) = if self.new_is_dear { self.new } else { self.base };
-        let named = of_step(side, budget).flat_map(|o| &o.totals).filter_map(|(name, v)| Some((name.strip_prefix(prefix)?.strip_suffix(suffix)?, *v)));
+        let named = of_step(side, budget)
+            .flat_map(|o| &o.totals)
+            .filter_map(|(name, v)| Some((name.strip_prefix(prefix)?.strip_suffix(suffix)?, *v)));
         named.filter(|(name, _)| !name.is_empty()).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
     }
 

@@ -9,8 +9,8 @@ pub mod clues;
 mod cpu;
 pub mod groups;
 pub mod probes;
-pub mod waterfall;
 mod watched;
+pub mod waterfall;
 
 use fingerpost_record::{Finding, Status};
 

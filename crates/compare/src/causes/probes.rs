@@ -9,7 +9,7 @@
 //! A cause's share is the part of the slow-down, summed over the slower rows on the logarithmic scale, that it accounts for; the
 //! rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
 
-use fingerpost_record::{Better, Finding, Layer, Status};
+use fingerpost_record::{Better, Finding, Layer, Status, Unit};
 
 use super::cpu;
 use super::groups::{GROUP_CAUSES, Group, GroupCause, entries, group};
@@ -67,7 +67,8 @@ impl<'a> View<'a> {
                 let (base, new) = (cost(row.base.value), cost(row.new.value));
                 let (cheap, dear) = if new_is_dear { (base, new) } else { (new, base) };
                 let dearer = row.verdict == wanted;
-                Some(Item { row, group: group(&row.probe), cheap, dear, log, dearer, weight: weight(row), left: if dearer { log } else { 0.0 } })
+                let left = if dearer && is_time(row.unit) { log } else { 0.0 };
+                Some(Item { row, group: group(&row.probe), cheap, dear, log, dearer, weight: weight(row), left })
             })
             .collect();
         let (dear, cheap) = if new_is_dear { (new, base) } else { (base, new) };
@@ -80,7 +81,7 @@ impl<'a> View<'a> {
     }
 
     fn total(&self) -> f64 {
-        self.items.iter().filter(|i| i.dearer).map(|i| i.log * i.weight).sum()
+        self.items.iter().map(|i| i.left * i.weight).sum()
     }
 
     /// Accounts for a part of every dearer row, and returns the weighted sum.
@@ -116,12 +117,17 @@ pub fn judge(rows: &[Row], curves: &[Curve], base: &Side, new: &Side, threshold:
         findings.extend(of_group(&mut view, cause, total, cpu_cleared));
     }
     findings.extend(scaling(&mut view, curves, total));
-    findings.extend(paging(&mut view, total));
+    findings.extend(paging(&view));
     findings.extend(super::watched::clear(view.dear));
     let left: f64 = view.items.iter().filter(|i| i.dearer).map(|i| i.left.max(0.0) * i.weight).sum();
-    findings.retain(|f| f.status == Status::Cleared || f.share >= WORTH_NAMING);
+    findings.retain(|f| f.status == Status::Cleared || f.share >= WORTH_NAMING || f.cause == "memory.paging");
     super::order(&mut findings);
     (findings, (left / total).clamp(0.0, 1.0))
+}
+
+/// Whether a row tells time or its inverse: only then has its change a share in the slow-down.
+fn is_time(unit: Unit) -> bool {
+    matches!(unit, Unit::Nanoseconds | Unit::PerSecond | Unit::BytesPerSecond | Unit::FlopPerSecond)
 }
 
 /// Whether the CPU can be ruled out: it was looked at and cleared, or both sides have the same one and no probe speaks of it.
@@ -155,8 +161,13 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
         extra
     )];
     evidence.push(view.describe(null));
-    evidence.extend(super::host_clues(view.cheap, view.dear, &["seccomp", "seccomp filters", "mitigations", "kernel", "operating system", "kernel command line"]));
-    let claimed = view.claim(|item| entries(&item.row.probe).map_or(0.0, |n| (n * extra / (item.cheap * (item.log - item.left).exp())).ln_1p()));
+    evidence.extend(super::host_clues(
+        view.cheap,
+        view.dear,
+        &["seccomp", "seccomp filters", "mitigations", "kernel", "operating system", "kernel command line"],
+    ));
+    let claimed =
+        view.claim(|item| entries(&item.row.probe).map_or(0.0, |n| (n * extra / (item.cheap * (item.log - item.left).exp())).ln_1p()));
     let status = if cpu_cleared { Status::Guilty } else { Status::Suspected };
     Some(Finding { cause: "syscall.entry".into(), layer: Layer::Kernel, status, share: claimed / total, evidence })
 }
@@ -183,7 +194,9 @@ fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) 
     if dearer == 0 {
         let worst = view.items.iter().filter(of).max_by(|a, b| a.log.total_cmp(&b.log))?;
         let unresolved = worst.row.verdict == Verdict::Unresolved;
-        return (!unresolved).then(|| cleared(cause.cause, cause.layer, format!("none of its {all} rows is {}; the nearest: {}", view.word(), view.describe(worst))));
+        return (!unresolved).then(|| {
+            cleared(cause.cause, cause.layer, format!("none of its {all} rows is {}; the nearest: {}", view.word(), view.describe(worst)))
+        });
     }
     let mut rows: Vec<&Item> = view.items.iter().filter(of).filter(|i| i.dearer && i.left > view.threshold).collect();
     rows.sort_by(|a, b| b.left.total_cmp(&a.left));
@@ -231,7 +244,14 @@ fn scaling(view: &mut View, curves: &[Curve], total: f64) -> Option<Finding> {
         let (one, last) = (curve.points.first()?, curve.points.last()?);
         evidence.push(format!(
             "{} on {} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {}; on {} it goes from {:.0}/s to {:.0}/s",
-            curve.probe, view.dear.info.name, of_dear(one), of_dear(last), last.0, view.cheap.info.name, of_cheap(one), of_cheap(last)
+            curve.probe,
+            view.dear.info.name,
+            of_dear(one),
+            of_dear(last),
+            last.0,
+            view.cheap.info.name,
+            of_cheap(one),
+            of_cheap(last)
         ));
         probes.push((curve.probe.clone(), of_dear(one) / of_cheap(one)));
     }
@@ -248,7 +268,7 @@ fn scaling(view: &mut View, curves: &[Curve], total: f64) -> Option<Finding> {
 }
 
 /// A program whose time changes together with its page-ins.
-fn paging(view: &mut View, total: f64) -> Option<Finding> {
+fn paging(view: &View) -> Option<Finding> {
     let paged = view.items.iter().find(|i| i.dearer && i.row.probe.ends_with(".pageins"))?;
     let family = paged.row.probe.split('.').next()?.to_owned();
     let of_family = |i: &&Item| i.row.probe.starts_with(&family) && i.row.probe != paged.row.probe;
@@ -256,11 +276,12 @@ fn paging(view: &mut View, total: f64) -> Option<Finding> {
     if dearer * 2 <= all {
         return None;
     }
-    let probe = paged.row.probe.clone();
-    let evidence = vec![view.describe(paged), format!("{dearer} of {all} other rows of {family} move with it")];
-    // Its own row only: how much of the program's time the page-ins are is not known.
-    let claimed = view.claim(|i| if i.row.probe == probe { i.left } else { 0.0 });
-    Some(Finding { cause: "memory.paging".into(), layer: Layer::Memory, status: Status::Suspected, share: claimed / total, evidence })
+    let evidence = vec![
+        view.describe(paged),
+        format!("{dearer} of {all} other rows of {family} move with it"),
+        "how much of their time it accounts for is not known".into(),
+    ];
+    Some(Finding { cause: "memory.paging".into(), layer: Layer::Memory, status: Status::Suspected, share: 0.0, evidence })
 }
 
 pub(super) fn cleared(cause: &str, layer: Layer, evidence: String) -> Finding {

@@ -81,7 +81,10 @@ fn predict(fall: &mut Waterfall, base: &Side, new: &Side, base_budget: &Budget, 
     let clues = Clues::new(base, new, base_budget, new_budget);
     let mut seconds = 0.0;
     for (call, probe) in SYSCALL_COUNT {
-        let counts = (clues.per_transaction_base(&format!("server.call.{call}.count")), clues.per_transaction_new(&format!("server.call.{call}.count")));
+        let counts = (
+            clues.per_transaction_base(&format!("server.call.{call}.count")),
+            clues.per_transaction_new(&format!("server.call.{call}.count")),
+        );
         let (Some(before), Some(after)) = counts else { continue };
         let Some(row) = rows.iter().find(|r| r.probe == *probe && r.unit == fingerpost_record::Unit::Nanoseconds) else { continue };
         // Dearer calls at the old count, and additional calls at the new cost.
@@ -117,7 +120,12 @@ mod tests {
             seconds_per_transaction: wall,
             parts: parts
                 .iter()
-                .map(|(layer, component, s)| Part { layer: *layer, component: (*component).into(), seconds_per_transaction: *s, share: s / wall })
+                .map(|(layer, component, s)| Part {
+                    layer: *layer,
+                    component: (*component).into(),
+                    seconds_per_transaction: *s,
+                    share: s / wall,
+                })
                 .collect(),
             unexplained: 1.0 - sum / wall,
         }
@@ -126,7 +134,10 @@ mod tests {
     #[test]
     fn the_steps_and_the_rest_add_up_to_the_change() {
         let base = budget(&[(Layer::Application, "user code", 1e-3), (Layer::Scheduler, "waiting for a CPU", 1e-4)], 1.2e-3);
-        let new = budget(&[(Layer::Application, "user code", 1e-3), (Layer::Scheduler, "waiting for a CPU", 2e-3), (Layer::Storage, "fsync", 1e-4)], 3.3e-3);
+        let new = budget(
+            &[(Layer::Application, "user code", 1e-3), (Layer::Scheduler, "waiting for a CPU", 2e-3), (Layer::Storage, "fsync", 1e-4)],
+            3.3e-3,
+        );
         let fall = between(&base, &new);
         let sum: f64 = fall.steps.iter().map(|s| s.new_seconds - s.base_seconds).sum::<f64>() + fall.unexplained_seconds;
         assert!((sum - 2.1e-3).abs() < 1e-12);

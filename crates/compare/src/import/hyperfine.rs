@@ -95,7 +95,15 @@ mod tests {
 
     #[test]
     fn what_is_no_hyperfine_result_gives_a_sentence() {
-        for bad in [&b"{}"[..], b"", b"[1]", br#"{"results":[]}"#, br#"{"results":[{"command":"x","mean":1,"times":[-1]}]}"#, br#"{"results":[{"command":"x","mean":1e999}]}"#, b"\xff\xfe"] {
+        for bad in [
+            &b"{}"[..],
+            b"",
+            b"[1]",
+            br#"{"results":[]}"#,
+            br#"{"results":[{"command":"x","mean":1,"times":[-1]}]}"#,
+            br#"{"results":[{"command":"x","mean":1e999}]}"#,
+            b"\xff\xfe",
+        ] {
             let error = hyperfine(bad).unwrap_err().to_string();
             assert!(error.contains("hyperfine"), "{error}");
         }

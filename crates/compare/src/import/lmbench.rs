@@ -195,7 +195,14 @@ mod tests {
 
     #[test]
     fn hostile_files_give_a_sentence_or_a_run_and_no_panic() {
-        for bad in [&b""[..], b"\xff\xff: 1 microseconds", b"Simple syscall: nan microseconds", b"Simple syscall: -1 microseconds", b"\"size=99999999999999999999k\n1 1", b"[MHZ:"] {
+        for bad in [
+            &b""[..],
+            b"\xff\xff: 1 microseconds",
+            b"Simple syscall: nan microseconds",
+            b"Simple syscall: -1 microseconds",
+            b"\"size=99999999999999999999k\n1 1",
+            b"[MHZ:",
+        ] {
             assert!(lmbench(bad).is_err());
         }
     }
