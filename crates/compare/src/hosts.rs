@@ -16,6 +16,9 @@ pub struct HostDifference {
     pub new: String,
 }
 
+/// The fact of a limit or an area that there is not.
+pub const NONE: &str = "none";
+
 /// How much two clock rates may differ before the difference is mentioned: idle clocks wander.
 const CLOCK_TOLERANCE: f64 = 0.02;
 
@@ -41,7 +44,7 @@ pub fn facts(host: &Host) -> Vec<(&'static str, String)> {
     put("microcode", word(&host.cpu.microcode));
     put("caches", (!host.cpu.caches.is_empty()).then(|| list(&host.cpu.caches)));
     put("governor", word(&host.governor));
-    put("CPU quota", Some(host.cgroup.cpu_quota.map_or("none".into(), |q| format!("{q} CPUs"))));
+    put("CPU quota", Some(host.cgroup.cpu_quota.map_or(NONE.into(), |q| format!("{q} CPUs"))));
     put("CPU weight", host.cgroup.cpu_weight.map(|w| w.to_string()));
     put("cpuset", word(&host.cgroup.cpuset));
     put("seccomp", host.seccomp.map(seccomp));
@@ -51,7 +54,7 @@ pub fn facts(host: &Host) -> Vec<(&'static str, String)> {
     put("preemption", word(&host.preemption));
     put("timer interrupts", host.hz.map(|hz| format!("{hz} Hz")));
     put("memory", (host.memory_bytes > 0).then(|| mebibytes(host.memory_bytes)));
-    put("memory limit", Some(host.cgroup.memory_limit.map_or("none".into(), mebibytes)));
+    put("memory limit", Some(host.cgroup.memory_limit.map_or(NONE.into(), mebibytes)));
     put("swap", Some(swap(host)));
     put("page size", (host.page_bytes > 0).then(|| host.page_bytes.to_string()));
     put("file system", (!host.filesystem.kind.is_empty()).then(|| format!("{} on {}", host.filesystem.kind, host.filesystem.device)));
@@ -176,7 +179,7 @@ fn mebibytes(bytes: u64) -> String {
 
 fn swap(host: &Host) -> String {
     let areas: Vec<String> = host.swap.iter().map(|s| format!("{} of {}", s.kind, mebibytes(s.bytes))).collect();
-    if areas.is_empty() { "none".into() } else { areas.join(", ") }
+    if areas.is_empty() { NONE.into() } else { areas.join(", ") }
 }
 
 #[cfg(test)]

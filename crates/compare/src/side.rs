@@ -95,7 +95,9 @@ impl Side {
                 self.info.doubts.push(doubt.clone());
             }
         }
-        for (what, value) in hosts::facts(&run.host) {
+        // A published table does not say that there was no quota or swap; a description that was measured does.
+        let told = |value: &str| run.profile != Profile::Imported || value != hosts::NONE;
+        for (what, value) in hosts::facts(&run.host).into_iter().filter(|(_, v)| told(v)) {
             let values = self.facts.entry(what).or_default();
             if !values.contains(&value) {
                 values.push(value);
