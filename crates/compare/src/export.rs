@@ -8,15 +8,12 @@ use fingerpost_record::{Better, Estimate, Measurement, Params, Run, Unit};
 /// The run in the Go benchmark format: one line per process, so that benchstat computes its own intervals from our repetitions.
 /// Rows without a figure are left out.
 pub fn go_bench(run: &Run) -> String {
-    let mut out = String::new();
-    let line = |text: &str| text.replace(['\n', '\r'], " ");
-    let _ = write!(
-        out,
-        "goos: linux\ngoarch: {}\npkg: fingerpost\ncpu: {}\nrun: {}\n",
-        line(go_arch(&run.host.arch)),
-        line(&run.host.cpu.model),
-        line(&run.id)
-    );
+    let mut out = String::from("pkg: fingerpost\n");
+    // benchstat puts runs whose settings (`cpu: …`) differ into separate tables; so that two hosts stand side by side, who was
+    // measured is said in lines that it passes over.
+    for text in [&run.id, &run.host.hostname, &run.host.kernel, &run.host.cpu.model] {
+        let _ = writeln!(out, "# {}", text.replace(['\n', '\r'], " "));
+    }
     let units: BTreeMap<&str, Better> = run.measurements.iter().map(|m| (go_unit(m.unit), m.better)).collect();
     for (unit, better) in units {
         let _ = writeln!(out, "Unit {unit} better={}", if better == Better::Lower { "lower" } else { "higher" });
@@ -55,14 +52,6 @@ fn go_name(probe: &str, params: &Params) -> String {
     }
     // A name's last dash and number would be read as GOMAXPROCS; a number of our own takes that place.
     name + "-1"
-}
-
-fn go_arch(arch: &str) -> &str {
-    match arch {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
 }
 
 fn go_unit(unit: Unit) -> &'static str {
@@ -169,6 +158,6 @@ mod tests {
         let text = openmetrics(&run());
         assert!(text.contains(r#"param_word="a b\"\n",bound="low"} 0.0000001"#), "{text}");
         assert!(text.contains("# UNIT fingerpost_operation_seconds seconds\n") && text.ends_with("# EOF\n"));
-        assert!(openmetrics(&Run::default()) == "# EOF\n" && go_bench(&Run::default()).starts_with("goos: linux\n"));
+        assert!(openmetrics(&Run::default()) == "# EOF\n" && go_bench(&Run::default()).starts_with("pkg: fingerpost\n"));
     }
 }

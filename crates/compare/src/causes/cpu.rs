@@ -14,7 +14,7 @@ const MOST: f64 = 0.6;
 
 /// Judges the proportional causes and accounts for their part of every row.
 pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
-    let rows: Vec<&Item> = view.items.iter().filter(|i| i.group == Group::Cpu && i.row.probe != "clock.gettime").collect();
+    let rows: Vec<&Item> = view.items.iter().filter(|i| i.group == Group::Cpu).collect();
     if rows.is_empty() {
         return by_clock(view, total).into_iter().collect();
     }

@@ -7,6 +7,8 @@ use fingerpost_record::Layer;
 pub enum Group {
     /// Arithmetic in user mode, within the caches.
     Cpu,
+    /// Reading the clock.
+    Clock,
     /// System calls that do little besides entering the kernel.
     Syscall,
     /// Installing and handling signals.
@@ -49,6 +51,7 @@ pub struct GroupCause {
 
 /// The causes by group. `Cpu` and `Workload` have their own rules.
 pub const GROUP_CAUSES: &[GroupCause] = &[
+    GroupCause { group: Group::Clock, cause: "kernel.clock", layer: Layer::Kernel, words: "reading the clock" },
     GroupCause { group: Group::Syscall, cause: "kernel.work", layer: Layer::Kernel, words: "the kernel's work inside system calls" },
     GroupCause { group: Group::Signal, cause: "kernel.signal", layer: Layer::Kernel, words: "signal handling" },
     GroupCause { group: Group::Process, cause: "kernel.process", layer: Layer::Kernel, words: "process creation" },
@@ -67,7 +70,8 @@ pub const GROUP_CAUSES: &[GroupCause] = &[
 pub fn group(probe: &str) -> Group {
     let (family, name) = probe.split_once('.').unwrap_or((probe, ""));
     match family {
-        "cpu" | "clock" => Group::Cpu,
+        "cpu" => Group::Cpu,
+        "clock" => Group::Clock,
         "syscall" | "lmbench" => Group::Syscall,
         "signal" if name == "fault" => Group::Fault,
         "signal" => Group::Signal,

@@ -222,6 +222,7 @@ fn named(view: &View, cause: &GroupCause) -> (&'static str, Option<String>) {
             Some(fact) => ("memory.page_size", Some(fact)),
             None => (cause.cause, None),
         },
+        Group::Clock => (cause.cause, differs(&["clock source"])),
         Group::Storage => (cause.cause, differs(&["file system", "mount options"])),
         Group::Process => (cause.cause, differs(&["kernel", "C library"])),
         _ => (cause.cause, differs(&["kernel"])),
