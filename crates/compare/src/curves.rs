@@ -9,9 +9,12 @@ use crate::comparison::{Curve, Row};
 /// Below this share of the throughput with one client, more clients are a collapse and not a plateau.
 const COLLAPSED: f64 = 0.9;
 
+/// Clients, base and new.
+type Points = Vec<(i64, f64, f64)>;
+
 /// The curves of every throughput that both sides have with one client and with more.
 pub fn curves(rows: &[Row]) -> Vec<Curve> {
-    let mut families: BTreeMap<(&str, Params), Vec<(i64, f64, f64)>> = BTreeMap::new();
+    let mut families: BTreeMap<(&str, Params), Points> = BTreeMap::new();
     for row in rows.iter().filter(|r| r.better == Better::Higher) {
         let Some(clients) = row.params.int("clients") else { continue };
         let mut rest = row.params.clone();
@@ -21,7 +24,7 @@ pub fn curves(rows: &[Row]) -> Vec<Curve> {
     families.into_iter().filter_map(|((probe, params), points)| curve(probe, params, points)).collect()
 }
 
-fn curve(probe: &str, params: Params, mut points: Vec<(i64, f64, f64)>) -> Option<Curve> {
+fn curve(probe: &str, params: Params, mut points: Points) -> Option<Curve> {
     points.sort_by_key(|p| p.0);
     if points.len() < 3 || points.first()?.0 != 1 {
         return None;

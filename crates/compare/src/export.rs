@@ -81,15 +81,15 @@ fn family(unit: Unit) -> (&'static str, &'static str, f64, &'static str) {
 
 /// The run as an OpenMetrics text file: each figure with the ends of its interval as `bound`.
 pub fn openmetrics(run: &Run) -> String {
-    let mut families: BTreeMap<&str, (Unit, Vec<(&Measurement, Estimate)>)> = BTreeMap::new();
+    let mut families: BTreeMap<&str, Vec<(&Measurement, Estimate)>> = BTreeMap::new();
     for m in &run.measurements {
         if let Some(e) = m.estimate {
-            families.entry(family(m.unit).0).or_insert_with(|| (m.unit, Vec::new())).1.push((m, e));
+            families.entry(family(m.unit).0).or_default().push((m, e));
         }
     }
     let mut out = String::new();
-    for (name, (unit, rows)) in families {
-        let (_, base, factor, help) = family(unit);
+    for (name, rows) in families {
+        let (_, base, factor, help) = family(rows[0].0.unit);
         let _ = writeln!(out, "# TYPE {name} gauge");
         if !base.is_empty() {
             let _ = writeln!(out, "# UNIT {name} {base}");

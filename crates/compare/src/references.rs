@@ -97,7 +97,7 @@ pub fn load(name: &str) -> Option<Run> {
         let Some(figures) = table.runs.get(name) else { continue };
         let rows = table.columns.iter().zip(figures).map(|(column, printed)| table.row(column, printed));
         run.measurements.extend(rows);
-        sources.entry(table.source).or_insert_with(Vec::new).push(table.title);
+        sources.entry(table.source).or_default().push(table.title);
     }
     for aside in ASIDES.iter().map(|text| data::<Aside>(text)) {
         let Some(totals) = aside.totals.get(name) else { continue };

@@ -186,7 +186,7 @@ fn a_published_row_is_put_beside_every_placement_of_ours() {
     cross.params = Params::new().with("placement", "cross");
     own.measurements.push(cross);
     let reference = fingerpost_compare::references::load("g5-2.5-linux").unwrap();
-    let c = compare(&[reference.clone()], &[own.clone()], &Options::default());
+    let c = compare(std::slice::from_ref(&reference), std::slice::from_ref(&own), &Options::default());
     let pipes: Vec<_> = c.rows.iter().filter(|r| r.probe == "ipc.pipe").collect();
     assert_eq!(pipes.len(), 2);
     assert!(pipes.iter().all(|r| r.note.as_deref().unwrap().contains("placement") && r.verdict == Verdict::Faster));
