@@ -22,6 +22,8 @@ pub enum Command {
     List(commands::list::Args),
     /// Is this machine quiet and set up for measuring? Cleans up after a killed run, too
     Doctor(commands::doctor::Args),
+    /// Two runs side by side: what differs, what it says, and the cause
+    Compare(commands::compare::Args),
     /// A run's figures as a table, JSON, CSV or Markdown
     Show(commands::show::Args),
     /// The zero-fill calculator: four timings taken apart

@@ -1,15 +1,19 @@
-//! From the word RUN on the command line to a run.
+//! From the word RUN on the command line to a run, and from a list of such words to one side of a comparison.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use fingerpost_compare::{Side, references, select};
 use fingerpost_record::archive::Archive;
-use fingerpost_record::{Run, load};
+use fingerpost_record::{Params, Run, lean, load};
 
 use crate::exit::usage;
 
 /// What RUN may be, for the help of every command that takes one.
 pub const HELP: &str =
     "A path, the start of a run's id, `latest`, `latest~1` (the one before), `ref:NAME` (a reference system), or `-` (standard input)";
+
+/// Runs that are read at a time: enough to keep the CPUs busy, few enough to need little memory.
+const BATCH: usize = 64;
 
 /// The run that RUN names.
 pub fn load(wanted: &str) -> anyhow::Result<Run> {
@@ -28,5 +32,88 @@ pub fn load(wanted: &str) -> anyhow::Result<Run> {
 
 /// A reference system, from the data that the binary carries.
 fn reference(name: &str) -> anyhow::Result<Run> {
-    usage(format!("there is no reference system “{name}”"))
+    match references::load(name) {
+        Some(run) => Ok(run),
+        None => usage(references::unknown(name)),
+    }
+}
+
+/// One run of a side: where it comes from, and which rows of it are wanted.
+struct Wanted {
+    from: From,
+    part: Params,
+}
+
+enum From {
+    File(PathBuf),
+    Other(String),
+}
+
+/// The side that a comma-separated list names. Each word is a RUN, may be a directory (every run file in it), and may be followed
+/// by `[KEY=VALUE]` for the rows with that parameter. The samples are not read.
+pub fn side(words: &str) -> anyhow::Result<Side> {
+    let mut wanted = Vec::new();
+    for word in select::list(words) {
+        let (run, part) = select::parse(word).or_else(usage)?;
+        wanted.extend(sources(run)?.into_iter().map(|from| Wanted { from, part: part.clone() }));
+    }
+    if wanted.is_empty() {
+        return usage(format!("“{words}” names no run"));
+    }
+    let mut side = Side::default();
+    for batch in wanted.chunks(BATCH) {
+        for run in read_all(batch) {
+            side.add(&run?);
+        }
+    }
+    Ok(side)
+}
+
+fn sources(word: &str) -> anyhow::Result<Vec<From>> {
+    if word.starts_with("ref:") || word == "-" {
+        return Ok(vec![From::Other(word.to_owned())]);
+    }
+    let path = Path::new(word);
+    if word.contains('/') && path.is_dir() {
+        return run_files(path);
+    }
+    let file = if word.contains('/') { path.to_owned() } else { Archive::open(None)?.resolve(word)? };
+    Ok(vec![From::File(file)])
+}
+
+/// The run files of a directory in the order of their names, which for ids is that of time.
+fn run_files(dir: &Path) -> anyhow::Result<Vec<From>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "json") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return usage(format!("{} holds no run file (*.json)", dir.display()));
+    }
+    Ok(files.into_iter().map(From::File).collect())
+}
+
+/// Reads runs side by side on every CPU, and gives them in order.
+fn read_all(batch: &[Wanted]) -> Vec<anyhow::Result<Run>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(batch.len());
+    if threads < 2 {
+        return batch.iter().map(read).collect();
+    }
+    let each = batch.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = batch.chunks(each).map(|part| scope.spawn(|| part.iter().map(read).collect::<Vec<_>>())).collect();
+        parts.into_iter().flat_map(|part| part.join().expect("reading a run does not panic")).collect()
+    })
+}
+
+fn read(wanted: &Wanted) -> anyhow::Result<Run> {
+    let run = match &wanted.from {
+        From::File(path) => lean::figures_from_path(path)?,
+        From::Other(word) => load(word)?,
+    };
+    select::part(run, &wanted.part).or_else(usage)
 }

@@ -12,6 +12,7 @@ pub mod findings;
 #[allow(missing_docs)]
 pub mod fixture;
 pub mod host;
+pub mod lean;
 pub mod load;
 pub mod measurement;
 pub mod params;

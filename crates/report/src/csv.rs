@@ -59,11 +59,11 @@ fn fields(view: &View, host: &str, row: &Row) -> Vec<String> {
 }
 
 /// A text of the run. A spreadsheet takes a cell that begins like a formula for one, and runs it; an apostrophe makes it text.
-fn word(text: &str) -> String {
+pub(crate) fn word(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() }
 }
 
-fn line(fields: impl IntoIterator<Item = String>) -> String {
+pub(crate) fn line(fields: impl IntoIterator<Item = String>) -> String {
     fields.into_iter().map(|f| quoted(&f)).collect::<Vec<_>>().join(",") + "\r\n"
 }
 

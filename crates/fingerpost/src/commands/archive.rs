@@ -1,11 +1,13 @@
 //! `fingerpost archive`: the runs that are kept.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
-use fingerpost_record::Unit;
-use fingerpost_record::archive::{Archive, Entry, Head, Imported};
+use fingerpost_compare::import::{ImportError, hyperfine, lmbench};
+use fingerpost_record::archive::{Archive, Entry, Head, Imported, Writer};
 use fingerpost_record::text::clean;
+use fingerpost_record::{Run, Unit, load};
 use fingerpost_report::grid::{Align, Column, Grid, Line};
 use fingerpost_report::json;
 use fingerpost_report::style::Tone;
@@ -30,8 +32,11 @@ enum What {
         #[arg(long, default_value = "table")]
         format: ListFormat,
     },
-    /// Add run files from elsewhere, each checked whole
+    /// Add run files or another tool's results from elsewhere, each checked whole
     Import {
+        /// What the files are
+        #[arg(long, default_value = "fingerpost", value_name = "TOOL")]
+        from: Tool,
         /// The files
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
@@ -54,6 +59,17 @@ enum What {
     Verify,
 }
 
+/// Whose files can be imported.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Tool {
+    /// Run files of this tool
+    Fingerpost,
+    /// What `hyperfine --export-json` writes
+    Hyperfine,
+    /// Result files of lmbench 3
+    Lmbench,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ListFormat {
     Table,
@@ -65,7 +81,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let archive = Archive::open(None)?;
     match args.what {
         What::List { format } => list(&archive, format),
-        What::Import { files } => import(&archive, &files),
+        What::Import { from, files } => import(&archive, from, &files),
         What::Export { run, file } => export(&archive, &run, &file),
         What::Remove { runs } => remove(&archive, &runs),
         What::Verify => verify(&archive),
@@ -166,19 +182,37 @@ fn cells(h: &Head, bytes: u64) -> Vec<String> {
     ]
 }
 
-fn import(archive: &Archive, files: &[PathBuf]) -> anyhow::Result<Done> {
+fn import(archive: &Archive, from: Tool, files: &[PathBuf]) -> anyhow::Result<Done> {
     let mut bad = 0;
     for file in files {
-        match archive.import(file) {
+        let imported = match from {
+            Tool::Fingerpost => archive.import(file).map_err(anyhow::Error::from),
+            Tool::Hyperfine => convert(archive, file, hyperfine),
+            Tool::Lmbench => convert(archive, file, lmbench),
+        };
+        match imported {
             Ok((run, Imported::Added)) => output::write(|out| writeln!(out, "{} added", run.id))?,
             Ok((run, Imported::AlreadyThere)) => output::write(|out| writeln!(out, "{} was there already", run.id))?,
             Err(e) => {
-                say(&e.to_string());
+                say(&format!("{e:#}"));
                 bad += 1;
             }
         }
     }
     if bad > 0 { usage(format!("{bad} of {} files were not imported", files.len())) } else { Ok(Done::Well) }
+}
+
+/// Keeps another tool's results as a run; its id comes from the content, so that the same file is the same run.
+fn convert(archive: &Archive, file: &Path, read: fn(&[u8]) -> Result<Run, ImportError>) -> anyhow::Result<(Run, Imported)> {
+    let name = clean(&file.display().to_string()).into_owned();
+    let run = read(&load::bytes_of(file)?).with_context(|| name)?;
+    if archive.path_of(&run.id).exists() {
+        return Ok((run, Imported::AlreadyThere));
+    }
+    let (writer, trouble) = Writer::in_archive(archive, &run);
+    anyhow::ensure!(trouble.is_none(), trouble.unwrap_or_default());
+    writer.finish(&run)?;
+    Ok((run, Imported::Added))
 }
 
 fn export(archive: &Archive, run: &str, file: &std::path::Path) -> anyhow::Result<Done> {

@@ -1,6 +1,7 @@
 //! One file per command: its arguments, and what it does.
 
 pub mod archive;
+pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod list;
@@ -20,6 +21,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::List(args) => list::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Show(args) => show::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Zerofill(args) => zerofill::run(args),
         Command::Report(args) => report::run(args),
         Command::Archive(args) => archive::run(args),

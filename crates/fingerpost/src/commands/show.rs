@@ -1,5 +1,7 @@
 //! `fingerpost show`: a run's figures.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fingerpost_compare::export;
 use fingerpost_record::Run;
 use fingerpost_report::{Format, format};
 
@@ -11,18 +13,39 @@ use crate::{output, runs};
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN", default_value = "latest")]
     run: String,
-    /// How to show it; json is the record itself
-    #[arg(long, default_value = "table", value_parser = output::format_parser())]
-    format: Format,
+    /// How to show it; json is the record itself, go-bench is for benchstat, openmetrics for a textfile collector
+    #[arg(long, default_value = "table", value_parser = format_parser())]
+    format: Shown,
     /// Every column, also where the terminal is too narrow for it
     #[arg(long)]
     wide: bool,
 }
 
+/// A format of our own, or another tool's.
+#[derive(Clone, Copy, Debug)]
+enum Shown {
+    Own(Format),
+    GoBench,
+    OpenMetrics,
+}
+
+fn format_parser() -> impl TypedValueParser<Value = Shown> {
+    let names = Format::NAMES.into_iter().chain(["go-bench", "openmetrics"]);
+    PossibleValuesParser::new(names).try_map(|name| match name.as_str() {
+        "go-bench" => Ok(Shown::GoBench),
+        "openmetrics" => Ok(Shown::OpenMetrics),
+        own => own.parse().map(Shown::Own),
+    })
+}
+
 /// Shows the run that was asked for.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let run = runs::load(&args.run)?;
-    print(&run, args.format, args.wide)?;
+    match args.format {
+        Shown::Own(format) => print(&run, format, args.wide)?,
+        Shown::GoBench => output::write(|out| out.write_all(export::go_bench(&run).as_bytes()))?,
+        Shown::OpenMetrics => output::write(|out| out.write_all(export::openmetrics(&run).as_bytes()))?,
+    }
     Ok(Done::Well)
 }
 

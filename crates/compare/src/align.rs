@@ -1,0 +1,216 @@
+//! Rows of two sides brought together by probe, version and parameters.
+
+use fingerpost_record::{Estimate, Outcome, Params};
+
+use crate::comparison::{NotCompared, Row};
+use crate::ratio::{self, CONFIDENCE, Level, MedianWeights, Ratio};
+use crate::side::{Side, SideRow};
+use crate::special::t_two_sided;
+use crate::verdict::{self, Verdict};
+
+/// Compares what both sides have; lists the rest with the reason.
+pub fn rows(base: &Side, new: &Side, threshold: f64) -> (Vec<Row>, Vec<NotCompared>) {
+    let mut weights = MedianWeights::default();
+    let mut pairs = Vec::new();
+    let mut rest = Vec::new();
+    for pair in pair_up(base, new) {
+        match pair.compare(&mut weights) {
+            Ok(row) => pairs.push(row),
+            Err(not) => rest.push(not),
+        }
+    }
+    judge(&mut pairs, threshold);
+    (pairs, rest)
+}
+
+fn judge(rows: &mut [Row], threshold: f64) {
+    // Untrusted rows and rows without a ratio take no part: they can neither be discovered nor dilute the control.
+    let judged: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].ratio.is_some() && rows[*i].verdict != Verdict::Unresolved).collect();
+    let ratios: Vec<Ratio> = judged.iter().filter_map(|i| rows[*i].ratio).collect();
+    for (i, verdict) in judged.into_iter().zip(verdict::judge(&ratios, threshold)) {
+        let row = &mut rows[i];
+        row.verdict = verdict;
+        if let (Verdict::Unresolved, Some(r), None) = (verdict, row.ratio, &row.note)
+            && (r.low > 1.0 + threshold || r.high < 1.0 / (1.0 + threshold))
+        {
+            row.note = Some("beyond the threshold alone, not after control for false discoveries over all rows".into());
+        }
+    }
+}
+
+/// A probe's row on one side or both.
+struct Pair<'a> {
+    probe: &'a str,
+    params: &'a Params,
+    base: Option<&'a SideRow>,
+    new: Option<&'a SideRow>,
+    note: Option<String>,
+}
+
+fn pair_up<'a>(base: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
+    let mut pairs = Vec::new();
+    for ((probe, version, params), row) in &base.rows {
+        if let Some(other) = new.rows.get(&(probe.clone(), *version, params.clone())) {
+            pairs.push(Pair { probe, params, base: Some(row), new: Some(other), note: None });
+            continue;
+        }
+        let looser = unstated(base, probe, *version, params, new);
+        for (full, other, note) in &looser {
+            pairs.push(Pair { probe, params: full, base: Some(row), new: Some(other), note: Some(note.clone()) });
+        }
+        // A row that only the other side's imported rows match is brought in from there.
+        if looser.is_empty() && unstated_partner(new, probe, *version, params, base).is_none() {
+            let newer = other_version(new, probe, params);
+            pairs.push(Pair { probe, params, base: Some(row), new: newer, note: None });
+        }
+    }
+    for ((probe, version, params), row) in &new.rows {
+        if base.rows.contains_key(&(probe.clone(), *version, params.clone()))
+            || unstated_partner(base, probe, *version, params, new).is_some()
+        {
+            continue;
+        }
+        let looser = unstated(new, probe, *version, params, base);
+        for (full, other, note) in &looser {
+            pairs.push(Pair { probe, params: full, base: Some(other), new: Some(row), note: Some(note.clone()) });
+        }
+        if looser.is_empty() && other_version(base, probe, params).is_none() {
+            pairs.push(Pair { probe, params, base: None, new: Some(row), note: None });
+        }
+    }
+    pairs.sort_by(|a, b| (a.probe, a.params).cmp(&(b.probe, b.params)));
+    pairs
+}
+
+/// The rows of `other` that have every parameter of an imported row and more. Published tables leave unsaid what their authors
+/// left to chance (the placement of two processes, say), so such a row is put beside each of them, with a note.
+fn unstated<'a>(side: &Side, probe: &str, version: u32, params: &Params, other: &'a Side) -> Vec<(&'a Params, &'a SideRow, String)> {
+    if !side.imported {
+        return Vec::new();
+    }
+    let wider = |full: &Params| full.0.len() > params.0.len() && params.iter().all(|(k, v)| full.get(k) == Some(v));
+    let taken = |full: &Params| side.rows.contains_key(&(probe.to_owned(), version, full.clone()));
+    let of_probe = other.rows.range((probe.to_owned(), version, Params::new())..).take_while(|((p, v, _), _)| p == probe && *v == version);
+    of_probe
+        .filter(|((_, _, full), _)| wider(full) && !taken(full))
+        .map(|((_, _, full), row)| {
+            let missing: Vec<&str> = full.iter().map(|(k, _)| k).filter(|k| params.get(k).is_none()).collect();
+            (full, row, format!("the imported figure does not state its {}", missing.join(" and ")))
+        })
+        .collect()
+}
+
+/// Whether an imported row of `side` will be put beside this row of the other side.
+fn unstated_partner<'a>(side: &'a Side, probe: &str, version: u32, params: &Params, other: &Side) -> Option<&'a SideRow> {
+    if !side.imported {
+        return None;
+    }
+    let narrower = |few: &Params| few.0.len() < params.0.len() && few.iter().all(|(k, v)| params.get(k) == Some(v));
+    let exact = |few: &Params| other.rows.contains_key(&(probe.to_owned(), version, few.clone()));
+    let of_probe = side.rows.range((probe.to_owned(), version, Params::new())..).take_while(|((p, v, _), _)| p == probe && *v == version);
+    of_probe.filter(|((_, _, few), _)| narrower(few) && !exact(few)).map(|(_, row)| row).next()
+}
+
+fn other_version<'a>(side: &'a Side, probe: &str, params: &Params) -> Option<&'a SideRow> {
+    let of_probe = side.rows.range((probe.to_owned(), 0, Params::new())..).take_while(|((p, _, _), _)| p == probe);
+    of_probe.filter(|((_, _, p), _)| p == params).map(|(_, row)| row).next()
+}
+
+impl Pair<'_> {
+    fn compare(self, weights: &mut MedianWeights) -> Result<Row, NotCompared> {
+        let (base, new) = match (self.base, self.new) {
+            (Some(base), Some(new)) => (base, new),
+            (Some(_), None) => return Err(self.not("only the base has it")),
+            _ => return Err(self.not("only the new side has it")),
+        };
+        if base.version != new.version {
+            return Err(self.not(&format!("the probe's definition changed from version {} to {}", base.version, new.version)));
+        }
+        if base.unit != new.unit || base.better != new.better {
+            return Err(self.not(&format!("the units differ: {} and {}", base.unit.as_str(), new.unit.as_str())));
+        }
+        if base.figures.is_empty() || new.figures.is_empty() {
+            return Err(self.not(&without_figure(base, new)));
+        }
+        let higher = base.better == fingerpost_record::Better::Higher;
+        let levels = (ratio::level(&base.figures, weights), ratio::level(&new.figures, weights));
+        let ratio = if let (Some(b), Some(n)) = levels { Some(ratio::between(b, n, higher)) } else { None };
+        let (verdict, note) = first_verdict(base, new, ratio, self.note);
+        Ok(Row {
+            probe: self.probe.to_owned(),
+            params: self.params.clone(),
+            unit: base.unit,
+            better: base.better,
+            base: estimate(base, levels.0),
+            new: estimate(new, levels.1),
+            ratio,
+            verdict,
+            note,
+            counters: shared_counters(base, new),
+        })
+    }
+
+    fn not(&self, why: &str) -> NotCompared {
+        let side = self.base.or(self.new);
+        NotCompared {
+            probe: self.probe.to_owned(),
+            params: self.params.clone(),
+            unit: side.map_or(fingerpost_record::Unit::Count, |r| r.unit),
+            base: self.base.and_then(SideRow::value),
+            new: self.new.and_then(SideRow::value),
+            why: why.to_owned(),
+        }
+    }
+}
+
+/// The verdict before the rows are judged together: `same` as a placeholder for those that will be, `unresolved` for those that
+/// must not be.
+fn first_verdict(base: &SideRow, new: &SideRow, ratio: Option<Ratio>, note: Option<String>) -> (Verdict, Option<String>) {
+    if base.outcome != Outcome::Measured || new.outcome != Outcome::Measured {
+        return (Verdict::Unresolved, Some(not_trusted(base, new)));
+    }
+    match ratio {
+        Some(_) => (Verdict::Same, note),
+        None if base.value() == new.value() => (Verdict::Same, note),
+        None => (Verdict::Unresolved, Some("a ratio needs two positive figures".into())),
+    }
+}
+
+fn not_trusted(base: &SideRow, new: &SideRow) -> String {
+    let side = |name: &str, row: &SideRow| {
+        let word = match row.outcome {
+            Outcome::Measured => return None,
+            Outcome::Untrusted => "untrusted",
+            Outcome::Skipped => "skipped in a run",
+            Outcome::Failed => "failed in a run",
+        };
+        Some(format!("{name} {word}: {}", row.reason.as_deref().unwrap_or("no reason given")))
+    };
+    [side("base", base), side("new", new)].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn without_figure(base: &SideRow, new: &SideRow) -> String {
+    let text = not_trusted(base, new);
+    if text.is_empty() { "there is no figure".into() } else { text }
+}
+
+/// A side's figure: the run's own estimate, or that of several runs.
+fn estimate(row: &SideRow, level: Option<Level>) -> Estimate {
+    match (row.figures.as_slice(), level) {
+        ([one], _) => Estimate { value: one.value, low: one.low, high: one.high, confidence: one.confidence },
+        (_, Some(l)) => {
+            let half = t_two_sided(CONFIDENCE, l.df) * l.variance.sqrt();
+            Estimate { value: l.log.exp(), low: (l.log - half).exp(), high: (l.log + half).exp(), confidence: CONFIDENCE }
+        }
+        (many, None) => {
+            let values = || many.iter().map(|f| f.value);
+            let mean = values().sum::<f64>() / many.len() as f64;
+            let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+            Estimate { value: mean, low, high, confidence: CONFIDENCE }
+        }
+    }
+}
+
+fn shared_counters(base: &SideRow, new: &SideRow) -> Vec<(String, f64, f64)> {
+    base.counters.keys().filter_map(|name| Some((name.clone(), base.counter(name)?, new.counter(name)?))).collect()
+}

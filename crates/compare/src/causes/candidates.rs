@@ -1,0 +1,150 @@
+//! Holds every cause of the catalogue against one workload step that changed.
+//!
+//! A cause is **guilty** when the parts of the budget that it moves make up a good share of the change and its discriminator fits
+//! or the slower run's own findings convict it; **suspected** when only one of those speaks for it; **cleared** when its parts did not grow or its
+//! discriminator speaks against it. Causes that move the same parts compete: the first that is guilty clears those without a sign
+//! of their own.
+
+use fingerpost_record::{Finding, Layer, Status};
+
+use super::catalogue::{CATALOGUE, Candidate, Sign};
+use super::clues::Clues;
+
+/// A cause must make up this share of the change to be named.
+const WORTH_NAMING: f64 = 0.1;
+
+/// What is known about one candidate.
+struct Case {
+    candidate: &'static Candidate,
+    share: f64,
+    sign: Sign,
+    own: Option<Status>,
+    evidence: Vec<String>,
+}
+
+/// The causes in order, those cleared last, and the share of the change that none of them explains.
+pub fn judge(clues: &Clues) -> (Vec<Finding>, f64) {
+    let change = clues.wall().more();
+    if change <= 0.0 {
+        return (Vec::new(), 0.0);
+    }
+    let mut taken: Vec<(&'static Candidate, Layer)> = Vec::new();
+    let mut findings: Vec<Finding> = CATALOGUE
+        .iter()
+        .filter_map(|candidate| {
+            let case = Case::of(candidate, clues, change);
+            let status = case.status(&taken)?;
+            if status == Status::Guilty {
+                taken.push((candidate, candidate.layer));
+            }
+            Some(case.finding(status))
+        })
+        .collect();
+    fill_gaps(&mut findings, clues, change);
+    super::order(&mut findings);
+    let explained = explained(&findings, clues, change);
+    (findings, (1.0 - explained).clamp(0.0, 1.0))
+}
+
+impl Case {
+    fn of(candidate: &'static Candidate, clues: &Clues, change: f64) -> Case {
+        let moved = clues.parts(candidate.moves);
+        let share = (moved.more() / change).clamp(0.0, 1.0);
+        let own = own_finding(candidate.cause, clues);
+        let parts = format!("its part of a transaction: {} → {}", duration(moved.cheap), duration(moved.dear));
+        Case { candidate, share, sign: (candidate.sign)(clues), own, evidence: vec![parts] }
+    }
+
+    /// Nothing when there is neither a part nor a sign nor a record of it: then it was not looked at.
+    fn status(&self, taken: &[(&Candidate, Layer)]) -> Option<Status> {
+        let large = self.share >= WORTH_NAMING;
+        let rival = taken.iter().any(|(other, _)| std::ptr::fn_addr_eq(other.moves, self.candidate.moves));
+        match (&self.sign, self.own) {
+            (Sign::Fits(_), _) if large && rival => Some(Status::Suspected),
+            (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if large => Some(Status::Guilty),
+            (Sign::Against(_), _) => Some(Status::Cleared),
+            (Sign::Unknown, Some(Status::Suspected)) if large && !rival => Some(Status::Suspected),
+            (Sign::Unknown, _) if large => None,
+            (Sign::Fits(_), _) => Some(Status::Cleared),
+            (Sign::Unknown, _) => (self.evidence_of_absence()).then_some(Status::Cleared),
+        }
+    }
+
+    /// A part that both budgets have and that did not grow clears a cause even without a sign.
+    fn evidence_of_absence(&self) -> bool {
+        self.share < WORTH_NAMING / 2.0
+    }
+
+    fn finding(self, status: Status) -> Finding {
+        let mut evidence = match self.sign {
+            Sign::Fits(text) | Sign::Against(text) => vec![text],
+            Sign::Unknown => Vec::new(),
+        };
+        evidence.extend(self.evidence);
+        let share = if status == Status::Cleared { 0.0 } else { self.share };
+        Finding { cause: self.candidate.cause.into(), layer: self.candidate.layer, status, share, evidence }
+    }
+}
+
+/// What the slower run's own findings say of a cause that the faster run does not have.
+fn own_finding(cause: &str, clues: &Clues) -> Option<Status> {
+    let of = |findings: &[Finding]| findings.iter().filter(|f| f.cause == cause && f.status != Status::Cleared).map(|f| f.status).min();
+    let (dear, cheap) = (of(&clues.dear().findings)?, of(&clues.cheap().findings));
+    cheap.is_none_or(|c| c > dear).then_some(dear)
+}
+
+/// A layer that grew and that nothing was recorded to tell apart: its causes are suspected together, as one.
+fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
+    for layer in [
+        Layer::Scheduler,
+        Layer::Application,
+        Layer::Kernel,
+        Layer::Memory,
+        Layer::Storage,
+        Layer::Network,
+        Layer::Client,
+        Layer::Cpu,
+        Layer::Host,
+    ] {
+        let moved = clues.parts(|l, _| l == layer);
+        let share = (moved.more() / change).clamp(0.0, 1.0);
+        let named =
+            findings.iter().any(|f| f.status != Status::Cleared && CATALOGUE.iter().any(|c| c.cause == f.cause && covers(c, layer, clues)));
+        if share < WORTH_NAMING || named {
+            continue;
+        }
+        let evidence = vec![
+            format!("the {layer} layer's part of a transaction: {} → {}", duration(moved.cheap), duration(moved.dear)),
+            "nothing that was recorded tells which of its causes it is".into(),
+        ];
+        findings.push(Finding { cause: format!("{layer}.unknown"), layer, status: Status::Suspected, share, evidence });
+    }
+}
+
+/// Whether a cause moves a part that this layer has in one of the budgets.
+fn covers(candidate: &Candidate, layer: Layer, clues: &Clues) -> bool {
+    let moved = clues.parts(|l, part| l == layer && (candidate.moves)(l, part));
+    moved.cheap > 0.0 || moved.dear > 0.0
+}
+
+/// The share of the change in parts that a named cause moves, each part counted once.
+fn explained(findings: &[Finding], clues: &Clues, change: f64) -> f64 {
+    let named: Vec<&Finding> = findings.iter().filter(|f| f.status != Status::Cleared).collect();
+    let moved = clues.parts(|layer, part| {
+        named.iter().any(|f| match CATALOGUE.iter().find(|c| c.cause == f.cause) {
+            Some(c) => (c.moves)(layer, part),
+            None => f.layer == layer,
+        })
+    });
+    moved.more() / change
+}
+
+fn duration(seconds: f64) -> String {
+    fingerpost_record::Unit::Nanoseconds.format(seconds * 1e9)
+}
+
+/// What a headline calls a cause; the name itself when it is not in the catalogue.
+pub fn words(cause: &str) -> Option<&'static str> {
+    let of_group = || super::groups::GROUP_CAUSES.iter().find(|c| c.cause == cause).map(|c| c.words);
+    CATALOGUE.iter().find(|c| c.cause == cause).map(|c| c.words).or_else(of_group)
+}

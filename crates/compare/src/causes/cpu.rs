@@ -1,0 +1,118 @@
+//! Everything dearer in proportion: the CPU's speed, its mitigations, or the host under a guest.
+
+use fingerpost_record::{Finding, Layer, Status};
+
+use super::groups::{Group, waits_for_device};
+use super::host_clues;
+use super::probes::{Item, View, cleared};
+use crate::verdict::Verdict;
+
+/// Counters per operation that agree within this share are the same.
+const SAME_COUNT: f64 = 0.02;
+/// Share of the other rows that must move with the CPU's factor for it to be named without doubt.
+const MOST: f64 = 0.6;
+
+/// Judges the proportional causes and accounts for their part of every row.
+pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
+    let rows: Vec<&Item> = view.items.iter().filter(|i| i.group == Group::Cpu).collect();
+    if rows.is_empty() {
+        return by_clock(view, total).into_iter().collect();
+    }
+    let dearer: Vec<&Item> = rows.iter().copied().filter(|i| i.dearer).collect();
+    if dearer.len() * 2 <= rows.len() {
+        return not_the_cpu(view, &rows);
+    }
+    let mut logs: Vec<f64> = dearer.iter().map(|i| i.log).collect();
+    logs.sort_by(f64::total_cmp);
+    let factor = logs[logs.len() / 2];
+    let (cause, layer, reason) = which(view, &dearer);
+    let followers: Vec<&Item> = view.items.iter().filter(|i| i.group != Group::Cpu && !waits_for_device(&i.row.probe)).collect();
+    let following = followers.iter().filter(|i| i.log > factor / 2.0).count();
+    let certain = following as f64 >= MOST * followers.len() as f64;
+    let mut evidence = vec![format!(
+        "{} of {} user-mode probes are {}, by {:.0} % in the middle; {following} of {} other rows move with them",
+        dearer.len(),
+        rows.len(),
+        view.word(),
+        factor.exp_m1() * 100.0,
+        followers.len()
+    )];
+    evidence.extend(dearer.iter().take(2).map(|i| view.describe(i)));
+    evidence.push(reason);
+    evidence.extend(host_clues(
+        view.cheap,
+        view.dear,
+        &["processor", "clock", "governor", "turbo", "microcode", "mitigations", "virtualisation", "CPU quota"],
+    ));
+    let cpu_rows = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 });
+    let rest = view.claim(|i| if waits_for_device(&i.row.probe) { 0.0 } else { factor });
+    let status = if certain { Status::Guilty } else { Status::Suspected };
+    vec![Finding { cause: cause.into(), layer, status, share: (cpu_rows + rest) / total, evidence }]
+}
+
+fn not_the_cpu(view: &View, rows: &[&Item]) -> Vec<Finding> {
+    let resolved = rows.iter().filter(|i| i.row.verdict != Verdict::Unresolved).max_by(|a, b| a.log.total_cmp(&b.log));
+    let Some(worst) = resolved else { return Vec::new() };
+    vec![cleared("cpu.speed", Layer::Cpu, format!("user-mode arithmetic does not move: {}", view.describe(worst)))]
+}
+
+/// With no probe of the CPU, its clock rate is the best that is known.
+fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
+    let (dear, cheap) = (view.dear.host.cpu.mhz?, view.cheap.host.cpu.mhz?);
+    if view.dear.host.arch != view.cheap.host.arch || !(dear > 0.0 && cheap > 0.0) {
+        return None;
+    }
+    let names = (&view.dear.info.name, &view.cheap.info.name);
+    if dear >= cheap * (1.0 - SAME_COUNT) {
+        let faster = (dear / cheap - 1.0) * 100.0;
+        let how = if faster > 2.0 { format!("{faster:.0} % faster than that") } else { "as fast as that".into() };
+        return Some(cleared(
+            "cpu.speed",
+            Layer::Cpu,
+            format!("the clock of the slower {} is {how} of {} ({dear:.0} and {cheap:.0} MHz)", names.0, names.1),
+        ));
+    }
+    let factor = (cheap / dear).ln();
+    let share = view.claim(|i| if waits_for_device(&i.row.probe) { 0.0 } else { factor }) / total;
+    let evidence =
+        vec![format!("the clock of {} is slower: {dear:.0} against {cheap:.0} MHz, and nothing else is known of the CPUs", names.0)];
+    Some(Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence })
+}
+
+/// Which of the proportional causes the counters and the hosts speak for.
+fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
+    let median = |name: &str| {
+        let mut v: Vec<f64> =
+            rows.iter().filter_map(|i| i.row.counter_ratio(name)).map(|r| if view.new_is_dear { r } else { 1.0 / r }).collect();
+        v.sort_by(f64::total_cmp);
+        (!v.is_empty()).then(|| v[v.len() / 2])
+    };
+    let steal = |side: &crate::side::Side| side.host.after.as_ref().map_or(0.0, |a| a.steal_seconds - side.host.before.steal_seconds);
+    match (median("instructions_user"), median("cycles_user")) {
+        (Some(instructions), _) if instructions > 1.0 + SAME_COUNT => (
+            "app.work",
+            Layer::Application,
+            format!("the probes execute {instructions:.2} times the instructions: another build, not another CPU"),
+        ),
+        (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNT => {
+            ("cpu.mitigation", Layer::Cpu, format!("the instructions are the same, the cycles {cycles:.2} times as many"))
+        }
+        (Some(_), Some(_)) if steal(view.dear) > steal(view.cheap) + 1.0 => steal_words(steal(view.dear), steal(view.cheap)),
+        (Some(_), Some(_)) => ("cpu.speed", Layer::Cpu, "instructions and cycles are the same, each takes longer".into()),
+        _ if steal(view.dear) > steal(view.cheap) + 1.0 => steal_words(steal(view.dear), steal(view.cheap)),
+        _ if !host_clues(view.cheap, view.dear, &["mitigations"]).is_empty()
+            && host_clues(view.cheap, view.dear, &["processor", "clock"]).is_empty() =>
+        {
+            (
+                "cpu.mitigation",
+                Layer::Cpu,
+                "the processor is the same and its mitigations differ; there are no counters to tell more".into(),
+            )
+        }
+        _ => ("cpu.speed", Layer::Cpu, "there are no counters to tell more".into()),
+    }
+}
+
+fn steal_words(dear: f64, cheap: f64) -> (&'static str, Layer, String) {
+    ("host.steal", Layer::Host, format!("the hypervisor took {dear:.1} s from the slower run and {cheap:.1} s from the other"))
+}

@@ -1,0 +1,290 @@
+//! The common factor of a comparison of probes alone.
+//!
+//! Three models are fitted in turn to the logarithms of the ratios, each to what the ones before it left over:
+//!
+//! 1. **The CPU**: everything dearer in proportion. Its factor is that of the user-mode probes, else that of the clocks.
+//! 2. **Entry**: every system call dearer by a like amount. The amount is that of the null call.
+//! 3. **Groups**: what is left in the probes of one subsystem.
+//!
+//! A cause's share is the part of the slow-down, summed over the slower rows on the logarithmic scale, that it accounts for; the
+//! rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
+
+use fingerpost_record::{Better, Finding, Layer, Status, Unit};
+
+use super::cpu;
+use super::groups::{GROUP_CAUSES, Group, GroupCause, entries, group};
+use crate::comparison::{Curve, Row};
+use crate::side::Side;
+use crate::verdict::Verdict;
+
+/// A cause must account for this share of the slow-down to be named.
+const WORTH_NAMING: f64 = 0.02;
+/// Amounts within this factor of their median are “a like amount”: a call that also sleeps, copies or looks up a path pays a
+/// little more for its entry than the null call.
+const LIKE: f64 = 2.5;
+/// Share of the calls that must pay a like amount.
+const MOST: f64 = 0.6;
+
+/// A row seen from the slower side.
+pub(super) struct Item<'a> {
+    pub(super) row: &'a Row,
+    pub(super) group: Group,
+    /// Cost on the side that is cheaper on the whole, in the unit or its inverse.
+    pub(super) cheap: f64,
+    pub(super) dear: f64,
+    pub(super) log: f64,
+    /// Whether the verdict says that it is dearer.
+    pub(super) dearer: bool,
+    pub(super) weight: f64,
+    /// What no model has accounted for yet, on the logarithmic scale.
+    pub(super) left: f64,
+}
+
+/// Which side is slower on the whole, and every row seen from there.
+pub(super) struct View<'a> {
+    pub(super) items: Vec<Item<'a>>,
+    /// Whether the new side is the slower one.
+    pub(super) new_is_dear: bool,
+    pub(super) dear: &'a Side,
+    pub(super) cheap: &'a Side,
+    pub(super) threshold: f64,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn of(rows: &'a [Row], base: &'a Side, new: &'a Side, threshold: f64) -> View<'a> {
+        let weight = |row: &Row| 1.0 / rows.iter().filter(|r| r.probe == row.probe).count() as f64;
+        let resolved = |r: &&Row| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
+        let net: f64 = rows.iter().filter(resolved).filter_map(|r| Some(r.log()? * weight(r))).sum();
+        let new_is_dear = net >= 0.0;
+        let sign = if new_is_dear { 1.0 } else { -1.0 };
+        let wanted = if new_is_dear { Verdict::Slower } else { Verdict::Faster };
+        let items = rows
+            .iter()
+            .filter(|r| r.verdict != Verdict::Unresolved || r.note.is_none())
+            .filter_map(|row| {
+                let log = row.log()? * sign;
+                let cost = |v: f64| if row.better == Better::Higher { 1.0 / v } else { v };
+                let (base, new) = (cost(row.base.value), cost(row.new.value));
+                let (cheap, dear) = if new_is_dear { (base, new) } else { (new, base) };
+                let dearer = row.verdict == wanted;
+                let left = if dearer && is_time(row.unit) { log } else { 0.0 };
+                Some(Item { row, group: group(&row.probe), cheap, dear, log, dearer, weight: weight(row), left })
+            })
+            .collect();
+        let (dear, cheap) = if new_is_dear { (new, base) } else { (base, new) };
+        View { items, new_is_dear, dear, cheap, threshold }
+    }
+
+    /// The word for what the new side's costs are.
+    pub(super) fn word(&self) -> &'static str {
+        if self.new_is_dear { "dearer" } else { "cheaper" }
+    }
+
+    fn total(&self) -> f64 {
+        self.items.iter().map(|i| i.left * i.weight).sum()
+    }
+
+    /// Accounts for a part of every dearer row, and returns the weighted sum.
+    pub(super) fn claim(&mut self, part: impl Fn(&Item) -> f64) -> f64 {
+        let mut sum = 0.0;
+        for item in self.items.iter_mut().filter(|i| i.dearer) {
+            let claimed = part(item).clamp(0.0, item.left.max(0.0));
+            item.left -= claimed;
+            sum += claimed * item.weight;
+        }
+        sum
+    }
+
+    pub(super) fn describe(&self, item: &Item) -> String {
+        let row = item.row;
+        let params = if row.params.is_empty() { String::new() } else { format!(" ({})", row.params) };
+        let interval = row.ratio.map_or(String::new(), |r| format!(", ratio {:.2} ({:.2} to {:.2})", r.value, r.low, r.high));
+        format!("{}{params}: {} → {}{interval}", row.probe, row.unit.format(row.base.value), row.unit.format(row.new.value))
+    }
+}
+
+/// The causes in order, those cleared last, and the share that is left unexplained.
+pub fn judge(rows: &[Row], curves: &[Curve], base: &Side, new: &Side, threshold: f64) -> (Vec<Finding>, f64) {
+    let mut view = View::of(rows, base, new, threshold);
+    let total = view.total();
+    if total <= 0.0 {
+        return (Vec::new(), 0.0);
+    }
+    let mut findings = cpu::judge(&mut view, total);
+    let cpu_cleared = cpu_is_out(&findings, &view);
+    findings.extend(entry(&mut view, total, cpu_cleared));
+    for cause in GROUP_CAUSES {
+        findings.extend(of_group(&mut view, cause, total, cpu_cleared));
+    }
+    findings.extend(scaling(&mut view, curves, total));
+    findings.extend(paging(&view));
+    findings.extend(super::watched::clear(view.dear));
+    let left: f64 = view.items.iter().filter(|i| i.dearer).map(|i| i.left.max(0.0) * i.weight).sum();
+    findings.retain(|f| f.status == Status::Cleared || f.share >= WORTH_NAMING || f.cause == "memory.paging");
+    super::order(&mut findings);
+    (findings, (left / total).clamp(0.0, 1.0))
+}
+
+/// Whether a row tells time or its inverse: only then has its change a share in the slow-down.
+fn is_time(unit: Unit) -> bool {
+    matches!(unit, Unit::Nanoseconds | Unit::PerSecond | Unit::BytesPerSecond | Unit::FlopPerSecond)
+}
+
+/// Whether the CPU can be ruled out: it was looked at and cleared, or both sides have the same one and no probe speaks of it.
+fn cpu_is_out(findings: &[Finding], view: &View) -> bool {
+    let same = view.dear.host.cpu.model == view.cheap.host.cpu.model;
+    findings.iter().all(|f| f.status == Status::Cleared) && (same || !findings.is_empty())
+}
+
+/// Every system call dearer by a like amount.
+fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
+    let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
+    if !null.dearer {
+        let innocent = null.row.verdict != Verdict::Unresolved;
+        return innocent.then(|| cleared("syscall.entry", Layer::Kernel, view.describe(null)));
+    }
+    if null.left <= view.threshold {
+        return None;
+    }
+    let extra = null.dear - null.cheap * (null.log - null.left).exp();
+    let amounts = amounts(view, extra);
+    let middle = amounts.get(amounts.len() / 2).copied()?;
+    let like = amounts.iter().filter(|a| **a > middle / LIKE && **a < middle * LIKE).count();
+    if amounts.len() < 3 || (like as f64) < MOST * amounts.len() as f64 || middle <= 0.0 {
+        return None;
+    }
+    let mut evidence = vec![format!(
+        "{like} of {} system calls are {} by a like amount, {:.0} ns for each entry into the kernel in the middle, {:.0} ns for the null call",
+        amounts.len(),
+        view.word(),
+        middle,
+        extra
+    )];
+    evidence.push(view.describe(null));
+    evidence.extend(super::host_clues(
+        view.cheap,
+        view.dear,
+        &["seccomp", "seccomp filters", "mitigations", "kernel", "operating system", "kernel command line"],
+    ));
+    let claimed =
+        view.claim(|item| entries(&item.row.probe).map_or(0.0, |n| (n * extra / (item.cheap * (item.log - item.left).exp())).ln_1p()));
+    let status = if cpu_cleared { Status::Guilty } else { Status::Suspected };
+    Some(Finding { cause: "syscall.entry".into(), layer: Layer::Kernel, status, share: claimed / total, evidence })
+}
+
+/// What each call that is cheap enough to show this much costs more per entry, ascending; what the CPU explains is taken out.
+fn amounts(view: &View, extra: f64) -> Vec<f64> {
+    let visible = |i: &&Item| extra / i.cheap > 2.0 * view.threshold && matches!(i.group, Group::Syscall | Group::Signal);
+    let more = |i: &Item| {
+        let explained = i.cheap * if i.dearer { (i.log - i.left).exp() } else { 1.0 };
+        Some((i.dear - explained) / entries(&i.row.probe)?)
+    };
+    let mut amounts: Vec<f64> = view.items.iter().filter(visible).filter_map(more).collect();
+    amounts.sort_by(f64::total_cmp);
+    amounts
+}
+
+/// What is left in the probes of one subsystem.
+fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) -> Option<Finding> {
+    let of = |i: &&Item| i.group == cause.group;
+    let (all, dearer) = (view.items.iter().filter(of).count(), view.items.iter().filter(of).filter(|i| i.dearer).count());
+    if all == 0 {
+        return None;
+    }
+    if dearer == 0 {
+        let worst = view.items.iter().filter(of).max_by(|a, b| a.log.total_cmp(&b.log))?;
+        let unresolved = worst.row.verdict == Verdict::Unresolved;
+        return (!unresolved).then(|| {
+            cleared(cause.cause, cause.layer, format!("none of its {all} rows is {}; the nearest: {}", view.word(), view.describe(worst)))
+        });
+    }
+    let mut rows: Vec<&Item> = view.items.iter().filter(of).filter(|i| i.dearer && i.left > view.threshold).collect();
+    rows.sort_by(|a, b| b.left.total_cmp(&a.left));
+    if rows.is_empty() {
+        return None;
+    }
+    let (name, fact) = named(view, cause);
+    let mut evidence = vec![format!("{dearer} of {all} rows of {} are {}", cause.words, view.word())];
+    evidence.extend(rows.iter().take(4).map(|i| view.describe(i)));
+    evidence.extend(fact);
+    let threshold = view.threshold;
+    let claimed = view.claim(|i| if i.group == cause.group && i.left > threshold { i.left } else { 0.0 });
+    // Two thirds of the group, and no proportional factor that could be behind it.
+    let status = if cpu_cleared && dearer * 3 >= all * 2 { Status::Guilty } else { Status::Suspected };
+    Some(Finding { cause: name.into(), layer: cause.layer, status, share: claimed / total, evidence })
+}
+
+/// A fact of the hosts can give a group's cause its name.
+fn named(view: &View, cause: &GroupCause) -> (&'static str, Option<String>) {
+    let differs = |what: &[&str]| super::host_clues(view.cheap, view.dear, what).into_iter().next();
+    match cause.group {
+        Group::Fault => match differs(&["transparent huge pages"]) {
+            Some(fact) => ("memory.page_size", Some(fact)),
+            None => (cause.cause, None),
+        },
+        Group::Clock => (cause.cause, differs(&["clock source"])),
+        Group::Storage => (cause.cause, differs(&["file system", "mount options"])),
+        Group::Process => (cause.cause, differs(&["kernel", "C library"])),
+        _ => (cause.cause, differs(&["kernel"])),
+    }
+}
+
+/// A server that collapses with clients on one system and not on the other: nothing that one transaction costs explains it.
+fn scaling(view: &mut View, curves: &[Curve], total: f64) -> Option<Finding> {
+    let mut evidence = Vec::new();
+    let mut probes = Vec::new();
+    for curve in curves {
+        let (dear, cheap) = if view.new_is_dear {
+            (curve.new_collapses_from, curve.base_collapses_from)
+        } else {
+            (curve.base_collapses_from, curve.new_collapses_from)
+        };
+        let (Some(from), None) = (dear, cheap) else { continue };
+        let of_dear = |p: &(i64, f64, f64)| if view.new_is_dear { p.2 } else { p.1 };
+        let of_cheap = |p: &(i64, f64, f64)| if view.new_is_dear { p.1 } else { p.2 };
+        let (one, last) = (curve.points.first()?, curve.points.last()?);
+        evidence.push(format!(
+            "{} on {} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {}; on {} it goes from {:.0}/s to {:.0}/s",
+            curve.probe,
+            view.dear.info.name,
+            of_dear(one),
+            of_dear(last),
+            last.0,
+            view.cheap.info.name,
+            of_cheap(one),
+            of_cheap(last)
+        ));
+        probes.push((curve.probe.clone(), of_dear(one) / of_cheap(one)));
+    }
+    if probes.is_empty() {
+        return None;
+    }
+    evidence.push("the same program scales on the other system, so the contention is in locks or threads below it".into());
+    // What one client costs more is not the collapse's; only what comes on top of it is.
+    let claimed = view.claim(|i| {
+        let one = probes.iter().find(|(probe, _)| *probe == i.row.probe);
+        one.map_or(0.0, |(_, at_one)| i.log + at_one.ln().min(0.0))
+    });
+    Some(Finding { cause: "kernel.scaling".into(), layer: Layer::Kernel, status: Status::Suspected, share: claimed / total, evidence })
+}
+
+/// A program whose time changes together with its page-ins.
+fn paging(view: &View) -> Option<Finding> {
+    let paged = view.items.iter().find(|i| i.dearer && i.row.probe.ends_with(".pageins"))?;
+    let family = paged.row.probe.split('.').next()?.to_owned();
+    let of_family = |i: &&Item| i.row.probe.starts_with(&family) && i.row.probe != paged.row.probe;
+    let (all, dearer) = (view.items.iter().filter(of_family).count(), view.items.iter().filter(of_family).filter(|i| i.dearer).count());
+    if dearer * 2 <= all {
+        return None;
+    }
+    let evidence = vec![
+        view.describe(paged),
+        format!("{dearer} of {all} other rows of {family} move with it"),
+        "how much of their time it accounts for is not known".into(),
+    ];
+    Some(Finding { cause: "memory.paging".into(), layer: Layer::Memory, status: Status::Suspected, share: 0.0, evidence })
+}
+
+pub(super) fn cleared(cause: &str, layer: Layer, evidence: String) -> Finding {
+    Finding { cause: cause.into(), layer, status: Status::Cleared, share: 0.0, evidence: vec![evidence] }
+}

@@ -1,0 +1,149 @@
+//! Two budgets of one workload step, and what takes one to the other.
+
+use std::collections::BTreeSet;
+
+use fingerpost_record::{Budget, Layer};
+
+use crate::comparison::{Row, Waterfall, WaterfallStep};
+use crate::side::Side;
+use crate::verdict::Verdict;
+
+use super::clues::{Clues, SYSCALL_COUNT};
+
+/// Without a row that says whether the workload got slower, a change below this is not looked into.
+const WITHOUT_ROW: f64 = 0.10;
+
+/// The waterfall of every workload step that both sides have a budget of.
+pub fn waterfalls(base: &Side, new: &Side, rows: &[Row]) -> Vec<Waterfall> {
+    base.budgets
+        .iter()
+        .filter_map(|b| {
+            let n = new.budgets.iter().find(|n| n.workload == b.workload && n.params == b.params)?;
+            let mut fall = between(b, n);
+            predict(&mut fall, base, new, b, n, rows);
+            Some(fall)
+        })
+        .collect()
+}
+
+/// Wall seconds per transaction; the parts' sum where an older record does not tell it.
+pub fn wall(budget: &Budget) -> f64 {
+    if budget.seconds_per_transaction > 0.0 {
+        return budget.seconds_per_transaction;
+    }
+    let parts: f64 = budget.parts.iter().map(|p| p.seconds_per_transaction).sum();
+    parts / (1.0 - budget.unexplained).max(0.01)
+}
+
+/// The steps from one budget to another.
+pub fn between(base: &Budget, new: &Budget) -> Waterfall {
+    let (base_seconds, new_seconds) = (wall(base), wall(new));
+    let change = new_seconds - base_seconds;
+    let names: BTreeSet<(Layer, &str)> = base.parts.iter().chain(&new.parts).map(|p| (p.layer, p.component.as_str())).collect();
+    let of = |b: &Budget, layer: Layer, component: &str| -> f64 {
+        b.parts.iter().filter(|p| p.layer == layer && p.component == component).map(|p| p.seconds_per_transaction).sum()
+    };
+    let mut steps: Vec<WaterfallStep> = names
+        .into_iter()
+        .map(|(layer, component)| {
+            let (b, n) = (of(base, layer, component), of(new, layer, component));
+            let share = if change == 0.0 { 0.0 } else { (n - b) / change };
+            WaterfallStep { layer, component: component.to_owned(), base_seconds: b, new_seconds: n, share }
+        })
+        .collect();
+    steps.sort_by(|a, b| (b.new_seconds - b.base_seconds).abs().total_cmp(&(a.new_seconds - a.base_seconds).abs()));
+    let explained: f64 = steps.iter().map(|s| s.new_seconds - s.base_seconds).sum();
+    Waterfall {
+        workload: base.workload.clone(),
+        params: base.params.clone(),
+        base_seconds,
+        new_seconds,
+        steps,
+        unexplained_seconds: change - explained,
+        predicted_share: None,
+        predictions: Vec::new(),
+    }
+}
+
+/// Whether the step's time really changed: its rows' verdicts decide; without rows a large change does.
+pub fn changed(fall: &Waterfall, rows: &[Row], threshold: f64) -> bool {
+    let prefix = format!("{}.", fall.workload);
+    let covers = |row: &Row| fall.params.iter().all(|(k, v)| row.params.get(k).is_none_or(|w| w == v));
+    let mut of_step = rows.iter().filter(|r| (r.probe.starts_with(&prefix) || r.probe == fall.workload) && covers(r)).peekable();
+    if of_step.peek().is_some() {
+        return of_step.any(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster));
+    }
+    (fall.new_seconds / fall.base_seconds - 1.0).abs() > threshold.max(WITHOUT_ROW)
+}
+
+/// Unit costs times counts: what the dearer primitives alone would add to a transaction that makes as many calls as before.
+fn predict(fall: &mut Waterfall, base: &Side, new: &Side, base_budget: &Budget, new_budget: &Budget, rows: &[Row]) {
+    let clues = Clues::new(base, new, base_budget, new_budget);
+    let mut seconds = 0.0;
+    for (call, probe) in SYSCALL_COUNT {
+        let counts = (
+            clues.per_transaction_base(&format!("server.call.{call}.count")),
+            clues.per_transaction_new(&format!("server.call.{call}.count")),
+        );
+        let (Some(before), Some(after)) = counts else { continue };
+        let Some(row) = rows.iter().find(|r| r.probe == *probe && r.unit == fingerpost_record::Unit::Nanoseconds) else { continue };
+        // Dearer calls at the old count, and additional calls at the new cost.
+        let added = ((row.new.value - row.base.value) * before + (after - before) * row.new.value) * 1e-9;
+        if added.abs() < 1e-9 {
+            continue;
+        }
+        seconds += added;
+        fall.predictions.push(format!(
+            "{call}: {before:.1} → {after:.1} calls a transaction at {} → {}: {:+.1} µs",
+            row.unit.format(row.base.value),
+            row.unit.format(row.new.value),
+            added * 1e6
+        ));
+    }
+    let change = fall.new_seconds - fall.base_seconds;
+    if !fall.predictions.is_empty() && change != 0.0 {
+        fall.predicted_share = Some(seconds / change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_record::{Params, Part};
+
+    pub(crate) fn budget(parts: &[(Layer, &str, f64)], wall: f64) -> Budget {
+        let sum: f64 = parts.iter().map(|p| p.2).sum();
+        Budget {
+            workload: "database".into(),
+            params: Params::new().with("clients", 10),
+            transactions: 1000,
+            seconds_per_transaction: wall,
+            parts: parts
+                .iter()
+                .map(|(layer, component, s)| Part {
+                    layer: *layer,
+                    component: (*component).into(),
+                    seconds_per_transaction: *s,
+                    share: s / wall,
+                })
+                .collect(),
+            unexplained: 1.0 - sum / wall,
+        }
+    }
+
+    #[test]
+    fn the_steps_and_the_rest_add_up_to_the_change() {
+        let base = budget(&[(Layer::Application, "user code", 1e-3), (Layer::Scheduler, "waiting for a CPU", 1e-4)], 1.2e-3);
+        let new = budget(
+            &[(Layer::Application, "user code", 1e-3), (Layer::Scheduler, "waiting for a CPU", 2e-3), (Layer::Storage, "fsync", 1e-4)],
+            3.3e-3,
+        );
+        let fall = between(&base, &new);
+        let sum: f64 = fall.steps.iter().map(|s| s.new_seconds - s.base_seconds).sum::<f64>() + fall.unexplained_seconds;
+        assert!((sum - 2.1e-3).abs() < 1e-12);
+        assert_eq!(fall.steps[0].component, "waiting for a CPU");
+        assert!((fall.steps[0].share - 1.9 / 2.1).abs() < 1e-9);
+        assert!(changed(&fall, &[], 0.03));
+        assert!(!changed(&between(&base, &base), &[], 0.03));
+    }
+}

@@ -1,0 +1,162 @@
+//! The result of a comparison, as `compare --format json` prints it.
+
+use fingerpost_record::{Better, Estimate, Finding, Layer, Params, Unit};
+use serde::Serialize;
+
+use crate::hosts::HostDifference;
+use crate::ratio::Ratio;
+use crate::side::SideInfo;
+use crate::verdict::Verdict;
+
+/// How to compare.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// The relative difference that does not matter: 0.03 calls 3 % more or less the same.
+    pub threshold: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { threshold: 0.03 }
+    }
+}
+
+/// Two sides, row by row, and what makes the difference.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// What to compare with.
+    pub base: SideInfo,
+    /// What is judged.
+    pub new: SideInfo,
+    /// The relative difference that does not matter.
+    pub threshold: f64,
+    /// The one sentence that a person reads first.
+    pub headline: String,
+    /// What differs between the hosts.
+    pub hosts: Vec<HostDifference>,
+    /// Rows that both sides have.
+    pub rows: Vec<Row>,
+    /// Rows that cannot be compared, with the reason: one side lacks them, they failed, their definition changed.
+    pub not_compared: Vec<NotCompared>,
+    /// How each workload's time per transaction goes from base to new.
+    pub waterfalls: Vec<Waterfall>,
+    /// How each workload's throughput changes with the number of clients, on both sides.
+    pub curves: Vec<Curve>,
+    /// What explains the difference, most first; then the suspects that were cleared.
+    pub causes: Vec<Finding>,
+    /// The share of the difference, 0 to 1, that no cause explains. Zero when nothing differs.
+    pub unexplained: f64,
+}
+
+/// A row that both sides have.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The probe.
+    pub probe: String,
+    /// Its parameters; where an imported side leaves some unstated, the other side's.
+    pub params: Params,
+    /// The unit of `base` and `new`.
+    pub unit: Unit,
+    /// Their good direction.
+    pub better: Better,
+    /// The base side's figure.
+    pub base: Estimate,
+    /// The new side's figure.
+    pub new: Estimate,
+    /// How many times slower the new side is; absent where a figure is not positive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<Ratio>,
+    /// What that says.
+    pub verdict: Verdict,
+    /// What to know about the row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Counters per operation that both sides have: name, base, new.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<(String, f64, f64)>,
+}
+
+impl Row {
+    /// ln of how many times slower, where there is a ratio.
+    pub fn log(&self) -> Option<f64> {
+        self.ratio.map(|r| r.value.ln())
+    }
+
+    /// A counter's ratio, new to base.
+    pub fn counter_ratio(&self, name: &str) -> Option<f64> {
+        self.counters.iter().find(|c| c.0 == name).filter(|c| c.1 > 0.0).map(|c| c.2 / c.1)
+    }
+}
+
+/// A row that was not compared.
+#[derive(Clone, Debug, Serialize)]
+pub struct NotCompared {
+    /// The probe.
+    pub probe: String,
+    /// Its parameters.
+    pub params: Params,
+    /// The unit of the figures.
+    pub unit: Unit,
+    /// The base side's figure, when it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<f64>,
+    /// The new side's figure, when it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new: Option<f64>,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// The change of one workload step's time per transaction, layer by layer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Waterfall {
+    /// The workload.
+    pub workload: String,
+    /// The step's parameters.
+    pub params: Params,
+    /// Seconds per transaction on the base side.
+    pub base_seconds: f64,
+    /// Seconds per transaction on the new side.
+    pub new_seconds: f64,
+    /// What each part adds (or saves), largest first.
+    pub steps: Vec<WaterfallStep>,
+    /// Change of the rest that no part explains, in seconds.
+    pub unexplained_seconds: f64,
+    /// The share of the change that the unit costs of the primitives times their counts predict, where both are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted_share: Option<f64>,
+    /// That prediction in words, a primitive each.
+    pub predictions: Vec<String>,
+}
+
+/// One part's contribution to a [`Waterfall`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaterfallStep {
+    /// The layer.
+    pub layer: Layer,
+    /// What the time went to.
+    pub component: String,
+    /// Seconds per transaction on the base side.
+    pub base_seconds: f64,
+    /// Seconds per transaction on the new side.
+    pub new_seconds: f64,
+    /// Share of the whole change; negative for a part that goes the other way.
+    pub share: f64,
+}
+
+/// Throughput over the number of clients.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    /// The probe.
+    pub probe: String,
+    /// Its parameters but `clients`.
+    pub params: Params,
+    /// Clients, base and new, by clients.
+    pub points: Vec<(i64, f64, f64)>,
+    /// From how many clients on the base side does less than with one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_collapses_from: Option<i64>,
+    /// From how many clients on the new side does less than with one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_collapses_from: Option<i64>,
+}

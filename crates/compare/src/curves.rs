@@ -1,0 +1,57 @@
+//! Throughput over the number of clients, side by side, and where it collapses.
+
+use std::collections::BTreeMap;
+
+use fingerpost_record::{Better, Params};
+
+use crate::comparison::{Curve, Row};
+
+/// Below this share of the throughput with one client, more clients are a collapse and not a plateau.
+const COLLAPSED: f64 = 0.9;
+
+/// Clients, base and new.
+type Points = Vec<(i64, f64, f64)>;
+
+/// The curves of every throughput that both sides have with one client and with more.
+pub fn curves(rows: &[Row]) -> Vec<Curve> {
+    let mut families: BTreeMap<(&str, Params), Points> = BTreeMap::new();
+    for row in rows.iter().filter(|r| r.better == Better::Higher) {
+        let Some(clients) = row.params.int("clients") else { continue };
+        let mut rest = row.params.clone();
+        rest.0.remove("clients");
+        families.entry((&row.probe, rest)).or_default().push((clients, row.base.value, row.new.value));
+    }
+    families.into_iter().filter_map(|((probe, params), points)| curve(probe, params, points)).collect()
+}
+
+fn curve(probe: &str, params: Params, mut points: Points) -> Option<Curve> {
+    points.sort_by_key(|p| p.0);
+    if points.len() < 3 || points.first()?.0 != 1 {
+        return None;
+    }
+    let base_collapses_from = collapse(&points.iter().map(|p| (p.0, p.1)).collect::<Vec<_>>());
+    let new_collapses_from = collapse(&points.iter().map(|p| (p.0, p.2)).collect::<Vec<_>>());
+    Some(Curve { probe: probe.to_owned(), params, points, base_collapses_from, new_collapses_from })
+}
+
+/// The smallest number of clients from which on every throughput is below that of one client.
+pub fn collapse(points: &[(i64, f64)]) -> Option<i64> {
+    let (_, one) = points.iter().find(|p| p.0 == 1)?;
+    let below = points.iter().rev().take_while(|p| p.1 < one * COLLAPSED).last()?;
+    Some(below.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collapse_is_found_where_it_begins_and_a_plateau_is_none() {
+        let tiger = [(1, 192.0), (2, 274.0), (5, 113.0), (10, 62.0), (20, 50.0), (35, 50.0), (50, 47.0)];
+        let linux = [(1, 228.0), (2, 349.0), (5, 411.0), (10, 443.0), (20, 439.0), (35, 422.0), (50, 414.0)];
+        assert_eq!(collapse(&tiger), Some(5));
+        assert_eq!(collapse(&linux), None);
+        assert_eq!(collapse(&[(1, 100.0), (2, 50.0), (4, 120.0)]), None);
+        assert_eq!(collapse(&[]), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! The one sentence that a person reads first.
+
+use fingerpost_record::{Finding, Layer, Status};
+
+use crate::causes::candidates::words;
+use crate::comparison::{Comparison, Curve, Row, Waterfall};
+use crate::verdict::Verdict;
+
+/// Says in one sentence which side is slower, by how much, and why.
+pub fn headline(c: &Comparison, changed: Option<&Waterfall>) -> String {
+    let count = |v: Verdict| c.rows.iter().filter(|r| r.verdict == v).count();
+    let (slower, faster) = (count(Verdict::Slower), count(Verdict::Faster));
+    let (base, new) = (&c.base.name, &c.new.name);
+    let (base, new) = if base == new { ("the base", "the new run") } else { (base.as_str(), new.as_str()) };
+    if c.rows.is_empty() {
+        return format!("{new} and {base} have no row in common, so nothing can be compared.");
+    }
+    if slower + faster == 0 && changed.is_none() {
+        return nothing_differs(c, new, base, count(Verdict::Same));
+    }
+    let what = match changed {
+        Some(fall) => workload_change(fall, new, base),
+        None => row_change(c, slower, faster, new, base),
+    };
+    format!("{what}{}.", because(c))
+}
+
+fn nothing_differs(c: &Comparison, new: &str, base: &str, same: usize) -> String {
+    let percent = c.threshold * 100.0;
+    let unresolved = c.rows.len() - same;
+    match unresolved {
+        0 => format!("{new} performs like {base}: all {same} rows agree within {percent:.0} %."),
+        _ if same == 0 => format!(
+            "No difference between {new} and {base} was found, but none of the {unresolved} rows is precise enough to call them the same."
+        ),
+        _ => format!(
+            "No difference between {new} and {base} was found: {same} of {} rows agree within {percent:.0} %, {unresolved} could not be resolved.",
+            c.rows.len()
+        ),
+    }
+}
+
+fn workload_change(fall: &Waterfall, new: &str, base: &str) -> String {
+    let ratio = fall.new_seconds / fall.base_seconds;
+    let params = if fall.params.is_empty() { String::new() } else { format!(" ({})", fall.params) };
+    let (factor, word) = if ratio >= 1.0 { (ratio, "longer") } else { (1.0 / ratio, "less long") };
+    let how = if factor < 2.0 { format!("{:.0} % {word}", (factor - 1.0) * 100.0) } else { format!("{factor:.1} times as long") };
+    if ratio < 1.0 && factor >= 2.0 {
+        return format!("A transaction of {}{params} takes {factor:.1} times as long on {base} as on {new}", fall.workload);
+    }
+    format!("A transaction of {}{params} takes {how} on {new} {} on {base}", fall.workload, if factor < 2.0 { "than" } else { "as" })
+}
+
+fn row_change(c: &Comparison, slower: usize, faster: usize, new: &str, base: &str) -> String {
+    let n = c.rows.len();
+    let extreme = |v: Verdict| {
+        let of: Vec<&Row> = c.rows.iter().filter(|r| r.verdict == v).collect();
+        of.into_iter().max_by(|a, b| a.log().unwrap_or(0.0).abs().total_cmp(&b.log().unwrap_or(0.0).abs()))
+    };
+    let worst = |v: Verdict| {
+        extreme(v).and_then(|r| Some((&r.probe, r.ratio?.value))).map_or(String::new(), |(probe, ratio)| {
+            let factor = if ratio >= 1.0 { ratio } else { 1.0 / ratio };
+            if factor >= 1.5 {
+                format!(" (up to {factor:.1} times, {probe})")
+            } else {
+                format!(" (up to {:.0} %, {probe})", (factor - 1.0) * 100.0)
+            }
+        })
+    };
+    match (slower, faster) {
+        (s, 0) => format!("{new} is slower than {base} in {s} of {n} rows{}", worst(Verdict::Slower)),
+        (0, f) => format!("{new} is faster than {base} in {f} of {n} rows{}", worst(Verdict::Faster)),
+        (s, f) if s >= f => format!("{new} is slower than {base} in {s} of {n} rows{} and faster in {f}", worst(Verdict::Slower)),
+        (s, f) => format!("{new} is faster than {base} in {f} of {n} rows{} and slower in {s}", worst(Verdict::Faster)),
+    }
+}
+
+fn because(c: &Comparison) -> String {
+    let named: Vec<&Finding> = c.causes.iter().filter(|f| f.status != Status::Cleared).collect();
+    let mut text = match named.as_slice() {
+        [] => "; no cause that is known here explains it".to_owned(),
+        causes if operating_system(c) => {
+            format!(": the operating system, not the CPU, makes the difference ({}){}", listed(causes), collapse(c))
+        }
+        causes => format!(": {}{}", listed(causes), collapse(c)),
+    };
+    if !named.is_empty() && c.unexplained > 0.5 {
+        text += &format!("; {:.0} % of the difference is unexplained", c.unexplained * 100.0);
+    }
+    text
+}
+
+/// Whether the systems differ, the CPU is cleared, and what is named lies in the kernel or below the program.
+fn operating_system(c: &Comparison) -> bool {
+    let differs = c.hosts.iter().any(|d| d.what == "operating system" || d.what == "kernel");
+    let cpu_cleared = c.causes.iter().any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared);
+    let first = c.causes.iter().find(|f| f.status != Status::Cleared);
+    differs && cpu_cleared && first.is_some_and(|f| matches!(f.layer, Layer::Kernel | Layer::Scheduler | Layer::Network))
+}
+
+fn listed(causes: &[&Finding]) -> String {
+    let one = |f: &&Finding| {
+        let name = match f.cause.as_str() {
+            "kernel.scaling" => "locks or threads below the program",
+            "memory.paging" => "paging",
+            cause => words(cause).unwrap_or(cause),
+        };
+        let sure = if f.status == Status::Suspected { "probably " } else { "" };
+        if f.share > 0.0 { format!("{sure}{name}, {:.0} %", f.share * 100.0) } else { format!("{sure}{name}") }
+    };
+    let shown: Vec<String> = causes.iter().take(3).map(one).collect();
+    let more = if causes.len() > 3 { "; and less" } else { "" };
+    shown.join("; ") + more
+}
+
+fn collapse(c: &Comparison) -> String {
+    let fell = |curve: &Curve| match (curve.base_collapses_from, curve.new_collapses_from) {
+        (None, Some(n)) => Some((curve.probe.clone(), &c.new.name, n)),
+        (Some(n), None) => Some((curve.probe.clone(), &c.base.name, n)),
+        _ => None,
+    };
+    c.curves.iter().find_map(fell).map_or(String::new(), |(probe, name, n)| format!("; {probe} collapses on {name} from {n} clients on"))
+}

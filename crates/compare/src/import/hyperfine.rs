@@ -1,0 +1,111 @@
+//! `hyperfine --export-json`.
+
+use std::collections::BTreeMap;
+
+use fingerpost_record::{Better, Estimate, Host, Measurement, Param, Params, Run, Unit};
+use serde::Deserialize;
+
+use super::{ImportError, MAX_BYTES, clean, row, run};
+use crate::references::median_interval;
+
+const FORMAT: &str = "hyperfine";
+
+#[derive(Deserialize)]
+struct Export {
+    results: Vec<Entry>,
+}
+
+/// The fields of one command that are used; times are in seconds.
+#[derive(Deserialize)]
+struct Entry {
+    command: String,
+    mean: f64,
+    #[serde(default)]
+    stddev: Option<f64>,
+    #[serde(default)]
+    median: Option<f64>,
+    #[serde(default)]
+    times: Option<Vec<f64>>,
+    #[serde(default)]
+    exit_codes: Option<Vec<Option<i32>>>,
+    #[serde(default)]
+    parameters: BTreeMap<String, String>,
+}
+
+/// Reads what `hyperfine --export-json` writes. Every timing is a repetition, since each was a process of its own; the row is
+/// `command.time` with the command and its parameters.
+///
+/// # Errors
+/// When the text is not such a file, or a time in it cannot be.
+pub fn hyperfine(bytes: &[u8]) -> Result<Run, ImportError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(ImportError::TooLarge(bytes.len()));
+    }
+    let export: Export = serde_json::from_slice(bytes).map_err(|e| ImportError::Syntax { format: FORMAT, message: e.to_string() })?;
+    let rows = export.results.iter().enumerate().map(|(i, entry)| measurement(i, entry)).collect::<Result<Vec<_>, _>>()?;
+    run(FORMAT, bytes, Host { hostname: "hyperfine".into(), ..Host::default() }, rows)
+}
+
+fn measurement(i: usize, entry: &Entry) -> Result<Measurement, ImportError> {
+    let invalid = |what: String| ImportError::Invalid { format: FORMAT, message: format!("results[{i}]: {what}") };
+    let times: Vec<f64> = entry.times.iter().flatten().map(|s| s * 1e9).collect();
+    if let Some(bad) = times.iter().find(|t| !t.is_finite() || **t < 0.0) {
+        return Err(invalid(format!("a time of {} s", bad / 1e9)));
+    }
+    let estimate = if times.is_empty() { summary(entry) } else { Some(median_interval(&times)) };
+    let estimate = estimate.ok_or_else(|| invalid(format!("a mean of {} s", entry.mean)))?;
+    let mut params = Params::new().with("command", clean(&entry.command, 1000));
+    for (key, value) in &entry.parameters {
+        params = params.with(&clean(key, 100), Param::parse(&clean(value, 1000)));
+    }
+    let mut row = row("command.time", params, Unit::Nanoseconds, Better::Lower, estimate, &times);
+    let failed = entry.exit_codes.iter().flatten().filter(|c| **c != Some(0)).count();
+    if failed > 0 {
+        row.outcome = fingerpost_record::Outcome::Untrusted;
+        row.reason = Some(format!("{failed} of {} executions ended with an error", times.len()));
+    }
+    Ok(row)
+}
+
+/// Without the single times, the median or mean with the standard deviation as it is.
+fn summary(entry: &Entry) -> Option<Estimate> {
+    let value = entry.median.unwrap_or(entry.mean) * 1e9;
+    let half = entry.stddev.unwrap_or(0.0) * 1e9 * 1.96;
+    let ok = value.is_finite() && half.is_finite() && value >= 0.0 && half >= 0.0;
+    ok.then(|| Estimate { value, low: (value - half).max(0.0), high: value + half, confidence: 0.95 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_timing_becomes_a_repetition() {
+        let text = br#"{"results":[{"command":"sleep 0.1","mean":0.102,"stddev":0.001,"median":0.1015,"user":0.0,"system":0.0,"min":0.1,"max":0.105,
+            "times":[0.101,0.102,0.105,0.1015,0.1012],"exit_codes":[0,0,0,0,0],"parameters":{"n":"5"}},
+            {"command":"false","mean":0.001,"stddev":null,"user":0.0,"system":0.0,"times":[0.001],"exit_codes":[1]}]}"#;
+        let run = hyperfine(text).unwrap();
+        let first = &run.measurements[0];
+        assert_eq!(first.process_values().len(), 5);
+        assert!((first.estimate.unwrap().value - 0.1015e9).abs() < 1.0);
+        assert_eq!(first.params.int("n"), Some(5));
+        assert_eq!(run.measurements[1].outcome, fingerpost_record::Outcome::Untrusted);
+        assert_eq!(run.id, hyperfine(text).unwrap().id);
+    }
+
+    #[test]
+    fn what_is_no_hyperfine_result_gives_a_sentence() {
+        for bad in [
+            &b"{}"[..],
+            b"",
+            b"[1]",
+            br#"{"results":[]}"#,
+            br#"{"results":[{"command":"x","mean":1,"times":[-1]}]}"#,
+            br#"{"results":[{"command":"x","mean":1e999}]}"#,
+            b"\xff\xfe",
+        ] {
+            let error = hyperfine(bad).unwrap_err().to_string();
+            assert!(error.contains("hyperfine"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Results of other tools as runs. The files come from elsewhere: bounded, validated, never trusted.
+
+mod hyperfine;
+mod lmbench;
+
+use fingerpost_record::run::Tool;
+use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Process, Profile, Run, SCHEMA, Unit, load};
+use thiserror::Error;
+
+pub use hyperfine::hyperfine;
+pub use lmbench::lmbench;
+
+/// The largest file that is imported.
+pub const MAX_BYTES: usize = 64 << 20;
+/// The most repetitions that one row keeps.
+const MAX_REPETITIONS: usize = 100_000;
+
+/// Why a file could not be imported. Each prints as one sentence.
+#[derive(Debug, Error, PartialEq)]
+pub enum ImportError {
+    /// More than [`MAX_BYTES`].
+    #[error("the file is {0} bytes, more than the {MAX_BYTES} that are imported")]
+    TooLarge(usize),
+    /// Not the format that was asked for.
+    #[error("this is not a {format} result: {message}")]
+    Syntax {
+        /// The format.
+        format: &'static str,
+        /// What is wrong, and where.
+        message: String,
+    },
+    /// Well-formed, and says something that cannot be.
+    #[error("this {format} result cannot be: {message}")]
+    Invalid {
+        /// The format.
+        format: &'static str,
+        /// What cannot be, and where.
+        message: String,
+    },
+}
+
+/// A run with these rows, named after its content, so that importing a file twice gives the same id.
+fn run(format: &'static str, bytes: &[u8], host: fingerpost_record::Host, rows: Vec<Measurement>) -> Result<Run, ImportError> {
+    if rows.is_empty() {
+        return Err(ImportError::Syntax { format, message: "it holds no result that is known here".into() });
+    }
+    let run = Run {
+        schema: SCHEMA.into(),
+        id: format!("{format}-{:016x}", fnv(bytes)),
+        started: "1970-01-01T00:00:00Z".into(),
+        profile: Profile::Imported,
+        complete: true,
+        source: Some(format!("imported from a {format} result")),
+        tool: Tool { version: format.into(), commit: "unknown".into() },
+        host,
+        measurements: rows,
+        ..Run::default()
+    };
+    load::validate(&run).map_err(|message| ImportError::Invalid { format, message })?;
+    Ok(run)
+}
+
+/// A row from repetitions or from one figure.
+fn row(probe: &str, params: Params, unit: Unit, better: Better, estimate: Estimate, repetitions: &[f64]) -> Measurement {
+    let process = |v: &f64| Process { value: Some(*v), samples: vec![*v], batch: 1, ..Process::default() };
+    Measurement {
+        probe: probe.to_owned(),
+        version: 1,
+        params,
+        unit,
+        better,
+        outcome: Outcome::Measured,
+        reason: None,
+        estimate: Some(estimate),
+        percentiles: None,
+        processes: repetitions.iter().take(MAX_REPETITIONS).map(process).collect(),
+    }
+}
+
+/// Fowler–Noll–Vo, 64 bit, variant 1a: a name for the content, no protection against anybody.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// The first characters of a text from elsewhere, without control characters.
+fn clean(text: &str, most: usize) -> String {
+    text.chars().filter(|c| !c.is_control()).take(most).collect()
+}

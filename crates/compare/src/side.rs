@@ -1,0 +1,219 @@
+//! One side of a comparison: one or many runs, reduced to what comparing needs.
+//!
+//! Runs are added one at a time and can then be dropped, so that a thousand runs a side need the memory of their figures only.
+
+use std::collections::BTreeMap;
+
+use fingerpost_record::{Better, Budget, Finding, Host, Measurement, Observation, Outcome, Params, Part, Profile, Run, Unit};
+use serde::Serialize;
+
+use crate::hosts;
+use crate::ratio::Figure;
+
+/// What rows are aligned by.
+pub type Key = (String, Params);
+
+/// A row of one side, over all its runs.
+#[derive(Clone, Debug)]
+pub struct SideRow {
+    /// Version of the probe's definition.
+    pub version: u32,
+    /// Unit of every figure.
+    pub unit: Unit,
+    /// The good direction.
+    pub better: Better,
+    /// The worst outcome among the runs that have the row.
+    pub outcome: Outcome,
+    /// Why, when the outcome is not `measured`.
+    pub reason: Option<String>,
+    /// A figure per run that has one.
+    pub figures: Vec<Figure>,
+    /// Counters per operation, one median per run.
+    pub counters: BTreeMap<String, Vec<f64>>,
+}
+
+/// Who is compared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SideInfo {
+    /// The runs' ids.
+    pub ids: Vec<String>,
+    /// What a sentence calls this side: a reference's name, else the host's, else the first id.
+    pub name: String,
+    /// When the first run started.
+    pub started: String,
+    /// Where the data comes from, when this tool did not measure it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// What speaks against figures from this side.
+    pub doubts: Vec<String>,
+}
+
+/// One side of a comparison.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// Who this is.
+    pub info: SideInfo,
+    /// The host of the first run.
+    pub host: Host,
+    /// The facts of all runs' hosts; a fact that varies among the runs holds every value.
+    pub facts: BTreeMap<&'static str, Vec<String>>,
+    /// Whether every run is imported or published: such rows may leave parameters unstated.
+    pub imported: bool,
+    /// The rows by probe, version and parameters.
+    pub rows: BTreeMap<(String, u32, Params), SideRow>,
+    /// Budgets, averaged over the runs.
+    pub budgets: Vec<Budget>,
+    /// What observers saw, totals averaged over the runs; the series are left out.
+    pub observations: Vec<Observation>,
+    /// Every run's findings.
+    pub findings: Vec<Finding>,
+    budget_runs: Vec<u32>,
+    observation_runs: Vec<u32>,
+}
+
+impl Side {
+    /// A side of these runs.
+    pub fn of(runs: &[Run]) -> Side {
+        let mut side = Side::default();
+        runs.iter().for_each(|run| side.add(run));
+        side
+    }
+
+    /// Adds a run.
+    pub fn add(&mut self, run: &Run) {
+        if self.info.ids.is_empty() {
+            self.host = run.host.clone();
+            self.imported = true;
+            self.info.started.clone_from(&run.started);
+            self.info.source.clone_from(&run.source);
+            self.info.name = name_of(run);
+        }
+        self.imported &= run.profile == Profile::Imported;
+        self.info.ids.push(run.id.clone());
+        for doubt in &run.host.doubts {
+            if !self.info.doubts.contains(doubt) {
+                self.info.doubts.push(doubt.clone());
+            }
+        }
+        // A published table does not say that there was no quota or swap; a description that was measured does.
+        let told = |value: &str| run.profile != Profile::Imported || value != hosts::NONE;
+        for (what, value) in hosts::facts(&run.host).into_iter().filter(|(_, v)| told(v)) {
+            let values = self.facts.entry(what).or_default();
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        run.measurements.iter().for_each(|m| self.add_row(m));
+        run.budgets.iter().for_each(|b| self.add_budget(b));
+        run.observations.iter().for_each(|o| self.add_observation(o));
+        self.findings.extend(run.findings.iter().cloned());
+    }
+
+    fn add_row(&mut self, m: &Measurement) {
+        let row = self.rows.entry((m.probe.clone(), m.version, m.params.clone())).or_insert_with(|| SideRow {
+            version: m.version,
+            unit: m.unit,
+            better: m.better,
+            outcome: m.outcome,
+            reason: m.reason.clone(),
+            figures: Vec::new(),
+            counters: BTreeMap::new(),
+        });
+        if rank(m.outcome) > rank(row.outcome) {
+            row.outcome = m.outcome;
+            row.reason.clone_from(&m.reason);
+        }
+        // Runs that disagree about a row's unit cannot be averaged; the first one's counts.
+        if let (Some(e), true) = (&m.estimate, m.unit == row.unit && m.better == row.better) {
+            let processes = m.process_values();
+            row.figures.push(Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes });
+        }
+        let names: std::collections::BTreeSet<&String> = m.processes.iter().flat_map(|p| p.counters.keys()).collect();
+        for name in names {
+            if let Some(value) = m.counter(name) {
+                row.counters.entry(name.clone()).or_default().push(value);
+            }
+        }
+    }
+
+    fn add_budget(&mut self, budget: &Budget) {
+        match self.budgets.iter().position(|b| b.workload == budget.workload && b.params == budget.params) {
+            None => {
+                self.budgets.push(budget.clone());
+                self.budget_runs.push(1);
+            }
+            Some(i) => {
+                self.budget_runs[i] += 1;
+                average_budget(&mut self.budgets[i], budget, f64::from(self.budget_runs[i]));
+            }
+        }
+    }
+
+    fn add_observation(&mut self, observation: &Observation) {
+        let same =
+            |o: &Observation| o.workload == observation.workload && o.params == observation.params && o.observer == observation.observer;
+        match self.observations.iter().position(same) {
+            None => {
+                self.observations.push(Observation { series: Vec::new(), ..observation.clone() });
+                self.observation_runs.push(1);
+            }
+            Some(i) => {
+                self.observation_runs[i] += 1;
+                let n = f64::from(self.observation_runs[i]);
+                let into = &mut self.observations[i];
+                for (name, value) in &observation.totals {
+                    let mean = into.totals.entry(name.clone()).or_insert(0.0);
+                    *mean += (value - *mean) / n;
+                }
+            }
+        }
+    }
+}
+
+impl SideRow {
+    /// The geometric mean of the runs' estimates, when there are any.
+    pub fn value(&self) -> Option<f64> {
+        match self.figures.as_slice() {
+            [] => None,
+            [one] => Some(one.value),
+            many if many.iter().all(|f| f.value > 0.0) => Some((many.iter().map(|f| f.value.ln()).sum::<f64>() / many.len() as f64).exp()),
+            many => Some(many.iter().map(|f| f.value).sum::<f64>() / many.len() as f64),
+        }
+    }
+
+    /// A counter's mean over the runs, per operation.
+    pub fn counter(&self, name: &str) -> Option<f64> {
+        let values = self.counters.get(name)?;
+        Some(values.iter().sum::<f64>() / values.len() as f64)
+    }
+}
+
+/// How bad an outcome is.
+fn rank(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Measured => 0,
+        Outcome::Untrusted => 1,
+        Outcome::Skipped => 2,
+        Outcome::Failed => 3,
+    }
+}
+
+fn name_of(run: &Run) -> String {
+    if run.profile == Profile::Imported || run.host.hostname.is_empty() { run.id.clone() } else { run.host.hostname.clone() }
+}
+
+fn average_budget(into: &mut Budget, next: &Budget, n: f64) {
+    into.transactions += next.transactions;
+    into.seconds_per_transaction += (next.seconds_per_transaction - into.seconds_per_transaction) / n;
+    into.unexplained += (next.unexplained - into.unexplained) / n;
+    for part in &next.parts {
+        if !into.parts.iter().any(|p| p.layer == part.layer && p.component == part.component) {
+            into.parts.push(Part { seconds_per_transaction: 0.0, share: 0.0, ..part.clone() });
+        }
+    }
+    for part in &mut into.parts {
+        let seen = next.parts.iter().find(|p| p.layer == part.layer && p.component == part.component);
+        part.seconds_per_transaction += (seen.map_or(0.0, |p| p.seconds_per_transaction) - part.seconds_per_transaction) / n;
+        part.share += (seen.map_or(0.0, |p| p.share) - part.share) / n;
+    }
+}

@@ -1,0 +1,74 @@
+//! `fingerpost compare`: two sides, row by row, and the cause of the difference.
+
+use clap::ValueEnum;
+use fingerpost_compare::{Options, Verdict, compare_sides};
+use fingerpost_report::{Format, compare as view};
+
+use crate::exit::Done;
+use crate::{output, runs};
+
+/// Arguments of `compare`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "BASE and NEW are each a RUN or several with commas between, which adds the variation from run to run to the \
+    intervals: a path, a directory of run files, the start of a run's id, `latest`, `latest~1`, `ref:NAME` (a reference system). \
+    RUN[KEY=VALUE] takes the rows with that parameter, so that two parts of one run can be compared: 'latest[api=mmap]'.")]
+pub struct Args {
+    /// What to compare with
+    #[arg(value_name = "BASE")]
+    base: String,
+    /// What is judged
+    #[arg(value_name = "NEW", default_value = "latest")]
+    new: String,
+    /// The relative difference that does not matter: 0.03 or 3%
+    #[arg(long, default_value = "0.03", value_parser = threshold)]
+    threshold: f64,
+    /// End with status 1 when a row has this verdict
+    #[arg(long, value_name = "VERDICT")]
+    fail_on: Option<FailOn>,
+    /// How to show it
+    #[arg(long, default_value = "table", value_parser = output::format_parser())]
+    format: Format,
+    /// Every column, also where the terminal is too narrow for it
+    #[arg(long)]
+    wide: bool,
+}
+
+/// A verdict that a script can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Any row got slower
+    Slower,
+    /// Any row got slower or faster
+    Different,
+}
+
+fn threshold(text: &str) -> Result<f64, String> {
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 0.01));
+    let value = number.trim().parse::<f64>().map_err(|e| e.to_string())? * unit;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("a threshold lies between 0 and 1, or 0% and 100%".into()) }
+}
+
+/// Compares and prints.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    let (base, new) = (runs::side(&args.base)?, runs::side(&args.new)?);
+    let comparison = compare_sides(&base, &new, &Options { threshold: args.threshold });
+    output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
+    let met = comparison.rows.iter().any(|row| match args.fail_on {
+        None => false,
+        Some(FailOn::Slower) => row.verdict == Verdict::Slower,
+        Some(FailOn::Different) => matches!(row.verdict, Verdict::Slower | Verdict::Faster),
+    });
+    Ok(if met { Done::FailOn } else { Done::Well })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::threshold;
+
+    #[test]
+    fn a_threshold_is_a_share_or_a_percentage() {
+        assert_eq!(threshold("0.03"), Ok(0.03));
+        assert_eq!(threshold("5%"), Ok(0.05));
+        assert!(["-1", "200%", "nan", "x", ""].iter().all(|bad| threshold(bad).is_err()));
+    }
+}

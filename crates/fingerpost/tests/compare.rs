@@ -1,0 +1,124 @@
+//! `compare`, `show` in other tools' formats, and imports, from the outside.
+
+mod common;
+
+use std::fs;
+
+use common::Home;
+use fingerpost_record::fixture;
+
+fn two_runs() -> Home {
+    Home::with(&[fixture::run(), fixture::later_run()])
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+#[test]
+fn a_run_is_like_itself_and_the_headline_says_so() {
+    let text = two_runs().says(&["compare", "latest", "latest"]).well();
+    assert!(text.lines().next().unwrap().contains("performs like") || text.lines().next().unwrap().contains("No difference"), "{text}");
+    assert!(!text.contains("slower\n"), "{text}");
+}
+
+#[test]
+fn json_is_one_document_with_the_fields_of_the_design() {
+    let home = two_runs();
+    let v = json(&home.says(&["compare", "latest~1", "latest", "--format", "json"]).well());
+    assert_eq!(v["base"]["ids"][0], fixture::run().id);
+    let rows = v["rows"].as_array().unwrap();
+    assert!(!rows.is_empty() && v["headline"].is_string() && v["causes"].is_array());
+    let verdicts = ["slower", "faster", "same", "unresolved"];
+    assert!(rows.iter().all(|r| verdicts.contains(&r["verdict"].as_str().unwrap()) && r["params"].is_object()));
+    let row = rows.iter().find(|r| r["probe"] == "syscall.null").unwrap();
+    assert!((row["ratio"]["value"].as_f64().unwrap() - 1.02).abs() < 1e-9);
+}
+
+#[test]
+fn the_reference_systems_lead_to_the_authors_conclusion() {
+    let home = Home::with(&[]);
+    let text = home.says(&["compare", "ref:g5-2.5-linux", "ref:g5-2.7-darwin"]).well();
+    assert!(text.lines().next().unwrap().contains("the operating system, not the CPU"), "{text}");
+    assert!(text.contains("collapses on g5-2.7-darwin from 5 clients on"));
+    let shown = home.says(&["show", "ref:g5-2.7-darwin"]).well();
+    assert!(shown.contains("process.fork") && shown.contains("659"), "{shown}");
+}
+
+#[test]
+fn fail_on_sets_the_status_and_still_prints() {
+    let home = Home::with(&[]);
+    let words = ["compare", "ref:g5-2.5-linux", "ref:g5-2.7-darwin", "--fail-on", "slower"];
+    let said = home.says(&words);
+    assert_eq!((said.status, said.err.as_str()), (1, ""));
+    assert!(said.out.contains("syscall.null"));
+    home.says(&["compare", "ref:g5-2.5-linux", "ref:g5-2.5-linux", "--fail-on", "slower"]).well();
+}
+
+#[test]
+fn several_runs_a_side_directories_and_parts_of_runs() {
+    let home = two_runs();
+    let v = json(&home.says(&["compare", "latest,latest~1", "./runs", "--format", "json"]).well());
+    assert_eq!((v["base"]["ids"].as_array().unwrap().len(), v["new"]["ids"].as_array().unwrap().len()), (2, 2));
+    let (base, new) = ("ref:zerofill-cube-450[api=vm_allocate]", "ref:zerofill-cube-450[api=mmap]");
+    let v = json(&home.says(&["compare", base, new, "--format", "json"]).well());
+    assert!(v["rows"].as_array().unwrap().iter().all(|r| r["verdict"] == "faster"));
+    assert_eq!(v["not_compared"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn csv_and_markdown_come_out_too() {
+    let home = two_runs();
+    assert!(home.says(&["compare", "latest~1", "latest", "--format", "csv"]).well().starts_with("probe,params,unit"));
+    assert!(home.says(&["compare", "latest~1", "latest", "--format", "markdown"]).well().contains("\n| syscall.null |"));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_in_a_sentence() {
+    let home = two_runs();
+    for (words, expected) in [
+        (["compare", "nothing", "latest"], "there is no run “nothing”"),
+        (["compare", "latest", "ref:nothing"], "there is no reference system “nothing”"),
+        (["compare", "latest[", "latest"], "closing bracket"),
+        (["compare", "latest", "latest[api=nothing]"], "has no row with api=nothing"),
+        (["compare", ",", "latest"], "names no run"),
+        (["compare", "./nothing.json", "latest"], "No such file"),
+    ] {
+        let sentence = home.says(&words).refused();
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+    fs::write(home.path().join("cut.json"), r#"{"schema":"fingerpost/run/1","id":"x","measurements":[{"samples":[1,2"#).unwrap();
+    assert!(home.says(&["compare", "./cut.json", "latest"]).refused().contains("is not a complete run"));
+    assert_eq!(home.says(&["compare", "latest", "latest", "--threshold", "-1"]).status, 2);
+}
+
+#[test]
+fn other_tools_read_our_runs() {
+    let home = two_runs();
+    let bench = home.says(&["show", "--format", "go-bench"]).well();
+    assert!(bench.lines().any(|l| l.starts_with("BenchmarkSyscallNull-1 ") && l.ends_with(" ns/op")), "{bench}");
+    let metrics = home.says(&["show", "--format", "openmetrics"]).well();
+    assert!(metrics.contains("fingerpost_operation_seconds{probe=\"syscall.null\"") && metrics.ends_with("# EOF\n"));
+}
+
+#[test]
+fn other_tools_results_become_runs_that_compare() {
+    let home = Home::with(&[]);
+    let export = |name: &str, factor: f64| {
+        let times: Vec<String> = (0..10).map(|i| (factor * (0.1 + 0.0002 * f64::from(i))).to_string()).collect();
+        let text = format!(r#"{{"results":[{{"command":"make","mean":{},"times":[{}]}}]}}"#, 0.1 * factor, times.join(","));
+        fs::write(home.path().join(name), text).unwrap();
+        let said = home.says(&["archive", "import", "--from", "hyperfine", name]).well();
+        said.split_whitespace().next().unwrap().to_owned()
+    };
+    let (fast, slow) = (export("fast.json", 1.0), export("slow.json", 1.5));
+    assert!(home.says(&["archive", "import", "--from", "hyperfine", "fast.json"]).well().contains("was there already"));
+    let v = json(&home.says(&["compare", &fast, &slow, "--format", "json"]).well());
+    assert_eq!((v["rows"][0]["probe"].as_str(), v["rows"][0]["verdict"].as_str()), (Some("command.time"), Some("slower")));
+    fs::write(home.path().join("host.0"), "[lmbench3.0 results for Linux tiger 5.4]\nSimple syscall: 0.05 microseconds\n").unwrap();
+    let id = home.says(&["archive", "import", "--from", "lmbench", "host.0"]).well();
+    let v = json(&home.says(&["compare", "ref:g5-2.7-darwin", id.split_whitespace().next().unwrap(), "--format", "json"]).well());
+    assert_eq!(v["rows"][0]["verdict"], "faster");
+    let refused = home.says(&["archive", "import", "--from", "lmbench", "fast.json"]);
+    assert!(refused.status == 2 && refused.err.contains("is not a lmbench result"), "{}", refused.err);
+}

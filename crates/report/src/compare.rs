@@ -1,0 +1,346 @@
+//! Two sides of a comparison on a terminal, and the words that its formats share.
+
+use std::io::{self, Write};
+
+use fingerpost_compare::comparison::{Comparison, Curve, NotCompared, Row, Waterfall};
+use fingerpost_compare::side::SideInfo;
+use fingerpost_compare::{Ratio, Verdict};
+use fingerpost_record::text::clean;
+use fingerpost_record::unit::significant;
+use fingerpost_record::{Finding, Status, Unit};
+
+use crate::format::Format;
+use crate::grid::{Align, Column, Grid, Line};
+use crate::groups;
+use crate::style::{Style, Tone};
+use crate::{compare_csv, compare_markdown, json};
+
+const COLUMNS: [(&str, Align, u8); 7] = [
+    ("probe", Align::Left, 0),
+    ("parameters", Align::Left, 1),
+    ("base", Align::Right, 0),
+    ("new", Align::Right, 0),
+    ("× slower", Align::Right, 0),
+    ("95 % interval", Align::Left, 2),
+    ("verdict", Align::Left, 0),
+];
+
+/// Writes a comparison in a format. The style matters to the table only.
+///
+/// # Errors
+/// What writing to `out` gives.
+pub fn write(out: &mut dyn Write, comparison: &Comparison, format: Format, style: &Style) -> io::Result<()> {
+    match format {
+        Format::Table => out.write_all(table(comparison, style).as_bytes()),
+        Format::Json => json::write(out, comparison),
+        Format::Csv => out.write_all(compare_csv::render(comparison).as_bytes()),
+        Format::Markdown => out.write_all(compare_markdown::render(comparison).as_bytes()),
+    }
+}
+
+/// The comparison as a table: what a person reads first comes first.
+pub fn table(c: &Comparison, style: &Style) -> String {
+    let columns = COLUMNS.map(|(title, align, rank)| Column { title, align, rank }).to_vec();
+    let mut grid = Grid { columns, lines: Vec::new() };
+    let lines = &mut grid.lines;
+    lines.push(Line::Heading(text(&c.headline)));
+    lines.extend(
+        sides(c)
+            .into_iter()
+            .map(|(name, sentence, doubt)| Line::Labelled(name, sentence, if doubt { Tone::Doubtful } else { Tone::Plain })),
+    );
+    section(
+        lines,
+        "What differs between the hosts",
+        c.hosts.iter().map(|d| Line::Labelled(text(&d.what), text(&format!("{} → {}", d.base, d.new)), Tone::Plain)),
+    );
+    section(lines, "Why", causes(c).into_iter().flat_map(cause_lines));
+    for fall in &c.waterfalls {
+        section(lines, &waterfall_title(fall), waterfall_lines(fall).into_iter().map(|l| Line::Note(l, Tone::Plain)));
+    }
+    for curve in &c.curves {
+        section(lines, &curve_title(curve), curve_lines(curve).into_iter().map(|l| Line::Note(l, Tone::Plain)));
+    }
+    row_lines(&mut grid, c);
+    let lines = &mut grid.lines;
+    section(lines, "Not compared", not_compared(c).into_iter().map(|l| Line::Note(l, Tone::Faint)));
+    lines.extend([Line::Blank, Line::Labelled("Rows".into(), summary(c), Tone::Plain)]);
+    grid.render(style)
+}
+
+fn section(lines: &mut Vec<Line>, title: &str, content: impl Iterator<Item = Line>) {
+    let content: Vec<Line> = content.collect();
+    if !content.is_empty() {
+        lines.extend([Line::Blank, Line::Heading(title.to_owned())]);
+        lines.extend(content);
+    }
+}
+
+fn row_lines(grid: &mut Grid, c: &Comparison) {
+    let titles = grid.titles();
+    grid.lines.extend([Line::Blank, titles]);
+    let mut title = "";
+    for row in in_order(c) {
+        let group = groups::group_of(&row.probe).1.title;
+        if group != title {
+            grid.lines.push(Line::Heading(group.into()));
+            title = group;
+        }
+        grid.lines.push(Line::Cells(cells(row).to_vec(), tone(row.verdict)));
+        grid.lines.extend(row.note.iter().map(|note| Line::Note(text(note), Tone::Faint)));
+    }
+}
+
+/// The cells of a row, cleaned: probe, parameters, base, new, ratio, interval, verdict.
+pub(crate) fn cells(row: &Row) -> [String; 7] {
+    let (ratio, interval) = row.ratio.map_or_else(Default::default, |r| (number(r.value), interval(&r)));
+    let value = |v: f64| row.unit.format(v);
+    [text(&row.probe), text(&row.params.to_string()), value(row.base.value), value(row.new.value), ratio, interval, row.verdict.to_string()]
+}
+
+/// A ratio with as many digits as a person compares: three decimals near one, four significant digits elsewhere.
+pub(crate) fn number(ratio: f64) -> String {
+    if (0.1..10.0).contains(&ratio) { format!("{ratio:.3}") } else { significant(ratio) }
+}
+
+pub(crate) fn interval(r: &Ratio) -> String {
+    format!("{}–{}", number(r.low), number(r.high))
+}
+
+fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Slower => Tone::Bad,
+        Verdict::Faster => Tone::Good,
+        Verdict::Same => Tone::Plain,
+        Verdict::Unresolved => Tone::Doubtful,
+    }
+}
+
+/// The rows in the order in which a run's own table has them.
+pub(crate) fn in_order(c: &Comparison) -> Vec<&Row> {
+    let mut rows: Vec<&Row> = c.rows.iter().collect();
+    rows.sort_by_key(|r| {
+        let (at, group) = groups::group_of(&r.probe);
+        (at, groups::place_in(group, &r.probe))
+    });
+    rows
+}
+
+/// Who is compared, with sources and doubts: label, sentence, whether it is a doubt.
+pub(crate) fn sides(c: &Comparison) -> Vec<(String, String, bool)> {
+    let side = |label: &str, info: &SideInfo| {
+        let ids = match info.ids.as_slice() {
+            [one] => one.clone(),
+            many => {
+                format!("{} runs, {} to {}", many.len(), many.first().map_or("", String::as_str), many.last().map_or("", String::as_str))
+            }
+        };
+        let who = if info.name == ids { ids } else { format!("{} ({ids})", info.name) };
+        let mut lines = vec![(label.to_owned(), text(&who), false)];
+        lines.extend(info.source.iter().map(|s| (format!("{label} source"), text(s), false)));
+        lines.extend(info.doubts.iter().map(|d| (format!("{label} doubt"), text(d), true)));
+        lines
+    };
+    let mut lines = side("Base", &c.base);
+    lines.extend(side("New", &c.new));
+    lines.push(("Threshold".into(), format!("{} %", significant_short(c.threshold * 100.0)), false));
+    lines
+}
+
+fn significant_short(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The causes as label and sentences, most first; the cleared last; then what is unexplained.
+pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
+    let label = |f: &Finding| match f.status {
+        Status::Guilty => format!("{} ({}), {:.0} %", f.cause, f.layer, f.share * 100.0),
+        Status::Suspected => format!("{} ({}), {:.0} %, suspected", f.cause, f.layer, f.share * 100.0),
+        Status::Cleared => format!("{} cleared", f.cause),
+    };
+    let mut out: Vec<_> = c.causes.iter().map(|f| (text(&label(f)), f.evidence.iter().map(|e| text(e)).collect(), f.status)).collect();
+    if c.unexplained > 0.0 {
+        let at = c.causes.iter().take_while(|f| f.status != Status::Cleared).count();
+        out.insert(at, (format!("unexplained, {:.0} %", c.unexplained * 100.0), Vec::new(), Status::Suspected));
+    }
+    out
+}
+
+fn cause_lines((label, evidence, status): (String, Vec<String>, Status)) -> Vec<Line> {
+    let tone = match status {
+        Status::Guilty => Tone::Bad,
+        Status::Suspected => Tone::Doubtful,
+        Status::Cleared => Tone::Faint,
+    };
+    // A cleared suspect is one line; a named one has its evidence below it.
+    if status == Status::Cleared {
+        return vec![Line::Note(format!("{label}: {}", evidence.join("; ")), tone)];
+    }
+    let mut lines = vec![Line::Note(label, tone)];
+    lines.extend(evidence.into_iter().map(|e| Line::Note(format!("– {e}"), Tone::Plain)));
+    lines
+}
+
+fn seconds(value: f64) -> String {
+    Unit::Nanoseconds.format(value * 1e9)
+}
+
+fn step(workload: &str, params: &fingerpost_record::Params) -> String {
+    text(&if params.is_empty() { workload.to_owned() } else { format!("{workload} {params}") })
+}
+
+pub(crate) fn waterfall_title(fall: &Waterfall) -> String {
+    format!("A transaction of {}: {} → {}", step(&fall.workload, &fall.params), seconds(fall.base_seconds), seconds(fall.new_seconds))
+}
+
+/// The steps of a waterfall from base to new, the unexplained rest, and the prediction from unit costs.
+pub(crate) fn waterfall_lines(fall: &Waterfall) -> Vec<String> {
+    let change = |s: f64| format!("{}{}", if s < 0.0 { "−" } else { "+" }, seconds(s.abs()));
+    let mut lines: Vec<String> = fall
+        .steps
+        .iter()
+        .filter(|s| s.base_seconds != s.new_seconds)
+        .map(|s| {
+            text(&format!(
+                "{} ({}): {} → {}, {}",
+                s.component,
+                s.layer,
+                seconds(s.base_seconds),
+                seconds(s.new_seconds),
+                change(s.new_seconds - s.base_seconds)
+            ))
+        })
+        .collect();
+    lines.push(format!("unexplained: {}", change(fall.unexplained_seconds)));
+    lines.extend(fall.predicted_share.map(|p| format!("unit costs times counts predict {:.0} % of the change", p * 100.0)));
+    lines.extend(fall.predictions.iter().map(|p| text(p)));
+    lines
+}
+
+pub(crate) fn curve_title(curve: &Curve) -> String {
+    format!("{} by clients", step(&curve.probe, &curve.params))
+}
+
+/// Clients, both throughputs, and each against one client, as the articles' scaling table has it.
+pub(crate) fn curve_lines(curve: &Curve) -> Vec<String> {
+    let Some(&(_, base_one, new_one)) = curve.points.first() else { return Vec::new() };
+    let percent = |v: f64, one: f64| format!("{:.0} %", v / one * 100.0);
+    let mut lines: Vec<String> = curve
+        .points
+        .iter()
+        .map(|(n, base, new)| {
+            format!(
+                "{n:>4} clients: {} ({}) → {} ({})",
+                significant(*base),
+                percent(*base, base_one),
+                significant(*new),
+                percent(*new, new_one)
+            )
+        })
+        .collect();
+    let fall = |side: &str, from: Option<i64>| from.map(|n| format!("the {side} side collapses from {n} clients on"));
+    lines.extend(fall("base", curve.base_collapses_from));
+    lines.extend(fall("new", curve.new_collapses_from));
+    lines
+}
+
+/// Rows that were not compared, by reason, so that a hundred rows of one side are one line.
+pub(crate) fn not_compared(c: &Comparison) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&NotCompared>)> = Vec::new();
+    for row in &c.not_compared {
+        match reasons.iter_mut().find(|(why, _)| *why == row.why) {
+            Some((_, rows)) => rows.push(row),
+            None => reasons.push((&row.why, vec![row])),
+        }
+    }
+    let one = |r: &&NotCompared| {
+        let figures: Vec<String> = [r.base, r.new].into_iter().flatten().map(|v| r.unit.format(v)).collect();
+        let params = if r.params.is_empty() { String::new() } else { format!(" {}", r.params) };
+        let figures = if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) };
+        format!("{}{params}{figures}", r.probe)
+    };
+    reasons.into_iter().map(|(why, rows)| text(&format!("{why}: {}", rows.iter().map(one).collect::<Vec<_>>().join(", ")))).collect()
+}
+
+/// How many rows have each verdict.
+pub(crate) fn summary(c: &Comparison) -> String {
+    let count = |v: Verdict| c.rows.iter().filter(|r| r.verdict == v).count();
+    let mut parts: Vec<String> = [Verdict::Slower, Verdict::Faster, Verdict::Same, Verdict::Unresolved]
+        .into_iter()
+        .filter(|v| count(*v) > 0)
+        .map(|v| format!("{} {v}", count(v)))
+        .collect();
+    if !c.not_compared.is_empty() {
+        parts.push(format!("{} not compared", c.not_compared.len()));
+    }
+    if parts.is_empty() { "none".into() } else { parts.join(", ") }
+}
+
+/// Strings of a run are hostile until cleaned.
+pub(crate) fn text(hostile: &str) -> String {
+    clean(hostile).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_compare::{Options, compare, references};
+
+    fn g5() -> Comparison {
+        let load = |name| references::load(name).unwrap();
+        compare(&[load("g5-2.5-linux")], &[load("g5-2.7-darwin")], &Options::default())
+    }
+
+    fn written(format: Format) -> String {
+        let mut out = Vec::new();
+        write(&mut out, &g5(), format, &Style::default()).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_headline_and_the_hosts_come_before_the_rows() {
+        let text = written(Format::Table);
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no “{what}” in {text}"));
+        assert!(at("the operating system, not the CPU") < at("What differs between the hosts"));
+        assert!(at("What differs between the hosts") < at("syscall.entry (kernel)"));
+        assert!(at("syscall.entry (kernel)") < at("cpu.speed cleared"));
+        assert!(at("cpu.speed cleared") < at("\nSystem calls\n"));
+        assert!(text.contains("8.071") && text.contains("5 clients"), "{text}");
+    }
+
+    #[test]
+    fn json_is_the_comparison_with_the_fields_of_the_design() {
+        let v: serde_json::Value = serde_json::from_str(&written(Format::Json)).unwrap();
+        for key in ["base", "new", "rows", "causes", "headline"] {
+            assert!(!v[key].is_null(), "{key}");
+        }
+        let row = &v["rows"].as_array().unwrap().iter().find(|r| r["probe"] == "syscall.null").unwrap();
+        assert_eq!(row["verdict"], "slower");
+        assert!(row["ratio"]["low"].as_f64().unwrap() < row["ratio"]["value"].as_f64().unwrap());
+        assert!(row["ratio"]["high"].is_f64() && row["params"].is_object() && row["base"]["value"].is_f64());
+        for key in ["cause", "layer", "share", "status", "evidence"] {
+            assert!(!v["causes"][0][key].is_null(), "{key}");
+        }
+    }
+
+    #[test]
+    fn csv_and_markdown_have_every_row_and_escape() {
+        let c = g5();
+        let csv = written(Format::Csv);
+        assert_eq!(csv.lines().count(), 1 + c.rows.len() + c.not_compared.len());
+        let mut hostile = c.clone();
+        hostile.rows[0].probe = "=cmd|\"<script>\u{1b}[2J".into();
+        hostile.headline = "a <b> | c".into();
+        let (csv, md) = (compare_csv::render(&hostile), compare_markdown::render(&hostile));
+        assert!(csv.contains("'=cmd") && !md.contains("<script>") && !md.contains("<b>"));
+        assert!(!csv.contains('\u{1b}') && !md.contains('\u{1b}') && !table(&hostile, &Style::default()).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn narrow_terminals_lose_columns_and_no_line_is_too_long() {
+        use unicode_width::UnicodeWidthStr;
+        let text = table(&g5(), &Style { width: Some(80), ..Style::default() });
+        assert!(text.lines().filter(|l| l.contains("slower") && l.contains("syscall")).all(|l| l.width() <= 80), "{text}");
+    }
+}

@@ -1,0 +1,44 @@
+//! A comparison in Markdown, as issue trackers render it.
+
+use fingerpost_compare::comparison::Comparison;
+
+use crate::compare::{
+    causes, cells, curve_lines, curve_title, in_order, not_compared, sides, summary, text, waterfall_lines, waterfall_title,
+};
+use crate::markdown::escape;
+
+/// The whole comparison.
+pub fn render(c: &Comparison) -> String {
+    let mut out = format!("# {}\n\n", escape(&text(&c.headline)));
+    for (label, sentence, _) in sides(c) {
+        out.push_str(&format!("- **{label}**: {}\n", escape(&sentence)));
+    }
+    section(&mut out, "What differs between the hosts", c.hosts.iter().map(|d| text(&format!("{}: {} → {}", d.what, d.base, d.new))));
+    let sentence = |(label, evidence, _): (String, Vec<String>, _)| {
+        if evidence.is_empty() { label } else { format!("{label}: {}", evidence.join("; ")) }
+    };
+    section(&mut out, "Why", causes(c).into_iter().map(sentence));
+    for fall in &c.waterfalls {
+        section(&mut out, &waterfall_title(fall), waterfall_lines(fall).into_iter());
+    }
+    for curve in &c.curves {
+        section(&mut out, &curve_title(curve), curve_lines(curve).into_iter().map(|l| l.trim().to_owned()));
+    }
+    out.push_str("\n## Rows\n\n| probe | parameters | base | new | × slower | 95 % interval | verdict | remarks |\n");
+    out.push_str("| --- | --- | ---: | ---: | ---: | --- | --- | --- |\n");
+    for row in in_order(c) {
+        let note = text(row.note.as_deref().unwrap_or_default());
+        let line: Vec<String> = cells(row).into_iter().chain([note]).map(|cell| escape(&cell)).collect();
+        out.push_str(&format!("| {} |\n", line.join(" | ")));
+    }
+    section(&mut out, "Not compared", not_compared(c).into_iter());
+    out.push_str(&format!("\n{}.\n", summary(c)));
+    out
+}
+
+fn section(out: &mut String, title: &str, lines: impl Iterator<Item = String>) {
+    let lines: Vec<String> = lines.map(|l| format!("- {}\n", escape(&l))).collect();
+    if !lines.is_empty() {
+        out.push_str(&format!("\n## {}\n\n{}", escape(title), lines.concat()));
+    }
+}
