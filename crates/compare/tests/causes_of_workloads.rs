@@ -107,7 +107,8 @@ const NETWORK: Parts = &[(Layer::Network, "waiting for the peer", 1500.0)];
 
 #[test]
 fn each_plant_is_named_first_and_alone_is_guilty() {
-    let cases: &[(&str, Parts, &[(&str, f64)])] = &[
+    type Plant = (&'static str, Parts, &'static [(&'static str, f64)]);
+    let cases: &[Plant] = &[
         ("cpu.quota", CPU_WAIT, &[("throttle.seconds", 5.0)]),
         ("cpu.affinity", CPU_WAIT, &[("server.cpus_allowed", 1.0)]),
         ("cpu.priority", CPU_WAIT, &[("server.nice", 15.0)]),
