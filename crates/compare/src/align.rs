@@ -2,24 +2,24 @@
 
 use fingerpost_record::{Estimate, Outcome, Params};
 
-use crate::comparison::{NotCompared, Row};
+use crate::comparison::{NotCompared, Options, Row};
 use crate::ratio::{self, CONFIDENCE, Level, MedianWeights, Ratio};
 use crate::side::{Side, SideRow};
 use crate::special::t_two_sided;
 use crate::verdict::{self, Verdict};
 
 /// Compares what both sides have; lists the rest with the reason.
-pub fn rows(base: &Side, new: &Side, threshold: f64) -> (Vec<Row>, Vec<NotCompared>) {
+pub fn rows(base: &Side, new: &Side, options: &Options) -> (Vec<Row>, Vec<NotCompared>) {
     let mut weights = MedianWeights::default();
     let mut pairs = Vec::new();
     let mut rest = Vec::new();
     for pair in pair_up(base, new) {
-        match pair.compare(&mut weights) {
+        match pair.compare(&mut weights, options.paired) {
             Ok(row) => pairs.push(row),
             Err(not) => rest.push(not),
         }
     }
-    judge(&mut pairs, threshold);
+    judge(&mut pairs, options.threshold);
     (pairs, rest)
 }
 
@@ -117,7 +117,7 @@ fn other_version<'a>(side: &'a Side, probe: &str, params: &Params) -> Option<&'a
 }
 
 impl Pair<'_> {
-    fn compare(self, weights: &mut MedianWeights) -> Result<Row, NotCompared> {
+    fn compare(self, weights: &mut MedianWeights, paired: bool) -> Result<Row, NotCompared> {
         let (base, new) = match (self.base, self.new) {
             (Some(base), Some(new)) => (base, new),
             (Some(_), None) => return Err(self.not("only the base has it")),
@@ -134,7 +134,11 @@ impl Pair<'_> {
         }
         let higher = base.better == fingerpost_record::Better::Higher;
         let levels = (ratio::level(&base.figures, weights), ratio::level(&new.figures, weights));
-        let ratio = if let (Some(b), Some(n)) = levels { Some(ratio::between(b, n, higher)) } else { None };
+        let in_pairs = if paired { pairwise(base, new, higher) } else { None };
+        let ratio = in_pairs.or(match levels {
+            (Some(b), Some(n)) => Some(ratio::between(b, n, higher)),
+            _ => None,
+        });
         let (verdict, note) = first_verdict(base, new, ratio, self.note);
         Ok(Row {
             probe: self.probe.to_owned(),
@@ -161,6 +165,13 @@ impl Pair<'_> {
             why: why.to_owned(),
         }
     }
+}
+
+/// The ratio pair by pair, where there is one run a side with as many processes.
+fn pairwise(base: &SideRow, new: &SideRow, higher: bool) -> Option<Ratio> {
+    let ([b], [n]) = (base.figures.as_slice(), new.figures.as_slice()) else { return None };
+    let all_positive = b.processes.iter().chain(&n.processes).all(|v| *v > 0.0);
+    (b.processes.len() == n.processes.len() && all_positive).then(|| ratio::paired(&b.processes, &n.processes, higher)).flatten()
 }
 
 /// The verdict before the rows are judged together: `same` as a placeholder for those that will be, `unresolved` for those that

@@ -13,11 +13,14 @@ use crate::verdict::Verdict;
 pub struct Options {
     /// The relative difference that does not matter: 0.03 calls 3 % more or less the same.
     pub threshold: f64,
+    /// Whether the n-th process of a row on one side was measured beside the n-th on the other, as the two settings of one
+    /// interleaved run are. Rows of one run a side with as many processes are then compared pair by pair.
+    pub paired: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { threshold: 0.03 }
+        Options { threshold: 0.03, paired: false }
     }
 }
 

@@ -36,7 +36,7 @@ pub fn compare(base: &[Run], new: &[Run], options: &Options) -> Comparison {
 
 /// Compares two sides that were put together run by run.
 pub fn compare_sides(base: &Side, new: &Side, options: &Options) -> Comparison {
-    let (rows, not_compared) = align::rows(base, new, options.threshold);
+    let (rows, not_compared) = align::rows(base, new, options);
     let curves = curves::curves(&rows);
     let waterfalls = causes::waterfall::waterfalls(base, new, &rows);
     let changed = most_changed(&waterfalls, &rows, options.threshold);

@@ -209,7 +209,7 @@ fn gcc_4_helps_the_g5_and_hurts_the_opteron() {
 fn where_the_clock_is_the_difference_the_clock_is_named() {
     // 8 % on single published figures is resolved only against a finer threshold than the default 3 %.
     let (base, new) = (load("flops-g5-2.7-gcc-3.3"), load("flops-g5-2.5-gcc-3.3"));
-    let c = compare(&[base], &[new], &Options { threshold: 0.01 });
+    let c = compare(&[base], &[new], &Options { threshold: 0.01, ..Options::default() });
     assert_eq!(c.causes[0].cause, "cpu.speed");
     assert!(!c.headline.contains("operating system"), "{}", c.headline);
 }

@@ -6,6 +6,9 @@ use fingerpost_record::{Better, Budget, Estimate, Layer, Measurement, Observatio
 /// Microseconds of a transaction by part.
 type Parts<'a> = &'a [(Layer, &'a str, f64)];
 
+/// A cause, what it does to a transaction, and what the observers see of it.
+type Plant<'a> = (&'a str, Parts<'a>, &'a [(&'a str, f64)]);
+
 const QUIET: Parts = &[
     (Layer::Application, "user code", 400.0),
     (Layer::Kernel, "kernel", 150.0),
@@ -107,7 +110,6 @@ const NETWORK: Parts = &[(Layer::Network, "waiting for the peer", 1500.0)];
 
 #[test]
 fn each_plant_is_named_first_and_alone_is_guilty() {
-    type Plant = (&'static str, Parts, &'static [(&'static str, f64)]);
     let cases: &[Plant] = &[
         ("cpu.quota", CPU_WAIT, &[("throttle.seconds", 5.0)]),
         ("cpu.affinity", CPU_WAIT, &[("server.cpus_allowed", 1.0)]),

@@ -91,7 +91,11 @@ fn two_runs_of_one_system_give_no_slower_row() {
     let mut rng = fastrand::Rng::with_seed(3);
     let (mut accused, mut same, mut rows) = (0, 0, 0);
     for _ in 0..100 {
-        let c = compare(&[system(1.0).run(100, 12, &mut rng)], &[system(1.0).run(100, 12, &mut rng)], &Options { threshold: 0.05 });
+        let c = compare(
+            &[system(1.0).run(100, 12, &mut rng)],
+            &[system(1.0).run(100, 12, &mut rng)],
+            &Options { threshold: 0.05, ..Options::default() },
+        );
         accused += c.rows.iter().filter(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster)).count();
         same += c.rows.iter().filter(|r| r.verdict == Verdict::Same).count();
         rows += c.rows.len();
@@ -106,7 +110,11 @@ fn without_any_threshold_false_discoveries_stay_below_their_rate() {
     let mut rng = fastrand::Rng::with_seed(4);
     let with_any = (0..200)
         .filter(|_| {
-            let c = compare(&[system(1.0).run(50, 12, &mut rng)], &[system(1.0).run(50, 12, &mut rng)], &Options { threshold: 0.0 });
+            let c = compare(
+                &[system(1.0).run(50, 12, &mut rng)],
+                &[system(1.0).run(50, 12, &mut rng)],
+                &Options { threshold: 0.0, ..Options::default() },
+            );
             c.rows.iter().any(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster))
         })
         .count();
@@ -123,11 +131,29 @@ fn a_planted_slowdown_is_found() {
             let base = quiet(1.0).run(100, 12, &mut rng);
             let mut new = quiet(1.0).run(100, 12, &mut rng);
             new.measurements[7] = quiet(1.03).row(7, 12, &mut rng);
-            let c = compare(&[base], &[new], &Options { threshold: 0.01 });
+            let c = compare(&[base], &[new], &Options { threshold: 0.01, ..Options::default() });
             c.rows.iter().any(|r| r.probe == "syscall.simulated7" && r.verdict == Verdict::Slower)
         })
         .count();
     assert!(found >= 45, "{found} of 50");
+}
+
+#[test]
+fn pairs_resolve_what_drift_hides() {
+    let mut rng = fastrand::Rng::with_seed(8);
+    let (mut a, mut b) = (system(1.0).run(1, 24, &mut rng), system(1.0).run(1, 24, &mut rng));
+    for (i, (p, q)) in a.measurements[0].processes.iter_mut().zip(&mut b.measurements[0].processes).enumerate() {
+        // Half as slow again by the end of the run, alike for both settings; the second is 1 % dearer.
+        let drift = 100.0 * (1.0 + 0.5 * i as f64 / 24.0);
+        p.value = Some(drift * (0.002 * normal(&mut rng)).exp());
+        q.value = Some(drift * 1.01 * (0.002 * normal(&mut rng)).exp());
+    }
+    for run in [&mut a, &mut b] {
+        run.measurements[0].estimate = Some(Estimate { value: 125.0, low: 110.0, high: 140.0, confidence: 0.95 });
+    }
+    let verdict =
+        |paired| compare(std::slice::from_ref(&a), std::slice::from_ref(&b), &Options { threshold: 0.005, paired }).rows[0].verdict;
+    assert_eq!((verdict(false), verdict(true)), (Verdict::Unresolved, Verdict::Slower));
 }
 
 #[test]

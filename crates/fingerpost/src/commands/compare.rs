@@ -51,7 +51,7 @@ fn threshold(text: &str) -> Result<f64, String> {
 /// Compares and prints.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let (base, new) = (runs::side(&args.base)?, runs::side(&args.new)?);
-    let comparison = compare_sides(&base, &new, &Options { threshold: args.threshold });
+    let comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, ..Options::default() });
     output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
     let met = comparison.rows.iter().any(|row| match args.fail_on {
         None => false,
