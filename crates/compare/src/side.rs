@@ -10,6 +10,9 @@ use serde::Serialize;
 use crate::hosts;
 use crate::ratio::Figure;
 
+/// Workload steps that a side keeps. No experiment has as many; a hostile file that does must not cost quadratic time.
+const MOST_STEPS: usize = 2_000;
+
 /// What rows are aligned by.
 pub type Key = (String, Params);
 
@@ -138,6 +141,7 @@ impl Side {
 
     fn add_budget(&mut self, budget: &Budget) {
         match self.budgets.iter().position(|b| b.workload == budget.workload && b.params == budget.params) {
+            None if self.budgets.len() >= MOST_STEPS => {}
             None => {
                 self.budgets.push(budget.clone());
                 self.budget_runs.push(1);
@@ -153,6 +157,7 @@ impl Side {
         let same =
             |o: &Observation| o.workload == observation.workload && o.params == observation.params && o.observer == observation.observer;
         match self.observations.iter().position(same) {
+            None if self.observations.len() >= 10 * MOST_STEPS => {}
             None => {
                 self.observations.push(Observation { series: Vec::new(), ..observation.clone() });
                 self.observation_runs.push(1);

@@ -9,6 +9,8 @@
 //! A cause's share is the part of the slow-down, summed over the slower rows on the logarithmic scale, that it accounts for; the
 //! rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
 
+use std::collections::HashMap;
+
 use fingerpost_record::{Better, Finding, Layer, Status, Unit};
 
 use super::cpu;
@@ -52,7 +54,9 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn of(rows: &'a [Row], base: &'a Side, new: &'a Side, threshold: f64) -> View<'a> {
-        let weight = |row: &Row| 1.0 / rows.iter().filter(|r| r.probe == row.probe).count() as f64;
+        let mut of_probe: HashMap<&str, usize> = HashMap::new();
+        rows.iter().for_each(|row| *of_probe.entry(&row.probe).or_default() += 1);
+        let weight = |row: &Row| 1.0 / of_probe[row.probe.as_str()] as f64;
         let resolved = |r: &&Row| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
         let net: f64 = rows.iter().filter(resolved).filter_map(|r| Some(r.log()? * weight(r))).sum();
         let new_is_dear = net >= 0.0;
