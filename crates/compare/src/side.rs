@@ -13,9 +13,6 @@ use crate::ratio::Figure;
 /// Workload steps that a side keeps. No experiment has as many; a hostile file that does must not cost quadratic time.
 const MOST_STEPS: usize = 2_000;
 
-/// What rows are aligned by.
-pub type Key = (String, Params);
-
 /// A row of one side, over all its runs.
 #[derive(Clone, Debug)]
 pub struct SideRow {

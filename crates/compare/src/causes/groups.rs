@@ -71,6 +71,8 @@ pub fn group(probe: &str) -> Group {
     let (family, name) = probe.split_once('.').unwrap_or((probe, ""));
     match family {
         "cpu" => Group::Cpu,
+        // The instrument's empty loop is user-mode arithmetic.
+        "clock" if name == "loop" => Group::Cpu,
         "clock" => Group::Clock,
         "syscall" | "lmbench" => Group::Syscall,
         "signal" if name == "fault" => Group::Fault,
@@ -125,6 +127,8 @@ mod tests {
             ("bandwidth.mmap_reread", Group::Memory),
             ("vm.fault_anon", Group::Fault),
             ("database.throughput", Group::Workload),
+            ("clock.loop", Group::Cpu),
+            ("clock.gettime", Group::Clock),
             ("nonsense", Group::Workload),
         ] {
             assert_eq!(group(probe), expected, "{probe}");
