@@ -71,7 +71,7 @@ impl<'a> View<'a> {
                 let (base, new) = (cost(row.base.value), cost(row.new.value));
                 let (cheap, dear) = if new_is_dear { (base, new) } else { (new, base) };
                 let dearer = row.verdict == wanted;
-                let left = if dearer && is_time(row.unit) { log } else { 0.0 };
+                let left = if dearer && is_cost(row.unit) { log } else { 0.0 };
                 Some(Item { row, group: group(&row.probe), cheap, dear, log, dearer, weight: weight(row), left })
             })
             .collect();
@@ -129,9 +129,10 @@ pub fn judge(rows: &[Row], curves: &[Curve], base: &Side, new: &Side, threshold:
     (findings, (left / total).clamp(0.0, 1.0))
 }
 
-/// Whether a row tells time or its inverse: only then has its change a share in the slow-down.
-fn is_time(unit: Unit) -> bool {
-    matches!(unit, Unit::Nanoseconds | Unit::PerSecond | Unit::BytesPerSecond | Unit::FlopPerSecond)
+/// Whether a row tells a cost (a time, a rate, a share of one): only then has its change a share in the slow-down. A count or a size
+/// has none of its own.
+fn is_cost(unit: Unit) -> bool {
+    !matches!(unit, Unit::Count | Unit::Bytes)
 }
 
 /// Whether the CPU can be ruled out: it was looked at and cleared, or both sides have the same one and no probe speaks of it.
