@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn each_impossible_statement_is_named_with_its_place() {
-        let cases: Vec<(&str, fn(&mut Run))> = vec![
+        type Spoil = fn(&mut Run);
+        let cases: Vec<(&str, Spoil)> = vec![
             ("cannot be the id", |r| r.id = "../../etc/passwd".into()),
             ("cannot be the id", |r| r.id = "latest".into()),
             ("duration_s", |r| r.duration_s = -1.0),
