@@ -95,10 +95,7 @@ fn rounds(
             let params = &steps[i];
             sink.progress(&format!("database, round {round} of {}: {params}", plan.rounds), done / total);
             match workload.step(params, plan.length) {
-                Ok(step) => {
-                    rows::strange_things(params, &step).iter().for_each(|sentence| sink.warn(sentence));
-                    repetitions[i].add(step);
-                }
+                Ok(step) => repetitions[i].add(step),
                 // Nothing was ever measured, and the rest would fail alike.
                 Err(error) if done == 0.0 => return Err(error),
                 Err(error) => {
@@ -110,6 +107,7 @@ fn rounds(
             repetitions[i].rows().into_iter().for_each(|row| sink.measurement(row));
         }
     }
+    repetitions.iter().filter_map(Repetitions::longest_stall).for_each(|sentence| sink.warn(&sentence));
     repetitions.iter().filter_map(|r| r.observation(described)).for_each(|observation| sink.observation(observation));
     Ok(())
 }

@@ -108,6 +108,16 @@ impl Repetitions {
         if 2 * saturated.len() >= self.steps.len() { saturated.last().map(|s| (*s).clone()) } else { None }
     }
 
+    /// The longest stall of all repetitions, with its reason, as a sentence; nothing when there was none.
+    pub fn longest_stall(&self) -> Option<String> {
+        let stalls = || self.steps.iter().flat_map(|step| &step.client.stalls);
+        let longest = stalls().max_by(|a, b| a.length_s.total_cmp(&b.length_s))?;
+        let others = stalls().count() - 1;
+        let more = if others == 0 { String::new() } else { format!(" ({others} shorter besides)") };
+        let (params, length, at, why) = (&self.params, longest.length_s * 1e3, longest.at_s, &longest.why);
+        Some(format!("database {params}: no transaction completed for {length:.0} ms, {at:.2} s into a step{more}: {why}"))
+    }
+
     /// The client's account of all repetitions together; nothing when there was none.
     pub fn observation(&self, server: &str) -> Option<Observation> {
         if self.steps.is_empty() {
@@ -135,20 +145,6 @@ impl Repetitions {
             lost: 0,
         })
     }
-}
-
-/// What the person who waits should hear at once: stalls, each with its reason.
-pub fn strange_things(params: &Params, step: &Step) -> Vec<String> {
-    let longest = step.client.stalls.iter().max_by(|a, b| a.length_s.total_cmp(&b.length_s));
-    let Some(stall) = longest else { return Vec::new() };
-    let others = step.client.stalls.len() - 1;
-    let more = if others == 0 { String::new() } else { format!(" ({others} shorter ones besides)") };
-    vec![format!(
-        "database {params}: no transaction completed for {:.0} ms, {:.2} s into the step{more}: {}",
-        stall.length_s * 1e3,
-        stall.at_s,
-        stall.why
-    )]
 }
 
 fn rate(step: &Step) -> f64 {
@@ -255,11 +251,8 @@ mod tests {
     fn the_longest_stall_is_told_with_its_reason() {
         let stall = |at_s, length_s| Stall { at_s, length_s, why: "the disk".into() };
         let client = ClientReport { stalls: vec![stall(0.5, 0.03), stall(1.25, 0.3)], ..ClientReport::default() };
-        let told = strange_things(&Params::new().with("clients", 5), &Step { client, ..step(10) });
-        assert_eq!(
-            told,
-            ["database clients=5: no transaction completed for 300 ms, 1.25 s into the step (1 shorter ones besides): the disk"]
-        );
-        assert!(strange_things(&Params::new(), &step(10)).is_empty());
+        let told = repetitions([step(10), Step { client, ..step(10) }]).longest_stall().unwrap();
+        assert_eq!(told, "database clients=5: no transaction completed for 300 ms, 1.25 s into a step (1 shorter besides): the disk");
+        assert_eq!(repetitions([step(10)]).longest_stall(), None);
     }
 }
