@@ -88,3 +88,4 @@ fn clear_by_findings(causes: &mut Vec<Finding>, base: &Side, new: &Side) {
         }
     }
 }
+pub mod scaling;

@@ -24,5 +24,9 @@ fn main() -> ExitCode {
     if let Some(status) = fingerpost_probes::child::dispatch() {
         return status;
     }
+    // So is a load generator.
+    if let Some(status) = fingerpost_workloads::worker::dispatch() {
+        return status;
+    }
     exit::report(commands::dispatch(cli::Cli::parse()))
 }

@@ -3,6 +3,8 @@
 //! A lab drives workloads and observers and hands every result to a [`Sink`] as soon as it exists. It never prints. One file per
 //! lab, each ending in its [`Lab`] descriptor; [`REGISTRY`] lists them all.
 
+pub mod database;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -78,4 +80,4 @@ pub struct Lab {
 }
 
 /// Every lab.
-pub static REGISTRY: &[&Lab] = &[];
+pub static REGISTRY: &[&Lab] = &[&database::LAB];

@@ -41,6 +41,11 @@ pub enum Undo {
         /// One directory of the group, as [`crate::cgroup::Group::places`] tells it.
         place: crate::cgroup::Place,
     },
+    /// Remove the segment of shared memory that a PostgreSQL server made.
+    RemoveSegment {
+        /// The server's `postmaster.pid`, whose seventh line has the segment's key and number. A server that ended well removed both.
+        note: PathBuf,
+    },
 }
 
 impl fmt::Display for Undo {
@@ -50,6 +55,7 @@ impl fmt::Display for Undo {
             Undo::RemovePath { path } => write!(f, "removed {}", path.display()),
             Undo::WriteFile { path, content } => write!(f, "wrote “{}” back to {}", content.trim(), path.display()),
             Undo::RemoveGroup { place } => write!(f, "removed the control group {}", place.directory.display()),
+            Undo::RemoveSegment { note } => write!(f, "removed the shared memory named in {}", note.display()),
         }
     }
 }
@@ -70,10 +76,21 @@ impl Undo {
                 Err(e) => Err(e),
             })
             .map_err(|e| format!("cannot remove {}: {e}", path.display())),
+            Undo::RemoveSegment { note } => {
+                let Some((key, id)) = fs::read_to_string(note).ok().and_then(|text| parse_postmaster_note(&text)) else { return Ok(()) };
+                crate::shm::remove_segment(key, id).map_err(|e| format!("cannot remove segment {id} of shared memory: {e}"))
+            }
             Undo::WriteFile { path, content } => fs::write(path, content).map_err(|e| format!("cannot restore {}: {e}", path.display())),
             Undo::RemoveGroup { place } => crate::cgroup::remove_directory(place).map_err(|e| e.to_string()),
         }
     }
+}
+
+/// Key and number of the segment in a `postmaster.pid`. The key is written unsigned.
+fn parse_postmaster_note(text: &str) -> Option<(i32, i32)> {
+    let mut numbers = text.lines().nth(6)?.split_ascii_whitespace();
+    let key: u32 = numbers.next()?.parse().ok()?;
+    Some((key as i32, numbers.next()?.parse().ok()?))
 }
 
 /// What is gone already needs no undoing.
@@ -125,6 +142,14 @@ mod tests {
         assert!(group_is_ours(me, start, &boot_id()));
         assert!(!group_is_ours(me, start + 1, &boot_id()));
         assert!(!group_is_ours(me, start, "another boot"));
+    }
+
+    #[test]
+    fn the_note_of_a_postgresql_server_names_its_segment() {
+        let note = "4711\n/data\n1700000000\n5432\n/run\n\n   5432001        29\nready   \n";
+        assert_eq!(parse_postmaster_note(note), Some((5_432_001, 29)));
+        assert_eq!(parse_postmaster_note("4711\n/data\n"), None);
+        assert_eq!(Undo::RemoveSegment { note: "/nonexistent/postmaster.pid".into() }.apply(), Ok(()));
     }
 
     #[test]

@@ -10,4 +10,5 @@ pub mod memory;
 pub mod perf;
 pub mod procfs;
 pub mod scratch;
+pub mod shm;
 pub mod system;

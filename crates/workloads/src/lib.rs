@@ -3,6 +3,10 @@
 //! A [`Workload`] starts something, puts a number of clients on it for a while, and tells how many transactions were done, how
 //! long each took, and how the client itself fared. It neither observes the server nor judges the figures.
 
+pub mod database;
+pub mod histogram;
+pub mod worker;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

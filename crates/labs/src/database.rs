@@ -1,0 +1,275 @@
+//! The article's database test: a site's database under 1 to 50 clients, its throughput, its latency, and how it scales.
+//!
+//! Each number of clients is a step. A round is every step once, in random order, so that drift and noise hit all of them alike;
+//! the rounds of a step are its repetitions.
+
+mod rows;
+
+use std::time::{Duration, Instant};
+
+use fingerpost_record::{Params, Profile};
+use fingerpost_workloads::Workload;
+use fingerpost_workloads::database::options::Options;
+use fingerpost_workloads::database::{self, Database, warm_up};
+
+use crate::database::rows::Repetitions;
+use crate::{Context, Lab, LabError, Setting, Sink};
+
+/// What a step costs besides its load: connecting, preparing statements, handing over the result.
+const STEP_OVERHEAD: Duration = Duration::from_millis(40);
+/// A step is at least this long, however little time there is: two stretches of throughput.
+const SHORTEST_STEP: Duration = Duration::from_millis(200);
+
+/// How the time is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Plan {
+    rounds: usize,
+    length: Duration,
+}
+
+impl Plan {
+    /// Rounds by the profile; each step as long as the time that is left allows.
+    fn new(profile: Profile, left: Duration, steps: usize) -> Plan {
+        let rounds = match profile {
+            Profile::Quick | Profile::Imported => 3,
+            Profile::Standard => 5,
+            Profile::Thorough => 9,
+        };
+        let each = (left / (rounds * steps.max(1)) as u32).saturating_sub(STEP_OVERHEAD);
+        // The warm-up is a share of the step within limits, so the length is the largest that fits together with its own warm-up.
+        let mut length = each.saturating_sub(warm_up(each));
+        while length + warm_up(length) + Duration::from_millis(5) < each {
+            length += Duration::from_millis(5);
+        }
+        Plan { rounds, length: length.max(SHORTEST_STEP) }
+    }
+}
+
+/// How much time the lab takes of what it may take.
+fn allowance(profile: Profile, budget: Duration) -> Duration {
+    let enough = match profile {
+        Profile::Quick | Profile::Imported => 20,
+        Profile::Standard => 90,
+        Profile::Thorough => 400,
+    };
+    budget.min(Duration::from_secs(enough))
+}
+
+fn run(ctx: &mut Context) -> Result<(), LabError> {
+    let began = Instant::now();
+    let mut options = Options::from_settings(ctx.settings, ctx.seed)?;
+    options.server_prefix = ctx.server_prefix.to_vec();
+    ctx.sink.progress(&format!("starting {} and loading its data", options.engine.name()), 0.0);
+    let mut workload = Database::new(options, ctx.scratch);
+    let result = workload.start().and_then(|()| {
+        let steps = workload.steps();
+        let left = allowance(ctx.profile, ctx.budget).saturating_sub(began.elapsed());
+        let plan = Plan::new(ctx.profile, left, steps.len());
+        let described = workload.described().to_owned();
+        rounds(&mut workload, &steps, plan, &described, &mut fastrand::Rng::with_seed(ctx.seed), ctx.sink)
+    });
+    workload.stop();
+    workload.take_warnings().iter().for_each(|sentence| ctx.sink.warn(sentence));
+    result
+}
+
+/// Runs every step once a round and hands each row to the sink as far as it is known.
+fn rounds(
+    workload: &mut dyn Workload,
+    steps: &[Params],
+    plan: Plan,
+    described: &str,
+    rng: &mut fastrand::Rng,
+    sink: &mut dyn Sink,
+) -> Result<(), LabError> {
+    let mut repetitions: Vec<Repetitions> = steps.iter().map(|params| Repetitions::new(params.clone())).collect();
+    let total = (plan.rounds * steps.len()) as f64;
+    let mut done = 0.0;
+    for round in 1..=plan.rounds {
+        let mut order: Vec<usize> = (0..steps.len()).collect();
+        rng.shuffle(&mut order);
+        for i in order {
+            if sink.interrupted() {
+                return Ok(());
+            }
+            let params = &steps[i];
+            sink.progress(&format!("database, round {round} of {}: {params}", plan.rounds), done / total);
+            match workload.step(params, plan.length) {
+                Ok(step) => repetitions[i].add(step),
+                // Nothing was ever measured, and the rest would fail alike.
+                Err(error) if done == 0.0 => return Err(error),
+                Err(error) => {
+                    sink.warn(&format!("database {params}: {error}"));
+                    repetitions[i].fail(error.to_string());
+                }
+            }
+            done += 1.0;
+            repetitions[i].rows().into_iter().for_each(|row| sink.measurement(row));
+        }
+    }
+    repetitions.iter().filter_map(Repetitions::longest_stall).for_each(|sentence| sink.warn(&sentence));
+    repetitions.iter().filter_map(|r| r.observation(described)).for_each(|observation| sink.observation(observation));
+    Ok(())
+}
+
+fn missing(settings: &Params) -> Option<String> {
+    // Settings that cannot be are an error of their own when the lab runs.
+    Options::from_settings(settings, 0).ok().and_then(|options| database::missing(&options))
+}
+
+/// The lab.
+pub static LAB: Lab = Lab {
+    name: "database",
+    summary: "a site's database under 1 to 50 clients: throughput, latency, scaling (SQLite, MariaDB, PostgreSQL)",
+    probes: &[rows::THROUGHPUT, rows::LATENCY],
+    settings: &[
+        Setting { key: "engine", default: "sqlite", help: "sqlite (nothing to install), mariadb or postgresql" },
+        Setting {
+            key: "mix",
+            default: "read",
+            help: "read (select, range, order, group, join), write (transactions with commit) or point",
+        },
+        Setting { key: "clients", default: "1,2,5,10,20,35,50", help: "clients at the same time, one step each" },
+        Setting { key: "scale", default: "1", help: "size of the data set; 1 is 36,000 rows, some 15 MB" },
+        Setting { key: "storage", default: "innodb", help: "MariaDB's storage engine: innodb, myisam or aria" },
+        Setting { key: "query_cache", default: "off", help: "MariaDB's query cache: on or off" },
+        Setting { key: "synchronous", default: "full", help: "how SQLite waits for the disk: full, normal or off" },
+        Setting { key: "server.", default: "the server's own", help: "any variable of a private server, as server.NAME=VALUE" },
+        Setting { key: "dir", default: "the scratch directory", help: "where the data goes: a directory on the disk to be measured" },
+        Setting {
+            key: "url",
+            default: "none",
+            help: "a server of your own, mysql://USER:PASSWORD@HOST:PORT/NAME or postgres://…; NAME is made and dropped",
+        },
+    ],
+    missing,
+    run,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_record::{Budget, Finding, Measurement, Observation, Outcome};
+    use fingerpost_workloads::{Step, Subjects, WorkloadError};
+
+    #[derive(Default)]
+    struct Listener {
+        rows: Vec<Measurement>,
+        observations: Vec<Observation>,
+        warnings: Vec<String>,
+        /// Steps that may still be done before the user interrupts.
+        patience: usize,
+    }
+
+    impl Sink for Listener {
+        fn measurement(&mut self, row: Measurement) {
+            self.rows.retain(|r| !r.same_row(&row));
+            self.rows.push(row);
+        }
+        fn observation(&mut self, observation: Observation) {
+            self.observations.push(observation);
+        }
+        fn budget(&mut self, _: Budget) {}
+        fn finding(&mut self, _: Finding) {}
+        fn warn(&mut self, sentence: &str) {
+            self.warnings.push(sentence.to_owned());
+        }
+        fn progress(&mut self, _: &str, done: f64) {
+            assert!((0.0..=1.0).contains(&done));
+            self.patience = self.patience.saturating_sub(1);
+        }
+        fn interrupted(&self) -> bool {
+            self.patience == 0
+        }
+    }
+
+    /// Twice the clients, twice the throughput; the n-th step fails.
+    struct Mock {
+        order: Vec<i64>,
+        fail: Option<usize>,
+    }
+
+    impl Workload for Mock {
+        fn name(&self) -> &'static str {
+            "database"
+        }
+        fn start(&mut self) -> Result<(), WorkloadError> {
+            Ok(())
+        }
+        fn steps(&self) -> Vec<Params> {
+            [1, 2, 4].map(|n| Params::new().with("clients", n)).to_vec()
+        }
+        fn subjects(&self) -> Subjects {
+            Subjects::default()
+        }
+        fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
+            let clients = params.int("clients").unwrap();
+            self.order.push(clients);
+            if self.fail == Some(self.order.len()) {
+                return Err(WorkloadError::Failed("the server fell over".into()));
+            }
+            let transactions = 100 * clients as u64;
+            let rate = transactions as f64 / length.as_secs_f64();
+            Ok(Step { transactions, elapsed: length, throughput: vec![rate; 3], latencies: vec![(1000, transactions)], ..Step::default() })
+        }
+        fn stop(&mut self) {}
+    }
+
+    fn course(fail: Option<usize>, patience: usize) -> (Result<(), LabError>, Mock, Listener) {
+        let mut workload = Mock { order: Vec::new(), fail };
+        let mut sink = Listener { patience, ..Listener::default() };
+        let steps = workload.steps();
+        let plan = Plan { rounds: 4, length: Duration::from_secs(1) };
+        let result = rounds(&mut workload, &steps, plan, "made up", &mut fastrand::Rng::with_seed(1), &mut sink);
+        (result, workload, sink)
+    }
+
+    #[test]
+    fn every_step_is_done_once_a_round_in_an_order_that_changes() {
+        let (result, workload, sink) = course(None, 100);
+        result.unwrap();
+        let rounds: Vec<Vec<i64>> = workload.order.chunks(3).map(<[i64]>::to_vec).collect();
+        for round in &rounds {
+            let mut sorted = round.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [1, 2, 4]);
+        }
+        assert!(rounds.iter().any(|round| *round != rounds[0]));
+        assert_eq!(sink.rows.len(), 6);
+        let four = sink.rows.iter().find(|r| r.probe == "database.throughput" && r.params.int("clients") == Some(4)).unwrap();
+        assert_eq!((four.processes.len(), four.estimate.unwrap().value, four.outcome), (4, 400.0, Outcome::Measured));
+        assert_eq!(sink.observations.len(), 3);
+    }
+
+    #[test]
+    fn a_failure_is_told_and_the_rest_is_done() {
+        let (result, workload, sink) = course(Some(5), 100);
+        result.unwrap();
+        assert_eq!(workload.order.len(), 12);
+        assert!(sink.warnings[0].contains("fell over"));
+        assert!(sink.rows.iter().all(|r| r.outcome == Outcome::Measured), "three good repetitions are enough for a figure");
+        assert!(matches!(course(Some(1), 100).0, Err(WorkloadError::Failed(_))));
+    }
+
+    #[test]
+    fn an_interrupt_keeps_what_there_is() {
+        let (result, workload, sink) = course(None, 2);
+        result.unwrap();
+        assert_eq!((workload.order.len(), sink.rows.len()), (2, 4));
+    }
+
+    #[test]
+    fn the_quick_profile_fits_into_its_time() {
+        for steps in [1, 7, 20] {
+            for seconds in [18, 60] {
+                let left = Duration::from_secs(seconds);
+                let plan = Plan::new(Profile::Quick, left, steps);
+                let cost = (plan.length + warm_up(plan.length) + STEP_OVERHEAD) * (plan.rounds * steps) as u32;
+                let least = (SHORTEST_STEP + warm_up(SHORTEST_STEP) + STEP_OVERHEAD) * (plan.rounds * steps) as u32;
+                assert!(cost <= left.max(least), "{steps} steps in {seconds} s: {plan:?} takes {cost:?}");
+                assert!(cost >= left * 9 / 10, "{steps} steps in {seconds} s: {plan:?} leaves time over: {cost:?}");
+            }
+        }
+        assert_eq!(Plan::new(Profile::Quick, Duration::ZERO, 7).length, SHORTEST_STEP);
+    }
+}

@@ -1,0 +1,258 @@
+//! From steps to rows: throughput and latency of one number of clients, with what speaks against them.
+
+use std::collections::BTreeMap;
+
+use fingerpost_measure::estimate::across_processes;
+use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Unit};
+use fingerpost_workloads::{Step, quantile};
+
+/// Transactions completed a second: queries for the reading mixes, committed transactions for the writing one.
+pub const THROUGHPUT: &str = "database.throughput";
+/// How long a transaction took for the client that asked for it.
+pub const LATENCY: &str = "database.latency";
+/// Raised when the data set, the mixes or what is counted changes, so that rows of before are not compared.
+const VERSION: u32 = 1;
+
+/// More failed transactions than this, as a share of all, and the rest is not what was to be measured.
+const TOLERABLE_ERRORS: f64 = 0.001;
+
+/// All that one step gave in the rounds so far.
+#[derive(Clone, Debug)]
+pub struct Repetitions {
+    params: Params,
+    steps: Vec<Step>,
+    failure: Option<String>,
+}
+
+impl Repetitions {
+    /// None yet.
+    pub fn new(params: Params) -> Self {
+        Repetitions { params, steps: Vec::new(), failure: None }
+    }
+
+    /// One more.
+    pub fn add(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    /// One that failed.
+    pub fn fail(&mut self, sentence: String) {
+        self.failure = Some(sentence);
+    }
+
+    /// The rows as far as they are known.
+    pub fn rows(&self) -> Vec<Measurement> {
+        vec![self.throughput(), self.latency()]
+    }
+
+    fn throughput(&self) -> Measurement {
+        let processes = self.steps.iter().map(|step| Process {
+            value: Some(rate(step)),
+            samples: step.throughput.clone(),
+            // A sample is a stretch of time, in which this many transactions completed on average.
+            batch: step.transactions / step.throughput.len().max(1) as u64,
+            counters: counters(step),
+            ..Process::default()
+        });
+        let stretches: Vec<f64> = self.steps.iter().flat_map(|s| s.throughput.iter().copied()).collect();
+        let percentiles = fingerpost_measure::estimate::percentiles(&stretches, Better::Higher);
+        self.row(THROUGHPUT, Unit::PerSecond, Better::Higher, processes.collect(), percentiles)
+    }
+
+    fn latency(&self) -> Measurement {
+        let processes = self.steps.iter().filter_map(|step| {
+            let at = |q: f64| step.latency(q).map(|ns| ns as f64);
+            let median = at(0.5)?;
+            let mut counters = counters(step);
+            for (name, q) in [("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)] {
+                counters.extend(at(q).map(|ns| (name.to_owned(), ns)));
+            }
+            // The histogram's median stands for its samples, of which there are too many to keep.
+            Some(Process { value: Some(median), samples: vec![median], batch: step.transactions, counters, ..Process::default() })
+        });
+        let all = merged(&self.steps);
+        let at = |q: f64| quantile(&all, q).map(|ns| ns as f64);
+        let percentiles = at(0.5).zip(at(0.9)).zip(at(0.99)).map(|((p50, p90), p99)| Percentiles { p50, p90, p99 });
+        self.row(LATENCY, Unit::Nanoseconds, Better::Lower, processes.collect(), percentiles)
+    }
+
+    fn row(&self, probe: &str, unit: Unit, better: Better, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
+        let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
+        let Some(estimate) = across_processes(&values) else {
+            let reason = self.failure.clone().unwrap_or_else(|| "no step was completed".to_owned());
+            return Measurement::without_figure(probe, VERSION, self.params.clone(), unit, better, Outcome::Failed, reason);
+        };
+        let reason = self.doubt();
+        Measurement {
+            probe: probe.to_owned(),
+            version: VERSION,
+            params: self.params.clone(),
+            unit,
+            better,
+            outcome: if reason.is_some() { Outcome::Untrusted } else { Outcome::Measured },
+            reason,
+            estimate: Some(estimate),
+            percentiles,
+            processes,
+        }
+    }
+
+    /// What speaks against the figures: the client was the limit in at least half of the repetitions, or too much went wrong.
+    fn doubt(&self) -> Option<String> {
+        let errors: u64 = self.steps.iter().flat_map(|s| s.client.errors.values()).sum();
+        let done: u64 = self.steps.iter().map(|s| s.transactions).sum();
+        if errors as f64 > TOLERABLE_ERRORS * (errors + done) as f64 {
+            return Some(format!("{errors} of {} transactions failed: {}", errors + done, errors_in_words(&self.steps)));
+        }
+        let saturated: Vec<&String> = self.steps.iter().filter_map(|s| s.client.saturated.as_ref()).collect();
+        if 2 * saturated.len() >= self.steps.len() { saturated.last().map(|s| (*s).clone()) } else { None }
+    }
+
+    /// The longest stall of all repetitions, with its reason, as a sentence; nothing when there was none.
+    pub fn longest_stall(&self) -> Option<String> {
+        let stalls = || self.steps.iter().flat_map(|step| &step.client.stalls);
+        let longest = stalls().max_by(|a, b| a.length_s.total_cmp(&b.length_s))?;
+        let others = stalls().count() - 1;
+        let more = if others == 0 { String::new() } else { format!(" ({others} shorter besides)") };
+        let (params, length, at, why) = (&self.params, longest.length_s * 1e3, longest.at_s, &longest.why);
+        Some(format!("database {params}: no transaction completed for {length:.0} ms, {at:.2} s into a step{more}: {why}"))
+    }
+
+    /// The client's account of all repetitions together; nothing when there was none.
+    pub fn observation(&self, server: &str) -> Option<Observation> {
+        if self.steps.is_empty() {
+            return None;
+        }
+        let sum = |f: fn(&Step) -> f64| self.steps.iter().map(f).sum::<f64>();
+        let mut totals = BTreeMap::from([
+            ("client.cpu_seconds".to_owned(), sum(|s| s.client.cpu_seconds)),
+            ("wall.seconds".to_owned(), sum(|s| s.elapsed.as_secs_f64())),
+            ("transactions".to_owned(), sum(|s| s.transactions as f64)),
+            ("stalls".to_owned(), sum(|s| s.client.stalls.len() as f64)),
+            ("stalls.seconds".to_owned(), sum(|s| s.client.stalls.iter().map(|stall| stall.length_s).sum())),
+        ]);
+        for (kind, n) in self.steps.iter().flat_map(|s| &s.client.errors) {
+            *totals.entry(format!("errors.{kind}")).or_default() += *n as f64;
+        }
+        Some(Observation {
+            workload: "database".to_owned(),
+            params: self.params.clone(),
+            observer: "client".to_owned(),
+            source: format!("the load generator; {server}"),
+            series: Vec::new(),
+            totals,
+            self_cost: 0.0,
+            lost: 0,
+        })
+    }
+}
+
+fn rate(step: &Step) -> f64 {
+    step.transactions as f64 / step.elapsed.as_secs_f64()
+}
+
+fn counters(step: &Step) -> BTreeMap<String, f64> {
+    let client = &step.client;
+    BTreeMap::from([
+        ("client_cpu_ns".to_owned(), client.cpu_seconds * 1e9 / step.transactions.max(1) as f64),
+        ("stalls".to_owned(), client.stalls.len() as f64),
+        ("stalled_seconds".to_owned(), client.stalls.iter().map(|s| s.length_s).sum()),
+        ("errors".to_owned(), client.errors.values().sum::<u64>() as f64),
+    ])
+}
+
+fn errors_in_words(steps: &[Step]) -> String {
+    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
+    for (kind, n) in steps.iter().flat_map(|s| &s.client.errors) {
+        *kinds.entry(kind).or_default() += n;
+    }
+    kinds.iter().map(|(kind, n)| format!("{n} × {kind}")).collect::<Vec<_>>().join(", ")
+}
+
+fn merged(steps: &[Step]) -> Vec<(u64, u64)> {
+    let mut all: BTreeMap<u64, u64> = BTreeMap::new();
+    for (ns, n) in steps.iter().flat_map(|s| &s.latencies) {
+        *all.entry(*ns).or_default() += n;
+    }
+    all.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_workloads::{ClientReport, Stall};
+    use std::time::Duration;
+
+    fn step(transactions: u64) -> Step {
+        Step {
+            transactions,
+            elapsed: Duration::from_secs(2),
+            throughput: vec![transactions as f64 / 2.0; 20],
+            latencies: vec![(1_000, transactions * 9 / 10), (9_000, transactions / 10)],
+            ..Step::default()
+        }
+    }
+
+    fn repetitions(steps: impl IntoIterator<Item = Step>) -> Repetitions {
+        let mut all = Repetitions::new(Params::new().with("clients", 5));
+        steps.into_iter().for_each(|s| all.add(s));
+        all
+    }
+
+    #[test]
+    fn throughput_is_the_median_of_the_repetitions_and_latency_has_the_percentiles_of_all() {
+        let rows = repetitions([step(1000), step(2000), step(1200)]).rows();
+        let (throughput, latency) = (&rows[0], &rows[1]);
+        assert_eq!(throughput.process_values(), [500.0, 1000.0, 600.0]);
+        let e = throughput.estimate.unwrap();
+        assert_eq!(e.value, 600.0);
+        assert!(e.low < 500.0 && e.high > 1000.0, "{e:?}");
+        assert_eq!(throughput.processes[0].samples.len(), 20);
+        assert_eq!(latency.estimate.unwrap().value, 1000.0);
+        assert_eq!(latency.percentiles.unwrap(), Percentiles { p50: 1000.0, p90: 1000.0, p99: 9000.0 });
+        assert!(rows.iter().all(|r| r.outcome == Outcome::Measured && r.reason.is_none()));
+    }
+
+    #[test]
+    fn a_figure_of_the_client_is_not_trusted() {
+        let saturated = |yes: bool| {
+            let client = ClientReport { saturated: yes.then(|| "its own CPU was the limit".to_owned()), ..ClientReport::default() };
+            Step { client, ..step(1000) }
+        };
+        let rows = repetitions([saturated(true), saturated(true), saturated(false)]).rows();
+        assert_eq!((rows[0].outcome, rows[0].reason.as_deref()), (Outcome::Untrusted, Some("its own CPU was the limit")));
+        assert_eq!(repetitions([saturated(true), saturated(false), saturated(false)]).rows()[0].outcome, Outcome::Measured);
+    }
+
+    #[test]
+    fn too_many_errors_are_named_and_a_few_are_only_counted() {
+        let failing = |n: u64| {
+            let errors = BTreeMap::from([("deadlock".to_owned(), n)]);
+            Step { client: ClientReport { errors, ..ClientReport::default() }, ..step(10_000) }
+        };
+        let row = &repetitions([failing(300)]).rows()[0];
+        assert_eq!(row.outcome, Outcome::Untrusted);
+        assert_eq!(row.reason.as_deref(), Some("300 of 10300 transactions failed: 300 × deadlock"));
+        let few = repetitions([failing(2)]);
+        assert_eq!(few.rows()[0].outcome, Outcome::Measured);
+        assert_eq!(few.observation("x").unwrap().totals["errors.deadlock"], 2.0);
+    }
+
+    #[test]
+    fn a_step_that_only_failed_is_a_failed_row_with_the_reason() {
+        let mut none = repetitions([]);
+        none.fail("the server fell over".into());
+        let row = &none.rows()[1];
+        assert_eq!((row.outcome, row.reason.as_deref()), (Outcome::Failed, Some("the server fell over")));
+        assert_eq!(none.observation("x"), None);
+    }
+
+    #[test]
+    fn the_longest_stall_is_told_with_its_reason() {
+        let stall = |at_s, length_s| Stall { at_s, length_s, why: "the disk".into() };
+        let client = ClientReport { stalls: vec![stall(0.5, 0.03), stall(1.25, 0.3)], ..ClientReport::default() };
+        let told = repetitions([step(10), Step { client, ..step(10) }]).longest_stall().unwrap();
+        assert_eq!(told, "database clients=5: no transaction completed for 300 ms, 1.25 s into a step (1 shorter besides): the disk");
+        assert_eq!(repetitions([step(10)]).longest_stall(), None);
+    }
+}

@@ -1,0 +1,133 @@
+//! One connection to a database, whatever the engine.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::database::mysql::MySqlConnection;
+use crate::database::postgres::PgConnection;
+use crate::database::sqlite::SqliteConnection;
+use crate::database::stream::Address;
+
+/// A query that has no answer after this long is given up: the server hangs.
+pub const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A statement's parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arg<'a> {
+    /// A whole number.
+    Int(i64),
+    /// A text.
+    Text(&'a str),
+}
+
+/// Why a query gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryError {
+    /// The kind that errors are counted by, such as `deadlock` or `connection lost`.
+    pub kind: String,
+    /// What the server or the system said.
+    pub message: String,
+    /// Whether the connection is of no more use.
+    pub fatal: bool,
+}
+
+impl QueryError {
+    /// The server refused; the connection goes on.
+    pub fn refused(kind: impl Into<String>, message: impl Into<String>) -> QueryError {
+        QueryError { kind: kind.into(), message: message.into(), fatal: false }
+    }
+
+    /// There was an answer, and it cannot be right.
+    pub fn wrong(message: impl Into<String>) -> QueryError {
+        QueryError::refused("wrong answer", message)
+    }
+
+    /// The connection broke.
+    pub fn lost(error: &std::io::Error) -> QueryError {
+        let kind = match error.kind() {
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => "no answer in time",
+            std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe => "connection reset",
+            _ => "connection lost",
+        };
+        QueryError { kind: kind.to_owned(), message: error.to_string(), fatal: true }
+    }
+
+    /// The other side does not keep to the protocol.
+    pub fn protocol(message: impl Into<String>) -> QueryError {
+        QueryError { kind: "protocol error".to_owned(), message: message.into(), fatal: true }
+    }
+}
+
+impl std::fmt::Display for QueryError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.message.is_empty() { f.write_str(&self.kind) } else { write!(f, "{}: {}", self.kind, self.message) }
+    }
+}
+
+/// A connection with [`crate::database::mix::STATEMENTS`] prepared.
+pub trait Connection: Send {
+    /// Runs a statement by its place among the prepared ones, reads the whole answer, and tells how many rows it had.
+    fn query(&mut self, statement: usize, args: &[Arg]) -> Result<u64, QueryError>;
+    /// Begins a transaction.
+    fn begin(&mut self) -> Result<(), QueryError>;
+    /// Ends it for good: what was written is on disk when this returns, as far as the engine's settings promise that.
+    fn commit(&mut self) -> Result<(), QueryError>;
+    /// Ends it as if it had never been.
+    fn rollback(&mut self) -> Result<(), QueryError>;
+}
+
+/// Where and how to connect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Target {
+    /// A database file of SQLite.
+    Sqlite {
+        /// The file.
+        file: std::path::PathBuf,
+        /// `PRAGMA synchronous`: `full`, `normal` or `off`.
+        synchronous: String,
+    },
+    /// A server that speaks MySQL's protocol.
+    MySql {
+        /// How to log in.
+        login: Login,
+        /// The storage engine to make tables with; the server's default when there is none.
+        storage: Option<String>,
+    },
+    /// A PostgreSQL server.
+    Postgres {
+        /// How to log in.
+        login: Login,
+    },
+}
+
+/// How to log in to a server.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Login {
+    /// Where it listens.
+    pub address: Address,
+    /// The user.
+    pub user: String,
+    /// The password, when it asks for one.
+    pub password: Option<String>,
+    /// The database.
+    pub database: String,
+}
+
+impl std::fmt::Debug for Login {
+    /// Without the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {}, database {}", self.user, self.address, self.database)
+    }
+}
+
+impl Target {
+    /// Connects and prepares every statement.
+    pub fn connect(&self) -> Result<Box<dyn Connection>, QueryError> {
+        Ok(match self {
+            Target::Sqlite { file, synchronous } => Box::new(SqliteConnection::open(file, synchronous)?),
+            Target::MySql { login, .. } => Box::new(MySqlConnection::prepared(login)?),
+            Target::Postgres { login } => Box::new(PgConnection::prepared(login)?),
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! The process that owns the database on a user's own server: it makes it, waits until nobody needs it any more, and drops it.
+//!
+//! Its standard input is a pipe from the conductor. However the conductor ends, kill -9 included, the pipe closes, and the guard
+//! drops the database and goes. It is therefore the one process that must not die with its parent.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, Read, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use crate::database::connection::{Login, QueryError, Target};
+use crate::database::mysql::MySqlConnection;
+use crate::database::postgres::PgConnection;
+
+/// The guard's name in [`crate::worker`].
+pub const NAME: &str = "database-guard";
+
+/// What the guard says once the database is there, and once it is gone.
+pub const MADE: &str = "made";
+/// See [`MADE`].
+pub const DROPPED: &str = "dropped";
+
+/// Clients of a killed run may hold the database for a moment.
+const DROP_DEADLINE: Duration = Duration::from_secs(20);
+
+/// The database that every PostgreSQL server has, from which others are made.
+const POSTGRES_HOME: &str = "postgres";
+
+/// Reads the target from the first line, makes the database, waits for the end of input, drops it.
+pub fn main(_args: Vec<OsString>) -> ExitCode {
+    let mut input = io::stdin().lock();
+    let mut line = String::new();
+    let result = input.read_line(&mut line).map_err(|e| e.to_string()).and_then(|_| {
+        let target = serde_json::from_str(&line).map_err(|e| format!("the guard got a target that it does not understand: {e}"))?;
+        create(&target)?;
+        say(MADE);
+        // Whatever comes, and whatever goes wrong: the end is the end.
+        let _ = input.read_to_end(&mut Vec::new());
+        drop_database(&target)
+    });
+    match result {
+        Ok(()) => {
+            say(DROPPED);
+            ExitCode::SUCCESS
+        }
+        Err(sentence) => {
+            say(&sentence);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The conductor may be gone, so nothing depends on being heard.
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{}", line.replace('\n', " ")).and_then(|()| out.flush());
+}
+
+fn run(target: &Target, sql: &str) -> Result<(), QueryError> {
+    match target {
+        Target::MySql { login, .. } => MySqlConnection::connect(&Login { database: String::new(), ..login.clone() })?.text(sql).map(drop),
+        Target::Postgres { login } => {
+            PgConnection::connect(&Login { database: POSTGRES_HOME.to_owned(), ..login.clone() })?.text(sql).map(drop)
+        }
+        Target::Sqlite { .. } => Ok(()),
+    }
+}
+
+fn name(target: &Target) -> &str {
+    match target {
+        Target::MySql { login, .. } | Target::Postgres { login } => &login.database,
+        Target::Sqlite { .. } => "",
+    }
+}
+
+/// Names are checked when the address is read, so that they can stand in SQL as they are. CREATE fails when the name exists: nothing
+/// that was there before is ever touched.
+fn create(target: &Target) -> Result<(), String> {
+    let name = name(target);
+    run(target, &format!("CREATE DATABASE {name}")).map_err(|e| match e.kind.as_str() {
+        "server error 1007" | "server error 42P04" => {
+            format!("the database “{name}” exists on the server already; name one in the url that can be made and dropped")
+        }
+        _ => format!("the database “{name}” could not be made on the server: {e}"),
+    })
+}
+
+fn drop_database(target: &Target) -> Result<(), String> {
+    let deadline = Instant::now() + DROP_DEADLINE;
+    loop {
+        match run(target, &format!("DROP DATABASE {}", name(target))) {
+            Ok(()) => return Ok(()),
+            // PostgreSQL refuses while somebody is connected.
+            Err(e) if e.kind == "server error 55006" && Instant::now() < deadline => std::thread::sleep(Duration::from_millis(50)),
+            Err(e) => return Err(format!("the database “{}” could not be dropped from the server, drop it by hand: {e}", name(target))),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A site's database under 1 to 50 clients, as in the article: SQLite, MariaDB, PostgreSQL, or a server of the user's own.
+//!
+//! ```text
+//! Database (this process)          orders, results: one JSON object a line (messages)
+//!   ├─ load generator process      worker → load: a thread and a connection for each client, watched (watch, stalls)
+//!   ├─ private server              server::{mariadb, postgresql}, or none: SQLite is within the load generator
+//!   └─ guard process               only for a user's own server: makes a database there and drops it, whatever happens
+//! ```
+
+mod connection;
+mod data;
+pub mod guard;
+mod load;
+mod messages;
+mod mix;
+mod mysql;
+mod mysql_login;
+pub mod options;
+mod postgres;
+mod process;
+mod server;
+mod sqlite;
+mod stalls;
+mod stream;
+mod url;
+mod watch;
+pub mod worker;
+mod zipf;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fingerpost_record::Params;
+use fingerpost_sys::child;
+use fingerpost_sys::journal::Undo;
+use fingerpost_sys::scratch::{Scratch, Server};
+
+use crate::database::connection::Target;
+use crate::database::messages::{Load, Reply, Request, StepOrder, StepReply};
+use crate::database::options::{Engine, Options};
+use crate::database::process::{Guard, Worker};
+use crate::database::server::Private;
+use crate::{ClientReport, Stall, Step, Subjects, Workload, WorkloadError};
+
+/// How long loading the data may take, for each unit of scale.
+const LOAD_DEADLINE: Duration = Duration::from_secs(60);
+/// How long a step may take beyond its length: connecting, and a last transaction that hangs.
+const STEP_GRACE: Duration = Duration::from_secs(120);
+
+/// What is not here for these settings, as a sentence that says what to do.
+pub fn missing(options: &Options) -> Option<String> {
+    match options.engine {
+        Engine::MariaDb { .. } => server::mariadb::missing(),
+        Engine::PostgreSql => server::postgresql::missing(),
+        Engine::Sqlite { .. } | Engine::Own { .. } => None,
+    }
+}
+
+/// The load before a step of this length that is not measured: caches fill, connections settle.
+pub fn warm_up(length: Duration) -> Duration {
+    (length / 4).clamp(Duration::from_millis(100), Duration::from_secs(5))
+}
+
+/// The workload. Start it from a thread that lives as long as the run: servers die with the thread that started them.
+#[derive(Debug)]
+pub struct Database<'a> {
+    options: Options,
+    scratch: &'a mut Scratch,
+    dir: Option<PathBuf>,
+    server: Option<Server>,
+    worker: Option<Worker>,
+    guard: Option<Guard>,
+    described: String,
+    warnings: Vec<String>,
+    steps_done: u64,
+}
+
+impl<'a> Database<'a> {
+    /// The workload with these options; nothing is started yet.
+    pub fn new(options: Options, scratch: &'a mut Scratch) -> Self {
+        Database {
+            options,
+            scratch,
+            dir: None,
+            server: None,
+            worker: None,
+            guard: None,
+            described: String::new(),
+            warnings: Vec::new(),
+            steps_done: 0,
+        }
+    }
+
+    /// The server's version and settings in words. Empty before [`Workload::start`].
+    pub fn described(&self) -> &str {
+        &self.described
+    }
+
+    /// What the person who waits should know, since it was last asked: above all what could not be cleaned up.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// The directory for data: within the scratch directory, or a new one where the user wants it, written down to be removed.
+    fn make_dir(&mut self) -> Result<PathBuf, WorkloadError> {
+        let name = format!("database-{}", self.options.engine.name());
+        let Some(parent) = &self.options.dir else {
+            let dir = (0..).map(|n| self.scratch.path().join(format!("{name}-{n}"))).find(|dir| !dir.exists());
+            return dir.ok_or_else(|| WorkloadError::Failed("no directory is free".to_owned()));
+        };
+        if !parent.is_dir() {
+            return Err(WorkloadError::Setting(format!("dir={}: there is no such directory", parent.display())));
+        }
+        let parent = std::path::absolute(parent).map_err(|e| WorkloadError::Setting(format!("dir={}: {e}", parent.display())))?;
+        let dir = parent.join(format!("fingerpost-{name}-{}", std::process::id()));
+        if dir.exists() {
+            return Err(WorkloadError::Failed(format!("{} is in the way; remove it", dir.display())));
+        }
+        self.scratch.record(Undo::RemovePath { path: dir.clone() }).map_err(|e| failed("the journal could not be written", &e))?;
+        Ok(dir)
+    }
+
+    /// Starts the server, if there is one to be started, and tells how to connect.
+    fn start_server(&mut self) -> Result<Target, WorkloadError> {
+        let engine = self.options.engine.clone();
+        if let Engine::Own { protocol, login, storage } = engine {
+            let target = match protocol {
+                url::Protocol::MySql => Target::MySql { login, storage },
+                url::Protocol::Postgres => Target::Postgres { login },
+            };
+            self.guard = Some(Guard::start(&self.options.program, &target)?);
+            return Ok(target);
+        }
+        let dir = self.make_dir()?;
+        self.dir = Some(dir.clone());
+        let private = match engine {
+            Engine::MariaDb { storage, query_cache } => server::mariadb::start(&self.options, &storage, query_cache, self.scratch, dir)?,
+            Engine::PostgreSql => server::postgresql::start(&self.options, self.scratch, dir)?,
+            Engine::Sqlite { synchronous } => {
+                std::fs::create_dir(&dir).map_err(|e| failed(&format!("cannot make {}", dir.display()), &e))?;
+                return Ok(Target::Sqlite { file: dir.join("site.db"), synchronous });
+            }
+            Engine::Own { .. } => unreachable!("handled above"),
+        };
+        let Private { server, target } = private;
+        self.server = Some(server);
+        Ok(target)
+    }
+
+    fn worker(&mut self) -> Result<&mut Worker, WorkloadError> {
+        self.worker.as_mut().ok_or_else(|| WorkloadError::Failed("the database was not started".to_owned()))
+    }
+}
+
+fn failed(what: &str, error: &dyn std::fmt::Display) -> WorkloadError {
+    WorkloadError::Failed(format!("{what}: {error}"))
+}
+
+impl Workload for Database<'_> {
+    fn name(&self) -> &'static str {
+        "database"
+    }
+
+    fn start(&mut self) -> Result<(), WorkloadError> {
+        let target = self.start_server()?;
+        let embedded = matches!(target, Target::Sqlite { .. });
+        // Words before the server's command go before the process that has the database in it.
+        let prefix = if embedded { self.options.server_prefix.as_slice() } else { &[] };
+        let worker = Worker::start(&self.options.program, prefix, self.scratch)?;
+        let servers = if embedded { vec![worker.pid()] } else { self.server.iter().map(Server::pid).collect() };
+        self.worker = Some(worker);
+        let (scale, seed, mix) = (self.options.scale, self.options.seed, self.options.mix);
+        let order = Request::Load(Load { target, scale, seed, mix, servers });
+        match self.worker()?.ask(&order, LOAD_DEADLINE * scale)? {
+            Reply::Loaded { server } => self.described = server,
+            other => return Err(unexpected(&other)),
+        }
+        Ok(())
+    }
+
+    fn steps(&self) -> Vec<Params> {
+        let params = self.options.params();
+        self.options.clients.iter().map(|clients| params.clone().with("clients", *clients as i64)).collect()
+    }
+
+    fn subjects(&self) -> Subjects {
+        let clients: Vec<i32> = self.worker.iter().map(Worker::pid).collect();
+        let servers = match self.options.engine {
+            Engine::Sqlite { .. } => clients.clone(),
+            _ => self.server.iter().map(Server::pid).collect(),
+        };
+        Subjects { servers, clients }
+    }
+
+    fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
+        let clients = params.int("clients").and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
+        let clients = clients.ok_or_else(|| WorkloadError::Setting("a step needs a number of clients".to_owned()))?;
+        self.steps_done += 1;
+        let warm_up = warm_up(length);
+        let order = StepOrder {
+            clients,
+            warm_up_ns: warm_up.as_nanos() as u64,
+            length_ns: length.as_nanos() as u64,
+            seed: self.options.seed.wrapping_add(self.steps_done),
+        };
+        match self.worker()?.ask(&Request::Step(order), warm_up + length + STEP_GRACE)? {
+            Reply::Step(reply) => Ok(step_of(reply, clients)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn stop(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            self.warnings.extend(worker.stop(self.scratch).err());
+        }
+        if let Some(server) = self.server.take() {
+            // No orderly shutdown (a second of writing what is thrown away). PostgreSQL's "immediate" one, SIGQUIT, still gives its
+            // shared memory back; MariaDB has none.
+            let signal = if matches!(self.options.engine, Engine::PostgreSql) { libc::SIGQUIT } else { libc::SIGKILL };
+            let _ = child::signal_group(server.pid(), signal);
+            self.warnings.extend(self.scratch.stop(server).err());
+        }
+        if let Some(guard) = self.guard.take() {
+            self.warnings.extend(guard.stop().err());
+        }
+        if let Some(dir) = self.dir.take() {
+            let gone = std::fs::remove_dir_all(&dir);
+            let gone = gone.or_else(|e| if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) });
+            self.warnings.extend(gone.err().map(|e| format!("{} could not be removed: {e}", dir.display())));
+        }
+    }
+}
+
+impl Drop for Database<'_> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn unexpected(reply: &Reply) -> WorkloadError {
+    match reply {
+        Reply::Failed(sentence) => WorkloadError::Failed(sentence.clone()),
+        _ => WorkloadError::Failed("the load generator answered something else than it was asked".to_owned()),
+    }
+}
+
+fn step_of(reply: StepReply, clients: usize) -> Step {
+    Step {
+        transactions: reply.transactions,
+        elapsed: Duration::from_nanos(reply.elapsed_ns),
+        throughput: reply.throughput,
+        latencies: reply.latencies,
+        intended: Vec::new(),
+        client: ClientReport {
+            cpu_seconds: reply.cpu_seconds,
+            cpus: reply.cpus,
+            generators: clients,
+            stalls: reply.stalls.into_iter().map(|(at_s, length_s, why)| Stall { at_s, length_s, why }).collect(),
+            errors: reply.errors,
+            saturated: reply.saturated,
+        },
+    }
+}

@@ -1,0 +1,145 @@
+//! The processes that the database workload starts besides servers: the load generator and the guard.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fingerpost_sys::child;
+use fingerpost_sys::scratch::{Scratch, Server};
+
+use crate::WorkloadError;
+use crate::database::connection::Target;
+use crate::database::guard;
+use crate::database::messages::{Reply, Request};
+use crate::database::worker;
+
+/// Connecting to a user's server and making a database there.
+const GUARD_DEADLINE: Duration = Duration::from_secs(60);
+const STOP_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Lines that a process writes, read by a thread so that waiting for one can have a deadline.
+fn lines_of(output: impl Read + Send + 'static) -> Receiver<io::Result<String>> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(output).lines() {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// The load generator.
+#[derive(Debug)]
+pub struct Worker {
+    server: Server,
+    orders: Option<ChildStdin>,
+    answers: Receiver<io::Result<String>>,
+}
+
+impl Worker {
+    /// Starts it. It dies with the calling thread.
+    pub fn start(program: &Path, prefix: &[String], scratch: &mut Scratch) -> Result<Worker, WorkloadError> {
+        let failed = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the load generator could not be started: {e}"));
+        // Behind a prefix the path must mean us and not the prefix's own program.
+        let program = if prefix.is_empty() { program.to_owned() } else { program.canonicalize().map_err(|e| failed(&e))? };
+        let mut command = match prefix.split_first() {
+            None => Command::new(&program),
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(&program);
+                command
+            }
+        };
+        crate::worker::mark(&mut command, worker::NAME).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut server = scratch.spawn(&mut command).map_err(|e| failed(&e))?;
+        let (Some(orders), Some(output)) = (server.child.stdin.take(), server.child.stdout.take()) else {
+            return Err(failed(&"it has no pipes"));
+        };
+        Ok(Worker { server, orders: Some(orders), answers: lines_of(output) })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.server.pid()
+    }
+
+    /// Sends an order and waits for the answer.
+    pub fn ask(&mut self, order: &Request, patience: Duration) -> Result<Reply, WorkloadError> {
+        let lost = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the load generator is gone: {e}"));
+        let Some(pipe) = &mut self.orders else { return Err(lost(&"it was stopped")) };
+        let line = serde_json::to_string(order).map_err(|e| lost(&e))? + "\n";
+        pipe.write_all(line.as_bytes()).map_err(|e| lost(&e))?;
+        match self.answers.recv_timeout(patience) {
+            Ok(Ok(line)) => serde_json::from_str(&line).map_err(|e| lost(&e)),
+            Ok(Err(e)) => Err(lost(&e)),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(WorkloadError::Failed(format!("the load generator did not answer within {:.0} s", patience.as_secs_f64())))
+            }
+            Err(RecvTimeoutError::Disconnected) => match self.server.child.wait() {
+                Ok(status) => Err(lost(&status)),
+                Err(e) => Err(lost(&e)),
+            },
+        }
+    }
+
+    /// Ends it.
+    pub fn stop(mut self, scratch: &mut Scratch) -> Result<(), String> {
+        // The end of its orders is the end of its work; a signal is for one that hangs.
+        self.orders = None;
+        let _ = child::wait_deadline(&mut self.server.child, Instant::now() + STOP_DEADLINE);
+        scratch.stop(self.server)
+    }
+}
+
+/// The guard of the database on a user's own server.
+#[derive(Debug)]
+pub struct Guard {
+    child: Child,
+    orders: Option<ChildStdin>,
+    answers: Receiver<io::Result<String>>,
+}
+
+impl Guard {
+    /// Starts it and has it make the database.
+    pub fn start(program: &Path, target: &Target) -> Result<Guard, WorkloadError> {
+        let failed =
+            |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the process that makes the database could not be started: {e}"));
+        let mut command = Command::new(program);
+        // A group of its own: an interrupt from the keyboard is not for it, it has to clean up afterwards.
+        crate::worker::mark(&mut command, guard::NAME).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().map_err(|e| failed(&e))?;
+        let (Some(mut orders), Some(output)) = (child.stdin.take(), child.stdout.take()) else { return Err(failed(&"it has no pipes")) };
+        let line = serde_json::to_string(target).map_err(|e| failed(&e))? + "\n";
+        orders.write_all(line.as_bytes()).map_err(|e| failed(&e))?;
+        let guard = Guard { child, orders: Some(orders), answers: lines_of(output) };
+        match guard.answers.recv_timeout(GUARD_DEADLINE) {
+            Ok(Ok(line)) if line == guard::MADE => Ok(guard),
+            Ok(Ok(sentence)) => {
+                let _ = guard.stop();
+                Err(WorkloadError::Failed(sentence))
+            }
+            _ => {
+                let _ = guard.stop();
+                Err(WorkloadError::Failed("the server of the url did not answer in time".to_owned()))
+            }
+        }
+    }
+
+    /// Has it drop the database, and waits until it has.
+    pub fn stop(mut self) -> Result<(), String> {
+        self.orders = None;
+        let last = self.answers.recv_timeout(GUARD_DEADLINE);
+        let _ = child::wait_deadline(&mut self.child, Instant::now() + STOP_DEADLINE);
+        match last {
+            Ok(Ok(line)) if line == guard::DROPPED => Ok(()),
+            Ok(Ok(sentence)) => Err(sentence),
+            _ => Err("the process that drops the database on the server did not say that it did".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A byte stream to a server, over a Unix socket or TCP, with a buffer to read from.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+/// Enough for most answers to come with one read.
+const BUFFER: usize = 32 << 10;
+/// No answer of ours is longer: a longer one is not from a database.
+const LONGEST: usize = 64 << 20;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Address {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A host and a port.
+    Tcp(String, u16),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "{}", path.display()),
+            Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Address::Tcp(host, port) => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// A connected stream. Reading fills a buffer with as much as there is, so that a short answer costs one system call.
+#[derive(Debug)]
+pub struct Stream {
+    socket: Socket,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Stream {
+    /// Connects. A read that lasts longer than `patience` fails.
+    pub fn connect(address: &Address, patience: Duration) -> io::Result<Stream> {
+        let socket = match address {
+            Address::Unix(path) => {
+                let socket = UnixStream::connect(path)?;
+                socket.set_read_timeout(Some(patience))?;
+                socket.set_write_timeout(Some(patience))?;
+                Socket::Unix(socket)
+            }
+            Address::Tcp(host, port) => {
+                let addresses = (host.as_str(), *port).to_socket_addrs()?;
+                let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+                let socket = addresses.into_iter().find_map(|a| match TcpStream::connect_timeout(&a, CONNECT_DEADLINE) {
+                    Ok(socket) => Some(socket),
+                    Err(e) => {
+                        last = e;
+                        None
+                    }
+                });
+                let socket = socket.ok_or(last)?;
+                // Queries are small and answered one by one: waiting to fill a segment would add 40 ms to each.
+                socket.set_nodelay(true)?;
+                socket.set_read_timeout(Some(patience))?;
+                socket.set_write_timeout(Some(patience))?;
+                Socket::Tcp(socket)
+            }
+        };
+        Ok(Stream { socket, buffer: vec![0; BUFFER], start: 0, end: 0 })
+    }
+
+    /// Whether the stream stays on this machine and only the two ends can read it.
+    pub fn is_unix(&self) -> bool {
+        matches!(self.socket, Socket::Unix(_))
+    }
+
+    /// Sends everything.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.socket {
+            Socket::Unix(s) => s.write_all(bytes),
+            Socket::Tcp(s) => s.write_all(bytes),
+        }
+    }
+
+    /// The next `n` bytes without taking them, reading more when needed.
+    #[inline]
+    pub fn peek(&mut self, n: usize) -> io::Result<&[u8]> {
+        while self.end - self.start < n {
+            self.fill(n)?;
+        }
+        Ok(&self.buffer[self.start..self.start + n])
+    }
+
+    /// The next `n` bytes.
+    #[inline]
+    pub fn take(&mut self, n: usize) -> io::Result<&[u8]> {
+        self.peek(n)?;
+        self.start += n;
+        Ok(&self.buffer[self.start - n..self.start])
+    }
+
+    /// Reads once, having made room for `n` bytes from `start` on.
+    #[cold]
+    fn make_room(&mut self, n: usize) -> io::Result<()> {
+        if n > LONGEST {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("an answer of {n} bytes")));
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.buffer.len() < n {
+            self.buffer.resize(n.next_power_of_two(), 0);
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, n: usize) -> io::Result<()> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        if self.start + n > self.buffer.len() {
+            self.make_room(n)?;
+        }
+        let free = &mut self.buffer[self.end..];
+        let read = loop {
+            let result = match &mut self.socket {
+                Socket::Unix(s) => s.read(free),
+                Socket::Tcp(s) => s.read(free),
+            };
+            match result {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        if read == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"));
+        }
+        self.end += read;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (UnixStream, Stream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (theirs, Stream { socket: Socket::Unix(ours), buffer: vec![0; 16], start: 0, end: 0 })
+    }
+
+    #[test]
+    fn bytes_come_in_order_whatever_pieces_they_arrive_in() {
+        let (mut server, mut stream) = pair();
+        let sent: Vec<u8> = (0..=255).cycle().take(5000).map(|b: u16| b as u8).collect();
+        let copy = sent.clone();
+        let writer = std::thread::spawn(move || copy.chunks(7).for_each(|chunk| server.write_all(chunk).unwrap()));
+        let mut got = Vec::new();
+        for n in [1, 15, 16, 17, 40, 1, 900, 3, 2, 4005] {
+            let peeked = stream.peek(n).unwrap().to_vec();
+            assert_eq!(peeked, stream.take(n).unwrap());
+            got.extend(peeked);
+        }
+        writer.join().unwrap();
+        assert_eq!(got, sent);
+        assert_eq!(stream.take(1).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn an_answer_that_nobody_could_have_sent_is_refused() {
+        let (_server, mut stream) = pair();
+        assert_eq!(stream.take(1 << 30).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}

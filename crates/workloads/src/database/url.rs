@@ -1,0 +1,149 @@
+//! The address of a user's own server: `mysql://USER:PASSWORD@HOST:PORT/NAME?socket=PATH`, `postgres://…`.
+
+use crate::WorkloadError;
+use crate::database::connection::Login;
+use crate::database::stream::Address;
+
+/// The database that is made when the address names none.
+const DEFAULT_NAME: &str = "fingerpost";
+
+/// Which protocol a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// MySQL's.
+    MySql,
+    /// PostgreSQL's.
+    Postgres,
+}
+
+/// Reads an address. The login's database is the one to be made and dropped.
+pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
+    let wrong = |what: &str| {
+        let safe = without_password(url);
+        Err(WorkloadError::Setting(format!("url={safe}: {what}; write mysql://USER:PASSWORD@HOST:PORT/NAME or postgres://…")))
+    };
+    let Some((scheme, rest)) = url.split_once("://") else { return wrong("it has no scheme") };
+    let protocol = match scheme {
+        "mysql" | "mariadb" => Protocol::MySql,
+        "postgres" | "postgresql" => Protocol::Postgres,
+        _ => return wrong("the scheme is neither mysql nor postgres"),
+    };
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, name) = rest.split_once('/').unwrap_or((rest, ""));
+    let (credentials, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (user, password) = credentials.split_once(':').map_or((credentials, None), |(u, p)| (u, Some(p)));
+    let (Some(user), Some(password)) = (decode(user), password.map_or(Some(None), |p| decode(p).map(Some))) else {
+        return wrong("user or password has a % that is not followed by two hexadecimal digits");
+    };
+    let default_user = if protocol == Protocol::MySql { "root" } else { "postgres" };
+    let default_port = if protocol == Protocol::MySql { 3306 } else { 5432 };
+    let (host, port) = match split_port(host) {
+        Some((host, None)) => (host, default_port),
+        Some((host, Some(port))) => match port.parse() {
+            Ok(port) if port > 0 => (host, port),
+            _ => return wrong("the port is not a number from 1 to 65535"),
+        },
+        None => return wrong("the host has a [ without ]"),
+    };
+    let mut address = Address::Tcp(if host.is_empty() { "127.0.0.1".to_owned() } else { host.to_owned() }, port);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("socket", path)) if !path.is_empty() => match decode(path) {
+                Some(path) => address = Address::Unix(path.into()),
+                None => return wrong("the socket's path has a broken %"),
+            },
+            _ => return wrong("the only option that it takes is socket=PATH"),
+        }
+    }
+    let name = if name.is_empty() { DEFAULT_NAME } else { name };
+    if !is_plain_name(name) {
+        return wrong("the database's name may have letters, digits and _ only, and begins with a letter");
+    }
+    let user = if user.is_empty() { default_user.to_owned() } else { user };
+    Ok((protocol, Login { address, user, password, database: name.to_owned() }))
+}
+
+/// A name that can stand in SQL as it is.
+pub fn is_plain_name(name: &str) -> bool {
+    name.len() <= 60
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// Host and port of `host`, `host:port`, `[v6]` or `[v6]:port`.
+fn split_port(text: &str) -> Option<(&str, Option<&str>)> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, tail) = rest.split_once(']')?;
+        return Some((host, tail.strip_prefix(':')));
+    }
+    Some(text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))))
+}
+
+/// `%40` becomes `@`.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        if first != b'%' {
+            bytes.push(first);
+            rest = tail;
+            continue;
+        }
+        let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = &tail[2..];
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The address as it may be shown.
+pub fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let Some((credentials, host)) = rest.rsplit_once('@') else { return url.to_owned() };
+    match credentials.split_once(':') {
+        Some((user, _)) => format!("{scheme}://{user}:…@{host}"),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn login(url: &str) -> (Protocol, Login) {
+        parse(url).unwrap()
+    }
+
+    #[test]
+    fn an_address_has_everything_or_defaults() {
+        let (protocol, full) = login("mysql://bob:p%40ss@db.example:3307/bench_1");
+        assert_eq!(protocol, Protocol::MySql);
+        assert_eq!((full.user.as_str(), full.password.as_deref(), full.database.as_str()), ("bob", Some("p@ss"), "bench_1"));
+        assert_eq!(full.address, Address::Tcp("db.example".into(), 3307));
+        let (protocol, short) = login("postgresql://");
+        assert_eq!(protocol, Protocol::Postgres);
+        assert_eq!((short.user.as_str(), short.password, short.database.as_str()), ("postgres", None, "fingerpost"));
+        assert_eq!(short.address, Address::Tcp("127.0.0.1".into(), 5432));
+        assert_eq!(login("mysql://root@localhost/x?socket=/run/a%20b.sock").1.address, Address::Unix("/run/a b.sock".into()));
+        assert_eq!(login("mysql://[::1]:99/x").1.address, Address::Tcp("::1".into(), 99));
+    }
+
+    #[test]
+    fn a_bad_address_is_told_in_a_sentence_without_its_password() {
+        for (url, what) in [
+            ("nonsense", "no scheme"),
+            ("oracle://x", "neither mysql nor postgres"),
+            ("mysql://u:secret@h:0/x", "port"),
+            ("mysql://u:secret@h:99999/x", "port"),
+            ("mysql://u:secret@h/x;drop", "letters, digits"),
+            ("mysql://u:secret@h/X", "letters, digits"),
+            ("mysql://u:%zz@h/x", "hexadecimal"),
+            ("mysql://[::1/x", "without ]"),
+            ("postgres://u:secret@h/x?ssl=1", "socket=PATH"),
+        ] {
+            let sentence = parse(url).unwrap_err().to_string();
+            assert!(sentence.contains(what), "{url}: {sentence}");
+            assert!(!sentence.contains("secret"), "{sentence}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The watcher of the load generator: looks now and then whether anything completes, and what goes on when nothing does.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fingerpost_sys::procfs::{Paths, process, system};
+use fingerpost_sys::system::{own_cpu_time, ticks_per_second};
+
+use crate::database::load::Progress;
+use crate::database::stalls::Glimpse;
+
+/// How often it looks. A look reads a counter for each client: some microseconds.
+const TICK: Duration = Duration::from_millis(10);
+/// It looks closer when nothing completed for this many mean latencies …
+const SUSPICIOUS: f64 = 10.0;
+/// … and at most this often in a step, because looking costs.
+const MOST_GLIMPSES: usize = 500;
+
+/// Watches the clients of one step.
+#[derive(Debug)]
+pub struct Watch<'a> {
+    servers: &'a [i32],
+    progress: &'a [Progress],
+    paths: Paths,
+}
+
+/// What was seen over the step.
+#[derive(Debug, Default)]
+pub struct Watched {
+    /// CPU seconds of this process.
+    pub cpu_seconds: f64,
+    /// Share of all CPU time of the machine that was spent working.
+    pub busy: f64,
+    /// Moments at which nothing completed.
+    pub glimpses: Vec<Glimpse>,
+}
+
+impl<'a> Watch<'a> {
+    /// Watches these clients of these servers.
+    pub fn new(servers: &'a [i32], progress: &'a [Progress]) -> Self {
+        Watch { servers, progress, paths: Paths::system() }
+    }
+
+    /// Sleeps until the step starts, and watches until it ends.
+    pub fn until(&self, start: Instant, end: Instant) -> Watched {
+        thread::sleep(start.saturating_duration_since(Instant::now()));
+        let (cpu_before, machine_before) = (own_cpu_time().unwrap_or_default(), self.machine());
+        let completed_before = self.completed();
+        let mut watched = Watched::default();
+        let (mut last, mut last_change) = (completed_before, start);
+        let mut stolen = machine_before.map_or(0, |m| m.steal);
+        loop {
+            let due = (Instant::now() + TICK).min(end);
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            let now = Instant::now();
+            let late = now.saturating_duration_since(due);
+            let completed = self.completed();
+            let so_far = completed.saturating_sub(completed_before) as f64;
+            let mean = if so_far > 0.0 { (now - start).as_secs_f64() * self.progress.len() as f64 / so_far } else { 0.0 };
+            let quiet = (now - last_change).as_secs_f64() > (SUSPICIOUS * mean).max(TICK.as_secs_f64());
+            if completed != last {
+                (last, last_change) = (completed, now);
+            }
+            if (quiet || late > TICK) && watched.glimpses.len() < MOST_GLIMPSES {
+                let steal = self.machine().map_or(stolen, |m| m.steal);
+                watched.glimpses.push(Glimpse {
+                    at_s: (now - start).as_secs_f64(),
+                    late_s: if late > TICK { late.as_secs_f64() } else { 0.0 },
+                    stolen_s: steal.saturating_sub(stolen) as f64 / ticks_per_second() as f64,
+                    server: self.server_threads(),
+                });
+                stolen = steal;
+            }
+            if now >= end {
+                break;
+            }
+        }
+        watched.cpu_seconds = own_cpu_time().unwrap_or_default().saturating_sub(cpu_before).as_secs_f64();
+        if let (Some(after), Some(before)) = (self.machine(), machine_before) {
+            let spent = after.since(&before);
+            watched.busy = spent.busy() as f64 / spent.total().max(1) as f64;
+        }
+        watched
+    }
+
+    fn completed(&self) -> u64 {
+        self.progress.iter().map(|p| p.0.load(Ordering::Relaxed)).sum()
+    }
+
+    fn machine(&self) -> Option<system::CpuTimes> {
+        system::Stat::parse(&self.paths.read("proc/stat").ok()?).map(|stat| stat.all)
+    }
+
+    /// The threads of the server's processes, and of the processes that they started, by state.
+    fn server_threads(&self) -> Vec<(char, usize)> {
+        let mut states: Vec<(char, usize)> = Vec::new();
+        for pid in self.servers.iter().flat_map(|pid| self.family(*pid)) {
+            for tid in self.paths.names(format!("proc/{pid}/task")) {
+                let Ok(text) = self.paths.read(format!("proc/{pid}/task/{tid}/stat")) else { continue };
+                let Some(stat) = process::Stat::parse(&text) else { continue };
+                match states.iter_mut().find(|(state, _)| *state == stat.state) {
+                    Some((_, n)) => *n += 1,
+                    None => states.push((stat.state, 1)),
+                }
+            }
+        }
+        states
+    }
+
+    /// A process and its children.
+    fn family(&self, pid: i32) -> Vec<i32> {
+        let children = self.paths.read(format!("proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        std::iter::once(pid).chain(children.split_ascii_whitespace().filter_map(|c| c.parse().ok())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_nothing_completes_it_tells_what_the_server_did() {
+        let progress = [Progress::default()];
+        let me = [std::process::id() as i32];
+        let start = Instant::now();
+        let watched = Watch::new(&me, &progress).until(start, start + Duration::from_millis(60));
+        assert!(!watched.glimpses.is_empty());
+        // This thread, at the least, was running when it looked.
+        assert!(watched.glimpses.iter().any(|g| g.server.iter().any(|(state, n)| *state == 'R' && *n > 0)), "{watched:?}");
+        assert!((0.0..=1.0).contains(&watched.busy));
+    }
+}

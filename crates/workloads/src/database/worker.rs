@@ -1,0 +1,96 @@
+//! The load generator's process: takes orders on standard input, one a line, and answers each with a line on standard output.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+
+use crate::database::connection::{QueryError, Target};
+use crate::database::data::Data;
+use crate::database::load::Generator;
+use crate::database::messages::{Load, Reply, Request};
+use crate::database::mysql::MySqlConnection;
+use crate::database::postgres::PgConnection;
+use crate::database::sqlite::SqliteConnection;
+
+/// The worker's name in [`crate::worker`].
+pub const NAME: &str = "database-load";
+
+/// Answers orders until there are no more.
+pub fn main(_args: Vec<OsString>) -> ExitCode {
+    let mut generator = None;
+    for line in io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        let reply = match serde_json::from_str(&line) {
+            Ok(Request::Load(order)) => fill(&order).map(|server| {
+                generator = Some(Generator::new(order));
+                Reply::Loaded { server }
+            }),
+            Ok(Request::Step(order)) => match &generator {
+                Some(generator) => generator.step(order).map(Reply::Step),
+                None => Err("a step was ordered before the data was loaded".to_owned()),
+            },
+            Err(e) => Err(format!("the load generator got an order that it does not understand: {e}")),
+        };
+        if say(&reply.unwrap_or_else(Reply::Failed)).is_err() {
+            break;
+        }
+    }
+    // The conductor has ended or closed the pipe: there is nobody to work for.
+    ExitCode::SUCCESS
+}
+
+fn say(reply: &Reply) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, reply)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Makes the tables, fills them, and tells the server's version and settings.
+fn fill(order: &Load) -> Result<String, String> {
+    let data = Data::new(order.scale, order.seed);
+    fill_target(&order.target, &data).map_err(|e| format!("the data could not be loaded: {e}"))
+}
+
+fn fill_target(target: &Target, data: &Data) -> Result<String, QueryError> {
+    match target {
+        Target::Sqlite { file, synchronous } => {
+            // The data is loaded without waiting for the disk; the connections of a step open the file with the setting asked for.
+            SqliteConnection::open(file, "off")?.load(data)?;
+            SqliteConnection::open(file, synchronous)?.describe()
+        }
+        Target::MySql { login, storage } => {
+            let mut connection = MySqlConnection::connect(login)?;
+            connection.load(data, storage.as_deref())?;
+            describe_mysql(&mut connection, storage.as_deref())
+        }
+        Target::Postgres { login } => {
+            let mut connection = PgConnection::connect(login)?;
+            connection.load(data)?;
+            describe_postgres(&mut connection)
+        }
+    }
+}
+
+/// Version and the settings that decide about a commit and the cache, checked against what was asked for: a server that does not have
+/// a storage engine may take another one silently.
+fn describe_mysql(connection: &mut MySqlConnection, storage: Option<&str>) -> Result<String, QueryError> {
+    let made = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'posts'";
+    let made = connection.text(made)?.concat().concat().to_lowercase();
+    if storage.is_some_and(|asked| asked != made) {
+        return Err(QueryError::refused("wrong storage engine", format!("asked for {}, got {made}", storage.unwrap_or_default())));
+    }
+    let version = connection.text("SELECT VERSION()")?.concat().concat();
+    let names = "'query_cache_type', 'query_cache_size', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin'";
+    let settings = connection.text(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"))?;
+    let settings: Vec<String> = settings.iter().map(|pair| pair.join("=").to_lowercase()).collect();
+    Ok(format!("{version}, storage={made}, {}", settings.join(", ")))
+}
+
+fn describe_postgres(connection: &mut PgConnection) -> Result<String, QueryError> {
+    let names = "'fsync', 'synchronous_commit', 'shared_buffers', 'wal_sync_method'";
+    let settings = connection.text(&format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names}) ORDER BY 1"))?;
+    let settings: Vec<String> = settings.iter().map(|pair| pair.join("=")).collect();
+    let version = connection.text("SHOW server_version")?.concat().concat();
+    Ok(format!("PostgreSQL {version}, {}", settings.join(", ")))
+}

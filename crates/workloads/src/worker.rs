@@ -1,0 +1,44 @@
+//! Worker processes: this same binary, started again with an internal first argument.
+//!
+//! A load generator or a server of our own is always a process of its own, so that its CPU time, its memory and its descriptors are
+//! told apart from those of the process that conducts the run. [`dispatch`] stands at the beginning of `main`, before arguments are
+//! parsed.
+
+use std::ffi::OsString;
+use std::process::{Command, ExitCode};
+
+/// The first argument of a worker process. No user writes it.
+const MARK: &str = "--fingerpost-worker";
+
+/// A worker's name, and what it does with the arguments that follow the name.
+type Worker = (&'static str, fn(Vec<OsString>) -> ExitCode);
+
+/// Every worker.
+static WORKERS: &[Worker] =
+    &[(crate::database::worker::NAME, crate::database::worker::main), (crate::database::guard::NAME, crate::database::guard::main)];
+
+/// Runs a worker when this process was started as one; `None` when it is an ordinary invocation.
+pub fn dispatch() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next()? != MARK {
+        return None;
+    }
+    let name = args.next().unwrap_or_default();
+    let Some((_, run)) = WORKERS.iter().find(|(known, _)| name == *known) else {
+        eprintln!("{} is not a worker of this program", name.display());
+        return Some(ExitCode::from(2));
+    };
+    Some(run(args.collect()))
+}
+
+/// The command that starts a worker. It is this very program (`/proc/self/exe`, so that it is found even when the file was replaced).
+pub fn command(name: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    mark(&mut command, name);
+    command
+}
+
+/// Adds what makes a worker of a command that runs this program.
+pub fn mark<'a>(command: &'a mut Command, name: &str) -> &'a mut Command {
+    command.arg(MARK).arg(name)
+}
