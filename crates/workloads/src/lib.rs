@@ -5,6 +5,8 @@
 
 pub mod database;
 pub mod histogram;
+pub mod histogram;
+pub mod web;
 pub mod worker;
 
 use std::collections::BTreeMap;
