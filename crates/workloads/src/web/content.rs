@@ -47,7 +47,7 @@ pub struct Directory {
 impl Directory {
     /// Opens the directory, which must exist.
     pub fn open(root: &Path) -> io::Result<Directory> {
-        Ok(Directory { root: open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())? })
+        Ok(Directory { root: open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())? })
     }
 }
 
