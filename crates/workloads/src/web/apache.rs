@@ -77,7 +77,9 @@ pub fn missing(mpm: Mpm) -> Option<String> {
     }
     let module = format!("mod_mpm_{}.so", mpm.name());
     match modules() {
-        None => Some("Apache’s modules are in none of the usual directories; use --set url=http://127.0.0.1… for a server of your own".to_owned()),
+        None => Some(
+            "Apache’s modules are in none of the usual directories; use --set url=http://127.0.0.1… for a server of your own".to_owned(),
+        ),
         Some(dir) if !dir.join(&module).is_file() => {
             Some(format!("Apache has no {module} in {}; install it, or choose another --set mpm=", dir.display()))
         }

@@ -28,8 +28,9 @@ pub const NAME: &str = "web-generator";
 
 /// Longest sleep of the loop: how soon a stall is looked at.
 const TICK_NS: u64 = 10_000_000;
-/// How long connections may take to have had their first answer before the generator says that it is ready anyway.
-const READY_NS: u64 = 5_000_000_000;
+/// How long connections may take to have had their first answer before the generator says that it is ready anyway: a connection that
+/// was turned away is tried again by the kernel after one and after three seconds.
+const READY_NS: u64 = 3_500_000_000;
 /// How long answers that are under way at the end of the window are waited for.
 const DRAIN_NS: u64 = 2_000_000_000;
 /// Pause after a connection that could not be made, and after one that broke.

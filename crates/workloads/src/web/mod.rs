@@ -129,6 +129,11 @@ impl<'a> Web<'a> {
         Ok(Window { reports, account })
     }
 
+    /// How long a trial takes: in an open loop long enough that several requests are due.
+    fn trial(&self) -> Duration {
+        self.settings.rate.map_or(TRIAL, |rate| TRIAL.max(Duration::from_secs_f64((5.0 / rate).min(5.0))))
+    }
+
     /// Finds out how many generators a step needs until the client is not the limit, or until another one no longer helps.
     fn generators_for(&mut self, params: &Params) -> Result<usize, WorkloadError> {
         if let Some(&known) = self.generators.get(params) {
@@ -137,9 +142,9 @@ impl<'a> Web<'a> {
         let connections = params.int("connections").unwrap_or(1).max(1) as usize;
         let most = self.cpus.min(connections);
         let mut count = 1;
-        let mut best = self.window(params, count, TRIAL / 2, TRIAL)?;
+        let mut best = self.window(params, count, TRIAL / 2, self.trial())?.answered(self.trial())?;
         while count < most && best.account.saturated().is_some() {
-            let next = self.window(params, count + 1, TRIAL / 2, TRIAL)?;
+            let next = self.window(params, count + 1, TRIAL / 2, self.trial())?;
             if next.rate() < best.rate() * WORTH {
                 break;
             }
@@ -164,6 +169,21 @@ impl Window {
 
     fn rate(&self) -> f64 {
         self.completed() as f64 / (self.account.elapsed_ns.max(1) as f64 / 1e9)
+    }
+
+    /// This, unless nothing at all was answered.
+    fn answered(self, length: Duration) -> Result<Window, WorkloadError> {
+        if self.completed() > 0 {
+            return Ok(self);
+        }
+        let client = self.client(None);
+        let errors = client.errors.iter().map(|(kind, n)| format!("{kind} ({n} times)")).collect::<Vec<_>>().join(", ");
+        let why = match client.stalls.first() {
+            Some(stall) => stall.why.clone(),
+            None if errors.is_empty() => "nothing came back".to_owned(),
+            None => errors,
+        };
+        Err(WorkloadError::Failed(format!("no request was answered within {:.1} s: {why}", length.as_secs_f64())))
     }
 
     /// All generators' reports as one step.
@@ -235,14 +255,7 @@ impl Workload for Web<'_> {
 
     fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
         let generators = self.generators_for(params)?;
-        let window = self.window(params, generators, WARM_UP, length)?;
-        if window.completed() == 0 {
-            let step = window.step(None);
-            let why = step.client.stalls.first().map(|s| s.why.clone());
-            let errors = step.client.errors.iter().map(|(kind, n)| format!("{kind} ({n} times)")).collect::<Vec<_>>().join(", ");
-            let told = why.unwrap_or_else(|| if errors.is_empty() { "nothing came back".to_owned() } else { errors });
-            return Err(WorkloadError::Failed(format!("no request was answered within {:.1} s: {told}", length.as_secs_f64())));
-        }
+        let window = self.window(params, generators, WARM_UP, length)?.answered(length)?;
         Ok(window.step(self.settings.rate))
     }
 

@@ -43,7 +43,8 @@ impl Pool {
         while self.generators.len() < count {
             let mut command = worker::command(generator::NAME);
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-            let process = scratch.spawn(&mut command).map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
+            let process =
+                scratch.spawn(&mut command).map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
             self.generators.push(Generator { process, unread: Vec::new() });
         }
         Ok(())

@@ -75,7 +75,13 @@ pub fn start(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus
         if let Some((uid, gid)) = account {
             chown(&dir, Some(uid), Some(gid)).map_err(failed)?;
         }
-        let plan = Plan { dir: &dir, root: &root, port: free_port().map_err(failed)?, workers: workers(settings, cpus), backlog: settings.backlog };
+        let plan = Plan {
+            dir: &dir,
+            root: &root,
+            port: free_port().map_err(failed)?,
+            workers: workers(settings, cpus),
+            backlog: settings.backlog,
+        };
         match start_once(settings, &plan, scratch, prefix, account) {
             Err(Attempt::PortTaken(sentence)) => last = WorkloadError::Failed(sentence),
             Err(Attempt::Error(e)) => return Err(e),
@@ -103,7 +109,13 @@ fn workers(settings: &Settings, cpus: usize) -> usize {
     })
 }
 
-fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &[String], account: Option<(u32, u32)>) -> Result<Running, Attempt> {
+fn start_once(
+    settings: &Settings,
+    plan: &Plan,
+    scratch: &mut Scratch,
+    prefix: &[String],
+    account: Option<(u32, u32)>,
+) -> Result<Running, Attempt> {
     let error = Attempt::Error;
     let own = |e: std::io::Error| error(WorkloadError::Failed(format!("this program could not be copied to run behind the prefix: {e}")));
     let program = match settings.server {

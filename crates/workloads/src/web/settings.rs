@@ -84,7 +84,9 @@ impl Settings {
             Some(other) => return wrong("source", other, "one or spread"),
         };
         if spread && matches!(&server, Server::Url(url) if url.address.is_ipv6()) {
-            return Err(WorkloadError::Setting("source=spread uses the addresses of 127.0.0.0/8; it cannot reach an IPv6 address".to_owned()));
+            return Err(WorkloadError::Setting(
+                "source=spread uses the addresses of 127.0.0.0/8; it cannot reach an IPv6 address".to_owned(),
+            ));
         }
         if rate.is_some() && params.get("requests").is_some() {
             return Err(WorkloadError::Setting("rate and requests exclude each other: an open loop is measured for a time".to_owned()));
@@ -182,7 +184,9 @@ fn server(params: &Params) -> Result<Server, WorkloadError> {
     if let Some(url) = text(params, "url") {
         for key in ["server", "mpm", "size", "workers", "backlog"] {
             if params.get(key).is_some() {
-                return Err(WorkloadError::Setting(format!("{key} is for servers that are started privately; leave it out together with url")));
+                return Err(WorkloadError::Setting(format!(
+                    "{key} is for servers that are started privately; leave it out together with url"
+                )));
             }
         }
         return Ok(Server::Url(parse_url(&url)?));
@@ -216,7 +220,9 @@ pub fn parse_url(text: &str) -> Result<Url, WorkloadError> {
     };
     let path = path.split('#').next().unwrap_or("/").to_owned();
     let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => (name, port.parse::<u16>().ok().filter(|p| *p > 0).ok_or_else(|| refuse("the port is no number from 1 to 65535"))?),
+        Some((name, port)) if !port.ends_with(']') => {
+            (name, port.parse::<u16>().ok().filter(|p| *p > 0).ok_or_else(|| refuse("the port is no number from 1 to 65535"))?)
+        }
         _ => (host, 80),
     };
     let ip = if name == "localhost" {
@@ -243,7 +249,10 @@ mod tests {
     #[test]
     fn only_this_host_can_be_loaded() {
         let url = parse_url("http://127.0.0.1:8080/a/b?c=d#e").unwrap();
-        assert_eq!((url.address.to_string().as_str(), url.host.as_str(), url.path.as_str()), ("127.0.0.1:8080", "127.0.0.1:8080", "/a/b?c=d"));
+        assert_eq!(
+            (url.address.to_string().as_str(), url.host.as_str(), url.path.as_str()),
+            ("127.0.0.1:8080", "127.0.0.1:8080", "/a/b?c=d")
+        );
         assert_eq!(parse_url("http://localhost").unwrap().address.to_string(), "127.0.0.1:80");
         assert_eq!(parse_url("http://[::1]:81?x").unwrap().path, "/?x");
         assert_eq!(parse_url("http://[::1]/").unwrap().address.to_string(), "[::1]:80");
@@ -258,7 +267,14 @@ mod tests {
         ] {
             assert!(parse_url(bad).unwrap_err().to_string().contains("only on addresses of this host"), "{bad}");
         }
-        for bad in ["https://127.0.0.1/", "127.0.0.1", "http://127.0.0.1:0/", "http://127.0.0.1:99999/", "http://127.0.0.1/a b", "http://127.0.0.1/\r\nX: y"] {
+        for bad in [
+            "https://127.0.0.1/",
+            "127.0.0.1",
+            "http://127.0.0.1:0/",
+            "http://127.0.0.1:99999/",
+            "http://127.0.0.1/a b",
+            "http://127.0.0.1/\r\nX: y",
+        ] {
             assert!(parse_url(bad).is_err(), "{bad}");
         }
     }
@@ -269,7 +285,9 @@ mod tests {
         let steps: Vec<String> = s.steps().iter().map(ToString::to_string).collect();
         assert_eq!(steps[0], "connections=1 keepalive=on server=embedded size=1K");
         assert_eq!(steps.len(), 4);
-        let s = settings(&[("server", "apache"), ("mpm", "prefork"), ("connections", "100"), ("requests", "100000"), ("keepalive", "both")]).unwrap();
+        let s =
+            settings(&[("server", "apache"), ("mpm", "prefork"), ("connections", "100"), ("requests", "100000"), ("keepalive", "both")])
+                .unwrap();
         let steps: Vec<String> = s.steps().iter().map(ToString::to_string).collect();
         assert_eq!(steps[1], "connections=100 keepalive=off mpm=prefork requests=100000 server=apache size=1K");
         assert_eq!(settings(&[("connections", "10,1,10")]).unwrap().connections, [1, 10]);

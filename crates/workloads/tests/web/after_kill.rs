@@ -70,7 +70,9 @@ fn listening(root: &Path) -> Vec<u16> {
     for run in std::fs::read_dir(root).unwrap().flatten() {
         for name in ["nginx.conf", "apache.conf"] {
             let text = std::fs::read_to_string(run.path().join("web-server-0").join(name)).unwrap_or_default();
-            ports.extend(text.split("127.0.0.1:").skip(1).filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u16>().ok()));
+            ports.extend(
+                text.split("127.0.0.1:").skip(1).filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u16>().ok()),
+            );
         }
     }
     ports

@@ -80,7 +80,13 @@ fn closes() {
     let address = serve(|stream, _| answer_each(stream, |n| (n < 2).then(|| GOOD.to_vec())));
     let step = load(address, &[("connections", "4")], 300).unwrap();
     assert!(step.transactions > 0);
-    let closed: u64 = step.client.errors.iter().filter(|(kind, _)| kind.contains("closed without an answer") || kind.contains("reset")).map(|(_, n)| n).sum();
+    let closed: u64 = step
+        .client
+        .errors
+        .iter()
+        .filter(|(kind, _)| kind.contains("closed without an answer") || kind.contains("reset"))
+        .map(|(_, n)| n)
+        .sum();
     assert!(closed > 0, "{:?}", step.client.errors);
     assert_eq!(closed, step.client.errors.values().sum::<u64>(), "{:?}", step.client.errors);
 }
@@ -93,7 +99,8 @@ fn malformed() {
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk"),
     ] {
         // The first connection is the check that the server answers at all.
-        let address = serve(move |stream, number| answer_each(stream, |n| Some(if number == 0 || n % 2 == 0 { GOOD } else { bad }.to_vec())));
+        let address =
+            serve(move |stream, number| answer_each(stream, |n| Some(if number == 0 || n % 2 == 0 { GOOD } else { bad }.to_vec())));
         let step = load(address, &[("connections", "2")], 200).unwrap();
         assert!(step.transactions > 0);
         assert!(step.client.errors.keys().any(|k| k.contains(kind)), "{kind}: {:?}", step.client.errors);
@@ -124,7 +131,10 @@ fn silent() {
     });
     match failed.unwrap() {
         Err(WorkloadError::Failed(sentence)) => {
-            assert!(sentence.contains("no request was answered") && sentence.contains("3 of 3 requests were sent and the server answered none"), "{sentence}");
+            assert!(
+                sentence.contains("no request was answered") && sentence.contains("3 of 3 requests were sent and the server answered none"),
+                "{sentence}"
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -195,7 +205,9 @@ fn overloaded() {
 
 fn statuses() {
     let address = serve(|stream, number| {
-        answer_each(stream, |n| Some(if number == 0 || n % 2 == 0 { GOOD.to_vec() } else { b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec() }));
+        answer_each(stream, |n| {
+            Some(if number == 0 || n % 2 == 0 { GOOD.to_vec() } else { b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec() })
+        });
     });
     let step = load(address, &[("connections", "2")], 150).unwrap();
     let busy = step.client.errors["status 503"];

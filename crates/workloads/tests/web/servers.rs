@@ -11,8 +11,13 @@ use crate::support::{settings, step, test, total, with_web};
 
 pub fn tests() -> Vec<Trial> {
     let mut tests = Vec::new();
-    for server in [&["server=embedded"][..], &["server=nginx"], &["server=apache", "mpm=prefork"], &["server=apache", "mpm=worker"], &["server=apache", "mpm=event"]]
-    {
+    for server in [
+        &["server=embedded"][..],
+        &["server=nginx"],
+        &["server=apache", "mpm=prefork"],
+        &["server=apache", "mpm=worker"],
+        &["server=apache", "mpm=event"],
+    ] {
         let name = format!("{} is loaded with and without keep-alive and leaves nothing", server.join(" "));
         tests.push(test(&name, move || a_server_is_loaded(server)));
     }
@@ -131,7 +136,9 @@ fn unanswered_url() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assert!(TcpStream::connect(free).is_err());
     match step(&[("url", &format!("http://{free}/"))], 100) {
-        Err(WorkloadError::Missing(sentence)) => assert!(sentence.contains("does not answer") && sentence.contains("refused"), "{sentence}"),
+        Err(WorkloadError::Missing(sentence)) => {
+            assert!(sentence.contains("does not answer") && sentence.contains("refused"), "{sentence}")
+        }
         other => panic!("{other:?}"),
     }
     let answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec();
