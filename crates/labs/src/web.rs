@@ -194,21 +194,23 @@ fn counters(step: &Step) -> BTreeMap<String, f64> {
     ])
 }
 
-/// Says aloud what a person should know before they read the figures.
-fn tell_stalls(params: &Params, step: &Step, sink: &mut dyn Sink) {
-    // The longest stands for all of them; the record holds every one.
-    if let Some(stall) = step.client.stalls.iter().max_by(|a, b| a.length_s.total_cmp(&b.length_s)) {
-        let others = match step.client.stalls.len() - 1 {
-            0 => String::new(),
-            n => format!(" (and {n} more times)"),
-        };
-        sink.warn(&format!(
-            "web {params}: nothing completed for {:.0} ms, {:.2} s after the beginning{others}: {}",
-            stall.length_s * 1e3,
-            stall.at_s,
-            stall.why
-        ));
-    }
+/// Says aloud what a person should know before they read the figures: the longest stall stands for all of them, the record holds
+/// every one.
+fn tell_stalls(row: &Row, sink: &mut dyn Sink) {
+    let stalls: Vec<_> = row.rounds.iter().enumerate().flat_map(|(i, s)| s.client.stalls.iter().map(move |stall| (i + 1, stall))).collect();
+    let Some((round, stall)) = stalls.iter().max_by(|a, b| a.1.length_s.total_cmp(&b.1.length_s)) else { return };
+    let others = match stalls.len() - 1 {
+        0 => String::new(),
+        1 => " (and once more for less)".to_owned(),
+        n => format!(" (and {n} more times for less)"),
+    };
+    sink.warn(&format!(
+        "web {}: nothing completed for {:.0} ms, {:.2} s after the beginning of round {round}{others}: {}",
+        row.params,
+        stall.length_s * 1e3,
+        stall.at_s,
+        stall.why
+    ));
 }
 
 /// All rounds of all steps.
@@ -233,10 +235,7 @@ fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
             let share = (round as usize * (total / rounds as usize) + done) as f64 / total as f64;
             context.sink.progress(&format!("web {}", row.params), share);
             match web.step(&row.params, window) {
-                Ok(step) => {
-                    tell_stalls(&row.params, &step, context.sink);
-                    row.rounds.push(step);
-                }
+                Ok(step) => row.rounds.push(step),
                 // A step that failed once, with every attempt taking seconds, is not tried again; the others go on.
                 Err(e) => row.failure = Some(e.to_string()),
             }
@@ -244,7 +243,7 @@ fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
         }
         // Another round only when it fits; a number of requests takes as long as it takes.
         let spent = began.elapsed();
-        if spent + spent / (round + 1) > context.budget.max(QUICK) + WINDOW.0 {
+        if spent + spent / (round + 1) > context.budget.mul_f64(1.1) {
             break;
         }
     }
@@ -273,6 +272,7 @@ fn run(context: &mut Context) -> Result<(), LabError> {
     let rows = web.start().map(|()| course(&mut web, &mut conduct));
     web.stop();
     for row in rows?.iter().filter(|row| !row.rounds.is_empty()) {
+        tell_stalls(row, conduct.sink);
         conduct.sink.observation(row.observation());
     }
     Ok(())

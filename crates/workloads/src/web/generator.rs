@@ -35,8 +35,10 @@ const READY_NS: u64 = 3_500_000_000;
 const DRAIN_NS: u64 = 2_000_000_000;
 /// Pause after a connection that could not be made, and after one that broke.
 const PAUSE_NS: (u64, u64) = (10_000_000, 1_000_000);
-/// How many new connections one turn of the loop opens, so that a server can accept between two turns.
-const OPEN_PER_TURN: usize = 64;
+/// How many new connections may be without their first answer before more are opened, so that the beginning of a load does not
+/// overflow an accept queue that the load itself would not; and how long that is waited for.
+const UNANSWERED: usize = 128;
+const OPEN_WAIT_NS: u64 = 100_000_000;
 const BUFFER: usize = 64 << 10;
 const STDIN_TOKEN: u64 = u64::MAX;
 const TIMER_TOKEN: u64 = u64::MAX - 1;
@@ -138,8 +140,9 @@ struct Generator {
     epoll: OwnedFd,
     timer: Option<OwnedFd>,
     connections: Vec<Connection>,
-    /// Places whose first connection is still to be opened.
+    /// Places whose first connection is still to be opened, and when the last one was.
     unopened: usize,
+    opened_at: u64,
     /// Connections that are free to take a request of an open loop.
     free: Vec<u32>,
     /// Requests of an open loop that are due and wait for a connection.
@@ -176,6 +179,7 @@ impl Generator {
             timer,
             connections: (0..load.connections).map(|_| Connection::new()).collect(),
             unopened: load.connections,
+            opened_at: now,
             free: Vec::new(),
             queue: VecDeque::new(),
             pace,
@@ -200,6 +204,7 @@ impl Generator {
         let mut ready = false;
         let mut renew_at = began;
         let mut events = Vec::with_capacity(1024);
+        let mut woken = began;
         loop {
             let turn = now_ns();
             if let Some(report) = self.finished(turn) {
@@ -222,9 +227,10 @@ impl Generator {
                     return Some(Reply::Cannot(format!("the load generator cannot wait for its sockets: {}", std::io::Error::from(e))));
                 }
             }
-            let woken = now_ns();
+            // From one waking to the next it should take no longer than the sleep and a little work.
             let meant = asleep.tv_sec as u64 * 1_000_000_000 + asleep.tv_nsec as u64;
-            self.watch.absent((woken - turn).saturating_sub(meant + TICK_NS / 2));
+            let last = std::mem::replace(&mut woken, now_ns());
+            self.watch.absent((woken - last).saturating_sub(meant + TICK_NS / 2));
             for event in &events {
                 match event.data.u64() {
                     STDIN_TOKEN => {
@@ -256,7 +262,7 @@ impl Generator {
     /// How long the loop may sleep: until the next thing that has a time, a tick at most.
     fn sleep(&self, now: u64) -> Timespec {
         let mut until = now + TICK_NS;
-        if self.unopened > 0 {
+        if self.may_open(now) {
             until = now;
         }
         if let Some(w) = self.tally.window {
@@ -332,14 +338,22 @@ impl Generator {
         doing
     }
 
-    /// Opens the first connections, some in each turn.
+    /// Opens first connections, as long as not too many of them wait for their first answer.
     fn open_some(&mut self, now: u64) {
-        for _ in 0..OPEN_PER_TURN.min(self.unopened) {
+        while self.may_open(now) {
             let index = (self.connections.len() - self.unopened) as u32;
             self.unopened -= 1;
             // Each asks once whatever the schedule, so that every connection is known to work before the window.
             self.begin(index, now, now);
+            if self.unopened.is_multiple_of(UNANSWERED) {
+                self.opened_at = now;
+            }
         }
+    }
+
+    fn may_open(&self, now: u64) -> bool {
+        let waiting = self.connections.len() - self.unopened - self.answered;
+        self.unopened > 0 && (waiting < UNANSWERED || now > self.opened_at + OPEN_WAIT_NS)
     }
 
     /// Begins a request on a connection that has none under way.

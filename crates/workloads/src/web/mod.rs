@@ -140,6 +140,9 @@ impl<'a> Web<'a> {
             return Ok(known);
         }
         let connections = params.int("connections").unwrap_or(1).max(1) as usize;
+        if let Some(asked) = self.settings.generators {
+            return Ok(asked.min(connections));
+        }
         let most = self.cpus.min(connections);
         let mut count = 1;
         let mut best = self.window(params, count, TRIAL / 2, self.trial())?.answered(self.trial())?;

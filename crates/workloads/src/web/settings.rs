@@ -54,6 +54,8 @@ pub struct Settings {
     pub backlog: usize,
     /// Whether connections come from many source addresses.
     pub spread: bool,
+    /// Load generator processes; as many as turn out to be needed when unset.
+    pub generators: Option<usize>,
 }
 
 /// The most connections of a step.
@@ -100,6 +102,7 @@ impl Settings {
             workers: number(params, "workers", 1, 4096)?.map(|n| n as usize),
             backlog: number(params, "backlog", 1, 65_535)?.unwrap_or(511) as usize,
             spread,
+            generators: number(params, "generators", 1, 64)?.map(|n| n as usize),
             server,
         })
     }

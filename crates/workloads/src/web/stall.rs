@@ -52,11 +52,13 @@ pub struct Evidence {
 /// The cause as far as the evidence goes, in one sentence.
 pub fn explain(e: &Evidence) -> String {
     let ms = |ns: u64| ns as f64 / 1e6;
-    if e.cpu_wait_ns * 2 > e.length_ns {
-        return format!("the load generator itself waited {:.0} ms for a CPU", ms(e.cpu_wait_ns));
-    }
+    // The kernel's figure reaches back to a little before the stall, so it only says why the generator did not run, not whether.
     if e.absent_ns * 2 > e.length_ns {
-        return format!("the load generator did not run for {:.0} ms: it was stopped, or the host gave this guest no CPU", ms(e.absent_ns));
+        return if e.cpu_wait_ns * 2 > e.absent_ns {
+            format!("the load generator itself waited {:.0} ms for a CPU", ms(e.cpu_wait_ns.min(e.absent_ns)))
+        } else {
+            format!("the load generator did not run for {:.0} ms: it was stopped, or the host gave this guest no CPU", ms(e.absent_ns))
+        };
     }
     let Some(doing) = &e.doing else { return "it was over before the connections were looked at".to_owned() };
     let busy = doing.connecting + doing.waiting + doing.receiving + doing.pausing;
@@ -120,6 +122,7 @@ impl StallWatch {
     pub fn begin(&mut self, now: u64) {
         self.found.clear();
         self.restart(now);
+        self.before = (kernel::scheduled_self(), Sockets::read());
     }
 
     /// Sets the threshold from the median latency, and renews the readings; to be called a few times a second.
@@ -226,7 +229,10 @@ mod tests {
             f(&mut doing);
             evidence(doing)
         };
-        assert!(explain(&Evidence { cpu_wait_ns: 900 * MS, ..all(|d| d.waiting = 9) }).contains("waited 900 ms for a CPU"));
+        assert!(
+            explain(&Evidence { absent_ns: 950 * MS, cpu_wait_ns: 900 * MS, ..all(|d| d.waiting = 9) }).contains("waited 900 ms for a CPU")
+        );
+        assert!(explain(&Evidence { cpu_wait_ns: 900 * MS, ..all(|d| d.waiting = 9) }).contains("answered none"));
         assert!(explain(&Evidence { absent_ns: 900 * MS, ..all(|d| d.waiting = 9) }).contains("did not run for 900 ms"));
         let overflow = explain(&Evidence { overflows: 3, ..all(|d| d.connecting = 100) });
         assert!(overflow.contains("100 of 100 connections waited to be established") && overflow.contains("overflowed 3 times"));

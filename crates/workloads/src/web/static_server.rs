@@ -163,14 +163,12 @@ impl<'a> Worker<'a> {
     fn on_event(&mut self, number: usize, flags: EventFlags, now: Instant) {
         let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) else { return };
         connection.used = now;
+        let ends = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         let fate = match connection.flush() {
-            Ok(true)
-                if flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
-                    || !connection.input.is_empty() =>
-            {
-                connection.work(&mut self.buffer, self.content, &self.date.text)
-            }
             Ok(true) if connection.close_after => Fate::Ends,
+            Ok(true) if ends || flags.contains(EventFlags::IN) || !connection.input.is_empty() => {
+                connection.work(&mut self.buffer, self.content, &self.date.text, ends)
+            }
             Ok(_) if flags.intersects(EventFlags::HUP | EventFlags::ERR) => Fate::Ends,
             Ok(_) => Fate::Lives,
             Err(_) => Fate::Ends,
@@ -190,19 +188,25 @@ impl<'a> Worker<'a> {
 }
 
 impl Connection {
-    /// Reads and answers until there is nothing more to read, or an answer does not fit into the socket.
-    fn work(&mut self, buffer: &mut [u8], content: &dyn Content, date: &str) -> Fate {
+    /// Reads and answers what is there. `ends` tells that the client's end of the stream is there too.
+    fn work(&mut self, buffer: &mut [u8], content: &dyn Content, date: &str, ends: bool) -> Fate {
+        // What was left from before is answered first.
+        let mut more = true;
         loop {
-            // What was left from before is answered first.
             match self.answer_all(content, date) {
                 Ok(true) if self.close_after => return Fate::Ends,
-                Ok(true) => {}
-                Ok(false) => return Fate::Lives,
+                Ok(true) if more => {}
+                Ok(_) => return Fate::Lives,
                 Err(_) => return Fate::Ends,
             }
             match rustix::io::read(&self.socket, &mut *buffer) {
                 Ok(0) => return Fate::Ends,
-                Ok(n) => self.input.extend_from_slice(&buffer[..n]),
+                Ok(n) => {
+                    self.input.extend_from_slice(&buffer[..n]);
+                    // A short read took all there was. To look again would let a client that answers fast keep the loop to itself
+                    // while the others wait; what comes from now on makes an event of its own.
+                    more = n == buffer.len() || ends;
+                }
                 Err(Errno::AGAIN) => return Fate::Lives,
                 Err(Errno::INTR) => {}
                 Err(_) => return Fate::Ends,
