@@ -42,9 +42,9 @@ pub struct Connection {
     pub answered: bool,
 }
 
-impl Connection {
+impl Default for Connection {
     /// A place without a socket.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Connection {
             socket: None,
             stage: Stage::Idle,
@@ -54,7 +54,9 @@ impl Connection {
             answered: false,
         }
     }
+}
 
+impl Connection {
     /// Whether a request is under way.
     pub fn busy(&self) -> bool {
         matches!(self.stage, Stage::Connecting | Stage::Sending(_) | Stage::Receiving)

@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::Write;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -18,6 +17,7 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 use super::connection::{Connection, Stage, Target, untoken};
 use super::errors;
 use super::http::{HeadCache, Progress};
+use super::input::{Input, answer};
 use super::kernel::{self, Scheduled, Sockets};
 use super::protocol::{Load, Order, Reply, Report, STRETCH_NS, cpu_ns, now_ns};
 use super::stall::{Doing, StallWatch};
@@ -74,13 +74,6 @@ fn run(load: Load, input: &mut Input) -> Option<Reply> {
     }
 }
 
-fn answer(reply: &Reply) {
-    let line = serde_json::to_string(reply).expect("a reply is plain data") + "\n";
-    let mut out = std::io::stdout().lock();
-    // When nobody reads any more the input has ended too, which ends the process.
-    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
-}
-
 fn descriptor_limit() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
 }
@@ -90,47 +83,6 @@ fn raise_descriptor_limit() {
     limit.current = limit.maximum;
     // Where it is not allowed the lower limit stays, and a load that does not fit is refused with a sentence.
     let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit);
-}
-
-/// Orders, line by line.
-#[derive(Default)]
-struct Input {
-    bytes: Vec<u8>,
-    ended: bool,
-}
-
-impl Input {
-    /// Reads once, which waits when nothing is there.
-    fn read(&mut self) {
-        let mut piece = [0; 4096];
-        match rustix::io::read(rustix::stdio::stdin(), &mut piece) {
-            Ok(0) => self.ended = true,
-            Ok(n) => self.bytes.extend_from_slice(&piece[..n]),
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => self.ended = true,
-        }
-    }
-
-    /// The next order that has been read. What is no order ends the input: the other side is not what we think.
-    fn take(&mut self) -> Option<Order> {
-        let end = self.bytes.iter().position(|&b| b == b'\n')?;
-        let line: Vec<u8> = self.bytes.drain(..=end).collect();
-        let order = serde_json::from_slice(&line).ok();
-        self.ended |= order.is_none();
-        order
-    }
-
-    fn wait(&mut self) -> Option<Order> {
-        loop {
-            if let Some(order) = self.take() {
-                return Some(order);
-            }
-            if self.ended {
-                return None;
-            }
-            self.read();
-        }
-    }
 }
 
 /// One load under way.
@@ -177,7 +129,7 @@ impl Generator {
             request,
             epoll,
             timer,
-            connections: (0..load.connections).map(|_| Connection::new()).collect(),
+            connections: (0..load.connections).map(|_| Connection::default()).collect(),
             unopened: load.connections,
             opened_at: now,
             free: Vec::new(),
@@ -397,15 +349,16 @@ impl Generator {
             connection.close();
             return;
         }
-        if connection.stage == Stage::Connecting {
-            if let Some(e) = connection.error() {
-                return self.fail(index as u32, &errors::kind(e));
-            }
+        if connection.stage == Stage::Connecting
+            && let Some(e) = connection.error()
+        {
+            return self.fail(index as u32, &errors::kind(e));
         }
-        if matches!(connection.stage, Stage::Connecting | Stage::Sending(_)) && flags.contains(EventFlags::OUT) {
-            if let Err(e) = connection.send(&self.request) {
-                return self.fail(index as u32, &errors::kind(e));
-            }
+        if matches!(connection.stage, Stage::Connecting | Stage::Sending(_))
+            && flags.contains(EventFlags::OUT)
+            && let Err(e) = connection.send(&self.request)
+        {
+            return self.fail(index as u32, &errors::kind(e));
         }
         if flags.contains(EventFlags::IN) || hung_up {
             self.receive(index as u32, hung_up);

@@ -198,11 +198,11 @@ impl Parser {
 
     /// Reads a head to its empty line; tells how many bytes of this piece it took, or nothing when it needs more.
     fn take_head(&mut self, piece: &[u8], cache: &mut HeadCache) -> Result<Option<usize>, BadAnswer> {
-        if self.kept.is_empty() {
-            if let Some(head) = cache.head.filter(|_| piece.starts_with(&cache.bytes)) {
-                self.enter(head);
-                return Ok(Some(cache.bytes.len()));
-            }
+        if self.kept.is_empty()
+            && let Some(head) = cache.head.filter(|_| piece.starts_with(&cache.bytes))
+        {
+            self.enter(head);
+            return Ok(Some(cache.bytes.len()));
         }
         let before = self.kept.len();
         let parsed = if before == 0 {

@@ -9,6 +9,7 @@ pub mod content;
 pub mod errors;
 pub mod generator;
 pub mod http;
+mod input;
 pub mod kernel;
 pub mod nginx;
 mod pool;

@@ -269,7 +269,7 @@ mod tests {
     fn only_what_all_generators_saw_is_a_stall_of_the_client() {
         let s = |at: u64, length: u64| StallNs { at: at * MS, length: length * MS, why: "x".to_owned() };
         let one = vec![s(0, 100), s(500, 100)];
-        assert_eq!(common(&[one.clone()]), one);
+        assert_eq!(common(std::slice::from_ref(&one)), one);
         assert_eq!(common(&[one.clone(), vec![s(50, 100), s(590, 15)]]), [s(50, 50)]);
         assert_eq!(common(&[one, Vec::new()]), []);
         assert_eq!(common(&[]), []);
