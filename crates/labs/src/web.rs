@@ -213,6 +213,17 @@ fn tell_stalls(row: &Row, sink: &mut dyn Sink) {
     ));
 }
 
+/// Connections that were turned away come again after one, three, seven seconds: that is in the latency, and should be known.
+fn tell_overflows(row: &Row, sink: &mut dyn Sink) {
+    let overflows: u64 = row.rounds.iter().map(|s| s.client.listen_overflows).sum();
+    if overflows > 0 {
+        sink.warn(&format!(
+            "web {}: a full accept queue of this host turned {overflows} connections away, which the kernel tries again after 1 s or more; a longer queue (--set backlog=) or keepalive=on avoids it",
+            row.params
+        ));
+    }
+}
+
 /// All rounds of all steps.
 fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
     let mut rows: Vec<Row> = web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None }).collect();
@@ -272,6 +283,7 @@ fn run(context: &mut Context) -> Result<(), LabError> {
     let rows = web.start().map(|()| course(&mut web, &mut conduct));
     web.stop();
     for row in rows?.iter().filter(|row| !row.rounds.is_empty()) {
+        tell_overflows(row, conduct.sink);
         tell_stalls(row, conduct.sink);
         conduct.sink.observation(row.observation());
     }
@@ -302,7 +314,7 @@ pub static LAB: Lab = Lab {
             default: "half of the CPUs",
             help: "worker processes of a private server; of Apache, requests at a time",
         },
-        Setting { key: "backlog", default: "511", help: "length of a private server's accept queue" },
+        Setting { key: "backlog", default: "1024", help: "length of a private server's accept queue" },
         Setting {
             key: "source",
             default: "one",

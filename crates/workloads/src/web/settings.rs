@@ -60,6 +60,9 @@ pub struct Settings {
 
 /// The most connections of a step.
 pub const MAX_CONNECTIONS: usize = 1000;
+/// A private server's accept queue has room for every connection of the largest step: the servers' own 511 would turn away some of
+/// 1000 that come at once, which then come again after a second.
+const BACKLOG: i64 = 1024;
 /// The largest file.
 const MAX_SIZE: i64 = 1 << 30;
 
@@ -100,7 +103,7 @@ impl Settings {
             rate,
             requests: number(params, "requests", 1, 1_000_000_000)?.map(|n| n as u64),
             workers: number(params, "workers", 1, 4096)?.map(|n| n as usize),
-            backlog: number(params, "backlog", 1, 65_535)?.unwrap_or(511) as usize,
+            backlog: number(params, "backlog", 1, 65_535)?.unwrap_or(BACKLOG) as usize,
             spread,
             generators: number(params, "generators", 1, 64)?.map(|n| n as usize),
             server,

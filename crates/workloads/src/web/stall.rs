@@ -143,6 +143,8 @@ impl StallWatch {
     pub fn completed(&mut self, now: u64) {
         if now - self.last_ns.min(now) > self.threshold_ns {
             self.note(now);
+        } else if self.doing.is_some() {
+            self.doing = None;
         }
         self.last_ns = now;
         self.absent_ns = 0;
@@ -155,9 +157,9 @@ impl StallWatch {
         self.doing = None;
     }
 
-    /// Whether a stall is going on that has not been looked at yet.
+    /// Whether there has been no completion for so long that it may become a stall, and nobody has looked yet.
     pub fn wants_a_look(&self, now: u64) -> bool {
-        self.doing.is_none() && now.saturating_sub(self.last_ns) > self.threshold_ns
+        self.doing.is_none() && now.saturating_sub(self.last_ns) > self.threshold_ns / 2
     }
 
     /// Notes what the connections are doing during a stall.
@@ -254,8 +256,8 @@ mod tests {
         watch.renew(Some(5 * MS));
         watch.completed(10 * MS);
         watch.completed(59 * MS);
-        assert!(!watch.wants_a_look(100 * MS));
-        assert!(watch.wants_a_look(110 * MS));
+        assert!(!watch.wants_a_look(80 * MS));
+        assert!(watch.wants_a_look(90 * MS));
         watch.look(Doing { waiting: 3, ..Doing::default() });
         assert!(!watch.wants_a_look(111 * MS));
         watch.completed(159 * MS);
