@@ -19,7 +19,7 @@ use super::errors;
 use super::http::{HeadCache, Progress};
 use super::input::{Input, answer};
 use super::kernel::{self, Scheduled, Sockets};
-use super::protocol::{Load, Order, Reply, Report, STRETCH_NS, cpu_ns, now_ns};
+use super::protocol::{Load, Order, Reply, Report, STRETCH_NS, StallNs, cpu_ns, now_ns};
 use super::stall::{Doing, StallWatch};
 use super::tally::{Pace, Tally, Times, Window};
 
@@ -108,6 +108,8 @@ struct Generator {
     heads: HeadCache,
     tally: Tally,
     watch: StallWatch,
+    /// Those of the window, once it is over.
+    stalls: Vec<StallNs>,
     last_error: Option<String>,
     due: u64,
     delayed: u64,
@@ -142,6 +144,7 @@ impl Generator {
             heads: HeadCache::default(),
             tally: Tally::new(load.rate.is_some(), load.requests),
             watch: StallWatch::new(now),
+            stalls: Vec::new(),
             last_error: None,
             due: 0,
             delayed: 0,
@@ -237,6 +240,10 @@ impl Generator {
         }
         if self.at_end.is_none() && self.tally.over(now) {
             self.at_end = Some((cpu_ns(), kernel::scheduled_self(), Sockets::read()));
+            if let Some(window) = self.tally.window {
+                // A stall that goes on is judged by what is known now; how the wait for the last answers goes is no part of it.
+                self.stalls = self.watch.end(window.start, window.end);
+            }
         }
         self.take_due(now);
         let mut i = 0;
@@ -438,7 +445,6 @@ impl Generator {
             self.tally.never_sent(due, now);
         }
         let at_start = self.at_start.unwrap_or(at_end);
-        let stalls = self.watch.end(window.start, window.end);
         self.timer = None;
         Some(Reply::Report(Box::new(Report {
             completed: self.tally.completed,
@@ -447,7 +453,7 @@ impl Generator {
             latencies: self.tally.latencies.counted(),
             intended: self.tally.intended.counted(),
             errors: std::mem::take(&mut self.tally.errors),
-            stalls,
+            stalls: std::mem::take(&mut self.stalls),
             cpu_ns: at_end.0.saturating_sub(at_start.0),
             wait_ns: at_end.1.since(at_start.1).wait_ns,
             due: self.due,
