@@ -4,6 +4,7 @@
 //! lab, each ending in its [`Lab`] descriptor; [`REGISTRY`] lists them all.
 
 pub mod database;
+pub mod web;
 
 use std::path::Path;
 use std::time::Duration;
@@ -81,3 +82,4 @@ pub struct Lab {
 
 /// Every lab.
 pub static REGISTRY: &[&Lab] = &[&database::LAB];
+pub static REGISTRY: &[&Lab] = &[&web::LAB];

@@ -5,6 +5,8 @@
 
 pub mod database;
 pub mod histogram;
+pub mod histogram;
+pub mod web;
 pub mod worker;
 
 use std::collections::BTreeMap;
@@ -51,6 +53,10 @@ pub struct ClientReport {
     pub errors: BTreeMap<String, u64>,
     /// Why the client, not the server, was the limit; nothing when it was not.
     pub saturated: Option<String>,
+    /// Sockets in TIME_WAIT on the host at the step's end, each of which holds a local port.
+    pub time_wait: u64,
+    /// Connections that a full accept queue of the host turned away within the step.
+    pub listen_overflows: u64,
 }
 
 /// A time in which no transaction completed.

@@ -14,8 +14,12 @@ const MARK: &str = "--fingerpost-worker";
 type Worker = (&'static str, fn(Vec<OsString>) -> ExitCode);
 
 /// Every worker.
-static WORKERS: &[Worker] =
-    &[(crate::database::worker::NAME, crate::database::worker::main), (crate::database::guard::NAME, crate::database::guard::main)];
+static WORKERS: &[Worker] = &[
+    (crate::database::worker::NAME, crate::database::worker::main),
+    (crate::database::guard::NAME, crate::database::guard::main),
+    (crate::web::generator::NAME, crate::web::generator::main),
+    (crate::web::static_server::NAME, crate::web::static_server::main),
+];
 
 /// Runs a worker when this process was started as one; `None` when it is an ordinary invocation.
 pub fn dispatch() -> Option<ExitCode> {

@@ -1,0 +1,330 @@
+//! The web laboratory: one file, asked for over ever more connections.
+//!
+//! Steps (numbers of connections, with and without keep-alive) run in random order in rounds, so that drift of the host hits all of
+//! them alike. A round of a step is one repetition: its throughput is one value of `web.throughput`, its median latency one of
+//! `web.latency`.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use fingerpost_measure::estimate;
+use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Profile, Series, Unit};
+use fingerpost_workloads::histogram::Histogram;
+use fingerpost_workloads::web::settings::Settings;
+use fingerpost_workloads::web::{self, Web};
+use fingerpost_workloads::{Step, Workload, quantile};
+
+use crate::{Context, Lab, LabError, Setting, Sink};
+
+/// The versions of the definitions of both probes.
+const VERSION: u32 = 1;
+/// What a step needs besides its window: connecting, warming up, waiting for the last answers; in the first round a trial more.
+const OVERHEAD: Duration = Duration::from_millis(420);
+/// Windows are not shorter than this, whatever the budget, nor longer than this.
+const WINDOW: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(10));
+/// The most that the quick profile spends.
+const QUICK: Duration = Duration::from_secs(18);
+/// How long a step with a number of requests may take.
+const REQUESTS_LIMIT: Duration = Duration::from_secs(120);
+/// Stalls of the client's own making that add up to more than this share make a figure untrusted.
+const OWN_STALLS: f64 = 0.05;
+
+/// Rounds, and the length of a window, for a time and a number of steps.
+fn plan(profile: Profile, budget: Duration, steps: usize) -> (u32, Duration) {
+    let (rounds, budget) = match profile {
+        Profile::Quick => (3, budget.min(QUICK)),
+        Profile::Standard | Profile::Imported => (5, budget),
+        Profile::Thorough => (10, budget),
+    };
+    let windows = rounds * steps.max(1) as u32;
+    let overhead = OVERHEAD * (windows + steps as u32);
+    (rounds, (budget.saturating_sub(overhead) / windows).clamp(WINDOW.0, WINDOW.1))
+}
+
+/// One step with what its rounds gave.
+struct Row {
+    params: Params,
+    rounds: Vec<Step>,
+    failure: Option<String>,
+}
+
+impl Row {
+    /// Why the figure should not be relied on.
+    fn doubt(&self) -> Option<String> {
+        // One round of several in which something else took the client's CPU does not spoil a median.
+        let saturated: Vec<&String> = self.rounds.iter().filter_map(|s| s.client.saturated.as_ref()).collect();
+        if saturated.len() * 2 > self.rounds.len() {
+            return saturated.first().map(|s| (*s).clone());
+        }
+        let errors = self.errors();
+        if !errors.is_empty() {
+            let requests: u64 = self.rounds.iter().map(|s| s.transactions).sum();
+            let kinds = errors.iter().map(|(kind, n)| format!("{kind} {n} times")).collect::<Vec<_>>().join(", ");
+            return Some(format!("not every one of {requests} requests was answered as it should be: {kinds}"));
+        }
+        let elapsed: f64 = self.rounds.iter().map(|s| s.elapsed.as_secs_f64()).sum();
+        let own = self.rounds.iter().flat_map(|s| &s.client.stalls).filter(|s| s.why.starts_with("the load generator"));
+        let (length, why) = own.fold((0.0, None), |(sum, why), s| (sum + s.length_s, why.or(Some(&s.why))));
+        why.filter(|_| length > elapsed * OWN_STALLS).map(|why| format!("the client stalled for {length:.2} s of {elapsed:.1} s: {why}"))
+    }
+
+    fn errors(&self) -> BTreeMap<&str, u64> {
+        let mut errors = BTreeMap::new();
+        for (kind, n) in self.rounds.iter().flat_map(|s| &s.client.errors) {
+            *errors.entry(kind.as_str()).or_default() += n;
+        }
+        errors
+    }
+
+    /// The row of the throughput.
+    fn throughput(&self) -> Measurement {
+        let processes = self.rounds.iter().map(|step| {
+            let value = step.transactions as f64 / step.elapsed.as_secs_f64();
+            // A step of a few requests may be over before one stretch is.
+            let samples = if step.throughput.is_empty() { vec![value] } else { step.throughput.clone() };
+            Process {
+                value: Some(value),
+                samples,
+                batch: step.transactions / step.throughput.len().max(1) as u64,
+                counters: counters(step),
+                ..Process::default()
+            }
+        });
+        let processes: Vec<Process> = processes.collect();
+        let samples: Vec<f64> = processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
+        let percentiles = estimate::percentiles(&samples, Better::Higher);
+        self.measurement("web.throughput", Unit::PerSecond, Better::Higher, self.params.clone(), processes, percentiles)
+    }
+
+    /// The row of the latency, told from the sending or from the intended start.
+    fn latency(&self, params: Params, of: fn(&Step) -> &[(u64, u64)]) -> Measurement {
+        let mut all = Histogram::new();
+        self.rounds.iter().for_each(|step| all.add_counted(of(step)));
+        let processes = self.rounds.iter().map(|step| {
+            let value = quantile(of(step), 0.5).map(|ns| ns as f64);
+            let mut counters = counters(step);
+            for (name, q) in [("p50_ns", 0.5), ("p75_ns", 0.75), ("p90_ns", 0.9), ("p99_ns", 0.99), ("p999_ns", 0.999), ("max_ns", 1.0)] {
+                counters.extend(quantile(of(step), q).map(|ns| (name.to_owned(), ns as f64)));
+            }
+            Process { value, samples: value.into_iter().collect(), batch: step.transactions, counters, ..Process::default() }
+        });
+        let processes = processes.collect();
+        let at = |q| all.quantile(q).map(|ns| ns as f64);
+        let percentiles = at(0.5).zip(at(0.9)).zip(at(0.99)).map(|((p50, p90), p99)| Percentiles { p50, p90, p99 });
+        self.measurement("web.latency", Unit::Nanoseconds, Better::Lower, params, processes, percentiles)
+    }
+
+    fn measurement(
+        &self,
+        probe: &str,
+        unit: Unit,
+        better: Better,
+        params: Params,
+        processes: Vec<Process>,
+        percentiles: Option<Percentiles>,
+    ) -> Measurement {
+        let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
+        let estimate = estimate::across_processes(&values);
+        let (outcome, reason) = match (estimate.is_some(), &self.failure, self.doubt()) {
+            (false, failure, _) => (Outcome::Failed, Some(failure.clone().unwrap_or_else(|| "no request was answered".to_owned()))),
+            (true, _, Some(doubt)) => (Outcome::Untrusted, Some(doubt)),
+            (true, Some(failure), None) => (Outcome::Untrusted, Some(format!("a later round failed: {failure}"))),
+            (true, None, None) => (Outcome::Measured, None),
+        };
+        Measurement { probe: probe.to_owned(), version: VERSION, params, unit, better, outcome, reason, estimate, percentiles, processes }
+    }
+
+    /// Every row of this step: in an open loop the latency is there twice.
+    fn measurements(&self) -> Vec<Measurement> {
+        let mut rows = vec![self.throughput()];
+        if self.rounds.iter().any(|s| !s.intended.is_empty()) {
+            rows.push(self.latency(self.params.clone().with("from", "sent"), |s| &s.latencies));
+            rows.push(self.latency(self.params.clone().with("from", "intended"), |s| &s.intended));
+        } else {
+            rows.push(self.latency(self.params.clone(), |s| &s.latencies));
+        }
+        rows
+    }
+
+    /// What the client saw of itself.
+    fn observation(&self) -> Observation {
+        let clients = || self.rounds.iter().map(|s| &s.client);
+        let elapsed: f64 = self.rounds.iter().map(|s| s.elapsed.as_secs_f64()).sum();
+        let cpu: f64 = clients().map(|c| c.cpu_seconds).sum();
+        let stalls: Vec<_> = clients().flat_map(|c| &c.stalls).collect();
+        let mut totals = BTreeMap::from([
+            ("cpu.seconds".to_owned(), cpu),
+            ("wall.seconds".to_owned(), elapsed),
+            ("requests".to_owned(), self.rounds.iter().map(|s| s.transactions).sum::<u64>() as f64),
+            ("generators".to_owned(), clients().map(|c| c.generators).max().unwrap_or(0) as f64),
+            ("stalls".to_owned(), stalls.len() as f64),
+            ("stall.seconds".to_owned(), stalls.iter().map(|s| s.length_s).sum()),
+            ("time_wait.sockets".to_owned(), clients().map(|c| c.time_wait).max().unwrap_or(0) as f64),
+            ("listen.overflows".to_owned(), clients().map(|c| c.listen_overflows).sum::<u64>() as f64),
+        ]);
+        totals.extend(self.errors().into_iter().map(|(kind, n)| (format!("error.{kind}"), n as f64)));
+        let mut begin = 0.0;
+        let mut points = Vec::new();
+        for step in &self.rounds {
+            points.extend(step.client.stalls.iter().map(|s| (begin + s.at_s, s.length_s)));
+            begin += step.elapsed.as_secs_f64();
+        }
+        let series =
+            if points.is_empty() { Vec::new() } else { vec![Series { name: "stall.length".to_owned(), unit: "s".to_owned(), points }] };
+        Observation {
+            workload: "web".to_owned(),
+            params: self.params.clone(),
+            observer: "client".to_owned(),
+            source: "the load generator’s own account".to_owned(),
+            series,
+            totals,
+            self_cost: 0.0,
+            lost: 0,
+        }
+    }
+}
+
+/// The client's account of one round, for the record.
+fn counters(step: &Step) -> BTreeMap<String, f64> {
+    let requests = step.transactions.max(1) as f64;
+    BTreeMap::from([
+        ("client_cpu_ns".to_owned(), step.client.cpu_seconds * 1e9 / requests),
+        ("client_generators".to_owned(), step.client.generators as f64),
+        ("client_stalls".to_owned(), step.client.stalls.len() as f64),
+    ])
+}
+
+/// Says aloud what a person should know before they read the figures: the longest stall stands for all of them, the record holds
+/// every one.
+fn tell_stalls(row: &Row, sink: &mut dyn Sink) {
+    let stalls: Vec<_> = row.rounds.iter().enumerate().flat_map(|(i, s)| s.client.stalls.iter().map(move |stall| (i + 1, stall))).collect();
+    let Some((round, stall)) = stalls.iter().max_by(|a, b| a.1.length_s.total_cmp(&b.1.length_s)) else { return };
+    let others = match stalls.len() - 1 {
+        0 => String::new(),
+        1 => " (and once more for less)".to_owned(),
+        n => format!(" (and {n} more times for less)"),
+    };
+    sink.warn(&format!(
+        "web {}: nothing completed for {:.0} ms, {:.2} s after the beginning of round {round}{others}: {}",
+        row.params,
+        stall.length_s * 1e3,
+        stall.at_s,
+        stall.why
+    ));
+}
+
+/// Connections that were turned away come again after one, three, seven seconds: that is in the latency, and should be known.
+fn tell_overflows(row: &Row, sink: &mut dyn Sink) {
+    let overflows: u64 = row.rounds.iter().map(|s| s.client.listen_overflows).sum();
+    if overflows > 0 {
+        sink.warn(&format!(
+            "web {}: a full accept queue of this host turned {overflows} connections away, which the kernel tries again after 1 s or more; a longer queue (--set backlog=) or keepalive=on avoids it",
+            row.params
+        ));
+    }
+}
+
+/// All rounds of all steps.
+fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
+    let mut rows: Vec<Row> = web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None }).collect();
+    let (rounds, window) = plan(context.profile, context.budget, rows.len());
+    let window = if context.requests { REQUESTS_LIMIT } else { window };
+    let mut random = fastrand::Rng::with_seed(context.seed);
+    let began = Instant::now();
+    let total = rounds as usize * rows.len();
+    for round in 0..rounds {
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        random.shuffle(&mut order);
+        for (done, index) in order.into_iter().enumerate() {
+            let row = &mut rows[index];
+            if context.sink.interrupted() {
+                return rows;
+            }
+            if row.failure.is_some() {
+                continue;
+            }
+            let share = (round as usize * (total / rounds as usize) + done) as f64 / total as f64;
+            context.sink.progress(&format!("web {}", row.params), share);
+            match web.step(&row.params, window) {
+                Ok(step) => row.rounds.push(step),
+                // A step that failed once, with every attempt taking seconds, is not tried again; the others go on.
+                Err(e) => row.failure = Some(e.to_string()),
+            }
+            row.measurements().into_iter().for_each(|m| context.sink.measurement(m));
+        }
+        // Another round only when it fits; a number of requests takes as long as it takes.
+        let spent = began.elapsed();
+        if spent + spent / (round + 1) > context.budget.mul_f64(1.1) {
+            break;
+        }
+    }
+    rows
+}
+
+/// What the course needs of the context, while the workload has the scratch directory.
+struct Conduct<'a> {
+    profile: Profile,
+    budget: Duration,
+    seed: u64,
+    requests: bool,
+    sink: &'a mut dyn Sink,
+}
+
+fn run(context: &mut Context) -> Result<(), LabError> {
+    let settings = Settings::from_params(context.settings)?;
+    let mut conduct = Conduct {
+        profile: context.profile,
+        budget: context.budget,
+        seed: context.seed,
+        requests: settings.requests.is_some(),
+        sink: &mut *context.sink,
+    };
+    let mut web = Web::new(settings, context.scratch, context.server_prefix, context.cpus.len());
+    let rows = web.start().map(|()| course(&mut web, &mut conduct));
+    web.stop();
+    for row in rows?.iter().filter(|row| !row.rounds.is_empty()) {
+        tell_overflows(row, conduct.sink);
+        tell_stalls(row, conduct.sink);
+        conduct.sink.observation(row.observation());
+    }
+    Ok(())
+}
+
+fn missing(settings: &Params) -> Option<String> {
+    // Settings that cannot be are told when the lab is run, as a usage error.
+    web::missing(&Settings::from_params(settings).ok()?)
+}
+
+/// The web laboratory.
+pub static LAB: Lab = Lab {
+    name: "web",
+    summary: "requests a second and latency of a static web server over 1 to 1000 connections",
+    probes: &["web.throughput", "web.latency"],
+    settings: &[
+        Setting { key: "server", default: "embedded", help: "embedded, nginx or apache, started privately" },
+        Setting { key: "mpm", default: "event", help: "Apache's way to work on connections: prefork, worker or event" },
+        Setting { key: "url", default: "none", help: "http://127.0.0.1… of a server of your own; no other host can be loaded" },
+        Setting { key: "connections", default: "1,10,100,1000", help: "connections at a time, 1 to 1000, several with commas between" },
+        Setting { key: "keepalive", default: "on", help: "on, off (a connection per request) or both" },
+        Setting { key: "size", default: "1K", help: "bytes of the file that is asked for" },
+        Setting { key: "rate", default: "none", help: "requests a second of an open loop; latency is told from the intended start too" },
+        Setting { key: "requests", default: "none", help: "answers after which a step ends, as ab's -n" },
+        Setting {
+            key: "workers",
+            default: "half of the CPUs",
+            help: "worker processes of a private server; of Apache, requests at a time",
+        },
+        Setting { key: "backlog", default: "1024", help: "length of a private server's accept queue" },
+        Setting {
+            key: "source",
+            default: "one",
+            help: "spread: connect from 127.0.0.1 to 127.0.0.100, which have local ports of their own",
+        },
+    ],
+    missing,
+    run,
+};
+
+#[cfg(test)]
+#[path = "web_tests.rs"]
+mod tests;

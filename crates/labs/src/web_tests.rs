@@ -1,0 +1,90 @@
+use super::*;
+use fingerpost_workloads::{ClientReport, Stall};
+
+fn step(rate: u64, p50: u64) -> Step {
+    Step {
+        transactions: rate,
+        elapsed: Duration::from_secs(1),
+        throughput: vec![rate as f64; 10],
+        latencies: vec![(p50, rate - 1), (p50 * 10, 1)],
+        client: ClientReport { cpu_seconds: 0.5, cpus: 2, generators: 1, ..ClientReport::default() },
+        ..Step::default()
+    }
+}
+
+fn row(rounds: Vec<Step>) -> Row {
+    Row { params: Params::new().with("connections", 10), rounds, failure: None }
+}
+
+#[test]
+fn a_profile_spends_about_its_budget() {
+    let minute = Duration::from_secs(60);
+    for (profile, budget, steps) in [(Profile::Quick, minute, 4), (Profile::Standard, minute, 4), (Profile::Standard, minute, 8)] {
+        let (rounds, window) = plan(profile, budget, steps);
+        let spent = (window + OVERHEAD) * rounds * steps as u32 + OVERHEAD * steps as u32;
+        let allowed = if profile == Profile::Quick { QUICK } else { budget };
+        assert!(spent <= allowed && spent * 10 >= allowed * 9, "{profile:?} {steps}: {spent:?}");
+    }
+    assert_eq!(plan(Profile::Quick, Duration::ZERO, 4).1, WINDOW.0);
+    assert_eq!(plan(Profile::Thorough, Duration::from_secs(100_000), 1).1, WINDOW.1);
+}
+
+#[test]
+fn rounds_become_repetitions_of_one_row_each() {
+    let rows = row(vec![step(1000, 100), step(1100, 110), step(1050, 105)]).measurements();
+    assert_eq!(rows.iter().map(|m| m.probe.as_str()).collect::<Vec<_>>(), ["web.throughput", "web.latency"]);
+    assert!(rows.iter().all(|m| m.outcome == Outcome::Measured && m.reason.is_none() && m.processes.len() == 3));
+    assert_eq!(rows[0].estimate.unwrap().value, 1050.0);
+    assert_eq!(rows[0].processes[0].samples.len(), 10);
+    assert_eq!(rows[1].estimate.unwrap().value, 105.0);
+    assert_eq!(rows[0].processes[0].counters["client_cpu_ns"], 500_000.0);
+    assert_eq!(rows[1].processes[0].counters["max_ns"], 1000.0);
+}
+
+#[test]
+fn an_open_loop_tells_its_latency_from_both_starts() {
+    let mut open = step(1000, 100);
+    open.intended = vec![(5000, 1000)];
+    let rows = row(vec![open]).measurements();
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[1].params.text("from"), Some("sent"));
+    assert_eq!(rows[2].params.text("from"), Some("intended"));
+    assert!(rows[2].estimate.unwrap().value > rows[1].estimate.unwrap().value);
+}
+
+#[test]
+fn a_figure_with_a_doubt_is_untrusted_and_says_why() {
+    let mut failing = step(1000, 100);
+    failing.client.errors.insert("connection reset".to_owned(), 7);
+    let told = row(vec![step(1000, 100), failing]).throughput();
+    assert_eq!(told.outcome, Outcome::Untrusted);
+    assert!(told.reason.unwrap().contains("connection reset 7 times"));
+
+    let mut saturated = step(1000, 100);
+    saturated.client.saturated = Some("the client was the limit".to_owned());
+    assert_eq!(row(vec![saturated.clone(), step(1000, 100), step(1000, 100)]).throughput().outcome, Outcome::Measured);
+    assert_eq!(row(vec![saturated.clone(), saturated, step(1000, 100)]).throughput().reason.unwrap(), "the client was the limit");
+
+    let stall = |why: &str, length_s| {
+        let mut step = step(1000, 100);
+        step.client.stalls.push(Stall { at_s: 0.1, length_s, why: why.to_owned() });
+        row(vec![step]).doubt()
+    };
+    assert!(stall("the load generator itself waited 300 ms for a CPU", 0.3).unwrap().contains("0.30 s of 1.0 s"));
+    assert_eq!(stall("the load generator itself waited 30 ms for a CPU", 0.03), None);
+    assert_eq!(stall("10 of 10 requests were sent and the server answered none", 0.3), None);
+
+    let failed = Row { failure: Some("nothing listens".to_owned()), ..row(Vec::new()) };
+    let told = failed.measurements();
+    assert!(told.iter().all(|m| m.outcome == Outcome::Failed && m.reason.as_deref() == Some("nothing listens") && m.estimate.is_none()));
+}
+
+#[test]
+fn the_clients_account_is_kept_over_all_rounds() {
+    let mut one = step(1000, 100);
+    one.client.stalls.push(Stall { at_s: 0.25, length_s: 0.1, why: "x".to_owned() });
+    let seen = row(vec![step(1000, 100), one]).observation();
+    assert_eq!(seen.totals["requests"], 2000.0);
+    assert_eq!(seen.totals["cpu.seconds"], 1.0);
+    assert_eq!(seen.series[0].points, [(1.25, 0.1)]);
+}

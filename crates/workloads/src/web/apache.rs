@@ -1,0 +1,157 @@
+//! Apache 2.4 as a private static server, with each of its three ways to work on many connections.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::private::{Plan, find_program};
+use crate::WorkloadError;
+
+/// Apache's multi-processing modules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mpm {
+    /// A process per connection, as Apache 1.3 worked.
+    Prefork,
+    /// A thread per connection, in several processes.
+    Worker,
+    /// Threads that work on requests, while an event loop keeps idle connections.
+    Event,
+}
+
+/// Where distributions put the modules.
+const MODULE_DIRS: &[&str] = &[
+    "/usr/lib/apache2/modules",
+    "/usr/lib64/apache2/modules",
+    "/usr/lib64/httpd/modules",
+    "/usr/lib/httpd/modules",
+    "/usr/lib/apache2",
+    "/usr/local/apache2/modules",
+    "/usr/local/libexec/apache24",
+];
+/// Threads in a process of worker and event: Apache's default.
+const THREADS: usize = 25;
+
+impl Mpm {
+    /// The name in settings and parameters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mpm::Prefork => "prefork",
+            Mpm::Worker => "worker",
+            Mpm::Event => "event",
+        }
+    }
+
+    /// The module of this name.
+    pub fn parse(word: &str) -> Option<Mpm> {
+        [Mpm::Prefork, Mpm::Worker, Mpm::Event].into_iter().find(|m| m.name() == word)
+    }
+
+    /// The least requests that it can work on at a time (MaxRequestWorkers): Apache's default with threads; with processes, which are
+    /// dear, a few.
+    pub fn least_workers(self) -> usize {
+        match self {
+            Mpm::Prefork => 16,
+            Mpm::Worker | Mpm::Event => 400,
+        }
+    }
+
+    /// The processes and threads. All that may be needed are there from the start, so that none is created or ended while measuring.
+    fn configuration(self, workers: usize) -> String {
+        if self == Mpm::Prefork {
+            return format!(
+                "ServerLimit {workers}\nMaxRequestWorkers {workers}\nStartServers {workers}\nMinSpareServers 1\nMaxSpareServers {workers}\nMaxConnectionsPerChild 0\n"
+            );
+        }
+        let processes = workers.div_ceil(THREADS);
+        let all = processes * THREADS;
+        format!(
+            "ThreadsPerChild {THREADS}\nServerLimit {processes}\nMaxRequestWorkers {all}\nStartServers {processes}\nMinSpareThreads {THREADS}\nMaxSpareThreads {all}\nMaxConnectionsPerChild 0\n"
+        )
+    }
+}
+
+/// What is missing for it, with what to do.
+pub fn missing(mpm: Mpm) -> Option<String> {
+    if find_program(&["apache2", "httpd"]).is_none() {
+        return Some("Apache is not installed; install the package apache2 (or httpd), or use --set server=embedded".to_owned());
+    }
+    let module = format!("mod_mpm_{}.so", mpm.name());
+    match modules() {
+        None => Some(
+            "Apache’s modules are in none of the usual directories; use --set url=http://127.0.0.1… for a server of your own".to_owned(),
+        ),
+        Some(dir) if !dir.join(&module).is_file() => {
+            Some(format!("Apache has no {module} in {}; install it, or choose another --set mpm=", dir.display()))
+        }
+        Some(_) => None,
+    }
+}
+
+fn modules() -> Option<PathBuf> {
+    MODULE_DIRS.iter().map(PathBuf::from).find(|d| d.join("mod_authz_core.so").is_file())
+}
+
+/// Writes the configuration and makes the command that runs it in the foreground.
+pub fn command(plan: &Plan, mpm: Mpm) -> Result<Command, WorkloadError> {
+    if let Some(sentence) = missing(mpm) {
+        return Err(WorkloadError::Missing(sentence));
+    }
+    let (Some(program), Some(modules)) = (find_program(&["apache2", "httpd"]), modules()) else {
+        return Err(WorkloadError::Missing("Apache was removed just now; install it again".to_owned()));
+    };
+    let file = plan.dir.join("apache.conf");
+    fs::write(&file, configuration(plan, mpm, &modules))
+        .map_err(|e| WorkloadError::Failed(format!("Apache’s configuration could not be written: {e}")))?;
+    let mut command = Command::new(program);
+    command.arg("-d").arg(plan.dir).arg("-f").arg(file).args(["-D", "FOREGROUND"]);
+    Ok(command)
+}
+
+fn configuration(plan: &Plan, mpm: Mpm, modules: &Path) -> String {
+    let load = |name: &str, required: bool| {
+        let path = modules.join(format!("mod_{name}.so"));
+        // What is not there is compiled in, which differs between distributions.
+        if required || path.is_file() { format!("LoadModule {name}_module \"{}\"\n", path.display()) } else { String::new() }
+    };
+    let Plan { dir, root, port, workers, backlog } = plan;
+    let (dir, root) = (dir.display(), root.display());
+    let module_lines = [load(&format!("mpm_{}", mpm.name()), true), load("authz_core", true), load("unixd", false)].concat();
+    let processes = mpm.configuration(*workers);
+    format!(
+        "{module_lines}ServerRoot \"{dir}\"
+DefaultRuntimeDir \"{dir}\"
+PidFile \"{dir}/apache.pid\"
+ServerName localhost
+Listen 127.0.0.1:{port}
+ListenBacklog {backlog}
+ErrorLog \"{dir}/log\"
+LogLevel error
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 3600
+Timeout 300
+HostnameLookups Off
+{processes}DocumentRoot \"{root}\"
+<Directory \"{root}\">
+    AllowOverride None
+    Options None
+    Require all granted
+</Directory>
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_workers_as_connections_can_be_had_with_every_module() {
+        let prefork = Mpm::Prefork.configuration(256);
+        assert!(prefork.contains("MaxRequestWorkers 256\n") && prefork.contains("StartServers 256\n"));
+        let event = Mpm::Event.configuration(401);
+        assert!(event.contains("ServerLimit 17\n") && event.contains("MaxRequestWorkers 425\n"));
+        assert_eq!(Mpm::parse("worker"), Some(Mpm::Worker));
+        assert_eq!(Mpm::parse("Worker"), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! One connection of a generator: a socket that is never waited for, and how far its request has come.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType};
+
+use super::http::Parser;
+use super::tally::Times;
+
+/// How far the request of a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// No request under way.
+    Idle,
+    /// The connection is being established.
+    Connecting,
+    /// The request is being sent; so many bytes are out.
+    Sending(usize),
+    /// The answer is awaited or being read.
+    Receiving,
+    /// Pausing after an error.
+    Pausing,
+}
+
+/// A connection, or the place for one.
+#[derive(Debug)]
+pub struct Connection {
+    /// The socket, when there is one.
+    pub socket: Option<OwnedFd>,
+    /// How far its request has come.
+    pub stage: Stage,
+    /// Reads its answers.
+    pub parser: Parser,
+    /// When its request began.
+    pub times: Times,
+    /// Counts the sockets that have been in this place, so that an event of a former one is known.
+    pub generation: u32,
+    /// Whether it ever had an answer.
+    pub answered: bool,
+}
+
+impl Default for Connection {
+    /// A place without a socket.
+    fn default() -> Self {
+        Connection {
+            socket: None,
+            stage: Stage::Idle,
+            parser: Parser::new(false),
+            times: Times { intended: 0, started: 0 },
+            generation: 0,
+            answered: false,
+        }
+    }
+}
+
+impl Connection {
+    /// Whether a request is under way.
+    pub fn busy(&self) -> bool {
+        matches!(self.stage, Stage::Connecting | Stage::Sending(_) | Stage::Receiving)
+    }
+
+    /// Closes the socket. Closing takes it out of the epoll set.
+    pub fn close(&mut self) {
+        self.socket = None;
+        self.parser.reset();
+    }
+
+    /// Makes a socket, begins to connect, and sends at once where that is already possible: on loopback the handshake is done within
+    /// `connect`, so that this saves a wake-up per connection.
+    pub fn open(&mut self, epoll: &OwnedFd, index: u32, to: &Target<'_>) -> Result<(), Errno> {
+        self.close();
+        let family = if to.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
+        if let Some(source) = to.source {
+            net::bind(&socket, &SocketAddr::new(IpAddr::V4(source), 0))?;
+        }
+        match net::connect(&socket, &to.address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(e) => return Err(e),
+        }
+        self.generation = self.generation.wrapping_add(1);
+        self.stage = Stage::Connecting;
+        match net::send(&socket, to.request, SendFlags::NOSIGNAL) {
+            Ok(n) if n == to.request.len() => self.stage = Stage::Receiving,
+            Ok(n) => self.stage = Stage::Sending(n),
+            Err(Errno::AGAIN | Errno::NOTCONN) => {}
+            Err(e) => return Err(e),
+        }
+        let mut flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        if to.keep_alive || self.stage != Stage::Receiving {
+            flags |= epoll::EventFlags::OUT;
+        }
+        epoll::add(epoll, &socket, epoll::EventData::new_u64(token(index, self.generation)), flags)?;
+        self.socket = Some(socket);
+        Ok(())
+    }
+
+    /// Sends what is left of the request.
+    pub fn send(&mut self, request: &[u8]) -> Result<(), Errno> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let mut out = if let Stage::Sending(n) = self.stage { n } else { 0 };
+        while out < request.len() {
+            match net::send(socket, &request[out..], SendFlags::NOSIGNAL) {
+                Ok(n) => out += n,
+                Err(Errno::AGAIN) => {
+                    self.stage = Stage::Sending(out);
+                    return Ok(());
+                }
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        self.stage = Stage::Receiving;
+        Ok(())
+    }
+
+    /// The error that a socket holds, such as a refused connection.
+    pub fn error(&self) -> Option<Errno> {
+        let socket = self.socket.as_ref()?;
+        net::sockopt::socket_error(socket).ok()?.err()
+    }
+}
+
+/// Where connections go and what they ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The server.
+    pub address: SocketAddr,
+    /// The address to come from, when it is not left to the kernel.
+    pub source: Option<Ipv4Addr>,
+    /// The request, byte by byte.
+    pub request: &'a [u8],
+    /// Whether more than one request goes over the connection.
+    pub keep_alive: bool,
+}
+
+/// What epoll tells us of a connection: its place and which of the sockets in that place.
+pub fn token(index: u32, generation: u32) -> u64 {
+    u64::from(generation) << 32 | u64::from(index)
+}
+
+/// The reverse of [`token`].
+pub fn untoken(token: u64) -> (usize, u32) {
+    (token as u32 as usize, (token >> 32) as u32)
+}

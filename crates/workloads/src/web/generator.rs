@@ -1,0 +1,487 @@
+//! The load generator: one process, one event loop, any number of connections.
+//!
+//! It differs from wrk in four ways that matter for the figures. The next request is sent as soon as an answer is complete, without
+//! going back to the kernel to ask whether the socket is writable. Every latency is kept. In an open loop a request has a time at
+//! which it is due, and its latency is told from there as well. And it watches itself: its CPU time, its errors, its stalls.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+
+use rustix::event::epoll::{self, EventFlags};
+use rustix::io::Errno;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+
+use super::connection::{Connection, Stage, Target, untoken};
+use super::errors;
+use super::http::{HeadCache, Progress};
+use super::input::{Input, answer};
+use super::kernel::{self, Scheduled, Sockets};
+use super::protocol::{Load, Order, Reply, Report, STRETCH_NS, StallNs, cpu_ns, now_ns};
+use super::stall::{Doing, StallWatch};
+use super::tally::{Pace, Tally, Times, Window};
+
+/// The worker's name.
+pub const NAME: &str = "web-generator";
+
+/// Longest sleep of the loop: how soon a stall is looked at.
+const TICK_NS: u64 = 10_000_000;
+/// How long connections may take to have had their first answer before the generator says that it is ready anyway: a connection that
+/// was turned away is tried again by the kernel after one and after three seconds.
+const READY_NS: u64 = 3_500_000_000;
+/// How long answers that are under way at the end of the window are waited for.
+const DRAIN_NS: u64 = 2_000_000_000;
+/// Pause after a connection that could not be made, and after one that broke.
+const PAUSE_NS: (u64, u64) = (10_000_000, 1_000_000);
+/// How many new connections may be without their first answer before more are opened, so that the beginning of a load does not
+/// overflow an accept queue that the load itself would not; and how long that is waited for.
+const UNANSWERED: usize = 128;
+const OPEN_WAIT_NS: u64 = 100_000_000;
+const BUFFER: usize = 64 << 10;
+const STDIN_TOKEN: u64 = u64::MAX;
+const TIMER_TOKEN: u64 = u64::MAX - 1;
+
+/// The process: takes orders until its input ends.
+pub fn main(_args: Vec<OsString>) -> ExitCode {
+    raise_descriptor_limit();
+    let mut input = Input::default();
+    loop {
+        match input.wait() {
+            Some(Order::Load(load)) => {
+                let Some(reply) = run(load, &mut input) else { return ExitCode::SUCCESS };
+                answer(&reply);
+            }
+            Some(Order::Measure { .. }) => answer(&Reply::Cannot("there is no load to measure".to_owned())),
+            None => return ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// Makes one load from its order to its report; nothing when the input ended, which means that nobody waits for the report any more.
+fn run(load: Load, input: &mut Input) -> Option<Reply> {
+    let limit = descriptor_limit();
+    if load.connections as u64 + 16 > limit {
+        return Some(Reply::Cannot(format!(
+            "{} connections need more descriptors than the {limit} that a process may have here; raise the hard limit (ulimit -Hn) or use fewer connections",
+            load.connections
+        )));
+    }
+    match Generator::new(load) {
+        Ok(mut generator) => generator.run(input),
+        Err(e) => Some(Reply::Cannot(format!("the load generator could not be set up: {}", std::io::Error::from(e)))),
+    }
+}
+
+fn descriptor_limit() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+fn raise_descriptor_limit() {
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it is not allowed the lower limit stays, and a load that does not fit is refused with a sentence.
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit);
+}
+
+/// One load under way.
+struct Generator {
+    load: Load,
+    request: Vec<u8>,
+    epoll: OwnedFd,
+    timer: Option<OwnedFd>,
+    connections: Vec<Connection>,
+    /// Places whose first connection is still to be opened, and when the last one was.
+    unopened: usize,
+    opened_at: u64,
+    /// Connections that are free to take a request of an open loop.
+    free: Vec<u32>,
+    /// Requests of an open loop that are due and wait for a connection.
+    queue: VecDeque<u64>,
+    pace: Option<Pace>,
+    /// Connections that pause after an error, with the time to go on.
+    pausing: Vec<(u64, u32)>,
+    busy: usize,
+    answered: usize,
+    buffer: Vec<u8>,
+    heads: HeadCache,
+    tally: Tally,
+    watch: StallWatch,
+    /// Those of the window, once it is over.
+    stalls: Vec<StallNs>,
+    last_error: Option<String>,
+    due: u64,
+    delayed: u64,
+    /// Readings at the window's beginning and end.
+    at_start: Option<(u64, Scheduled, Sockets)>,
+    at_end: Option<(u64, Scheduled, Sockets)>,
+}
+
+impl Generator {
+    fn new(load: Load) -> Result<Generator, Errno> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, rustix::stdio::stdin(), epoll::EventData::new_u64(STDIN_TOKEN), EventFlags::IN)?;
+        let now = now_ns();
+        let pace = load.rate.map(|rate| Pace::new(now, rate, load.phase));
+        let timer = pace.map(|pace| periodic_timer(&epoll, pace.interval_ns())).transpose()?;
+        let connection = if load.keep_alive { "" } else { "Connection: close\r\n" };
+        let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", load.path, load.host).into_bytes();
+        Ok(Generator {
+            request,
+            epoll,
+            timer,
+            connections: (0..load.connections).map(|_| Connection::default()).collect(),
+            unopened: load.connections,
+            opened_at: now,
+            free: Vec::new(),
+            queue: VecDeque::new(),
+            pace,
+            pausing: Vec::new(),
+            busy: 0,
+            answered: 0,
+            buffer: vec![0; BUFFER],
+            heads: HeadCache::default(),
+            tally: Tally::new(load.rate.is_some(), load.requests),
+            watch: StallWatch::new(now),
+            stalls: Vec::new(),
+            last_error: None,
+            due: 0,
+            delayed: 0,
+            at_start: None,
+            at_end: None,
+            load,
+        })
+    }
+
+    fn run(&mut self, input: &mut Input) -> Option<Reply> {
+        let began = now_ns();
+        let mut ready = false;
+        let mut renew_at = began;
+        let mut events = Vec::with_capacity(1024);
+        let mut woken = began;
+        loop {
+            let turn = now_ns();
+            if let Some(report) = self.finished(turn) {
+                return Some(report);
+            }
+            if !ready && (self.answered == self.connections.len() || turn > began + READY_NS) {
+                ready = true;
+                answer(&Reply::Ready { answered: self.answered });
+            }
+            if turn >= renew_at {
+                renew_at = turn + STRETCH_NS;
+                self.watch.renew(self.tally.median());
+            }
+            self.open_some(turn);
+            let asleep = self.sleep(turn);
+            events.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&asleep)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => {
+                    return Some(Reply::Cannot(format!("the load generator cannot wait for its sockets: {}", std::io::Error::from(e))));
+                }
+            }
+            // From one waking to the next it should take no longer than the sleep and a little work.
+            let meant = asleep.tv_sec as u64 * 1_000_000_000 + asleep.tv_nsec as u64;
+            let last = std::mem::replace(&mut woken, now_ns());
+            self.watch.absent((woken - last).saturating_sub(meant + TICK_NS / 2));
+            for event in &events {
+                match event.data.u64() {
+                    STDIN_TOKEN => {
+                        input.read();
+                        match input.take() {
+                            Some(Order::Measure { start_ns, length_ns }) => self.open_window(start_ns, length_ns),
+                            Some(Order::Load(_)) => return Some(Reply::Cannot("a load is already under way".to_owned())),
+                            None if input.ended => return None,
+                            None => {}
+                        }
+                    }
+                    TIMER_TOKEN => {}
+                    token => self.on_event(token, event.flags),
+                }
+            }
+            self.after_events();
+        }
+    }
+
+    fn open_window(&mut self, start: u64, length_ns: u64) {
+        self.tally.open(Window { start, end: start + length_ns });
+        if let Some(rate) = self.load.rate {
+            // The window has a schedule of its own, so that it holds exactly the requests that were due in it.
+            self.queue.clear();
+            self.pace = Some(Pace::new(start, rate, self.load.phase));
+        }
+    }
+
+    /// How long the loop may sleep: until the next thing that has a time, a tick at most.
+    fn sleep(&self, now: u64) -> Timespec {
+        let mut until = now + TICK_NS;
+        if self.may_open(now) {
+            until = now;
+        }
+        if let Some(w) = self.tally.window {
+            until = until.min(if now < w.start { w.start } else { w.end.max(now) });
+        }
+        for (at, _) in &self.pausing {
+            until = until.min((*at).max(now));
+        }
+        // Whole milliseconds, rounded up: older kernels have no finer sleep, and an open loop has its timer.
+        let ms = (until - now).div_ceil(1_000_000);
+        Timespec { tv_sec: 0, tv_nsec: (ms * 1_000_000) as i64 }
+    }
+
+    /// What has a time: the window's edges, requests that are due, pauses that are over.
+    fn after_events(&mut self) {
+        let now = now_ns();
+        if self.at_start.is_none() && self.tally.begun(now) {
+            self.at_start = Some((cpu_ns(), kernel::scheduled_self(), Sockets::read()));
+            self.watch.begin(self.tally.window.map_or(now, |w| w.start));
+        }
+        if self.at_end.is_none() && self.tally.over(now) {
+            self.at_end = Some((cpu_ns(), kernel::scheduled_self(), Sockets::read()));
+            if let Some(window) = self.tally.window {
+                // A stall that goes on is judged by what is known now; how the wait for the last answers goes is no part of it.
+                self.stalls = self.watch.end(window.start, window.end);
+            }
+        }
+        self.take_due(now);
+        let mut i = 0;
+        while i < self.pausing.len() {
+            if self.pausing[i].0 <= now {
+                let (_, index) = self.pausing.swap_remove(i);
+                self.connections[index as usize].stage = Stage::Idle;
+                self.next(index, now);
+            } else {
+                i += 1;
+            }
+        }
+        if self.busy == 0 && self.pausing.is_empty() {
+            self.watch.restart(now);
+        } else if self.watch.wants_a_look(now) {
+            let doing = self.doing();
+            self.watch.look(doing);
+        }
+    }
+
+    /// Sends, or queues, the requests that an open loop's schedule has due by now.
+    fn take_due(&mut self, now: u64) {
+        let Some(mut pace) = self.pace else { return };
+        let until = self.tally.window.map_or(now, |w| now.min(w.end.saturating_sub(1)));
+        while let Some(due) = pace.take(until) {
+            if self.tally.begun(due) {
+                self.due += 1;
+            }
+            match self.free.pop() {
+                Some(index) => self.begin(index, now_ns(), due),
+                None => {
+                    self.delayed += u64::from(self.tally.begun(due));
+                    self.queue.push_back(due);
+                }
+            }
+        }
+        self.pace = Some(pace);
+    }
+
+    fn doing(&self) -> Doing {
+        let mut doing = Doing { last_error: self.last_error.clone(), ..Doing::default() };
+        for c in &self.connections {
+            match c.stage {
+                Stage::Idle => doing.idle += 1,
+                Stage::Connecting => doing.connecting += 1,
+                Stage::Pausing => doing.pausing += 1,
+                Stage::Receiving if c.parser.begun() => doing.receiving += 1,
+                Stage::Sending(_) | Stage::Receiving => doing.waiting += 1,
+            }
+        }
+        doing
+    }
+
+    /// Opens first connections, as long as not too many of them wait for their first answer.
+    fn open_some(&mut self, now: u64) {
+        while self.may_open(now) {
+            let index = (self.connections.len() - self.unopened) as u32;
+            self.unopened -= 1;
+            // Each asks once whatever the schedule, so that every connection is known to work before the window.
+            self.begin(index, now, now);
+            if self.unopened.is_multiple_of(UNANSWERED) {
+                self.opened_at = now;
+            }
+        }
+    }
+
+    fn may_open(&self, now: u64) -> bool {
+        let waiting = self.connections.len() - self.unopened - self.answered;
+        self.unopened > 0 && (waiting < UNANSWERED || now > self.opened_at + OPEN_WAIT_NS)
+    }
+
+    /// Begins a request on a connection that has none under way.
+    fn begin(&mut self, index: u32, now: u64, intended: u64) {
+        let connection = &mut self.connections[index as usize];
+        connection.times = Times { intended, started: now };
+        self.busy += 1;
+        let sent = if connection.socket.is_some() {
+            connection.stage = Stage::Sending(0);
+            connection.send(&self.request)
+        } else {
+            let source = self.load.spread.then(|| Ipv4Addr::new(127, 0, 0, 1 + (index % 100) as u8));
+            let target = Target { address: self.load.address, source, request: &self.request, keep_alive: self.load.keep_alive };
+            connection.open(&self.epoll, index, &target)
+        };
+        if let Err(e) = sent {
+            self.fail(index, &errors::kind(e));
+        }
+    }
+
+    /// What a connection does that has become free.
+    fn next(&mut self, index: u32, now: u64) {
+        if self.tally.over(now) {
+            return;
+        }
+        if self.pace.is_none() {
+            self.begin(index, now, now);
+        } else if let Some(due) = self.queue.pop_front() {
+            self.begin(index, now, due);
+        } else {
+            self.free.push(index);
+        }
+    }
+
+    fn on_event(&mut self, token_of_event: u64, flags: EventFlags) {
+        let (index, generation) = untoken(token_of_event);
+        let Some(connection) = self.connections.get_mut(index).filter(|c| c.generation == generation && c.socket.is_some()) else { return };
+        let hung_up = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        if hung_up && connection.stage == Stage::Idle {
+            // A server may close a connection that has nothing to do; the next request makes a new one.
+            connection.close();
+            return;
+        }
+        if connection.stage == Stage::Connecting
+            && let Some(e) = connection.error()
+        {
+            return self.fail(index as u32, &errors::kind(e));
+        }
+        if matches!(connection.stage, Stage::Connecting | Stage::Sending(_))
+            && flags.contains(EventFlags::OUT)
+            && let Err(e) = connection.send(&self.request)
+        {
+            return self.fail(index as u32, &errors::kind(e));
+        }
+        if flags.contains(EventFlags::IN) || hung_up {
+            self.receive(index as u32, hung_up);
+        }
+    }
+
+    /// Reads what is there. `hung_up` tells that the server's end of the stream is there too, which a short read alone does not show.
+    fn receive(&mut self, index: u32, hung_up: bool) {
+        let connection = &mut self.connections[index as usize];
+        while connection.busy() {
+            let Some(socket) = &connection.socket else { return };
+            let n = match rustix::io::read(socket, &mut self.buffer[..]) {
+                Ok(n) => n,
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR) => continue,
+                Err(e) => return self.fail(index, &errors::kind(e)),
+            };
+            if n == 0 {
+                return match connection.parser.close() {
+                    Ok(done) => self.complete(index, done.status, false),
+                    Err(bad) => self.fail(index, &bad.to_string()),
+                };
+            }
+            match connection.parser.feed(&self.buffer[..n], &mut self.heads) {
+                Ok(Progress::More) if n < BUFFER && !hung_up => return,
+                Ok(Progress::More) => {}
+                Ok(Progress::Done(_, used)) if used < n => return self.fail(index, errors::TRAILING),
+                Ok(Progress::Done(done, _)) => return self.complete(index, done.status, done.keep_alive && !hung_up),
+                Err(bad) => return self.fail(index, &bad.to_string()),
+            }
+        }
+    }
+
+    fn complete(&mut self, index: u32, status: u16, keep_alive: bool) {
+        let now = now_ns();
+        let connection = &mut self.connections[index as usize];
+        self.tally.complete(connection.times, now);
+        self.watch.completed(now);
+        if status >= 400 {
+            self.tally.error(&format!("status {status}"), now);
+        }
+        self.answered += usize::from(!std::mem::replace(&mut connection.answered, true));
+        connection.stage = Stage::Idle;
+        self.busy -= 1;
+        if !(keep_alive && self.load.keep_alive) {
+            connection.close();
+        }
+        self.next(index, now);
+    }
+
+    /// A request came to nothing.
+    fn fail(&mut self, index: u32, kind: &str) {
+        let now = now_ns();
+        let connection = &mut self.connections[index as usize];
+        let connected = connection.socket.is_some() && connection.stage != Stage::Connecting;
+        connection.close();
+        connection.stage = Stage::Pausing;
+        self.busy -= 1;
+        self.tally.error(kind, now);
+        if self.last_error.as_deref() != Some(kind) {
+            self.last_error = Some(kind.to_owned());
+        }
+        self.pausing.push((now + if connected { PAUSE_NS.1 } else { PAUSE_NS.0 }, index));
+    }
+
+    /// The report, once the window is over and nothing is under way, or what is under way has been waited for long enough.
+    fn finished(&mut self, now: u64) -> Option<Reply> {
+        let (window, at_end) = (self.tally.window?, self.at_end?);
+        if self.busy > 0 && now < window.end + DRAIN_NS {
+            return None;
+        }
+        for connection in self.connections.iter().filter(|c| c.busy()) {
+            self.tally.latency(connection.times, now);
+            self.tally.error(errors::UNANSWERED, now);
+        }
+        for due in std::mem::take(&mut self.queue) {
+            self.tally.never_sent(due, now);
+        }
+        let at_start = self.at_start.unwrap_or(at_end);
+        self.timer = None;
+        Some(Reply::Report(Box::new(Report {
+            completed: self.tally.completed,
+            elapsed_ns: window.end - window.start,
+            stretches: std::mem::take(&mut self.tally.stretches),
+            latencies: self.tally.latencies.counted(),
+            intended: self.tally.intended.counted(),
+            errors: std::mem::take(&mut self.tally.errors),
+            stalls: std::mem::take(&mut self.stalls),
+            cpu_ns: at_end.0.saturating_sub(at_start.0),
+            wait_ns: at_end.1.since(at_start.1).wait_ns,
+            due: self.due,
+            delayed: self.delayed,
+            time_wait: at_end.2.time_wait,
+            listen_overflows: at_end.2.listen_overflows.saturating_sub(at_start.2.listen_overflows),
+        })))
+    }
+}
+
+/// A timer that wakes the loop at each interval. Edge-triggered, so that it need not be read.
+fn periodic_timer(epoll: &OwnedFd, interval_ns: u64) -> Result<OwnedFd, Errno> {
+    // Above some ten thousand wake-ups a second the loop is awake anyway.
+    let interval = interval_ns.max(50_000);
+    let every = Timespec { tv_sec: (interval / 1_000_000_000) as i64, tv_nsec: (interval % 1_000_000_000) as i64 };
+    let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+    rustix::time::timerfd_settime(&timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: every, it_value: every })?;
+    epoll::add(epoll, &timer, epoll::EventData::new_u64(TIMER_TOKEN), EventFlags::IN | EventFlags::ET)?;
+    Ok(timer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::connection::{token, untoken};
+
+    #[test]
+    fn a_token_names_the_place_and_the_socket_in_it() {
+        assert_eq!(untoken(token(7, 9)), (7, 9));
+        assert_eq!(untoken(token(u32::MAX, 0)), (u32::MAX as usize, 0));
+    }
+}

@@ -1,0 +1,137 @@
+//! The load generators as the conducting process sees them: started when needed, given orders, asked for reports.
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use fingerpost_sys::scratch::{Scratch, Server};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::generator;
+use super::protocol::{Load, Order, Reply, Report, now_ns};
+use crate::{WorkloadError, worker};
+
+/// How long a generator may take to say that it is ready: longer than it waits for its connections.
+const READY: Duration = Duration::from_secs(20);
+/// How long a report may take after the window's end: longer than answers under way are waited for.
+const REPORT: Duration = Duration::from_secs(20);
+/// Between the order and the beginning of the window, so that every generator has read the order by then.
+const LEAD_NS: u64 = 20_000_000;
+
+/// Generator processes that run or wait for orders.
+#[derive(Debug, Default)]
+pub struct Pool {
+    generators: Vec<Generator>,
+}
+
+#[derive(Debug)]
+struct Generator {
+    process: Server,
+    unread: Vec<u8>,
+}
+
+impl Pool {
+    /// The ids of the processes.
+    pub fn pids(&self) -> Vec<i32> {
+        self.generators.iter().map(|g| g.process.pid()).collect()
+    }
+
+    /// Sees to it that there are this many.
+    pub fn grow(&mut self, count: usize, scratch: &mut Scratch) -> Result<(), WorkloadError> {
+        while self.generators.len() < count {
+            let mut command = worker::command(generator::NAME);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let process =
+                scratch.spawn(&mut command).map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
+            self.generators.push(Generator { process, unread: Vec::new() });
+        }
+        Ok(())
+    }
+
+    /// Makes the loads, one per generator, for a warm-up and then a window; a report each.
+    pub fn run(&mut self, loads: &[Load], warm_up: Duration, length: Duration) -> Result<Vec<Report>, WorkloadError> {
+        let generators = &mut self.generators[..loads.len()];
+        for (generator, load) in generators.iter_mut().zip(loads) {
+            generator.order(&Order::Load(load.clone()))?;
+        }
+        let deadline = Instant::now() + READY;
+        for generator in generators.iter_mut() {
+            match generator.reply(deadline)? {
+                Reply::Ready { .. } => {}
+                Reply::Cannot(why) => return Err(WorkloadError::Failed(why)),
+                Reply::Report(_) => return Err(confused()),
+            }
+        }
+        let order = Order::Measure { start_ns: now_ns() + LEAD_NS + warm_up.as_nanos() as u64, length_ns: length.as_nanos() as u64 };
+        for generator in generators.iter_mut() {
+            generator.order(&order)?;
+        }
+        let deadline = Instant::now() + warm_up + length + REPORT;
+        generators.iter_mut().map(|g| g.report(deadline)).collect()
+    }
+
+    /// Ends all of them.
+    pub fn stop(&mut self, scratch: &mut Scratch) {
+        for generator in self.generators.drain(..) {
+            // What cannot be ended here is ended with the scratch directory.
+            let _ = scratch.stop(generator.process);
+        }
+    }
+}
+
+fn confused() -> WorkloadError {
+    WorkloadError::Failed("a load generator gave an answer that does not fit the order".to_owned())
+}
+
+impl Generator {
+    fn order(&mut self, order: &Order) -> Result<(), WorkloadError> {
+        let line = serde_json::to_string(order).map_err(|e| WorkloadError::Failed(format!("an order could not be written: {e}")))? + "\n";
+        let input = self.process.child.stdin.as_mut().ok_or_else(confused)?;
+        input.write_all(line.as_bytes()).and_then(|()| input.flush()).map_err(|_| self.gone())
+    }
+
+    fn report(&mut self, deadline: Instant) -> Result<Report, WorkloadError> {
+        match self.reply(deadline)? {
+            Reply::Report(report) => Ok(*report),
+            Reply::Cannot(why) => Err(WorkloadError::Failed(why)),
+            Reply::Ready { .. } => Err(confused()),
+        }
+    }
+
+    /// The next reply, which must come before the deadline.
+    fn reply(&mut self, deadline: Instant) -> Result<Reply, WorkloadError> {
+        loop {
+            if let Some(end) = self.unread.iter().position(|&b| b == b'\n') {
+                let line: Vec<u8> = self.unread.drain(..=end).collect();
+                return serde_json::from_slice(&line).map_err(|_| confused());
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(WorkloadError::Failed("a load generator did not answer in time; it may have been stopped".to_owned()));
+            }
+            let Some(output) = self.process.child.stdout.as_ref() else { return Err(confused()) };
+            let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            match poll(&mut [PollFd::new(&output.as_fd(), PollFlags::IN)], Some(&timeout)) {
+                Ok(0) | Err(Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(_) => return Err(self.gone()),
+            }
+            let mut piece = [0; 64 << 10];
+            match rustix::io::read(output, &mut piece) {
+                Ok(n) if n > 0 => self.unread.extend_from_slice(&piece[..n]),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                _ => return Err(self.gone()),
+            }
+        }
+    }
+
+    fn gone(&mut self) -> WorkloadError {
+        let how = match self.process.child.try_wait() {
+            Ok(Some(status)) => format!(" with {status}"),
+            _ => String::new(),
+        };
+        WorkloadError::Failed(format!("a load generator ended unexpectedly{how}"))
+    }
+}

@@ -1,0 +1,307 @@
+//! Web servers of our own: started from the scratch directory on a free port of 127.0.0.1, unprivileged, ready when they answer.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fingerpost_sys::scratch::{self, Scratch};
+
+use super::apache::{self, Mpm};
+use super::http::{HeadCache, Parser, Progress};
+use super::nginx;
+use super::settings::{Server, Settings};
+use super::static_server;
+use crate::{WorkloadError, worker};
+
+/// How long a server may take until it answers.
+const READY: Duration = Duration::from_secs(20);
+/// Ports to try when another process takes the one that was free a moment ago.
+const ATTEMPTS: usize = 5;
+/// The file that is asked for.
+const FILE: &str = "file.bin";
+
+/// A server that answers.
+#[derive(Debug)]
+pub struct Running {
+    /// The process; nothing for a server of the user's own.
+    pub server: Option<scratch::Server>,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What the Host field should say.
+    pub host: String,
+    /// What to ask it for.
+    pub path: String,
+    /// How many requests it can work on at a time; nothing when we do not know.
+    pub workers: Option<usize>,
+}
+
+/// Where a private server lives, and how it is to be.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// Its own directory.
+    pub dir: &'a Path,
+    /// The directory that it serves.
+    pub root: &'a Path,
+    /// The port that it should take.
+    pub port: u16,
+    /// Worker processes, or requests at a time.
+    pub workers: usize,
+    /// The length of the accept queue.
+    pub backlog: usize,
+}
+
+/// Starts the server that the settings name, or checks that the user's own answers.
+pub fn start(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus: usize) -> Result<Running, WorkloadError> {
+    if let Server::Url(url) = &settings.server {
+        let status = ask(url.address, &url.host, &url.path).map_err(|why| {
+            WorkloadError::Missing(format!("{} does not answer ({why}); start the server, or leave url out for a private one", url.text))
+        })?;
+        if status >= 400 {
+            return Err(WorkloadError::Failed(format!("{} answers with status {status}; name a page that exists", url.text)));
+        }
+        return Ok(Running { server: None, address: url.address, host: url.host.clone(), path: url.path.clone(), workers: None });
+    }
+    let failed = |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
+    let root = scratch.subdir("web-root").map_err(failed)?;
+    fs::write(root.join(FILE), file_content(settings.size)).map_err(failed)?;
+    let account = unprivileged();
+    let mut last = WorkloadError::Failed(format!("no port could be had in {ATTEMPTS} attempts"));
+    for attempt in 0..ATTEMPTS {
+        let dir = scratch.subdir(&format!("web-server-{attempt}")).map_err(failed)?;
+        if let Some((uid, gid)) = account {
+            chown(&dir, Some(uid), Some(gid)).map_err(failed)?;
+        }
+        let plan = Plan {
+            dir: &dir,
+            root: &root,
+            port: free_port().map_err(failed)?,
+            workers: workers(settings, cpus),
+            backlog: settings.backlog,
+        };
+        match start_once(settings, &plan, scratch, prefix, account) {
+            Err(Attempt::PortTaken(sentence)) => last = WorkloadError::Failed(sentence),
+            Err(Attempt::Error(e)) => return Err(e),
+            Ok(running) => return Ok(running),
+        }
+    }
+    Err(last)
+}
+
+/// Why one attempt came to nothing.
+enum Attempt {
+    PortTaken(String),
+    Error(WorkloadError),
+}
+
+/// How many requests the server can work on at a time.
+///
+/// A server with an event loop gets half of the CPUs, so that the client has the other half: with more, both compete for the same
+/// CPUs and the figure is of their competition. Apache with a process or thread per connection needs as many as there are
+/// connections, or the rest of the connections would never be answered.
+fn workers(settings: &Settings, cpus: usize) -> usize {
+    settings.workers.unwrap_or(match settings.server {
+        Server::Apache(mpm) => mpm.least_workers().max(settings.most_connections()),
+        _ => (cpus / 2).max(1),
+    })
+}
+
+fn start_once(
+    settings: &Settings,
+    plan: &Plan,
+    scratch: &mut Scratch,
+    prefix: &[String],
+    account: Option<(u32, u32)>,
+) -> Result<Running, Attempt> {
+    let error = Attempt::Error;
+    let own = |e: std::io::Error| error(WorkloadError::Failed(format!("this program could not be copied to run behind the prefix: {e}")));
+    let program = match settings.server {
+        Server::Nginx => nginx::command(plan).map_err(error)?,
+        Server::Apache(mpm) => apache::command(plan, mpm).map_err(error)?,
+        Server::Embedded | Server::Url(_) => embedded(plan, !prefix.is_empty()).map_err(own)?,
+    };
+    let name = server_name(&settings.server);
+    let log = plan.dir.join("log");
+    let failed = |what: &str, e: std::io::Error| error(WorkloadError::Failed(format!("{name} {what}: {e}")));
+    let log_file = fs::File::create(&log).map_err(|e| failed("log could not be made", e))?;
+    let mut command = prefixed(prefix, program);
+    if let Some((uid, gid)) = account {
+        chown(&log, Some(uid), Some(gid)).map_err(|e| failed("log could not be given away", e))?;
+    }
+    command.stdin(Stdio::null()).stderr(log_file).current_dir(plan.dir);
+    let is_embedded = settings.server == Server::Embedded;
+    command.stdout(if is_embedded { Stdio::piped() } else { Stdio::null() });
+    if let Some((uid, gid)) = account {
+        scratch::drop_privileges(&mut command, uid, gid);
+    }
+    let mut server = scratch.spawn(&mut command).map_err(|e| failed("could not be started", e))?;
+    let port = if is_embedded { embedded_port(&mut server) } else { Some(plan.port) };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(plan.port)));
+    let path = format!("/{FILE}");
+    let ready = port.map_or(Err("it ended before it was ready".to_owned()), |_| wait_until_it_answers(&mut server, address, &path));
+    if let Err(why) = ready {
+        let told = last_lines(&log);
+        let _ = scratch.stop(server);
+        let sentence = format!("{name} did not get ready: {why}{told}");
+        let taken = told.contains("in use");
+        return Err(if taken { Attempt::PortTaken(sentence) } else { error(WorkloadError::Failed(sentence)) });
+    }
+    Ok(Running { server: Some(server), address, host: address.to_string(), path, workers: Some(plan.workers) })
+}
+
+/// The server's name in sentences.
+pub fn server_name(server: &Server) -> String {
+    match server {
+        Server::Embedded => "the embedded web server".to_owned(),
+        Server::Nginx => "nginx".to_owned(),
+        Server::Apache(Mpm::Prefork) => "Apache (prefork)".to_owned(),
+        Server::Apache(Mpm::Worker) => "Apache (worker)".to_owned(),
+        Server::Apache(Mpm::Event) => "Apache (event)".to_owned(),
+        Server::Url(url) => url.text.clone(),
+    }
+}
+
+/// The embedded server. Behind a prefix `/proc/self/exe` would be the prefix's own program, and our own file may lie where an
+/// unprivileged user cannot reach it, so a copy is run.
+fn embedded(plan: &Plan, behind_prefix: bool) -> std::io::Result<Command> {
+    let mut command = worker::command(static_server::NAME);
+    if behind_prefix {
+        let copy = plan.dir.join("fingerpost");
+        fs::copy("/proc/self/exe", &copy)?;
+        let mut copied = Command::new(copy);
+        copied.args(command.get_args());
+        command = copied;
+    }
+    command.arg(plan.root).arg(plan.workers.to_string()).arg(plan.backlog.to_string());
+    Ok(command)
+}
+
+/// The port that the embedded server says it has; nothing when it ends instead.
+fn embedded_port(server: &mut scratch::Server) -> Option<u16> {
+    let mut line = String::new();
+    BufReader::new(server.child.stdout.take()?).read_line(&mut line).ok()?;
+    line.trim().strip_prefix("ready ")?.parse().ok()
+}
+
+/// A command with words before it (`taskset -c 0`).
+pub fn prefixed(prefix: &[String], command: Command) -> Command {
+    let Some((first, rest)) = prefix.split_first() else { return command };
+    let mut whole = Command::new(first);
+    whole.args(rest).arg(command.get_program()).args(command.get_args());
+    for (key, value) in command.get_envs() {
+        match value {
+            Some(value) => whole.env(key, value),
+            None => whole.env_remove(key),
+        };
+    }
+    whole
+}
+
+fn wait_until_it_answers(server: &mut scratch::Server, address: SocketAddr, path: &str) -> Result<(), String> {
+    let deadline = Instant::now() + READY;
+    loop {
+        let why = match ask(address, &address.to_string(), path) {
+            Ok(200) => return Ok(()),
+            Ok(status) => return Err(format!("it answers with status {status}")),
+            Err(why) => why,
+        };
+        if let Ok(Some(status)) = server.child.try_wait() {
+            return Err(format!("it ended with {status}"));
+        }
+        if Instant::now() > deadline {
+            return Err(format!("no answer within {} s ({why})", READY.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Asks once, and tells the status.
+pub fn ask(address: SocketAddr, host: &str, path: &str) -> Result<u16, String> {
+    let limit = Duration::from_secs(5);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let once = || -> std::io::Result<Result<u16, String>> {
+        let mut stream = TcpStream::connect_timeout(&address, limit)?;
+        stream.set_read_timeout(Some(limit))?;
+        stream.write_all(request.as_bytes())?;
+        let (mut parser, mut cache, mut buffer) = (Parser::new(false), HeadCache::default(), [0; 16 << 10]);
+        loop {
+            let n = stream.read(&mut buffer)?;
+            if n == 0 {
+                return Ok(parser.close().map(|a| a.status).map_err(|e| e.to_string()));
+            }
+            match parser.feed(&buffer[..n], &mut cache) {
+                Ok(Progress::Done(answer, _)) => return Ok(Ok(answer.status)),
+                Ok(Progress::More) => {}
+                Err(e) => return Ok(Err(e.to_string())),
+            }
+        }
+    };
+    once().map_err(|e| e.to_string())?
+}
+
+/// A port that nobody listens on at this moment.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// The account that a server is dropped to when we are root: the web server's own of this system, else nobody.
+fn unprivileged() -> Option<(u32, u32)> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    Some(["www-data", "http", "nginx", "apache", "nobody"].iter().find_map(|name| account(&passwd, name)).unwrap_or((65_534, 65_534)))
+}
+
+fn account(passwd: &str, name: &str) -> Option<(u32, u32)> {
+    let line = passwd.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
+    let mut fields = line.split(':').skip(1);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// Bytes that do not compress to nothing, the same in every run.
+fn file_content(size: u64) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(4);
+    (0..size).map(|_| random.alphanumeric() as u8).collect()
+}
+
+/// What a server complained about last.
+fn last_lines(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(3)..].join("; ");
+    if last.is_empty() { String::new() } else { format!("; it said: {last}") }
+}
+
+/// Finds a program as the shell would, and where administrators' programs are.
+pub fn find_program(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = std::env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from)).collect::<Vec<_>>();
+    names.iter().find_map(|name| dirs.iter().map(|d| d.join(name)).find(|p| p.is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_found_by_its_whole_name() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nwww-data2:x:1:1::/:/x\nwww-data:x:33:34:www-data:/var/www:/usr/sbin/nologin\n";
+        assert_eq!(account(passwd, "www-data"), Some((33, 34)));
+        assert_eq!(account(passwd, "nobody"), None);
+    }
+
+    #[test]
+    fn words_before_a_command_keep_it_whole() {
+        let mut command = Command::new("nginx");
+        command.args(["-c", "x y"]).env("A", "b");
+        let words = ["taskset".to_owned(), "-c".to_owned(), "0".to_owned()];
+        let whole = prefixed(&words, command);
+        assert_eq!(format!("{:?}", whole.get_args().collect::<Vec<_>>()), r#"["-c", "0", "nginx", "-c", "x y"]"#);
+        assert_eq!(whole.get_program(), "taskset");
+        assert_eq!(whole.get_envs().count(), 1);
+    }
+}

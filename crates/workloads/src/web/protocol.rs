@@ -1,0 +1,119 @@
+//! What the conducting process and a load generator tell each other: one JSON object a line, over the generator's standard input and
+//! output. Times are nanoseconds of the monotonic clock, which all processes of a host share.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+/// The length of the stretches whose throughput is a sample.
+pub const STRETCH_NS: u64 = 100_000_000;
+
+/// The load that one generator makes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// The server.
+    pub address: SocketAddr,
+    /// What the Host field says.
+    pub host: String,
+    /// The path with its query, from the slash on.
+    pub path: String,
+    /// Connections at a time.
+    pub connections: usize,
+    /// Whether a connection carries more than one request.
+    pub keep_alive: bool,
+    /// Requests a second of this generator, for an open loop.
+    pub rate: Option<f64>,
+    /// Where this generator's first request lies between two of its requests, 0 to 1: several generators take turns.
+    pub phase: f64,
+    /// End when so many have completed.
+    pub requests: Option<u64>,
+    /// Whether to spread connections over the source addresses 127.0.0.1 to 127.0.0.100.
+    pub spread: bool,
+}
+
+/// From the conducting process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Begin this load; go on until a window was measured.
+    Load(Load),
+    /// Measure from this time on for so long, then stop the load and report.
+    Measure {
+        /// When to begin.
+        start_ns: u64,
+        /// For how long.
+        length_ns: u64,
+    },
+}
+
+/// From the generator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// Every connection has had an answer, or waited for one for long enough.
+    Ready {
+        /// Connections that have had an answer.
+        answered: usize,
+    },
+    /// The window is over.
+    Report(Box<Report>),
+    /// The load cannot be made, and why.
+    Cannot(String),
+}
+
+/// What one generator saw in a window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Answers completed within the window.
+    pub completed: u64,
+    /// The window's length.
+    pub elapsed_ns: u64,
+    /// Answers completed in each whole stretch of the window.
+    pub stretches: Vec<u64>,
+    /// Latencies from the sending, as (nanoseconds, count).
+    pub latencies: Vec<(u64, u64)>,
+    /// Latencies from the intended start.
+    pub intended: Vec<(u64, u64)>,
+    /// What went wrong, by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// Times without any completion.
+    pub stalls: Vec<StallNs>,
+    /// CPU time of the generator within the window.
+    pub cpu_ns: u64,
+    /// Time that it waited for a CPU.
+    pub wait_ns: u64,
+    /// Requests of an open loop that were due in the window.
+    pub due: u64,
+    /// Of these, those that were sent because their time had come although no connection was free, later than due.
+    pub delayed: u64,
+    /// Sockets in TIME_WAIT at the end, on the whole host.
+    pub time_wait: u64,
+    /// Connections that a full accept queue of the host turned away within the window.
+    pub listen_overflows: u64,
+}
+
+/// A time without any completion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StallNs {
+    /// Its beginning after the window's.
+    pub at: u64,
+    /// Its length.
+    pub length: u64,
+    /// Its cause as far as the generator can tell.
+    pub why: String,
+}
+
+/// The monotonic clock.
+#[inline]
+pub fn now_ns() -> u64 {
+    let t = clock_gettime(ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// CPU time of this process, user and system.
+pub fn cpu_ns() -> u64 {
+    let t = clock_gettime(ClockId::ProcessCPUTime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}

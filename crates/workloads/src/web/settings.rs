@@ -1,0 +1,317 @@
+//! What the web workload can be told, checked before anything is started.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use fingerpost_record::{Param, Params};
+
+use super::apache::Mpm;
+use crate::WorkloadError;
+
+/// Which server is loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// The static server within this program.
+    Embedded,
+    /// nginx, with a private configuration.
+    Nginx,
+    /// Apache 2.4, with a private configuration.
+    Apache(Mpm),
+    /// A server of the user's own.
+    Url(Url),
+}
+
+/// A server on this host and what to ask it for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    /// As the user wrote it.
+    pub text: String,
+    /// Address and port, always loopback.
+    pub address: SocketAddr,
+    /// What the Host field says.
+    pub host: String,
+    /// Path and query.
+    pub path: String,
+}
+
+/// Everything that can be set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The server.
+    pub server: Server,
+    /// The numbers of connections, one step each.
+    pub connections: Vec<usize>,
+    /// Whether a connection carries more than one request; both when both are to be measured.
+    pub keep_alive: Vec<bool>,
+    /// Bytes of the file that is asked for, of a private server.
+    pub size: u64,
+    /// Requests a second of an open loop.
+    pub rate: Option<f64>,
+    /// Answers after which a step ends.
+    pub requests: Option<u64>,
+    /// Worker processes, or threads, of a private server; its own kind's choice when unset.
+    pub workers: Option<usize>,
+    /// The length of a private server's accept queue.
+    pub backlog: usize,
+    /// Whether connections come from many source addresses.
+    pub spread: bool,
+    /// Load generator processes; as many as turn out to be needed when unset.
+    pub generators: Option<usize>,
+}
+
+/// The most connections of a step.
+pub const MAX_CONNECTIONS: usize = 1000;
+/// A private server's accept queue has room for every connection of the largest step: the servers' own 511 would turn away some of
+/// 1000 that come at once, which then come again after a second.
+const BACKLOG: i64 = 1024;
+/// The largest file.
+const MAX_SIZE: i64 = 1 << 30;
+
+impl Settings {
+    /// Reads the values of `--set`.
+    pub fn from_params(params: &Params) -> Result<Settings, WorkloadError> {
+        let server = server(params)?;
+        let keep_alive = match text(params, "keepalive").as_deref() {
+            None | Some("on") => vec![true],
+            Some("off") => vec![false],
+            Some("both") => vec![true, false],
+            Some(other) => return wrong("keepalive", other, "on, off or both"),
+        };
+        let rate = match params.get("rate") {
+            None => None,
+            Some(value) => match value.to_string().parse::<f64>() {
+                Ok(rate) if (0.1..=1e7).contains(&rate) => Some(rate),
+                _ => return wrong("rate", value, "a number of requests a second"),
+            },
+        };
+        let spread = match text(params, "source").as_deref() {
+            None | Some("one") => false,
+            Some("spread") => true,
+            Some(other) => return wrong("source", other, "one or spread"),
+        };
+        if spread && matches!(&server, Server::Url(url) if url.address.is_ipv6()) {
+            return Err(WorkloadError::Setting(
+                "source=spread uses the addresses of 127.0.0.0/8; it cannot reach an IPv6 address".to_owned(),
+            ));
+        }
+        if rate.is_some() && params.get("requests").is_some() {
+            return Err(WorkloadError::Setting("rate and requests exclude each other: an open loop is measured for a time".to_owned()));
+        }
+        Ok(Settings {
+            connections: connections(params, &server)?,
+            keep_alive,
+            size: number(params, "size", 0, MAX_SIZE)?.unwrap_or(1024) as u64,
+            rate,
+            requests: number(params, "requests", 1, 1_000_000_000)?.map(|n| n as u64),
+            workers: number(params, "workers", 1, 4096)?.map(|n| n as usize),
+            backlog: number(params, "backlog", 1, 65_535)?.unwrap_or(BACKLOG) as usize,
+            spread,
+            generators: number(params, "generators", 1, 64)?.map(|n| n as usize),
+            server,
+        })
+    }
+
+    /// The parameters of each step, in the order of a table.
+    pub fn steps(&self) -> Vec<Params> {
+        let mut common = Params::new();
+        common = match &self.server {
+            Server::Embedded => common.with("server", "embedded").with("size", self.size as i64),
+            Server::Nginx => common.with("server", "nginx").with("size", self.size as i64),
+            Server::Apache(mpm) => common.with("server", "apache").with("mpm", mpm.name()).with("size", self.size as i64),
+            Server::Url(url) => common.with("server", url.text.as_str()),
+        };
+        if let Some(rate) = self.rate {
+            common = common.with("rate", if rate.fract() == 0.0 { Param::Int(rate as i64) } else { Param::Text(rate.to_string()) });
+        }
+        if let Some(requests) = self.requests {
+            common = common.with("requests", requests as i64);
+        }
+        if let Some(workers) = self.workers {
+            common = common.with("workers", workers as i64);
+        }
+        if self.spread {
+            common = common.with("source", "spread");
+        }
+        let keep_alive = self.keep_alive.iter().map(|&on| if on { "on" } else { "off" });
+        keep_alive
+            .flat_map(|on| self.connections.iter().map(move |&n| (on, n)))
+            .map(|(on, n)| common.clone().with("keepalive", on).with("connections", n as i64))
+            .collect()
+    }
+
+    /// The largest number of connections of any step.
+    pub fn most_connections(&self) -> usize {
+        self.connections.iter().copied().max().unwrap_or(1)
+    }
+}
+
+fn text(params: &Params, key: &str) -> Option<String> {
+    params.get(key).map(ToString::to_string)
+}
+
+fn wrong<T>(key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, WorkloadError> {
+    Err(WorkloadError::Setting(format!("{key}={value} cannot be; it takes {wanted}")))
+}
+
+fn number(params: &Params, key: &str, low: i64, high: i64) -> Result<Option<i64>, WorkloadError> {
+    match params.get(key) {
+        None => Ok(None),
+        Some(&Param::Int(n)) if (low..=high).contains(&n) => Ok(Some(n)),
+        Some(other) => wrong(key, other, &format!("a whole number from {low} to {high}")),
+    }
+}
+
+/// One number, or several with commas between.
+fn connections(params: &Params, server: &Server) -> Result<Vec<usize>, WorkloadError> {
+    let Some(value) = params.get("connections") else {
+        // With prefork each connection is a process: a thousand of them are for those who ask for it.
+        let most = if *server == Server::Apache(Mpm::Prefork) { 100 } else { MAX_CONNECTIONS };
+        return Ok([1, 10, 100, MAX_CONNECTIONS].into_iter().filter(|n| *n <= most).collect());
+    };
+    let mut list = Vec::new();
+    for word in value.to_string().split(',') {
+        match word.trim().parse::<usize>() {
+            Ok(n) if (1..=MAX_CONNECTIONS).contains(&n) => list.push(n),
+            _ => return wrong("connections", value, &format!("numbers from 1 to {MAX_CONNECTIONS} with commas between")),
+        }
+    }
+    list.sort_unstable();
+    list.dedup();
+    Ok(list)
+}
+
+fn server(params: &Params) -> Result<Server, WorkloadError> {
+    let mpm = match text(params, "mpm") {
+        None => None,
+        Some(word) => match Mpm::parse(&word) {
+            Some(mpm) => Some(mpm),
+            None => return wrong("mpm", word, "prefork, worker or event"),
+        },
+    };
+    if let Some(url) = text(params, "url") {
+        for key in ["server", "mpm", "size", "workers", "backlog"] {
+            if params.get(key).is_some() {
+                return Err(WorkloadError::Setting(format!(
+                    "{key} is for servers that are started privately; leave it out together with url"
+                )));
+            }
+        }
+        return Ok(Server::Url(parse_url(&url)?));
+    }
+    let name = text(params, "server");
+    if mpm.is_some() && name.as_deref() != Some("apache") {
+        return Err(WorkloadError::Setting("mpm is Apache's; set server=apache too".to_owned()));
+    }
+    match name.as_deref() {
+        None | Some("embedded") => Ok(Server::Embedded),
+        Some("nginx") => Ok(Server::Nginx),
+        Some("apache") => Ok(Server::Apache(mpm.unwrap_or(Mpm::Event))),
+        Some(other) => wrong("server", other, "embedded, nginx or apache"),
+    }
+}
+
+/// Reads `http://127.0.0.1:8080/path`. Only addresses of this host are accepted: nothing else may be put under load.
+pub fn parse_url(text: &str) -> Result<Url, WorkloadError> {
+    let refuse = |why: &str| WorkloadError::Setting(format!("url={text} cannot be loaded: {why}"));
+    if text.starts_with("https://") {
+        return Err(refuse("only http is spoken; put the server's plain port there"));
+    }
+    let rest = text.strip_prefix("http://").ok_or_else(|| refuse("it must begin with http://"))?;
+    if !text.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(refuse("it may hold only printable ASCII without blanks; write others as %XX"));
+    }
+    let (host, path) = match rest.find(['/', '?']) {
+        Some(at) if rest.as_bytes()[at] == b'/' => (&rest[..at], rest[at..].to_owned()),
+        Some(at) => (&rest[..at], format!("/{}", &rest[at..])),
+        None => (rest, "/".to_owned()),
+    };
+    let path = path.split('#').next().unwrap_or("/").to_owned();
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => {
+            (name, port.parse::<u16>().ok().filter(|p| *p > 0).ok_or_else(|| refuse("the port is no number from 1 to 65535"))?)
+        }
+        _ => (host, 80),
+    };
+    let ip = if name == "localhost" {
+        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    } else {
+        let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
+        bare.parse::<IpAddr>().map_err(|_| refuse("load is put only on addresses of this host: 127.0.0.1, [::1] or localhost"))?
+    };
+    if !ip.is_loopback() {
+        return Err(refuse("load is put only on addresses of this host: 127.0.0.1, [::1] or localhost"));
+    }
+    Ok(Url { text: text.to_owned(), address: SocketAddr::new(ip, port), host: host.to_owned(), path })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> Result<Settings, String> {
+        let params = pairs.iter().fold(Params::new(), |p, (k, v)| p.with(k, Param::parse(v)));
+        Settings::from_params(&params).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn only_this_host_can_be_loaded() {
+        let url = parse_url("http://127.0.0.1:8080/a/b?c=d#e").unwrap();
+        assert_eq!(
+            (url.address.to_string().as_str(), url.host.as_str(), url.path.as_str()),
+            ("127.0.0.1:8080", "127.0.0.1:8080", "/a/b?c=d")
+        );
+        assert_eq!(parse_url("http://localhost").unwrap().address.to_string(), "127.0.0.1:80");
+        assert_eq!(parse_url("http://[::1]:81?x").unwrap().path, "/?x");
+        assert_eq!(parse_url("http://[::1]/").unwrap().address.to_string(), "[::1]:80");
+        for bad in [
+            "http://example.org/",
+            "http://10.0.0.1/",
+            "http://0.0.0.0/",
+            "http://[::]/",
+            "http://user@example.org:80/",
+            "http://127.0.0.1@example.org/",
+            "http://localhost.example.org/",
+        ] {
+            assert!(parse_url(bad).unwrap_err().to_string().contains("only on addresses of this host"), "{bad}");
+        }
+        for bad in [
+            "https://127.0.0.1/",
+            "127.0.0.1",
+            "http://127.0.0.1:0/",
+            "http://127.0.0.1:99999/",
+            "http://127.0.0.1/a b",
+            "http://127.0.0.1/\r\nX: y",
+        ] {
+            assert!(parse_url(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn settings_make_steps_and_wrong_ones_a_sentence() {
+        let s = settings(&[]).unwrap();
+        let steps: Vec<String> = s.steps().iter().map(ToString::to_string).collect();
+        assert_eq!(steps[0], "connections=1 keepalive=on server=embedded size=1K");
+        assert_eq!(steps.len(), 4);
+        let s =
+            settings(&[("server", "apache"), ("mpm", "prefork"), ("connections", "100"), ("requests", "100000"), ("keepalive", "both")])
+                .unwrap();
+        let steps: Vec<String> = s.steps().iter().map(ToString::to_string).collect();
+        assert_eq!(steps[1], "connections=100 keepalive=off mpm=prefork requests=100000 server=apache size=1K");
+        assert_eq!(settings(&[("connections", "10,1,10")]).unwrap().connections, [1, 10]);
+        assert_eq!(settings(&[("rate", "0.5")]).unwrap().rate, Some(0.5));
+        for (wrong, word) in [
+            (&[("connections", "0")][..], "connections=0"),
+            (&[("connections", "1001")], "connections=1001"),
+            (&[("keepalive", "maybe")], "on, off or both"),
+            (&[("server", "iis")], "embedded, nginx or apache"),
+            (&[("server", "apache"), ("mpm", "x")], "prefork, worker or event"),
+            (&[("mpm", "event")], "server=apache"),
+            (&[("rate", "-1")], "requests a second"),
+            (&[("rate", "1000"), ("requests", "5")], "exclude each other"),
+            (&[("size", "-1")], "size=-1"),
+            (&[("url", "http://127.0.0.1/"), ("size", "5")], "leave it out together with url"),
+        ] {
+            let sentence = settings(wrong).unwrap_err();
+            assert!(sentence.contains(word), "{sentence}");
+        }
+    }
+}
