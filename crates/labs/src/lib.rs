@@ -81,5 +81,4 @@ pub struct Lab {
 }
 
 /// Every lab.
-pub static REGISTRY: &[&Lab] = &[&database::LAB];
-pub static REGISTRY: &[&Lab] = &[&web::LAB];
+pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB];

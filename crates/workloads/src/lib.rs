@@ -5,7 +5,6 @@
 
 pub mod database;
 pub mod histogram;
-pub mod histogram;
 pub mod web;
 pub mod worker;
 

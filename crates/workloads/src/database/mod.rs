@@ -258,6 +258,7 @@ fn step_of(reply: StepReply, clients: usize) -> Step {
             stalls: reply.stalls.into_iter().map(|(at_s, length_s, why)| Stall { at_s, length_s, why }).collect(),
             errors: reply.errors,
             saturated: reply.saturated,
+            ..ClientReport::default()
         },
     }
 }
