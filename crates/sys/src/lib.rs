@@ -11,4 +11,7 @@ pub mod perf;
 pub mod procfs;
 pub mod scratch;
 pub mod shm;
+pub mod sockdiag;
 pub mod system;
+pub mod trace;
+pub mod tracefs;

@@ -1,0 +1,349 @@
+//! Tracepoints of every CPU through perf_event rings that can be switched on and off.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// `struct perf_event_attr` as of version 5 (112 bytes), which every kernel since 4.1 takes.
+#[repr(C)]
+#[derive(Default)]
+struct Attr {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup: u32,
+    bp_type: u32,
+    config1: u64,
+    config2: u64,
+    branch_sample_type: u64,
+    sample_regs_user: u64,
+    sample_stack_user: u32,
+    clockid: i32,
+    sample_regs_intr: u64,
+    aux_watermark: u32,
+    sample_max_stack: u16,
+    reserved: u16,
+}
+
+const TYPE_TRACEPOINT: u32 = 2;
+const SAMPLE_TID: u64 = 1 << 1;
+const SAMPLE_TIME: u64 = 1 << 2;
+const SAMPLE_RAW: u64 = 1 << 10;
+const FLAG_DISABLED: u64 = 1;
+const FLAG_USE_CLOCKID: u64 = 1 << 25;
+const FLAG_FD_CLOEXEC: u64 = 1 << 3;
+const RECORD_LOST: u32 = 2;
+const RECORD_SAMPLE: u32 = 9;
+const IOC_ENABLE: libc::Ioctl = 0x2400;
+const IOC_DISABLE: libc::Ioctl = 0x2401;
+const IOC_SET_OUTPUT: libc::Ioctl = 0x2405;
+const IOC_SET_FILTER: libc::Ioctl = 0x4008_2406;
+/// Places of `data_head`, `data_tail`, `data_offset` and `data_size` in the ring's first page.
+const HEAD: usize = 1024;
+const TAIL: usize = 1032;
+const DATA_OFFSET: usize = 1040;
+const DATA_SIZE: usize = 1048;
+
+/// One sample as the ring gives it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Raw<'a> {
+    /// CPU that it happened on.
+    pub cpu: usize,
+    /// Nanoseconds on the monotonic clock.
+    pub time: u64,
+    /// Process that was current.
+    pub pid: i32,
+    /// Thread that was current.
+    pub tid: i32,
+    /// The tracepoint's data, beginning with its id as two bytes.
+    pub data: &'a [u8],
+}
+
+impl Raw<'_> {
+    /// The tracepoint's id.
+    pub fn id(&self) -> u32 {
+        self.data.get(..2).map_or(0, |b| u32::from(u16::from_ne_bytes([b[0], b[1]])))
+    }
+}
+
+/// One CPU's ring: the events that write into it, and its mapping.
+struct Ring {
+    cpu: usize,
+    map: *mut u8,
+    length: usize,
+    events: Vec<OwnedFd>,
+    scratch: Vec<u8>,
+}
+
+// SAFETY: the mapping belongs to this Ring alone, which unmaps it once, from whichever thread drops it.
+unsafe impl Send for Ring {}
+
+/// Tracepoints of all CPUs, written into one ring per CPU.
+pub struct Rings {
+    rings: Vec<Ring>,
+}
+
+impl Rings {
+    /// Opens these tracepoints on every online CPU, switched off. `bytes` is the size of one CPU's ring, rounded up to a power of two.
+    /// `filter` is in the kernel's filter language (`common_pid != 42`).
+    ///
+    /// # Errors
+    /// What `perf_event_open` or `mmap` said: usually a lack of permission.
+    pub fn open(ids: &[u32], bytes: usize, filter: Option<&str>) -> io::Result<Rings> {
+        let rings = online_cpus()?.into_iter().map(|cpu| Ring::open(cpu, ids, bytes, filter)).collect::<io::Result<_>>()?;
+        Ok(Rings { rings })
+    }
+
+    /// Lets events flow.
+    pub fn enable(&self) -> io::Result<()> {
+        self.each(IOC_ENABLE)
+    }
+
+    /// Stops them; what the rings hold stays.
+    pub fn disable(&self) -> io::Result<()> {
+        self.each(IOC_DISABLE)
+    }
+
+    fn each(&self, request: libc::Ioctl) -> io::Result<()> {
+        for event in self.rings.iter().flat_map(|r| &r.events) {
+            ioctl(event, request, 0)?;
+        }
+        Ok(())
+    }
+
+    /// CPUs that have a ring.
+    pub fn cpus(&self) -> usize {
+        self.rings.len()
+    }
+
+    /// Takes everything out of the rings, in order per CPU but not between CPUs. Returns the number of events that were lost.
+    pub fn drain(&mut self, mut take: impl FnMut(Raw)) -> u64 {
+        self.rings.iter_mut().map(|r| r.drain(&mut take)).sum()
+    }
+}
+
+impl Ring {
+    fn open(cpu: usize, ids: &[u32], bytes: usize, filter: Option<&str>) -> io::Result<Ring> {
+        let page = page_bytes();
+        let length = page + bytes.max(page).next_power_of_two();
+        let mut ring = Ring { cpu, map: ptr::null_mut(), length, events: Vec::new(), scratch: Vec::new() };
+        for &id in ids {
+            let event = open_event(id, cpu)?;
+            match ring.events.first() {
+                None => ring.map = map_ring(&event, length)?,
+                Some(first) => ioctl(&event, IOC_SET_OUTPUT, first.as_raw_fd() as usize)?,
+            }
+            if let Some(filter) = filter {
+                let text = std::ffi::CString::new(filter)?;
+                ioctl(&event, IOC_SET_FILTER, text.as_ptr() as usize)?;
+            }
+            ring.events.push(event);
+        }
+        Ok(ring)
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        // SAFETY: the places are within the first page of the mapping, aligned, and the kernel writes them as 64-bit words.
+        unsafe { (*self.map.add(at).cast::<AtomicU64>()).load(Ordering::Acquire) }
+    }
+
+    fn drain(&mut self, take: &mut impl FnMut(Raw)) -> u64 {
+        if self.map.is_null() {
+            return 0;
+        }
+        let (offset, size) = (self.word(DATA_OFFSET) as usize, self.word(DATA_SIZE) as usize);
+        let (head, tail) = (self.word(HEAD), self.word(TAIL));
+        let filled = (head.wrapping_sub(tail) as usize).min(size);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        if size > 0 && offset + size <= self.length {
+            let start = tail as usize % size;
+            let first = filled.min(size - start);
+            for (from, n) in [(start, first), (0, filled - first)] {
+                // SAFETY: from + n ≤ size and offset + size ≤ the mapping's length; the kernel does not write between tail and head.
+                scratch.extend_from_slice(unsafe { std::slice::from_raw_parts(self.map.add(offset + from), n) });
+            }
+        }
+        // SAFETY: as in `word`; storing the tail gives the bytes, which were copied, back to the kernel.
+        unsafe { (*self.map.add(TAIL).cast::<AtomicU64>()).store(head, Ordering::Release) };
+        let lost = each_record(self.cpu, &scratch, take);
+        self.scratch = scratch;
+        lost
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if !self.map.is_null() {
+            // SAFETY: map and length are what mmap returned and was given; nothing refers to the mapping any more.
+            unsafe { libc::munmap(self.map.cast(), self.length) };
+        }
+    }
+}
+
+/// Walks the records of a drained ring. Returns the events that the kernel says it lost.
+fn each_record(cpu: usize, mut bytes: &[u8], take: &mut impl FnMut(Raw)) -> u64 {
+    let u32_at = |b: &[u8], at: usize| b.get(at..at + 4).map(|x| u32::from_ne_bytes([x[0], x[1], x[2], x[3]]));
+    let u64_at = |b: &[u8], at: usize| b.get(at..at + 8).and_then(|x| x.try_into().ok()).map(u64::from_ne_bytes);
+    let mut lost = 0;
+    while bytes.len() >= 8 {
+        let kind = u32_at(bytes, 0).unwrap_or(0);
+        let size = usize::from(u16::from_ne_bytes([bytes[6], bytes[7]]));
+        if size < 8 || size > bytes.len() {
+            break;
+        }
+        let record = &bytes[..size];
+        bytes = &bytes[size..];
+        match kind {
+            RECORD_LOST => lost += u64_at(record, 16).unwrap_or(0),
+            RECORD_SAMPLE => {
+                let (Some(pid), Some(tid), Some(time), Some(n)) =
+                    (u32_at(record, 8), u32_at(record, 12), u64_at(record, 16), u32_at(record, 24))
+                else {
+                    continue;
+                };
+                if let Some(data) = record.get(28..28 + n as usize) {
+                    take(Raw { cpu, time, pid: pid as i32, tid: tid as i32, data });
+                }
+            }
+            _ => {}
+        }
+    }
+    lost
+}
+
+fn open_event(id: u32, cpu: usize) -> io::Result<OwnedFd> {
+    let attr = Attr {
+        kind: TYPE_TRACEPOINT,
+        size: size_of::<Attr>() as u32,
+        config: u64::from(id),
+        sample_period: 1,
+        sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW,
+        flags: FLAG_DISABLED | FLAG_USE_CLOCKID,
+        clockid: libc::CLOCK_MONOTONIC,
+        ..Attr::default()
+    };
+    // SAFETY: the attr is initialised, its size field is its size, and it outlives the call; the rest are plain numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, -1, cpu as libc::c_int, -1, FLAG_FD_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave us this descriptor; nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+fn map_ring(event: &OwnedFd, length: usize) -> io::Result<*mut u8> {
+    // SAFETY: a new shared mapping of a perf event at an address of the kernel's choice.
+    let map = unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, event.as_raw_fd(), 0) };
+    if map == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(map.cast()) }
+}
+
+fn ioctl(event: &OwnedFd, request: libc::Ioctl, argument: usize) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the argument is a number, a descriptor, or a string that outlives the call, as the request wants.
+    let rc = unsafe { libc::ioctl(event.as_raw_fd(), request, argument) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn page_bytes() -> usize {
+    // SAFETY: sysconf takes a plain number.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+/// The CPUs that are online.
+pub fn online_cpus() -> io::Result<Vec<usize>> {
+    Ok(parse_cpu_list(&fs::read_to_string("/sys/devices/system/cpu/online")?).into_iter().collect())
+}
+
+/// Parses a list of CPUs as the kernel writes it: `0-3,8`.
+pub fn parse_cpu_list(text: &str) -> BTreeSet<usize> {
+    let mut cpus = BTreeSet::new();
+    for part in text.trim().split(',') {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(low), Ok(high)) = (low.trim().parse::<usize>(), high.trim().parse::<usize>()) {
+            cpus.extend(low..=high.min(low + 65_535));
+        }
+    }
+    cpus
+}
+
+/// CPU seconds, user and system, that the calling thread has used: what an observer reports as its own cost.
+pub fn thread_cpu_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a timespec of ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Nanoseconds on the monotonic clock, on which samples are stamped.
+pub fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a timespec of ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(time: u64, tid: u32, data: &[u8]) -> Vec<u8> {
+        let size = (28 + data.len()).next_multiple_of(8);
+        let mut r = Vec::new();
+        r.extend(RECORD_SAMPLE.to_ne_bytes());
+        r.extend(0u16.to_ne_bytes());
+        r.extend((size as u16).to_ne_bytes());
+        r.extend(tid.to_ne_bytes());
+        r.extend(tid.to_ne_bytes());
+        r.extend(time.to_ne_bytes());
+        r.extend((data.len() as u32).to_ne_bytes());
+        r.extend(data);
+        r.resize(size, 0);
+        r
+    }
+
+    #[test]
+    fn records_are_walked_lost_ones_counted_and_a_torn_end_ignored() {
+        let mut bytes = sample(7, 42, &[5, 0, 1, 2]);
+        let mut lost = Vec::new();
+        lost.extend(RECORD_LOST.to_ne_bytes());
+        lost.extend(0u16.to_ne_bytes());
+        lost.extend(24u16.to_ne_bytes());
+        lost.extend(1u64.to_ne_bytes());
+        lost.extend(9u64.to_ne_bytes());
+        bytes.extend(lost);
+        bytes.extend(sample(8, 43, &[6, 0]));
+        bytes.extend(&sample(9, 44, &[6, 0])[..20]);
+        let mut seen = Vec::new();
+        assert_eq!(each_record(1, &bytes, &mut |r| seen.push((r.time, r.tid, r.id()))), 9);
+        assert_eq!(seen, [(7, 42, 5), (8, 43, 6)]);
+    }
+
+    #[test]
+    fn a_record_of_no_size_or_a_lying_one_ends_the_walk() {
+        let mut n = 0;
+        each_record(0, &[0; 64], &mut |_| n += 1);
+        let mut lying = sample(7, 42, &[5, 0]);
+        lying[24..28].copy_from_slice(&u32::MAX.to_ne_bytes());
+        each_record(0, &lying, &mut |_| n += 1);
+        assert_eq!(n, 0);
+    }
+
+    #[test]
+    fn cpu_lists_are_read_as_the_kernel_writes_them() {
+        assert_eq!(parse_cpu_list("0-2,5\n").into_iter().collect::<Vec<_>>(), [0, 1, 2, 5]);
+        assert_eq!(parse_cpu_list("\n").len(), 0);
+        assert_eq!(parse_cpu_list("3-1,x").len(), 0);
+    }
+
+    #[test]
+    fn the_attributes_have_the_size_that_the_kernel_expects() {
+        assert_eq!(size_of::<Attr>(), 112);
+    }
+}

@@ -1,0 +1,154 @@
+//! The kernel's tracepoints by name: their ids and where their fields lie, read from tracefs.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where tracefs may be mounted, the usual place first.
+const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// A tracepoint: what perf calls it, and where its fields lie in a raw sample.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tracepoint {
+    /// The number that `perf_event_attr.config` takes and every raw sample begins with.
+    pub id: u32,
+    /// Offset and size in bytes, by the field's name.
+    pub fields: BTreeMap<String, (usize, usize)>,
+}
+
+impl Tracepoint {
+    /// An integer field of a raw sample, sign-extended; `None` when the tracepoint has no such field or the sample is too short.
+    pub fn int(&self, raw: &[u8], field: &str) -> Option<i64> {
+        let &(at, size) = self.fields.get(field)?;
+        let bytes = raw.get(at..at.checked_add(size)?)?;
+        match size {
+            4 => Some(i64::from(i32::from_ne_bytes(bytes.try_into().ok()?))),
+            8 => Some(i64::from_ne_bytes(bytes.try_into().ok()?)),
+            _ => None,
+        }
+    }
+
+    /// A place of an integer field that is looked up once and read often.
+    pub fn slot(&self, field: &str) -> Option<usize> {
+        self.fields.get(field).map(|&(at, _)| at)
+    }
+}
+
+/// Parses a tracepoint's `format` file.
+pub fn parse_format(text: &str) -> Option<Tracepoint> {
+    let mut tracepoint = Tracepoint::default();
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(id) = line.strip_prefix("ID:") {
+            tracepoint.id = id.trim().parse().ok()?;
+        } else if let Some(rest) = line.strip_prefix("field:") {
+            let mut name = "";
+            let (mut offset, mut size) = (None, None);
+            for (i, part) in rest.split(';').map(str::trim).enumerate() {
+                if i == 0 {
+                    name = part.rsplit(' ').next().unwrap_or(part).trim_end_matches(|c: char| c == ']' || c == '[' || c.is_ascii_digit());
+                } else if let Some(n) = part.strip_prefix("offset:") {
+                    offset = n.parse().ok();
+                } else if let Some(n) = part.strip_prefix("size:") {
+                    size = n.parse().ok();
+                }
+            }
+            tracepoint.fields.insert(name.to_owned(), (offset?, size?));
+        }
+    }
+    (tracepoint.id != 0).then_some(tracepoint)
+}
+
+/// Reads tracepoints (`sched/sched_switch`) in the order asked for.
+///
+/// Where tracefs is not mounted and the caller is root, it is mounted in a mount namespace that only a passing thread is in:
+/// nothing of the system is changed.
+///
+/// # Errors
+/// One sentence that says which file could not be read and why.
+pub fn tracepoints(names: &[&str]) -> Result<Vec<Tracepoint>, String> {
+    let mut first_error = String::new();
+    for mount in MOUNTS {
+        match read_all(Path::new(mount), names) {
+            Ok(found) => return Ok(found),
+            Err(e) if first_error.is_empty() => first_error = e,
+            Err(_) => {}
+        }
+    }
+    if Path::new(MOUNTS[0]).join("events").exists() {
+        return Err(first_error);
+    }
+    let names: Vec<String> = names.iter().map(|s| (*s).to_owned()).collect();
+    let thread = std::thread::Builder::new().name("tracefs".into()).spawn(move || {
+        mount_privately().map_err(|e| format!("tracefs is not mounted at {} and cannot be mounted: {e}", MOUNTS[0]))?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        read_all(Path::new(MOUNTS[0]), &names)
+    });
+    match thread.map(std::thread::JoinHandle::join) {
+        Ok(Ok(result)) => result,
+        _ => Err("tracefs could not be read".into()),
+    }
+}
+
+fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Tracepoint>, String> {
+    let read = |name: &&str| {
+        let path: PathBuf = mount.join("events").join(name).join("format");
+        let text = fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+        parse_format(&text).ok_or_else(|| format!("{} is not the description of a tracepoint", path.display()))
+    };
+    names.iter().map(read).collect()
+}
+
+/// Leaves the mount namespace of the process for one of the calling thread's own and mounts tracefs there.
+fn mount_privately() -> io::Result<()> {
+    let check = |rc: libc::c_int| if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    let root = CString::new("/").unwrap_or_default();
+    let none = CString::new("tracefs").unwrap_or_default();
+    let at = CString::new(MOUNTS[0]).unwrap_or_default();
+    // SAFETY: unshare takes plain flags; the pointers given to mount are null or to strings that end in NUL and outlive the calls.
+    unsafe {
+        check(libc::unshare(libc::CLONE_NEWNS))?;
+        check(libc::mount(std::ptr::null(), root.as_ptr(), std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE, std::ptr::null()))?;
+        check(libc::mount(none.as_ptr(), at.as_ptr(), none.as_ptr(), 0, std::ptr::null()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SWITCH: &str = "name: sched_switch\nID: 372\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+        \tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n\tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n\n\
+        print fmt: \"prev_comm=%s\", REC->prev_comm\n";
+
+    #[test]
+    fn a_format_file_gives_the_id_and_the_places_of_the_fields() {
+        let t = parse_format(SWITCH).unwrap();
+        assert_eq!(t.id, 372);
+        assert_eq!(t.fields["prev_comm"], (8, 16));
+        assert_eq!(t.slot("prev_state"), Some(32));
+        assert_eq!(t.slot("next_pid"), None);
+    }
+
+    #[test]
+    fn integers_are_read_at_their_size_and_never_past_the_sample() {
+        let t = parse_format(SWITCH).unwrap();
+        let mut raw = [0u8; 40];
+        raw[24..28].copy_from_slice(&(-7i32).to_ne_bytes());
+        raw[32..40].copy_from_slice(&2i64.to_ne_bytes());
+        assert_eq!(t.int(&raw, "prev_pid"), Some(-7));
+        assert_eq!(t.int(&raw, "prev_state"), Some(2));
+        assert_eq!(t.int(&raw[..38], "prev_state"), None);
+        assert_eq!(t.int(&raw, "prev_comm"), None);
+    }
+
+    #[test]
+    fn what_is_not_a_format_file_is_refused() {
+        assert_eq!(parse_format(""), None);
+        assert_eq!(parse_format("ID: x\n"), None);
+        assert_eq!(parse_format("ID: 5\n\tfield:int a;\toffset:x;\tsize:4;\n"), None);
+    }
+}
