@@ -9,6 +9,7 @@ pub mod journal;
 pub mod memory;
 pub mod perf;
 pub mod procfs;
+pub mod sample;
 pub mod scratch;
 pub mod shm;
 pub mod sockdiag;

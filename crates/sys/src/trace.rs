@@ -1,11 +1,13 @@
 //! Tracepoints of every CPU through perf_event rings that can be switched on and off.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::procfs::parse_list;
+use crate::system::page_bytes;
 
 /// `struct perf_event_attr` as of version 5 (112 bytes), which every kernel since 4.1 takes.
 #[repr(C)]
@@ -131,7 +133,7 @@ impl Rings {
 
 impl Ring {
     fn open(cpu: usize, ids: &[u32], bytes: usize, filter: Option<&str>) -> io::Result<Ring> {
-        let page = page_bytes();
+        let page = page_bytes() as usize;
         let length = page + bytes.max(page).next_power_of_two();
         let mut ring = Ring { cpu, map: ptr::null_mut(), length, events: Vec::new(), scratch: Vec::new() };
         for &id in ids {
@@ -251,26 +253,9 @@ fn ioctl(event: &OwnedFd, request: libc::Ioctl, argument: usize) -> io::Result<(
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-fn page_bytes() -> usize {
-    // SAFETY: sysconf takes a plain number.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
-}
-
 /// The CPUs that are online.
 pub fn online_cpus() -> io::Result<Vec<usize>> {
-    Ok(parse_cpu_list(&fs::read_to_string("/sys/devices/system/cpu/online")?).into_iter().collect())
-}
-
-/// Parses a list of CPUs as the kernel writes it: `0-3,8`.
-pub fn parse_cpu_list(text: &str) -> BTreeSet<usize> {
-    let mut cpus = BTreeSet::new();
-    for part in text.trim().split(',') {
-        let (low, high) = part.split_once('-').unwrap_or((part, part));
-        if let (Ok(low), Ok(high)) = (low.trim().parse::<usize>(), high.trim().parse::<usize>()) {
-            cpus.extend(low..=high.min(low + 65_535));
-        }
-    }
-    cpus
+    Ok(parse_list(&fs::read_to_string("/sys/devices/system/cpu/online")?).unwrap_or_default())
 }
 
 /// CPU seconds, user and system, that the calling thread has used: what an observer reports as its own cost.
@@ -333,13 +318,6 @@ mod tests {
         lying[24..28].copy_from_slice(&u32::MAX.to_ne_bytes());
         each_record(0, &lying, &mut |_| n += 1);
         assert_eq!(n, 0);
-    }
-
-    #[test]
-    fn cpu_lists_are_read_as_the_kernel_writes_them() {
-        assert_eq!(parse_cpu_list("0-2,5\n").into_iter().collect::<Vec<_>>(), [0, 1, 2, 5]);
-        assert_eq!(parse_cpu_list("\n").len(), 0);
-        assert_eq!(parse_cpu_list("3-1,x").len(), 0);
     }
 
     #[test]

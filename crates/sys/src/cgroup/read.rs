@@ -65,8 +65,13 @@ pub struct Throttling {
 impl Hierarchies {
     /// Those of the calling process.
     pub fn of_self(paths: &Paths) -> Self {
-        let read = |name| paths.read(name).unwrap_or_default();
-        let mut found = Self::parse(&read("proc/self/cgroup"), &read("proc/self/mountinfo"));
+        Self::of_process(paths, "self")
+    }
+
+    /// Those of another process (its id, or `self`), below the mounts that the calling process sees.
+    pub fn of_process(paths: &Paths, pid: &str) -> Self {
+        let read = |name: &str| paths.read(name).unwrap_or_default();
+        let mut found = Self::parse(&read(&format!("proc/{pid}/cgroup")), &read("proc/self/mountinfo"));
         for hierarchy in found.all.iter_mut().filter(|h| h.version == Version::V2) {
             let controllers = paths.read(hierarchy.mount.join("cgroup.controllers")).unwrap_or_default();
             hierarchy.controllers = controllers.split_ascii_whitespace().map(str::to_owned).collect();
@@ -124,6 +129,13 @@ impl Hierarchies {
             memory: self.tightest(Controller::Memory, memory_limit, Ord::cmp),
             pids: self.tightest(Controller::Pids, |paths, dir, _| limit(paths, &dir.join("pids.max")), Ord::cmp),
         }
+    }
+
+    /// The files of this name in the process's own group and its ancestors, with their text.
+    pub fn files(&self, controller: Controller, name: &str) -> Vec<(PathBuf, String)> {
+        let (Some(paths), Some(hierarchy)) = (self.paths.as_ref(), self.of(controller)) else { return Vec::new() };
+        let read = |dir: PathBuf| Some((dir.join(name), paths.read(dir.join(name)).ok()?));
+        hierarchy.ancestry().filter_map(read).collect()
     }
 
     /// How often the quota of our own group ran out; `None` without the controller.

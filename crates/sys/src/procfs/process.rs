@@ -23,6 +23,10 @@ pub struct Stat {
     pub user: u64,
     /// Ticks in the kernel.
     pub system: u64,
+    /// The same for children that have ended and were waited for, in user code.
+    pub children_user: u64,
+    /// And in the kernel.
+    pub children_system: u64,
     /// Nice value.
     pub nice: i32,
     /// Threads of the process.
@@ -57,6 +61,8 @@ impl Stat {
             major_faults: number(12)?,
             user: number(14)?,
             system: number(15)?,
+            children_user: field(16)?.parse::<i64>().ok()?.max(0) as u64,
+            children_system: field(17)?.parse::<i64>().ok()?.max(0) as u64,
             nice: field(19)?.parse().ok()?,
             threads: number(20)?,
             started: number(22)?,
@@ -99,6 +105,10 @@ pub struct Status {
     pub involuntary_switches: Option<u64>,
     /// `Speculation_Store_Bypass`: the mitigation in force for this process.
     pub store_bypass: Option<String>,
+    /// `SpeculationIndirectBranch`: the mitigation in force for this process.
+    pub indirect_branch: Option<String>,
+    /// Whether transparent huge pages are allowed to it.
+    pub thp_enabled: Option<bool>,
 }
 
 impl Status {
@@ -123,6 +133,8 @@ impl Status {
                 "voluntary_ctxt_switches" => status.voluntary_switches = value.parse().ok(),
                 "nonvoluntary_ctxt_switches" => status.involuntary_switches = value.parse().ok(),
                 "Speculation_Store_Bypass" => status.store_bypass = Some(value.to_owned()),
+                "SpeculationIndirectBranch" => status.indirect_branch = Some(value.to_owned()),
+                "THP_enabled" => status.thp_enabled = value.parse::<u8>().ok().map(|n| n != 0),
                 _ => {}
             }
         }

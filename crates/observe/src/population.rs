@@ -1,0 +1,239 @@
+//! The processes and threads that are observed, and their counters from beginning to end.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fingerpost_sys::procfs::process::{Schedstat, Status};
+use fingerpost_sys::sample;
+use fingerpost_sys::system;
+use fingerpost_workloads::Subjects;
+
+use crate::calls::{Fd, Role, fd_kind};
+
+/// Cumulative counters of one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counters {
+    /// CPU seconds.
+    pub on_cpu_s: f64,
+    /// Seconds ready, waiting for a CPU.
+    pub waiting_s: f64,
+    /// CPU seconds in user code, by the kernel's own split.
+    pub user_s: f64,
+    /// CPU seconds in the kernel.
+    pub system_s: f64,
+    /// Page faults without and with a device.
+    pub faults: [u64; 2],
+    /// Voluntary and involuntary switches.
+    pub switches: [u64; 2],
+}
+
+/// A thread that was seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thread {
+    /// Its process.
+    pub pid: i32,
+    /// Its process's side.
+    pub role: Role,
+    /// Its name.
+    pub comm: String,
+    /// When it was first and last seen, in seconds after the beginning.
+    pub seen: [f64; 2],
+    first: Counters,
+    last: Counters,
+}
+
+impl Thread {
+    /// What it did between the first and the last look.
+    pub fn counters(&self) -> Counters {
+        let (a, b) = (&self.first, &self.last);
+        Counters {
+            on_cpu_s: (b.on_cpu_s - a.on_cpu_s).max(0.0),
+            waiting_s: (b.waiting_s - a.waiting_s).max(0.0),
+            user_s: (b.user_s - a.user_s).max(0.0),
+            system_s: (b.system_s - a.system_s).max(0.0),
+            faults: [0, 1].map(|i| b.faults[i].saturating_sub(a.faults[i])),
+            switches: [0, 1].map(|i| b.switches[i].saturating_sub(a.switches[i])),
+        }
+    }
+}
+
+/// A process that was seen: what only the process as a whole counts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Process {
+    /// Bytes read from and written to devices at the first and last look.
+    pub io: [(u64, u64); 2],
+    /// CPU seconds, user and system, of waited-for children at the first and last look.
+    pub children: [(f64, f64); 2],
+    /// Its parent.
+    pub parent: i32,
+    /// Largest resident size seen, in bytes.
+    pub resident: u64,
+    /// Its status at the last look.
+    pub status: Status,
+    /// Its nice value.
+    pub nice: i64,
+}
+
+/// All processes and threads of a workload.
+pub struct Population {
+    roots: Vec<(i32, Role)>,
+    hz: f64,
+    /// Own process: never observed.
+    own: i32,
+    /// Threads by id.
+    pub threads: HashMap<i32, Thread>,
+    /// Processes by id.
+    pub processes: BTreeMap<i32, Process>,
+    roles: HashMap<i32, Role>,
+}
+
+impl Population {
+    /// Finds the subjects' processes, their descendants and all their threads, and reads their counters.
+    pub fn find(subjects: &Subjects) -> Population {
+        let own = std::process::id() as i32;
+        let clients: BTreeSet<i32> = subjects.clients.iter().copied().filter(|p| !subjects.servers.contains(p)).collect();
+        let server = if clients.is_empty() { Role::Whole } else { Role::Server };
+        let roots = subjects.servers.iter().map(|&p| (p, server)).chain(clients.into_iter().map(|p| (p, Role::Client))).collect();
+        let mut population = Population {
+            roots,
+            hz: system::ticks_per_second() as f64,
+            own,
+            threads: HashMap::new(),
+            processes: BTreeMap::new(),
+            roles: HashMap::new(),
+        };
+        population.look(0.0, true);
+        population
+    }
+
+    /// Looks again, `now` seconds after the beginning: new processes and threads are added, counters of all are read.
+    /// `full` reads also what is dearer: switches, status, bytes.
+    pub fn look(&mut self, now: f64, full: bool) {
+        for (pid, parent, role) in self.descendants() {
+            self.roles.insert(pid, role);
+            self.look_at_process(pid, parent, now, full);
+            self.look_at_threads(pid, role, now, full);
+        }
+    }
+
+    /// Roles of the processes found so far.
+    pub fn roles(&self) -> &HashMap<i32, Role> {
+        &self.roles
+    }
+
+    fn descendants(&self) -> Vec<(i32, i32, Role)> {
+        let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+        for pid in sample::numbers(Path::new("/proc")) {
+            if let Some(stat) = sample::stat(Path::new(&format!("/proc/{pid}"))) {
+                children.entry(stat.parent).or_default().push(pid);
+            }
+        }
+        let mut found = Vec::new();
+        let mut seen: HashSet<i32> = HashSet::from([self.own]);
+        let mut todo: Vec<(i32, i32, Role)> = self.roots.iter().map(|&(p, r)| (p, 0, r)).collect();
+        while let Some((pid, parent, role)) = todo.pop() {
+            if seen.insert(pid) {
+                found.push((pid, parent, role));
+                todo.extend(children.get(&pid).into_iter().flatten().map(|&c| (c, pid, role)));
+            }
+        }
+        found
+    }
+
+    fn look_at_process(&mut self, pid: i32, parent: i32, now: f64, full: bool) {
+        let dir = PathBuf::from(format!("/proc/{pid}"));
+        let Some(stat) = sample::stat(&dir) else { return };
+        let fresh = !self.processes.contains_key(&pid);
+        let p = self.processes.entry(pid).or_default();
+        p.parent = parent;
+        p.nice = i64::from(stat.nice);
+        p.children[1] = (stat.children_user as f64 / self.hz, stat.children_system as f64 / self.hz);
+        if full || fresh {
+            p.io[1] = sample::io_bytes(&dir).unwrap_or(p.io[1]);
+            p.status = sample::status(&dir).unwrap_or_default();
+            p.resident = p.resident.max(p.status.resident.unwrap_or(0));
+        }
+        // What was there at the beginning counts from there; what came later counts from nothing.
+        if fresh && now == 0.0 {
+            (p.io[0], p.children[0]) = (p.io[1], p.children[1]);
+        }
+    }
+
+    fn look_at_threads(&mut self, pid: i32, role: Role, now: f64, full: bool) {
+        for tid in sample::numbers(Path::new(&format!("/proc/{pid}/task"))) {
+            let dir = PathBuf::from(format!("/proc/{pid}/task/{tid}"));
+            let Some(stat) = sample::stat(&dir) else { continue };
+            let old = self.threads.get(&tid).map(|t| t.last);
+            let (user_s, system_s) = (stat.user as f64 / self.hz, stat.system as f64 / self.hz);
+            // Without the scheduler's own account, ticks must do, and waiting is not known.
+            let sched = sample::schedstat(&dir);
+            let ns = |read: fn(&Schedstat) -> u64| sched.as_ref().map(|s| read(s) as f64 * 1e-9);
+            let mut c = Counters {
+                on_cpu_s: ns(|s| s.running_ns).unwrap_or(user_s + system_s),
+                waiting_s: ns(|s| s.waiting_ns).unwrap_or(0.0),
+                user_s,
+                system_s,
+                faults: [stat.minor_faults, stat.major_faults],
+                switches: old.map_or([0; 2], |o| o.switches),
+            };
+            if full || old.is_none() {
+                let s = sample::status(&dir).unwrap_or_default();
+                c.switches = [s.voluntary_switches.unwrap_or(0), s.involuntary_switches.unwrap_or(0)];
+            }
+            let t = self.threads.entry(tid).or_insert_with(|| Thread {
+                pid,
+                role,
+                comm: stat.name.clone(),
+                seen: [now, now],
+                first: if now == 0.0 { c } else { Counters::default() },
+                last: c,
+            });
+            t.comm = stat.name;
+            t.last = c;
+            t.seen[1] = now;
+        }
+    }
+}
+
+/// What descriptors refer to, looked up once and kept for a while: descriptors are reused.
+#[derive(Default)]
+pub struct Descriptors {
+    known: HashMap<(i32, i32), Fd>,
+}
+
+impl Descriptors {
+    /// What a process's descriptor refers to.
+    pub fn kind(&mut self, pid: i32, fd: i32) -> Fd {
+        *self.known.entry((pid, fd)).or_insert_with(|| {
+            let link = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
+            fd_kind(&link.to_string_lossy())
+        })
+    }
+
+    /// Forgets what may have changed.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_and_its_threads_are_found_and_we_ourselves_are_not() {
+        let mut child = fingerpost_sys::child::die_with_parent(std::process::Command::new("sh").args(["-c", "sleep 600; :"])).spawn().unwrap();
+        let subjects = Subjects { servers: vec![child.id() as i32, std::process::id() as i32], clients: vec![] };
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let mut population = Population::find(&subjects);
+        while !population.threads.values().any(|t| t.comm == "sleep") {
+            assert!(std::time::Instant::now() < deadline, "the grandchild was never found");
+            population.look(0.1, true);
+        }
+        assert!(!population.processes.contains_key(&(std::process::id() as i32)));
+        assert!(population.threads.values().all(|t| t.role == Role::Whole));
+        fingerpost_sys::child::signal_group(child.id() as i32, libc::SIGKILL).unwrap();
+        child.wait().unwrap();
+    }
+}

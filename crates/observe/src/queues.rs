@@ -1,0 +1,205 @@
+//! Where transactions wait between a server and its clients: in the sockets.
+//!
+//! Every sample classes each connection of the server: data that the server has not read, data that the client has not read, data
+//! on its way, or none of these (then one of the two works on it). By Little's law the mean number of connections in a class,
+//! times the elapsed time, divided by the transactions, is the time that a transaction spends there. That holds for any arrival
+//! pattern, so that queueing is measured and not deduced.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use fingerpost_sys::sockdiag::{self, SockDiag, Tcp, Unix};
+
+/// Sums over all samples.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Queues {
+    /// Samples taken.
+    pub samples: u64,
+    /// Connections seen, over all samples.
+    pub connections: u64,
+    /// Connections whose request the server has not read, or that it has not accepted.
+    pub at_server: u64,
+    /// Connections whose answer the client has not read.
+    pub at_client: u64,
+    /// Connections with data that was written and has not arrived.
+    pub on_the_way: u64,
+    /// Connections that waited to be accepted, and the most in one sample.
+    pub accept: u64,
+    /// See `accept`.
+    pub accept_max: u64,
+    /// How many may wait to be accepted (the largest listener's backlog).
+    pub backlog: u64,
+    /// Sum of the smoothed round trips in microseconds, and how many were summed.
+    pub rtt_us: f64,
+    /// See `rtt_us`.
+    pub rtt_count: u64,
+}
+
+/// The server's listening sockets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listeners {
+    ports: HashSet<u16>,
+    names: HashSet<Vec<u8>>,
+}
+
+/// Inodes of the sockets that processes hold.
+pub fn socket_inodes(pids: impl Iterator<Item = i32>) -> HashSet<u32> {
+    let mut inodes = HashSet::new();
+    for pid in pids {
+        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
+        for link in entries.flatten().filter_map(|e| fs::read_link(e.path()).ok()) {
+            let text = link.to_string_lossy();
+            inodes.extend(text.strip_prefix("socket:[").and_then(|t| t.trim_end_matches(']').parse::<u32>().ok()));
+        }
+    }
+    inodes
+}
+
+/// Samples the sockets of one server.
+pub struct Sampler {
+    diag: SockDiag,
+    listeners: Listeners,
+    unix: bool,
+    sums: Queues,
+}
+
+impl Sampler {
+    /// Finds the server's listening sockets. `None`, with the reason, where there are none or the kernel does not tell.
+    pub fn find(servers: impl Iterator<Item = i32>) -> Result<Sampler, String> {
+        let inodes = socket_inodes(servers);
+        let mut diag = SockDiag::open().map_err(|e| format!("sockets cannot be diagnosed: {e}"))?;
+        let mut listeners = Listeners::default();
+        let tcp = diag.tcp(false, |s| {
+            if s.state == sockdiag::LISTEN && inodes.contains(&s.inode) {
+                listeners.ports.insert(s.port);
+            }
+        });
+        let unix = diag.unix(|s| {
+            if s.state == sockdiag::LISTEN && inodes.contains(&s.inode) && !s.name.is_empty() {
+                listeners.names.insert(s.name);
+            }
+        });
+        if let (Err(e), Err(_)) = (&tcp, &unix) {
+            return Err(format!("sockets cannot be diagnosed: {e}"));
+        }
+        if listeners == Listeners::default() {
+            return Err("the server listens on no socket that could be seen".into());
+        }
+        let unix = !listeners.names.is_empty();
+        Ok(Sampler { diag, listeners, unix, sums: Queues::default() })
+    }
+
+    /// Takes one sample of all connections.
+    pub fn sample(&mut self) {
+        self.sums.samples += 1;
+        if !self.listeners.ports.is_empty() {
+            let mut sockets = Vec::new();
+            if self.diag.tcp(true, |s| sockets.push(s)).is_ok() {
+                add_tcp(&mut self.sums, &self.listeners, &sockets);
+            }
+        }
+        if self.unix {
+            let mut sockets = Vec::new();
+            if self.diag.unix(|s| sockets.push(s)).is_ok() {
+                add_unix(&mut self.sums, &self.listeners, &sockets);
+            }
+        }
+    }
+
+    /// The sums.
+    pub fn finish(self) -> Queues {
+        self.sums
+    }
+}
+
+fn add_tcp(sums: &mut Queues, listeners: &Listeners, sockets: &[Tcp]) {
+    let clients: HashMap<(u16, u16), &Tcp> =
+        sockets.iter().filter(|s| s.state == sockdiag::ESTABLISHED && listeners.ports.contains(&s.peer)).map(|s| ((s.port, s.peer), s)).collect();
+    for s in sockets.iter().filter(|s| listeners.ports.contains(&s.port)) {
+        if s.state == sockdiag::LISTEN {
+            sums.accept += u64::from(s.unread);
+            sums.accept_max = sums.accept_max.max(u64::from(s.unread));
+            sums.backlog = sums.backlog.max(u64::from(s.backlog));
+            continue;
+        }
+        sums.connections += 1;
+        sums.rtt_us += f64::from(s.rtt_us);
+        sums.rtt_count += 1;
+        let client = clients.get(&(s.peer, s.port));
+        let on_the_way = |from: &Tcp, to: &Tcp| from.unsent > 0 || from.sent > to.received;
+        if s.unread > 0 || s.inode == 0 {
+            sums.at_server += 1;
+        } else if client.is_some_and(|c| c.unread > 0) {
+            sums.at_client += 1;
+        } else if s.unsent > 0 || client.is_some_and(|c| on_the_way(s, c) || on_the_way(c, s)) {
+            sums.on_the_way += 1;
+        }
+    }
+}
+
+fn add_unix(sums: &mut Queues, listeners: &Listeners, sockets: &[Unix]) {
+    let by_inode: HashMap<u32, &Unix> = sockets.iter().map(|s| (s.inode, s)).collect();
+    for s in sockets.iter().filter(|s| listeners.names.contains(&s.name)) {
+        if s.state == sockdiag::LISTEN {
+            sums.accept += u64::from(s.unread);
+            sums.accept_max = sums.accept_max.max(u64::from(s.unread));
+            continue;
+        }
+        sums.connections += 1;
+        if s.unread > 0 || s.inode == 0 {
+            sums.at_server += 1;
+        } else if by_inode.get(&s.peer).is_some_and(|c| c.unread > 0) {
+            sums.at_client += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(port: u16, peer: u16) -> Tcp {
+        Tcp { state: sockdiag::ESTABLISHED, port, peer, inode: 1, ..Tcp::default() }
+    }
+
+    #[test]
+    fn every_connection_is_in_one_place() {
+        let listeners = Listeners { ports: [80].into(), ..Listeners::default() };
+        let sockets = [
+            Tcp { state: sockdiag::LISTEN, port: 80, unread: 3, backlog: 128, ..Tcp::default() },
+            Tcp { unread: 10, ..tcp(80, 1001) },
+            tcp(1001, 80),
+            tcp(80, 1002),
+            Tcp { unread: 10, ..tcp(1002, 80) },
+            Tcp { sent: 500, ..tcp(80, 1003) },
+            Tcp { received: 400, ..tcp(1003, 80) },
+            Tcp { sent: 500, ..tcp(80, 1004) },
+            Tcp { received: 500, ..tcp(1004, 80) },
+            Tcp { inode: 0, ..tcp(80, 1005) },
+            Tcp { unsent: 7, ..tcp(80, 1006) },
+            tcp(22, 5000),
+        ];
+        let mut q = Queues::default();
+        add_tcp(&mut q, &listeners, &sockets);
+        assert_eq!((q.connections, q.at_server, q.at_client, q.on_the_way), (6, 2, 1, 2));
+        assert_eq!((q.accept, q.accept_max, q.backlog), (3, 3, 128));
+    }
+
+    #[test]
+    fn unix_connections_are_known_by_their_listeners_name() {
+        let listeners = Listeners { names: [b"/run/db.sock\0".to_vec()].into(), ..Listeners::default() };
+        let end = |inode, peer, name: &[u8], unread| Unix { state: sockdiag::ESTABLISHED, inode, peer, name: name.to_vec(), unread };
+        let sockets = [
+            end(1, 2, b"/run/db.sock\0", 9),
+            end(2, 1, b"", 0),
+            end(3, 4, b"/run/db.sock\0", 0),
+            end(4, 3, b"", 5),
+            end(5, 6, b"/run/db.sock\0", 0),
+            end(6, 5, b"", 0),
+            end(7, 8, b"/run/other.sock\0", 1),
+        ];
+        let mut q = Queues::default();
+        add_unix(&mut q, &listeners, &sockets);
+        assert_eq!((q.connections, q.at_server, q.at_client), (3, 1, 1));
+    }
+}

@@ -1,0 +1,208 @@
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+/// Events of process 10 (threads 10 and 11) on one CPU, times in milliseconds.
+fn at(ms: u64, tid: i32, event: Event) -> Stamped {
+    Stamped { time: ms * MS, cpu: 0, pid: if tid == 0 { 0 } else { 10 }, tid, event }
+}
+
+fn run(events: &[Stamped], end_ms: u64, role: Role) -> Tracer {
+    let mut tracer = Tracer::new();
+    tracer.watch(10, 10, role);
+    tracer.watch(10, 11, role);
+    tracer.open(0);
+    for e in events {
+        tracer.event(e, &mut |_, _| Fd::File);
+    }
+    tracer.close(end_ms * MS, &mut |_, _| Fd::File);
+    tracer
+}
+
+fn enter(number: libc::c_long) -> Event {
+    Event::Enter { number, args: [0; 2] }
+}
+
+fn exit(number: libc::c_long) -> Event {
+    Event::Exit { number, result: 1 }
+}
+
+fn thread(tracer: Tracer, tid: i32) -> Traced {
+    tracer.into_threads().remove(&tid).unwrap().2
+}
+
+fn near(a: f64, ms: f64) {
+    assert!((a * 1e3 - ms).abs() < 1e-6, "{} ms instead of {ms} ms", a * 1e3);
+}
+
+#[test]
+fn a_read_that_waits_for_the_disk_is_split_into_cpu_blocked_and_ready() {
+    let tracer = run(
+        &[
+            at(2, 10, enter(libc::SYS_read)),
+            at(3, 10, Event::Switch { left: Left::Blocked, next: 0 }),
+            at(8, 0, Event::Waking { who: 10 }),
+            at(9, 0, Event::Switch { left: Left::Ready, next: 10 }),
+            at(10, 10, exit(libc::SYS_read)),
+        ],
+        12,
+        Role::Whole,
+    );
+    near(tracer.ready_while_idle(), 1.0);
+    let t = thread(tracer, 10);
+    near(t.on_cpu, 2.0 + 1.0 + 1.0 + 2.0);
+    near(t.blocked[Wait::Disk.index()], 5.0);
+    near(t.ready, 1.0);
+    let call = t.calls[&libc::SYS_read];
+    assert_eq!(call.count, 1);
+    near(call.seconds, 8.0);
+    near(call.on_cpu, 2.0);
+}
+
+#[test]
+fn a_call_that_began_before_the_window_is_named_by_its_exit() {
+    let tracer = run(
+        &[
+            at(4, 0, Event::Waking { who: 10 }),
+            at(5, 0, Event::Switch { left: Left::Ready, next: 10 }),
+            at(6, 10, exit(libc::SYS_futex)),
+            at(7, 10, Event::Switch { left: Left::Ready, next: 11 }),
+        ],
+        10,
+        Role::Whole,
+    );
+    let t = thread(tracer, 10);
+    near(t.blocked[Wait::Lock.index()], 4.0);
+    near(t.on_cpu, 2.0);
+    near(t.ready, 1.0 + 3.0);
+}
+
+#[test]
+fn a_thread_that_only_comes_was_ready_from_the_start_and_one_that_only_leaves_was_running() {
+    let tracer = run(&[at(4, 10, Event::Switch { left: Left::Ready, next: 11 })], 10, Role::Whole);
+    let threads = tracer.into_threads();
+    near(threads[&10].2.on_cpu, 4.0);
+    near(threads[&10].2.ready, 6.0);
+    near(threads[&11].2.ready, 4.0);
+    near(threads[&11].2.on_cpu, 6.0);
+}
+
+#[test]
+fn a_lock_handed_over_by_a_sibling_is_counted_as_such() {
+    let futex = libc::SYS_futex;
+    let tracer = run(
+        &[
+            at(1, 10, enter(futex)),
+            at(2, 10, Event::Switch { left: Left::Blocked, next: 11 }),
+            at(6, 11, Event::Waking { who: 10 }),
+            at(7, 11, Event::Switch { left: Left::Blocked, next: 10 }),
+            at(8, 10, exit(futex)),
+        ],
+        10,
+        Role::Whole,
+    );
+    let t = thread(tracer, 10);
+    near(t.blocked[Wait::Lock.index()], 4.0);
+    assert_eq!((t.woken_by_sibling, t.woken_otherwise), (1, 0));
+}
+
+#[test]
+fn waiting_for_a_sibling_that_waits_for_the_disk_is_a_group_commit() {
+    let tracer = run(
+        &[
+            at(1, 10, enter(libc::SYS_futex)),
+            at(2, 10, Event::Switch { left: Left::Blocked, next: 11 }),
+            at(2, 11, enter(libc::SYS_fsync)),
+            at(3, 11, Event::Switch { left: Left::Blocked, next: 0 }),
+            at(9, 0, Event::Waking { who: 11 }),
+            at(9, 0, Event::Switch { left: Left::Ready, next: 11 }),
+            at(9, 11, exit(libc::SYS_fsync)),
+            at(10, 11, Event::Waking { who: 10 }),
+        ],
+        10,
+        Role::Whole,
+    );
+    let threads = tracer.into_threads();
+    near(threads[&10].2.blocked[Wait::Commit.index()], 8.0);
+    near(threads[&10].2.blocked[Wait::Lock.index()], 0.0);
+    near(threads[&11].2.blocked[Wait::Disk.index()], 6.0);
+}
+
+#[test]
+fn readiness_after_waiting_for_a_request_is_told_from_preemption() {
+    let tracer = run(
+        &[
+            at(0, 10, enter(libc::SYS_epoll_pwait)),
+            at(1, 10, Event::Switch { left: Left::Blocked, next: 77 }),
+            at(5, 77, Event::Waking { who: 10 }),
+            at(8, 77, Event::Switch { left: Left::Ready, next: 10 }),
+            at(8, 10, exit(libc::SYS_epoll_pwait)),
+            at(9, 10, Event::Switch { left: Left::Ready, next: 77 }),
+        ],
+        10,
+        Role::Server,
+    );
+    assert_eq!(tracer.ready_while_idle(), 0.0, "the CPU was busy with another thread");
+    let t = thread(tracer, 10);
+    near(t.blocked[Wait::Idle.index()], 4.0);
+    near(t.ready, 4.0);
+    near(t.ready_after_idle, 3.0);
+}
+
+#[test]
+fn a_poll_that_times_out_waited_for_time() {
+    let tracer = run(
+        &[
+            at(3, 0, Event::Waking { who: 10 }),
+            at(3, 0, Event::Switch { left: Left::Ready, next: 10 }),
+            at(3, 10, Event::Exit { number: libc::SYS_ppoll, result: 0 }),
+        ],
+        5,
+        Role::Whole,
+    );
+    near(thread(tracer, 10).blocked[Wait::Timer.index()], 3.0);
+}
+
+#[test]
+fn blocked_outside_a_call_is_a_page_fault() {
+    let tracer = run(
+        &[
+            at(0, 10, exit(libc::SYS_getppid)),
+            at(1, 10, Event::Switch { left: Left::Blocked, next: 0 }),
+            at(6, 0, Event::Waking { who: 10 }),
+        ],
+        6,
+        Role::Whole,
+    );
+    near(thread(tracer, 10).blocked[Wait::Memory.index()], 5.0);
+}
+
+#[test]
+fn new_threads_and_processes_of_a_watched_one_are_watched() {
+    let child = Stamped { time: 3 * MS, cpu: 0, pid: 12, tid: 12, event: enter(libc::SYS_getpid) };
+    let tracer = run(
+        &[at(1, 10, Event::Fork { child: 12 }), at(2, 10, Event::Switch { left: Left::Blocked, next: 12 }), child],
+        5,
+        Role::Server,
+    );
+    let threads = tracer.into_threads();
+    assert_eq!((threads[&12].0, threads[&12].1), (12, Role::Server));
+    near(threads[&12].2.on_cpu, 3.0);
+    near(threads[&12].2.ready, 1.0);
+}
+
+#[test]
+fn silent_threads_are_asked_for_and_then_told() {
+    let mut tracer = Tracer::new();
+    tracer.watch(10, 10, Role::Whole);
+    tracer.open(0);
+    assert_eq!(tracer.close(10 * MS, &mut |_, _| Fd::File), [(10, 10)]);
+    tracer.whole_window(10, 0.010, Some(Wait::Child));
+    near(thread(tracer, 10).blocked[Wait::Child.index()], 10.0);
+}
+
+#[test]
+fn strangers_are_left_out() {
+    let tracer = run(&[Stamped { time: MS, cpu: 0, pid: 99, tid: 99, event: enter(libc::SYS_read) }], 5, Role::Whole);
+    assert!(!tracer.into_threads().contains_key(&99));
+}
