@@ -29,18 +29,8 @@ pub enum Wait {
 
 impl Wait {
     /// All of them, in the order in which arrays by [`Wait::index`] hold them.
-    pub const ALL: [Wait; 10] = [
-        Wait::Lock,
-        Wait::Disk,
-        Wait::Commit,
-        Wait::Network,
-        Wait::Idle,
-        Wait::Timer,
-        Wait::Memory,
-        Wait::Child,
-        Wait::Pipe,
-        Wait::Other,
-    ];
+    pub const ALL: [Wait; 10] =
+        [Wait::Lock, Wait::Disk, Wait::Commit, Wait::Network, Wait::Idle, Wait::Timer, Wait::Memory, Wait::Child, Wait::Pipe, Wait::Other];
 
     /// The name that totals carry (`server.blocked.lock.seconds`).
     pub fn as_str(self) -> &'static str {

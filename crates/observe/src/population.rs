@@ -65,6 +65,12 @@ pub struct Process {
     pub io: [(u64, u64); 2],
     /// CPU seconds, user and system, of waited-for children at the first and last look.
     pub children: [(f64, f64); 2],
+    /// CPU seconds, user and system, of all its threads, ended ones too, at the first and last look.
+    pub cpu: [(f64, f64); 2],
+    /// When it was last seen, in seconds after the beginning.
+    pub seen: f64,
+    /// Its name.
+    pub name: String,
     /// Its parent.
     pub parent: i32,
     /// Largest resident size seen, in bytes.
@@ -122,6 +128,23 @@ impl Population {
         &self.roles
     }
 
+    /// CPU seconds, user and system, of a process and of its children that ended unseen.
+    pub fn process_cpu(&self, pid: i32) -> (f64, f64) {
+        let Some(p) = self.processes.get(&pid) else { return (0.0, 0.0) };
+        let ended = |q: &&Process| q.parent == pid && q.seen < p.seen;
+        let known = self.processes.values().filter(ended).fold((0.0, 0.0), |sum, q| {
+            (
+                sum.0 + q.cpu[1].0 - q.cpu[0].0 + q.children[1].0 - q.children[0].0,
+                sum.1 + q.cpu[1].1 - q.cpu[0].1 + q.children[1].1 - q.children[0].1,
+            )
+        });
+        let unseen = |now: f64, then: f64, known: f64| (now - then - known).max(0.0);
+        (
+            (p.cpu[1].0 - p.cpu[0].0).max(0.0) + unseen(p.children[1].0, p.children[0].0, known.0),
+            (p.cpu[1].1 - p.cpu[0].1).max(0.0) + unseen(p.children[1].1, p.children[0].1, known.1),
+        )
+    }
+
     fn descendants(&self) -> Vec<(i32, i32, Role)> {
         let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
         for pid in sample::numbers(Path::new("/proc")) {
@@ -147,6 +170,9 @@ impl Population {
         let fresh = !self.processes.contains_key(&pid);
         let p = self.processes.entry(pid).or_default();
         p.parent = parent;
+        p.seen = now;
+        p.cpu[1] = (stat.user as f64 / self.hz, stat.system as f64 / self.hz);
+        p.name = stat.name;
         p.nice = i64::from(stat.nice);
         p.children[1] = (stat.children_user as f64 / self.hz, stat.children_system as f64 / self.hz);
         if full || fresh {
@@ -156,7 +182,7 @@ impl Population {
         }
         // What was there at the beginning counts from there; what came later counts from nothing.
         if fresh && now == 0.0 {
-            (p.io[0], p.children[0]) = (p.io[1], p.children[1]);
+            (p.io[0], p.children[0], p.cpu[0]) = (p.io[1], p.children[1], p.cpu[1]);
         }
     }
 
@@ -223,7 +249,8 @@ mod tests {
 
     #[test]
     fn a_child_and_its_threads_are_found_and_we_ourselves_are_not() {
-        let mut child = fingerpost_sys::child::die_with_parent(std::process::Command::new("sh").args(["-c", "sleep 600; :"])).spawn().unwrap();
+        let mut child =
+            fingerpost_sys::child::die_with_parent(std::process::Command::new("sh").args(["-c", "sleep 600; :"])).spawn().unwrap();
         let subjects = Subjects { servers: vec![child.id() as i32, std::process::id() as i32], clients: vec![] };
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         let mut population = Population::find(&subjects);

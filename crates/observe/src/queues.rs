@@ -113,8 +113,11 @@ impl Sampler {
 }
 
 fn add_tcp(sums: &mut Queues, listeners: &Listeners, sockets: &[Tcp]) {
-    let clients: HashMap<(u16, u16), &Tcp> =
-        sockets.iter().filter(|s| s.state == sockdiag::ESTABLISHED && listeners.ports.contains(&s.peer)).map(|s| ((s.port, s.peer), s)).collect();
+    let clients: HashMap<(u16, u16), &Tcp> = sockets
+        .iter()
+        .filter(|s| s.state == sockdiag::ESTABLISHED && listeners.ports.contains(&s.peer))
+        .map(|s| ((s.port, s.peer), s))
+        .collect();
     for s in sockets.iter().filter(|s| listeners.ports.contains(&s.port)) {
         if s.state == sockdiag::LISTEN {
             sums.accept += u64::from(s.unread);

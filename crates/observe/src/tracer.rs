@@ -217,7 +217,7 @@ impl Tracer {
     fn exit(&mut self, e: &Stamped, number: i64, result: i64) {
         let Some(t) = self.threads.get_mut(&e.tid) else { return };
         t.runs(e.time);
-        let role = self.roles.get(&t.pid).copied().unwrap_or(Role::Whole);
+        let role = role_of(&self.roles, t.pid);
         if t.unresolved > 0.0 {
             let guess = self.last_wait.get(&(t.pid, number)).copied();
             let wait = guess.unwrap_or_else(|| calls::wait(number, [0; 2], role, |_| Fd::Unknown));
@@ -263,7 +263,7 @@ impl Tracer {
             return;
         }
         let seconds = e.time.saturating_sub(t.since) as f64 * NS;
-        let role = self.roles.get(&t.pid).copied().unwrap_or(Role::Whole);
+        let role = role_of(&self.roles, t.pid);
         let mut wait = match t.mode {
             Mode::Unknown => None,
             Mode::User => Some(Wait::Memory),
@@ -309,7 +309,7 @@ impl Tracer {
         self.window_seconds += end.saturating_sub(self.start) as f64 * NS;
         let mut silent = Vec::new();
         for (&tid, t) in &mut self.threads {
-            let role = self.roles.get(&t.pid).copied().unwrap_or(Role::Whole);
+            let role = role_of(&self.roles, t.pid);
             match (t.place, t.mode) {
                 (Place::Unknown, _) => silent.push((t.pid, tid)),
                 (Place::Blocked, Mode::Call { number, args, .. }) => {
@@ -338,6 +338,11 @@ impl Tracer {
         }
     }
 
+    /// The side that a process is on.
+    pub fn role(&self, pid: i32) -> Role {
+        role_of(&self.roles, pid)
+    }
+
     /// Seconds that windows were open.
     pub fn window_seconds(&self) -> f64 {
         self.window_seconds
@@ -350,7 +355,8 @@ impl Tracer {
 
     /// What every thread did, with its process.
     pub fn into_threads(self) -> HashMap<i32, (i32, Role, Traced)> {
-        let role = |pid: i32| self.roles.get(&pid).copied().unwrap_or(Role::Whole);
+        let roles = self.roles;
+        let role = |pid: i32| roles.get(&pid).copied().unwrap_or(Role::Whole);
         self.threads.into_iter().map(|(tid, t)| (tid, (t.pid, role(t.pid), t.traced))).collect()
     }
 }
@@ -403,6 +409,10 @@ impl Thread {
         self.traced.blocked[wait.index()] += self.unresolved;
         self.unresolved = 0.0;
     }
+}
+
+fn role_of(roles: &HashMap<i32, Role>, pid: i32) -> Role {
+    roles.get(&pid).copied().unwrap_or(Role::Whole)
 }
 
 fn overlap(a: (u64, u64), b: (u64, u64)) -> u64 {

@@ -180,11 +180,8 @@ fn blocked_outside_a_call_is_a_page_fault() {
 #[test]
 fn new_threads_and_processes_of_a_watched_one_are_watched() {
     let child = Stamped { time: 3 * MS, cpu: 0, pid: 12, tid: 12, event: enter(libc::SYS_getpid) };
-    let tracer = run(
-        &[at(1, 10, Event::Fork { child: 12 }), at(2, 10, Event::Switch { left: Left::Blocked, next: 12 }), child],
-        5,
-        Role::Server,
-    );
+    let tracer =
+        run(&[at(1, 10, Event::Fork { child: 12 }), at(2, 10, Event::Switch { left: Left::Blocked, next: 12 }), child], 5, Role::Server);
     let threads = tracer.into_threads();
     assert_eq!((threads[&12].0, threads[&12].1), (12, Role::Server));
     near(threads[&12].2.on_cpu, 3.0);

@@ -1,0 +1,375 @@
+//! Counters of the whole machine, read before and after: CPUs, devices, interfaces, protocols, pressure, quotas, other processes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use fingerpost_sys::cgroup::{Controller, Hierarchies, Throttling};
+use fingerpost_sys::procfs::memory::parse_counters;
+use fingerpost_sys::procfs::system::{Pressure, Stat};
+use fingerpost_sys::procfs::{Paths, parse_list};
+use fingerpost_sys::sample;
+use fingerpost_sys::system::ticks_per_second;
+
+/// Totals by name.
+pub type Totals = BTreeMap<String, f64>;
+
+/// One disk's counters since boot, from `/proc/diskstats`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Disk {
+    /// Completed reads, writes, flushes.
+    pub operations: [u64; 3],
+    /// Milliseconds that they took, summed over operations that overlap.
+    pub milliseconds: [u64; 3],
+    /// Bytes read and written.
+    pub bytes: [u64; 2],
+    /// Milliseconds in which at least one was under way.
+    pub busy_ms: u64,
+}
+
+/// Parses `/proc/diskstats`: whole disks by name, partitions and what lives in memory left out.
+pub fn parse_disks(text: &str, whole: &BTreeSet<String>) -> BTreeMap<String, Disk> {
+    let mut disks = BTreeMap::new();
+    for line in text.lines() {
+        let f: Vec<&str> = line.split_ascii_whitespace().collect();
+        let Some(&name) = f.get(2) else { continue };
+        let n = |i: usize| f.get(i).and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
+        if !whole.contains(name) || name.starts_with("ram") || name.starts_with("zram") {
+            continue;
+        }
+        // A loop device's I/O ends on the device below it and would count twice.
+        if name.starts_with("loop") || name.starts_with("dm-") || name.starts_with("md") {
+            continue;
+        }
+        disks.insert(
+            name.to_owned(),
+            Disk { operations: [n(3), n(7), n(18)], milliseconds: [n(6), n(10), n(19)], bytes: [n(5) * 512, n(9) * 512], busy_ms: n(12) },
+        );
+    }
+    disks
+}
+
+/// Received and sent bytes, and drops, of all interfaces together, from `/proc/net/dev`.
+pub fn parse_interfaces(text: &str) -> ([u64; 2], u64) {
+    let mut bytes = [0; 2];
+    let mut drops = 0;
+    for (_, values) in text.lines().filter_map(|l| l.split_once(':')) {
+        let v: Vec<u64> = values.split_ascii_whitespace().map(|n| n.parse().unwrap_or(0)).collect();
+        let at = |i: usize| v.get(i).copied().unwrap_or(0);
+        bytes[0] += at(0);
+        bytes[1] += at(8);
+        drops += at(3) + at(11);
+    }
+    (bytes, drops)
+}
+
+/// Parses `/proc/net/netstat` or `/proc/net/snmp`: pairs of lines, names and values, as `TcpExt.ListenOverflows`.
+pub fn parse_protocols(text: &str) -> BTreeMap<String, u64> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = BTreeMap::new();
+    for pair in lines.chunks_exact(2) {
+        let (Some((group, names)), Some((_, values))) = (pair[0].split_once(':'), pair[1].split_once(':')) else { continue };
+        for (name, value) in names.split_ascii_whitespace().zip(values.split_ascii_whitespace()) {
+            if let Ok(n) = value.parse() {
+                found.insert(format!("{group}.{name}"), n);
+            }
+        }
+    }
+    found
+}
+
+/// The protocol counters that totals carry, by the name they get.
+static PROTOCOLS: &[(&str, &str)] = &[
+    ("TcpExt.ListenOverflows", "tcp.listen_overflows"),
+    ("TcpExt.ListenDrops", "tcp.listen_drops"),
+    ("TcpExt.TCPBacklogDrop", "tcp.backlog_drops"),
+    ("TcpExt.TCPReqQFullDrop", "tcp.request_queue_drops"),
+    ("TcpExt.TCPReqQFullDoCookies", "tcp.request_queue_cookies"),
+    ("TcpExt.DelayedACKs", "tcp.delayed_acks"),
+    ("TcpExt.TCPTimeouts", "tcp.timeouts"),
+    ("TcpExt.TCPSynRetrans", "tcp.syn_retransmits"),
+    ("Tcp.RetransSegs", "tcp.retransmits"),
+    ("Tcp.OutRsts", "tcp.resets"),
+    ("Tcp.AttemptFails", "tcp.failed_connects"),
+    ("Tcp.PassiveOpens", "tcp.accepted"),
+];
+
+/// The memory counters that totals carry.
+static MEMORY: &[(&str, &str)] = &[
+    ("pswpin", "memory.swap_in.pages"),
+    ("pswpout", "memory.swap_out.pages"),
+    ("pgmajfault", "memory.major_faults"),
+    ("pgfault", "memory.faults"),
+    ("pgscan_direct", "memory.direct_scan.pages"),
+    ("pgsteal_direct", "memory.direct_reclaim.pages"),
+    ("allocstall_normal", "memory.allocation_stalls"),
+    ("thp_fault_alloc", "memory.thp_faults"),
+    ("thp_fault_fallback", "memory.thp_fallbacks"),
+    ("thp_split_page", "memory.thp_splits"),
+];
+
+/// What one process used.
+#[derive(Clone, Debug, PartialEq)]
+struct Usage {
+    name: String,
+    cpu_s: f64,
+    io_bytes: u64,
+}
+
+/// One reading of everything.
+#[derive(Default)]
+pub struct Reading {
+    stat: Stat,
+    disks: BTreeMap<String, Disk>,
+    interfaces: ([u64; 2], u64),
+    protocols: BTreeMap<String, u64>,
+    memory: BTreeMap<String, u64>,
+    pressure: BTreeMap<&'static str, Pressure>,
+    throttling: Option<Throttling>,
+    processes: BTreeMap<i32, Usage>,
+}
+
+impl Reading {
+    /// Reads everything. `subject` is the process whose control group counts; `own` is left out of the other processes.
+    pub fn take(paths: &Paths, subject: Option<i32>) -> Reading {
+        let read = |name: &str| paths.read(name).unwrap_or_default();
+        let whole = paths.names("sys/block").into_iter().collect();
+        let pressure = ["cpu", "memory", "io"];
+        let mut protocols = parse_protocols(&read("proc/net/netstat"));
+        protocols.append(&mut parse_protocols(&read("proc/net/snmp")));
+        Reading {
+            stat: Stat::parse(&read("proc/stat")).unwrap_or_default(),
+            disks: parse_disks(&read("proc/diskstats"), &whole),
+            interfaces: parse_interfaces(&read("proc/net/dev")),
+            protocols,
+            memory: parse_counters(&read("proc/vmstat")),
+            pressure: pressure.into_iter().filter_map(|p| Some((p, Pressure::parse(&read(&format!("proc/pressure/{p}")))?))).collect(),
+            throttling: Hierarchies::of_process(paths, &name_of(subject)).throttling(),
+            processes: processes(),
+        }
+    }
+
+    /// Reads only what series are made of: CPUs and interfaces.
+    pub fn light(paths: &Paths) -> Reading {
+        let read = |name: &str| paths.read(name).unwrap_or_default();
+        Reading {
+            stat: Stat::parse(&read("proc/stat")).unwrap_or_default(),
+            interfaces: parse_interfaces(&read("proc/net/dev")),
+            ..Reading::default()
+        }
+    }
+
+    /// CPUs' totals: seconds by kind, over all CPUs and per CPU.
+    pub fn cpu_since(&self, before: &Reading) -> Totals {
+        let hz = ticks_per_second() as f64;
+        let all = self.stat.all.since(&before.stat.all);
+        let mut t = Totals::new();
+        t.insert("cpu.count".into(), self.stat.cpus.len() as f64);
+        for (name, ticks) in [
+            ("user", all.user + all.nice),
+            ("system", all.system),
+            ("interrupts", all.irq + all.softirq),
+            ("idle", all.idle),
+            ("iowait", all.iowait),
+            ("steal", all.steal),
+        ] {
+            t.insert(format!("cpu.{name}.seconds"), ticks as f64 / hz);
+        }
+        for (cpu, times) in &self.stat.cpus {
+            if let Some((_, old)) = before.stat.cpus.iter().find(|(n, _)| n == cpu) {
+                t.insert(format!("cpu{cpu}.busy.seconds"), times.since(old).busy() as f64 / hz);
+            }
+        }
+        let count = |now: Option<u64>, then: Option<u64>| now.unwrap_or(0).saturating_sub(then.unwrap_or(0)) as f64;
+        t.insert("machine.switches".into(), count(self.stat.switches, before.stat.switches));
+        t.insert("machine.forks".into(), count(self.stat.forks, before.stat.forks));
+        t
+    }
+
+    /// CPUs busy and steal in CPUs, for a series.
+    pub fn busy_cpus_since(&self, before: &Reading) -> [f64; 2] {
+        let all = self.stat.all.since(&before.stat.all);
+        let cpus = self.stat.cpus.len() as f64;
+        let total = all.total().max(1) as f64;
+        [all.busy() as f64 / total * cpus, all.steal as f64 / total * cpus]
+    }
+
+    /// Disks' totals, over all disks.
+    pub fn disk_since(&self, before: &Reading) -> Totals {
+        let mut t = Totals::new();
+        let mut busiest = 0.0f64;
+        for (name, now) in &self.disks {
+            let old = before.disks.get(name).copied().unwrap_or_default();
+            let since = |a: u64, b: u64| a.saturating_sub(b) as f64;
+            for (i, what) in ["read", "write", "flush"].into_iter().enumerate() {
+                *t.entry(format!("disk.{what}s")).or_default() += since(now.operations[i], old.operations[i]);
+                *t.entry(format!("disk.{what}.seconds")).or_default() += since(now.milliseconds[i], old.milliseconds[i]) / 1e3;
+            }
+            *t.entry("disk.read.bytes".into()).or_default() += since(now.bytes[0], old.bytes[0]);
+            *t.entry("disk.write.bytes".into()).or_default() += since(now.bytes[1], old.bytes[1]);
+            busiest = busiest.max(since(now.busy_ms, old.busy_ms) / 1e3);
+        }
+        t.insert("disk.busy.seconds".into(), busiest);
+        t
+    }
+
+    /// Bytes in and out of all interfaces, loopback included.
+    pub fn network_bytes_since(&self, before: &Reading) -> [u64; 2] {
+        [0, 1].map(|i| self.interfaces.0[i].saturating_sub(before.interfaces.0[i]))
+    }
+
+    /// Network totals but the rates.
+    pub fn network_since(&self, before: &Reading) -> Totals {
+        let mut t = named_since(PROTOCOLS, &self.protocols, &before.protocols);
+        let [received, sent] = self.network_bytes_since(before);
+        t.insert("net.in.bytes".into(), received as f64);
+        t.insert("net.out.bytes".into(), sent as f64);
+        t.insert("net.drops".into(), self.interfaces.1.saturating_sub(before.interfaces.1) as f64);
+        t
+    }
+
+    /// Memory totals: paging, reclaim, huge pages.
+    pub fn memory_since(&self, before: &Reading) -> Totals {
+        named_since(MEMORY, &self.memory, &before.memory)
+    }
+
+    /// Pressure and throttling.
+    pub fn pressure_since(&self, before: &Reading) -> Totals {
+        let mut t = Totals::new();
+        for (name, now) in &self.pressure {
+            let Some(old) = before.pressure.get(name) else { continue };
+            let seconds = |a: u64, b: u64| a.saturating_sub(b) as f64 / 1e6;
+            t.insert(format!("psi.{name}.some.seconds"), seconds(now.some.total_us, old.some.total_us));
+            if let (Some(now), Some(old)) = (&now.full, &old.full) {
+                t.insert(format!("psi.{name}.full.seconds"), seconds(now.total_us, old.total_us));
+            }
+        }
+        if let (Some(now), Some(old)) = (self.throttling, before.throttling) {
+            t.insert("throttle.periods".into(), now.periods.saturating_sub(old.periods) as f64);
+            t.insert("throttle.throttled_periods".into(), now.throttled_periods.saturating_sub(old.throttled_periods) as f64);
+            t.insert("throttle.seconds".into(), (now.throttled_seconds - old.throttled_seconds).max(0.0));
+        }
+        t
+    }
+
+    /// What other processes used: in all, and the largest five by name.
+    pub fn others_since(&self, before: &Reading, ours: &BTreeSet<i32>) -> Totals {
+        let mut by_name: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
+        for (pid, now) in self.processes.iter().filter(|(pid, _)| !ours.contains(pid)) {
+            let old = before.processes.get(pid).map_or((0.0, 0), |u| (u.cpu_s, u.io_bytes));
+            let sums = by_name.entry(&now.name).or_default();
+            sums.0 += (now.cpu_s - old.0).max(0.0);
+            sums.1 += now.io_bytes.saturating_sub(old.1);
+        }
+        let mut t = Totals::new();
+        t.insert("other.cpu.seconds".into(), by_name.values().map(|v| v.0).sum());
+        t.insert("other.disk.bytes".into(), by_name.values().map(|v| v.1 as f64).sum());
+        let mut names: Vec<_> = by_name.into_iter().collect();
+        names.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
+        for (name, (cpu, _)) in names.iter().take(5).filter(|n| n.1.0 > 0.0) {
+            t.insert(format!("other.cpu.{name}.seconds"), *cpu);
+        }
+        names.sort_by_key(|n| std::cmp::Reverse(n.1.1));
+        for (name, (_, bytes)) in names.iter().take(5).filter(|n| n.1.1 > 0) {
+            t.insert(format!("other.disk.{name}.bytes"), *bytes as f64);
+        }
+        t
+    }
+}
+
+fn name_of(subject: Option<i32>) -> String {
+    subject.map_or_else(|| "self".to_owned(), |pid| pid.to_string())
+}
+
+fn named_since(names: &[(&str, &str)], now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> Totals {
+    let since = |key: &str| Some(now.get(key)?.saturating_sub(*before.get(key).unwrap_or(&0)) as f64);
+    names.iter().filter_map(|(key, name)| Some(((*name).to_owned(), since(key)?))).collect()
+}
+
+fn processes() -> BTreeMap<i32, Usage> {
+    let hz = ticks_per_second() as f64;
+    let usage = |pid: i32| {
+        let dir = format!("/proc/{pid}");
+        let stat = sample::stat(Path::new(&dir))?;
+        let io_bytes = sample::io_bytes(Path::new(&dir)).map_or(0, |(r, w)| r + w);
+        Some((pid, Usage { name: stat.name, cpu_s: (stat.user + stat.system) as f64 / hz, io_bytes }))
+    };
+    sample::numbers(Path::new("/proc")).into_iter().filter_map(usage).collect()
+}
+
+/// What the subject may use: limits of its control groups, and settings of the machine that explain.
+pub fn limits(paths: &Paths, subject: Option<i32>) -> Totals {
+    let groups = Hierarchies::of_process(paths, &name_of(subject));
+    let limits = groups.limits();
+    let mut t = Totals::new();
+    let mut put = |name: &str, value: Option<f64>| {
+        if let Some(value) = value {
+            t.insert(name.to_owned(), value);
+        }
+    };
+    put("cgroup.cpu_quota.cpus", limits.cpu_quota);
+    put("cgroup.cpu_weight", limits.cpu_weight.map(|w| w as f64));
+    put("cgroup.memory.limit.bytes", limits.memory.map(|m| m as f64));
+    put("cgroup.cpus", limits.cpuset.and_then(|s| parse_list(&s)).map(|l| l.len() as f64));
+    let first = |name: &str| groups.files(Controller::Memory, name).into_iter().next().and_then(|(_, text)| text.trim().parse().ok());
+    put("cgroup.memory.used.bytes", first("memory.usage_in_bytes").or_else(|| first("memory.current")));
+    put("cgroup.memory.limit_hits", first("memory.failcnt"));
+    let throttles = [
+        "blkio.throttle.read_bps_device",
+        "blkio.throttle.write_bps_device",
+        "blkio.throttle.read_iops_device",
+        "blkio.throttle.write_iops_device",
+        "io.max",
+    ];
+    let limited = throttles.iter().flat_map(|f| groups.files(Controller::Io, f)).filter(|(_, text)| !text.trim().is_empty()).count();
+    put("cgroup.disk_limits", Some(limited as f64));
+    let thp = paths.value("sys/kernel/mm/transparent_hugepage/enabled");
+    put("thp.always", thp.map(|t| f64::from(u8::from(t.contains("[always]")))));
+    put("machine.cpus", paths.value("sys/devices/system/cpu/online").and_then(|l| parse_list(&l)).map(|l| l.len() as f64));
+    t
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_are_counted_once() {
+        let text = "   7 0 loop0 5 0 80 1 5 0 80 1 0 9 9\n 254 0 vda 100 0 800 30 50 0 1600 20 0 40 51 8 2 7 5 521 388\n \
+                    254 1 vda1 9 0 8 3 5 0 16 2 0 4 5\n 8 0 sda 1 0 8 3\n";
+        let disks = parse_disks(text, &["vda".to_owned(), "loop0".to_owned(), "sda".to_owned()].into());
+        assert_eq!(disks.keys().collect::<Vec<_>>(), ["sda", "vda"]);
+        let vda = disks["vda"];
+        assert_eq!((vda.operations, vda.milliseconds, vda.bytes, vda.busy_ms), ([100, 50, 521], [30, 20, 388], [409_600, 819_200], 40));
+        assert_eq!(disks["sda"].operations, [1, 0, 0], "an old kernel writes fewer fields");
+    }
+
+    #[test]
+    fn interfaces_are_added_up() {
+        let text =
+            "Inter-|   Receive\n face |bytes\n    lo: 100 1 0 2 0 0 0 0 200 1 0 3 0 0 0 0\n  eth0: 10 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n";
+        assert_eq!(parse_interfaces(text), ([110, 220], 5));
+        assert_eq!(parse_interfaces(""), ([0, 0], 0));
+    }
+
+    #[test]
+    fn protocol_counters_get_their_groups_name() {
+        let text = "TcpExt: ListenOverflows ListenDrops\nTcpExt: 3 4\nIpExt: InOctets\nIpExt: x\n";
+        let p = parse_protocols(text);
+        assert_eq!((p.get("TcpExt.ListenOverflows"), p.get("TcpExt.ListenDrops"), p.len()), (Some(&3), Some(&4), 2));
+    }
+
+    #[test]
+    fn two_readings_of_this_machine_differ_by_nothing_negative() {
+        let paths = Paths::system();
+        let before = Reading::take(&paths, None);
+        let after = Reading::take(&paths, None);
+        let ours = BTreeSet::new();
+        for t in [after.cpu_since(&before), after.disk_since(&before), after.network_since(&before), after.memory_since(&before)] {
+            assert!(!t.is_empty());
+            assert!(t.values().all(|v| *v >= 0.0 && v.is_finite()), "{t:?}");
+        }
+        assert!(after.pressure_since(&before).values().all(|v| *v >= 0.0));
+        assert!(after.others_since(&before, &ours).contains_key("other.cpu.seconds"));
+        assert!(limits(&paths, None)["machine.cpus"] >= 1.0);
+    }
+}

@@ -1,0 +1,364 @@
+//! The session: attaches observers to a workload's processes and, at the end, says what they saw.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use fingerpost_record::{Observation, Params, Series};
+use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::trace::thread_cpu_seconds;
+use fingerpost_workloads::Subjects;
+
+use crate::machine::{self, Reading, Totals};
+use crate::population::{Descriptors, Population};
+use crate::queues::{Queues, Sampler};
+use crate::states::States;
+use crate::summary::{self, Seen};
+use crate::windows::Windows;
+
+/// How closely to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// The kernel's counters before and after, and a light look twice a second: for the pass that is measured.
+    Counting,
+    /// Threads' states, system calls and socket queues too: for the pass that is attributed.
+    Tracing,
+    /// As `Tracing`, by sampling `/proc` even where tracepoints could be opened.
+    Sampling,
+}
+
+/// How often the machine's counters are read for the series.
+const SERIES_EVERY: Duration = Duration::from_millis(250);
+/// How often new processes and threads are looked for.
+const LOOK_EVERY: f64 = 0.5;
+/// How often states are sampled, at most; and the share of one CPU that sampling may take.
+const SAMPLE_EVERY: Duration = Duration::from_millis(10);
+const SAMPLE_SHARE: f64 = 0.02;
+
+/// Tells the observers' threads to end, and lets them sleep until then.
+#[derive(Default)]
+struct Stop {
+    asked: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Stop {
+    /// Sleeps, or returns at once when the end was asked for; true then.
+    fn sleep(&self, length: Duration) -> bool {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let (asked, _) = self.changed.wait_timeout_while(asked, length, |asked| !*asked).unwrap_or_else(PoisonError::into_inner);
+        *asked
+    }
+
+    fn ask(&self) {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+}
+
+/// What the watching thread brings back.
+struct Watched {
+    population: Population,
+    seen: Seen,
+    source: String,
+    series: Vec<Series>,
+    cost: f64,
+    lost: u64,
+    notes: Totals,
+}
+
+/// What the socket thread brings back: the sums, the CPU seconds that they cost, or why there are none.
+type Sockets = Result<(Queues, f64), String>;
+
+/// Observers attached to a workload.
+pub struct Session {
+    begun: Instant,
+    before: Reading,
+    subject: Option<i32>,
+    stop: Arc<Stop>,
+    watcher: JoinHandle<Watched>,
+    sockets: Option<JoinHandle<Sockets>>,
+    attach_cost: f64,
+}
+
+impl Session {
+    /// Attaches to the subjects' processes, their descendants and threads. What is born later is found on the way.
+    pub fn attach(subjects: &Subjects, level: Level) -> Session {
+        let cost = thread_cpu_seconds();
+        let paths = Paths::system();
+        let subject = subjects.servers.first().copied();
+        let stop = Arc::new(Stop::default());
+        let windows = if level == Level::Tracing { Some(Windows::open()) } else { None };
+        let before = Reading::take(&paths, subject);
+        let population = Population::find(subjects);
+        let begun = Instant::now();
+        let servers = population.processes.keys().copied().filter(|p| !subjects.clients.contains(p)).collect::<Vec<_>>();
+        let separate = !subjects.clients.is_empty();
+        let watcher = {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || watch(population, level, windows, begun, &stop))
+        };
+        let sockets = (level != Level::Counting && separate).then(|| {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || sample_sockets(&servers, &stop))
+        });
+        Session { begun, before, subject, stop, watcher, sockets, attach_cost: thread_cpu_seconds() - cost }
+    }
+
+    /// Detaches and tells what was seen. The workload's name and parameters are for the caller to fill in ([`label`]).
+    pub fn finish(self) -> Vec<Observation> {
+        let cost = thread_cpu_seconds();
+        self.stop.ask();
+        let Ok(mut watched) = self.watcher.join() else { return Vec::new() };
+        let sockets = self.sockets.and_then(|s| s.join().ok());
+        let paths = Paths::system();
+        let elapsed = self.begun.elapsed().as_secs_f64();
+        watched.population.look(elapsed, true);
+        let after = Reading::take(&paths, self.subject);
+        let (mut threads, syscalls) = summary::totals(&watched.population, &watched.seen, elapsed);
+        threads.append(&mut watched.notes);
+        let mut ours: BTreeSet<i32> = watched.population.processes.keys().copied().collect();
+        ours.insert(std::process::id() as i32);
+        let mut limits = machine::limits(&paths, self.subject);
+        limits.append(&mut task_settings(&watched.population));
+
+        let mut cpu = after.cpu_since(&self.before);
+        cpu.insert("elapsed.seconds".into(), elapsed);
+        let mut network = after.network_since(&self.before);
+        add_rates(&mut network, &watched.series, elapsed);
+        let counters = |observer: &str, totals: Totals| observation(observer, "/proc counters", totals);
+        let mut found = vec![
+            Observation { series: take_series(&mut watched.series, "cpu."), ..counters("cpu", cpu) },
+            Observation { self_cost: watched.cost, lost: watched.lost, ..observation("threads", &watched.source, threads) },
+            counters("memory", after.memory_since(&self.before)),
+            counters("disk", after.disk_since(&self.before)),
+            Observation { series: take_series(&mut watched.series, "net."), ..counters("network", network) },
+            counters("pressure", after.pressure_since(&self.before)),
+            counters("others", after.others_since(&self.before, &ours)),
+            counters("limits", limits),
+        ];
+        if !syscalls.is_empty() {
+            found.push(observation("syscalls", &watched.source, syscalls));
+        }
+        found.extend(sockets.map(sockets_observation));
+        found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
+        found
+    }
+}
+
+/// Fills in which workload and step observations are of.
+pub fn label(observations: &mut [Observation], workload: &str, params: &Params) {
+    for o in observations {
+        workload.clone_into(&mut o.workload);
+        o.params = params.clone();
+    }
+}
+
+fn observation(observer: &str, source: &str, totals: Totals) -> Observation {
+    Observation {
+        workload: String::new(),
+        params: Params::new(),
+        observer: observer.to_owned(),
+        source: source.to_owned(),
+        series: Vec::new(),
+        totals,
+        self_cost: 0.0,
+        lost: 0,
+    }
+}
+
+fn watch(mut population: Population, level: Level, windows: Option<Result<Windows, String>>, begun: Instant, stop: &Stop) -> Watched {
+    let paths = Paths::system();
+    let mut series = Recorder::new(&paths, begun);
+    let mut descriptors = Descriptors::default();
+    let (mut windows, mut source) = match windows {
+        Some(Ok(w)) => (Some(w), "perf tracepoints, in windows".to_owned()),
+        Some(Err(why)) => (None, format!("/proc sampling ({why})")),
+        None => (None, if level == Level::Counting { "/proc counters" } else { "/proc sampling" }.to_owned()),
+    };
+    let mut states = States::default();
+    let mut looked = begun.elapsed().as_secs_f64();
+    loop {
+        let pause = match (&mut windows, level) {
+            (_, Level::Counting) => SERIES_EVERY,
+            (Some(w), _) => match w.trace(&population, &mut descriptors, |length| {
+                stop.sleep(length);
+            }) {
+                Ok(pause) => pause,
+                Err(e) => {
+                    source = format!("perf tracepoints, ended early: {e}");
+                    Duration::from_millis(100)
+                }
+            },
+            (None, _) => {
+                let cost = thread_cpu_seconds();
+                states.look(&population, &mut descriptors);
+                SAMPLE_EVERY.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / SAMPLE_SHARE))
+            }
+        };
+        series.tick(&paths);
+        if stop.sleep(jittered(pause)) {
+            break;
+        }
+        let now = begun.elapsed().as_secs_f64();
+        if now - looked >= LOOK_EVERY {
+            looked = now;
+            population.look(now, false);
+            descriptors.forget();
+        }
+    }
+    finish_watch(population, level, windows, states, source, series)
+}
+
+fn finish_watch(
+    population: Population,
+    level: Level,
+    windows: Option<Windows>,
+    states: States,
+    source: String,
+    series: Recorder,
+) -> Watched {
+    let mut notes = Totals::new();
+    let mut lost = 0;
+    let seen = match (windows, level) {
+        (_, Level::Counting) => Seen::Counters,
+        (Some(w), _) => {
+            lost = w.lost;
+            notes.insert("trace.windows".into(), w.count as f64);
+            notes.insert("trace.windows.torn".into(), w.torn as f64);
+            notes.insert("trace.events".into(), w.events as f64);
+            let tracer = w.finish();
+            let (open, idle) = (tracer.window_seconds(), tracer.ready_while_idle());
+            notes.insert("trace.window.seconds".into(), open);
+            Seen::Traced(tracer.into_threads(), open, idle)
+        }
+        (None, _) => {
+            notes.insert("samples.unreadable".into(), states.unreadable as f64);
+            notes.insert("samples".into(), states.threads.values().map(|l| l.all).max().unwrap_or(0) as f64);
+            Seen::Sampled(states.threads)
+        }
+    };
+    Watched { population, seen, source, series: series.finish(), cost: thread_cpu_seconds(), lost, notes }
+}
+
+/// A pause between half and one and a half of what was asked, so that sampling does not beat with anything periodic.
+fn jittered(pause: Duration) -> Duration {
+    let n = fingerpost_sys::trace::monotonic_ns().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+    pause.mul_f64(0.5 + n as f64 / 1024.0)
+}
+
+fn sample_sockets(servers: &[i32], stop: &Stop) -> Sockets {
+    let mut sampler = Sampler::find(servers.iter().copied())?;
+    loop {
+        let cost = thread_cpu_seconds();
+        sampler.sample();
+        let pause = SAMPLE_EVERY.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / SAMPLE_SHARE));
+        if stop.sleep(jittered(pause)) {
+            return Ok((sampler.finish(), thread_cpu_seconds()));
+        }
+    }
+}
+
+fn sockets_observation(sockets: Sockets) -> Observation {
+    let (q, cost) = match sockets {
+        Ok(found) => found,
+        Err(why) => return observation("sockets", &format!("none: {why}"), Totals::new()),
+    };
+    let n = q.samples.max(1) as f64;
+    let mut t = Totals::new();
+    for (name, sum) in [
+        ("connections.mean", q.connections),
+        ("queue.server.mean", q.at_server),
+        ("queue.client.mean", q.at_client),
+        ("queue.network.mean", q.on_the_way),
+        ("accept.queue.mean", q.accept),
+    ] {
+        t.insert(name.into(), sum as f64 / n);
+    }
+    t.insert("accept.queue.max".into(), q.accept_max as f64);
+    t.insert("accept.backlog".into(), q.backlog as f64);
+    t.insert("sockets.samples".into(), q.samples as f64);
+    if q.rtt_count > 0 {
+        t.insert("sockets.rtt.us".into(), q.rtt_us / q.rtt_count as f64);
+    }
+    Observation { self_cost: cost, ..observation("sockets", "socket diagnosis, sampled", t) }
+}
+
+/// Settings of the subjects' tasks that explain: allowed CPUs, nice, seccomp, speculation.
+fn task_settings(population: &Population) -> Totals {
+    let mut t = Totals::new();
+    let servers = population.processes.iter().filter(|(pid, _)| population.roles().get(pid) != Some(&crate::calls::Role::Client));
+    for (_, p) in servers {
+        let s = &p.status;
+        let mut most = |name: &str, value: f64| {
+            let v = t.entry(format!("server.{name}")).or_insert(value);
+            *v = v.max(value);
+        };
+        most("nice", p.nice as f64);
+        most("seccomp.mode", f64::from(s.seccomp.unwrap_or(0)));
+        most("seccomp.filters", f64::from(s.seccomp_filters.unwrap_or(0)));
+        let mitigated =
+            |text: &Option<String>| f64::from(u8::from(text.as_deref().is_some_and(|s| s.contains("mitigated") || s.contains("disabled"))));
+        most("store_bypass.mitigated", mitigated(&s.store_bypass));
+        most("indirect_branch.mitigated", mitigated(&s.indirect_branch));
+        most("thp_disabled", f64::from(u8::from(s.thp_enabled == Some(false))));
+        if let Some(allowed) = s.cpus_allowed.as_deref().and_then(fingerpost_sys::procfs::parse_list) {
+            let v = t.entry("server.cpus_allowed".into()).or_insert(allowed.len() as f64);
+            *v = v.min(allowed.len() as f64);
+        }
+    }
+    t
+}
+
+/// Readings over time: CPUs busy and stolen, network in and out.
+struct Recorder {
+    begun: Instant,
+    last: (f64, Reading),
+    points: [Vec<(f64, f64)>; 4],
+}
+
+impl Recorder {
+    fn new(paths: &Paths, begun: Instant) -> Recorder {
+        let reading = Reading::light(paths);
+        Recorder { begun, last: (begun.elapsed().as_secs_f64(), reading), points: Default::default() }
+    }
+
+    fn tick(&mut self, paths: &Paths) {
+        let now = self.begun.elapsed().as_secs_f64();
+        let span = now - self.last.0;
+        if span < 0.9 * SERIES_EVERY.as_secs_f64() {
+            return;
+        }
+        let reading = Reading::light(paths);
+        let [busy, steal] = reading.busy_cpus_since(&self.last.1);
+        let mbit = reading.network_bytes_since(&self.last.1).map(|b| b as f64 * 8e-6 / span);
+        for (points, value) in self.points.iter_mut().zip([busy, steal, mbit[0], mbit[1]]) {
+            points.push((now, value));
+        }
+        self.last = (now, reading);
+    }
+
+    fn finish(self) -> Vec<Series> {
+        let names = [("cpu.busy", "CPUs"), ("cpu.steal", "CPUs"), ("net.in", "Mbit/s"), ("net.out", "Mbit/s")];
+        let series = |((name, unit), points): ((&str, &str), _)| Series { name: name.to_owned(), unit: unit.to_owned(), points };
+        names.into_iter().zip(self.points).map(series).collect()
+    }
+}
+
+fn take_series(series: &mut Vec<Series>, prefix: &str) -> Vec<Series> {
+    let (taken, rest) = std::mem::take(series).into_iter().partition(|s| s.name.starts_with(prefix));
+    *series = rest;
+    taken
+}
+
+/// Average and peak rates in Mbit/s.
+fn add_rates(network: &mut Totals, series: &[Series], elapsed: f64) {
+    for side in ["in", "out"] {
+        let bytes = network.get(&format!("net.{side}.bytes")).copied().unwrap_or(0.0);
+        let average = bytes * 8e-6 / elapsed.max(1e-9);
+        let peak = series.iter().filter(|s| s.name == format!("net.{side}")).flat_map(|s| &s.points).map(|p| p.1).fold(average, f64::max);
+        network.insert(format!("net.{side}.mbit_s"), average);
+        network.insert(format!("net.{side}.peak.mbit_s"), peak);
+    }
+}

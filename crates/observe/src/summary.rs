@@ -1,0 +1,204 @@
+//! From threads to totals: what each side of the workload did, with stable names.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::calls::{self, Role, Wait, Waits};
+use crate::machine::Totals;
+use crate::population::{Counters, Population};
+use crate::states::Looks;
+use crate::tracer::{CallTime, Traced};
+
+/// What was seen of threads' states, by whichever way there was.
+pub enum Seen {
+    /// Nothing: only counters.
+    Counters,
+    /// Windows of tracepoints, open for this many seconds in all; the seconds in which a thread was ready while a CPU idled.
+    Traced(HashMap<i32, (i32, Role, Traced)>, f64, f64),
+    /// Samples of `/proc`.
+    Sampled(HashMap<i32, Looks>),
+}
+
+/// The sums of one side. `background` holds the server's threads that no transaction waits for directly.
+#[derive(Default)]
+struct Side {
+    threads: u64,
+    wall: f64,
+    counters: Counters,
+    thread_cpu: f64,
+    after_idle: f64,
+    blocked: Waits,
+    woken_by_sibling: f64,
+    woken_otherwise: f64,
+    calls: BTreeMap<i64, CallTime>,
+    parked: u64,
+}
+
+/// Threads' totals (observer `threads`) and system calls' totals (observer `syscalls`) over `elapsed` seconds.
+pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, Totals) {
+    let mut sides: BTreeMap<&'static str, Side> = BTreeMap::new();
+    for (&tid, thread) in &population.threads {
+        let c = thread.counters();
+        let alive = (thread.seen[1] - thread.seen[0]).max(c.on_cpu_s + c.waiting_s);
+        let (waits, after_idle) = shares(seen, tid, &c);
+        let name = side_name(thread.role, seen, &waits, &c);
+        let side = sides.entry(name).or_default();
+        if is_parked(&c, alive) {
+            side.parked += 1;
+            side.add_counters(&c);
+            continue;
+        }
+        side.threads += 1;
+        side.wall += alive;
+        side.thread_cpu += c.on_cpu_s;
+        side.add_counters(&c);
+        side.after_idle += c.waiting_s * after_idle;
+        let blocked = (alive - c.on_cpu_s - c.waiting_s).max(0.0);
+        for (sum, share) in side.blocked.iter_mut().zip(waits) {
+            *sum += blocked * share;
+        }
+        if let Seen::Traced(threads, window, _) = seen {
+            if let Some((_, _, traced)) = threads.get(&tid) {
+                side.add_calls(traced, scale(elapsed, *window));
+            }
+        }
+    }
+    add_threads_without_counters(population, seen, elapsed, &mut sides);
+    let mut threads = Totals::from([("elapsed.seconds".to_owned(), elapsed)]);
+    let mut syscalls = Totals::new();
+    for (name, side) in &sides {
+        side.write(name, !matches!(seen, Seen::Counters), &mut threads, &mut syscalls);
+    }
+    add_processes(population, &mut threads);
+    if let Seen::Traced(all, _, while_idle) = seen {
+        let ready: f64 = all.values().map(|t| t.2.ready).sum();
+        threads.insert("runqueue.while_idle.share".into(), if ready > 0.0 { (while_idle / ready).min(1.0) } else { 0.0 });
+    }
+    (threads, syscalls)
+}
+
+fn scale(elapsed: f64, window: f64) -> f64 {
+    if window > 0.0 { elapsed / window } else { 0.0 }
+}
+
+/// Threads that lived between two looks and yet within a window: only their calls are known.
+fn add_threads_without_counters(population: &Population, seen: &Seen, elapsed: f64, sides: &mut BTreeMap<&'static str, Side>) {
+    if let Seen::Traced(threads, window, _) = seen {
+        for (_, (_, role, traced)) in threads.iter().filter(|(tid, _)| !population.threads.contains_key(tid)) {
+            sides.entry(plain_name(*role)).or_default().add_calls(traced, scale(elapsed, *window));
+        }
+    }
+}
+
+/// The shares of blocked time by cause, and of waiting for a CPU that followed a wait for the next request.
+fn shares(seen: &Seen, tid: i32, c: &Counters) -> (Waits, f64) {
+    let normal = |mut waits: Waits| {
+        let sum: f64 = waits.iter().sum();
+        if sum > 0.0 {
+            waits.iter_mut().for_each(|w| *w /= sum);
+        } else {
+            waits[Wait::Other.index()] = 1.0;
+        }
+        waits
+    };
+    match seen {
+        Seen::Counters => (normal([0.0; Wait::ALL.len()]), 0.0),
+        Seen::Traced(threads, _, _) => {
+            let Some((_, _, t)) = threads.get(&tid) else { return (normal([0.0; Wait::ALL.len()]), 0.0) };
+            (normal(t.blocked), if t.ready > 0.0 { t.ready_after_idle / t.ready } else { 0.0 })
+        }
+        Seen::Sampled(threads) => {
+            let waits = normal(threads.get(&tid).copied().unwrap_or_default().blocked);
+            // Whoever gave up the CPU of its own accord waits for it afresh when it is woken.
+            let switches = c.switches.iter().sum::<u64>().max(1) as f64;
+            (waits, waits[Wait::Idle.index()] * c.switches[0] as f64 / switches)
+        }
+    }
+}
+
+fn plain_name(role: Role) -> &'static str {
+    if role == Role::Client { "client" } else { "server" }
+}
+
+fn side_name(role: Role, seen: &Seen, waits: &Waits, c: &Counters) -> &'static str {
+    // A server's thread that never waits for a request works on no transaction of its own accord: a purger, a log writer.
+    let serves = matches!(seen, Seen::Counters) || waits[Wait::Idle.index()] > 0.0 || c.waiting_s + c.on_cpu_s == 0.0;
+    if role == Role::Server && !serves && waits[Wait::Other.index()] < 1.0 { "background" } else { plain_name(role) }
+}
+
+/// A thread that hardly ever moved waits for the end, not for a transaction: a main thread in join, a signal thread.
+fn is_parked(c: &Counters, alive: f64) -> bool {
+    let switches = c.switches.iter().sum::<u64>() as f64;
+    alive > 0.5 && switches < 2.0 + alive && c.on_cpu_s + c.waiting_s < 0.002 * alive
+}
+
+/// Adds what processes as a whole count: CPU by name, bytes, memory.
+fn add_processes(population: &Population, t: &mut Totals) {
+    for (pid, p) in &population.processes {
+        let role = plain_name(population.roles().get(pid).copied().unwrap_or(Role::Whole));
+        let (user, system) = population.process_cpu(*pid);
+        let mut add = |name: String, value: f64| *t.entry(name).or_default() += value;
+        add(format!("{role}.user.seconds"), user);
+        add(format!("{role}.kernel.seconds"), system);
+        add(format!("process.{}.cpu.seconds", p.name), user + system);
+        add(format!("{role}.processes"), 1.0);
+        add(format!("{role}.disk.read.bytes"), p.io[1].0.saturating_sub(p.io[0].0) as f64);
+        add(format!("{role}.disk.write.bytes"), p.io[1].1.saturating_sub(p.io[0].1) as f64);
+        add(format!("{role}.resident.bytes"), p.resident as f64);
+        add(format!("{role}.swapped.bytes"), p.status.swapped.unwrap_or(0) as f64);
+    }
+}
+
+impl Side {
+    fn add_counters(&mut self, c: &Counters) {
+        let sum = &mut self.counters;
+        sum.on_cpu_s += c.on_cpu_s;
+        sum.waiting_s += c.waiting_s;
+        sum.user_s += c.user_s;
+        sum.system_s += c.system_s;
+        for i in 0..2 {
+            sum.faults[i] += c.faults[i];
+            sum.switches[i] += c.switches[i];
+        }
+    }
+
+    fn add_calls(&mut self, traced: &Traced, scale: f64) {
+        self.woken_by_sibling += traced.woken_by_sibling as f64 * scale;
+        self.woken_otherwise += traced.woken_otherwise as f64 * scale;
+        for (&number, time) in &traced.calls {
+            let sum = self.calls.entry(number).or_default();
+            sum.count += (time.count as f64 * scale).round() as u64;
+            sum.seconds += time.seconds * scale;
+            sum.on_cpu += time.on_cpu * scale;
+        }
+    }
+
+    fn write(&self, name: &str, states: bool, threads: &mut Totals, syscalls: &mut Totals) {
+        let mut put = |what: &str, value: f64| threads.insert(format!("{name}.{what}"), value);
+        put("threads", self.threads as f64);
+        put("threads.parked", self.parked as f64);
+        put("wall.seconds", self.wall);
+        put("cpu.seconds", self.counters.on_cpu_s);
+        put("thread_user.seconds", self.counters.user_s);
+        put("thread_kernel.seconds", self.counters.system_s);
+        put("runqueue.seconds", self.counters.waiting_s);
+        put("switches.voluntary", self.counters.switches[0] as f64);
+        put("switches.involuntary", self.counters.switches[1] as f64);
+        put("faults.minor", self.counters.faults[0] as f64);
+        put("faults.major", self.counters.faults[1] as f64);
+        if states {
+            put("runqueue_after_idle.seconds", self.after_idle);
+            for wait in Wait::ALL {
+                let key = if wait == Wait::Idle { "idle.seconds".to_owned() } else { format!("blocked.{}.seconds", wait.as_str()) };
+                put(&key, self.blocked[wait.index()]);
+            }
+            put("lock.woken_by_sibling", self.woken_by_sibling);
+            put("lock.woken_otherwise", self.woken_otherwise);
+        }
+        for (&number, time) in &self.calls {
+            let call = calls::name(number);
+            syscalls.insert(format!("{name}.call.{call}.count"), time.count as f64);
+            syscalls.insert(format!("{name}.call.{call}.seconds"), time.seconds);
+            syscalls.insert(format!("{name}.call.{call}.cpu_seconds"), time.on_cpu);
+        }
+    }
+}
