@@ -110,7 +110,7 @@ fn shares(seen: &Seen, tid: i32, c: &Counters) -> (Waits, f64) {
             let waits = normal(threads.get(&tid).copied().unwrap_or_default().blocked);
             // Whoever gave up the CPU of its own accord waits for it afresh when it is woken.
             let switches = c.switches.iter().sum::<u64>().max(1) as f64;
-            (waits, waits[Wait::Idle.index()] * c.switches[0] as f64 / switches)
+            (waits, (waits[Wait::Idle.index()] + waits[Wait::Network.index()]) * c.switches[0] as f64 / switches)
         }
     }
 }

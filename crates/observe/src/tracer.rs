@@ -288,7 +288,8 @@ impl Tracer {
         if wait == Some(Wait::Disk) {
             t.disk = (t.since, e.time);
         }
-        (t.place, t.since) = (Place::Ready { after_idle: wait == Some(Wait::Idle) }, e.time);
+        let after_idle = wait == Some(Wait::Idle) || (role == Role::Client && wait == Some(Wait::Network));
+        (t.place, t.since) = (Place::Ready { after_idle }, e.time);
     }
 
     /// Adds up the time in which a watched thread was ready while a CPU idled: affinity, a quota, or a slow wake-up.
