@@ -17,6 +17,8 @@ pub mod select;
 pub mod side;
 pub mod special;
 pub mod verdict;
+//! compare
+pub mod explain;
 pub mod zerofill;
 
 use fingerpost_record::{Finding, Run, Status};

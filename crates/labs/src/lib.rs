@@ -5,6 +5,7 @@
 
 pub mod database;
 pub mod web;
+pub mod attribute;
 
 use std::path::Path;
 use std::time::Duration;

@@ -200,8 +200,8 @@ impl Reading {
         for (name, now) in &self.disks {
             let old = before.disks.get(name).copied().unwrap_or_default();
             let since = |a: u64, b: u64| a.saturating_sub(b) as f64;
-            for (i, what) in ["read", "write", "flush"].into_iter().enumerate() {
-                *t.entry(format!("disk.{what}s")).or_default() += since(now.operations[i], old.operations[i]);
+            for (i, (what, count)) in [("read", "reads"), ("write", "writes"), ("flush", "flushes")].into_iter().enumerate() {
+                *t.entry(format!("disk.{count}")).or_default() += since(now.operations[i], old.operations[i]);
                 *t.entry(format!("disk.{what}.seconds")).or_default() += since(now.milliseconds[i], old.milliseconds[i]) / 1e3;
             }
             *t.entry("disk.read.bytes".into()).or_default() += since(now.bytes[0], old.bytes[0]);

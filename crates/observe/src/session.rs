@@ -94,7 +94,7 @@ impl Session {
         let population = Population::find(subjects);
         let begun = Instant::now();
         let servers = population.processes.keys().copied().filter(|p| !subjects.clients.contains(p)).collect::<Vec<_>>();
-        let separate = !subjects.clients.is_empty();
+        let separate = subjects.clients.iter().any(|c| !subjects.servers.contains(c));
         let watcher = {
             let stop = Arc::clone(&stop);
             thread::spawn(move || watch(population, level, windows, begun, &stop))

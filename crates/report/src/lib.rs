@@ -7,6 +7,7 @@ pub mod compare;
 pub mod compare_csv;
 pub mod compare_markdown;
 pub mod csv;
+pub mod explain;
 pub mod figure;
 pub mod format;
 pub mod grid;

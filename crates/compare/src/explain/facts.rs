@@ -230,15 +230,8 @@ impl Facts {
         let own = self.user + self.kernel + self.run_queue + self.lock + self.disk + self.memory + self.timer + peer;
         let behind = share(&|c| c == component::AT_SERVER);
         let factor = if own > 0.0 { 1.0 + behind / own } else { 1.0 };
-        let spread = [
-            &mut self.user,
-            &mut self.kernel,
-            &mut self.run_queue,
-            &mut self.lock,
-            &mut self.disk,
-            &mut self.memory,
-            &mut self.timer,
-        ];
+        let spread =
+            [&mut self.user, &mut self.kernel, &mut self.run_queue, &mut self.lock, &mut self.disk, &mut self.memory, &mut self.timer];
         spread.into_iter().for_each(|s| *s *= factor);
         self.network = peer * factor + share(&|c| c == component::ON_THE_WAY);
     }
@@ -258,7 +251,9 @@ impl Facts {
         self.cpus_allowed = t.find("server.cpus_allowed").unwrap_or(self.cpus);
         self.nice = t.get("server.nice");
         // Version 1 counts shares around 1024, version 2 weights around 100.
-        self.weight = t.find("cgroup.cpu_weight").map_or(1.0, |w| if w == 100.0 || w == 1024.0 { 1.0 } else { w / if w > 300.0 { 1024.0 } else { 100.0 } });
+        self.weight = t
+            .find("cgroup.cpu_weight")
+            .map_or(1.0, |w| if w == 100.0 || w == 1024.0 { 1.0 } else { w / if w > 300.0 { 1024.0 } else { 100.0 } });
         self.other_cpus = self.rate(t.get("other.cpu.seconds"));
         self.other_name = largest(t.between("other.cpu.", ".seconds").filter(|(n, _)| !n.is_empty())).0;
     }
@@ -270,7 +265,7 @@ impl Facts {
             of("server") + of("background")
         };
         let (count, seconds) = (sum("count"), sum("seconds"));
-        let flushes = t.get("disk.flushs");
+        let flushes = t.get("disk.flushes");
         self.syncs = self.per_transaction(count);
         self.sync_s = if count > 0.0 { seconds / count } else { 0.0 };
         self.disk_busy = self.rate(t.get("disk.busy.seconds")).min(1.0);
@@ -328,7 +323,8 @@ mod tests {
     use super::*;
 
     fn budget(parts: &[(&str, f64)]) -> Budget {
-        let part = |&(c, share): &(&str, f64)| Part { layer: Layer::Kernel, component: c.to_owned(), seconds_per_transaction: share, share };
+        let part =
+            |&(c, share): &(&str, f64)| Part { layer: Layer::Kernel, component: c.to_owned(), seconds_per_transaction: share, share };
         Budget {
             workload: String::new(),
             params: Params::new(),

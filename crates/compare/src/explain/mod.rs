@@ -11,7 +11,7 @@ pub mod suspects;
 
 use std::collections::BTreeMap;
 
-use fingerpost_record::Observation;
+use fingerpost_record::{Budget, Finding, Observation};
 
 pub use budget::{budget, command_budget};
 pub use facts::Facts;
@@ -69,10 +69,104 @@ pub struct StepFigures {
     pub query_cache: Option<bool>,
 }
 
+/// The observer whose totals hold a step's figures, so that a run file can be explained again.
+pub const STEP: &str = "step";
+
 impl StepFigures {
+    /// The figures as totals of the observer [`STEP`]; what the client said in words is not among them.
+    pub fn to_totals(&self) -> BTreeMap<String, f64> {
+        let mut t = BTreeMap::from([
+            ("step.transactions".to_owned(), self.transactions as f64),
+            ("step.elapsed.seconds".to_owned(), self.elapsed_s),
+            ("step.clients".to_owned(), self.clients),
+            ("step.client.cpus".to_owned(), self.client_cpus as f64),
+            ("step.client.errors".to_owned(), self.client_errors as f64),
+            ("step.client.saturated".to_owned(), f64::from(u8::from(self.client_saturated.is_some()))),
+            ("step.stalled.seconds".to_owned(), self.stalled_s),
+        ]);
+        if let Some((transactions, elapsed)) = self.measured {
+            t.insert("step.measured.transactions".into(), transactions as f64);
+            t.insert("step.measured.seconds".into(), elapsed);
+            t.insert("step.gap".into(), self.gap().unwrap_or(0.0));
+        }
+        if let Some(on) = self.query_cache {
+            t.insert("step.query_cache".into(), f64::from(u8::from(on)));
+        }
+        for (clients, throughput) in &self.sweep {
+            t.insert(format!("step.sweep.{clients}"), *throughput);
+        }
+        t
+    }
+
+    /// The figures from the totals of the observer [`STEP`]; `None` when it is not among them.
+    pub fn from_totals(t: &Totals) -> Option<StepFigures> {
+        let measured = t.find("step.measured.transactions").zip(t.find("step.measured.seconds"));
+        Some(StepFigures {
+            transactions: t.find("step.transactions")? as u64,
+            elapsed_s: t.find("step.elapsed.seconds")?,
+            clients: t.get("step.clients"),
+            measured: measured.map(|(n, s)| (n as u64, s)),
+            client_saturated: (t.get("step.client.saturated") > 0.0)
+                .then(|| "the client said that it was the limit: see the row's reason (1 of 1 passes)".to_owned()),
+            client_cpus: t.get("step.client.cpus") as usize,
+            client_errors: t.get("step.client.errors") as u64,
+            stalled_s: t.get("step.stalled.seconds"),
+            sweep: t.between("step.sweep.", "").filter_map(|(clients, throughput)| Some((clients.parse().ok()?, throughput))).collect(),
+            query_cache: t.find("step.query_cache").map(|on| on > 0.0),
+        })
+    }
+
+    /// By how much, as a share, the traced pass was slower than the measured one; negative when noise made it faster.
+    pub fn gap(&self) -> Option<f64> {
+        let (transactions, elapsed) = self.measured?;
+        let (measured, traced) = (transactions as f64 / elapsed, self.transactions as f64 / self.elapsed_s);
+        (measured.is_finite() && traced.is_finite() && measured > 0.0).then(|| 1.0 - traced / measured)
+    }
+
     /// Wall seconds of one transaction: clients × elapsed / transactions, in the measured pass where there was one.
     pub fn seconds_per_transaction(&self) -> f64 {
         let (transactions, elapsed) = self.measured.unwrap_or((self.transactions, self.elapsed_s));
         if transactions == 0 { 0.0 } else { self.clients * elapsed / transactions as f64 }
+    }
+}
+
+/// The budget and the findings of one step, from its figures and what observers saw of it.
+pub fn explain(step: &StepFigures, totals: &Totals) -> (Budget, Vec<Finding>) {
+    let budget = budget(step, totals);
+    let facts = Facts::of(step, totals, &budget);
+    let findings = suspects(&facts);
+    (budget, findings)
+}
+
+/// The budget and the findings of a command that ran for this long.
+pub fn explain_command(elapsed_s: f64, totals: &Totals) -> (Budget, Vec<Finding>) {
+    let budget = command_budget(elapsed_s, totals);
+    let step = StepFigures { transactions: 1, elapsed_s, clients: 1.0, ..StepFigures::default() };
+    let findings = suspects(&Facts::of(&step, totals, &budget));
+    (budget, findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steps_figures_survive_the_record() {
+        let step = StepFigures {
+            transactions: 900,
+            elapsed_s: 9.5,
+            clients: 50.0,
+            measured: Some((1000, 10.0)),
+            client_saturated: None,
+            client_cpus: 2,
+            client_errors: 3,
+            stalled_s: 0.5,
+            sweep: vec![(1.0, 100.0), (2.0, 180.0)],
+            query_cache: Some(true),
+        };
+        assert_eq!(StepFigures::from_totals(&Totals(step.to_totals())), Some(step.clone()));
+        assert!((step.gap().unwrap() - (1.0 - 900.0 / 9.5 / 100.0)).abs() < 1e-12);
+        assert_eq!(StepFigures::from_totals(&Totals::default()), None);
+        assert_eq!(StepFigures::default().gap(), None);
     }
 }

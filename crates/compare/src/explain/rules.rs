@@ -28,11 +28,20 @@ const GUILTY: f64 = 0.10;
 const SUSPECTED: f64 = 0.05;
 
 fn percent(share: f64) -> String {
-    format!("{} %", significant((share * 1000.0).round() / 10.0).trim_end_matches('0').trim_end_matches('.'))
+    let percent = share * 100.0;
+    if percent == 0.0 || percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
 }
 
 fn seconds(s: f64) -> String {
     fingerpost_record::Unit::Nanoseconds.format(s * 1e9)
+}
+
+fn others_cpu(f: &Facts) -> String {
+    format!("other processes used {} CPUs{}", significant(f.other_cpus), mostly(&f.other_name))
+}
+
+fn mostly(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!(", most of it “{name}”") }
 }
 
 fn bytes(b: f64) -> String {
@@ -70,7 +79,11 @@ fn quota(f: &Facts) -> Option<Verdict> {
     if f.throttled_s <= 0.0 || f.throttled_periods < 0.05 {
         return cleared(vec![format!("{limit}, and it stopped the server for {} s", significant(f.throttled_s))]);
     }
-    let stopped = format!("{limit}; it cut {} of its periods short and stopped CPUs for {} s", percent(f.throttled_periods), significant(f.throttled_s));
+    let stopped = format!(
+        "{limit}; it cut {} of its periods short and stopped CPUs for {} s",
+        percent(f.throttled_periods),
+        significant(f.throttled_s)
+    );
     by_share(f.run_queue.max(SUSPECTED), true, vec![stopped, waiting(f)])
 }
 
@@ -88,7 +101,7 @@ fn lowered(f: &Facts) -> bool {
 }
 
 fn contention(f: &Facts) -> Option<Verdict> {
-    let others = format!("other processes used {} CPUs, most of it “{}”", significant(f.other_cpus), f.other_name);
+    let others = others_cpu(f);
     let busy = f.other_cpus > 0.1 * f.cpus && !cpu_idles_beside(f);
     by_share(f.run_queue, busy && !lowered(f) && f.throttled_periods < 0.05, vec![others, waiting(f)])
 }
@@ -98,13 +111,18 @@ fn priority(f: &Facts) -> Option<Verdict> {
     if !lowered(f) {
         return cleared(vec![rank]);
     }
-    let others = format!("other processes used {} CPUs, most of it “{}”", significant(f.other_cpus), f.other_name);
+    let others = others_cpu(f);
     by_share(f.run_queue, f.other_cpus > 0.1 * f.cpus && f.throttled_periods < 0.05, vec![rank, others, waiting(f)])
 }
 
 fn run_queue(f: &Facts) -> Option<Verdict> {
     let own = f.other_cpus <= 0.1 * f.cpus && f.idle < 0.15 && f.throttled_periods < 0.05 && f.cpus_allowed >= f.cpus;
-    let used = format!("the server used {} % of {} %, other processes {} %", percent_of_cpus(f.server_cpus), percent_of_cpus(f.cpus), percent_of_cpus(f.other_cpus));
+    let used = format!(
+        "the server used {} % of {} %, other processes {} %",
+        percent_of_cpus(f.server_cpus),
+        percent_of_cpus(f.cpus),
+        percent_of_cpus(f.other_cpus)
+    );
     let mut v = by_share(f.run_queue, own, vec![waiting(f), used])?;
     // More runnable threads than CPUs: a fact about the load, not yet a fault.
     if v.status == Status::Guilty {
@@ -118,7 +136,8 @@ fn percent_of_cpus(cpus: f64) -> f64 {
 }
 
 fn work(f: &Facts) -> Option<Verdict> {
-    let figures = format!("the server's own code is {} of a transaction, on {} CPUs of {}", percent(f.user), significant(f.server_cpus), f.cpus);
+    let figures =
+        format!("the server's own code is {} of a transaction, on {} CPUs of {}", percent(f.user), significant(f.server_cpus), f.cpus);
     let mut v = by_share(f.user, f.user >= 0.25, vec![figures])?;
     // Work is what a server is for: only a comparison can tell whether it is too much.
     if v.status == Status::Guilty {
@@ -188,7 +207,8 @@ fn query_cache(f: &Facts) -> Option<Verdict> {
     if !on {
         return cleared(vec!["the query cache is off".into()]);
     }
-    let figures = format!("the query cache is on: one lock that every query passes; waiting for locks is {} of a transaction", percent(f.lock));
+    let figures =
+        format!("the query cache is on: one lock that every query passes; waiting for locks is {} of a transaction", percent(f.lock));
     let mut v = by_share(f.lock, f.sibling_wakes > 0.01, vec![figures])?;
     if v.status == Status::Guilty {
         v.status = Status::Suspected;
@@ -199,8 +219,18 @@ fn query_cache(f: &Facts) -> Option<Verdict> {
 
 fn disk_figures(f: &Facts) -> Vec<String> {
     vec![
-        format!("waiting for disks is {} of a transaction; the busiest device was busy {} of the time", percent(f.disk), percent(f.disk_busy)),
-        format!("the server wrote {} and read {}; {} fsyncs per transaction at {}", bytes(f.written_per_s), bytes(f.read_per_s), significant(f.syncs), seconds(f.sync_s)),
+        format!(
+            "waiting for disks is {} of a transaction; the busiest device was busy {} of the time",
+            percent(f.disk),
+            percent(f.disk_busy)
+        ),
+        format!(
+            "the server wrote {} and read {}; {} fsyncs per transaction at {}",
+            bytes(f.written_per_s),
+            bytes(f.read_per_s),
+            significant(f.syncs),
+            seconds(f.sync_s)
+        ),
     ]
 }
 
@@ -212,7 +242,11 @@ fn held_back(f: &Facts) -> bool {
 
 fn throttle(f: &Facts) -> Option<Verdict> {
     let mut evidence = disk_figures(f);
-    evidence.push(format!("{} limits on block I/O are set on the server's control groups; a write takes the device {}", f.disk_limits, seconds(f.device_write_s)));
+    evidence.push(format!(
+        "{} limits on block I/O are set on the server's control groups; a write takes the device {}",
+        f.disk_limits,
+        seconds(f.device_write_s)
+    ));
     by_share(f.disk, f.disk_limits > 0.0 && held_back(f), evidence)
 }
 
@@ -223,7 +257,7 @@ fn others_io(f: &Facts) -> bool {
 
 fn storage_contention(f: &Facts) -> Option<Verdict> {
     let mut evidence = disk_figures(f);
-    evidence.push(format!("other processes moved {}, most of it “{}”", bytes(f.other_disk_per_s), f.other_disk_name));
+    evidence.push(format!("other processes moved {}{}", bytes(f.other_disk_per_s), mostly(&f.other_disk_name)));
     by_share(f.disk, others_io(f) && f.disk_busy > 0.3, evidence)
 }
 
@@ -249,7 +283,12 @@ fn bandwidth_figures(f: &Facts) -> String {
 }
 
 fn transit(f: &Facts) -> String {
-    format!("waiting for peers and on the way is {} of a transaction; data was on the way on {} of {} connections", percent(f.network), significant(f.on_the_way), significant(f.connections))
+    format!(
+        "waiting for peers and on the way is {} of a transaction; data was on the way on {} of {} connections",
+        percent(f.network),
+        significant(f.on_the_way),
+        significant(f.connections)
+    )
 }
 
 fn drops(f: &Facts) -> bool {
@@ -272,14 +311,27 @@ fn accept_queue(f: &Facts) -> Option<Verdict> {
         return cleared(vec![figures]);
     }
     // A refused handshake is repeated after a second: what that costs shows as time that nobody sees.
-    by_share((f.network + f.unexplained.max(0.0) + f.stalled).min(1.0), true, vec![figures, format!("{} of the time no transaction completed", percent(f.stalled))])
+    by_share(
+        (f.network + f.unexplained.max(0.0) + f.stalled).min(1.0),
+        true,
+        vec![figures, format!("{} of the time no transaction completed", percent(f.stalled))],
+    )
 }
 
 fn delay(f: &Facts) -> Option<Verdict> {
-    let acks = format!("{} delayed acknowledgements per transaction, {} drops; the round trip is {} µs", significant(f.delayed_acks), f.drops, significant(f.rtt_us));
+    let acks = format!(
+        "{} delayed acknowledgements per transaction, {} drops; the round trip is {} µs",
+        significant(f.delayed_acks),
+        f.drops,
+        significant(f.rtt_us)
+    );
     let latency = if f.transactions > 0.0 && f.elapsed_s > 0.0 { f.connections.max(1.0) * f.elapsed_s / f.transactions } else { 0.0 };
     let stepped = f.delayed_acks > 0.3 && latency > 0.02;
-    by_share(f.network + if stepped { f.unexplained.max(0.0) } else { 0.0 }, f.idle > 0.3 && !drops(f) && f.delayed_acks > 0.3, vec![transit(f), acks])
+    by_share(
+        f.network + if stepped { f.unexplained.max(0.0) } else { 0.0 },
+        f.idle > 0.3 && !drops(f) && f.delayed_acks > 0.3,
+        vec![transit(f), acks],
+    )
 }
 
 fn memory_limit(f: &Facts) -> Option<Verdict> {
@@ -290,7 +342,11 @@ fn memory_limit(f: &Facts) -> Option<Verdict> {
         percent(f.memory_pressure)
     )];
     if let Some(limit) = f.memory_limit {
-        evidence.push(format!("the limit is {}, of which {} was in use", fingerpost_record::Unit::Bytes.format(limit), percent(f.memory_used)));
+        evidence.push(format!(
+            "the limit is {}, of which {} was in use",
+            fingerpost_record::Unit::Bytes.format(limit),
+            percent(f.memory_used)
+        ));
     }
     let paging = f.swap_per_s > 1.0 || f.major_per_s > 1.0;
     let share = (f.memory + if paging { f.disk } else { 0.0 }).max(if paging { f.memory_pressure } else { 0.0 });
@@ -298,11 +354,18 @@ fn memory_limit(f: &Facts) -> Option<Verdict> {
 }
 
 fn page_size(f: &Facts) -> Option<Verdict> {
-    cleared(vec![format!("{} minor faults per transaction; what the page size costs shows in a comparison of two runs", significant(f.minor_faults))])
+    cleared(vec![format!(
+        "{} minor faults per transaction; what the page size costs shows in a comparison of two runs",
+        significant(f.minor_faults)
+    )])
 }
 
 fn client(f: &Facts) -> Option<Verdict> {
-    let mut evidence = vec![format!("the client has a transaction for {} of its time, and used {} of its CPUs", percent(f.client), percent(f.client_busy))];
+    let mut evidence = vec![format!(
+        "the client has a transaction for {} of its time, and used {} of its CPUs",
+        percent(f.client),
+        percent(f.client_busy)
+    )];
     if f.client_errors > 0.0 {
         evidence.push(format!("{} errors in the client", f.client_errors));
     }

@@ -11,11 +11,21 @@ pub fn suspects(facts: &Facts) -> Vec<Finding> {
         .iter()
         .filter_map(|rule| {
             let v = (rule.judge)(facts)?;
-            Some(Finding { cause: rule.cause.to_owned(), layer: rule.layer, status: v.status, share: v.share.clamp(0.0, 1.0), evidence: v.evidence })
+            Some(Finding {
+                cause: rule.cause.to_owned(),
+                layer: rule.layer,
+                status: v.status,
+                share: v.share.clamp(0.0, 1.0),
+                evidence: v.evidence,
+            })
         })
         .collect();
     // The order of the rules is kept among the cleared: it is the order of the search.
-    found.sort_by(|a, b| a.status.cmp(&b.status).then_with(|| if a.status == Status::Cleared { std::cmp::Ordering::Equal } else { b.share.total_cmp(&a.share) }));
+    found.sort_by(|a, b| {
+        a.status
+            .cmp(&b.status)
+            .then_with(|| if a.status == Status::Cleared { std::cmp::Ordering::Equal } else { b.share.total_cmp(&a.share) })
+    });
     found
 }
 

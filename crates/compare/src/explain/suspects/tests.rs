@@ -43,13 +43,18 @@ fn status(found: &[Finding], cause: &str) -> Status {
 fn nobody_is_guilty_of_a_healthy_server_and_everybody_has_a_figure() {
     let found = suspects(&healthy());
     assert!(found.iter().all(|f| f.status == Status::Cleared), "{found:#?}");
-    assert!(found.iter().all(|f| !f.evidence.is_empty() && f.evidence.iter().all(|e| e.contains(|c: char| c.is_ascii_digit()) || e.contains("no "))));
+    assert!(
+        found
+            .iter()
+            .all(|f| !f.evidence.is_empty() && f.evidence.iter().all(|e| e.contains(|c: char| c.is_ascii_digit()) || e.contains("no ")))
+    );
     assert!(found.len() >= 20);
 }
 
 #[test]
 fn a_quota_waits_while_a_cpu_idles_and_is_throttled() {
-    let f = Facts { run_queue: 0.5, throttled_s: 5.0, throttled_periods: 0.9, quota: Some(0.5), waiting_while_idle: Some(0.9), ..healthy() };
+    let f =
+        Facts { run_queue: 0.5, throttled_s: 5.0, throttled_periods: 0.9, quota: Some(0.5), waiting_while_idle: Some(0.9), ..healthy() };
     first(&f, "cpu.quota");
 }
 
@@ -90,7 +95,8 @@ fn storage_is_told_apart_by_limits_others_and_the_devices_own_business() {
     let disk = Facts { disk: 0.6, syncs: 1.0, sync_s: 0.02, disk_busy: 0.8, device_write_s: 0.004, device_flush_s: 0.01, ..healthy() };
     first(&disk, "storage.latency");
     first(&Facts { disk_busy: 0.1, disk_limits: 1.0, device_flush_s: 0.0005, device_write_s: 0.0005, ..disk.clone() }, "storage.throttle");
-    let found = first(&Facts { other_disk_per_s: 50e6, other_disk_name: "dd".into(), written_per_s: 1e6, ..disk.clone() }, "storage.contention");
+    let found =
+        first(&Facts { other_disk_per_s: 50e6, other_disk_name: "dd".into(), written_per_s: 1e6, ..disk.clone() }, "storage.contention");
     assert!(found[0].evidence.iter().any(|e| e.contains("dd")));
     let twice = suspects(&Facts { syncs: 4.0, ..disk });
     assert_eq!(status(&twice, "storage.durability"), Status::Suspected);
@@ -107,7 +113,15 @@ fn the_network_is_told_apart_by_drops_overflows_and_delayed_acknowledgements() {
 
 #[test]
 fn paging_is_the_memorys_even_when_the_disk_waits() {
-    let f = Facts { memory: 0.3, swap_per_s: 2000.0, major_per_s: 900.0, memory_pressure: 0.4, memory_limit: Some(1e8), memory_used: 0.99, ..healthy() };
+    let f = Facts {
+        memory: 0.3,
+        swap_per_s: 2000.0,
+        major_per_s: 900.0,
+        memory_pressure: 0.4,
+        memory_limit: Some(1e8),
+        memory_used: 0.99,
+        ..healthy()
+    };
     first(&f, "memory.limit");
 }
 

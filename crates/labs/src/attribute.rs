@@ -1,0 +1,130 @@
+//! One step of a workload, measured without tracing, then once more with it, and taken apart.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use fingerpost_compare::explain::{self, STEP, StepFigures, Totals};
+use fingerpost_observe::session::label;
+use fingerpost_observe::{Level, Session};
+use fingerpost_record::{Budget, Finding, Observation, Params};
+use fingerpost_workloads::{Step, Subjects, Workload, WorkloadError};
+
+use crate::Sink;
+
+/// What to attribute.
+pub struct Request<'a> {
+    /// The step's parameters.
+    pub params: &'a Params,
+    /// Length of each pass.
+    pub length: Duration,
+    /// Transactions that are under way at any time: the clients of a closed loop.
+    pub clients: f64,
+    /// Clients and transactions a second of the workload's steps, where a table was measured.
+    pub sweep: &'a [(f64, f64)],
+    /// Whether a query cache is on, for servers that have one.
+    pub query_cache: Option<bool>,
+    /// [`Level::Tracing`], or [`Level::Sampling`] to do without tracepoints.
+    pub level: Level,
+    /// The measured pass, where the caller has it already: transactions and seconds of the same step, untraced.
+    pub measured: Option<(u64, f64)>,
+}
+
+/// What came of it.
+pub struct Attributed {
+    /// The measured pass's figures, when it was made here.
+    pub step: Option<Step>,
+    /// Both passes' figures.
+    pub figures: StepFigures,
+    /// Where a transaction's time went.
+    pub budget: Budget,
+    /// Guilty, suspected and cleared.
+    pub findings: Vec<Finding>,
+    /// What observers saw of the traced pass.
+    pub observations: Vec<Observation>,
+}
+
+/// Runs a step untraced and traced, and hands observations and the budget to the sink. Findings are returned, not handed over: only
+/// the caller knows which step speaks for the workload ([`hand_over_findings`]).
+pub fn attribute(workload: &mut dyn Workload, request: &Request, sink: &mut dyn Sink) -> Result<Attributed, WorkloadError> {
+    let step = match request.measured {
+        Some(_) => None,
+        None => Some(workload.step(request.params, request.length)?),
+    };
+    let measured = request.measured.or(step.as_ref().map(|s| (s.transactions, s.elapsed.as_secs_f64())));
+    let (traced, mut observations) = observed(workload, request.params, request.length, request.level)?;
+    let figures = figures(request, measured, &traced, &observations);
+    observations.push(Observation {
+        workload: String::new(),
+        params: Params::new(),
+        observer: STEP.to_owned(),
+        source: "the load generator".to_owned(),
+        series: Vec::new(),
+        totals: figures.to_totals(),
+        self_cost: 0.0,
+        lost: 0,
+    });
+    label(&mut observations, workload.name(), request.params);
+    let (mut budget, findings) = explain::explain(&figures, &Totals::of(&observations));
+    workload.name().clone_into(&mut budget.workload);
+    budget.params = request.params.clone();
+    for o in &observations {
+        sink.observation(o.clone());
+    }
+    sink.budget(budget.clone());
+    Ok(Attributed { step, figures, budget, findings, observations })
+}
+
+/// Hands the findings of the step that speaks for the workload to the sink.
+pub fn hand_over_findings(attributed: &Attributed, sink: &mut dyn Sink) {
+    attributed.findings.iter().cloned().for_each(|f| sink.finding(f));
+}
+
+/// Runs a step with observers attached. They are attached a moment after the load begins and detached before it ends, so that what
+/// they see is load and nothing else.
+fn observed(
+    workload: &mut dyn Workload,
+    params: &Params,
+    length: Duration,
+    level: Level,
+) -> Result<(Step, Vec<Observation>), WorkloadError> {
+    let subjects = workload.subjects();
+    let settle = (length / 4).min(Duration::from_millis(300));
+    thread::scope(|scope| {
+        let (over, ended) = mpsc::channel::<()>();
+        let observer = scope.spawn(move || observe(&subjects, level, settle, length - settle, &ended));
+        let step = workload.step(params, length);
+        drop(over);
+        let observations = observer.join().unwrap_or_default();
+        Ok((step?, observations))
+    })
+}
+
+fn observe(subjects: &Subjects, level: Level, settle: Duration, length: Duration, ended: &mpsc::Receiver<()>) -> Vec<Observation> {
+    // The channel closes when the step ends early: a failed step is not waited for.
+    let wait = |time| matches!(ended.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
+    if !wait(settle) {
+        return Vec::new();
+    }
+    let session = Session::attach(subjects, level);
+    wait(length);
+    session.finish()
+}
+
+fn figures(request: &Request, measured: Option<(u64, f64)>, traced: &Step, observations: &[Observation]) -> StepFigures {
+    let elapsed = traced.elapsed.as_secs_f64();
+    let seen = Totals::of(observations).find("elapsed.seconds").unwrap_or(elapsed);
+    let scale = if elapsed > 0.0 { seen / elapsed } else { 0.0 };
+    StepFigures {
+        transactions: (traced.transactions as f64 * scale).round() as u64,
+        elapsed_s: seen,
+        clients: request.clients,
+        measured,
+        client_saturated: traced.client.saturated.clone(),
+        client_cpus: traced.client.cpus,
+        client_errors: traced.client.errors.values().sum(),
+        stalled_s: traced.client.stalls.iter().map(|s| s.length_s).sum::<f64>() * scale,
+        sweep: request.sweep.to_vec(),
+        query_cache: request.query_cache,
+    }
+}
