@@ -36,4 +36,6 @@ pub enum Command {
     Completions(commands::completions::Args),
     /// Manual pages
     Man(commands::man::Args),
+    /// Where the time of a workload, or of any command, went, and who is to blame
+    Explain(commands::explain::Args),
 }

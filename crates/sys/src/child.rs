@@ -55,6 +55,47 @@ pub fn signal_group(pgid: i32, signal: i32) -> io::Result<()> {
     }
 }
 
+/// What has become of a child that still is to be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is stopped by a signal.
+    Stopped,
+    /// It has ended. Its counters can be read below `/proc` until it is waited for.
+    Ended,
+}
+
+/// Whether a child is stopped or has ended, without waiting for it: it stays to be waited for.
+pub fn change(pid: i32) -> io::Result<Option<Change>> {
+    let options = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: a zeroed siginfo_t is valid, the kernel writes at most one, and `si_pid` reads the field that waitid fills in.
+    let (rc, who, code) = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let rc = libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, options);
+        (rc, info.si_pid(), info.si_code)
+    };
+    match (rc, who, code) {
+        (0, 0, _) => Ok(None),
+        (0, _, libc::CLD_STOPPED) => Ok(Some(Change::Stopped)),
+        (0, _, _) => Ok(Some(Change::Ended)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sends a signal to one process. A process that is gone is no error.
+pub fn signal(pid: i32, signal: i32) -> io::Result<()> {
+    if pid <= 1 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a process of ours"));
+    }
+    // SAFETY: kill takes plain numbers.
+    if unsafe { libc::kill(pid, signal) } == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        e if e.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        e => Err(e),
+    }
+}
+
 /// Waits for a child until a deadline; `None` when it still runs then.
 pub fn wait_deadline(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
     let mut pause = Duration::from_micros(200);

@@ -4,6 +4,7 @@ pub mod archive;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
+pub mod explain;
 pub mod list;
 pub mod man;
 pub mod report;
@@ -27,5 +28,6 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::Archive(args) => archive::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
+        Command::Explain(args) => explain::run(args),
     }
 }

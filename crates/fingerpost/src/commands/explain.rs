@@ -1,0 +1,231 @@
+//! `fingerpost explain`: where the time of a workload, or of any command, went, and who is to blame.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use fingerpost_compare::explain::{self, StepFigures, Totals};
+use fingerpost_observe::session::label;
+use fingerpost_observe::{Level, Session};
+use fingerpost_record::archive::Archive;
+use fingerpost_record::{Observation, Params, Run};
+use fingerpost_report::Style;
+use fingerpost_report::explain::{Explanation, markdown, render};
+use fingerpost_sys::child::{Change, change, signal};
+use fingerpost_workloads::Subjects;
+
+use crate::exit::{Done, usage};
+
+/// Arguments of `explain`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A run: a path, the start of an id, `latest` or `latest~1`
+    #[arg(value_name = "RUN", required_unless_present = "command", conflicts_with = "command")]
+    run: Option<String>,
+    /// A command of your own to run and explain
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Watch the command for this long, then end it
+    #[arg(long, value_name = "SECONDS", conflicts_with = "run")]
+    seconds: Option<f64>,
+    /// Sample /proc even where tracepoints are allowed
+    #[arg(long, conflicts_with = "run")]
+    sampling: bool,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// How to print an explanation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For a person at a terminal
+    #[default]
+    Table,
+    /// One document on standard output; the command's own output goes to standard error
+    Json,
+    /// For an issue or a page
+    Markdown,
+}
+
+/// How long a command that was asked to end may take before it is made to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Explains a run or a command.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    if args.seconds.is_some_and(|s| !s.is_finite() || s <= 0.0) {
+        return usage("--seconds needs a number above 0");
+    }
+    let explanations = match &args.run {
+        Some(name) => of_run(name)?,
+        None => vec![of_command(&args)?],
+    };
+    print(&explanations, args.format)?;
+    Ok(Done::Well)
+}
+
+fn print(explanations: &[Explanation], format: Format) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match format {
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut out, &BTreeMap::from([("explanations", explanations)]))?;
+            writeln!(out)?;
+        }
+        Format::Markdown => {
+            for e in explanations {
+                write!(out, "{}", markdown(e))?;
+            }
+        }
+        Format::Table => {
+            let color = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            let style = Style { color, ..Style::default() };
+            for (i, e) in explanations.iter().enumerate() {
+                write!(out, "{}{}", if i > 0 { "\n" } else { "" }, render(e, &style))?;
+            }
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// Every step of a run that observers watched, explained again from what they wrote into it.
+fn of_run(name: &str) -> anyhow::Result<Vec<Explanation>> {
+    let path = Archive::open(None)?.resolve(name)?;
+    let run = fingerpost_record::load::from_path(&path)?;
+    let explanations: Vec<Explanation> = steps(&run).into_iter().filter_map(explain_step).collect();
+    if explanations.is_empty() {
+        return usage(format!("{} holds nothing to explain; run a workload such as “fingerpost run database” first", path.display()));
+    }
+    Ok(explanations)
+}
+
+/// The run's observations by step, in the order of the run.
+fn steps(run: &Run) -> Vec<Vec<&Observation>> {
+    let mut found: Vec<Vec<&Observation>> = Vec::new();
+    for o in &run.observations {
+        match found.iter_mut().find(|s| s[0].workload == o.workload && s[0].params == o.params) {
+            Some(step) => step.push(o),
+            None => found.push(vec![o]),
+        }
+    }
+    found
+}
+
+fn explain_step(observations: Vec<&Observation>) -> Option<Explanation> {
+    let totals = Totals::of(observations.iter().copied());
+    let figures = StepFigures::from_totals(&totals)?;
+    let (mut budget, findings) = explain::explain(&figures, &totals);
+    let first = observations.first()?;
+    budget.workload.clone_from(&first.workload);
+    budget.params = first.params.clone();
+    Some(Explanation {
+        workload: first.workload.clone(),
+        params: first.params.clone(),
+        source: source(&observations),
+        gap: figures.gap(),
+        budget,
+        findings,
+        observations: observations.into_iter().cloned().collect(),
+    })
+}
+
+fn source(observations: &[&Observation]) -> String {
+    observations.iter().find(|o| o.observer == "threads").map_or("no observer of threads".to_owned(), |o| o.source.clone())
+}
+
+/// Runs a command of the user's under observers.
+fn of_command(args: &Args) -> anyhow::Result<Explanation> {
+    let Some(program) = args.command.first() else { return usage("name a command after “--”") };
+    if !can_execute(program) {
+        return usage(format!("there is no command “{program}” that can be run"));
+    }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for s in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(s, Arc::clone(&interrupted)).context("cannot catch signals")?;
+    }
+    let mut child = start_held(&args.command, args.format)?;
+    let pid = child.id() as i32;
+    let level = if args.sampling { Level::Sampling } else { Level::Tracing };
+    let session = Session::attach(&Subjects { servers: vec![pid], clients: Vec::new() }, level);
+    let begun = Instant::now();
+    signal(pid, libc::SIGCONT).context("cannot start the command")?;
+    let deadline = args.seconds.map(|s| begun + Duration::from_secs_f64(s.min(1e9)));
+    wait_for_end(pid, deadline, &interrupted)?;
+    let elapsed = begun.elapsed().as_secs_f64();
+    // The command is not reaped yet: what the kernel counted for it can still be read.
+    let mut observations = session.finish();
+    end(&mut child)?;
+    let words = args.command.join(" ");
+    label(&mut observations, &words, &Params::new());
+    let (mut budget, findings) = explain::explain_command(elapsed, &Totals::of(&observations));
+    budget.workload.clone_from(&words);
+    let source = source(&observations.iter().collect::<Vec<_>>());
+    Ok(Explanation { workload: words, params: Params::new(), source, gap: None, budget, findings, observations })
+}
+
+/// Whether the shell would find this program.
+fn can_execute(program: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let executable = |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    if program.contains('/') {
+        return executable(Path::new(program));
+    }
+    std::env::var_os("PATH").is_some_and(|dirs| std::env::split_paths(&dirs).any(|dir| executable(&dir.join(program))))
+}
+
+/// Starts the command, stopped just before it becomes the user's program, so that observers see it from its first instruction.
+fn start_held(words: &[String], format: Format) -> anyhow::Result<Child> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "kill -STOP $$; exec \"$@\"", "sh"]).args(words);
+    if format != Format::Table {
+        command.stdout(Stdio::from(std::io::stderr()));
+    }
+    let mut child = command.spawn().context("cannot start /bin/sh, which starts the command")?;
+    let deadline = Instant::now() + GRACE;
+    loop {
+        match change(child.id() as i32)? {
+            Some(Change::Stopped) => return Ok(child),
+            Some(Change::Ended) => anyhow::bail!("the shell that starts the command ended before it did"),
+            None if Instant::now() > deadline => {
+                end(&mut child)?;
+                anyhow::bail!("the shell that starts the command did not come to its start");
+            }
+            None => std::thread::sleep(Duration::from_micros(200)),
+        }
+    }
+}
+
+/// Waits until the command ends, its time is up, or the user has had enough.
+fn wait_for_end(pid: i32, deadline: Option<Instant>, interrupted: &AtomicBool) -> anyhow::Result<()> {
+    let mut pause = Duration::from_micros(200);
+    while change(pid)? != Some(Change::Ended) {
+        if interrupted.load(Ordering::Relaxed) || deadline.is_some_and(|d| Instant::now() >= d) {
+            return Ok(());
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+/// Ends the command where it still runs, and says how it ended when that was not well.
+fn end(child: &mut Child) -> anyhow::Result<()> {
+    let ended_by_us = child.try_wait()?.is_none();
+    if ended_by_us {
+        signal(child.id() as i32, libc::SIGTERM)?;
+        signal(child.id() as i32, libc::SIGCONT)?;
+        if fingerpost_sys::child::wait_deadline(child, Instant::now() + GRACE)?.is_none() {
+            child.kill()?;
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() && !ended_by_us {
+        eprintln!("fingerpost: the command did not end well ({status}); its time is explained all the same");
+    }
+    Ok(())
+}
