@@ -1,7 +1,6 @@
 //! `fingerpost explain`: where the time of a workload, or of any command, went, and who is to blame.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -13,20 +12,18 @@ use clap::ValueEnum;
 use fingerpost_compare::explain::{self, StepFigures, Totals};
 use fingerpost_observe::session::label;
 use fingerpost_observe::{Level, Session};
-use fingerpost_record::archive::Archive;
 use fingerpost_record::{Observation, Params, Run};
-use fingerpost_report::Style;
 use fingerpost_report::explain::{Explanation, markdown, render};
 use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
 
 use crate::exit::{Done, usage};
+use crate::{output, runs};
 
 /// Arguments of `explain`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A run: a path, the start of an id, `latest` or `latest~1`
-    #[arg(value_name = "RUN", required_unless_present = "command", conflicts_with = "command")]
+    #[arg(help = runs::HELP, value_name = "RUN", required_unless_present = "command", conflicts_with = "command")]
     run: Option<String>,
     /// A command of your own to run and explain
     #[arg(last = true, value_name = "COMMAND")]
@@ -71,35 +68,25 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 }
 
 fn print(explanations: &[Explanation], format: Format) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match format {
+    output::write(|out| match format {
         Format::Json => {
-            serde_json::to_writer_pretty(&mut out, &BTreeMap::from([("explanations", explanations)]))?;
-            writeln!(out)?;
+            serde_json::to_writer_pretty(&mut *out, &BTreeMap::from([("explanations", explanations)]))?;
+            writeln!(out)
         }
-        Format::Markdown => {
-            for e in explanations {
-                write!(out, "{}", markdown(e))?;
-            }
-        }
+        Format::Markdown => explanations.iter().try_for_each(|e| write!(out, "{}", markdown(e))),
         Format::Table => {
-            let color = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            let style = Style { color, ..Style::default() };
-            for (i, e) in explanations.iter().enumerate() {
-                write!(out, "{}{}", if i > 0 { "\n" } else { "" }, render(e, &style))?;
-            }
+            let pictures: Vec<String> = explanations.iter().map(|e| render(e, &output::style(false))).collect();
+            write!(out, "{}", pictures.join("\n"))
         }
-    }
-    Ok(out.flush()?)
+    })
 }
 
 /// Every step of a run that observers watched, explained again from what they wrote into it.
 fn of_run(name: &str) -> anyhow::Result<Vec<Explanation>> {
-    let path = Archive::open(None)?.resolve(name)?;
-    let run = fingerpost_record::load::from_path(&path)?;
+    let run = runs::load(name)?;
     let explanations: Vec<Explanation> = steps(&run).into_iter().filter_map(explain_step).collect();
     if explanations.is_empty() {
-        return usage(format!("{} holds nothing to explain; run a workload such as “fingerpost run database” first", path.display()));
+        return usage(format!("the run {} holds nothing to explain; make one of a workload, such as “fingerpost run database”", run.id));
     }
     Ok(explanations)
 }
