@@ -1,10 +1,10 @@
 //! From threads to totals: what each side of the workload did, with stable names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::calls::{self, Role, Wait, Waits};
 use crate::machine::Totals;
-use crate::population::{Counters, Population};
+use crate::population::{Counters, Population, Thread};
 use crate::states::Looks;
 use crate::tracer::{CallTime, Traced};
 
@@ -36,13 +36,14 @@ struct Side {
 /// Threads' totals (observer `threads`) and system calls' totals (observer `syscalls`) over `elapsed` seconds.
 pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, Totals) {
     let mut sides: BTreeMap<&'static str, Side> = BTreeMap::new();
+    let moving: BTreeSet<Role> = population.threads.values().filter(|t| !is_parked(t)).map(|t| t.role).collect();
     for (&tid, thread) in &population.threads {
         let c = thread.counters();
         let alive = (thread.seen[1] - thread.seen[0]).max(c.on_cpu_s + c.waiting_s);
         let (waits, after_idle) = shares(seen, tid, &c);
         let name = side_name(thread.role, seen, &waits, &c);
         let side = sides.entry(name).or_default();
-        if is_parked(&c, alive) {
+        if moving.contains(&thread.role) && is_parked(thread) {
             side.parked += 1;
             side.add_counters(&c);
             continue;
@@ -126,9 +127,11 @@ fn side_name(role: Role, seen: &Seen, waits: &Waits, c: &Counters) -> &'static s
 }
 
 /// A thread that hardly ever moved waits for the end, not for a transaction: a main thread in join, a signal thread.
-fn is_parked(c: &Counters, alive: f64) -> bool {
+fn is_parked(thread: &Thread) -> bool {
+    let c = thread.counters();
+    let alive = thread.seen[1] - thread.seen[0];
     let switches = c.switches.iter().sum::<u64>() as f64;
-    alive > 0.5 && switches < 2.0 + alive && c.on_cpu_s + c.waiting_s < 0.002 * alive
+    alive > 0.5 && switches < 5.0 + 2.0 * alive && c.on_cpu_s < 0.002 * alive
 }
 
 /// Adds what processes as a whole count: CPU by name, bytes, memory.

@@ -33,6 +33,9 @@ use super::{StepFigures, Totals};
 /// A system call whose share is below this is put together with the others.
 const SMALL: f64 = 0.005;
 
+/// Below this many seconds of CPU, ticks (100 a second) split user from kernel worse than the trace does.
+const FEW_TICKS: f64 = 0.3;
+
 /// What blocked time is called, and which layer it belongs to. `other` is in no part: it is unexplained.
 pub(super) static BLOCKED: &[(&str, Layer, &str)] = &[
     ("lock", Layer::Application, "waiting for a lock"),
@@ -63,6 +66,11 @@ fn user_and_kernel(t: &Totals, side: &str) -> (f64, f64) {
     let (user, kernel) = (get("thread_user.seconds"), get("thread_kernel.seconds"));
     let (user, kernel) = if user + kernel > 0.0 { (user, kernel) } else { (get("user.seconds"), get("kernel.seconds")) };
     let cpu = get("cpu.seconds");
+    let traced: f64 = t.between(&format!("{side}.call."), ".cpu_seconds").map(|c| c.1).sum();
+    if user + kernel < FEW_TICKS && traced > 0.0 {
+        let kernel = traced.max(kernel).min(cpu);
+        return (cpu - kernel, kernel);
+    }
     if user + kernel <= 0.0 {
         return (cpu, 0.0);
     }

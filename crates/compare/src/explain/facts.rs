@@ -1,5 +1,7 @@
 //! What the suspects are judged by: plain figures of one step, derived from its totals and its budget.
 
+use std::ops::Add;
+
 use fingerpost_record::Budget;
 
 use super::budget::component;
@@ -215,7 +217,7 @@ impl Facts {
     }
 
     fn take_shares(&mut self, budget: &Budget) {
-        let share = |test: &dyn Fn(&str) -> bool| budget.parts.iter().filter(|p| test(&p.component)).map(|p| p.share).sum::<f64>();
+        let share = |test: &dyn Fn(&str) -> bool| budget.parts.iter().filter(|p| test(&p.component)).map(|p| p.share).fold(0.0, f64::add);
         self.user = share(&|c| c == component::USER || c == "user code");
         self.kernel = share(&|c| c.starts_with(component::KERNEL));
         self.run_queue = share(&|c| c == component::RUN_QUEUE);
@@ -301,7 +303,9 @@ impl Facts {
         self.seccomp_filters = t.get("server.seccomp.filters").max(if t.get("server.seccomp.mode") > 0.0 { 1.0 } else { 0.0 });
         self.speculation_mitigated = t.get("server.store_bypass.mitigated") > 0.0 || t.get("server.indirect_branch.mitigated") > 0.0;
         let making = ["clone", "clone3", "fork", "vfork", "execve", "execveat"];
-        self.creations = self.per_transaction(making[..4].iter().map(|c| t.get(&format!("server.call.{c}.count"))).sum());
+        let made: f64 = making[..4].iter().map(|c| t.get(&format!("server.call.{c}.count"))).fold(0.0, f64::add);
+        // Calls are counted in windows and scaled up; the kernel counts all that the whole machine made.
+        self.creations = self.per_transaction(t.find("machine.forks").map_or(made, |all| made.min(all)));
         let seconds: f64 = making.iter().map(|c| t.get(&format!("server.call.{c}.cpu_seconds"))).sum();
         self.creation_share = if cpu > 0.0 { self.kernel * seconds / cpu } else { 0.0 };
     }

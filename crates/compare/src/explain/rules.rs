@@ -348,8 +348,10 @@ fn memory_limit(f: &Facts) -> Option<Verdict> {
             percent(f.memory_used)
         ));
     }
-    let paging = f.swap_per_s > 1.0 || f.major_per_s > 1.0;
-    let share = (f.memory + if paging { f.disk } else { 0.0 }).max(if paging { f.memory_pressure } else { 0.0 });
+    // A major fault is also how a program's own code is first read: only many of them, under pressure, are paging.
+    let swapping = f.swap_per_s > 10.0;
+    let paging = swapping || (f.major_per_s > 20.0 && f.memory_pressure > 0.02);
+    let share = (f.memory + if swapping { f.disk } else { 0.0 }).max(if paging { f.memory_pressure } else { 0.0 });
     by_share(share, paging || f.memory_pressure > 0.05, evidence)
 }
 

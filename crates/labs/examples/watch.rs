@@ -1,0 +1,47 @@
+//! Watches processes that are already under load and prints the budget: what `bench/budget` and `bench/observers` are made of.
+//!
+//!     watch SERVER_PIDS CLIENT_PIDS CONNECTIONS SECONDS [tracing|sampling|counting]
+
+use std::time::Duration;
+
+use fingerpost_compare::explain::{StepFigures, Totals, explain};
+use fingerpost_observe::{Level, Session};
+use fingerpost_workloads::Subjects;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [servers, clients, connections, seconds, rest @ ..] = &words[..] else {
+        eprintln!("watch SERVER_PIDS CLIENT_PIDS CONNECTIONS SECONDS [tracing|sampling|counting]");
+        std::process::exit(2);
+    };
+    let pids = |list: &str| list.split(',').filter_map(|p| p.parse().ok()).collect();
+    let level = match rest.first().map(String::as_str) {
+        Some("sampling") => Level::Sampling,
+        Some("counting") => Level::Counting,
+        _ => Level::Tracing,
+    };
+    let session = Session::attach(&Subjects { servers: pids(servers), clients: pids(clients) }, level);
+    std::thread::sleep(Duration::from_secs_f64(seconds.parse().unwrap_or(1.0)));
+    let observations = session.finish();
+    let totals = Totals::of(&observations);
+    let step = StepFigures {
+        transactions: 1,
+        elapsed_s: totals.get("elapsed.seconds"),
+        clients: connections.parse().unwrap_or(1.0),
+        ..StepFigures::default()
+    };
+    let (budget, findings) = explain(&step, &totals);
+    for o in &observations {
+        println!("# {:10} cost {:.4} s, lost {}, {}", o.observer, o.self_cost, o.lost, o.source);
+    }
+    for part in &budget.parts {
+        println!("{:6.2} %  {:12} {}", part.share * 100.0, part.layer.as_str(), part.component);
+    }
+    println!("{:6.2} %  unexplained", budget.unexplained * 100.0);
+    for f in findings.iter().filter(|f| f.status != fingerpost_record::Status::Cleared) {
+        println!("{:?} {} {:.1} %: {}", f.status, f.cause, f.share * 100.0, f.evidence.join("; "));
+    }
+    if rest.iter().any(|w| w == "totals") {
+        totals.0.iter().for_each(|(k, v)| println!("{k} {v}"));
+    }
+}

@@ -1,0 +1,214 @@
+//! Attribution of programs whose answer is known: each does one thing, and that must be what it is found to do.
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use fingerpost_labs::Sink;
+use fingerpost_labs::attribute::{Attributed, Request, attribute};
+use fingerpost_observe::Level;
+use fingerpost_record::{Budget, Finding, Layer, Measurement, Observation, Params, Status};
+use fingerpost_sys::child::{die_with_parent, signal_group};
+use fingerpost_workloads::{ClientReport, Step, Subjects, Workload, WorkloadError};
+
+/// A sink that keeps what matters here.
+#[derive(Default)]
+struct Kept {
+    observations: Vec<Observation>,
+    budgets: Vec<Budget>,
+}
+
+impl Sink for Kept {
+    fn measurement(&mut self, _: Measurement) {}
+    fn observation(&mut self, o: Observation) {
+        self.observations.push(o);
+    }
+    fn budget(&mut self, b: Budget) {
+        self.budgets.push(b);
+    }
+    fn finding(&mut self, _: Finding) {}
+    fn warn(&mut self, _: &str) {}
+    fn progress(&mut self, _: &str, _: f64) {}
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// A script that runs in `threads` processes or threads, each doing transactions one after the other.
+struct Script {
+    source: &'static str,
+    child: Option<Child>,
+}
+
+impl Workload for Script {
+    fn name(&self) -> &'static str {
+        "script"
+    }
+
+    fn start(&mut self) -> Result<(), WorkloadError> {
+        let mut command = Command::new("python3");
+        command.args(["-c", self.source]);
+        let child = die_with_parent(&mut command).spawn().map_err(|e| WorkloadError::Missing(format!("python3 is needed: {e}")))?;
+        self.child = Some(child);
+        Ok(())
+    }
+
+    fn steps(&self) -> Vec<Params> {
+        vec![Params::new()]
+    }
+
+    fn subjects(&self) -> Subjects {
+        Subjects { servers: self.child.iter().map(|c| c.id() as i32).collect(), clients: Vec::new() }
+    }
+
+    fn step(&mut self, _: &Params, length: Duration) -> Result<Step, WorkloadError> {
+        // The script works on its own; a transaction is a millisecond of it.
+        std::thread::sleep(length);
+        Ok(Step { transactions: length.as_millis() as u64, elapsed: length, client: ClientReport::default(), ..Step::default() })
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = signal_group(child.id() as i32, libc::SIGKILL);
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Attributes a script at a level. `None`, with the reason printed, where python3 is missing and this is not CI.
+fn attributed(source: &'static str, clients: f64, level: Level) -> Option<(Attributed, Kept)> {
+    let mut script = Script { source, child: None };
+    if let Err(e) = script.start() {
+        assert!(std::env::var_os("CI").is_none(), "{e}");
+        eprintln!("skipped: {e}");
+        return None;
+    }
+    wait_until_it_works(script.child.as_ref().unwrap().id());
+    let params = Params::new();
+    let request =
+        Request { params: &params, length: Duration::from_millis(1500), clients, sweep: &[], query_cache: None, level, measured: None };
+    let mut kept = Kept::default();
+    let result = attribute(&mut script, &request, &mut kept);
+    script.stop();
+    Some((result.unwrap(), kept))
+}
+
+/// The script is at work when it has closed its standard input.
+fn wait_until_it_works(pid: u32) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while Path::new(&format!("/proc/{pid}/fd/0")).exists() || std::fs::symlink_metadata(format!("/proc/{pid}/fd/0")).is_ok() {
+        assert!(Instant::now() < deadline, "the script never came to its work");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn share(b: &Budget, component: &str) -> f64 {
+    b.parts.iter().filter(|p| p.component.starts_with(component)).map(|p| p.share).sum()
+}
+
+fn holds_together(a: &Attributed, kept: &Kept) {
+    let sum: f64 = a.budget.parts.iter().map(|p| p.share).sum();
+    assert!((sum + a.budget.unexplained - 1.0).abs() < 1e-6, "the parts and the rest are the whole");
+    assert!(a.budget.unexplained.abs() < 0.15, "{:#?}", a.budget);
+    assert_eq!(kept.budgets, [a.budget.clone()]);
+    for name in ["cpu", "threads", "memory", "disk", "network", "pressure", "others", "limits", "step"] {
+        assert!(kept.observations.iter().any(|o| o.observer == name && o.workload == "script"), "no observer “{name}”");
+    }
+    assert!(kept.observations.iter().map(|o| o.self_cost).sum::<f64>() > 0.0, "observing is never free");
+}
+
+const SLEEPS: &str = "
+import os, time
+os.close(0)
+while True: time.sleep(0.003)
+";
+const BURNS: &str = "
+import os
+os.close(0)
+while True: sum(range(1000))
+";
+const SYNCS: &str = "
+import os, tempfile
+f = tempfile.TemporaryFile(dir=os.environ.get('CARGO_TARGET_TMPDIR', '.'))
+os.close(0)
+while True:
+    f.write(b'x' * 4096); f.flush(); os.fsync(f.fileno()); f.seek(0)
+";
+const PING_PONG: &str = "
+import os, socket
+a, b = socket.socketpair()
+if os.fork() == 0:
+    while True: b.send(b.recv(1))
+os.close(0)
+while True:
+    a.send(b'x'); a.recv(1)
+";
+/// Two processes hand one futex-backed semaphore to and fro: all that either does is wait for the other to release it.
+const LOCKS: &str = "
+import os, threading, time
+lock = threading.Lock()
+def work():
+    while True:
+        with lock: time.sleep(0.002)
+for _ in range(4): threading.Thread(target=work, daemon=True).start()
+os.close(0)
+threading.Event().wait()
+";
+
+#[test]
+fn a_program_that_sleeps_sleeps() {
+    for level in [Level::Tracing, Level::Sampling] {
+        let Some((a, kept)) = attributed(SLEEPS, 1.0, level) else { return };
+        holds_together(&a, &kept);
+        assert!(share(&a.budget, "sleeping") > 0.3, "{level:?}: {:#?}", a.budget);
+        assert!(a.findings.iter().all(|f| f.cause != "storage.latency" || f.status == Status::Cleared));
+    }
+}
+
+#[test]
+fn a_program_that_computes_is_on_the_cpu_or_waits_for_it() {
+    for level in [Level::Tracing, Level::Sampling] {
+        let Some((a, kept)) = attributed(BURNS, 1.0, level) else { return };
+        holds_together(&a, &kept);
+        assert!(share(&a.budget, "server user code") + share(&a.budget, "waiting for a CPU") > 0.85, "{level:?}: {:#?}", a.budget);
+    }
+}
+
+#[test]
+fn a_program_that_syncs_waits_for_the_disk() {
+    for level in [Level::Tracing, Level::Sampling] {
+        let Some((a, kept)) = attributed(SYNCS, 1.0, level) else { return };
+        holds_together(&a, &kept);
+        let storage: f64 =
+            a.budget.parts.iter().filter(|p| p.layer == Layer::Storage || p.component == "kernel: fsync").map(|p| p.share).sum();
+        assert!(storage > 0.005, "{level:?}: {:#?}", a.budget);
+        let others = ["waiting for a lock", "waiting for a peer", "sleeping"].map(|c| share(&a.budget, c));
+        assert!(others.iter().all(|o| *o < storage), "{level:?}: {:#?}", a.budget);
+    }
+}
+
+#[test]
+fn two_processes_on_a_socket_wait_for_each_other() {
+    for level in [Level::Tracing, Level::Sampling] {
+        let Some((a, kept)) = attributed(PING_PONG, 2.0, level) else { return };
+        holds_together(&a, &kept);
+        let peer = share(&a.budget, "waiting for a peer");
+        let others = ["waiting for a lock", "waiting for the disk", "sleeping"].map(|c| share(&a.budget, c));
+        assert!(peer > 0.05 && others.iter().all(|o| *o < peer), "{level:?}: {:#?}", a.budget);
+    }
+}
+
+#[test]
+fn threads_that_share_a_lock_wait_for_it_and_the_lock_is_guilty() {
+    for level in [Level::Tracing, Level::Sampling] {
+        let Some((a, kept)) = attributed(LOCKS, 4.0, level) else { return };
+        holds_together(&a, &kept);
+        assert!(share(&a.budget, "waiting for a lock") > 0.5, "{level:?}: {:#?}", a.budget);
+        let lock = a.findings.iter().find(|f| f.cause == "app.lock").unwrap();
+        assert_eq!(lock.status, Status::Guilty, "{level:?}: {lock:#?}");
+        for innocent in ["storage.latency", "network.shaping"] {
+            let f = a.findings.iter().find(|f| f.cause == innocent).unwrap();
+            assert_eq!(f.status, Status::Cleared, "{f:#?}");
+        }
+    }
+}
