@@ -95,7 +95,15 @@ impl Sampler {
         if !self.listeners.ports.is_empty() {
             let mut sockets = Vec::new();
             if self.diag.tcp(true, |s| sockets.push(s)).is_ok() {
-                add_tcp(&mut self.sums, &self.listeners, &sockets);
+                let doubtful = add_tcp(&mut self.sums, &self.listeners, &sockets);
+                if !doubtful.is_empty() {
+                    let mut received = HashMap::new();
+                    let _ = self.diag.tcp(true, |s| {
+                        received.insert((s.port, s.peer), s.received);
+                    });
+                    let missing = |d: &&Sent| received.get(&d.to).is_some_and(|r| *r < d.bytes);
+                    self.sums.on_the_way += doubtful.iter().filter(missing).count() as u64;
+                }
             }
         }
         if self.unix {
@@ -112,13 +120,21 @@ impl Sampler {
     }
 }
 
-fn add_tcp(sums: &mut Queues, listeners: &Listeners, sockets: &[Tcp]) {
-    let clients: HashMap<(u16, u16), &Tcp> = sockets
-        .iter()
-        .filter(|s| s.state == sockdiag::ESTABLISHED && listeners.ports.contains(&s.peer))
-        .map(|s| ((s.port, s.peer), s))
-        .collect();
-    for s in sockets.iter().filter(|s| listeners.ports.contains(&s.port)) {
+/// Bytes that one end had sent, and the end that is to receive them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sent {
+    to: (u16, u16),
+    bytes: u64,
+}
+
+/// Adds a dump of sockets. A dump is no snapshot: where more was sent than received, but the receiver was shown first, the data may
+/// have arrived meanwhile. Those are returned, to be looked at again.
+fn add_tcp(sums: &mut Queues, listeners: &Listeners, sockets: &[Tcp]) -> Vec<Sent> {
+    let connected = |s: &Tcp| s.state == sockdiag::ESTABLISHED && listeners.ports.contains(&s.peer);
+    let clients: HashMap<(u16, u16), (usize, &Tcp)> =
+        sockets.iter().enumerate().filter(|(_, s)| connected(s)).map(|(i, s)| ((s.port, s.peer), (i, s))).collect();
+    let mut doubtful = Vec::new();
+    for (i, s) in sockets.iter().enumerate().filter(|(_, s)| listeners.ports.contains(&s.port)) {
         if s.state == sockdiag::LISTEN {
             sums.accept += u64::from(s.unread);
             sums.accept_max = sums.accept_max.max(u64::from(s.unread));
@@ -129,15 +145,22 @@ fn add_tcp(sums: &mut Queues, listeners: &Listeners, sockets: &[Tcp]) {
         sums.rtt_us += f64::from(s.rtt_us);
         sums.rtt_count += 1;
         let client = clients.get(&(s.peer, s.port));
-        let on_the_way = |from: &Tcp, to: &Tcp| from.unsent > 0 || from.sent > to.received;
         if s.unread > 0 || s.inode == 0 {
             sums.at_server += 1;
-        } else if client.is_some_and(|c| c.unread > 0) {
+        } else if client.is_some_and(|(_, c)| c.unread > 0) {
             sums.at_client += 1;
-        } else if s.unsent > 0 || client.is_some_and(|c| on_the_way(s, c) || on_the_way(c, s)) {
+        } else if s.unsent > 0 || client.is_some_and(|(_, c)| c.unsent > 0) {
             sums.on_the_way += 1;
+        } else if let Some(&(j, c)) = client {
+            let (first, second) = if i < j { (s, c) } else { (c, s) };
+            if first.sent > second.received {
+                sums.on_the_way += 1;
+            } else if second.sent > first.received {
+                doubtful.push(Sent { to: (first.port, first.peer), bytes: second.sent });
+            }
         }
     }
+    doubtful
 }
 
 fn add_unix(sums: &mut Queues, listeners: &Listeners, sockets: &[Unix]) {
@@ -180,11 +203,14 @@ mod tests {
             Tcp { received: 500, ..tcp(1004, 80) },
             Tcp { inode: 0, ..tcp(80, 1005) },
             Tcp { unsent: 7, ..tcp(80, 1006) },
+            tcp(80, 1007),
+            Tcp { sent: 9, ..tcp(1007, 80) },
             tcp(22, 5000),
         ];
         let mut q = Queues::default();
-        add_tcp(&mut q, &listeners, &sockets);
-        assert_eq!((q.connections, q.at_server, q.at_client, q.on_the_way), (6, 2, 1, 2));
+        let doubtful = add_tcp(&mut q, &listeners, &sockets);
+        assert_eq!((q.connections, q.at_server, q.at_client, q.on_the_way), (7, 2, 1, 2));
+        assert_eq!(doubtful, [Sent { to: (80, 1007), bytes: 9 }], "the receiver was shown first: it must be asked again");
         assert_eq!((q.accept, q.accept_max, q.backlog), (3, 3, 128));
     }
 

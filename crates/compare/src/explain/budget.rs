@@ -17,6 +17,12 @@
 //!   4. *waiting at the client*: its answer lies in the client's socket unread;
 //!   5. *in service at the client*: the client's threads' user, kernel and run-queue time but for what belongs to (4).
 //!
+//!   Two corrections follow from the samples, where the server or the client serves many connections with few threads:
+//!   - a thread that was preempted after its answer had been sent holds no transaction: what its connections wait for is in a queue
+//!     already. Where the parts come to more than the whole, preempted time is taken back, as far as that goes;
+//!   - transactions that are in no socket and that no thread works on are in a program's own queue: read, and not yet turned to. Only
+//!     a program that is busy can have one, so that at most its busy share of the rest counts as such.
+//!
 //!   Where sockets cannot be sampled, (2) and (4) are the run-queue times of both sides after idling alone, and queueing shows as rest.
 //!
 //! The kernel's share is split by system call as the trace saw time on a CPU within each; what lies outside of any call is page
@@ -57,6 +63,8 @@ pub(super) mod component {
     pub const AT_CLIENT: &str = "answer waits for the client";
     pub const CLIENT: &str = "client user and kernel";
     pub const CLIENT_RUN_QUEUE: &str = "client waiting for a CPU";
+    pub const OWN_QUEUE: &str = "in a program's own queue";
+    pub const CLIENT_WAITS: &str = "client waiting for itself";
     pub const KERNEL: &str = "kernel";
 }
 
@@ -83,8 +91,12 @@ struct Parts(Vec<(Layer, String, f64)>);
 
 impl Parts {
     fn add(&mut self, layer: Layer, component: &str, seconds: f64) {
-        if seconds > 0.0 {
-            self.0.push((layer, component.to_owned(), seconds));
+        if seconds <= 0.0 {
+            return;
+        }
+        match self.0.iter_mut().find(|p| p.0 == layer && p.1 == component) {
+            Some(part) => part.2 += seconds,
+            None => self.0.push((layer, component.to_owned(), seconds)),
         }
     }
 
@@ -165,22 +177,41 @@ fn add_client_and_queues(parts: &mut Parts, step: &StepFigures, t: &Totals) {
         let seconds = if sampled { t.get(name) * observed } else { after_idle };
         (after_idle.min(seconds), (seconds - after_idle).max(0.0))
     };
-    let (woken, behind) = queue("queue.server.mean", t.get("server.runqueue_after_idle.seconds"));
-    let held = (t.get("server.runqueue.seconds") - t.get("server.runqueue_after_idle.seconds")).max(0.0);
-    parts.add(Layer::Scheduler, component::RUN_QUEUE, held + woken);
-    parts.add(Layer::Application, component::AT_SERVER, behind);
+    let after_idle = |side: &str| t.get(&format!("{side}.runqueue_after_idle.seconds"));
+    let held = |side: &str| (t.get(&format!("{side}.runqueue.seconds")) - after_idle(side)).max(0.0);
     let (user, kernel) = user_and_kernel(t, "client");
     parts.add(Layer::Client, component::CLIENT, user + kernel);
-    let (woken, behind) = queue("queue.client.mean", t.get("client.runqueue_after_idle.seconds"));
-    let held = (t.get("client.runqueue.seconds") - t.get("client.runqueue_after_idle.seconds")).max(0.0);
-    parts.add(Layer::Client, component::CLIENT_RUN_QUEUE, held + woken);
-    parts.add(Layer::Client, component::AT_CLIENT, behind);
-    parts.add(Layer::Network, component::ON_THE_WAY, t.get("queue.network.mean") * observed);
     // With a thread per client its own waits hold its transaction up; a few threads' waits are not any one transaction's.
     if t.get("client.threads") >= 0.8 * step.clients {
         let own = ["lock", "disk", "commit", "timer", "memory"];
-        parts.add(Layer::Client, "client waiting for itself", own.iter().map(|w| t.get(&format!("client.blocked.{w}.seconds"))).sum());
+        parts.add(Layer::Client, component::CLIENT_WAITS, own.iter().map(|w| t.get(&format!("client.blocked.{w}.seconds"))).sum());
     }
+    let (woken, behind) = queue("queue.server.mean", after_idle("server"));
+    parts.add(Layer::Scheduler, component::RUN_QUEUE, woken);
+    parts.add(Layer::Application, component::AT_SERVER, behind);
+    let (woken, behind) = queue("queue.client.mean", after_idle("client"));
+    parts.add(Layer::Client, component::CLIENT_RUN_QUEUE, woken);
+    parts.add(Layer::Client, component::AT_CLIENT, behind);
+    parts.add(Layer::Network, component::ON_THE_WAY, t.get("queue.network.mean") * observed);
+    let wall = step.clients * step.elapsed_s;
+    let preempted = held("server") + held("client");
+    let kept = if sampled && preempted > 0.0 { ((wall - parts.sum()) / preempted).clamp(0.0, 1.0) } else { 1.0 };
+    parts.add(Layer::Scheduler, component::RUN_QUEUE, held("server") * kept);
+    parts.add(Layer::Client, component::CLIENT_RUN_QUEUE, held("client") * kept);
+    if sampled {
+        let busy = busy_loop(t, "server", step).max(busy_loop(t, "client", step));
+        parts.add(Layer::Application, component::OWN_QUEUE, (wall - parts.sum()) * busy);
+    }
+}
+
+/// The share of the time, 0 to 1, in which a side's threads were not idle, where it has fewer threads than connections.
+fn busy_loop(t: &Totals, side: &str, step: &StepFigures) -> f64 {
+    let get = |what: &str| t.get(&format!("{side}.{what}"));
+    let (threads, wall) = (get("threads"), get("wall.seconds"));
+    if threads <= 0.0 || threads >= 0.8 * step.clients || wall <= 0.0 {
+        return 0.0;
+    }
+    ((get("cpu.seconds") + get("runqueue.seconds")) / wall).min(1.0)
 }
 
 /// Where the wall time of any command went: the time of all its threads, but for waiting for its own children, as shares of the
@@ -289,6 +320,48 @@ mod tests {
         assert!((share(&b, "waiting for a CPU") - 0.003).abs() < 1e-9);
         assert!((share(&b, "answer waits for the client") - 0.3695).abs() < 1e-9);
         assert!((b.unexplained - (1.0 - 0.008 - 0.003 - 0.598 - 0.009 - 0.001 - 0.3695 - 0.005)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_thread_that_is_busy_while_every_transaction_is_queued_holds_none() {
+        let step = StepFigures { transactions: 1, elapsed_s: 10.0, clients: 2.0, ..StepFigures::default() };
+        let t = totals(&[
+            ("elapsed.seconds", 10.0),
+            ("server.cpu.seconds", 3.0),
+            ("server.runqueue.seconds", 5.0),
+            ("client.threads", 1.0),
+            ("client.cpu.seconds", 2.0),
+            ("sockets.samples", 500.0),
+            ("connections.mean", 2.0),
+            ("queue.server.mean", 0.5),
+            ("queue.client.mean", 1.0),
+        ]);
+        let b = budget(&step, &t);
+        adds_up(&b);
+        assert!(b.unexplained.abs() < 1e-9, "{b:#?}");
+        assert!((share(&b, "answer waits for the client") - 0.5).abs() < 1e-9);
+        assert!((share(&b, "waiting for a CPU") - 0.0).abs() < 1e-9, "the preempted server held nothing: {b:#?}");
+    }
+
+    #[test]
+    fn what_a_busy_event_loop_has_read_and_not_turned_to_is_in_its_own_queue() {
+        let step = StepFigures { transactions: 1, elapsed_s: 10.0, clients: 10.0, ..StepFigures::default() };
+        let t = totals(&[
+            ("elapsed.seconds", 10.0),
+            ("server.threads", 1.0),
+            ("server.wall.seconds", 10.0),
+            ("server.cpu.seconds", 5.0),
+            ("client.threads", 1.0),
+            ("client.wall.seconds", 10.0),
+            ("client.cpu.seconds", 8.0),
+            ("sockets.samples", 500.0),
+            ("connections.mean", 10.0),
+            ("queue.server.mean", 4.0),
+        ]);
+        let b = budget(&step, &t);
+        adds_up(&b);
+        assert!((share(&b, "in a program's own queue") - 0.8 * 0.47).abs() < 1e-9, "{b:#?}");
+        assert!((b.unexplained - 0.2 * 0.47).abs() < 1e-9, "{b:#?}");
     }
 
     #[test]

@@ -226,11 +226,11 @@ impl Facts {
         self.memory = share(&|c| c == "waiting for memory");
         self.timer = share(&|c| c == "sleeping");
         let peer = share(&|c| c == "waiting for a peer");
-        self.client_own = share(&|c| c == component::CLIENT || c == component::CLIENT_RUN_QUEUE || c == "client waiting for itself");
+        self.client_own = share(&|c| c == component::CLIENT || c == component::CLIENT_RUN_QUEUE || c == component::CLIENT_WAITS);
         self.client = self.client_own + share(&|c| c == component::AT_CLIENT);
         self.unexplained = budget.unexplained;
         let own = self.user + self.kernel + self.run_queue + self.lock + self.disk + self.memory + self.timer + peer;
-        let behind = share(&|c| c == component::AT_SERVER);
+        let behind = share(&|c| c == component::AT_SERVER || c == component::OWN_QUEUE);
         let factor = if own > 0.0 { 1.0 + behind / own } else { 1.0 };
         let spread =
             [&mut self.user, &mut self.kernel, &mut self.run_queue, &mut self.lock, &mut self.disk, &mut self.memory, &mut self.timer];
