@@ -23,6 +23,10 @@
 //!   - transactions that are in no socket and that no thread works on are in a program's own queue: read, and not yet turned to. Only
 //!     a program that is busy can have one, so that at most its busy share of the rest counts as such.
 //!
+//!   With a thread per connection the threads' own account is exact: all of their run queue counts, and the sockets are asked only for
+//!   what is left, the time from sending to waking, and for no more than is left: a sample of many sockets takes as long as a fast
+//!   transaction, and sees some of them in two places.
+//!
 //!   Where sockets cannot be sampled, (2) and (4) are the run-queue times of both sides after idling alone, and queueing shows as rest.
 //!
 //! The kernel's share is split by system call as the trace saw time on a CPU within each; what lies outside of any call is page
@@ -170,6 +174,9 @@ pub fn budget(step: &StepFigures, t: &Totals) -> Budget {
 }
 
 fn add_client_and_queues(parts: &mut Parts, step: &StepFigures, t: &Totals) {
+    if t.get("server.threads") >= 0.8 * step.clients {
+        return add_client_of_threads(parts, step, t);
+    }
     let observed = t.get("elapsed.seconds");
     let sampled = t.get("sockets.samples") > 0.0 && t.get("connections.mean") > 0.0;
     // A client or server that waits before it reads shows in the sockets already: the run queue is taken out of the queue.
@@ -201,6 +208,26 @@ fn add_client_and_queues(parts: &mut Parts, step: &StepFigures, t: &Totals) {
     if sampled {
         let busy = busy_loop(t, "server", step).max(busy_loop(t, "client", step));
         parts.add(Layer::Application, component::OWN_QUEUE, (wall - parts.sum()) * busy);
+    }
+}
+
+/// The rest of the budget of a server with a thread per connection.
+fn add_client_of_threads(parts: &mut Parts, step: &StepFigures, t: &Totals) {
+    let (user, kernel) = user_and_kernel(t, "client");
+    parts.add(Layer::Scheduler, component::RUN_QUEUE, t.get("server.runqueue.seconds"));
+    parts.add(Layer::Client, component::CLIENT, user + kernel);
+    parts.add(Layer::Client, component::CLIENT_RUN_QUEUE, t.get("client.runqueue.seconds"));
+    let queues = [
+        (Layer::Application, component::AT_SERVER, "queue.server.mean"),
+        (Layer::Client, component::AT_CLIENT, "queue.client.mean"),
+        (Layer::Network, component::ON_THE_WAY, "queue.network.mean"),
+    ]
+    .map(|(layer, name, total)| (layer, name, t.get(total) * t.get("elapsed.seconds")));
+    let queued: f64 = queues.iter().map(|q| q.2).sum();
+    let left = (step.clients * step.elapsed_s - parts.sum()).max(0.0);
+    let kept = if queued > 0.0 { (left / queued).min(1.0) } else { 0.0 };
+    for (layer, name, seconds) in queues {
+        parts.add(layer, name, seconds * kept);
     }
 }
 
@@ -341,6 +368,34 @@ mod tests {
         assert!(b.unexplained.abs() < 1e-9, "{b:#?}");
         assert!((share(&b, "answer waits for the client") - 0.5).abs() < 1e-9);
         assert!((share(&b, "waiting for a CPU") - 0.0).abs() < 1e-9, "the preempted server held nothing: {b:#?}");
+    }
+
+    #[test]
+    fn a_thread_per_connection_counts_by_its_own_account_and_sockets_explain_only_what_is_left() {
+        let step = StepFigures { transactions: 1, elapsed_s: 10.0, clients: 2.0, ..StepFigures::default() };
+        let mut t = totals(&[
+            ("elapsed.seconds", 10.0),
+            ("server.threads", 2.0),
+            ("server.cpu.seconds", 6.0),
+            ("server.runqueue.seconds", 2.0),
+            ("server.runqueue_after_idle.seconds", 2.0),
+            ("server.blocked.lock.seconds", 4.0),
+            ("client.threads", 1.0),
+            ("client.cpu.seconds", 4.0),
+            ("sockets.samples", 500.0),
+            ("connections.mean", 2.0),
+            ("queue.server.mean", 0.6),
+            ("queue.client.mean", 0.2),
+        ]);
+        let b = budget(&step, &t);
+        adds_up(&b);
+        assert!((share(&b, "waiting for a CPU") - 0.1).abs() < 1e-9);
+        assert!((share(&b, "request waits for the server") - 0.15).abs() < 1e-9, "{b:#?}");
+        assert!(b.unexplained.abs() < 1e-9);
+        t.0.insert("queue.server.mean".into(), 0.1);
+        t.0.insert("queue.client.mean".into(), 0.0);
+        let b = budget(&step, &t);
+        assert!((b.unexplained - 0.15).abs() < 1e-9, "what no socket shows stays unexplained: {b:#?}");
     }
 
     #[test]
