@@ -23,7 +23,7 @@
 //!   - transactions that are in no socket and that no thread works on are in a program's own queue: read, and not yet turned to. Only
 //!     a program that is busy can have one, so that at most its busy share of the rest counts as such.
 //!
-//!   With a thread per connection the threads' own account is exact: all of their run queue counts, and the sockets are asked only for
+//!   With a thread per connection the threads' own account is exact, but for preempted time as above, and the sockets are asked only for
 //!   what is left, the time from sending to waking, and for no more than is left: a sample of many sockets takes as long as a fast
 //!   transaction, and sees some of them in two places.
 //!
@@ -89,6 +89,11 @@ fn user_and_kernel(t: &Totals, side: &str) -> (f64, f64) {
     (cpu * user / (user + kernel), cpu * kernel / (user + kernel))
 }
 
+/// Seconds that a side waited for a CPU after having waited for the other side: it held no transaction yet.
+fn after_idle(t: &Totals, side: &str) -> f64 {
+    t.get(&format!("{side}.runqueue_after_idle.seconds")).min(t.get(&format!("{side}.runqueue.seconds")))
+}
+
 /// A list of parts in seconds of the whole pass.
 #[derive(Default)]
 struct Parts(Vec<(Layer, String, f64)>);
@@ -102,6 +107,16 @@ impl Parts {
             Some(part) => part.2 += seconds,
             None => self.0.push((layer, component.to_owned(), seconds)),
         }
+    }
+
+    /// Waiting for a CPU after having been preempted, of both sides, as far as it fits into what is left of `wall`: who was preempted
+    /// when its answer had been sent holds no transaction.
+    fn add_preempted(&mut self, t: &Totals, wall: f64) {
+        let held = |side: &str| (t.get(&format!("{side}.runqueue.seconds")) - after_idle(t, side)).max(0.0);
+        let (server, client) = (held("server"), held("client"));
+        let kept = if server + client > 0.0 { ((wall - self.sum()) / (server + client)).clamp(0.0, 1.0) } else { 1.0 };
+        self.add(Layer::Scheduler, component::RUN_QUEUE, server * kept);
+        self.add(Layer::Client, component::CLIENT_RUN_QUEUE, client * kept);
     }
 
     fn sum(&self) -> f64 {
@@ -184,8 +199,6 @@ fn add_client_and_queues(parts: &mut Parts, step: &StepFigures, t: &Totals) {
         let seconds = if sampled { t.get(name) * observed } else { after_idle };
         (after_idle.min(seconds), (seconds - after_idle).max(0.0))
     };
-    let after_idle = |side: &str| t.get(&format!("{side}.runqueue_after_idle.seconds"));
-    let held = |side: &str| (t.get(&format!("{side}.runqueue.seconds")) - after_idle(side)).max(0.0);
     let (user, kernel) = user_and_kernel(t, "client");
     parts.add(Layer::Client, component::CLIENT, user + kernel);
     // With a thread per client its own waits hold its transaction up; a few threads' waits are not any one transaction's.
@@ -193,18 +206,15 @@ fn add_client_and_queues(parts: &mut Parts, step: &StepFigures, t: &Totals) {
         let own = ["lock", "disk", "commit", "timer", "memory"];
         parts.add(Layer::Client, component::CLIENT_WAITS, own.iter().map(|w| t.get(&format!("client.blocked.{w}.seconds"))).sum());
     }
-    let (woken, behind) = queue("queue.server.mean", after_idle("server"));
+    let (woken, behind) = queue("queue.server.mean", after_idle(t, "server"));
     parts.add(Layer::Scheduler, component::RUN_QUEUE, woken);
     parts.add(Layer::Application, component::AT_SERVER, behind);
-    let (woken, behind) = queue("queue.client.mean", after_idle("client"));
+    let (woken, behind) = queue("queue.client.mean", after_idle(t, "client"));
     parts.add(Layer::Client, component::CLIENT_RUN_QUEUE, woken);
     parts.add(Layer::Client, component::AT_CLIENT, behind);
     parts.add(Layer::Network, component::ON_THE_WAY, t.get("queue.network.mean") * observed);
     let wall = step.clients * step.elapsed_s;
-    let preempted = held("server") + held("client");
-    let kept = if sampled && preempted > 0.0 { ((wall - parts.sum()) / preempted).clamp(0.0, 1.0) } else { 1.0 };
-    parts.add(Layer::Scheduler, component::RUN_QUEUE, held("server") * kept);
-    parts.add(Layer::Client, component::CLIENT_RUN_QUEUE, held("client") * kept);
+    parts.add_preempted(t, wall);
     if sampled {
         let busy = busy_loop(t, "server", step).max(busy_loop(t, "client", step));
         parts.add(Layer::Application, component::OWN_QUEUE, (wall - parts.sum()) * busy);
@@ -214,9 +224,10 @@ fn add_client_and_queues(parts: &mut Parts, step: &StepFigures, t: &Totals) {
 /// The rest of the budget of a server with a thread per connection.
 fn add_client_of_threads(parts: &mut Parts, step: &StepFigures, t: &Totals) {
     let (user, kernel) = user_and_kernel(t, "client");
-    parts.add(Layer::Scheduler, component::RUN_QUEUE, t.get("server.runqueue.seconds"));
+    parts.add(Layer::Scheduler, component::RUN_QUEUE, after_idle(t, "server"));
     parts.add(Layer::Client, component::CLIENT, user + kernel);
-    parts.add(Layer::Client, component::CLIENT_RUN_QUEUE, t.get("client.runqueue.seconds"));
+    parts.add(Layer::Client, component::CLIENT_RUN_QUEUE, after_idle(t, "client"));
+    parts.add_preempted(t, step.clients * step.elapsed_s);
     let queues = [
         (Layer::Application, component::AT_SERVER, "queue.server.mean"),
         (Layer::Client, component::AT_CLIENT, "queue.client.mean"),
