@@ -110,7 +110,7 @@ fn holds_together(a: &Attributed, kept: &Kept) {
     let sum: f64 = a.budget.parts.iter().map(|p| p.share).sum();
     assert!((sum + a.budget.unexplained - 1.0).abs() < 1e-6, "the parts and the rest are the whole");
     assert!(a.budget.unexplained.abs() < 0.15, "{:#?}", a.budget);
-    assert_eq!(kept.budgets, [a.budget.clone()]);
+    assert_eq!(kept.budgets, std::slice::from_ref(&a.budget));
     for name in ["cpu", "threads", "memory", "disk", "network", "pressure", "others", "limits", "step"] {
         assert!(kept.observations.iter().any(|o| o.observer == name && o.workload == "script"), "no observer “{name}”");
     }

@@ -198,7 +198,7 @@ pub fn wait(number: i64, args: [u64; 2], role: Role, fd: impl FnOnce(i32) -> Fd)
         Kind::Other => Wait::Other,
         Kind::ByFd => match fd(args[0] as i32) {
             Fd::File => Wait::Disk,
-            Fd::Socket if number == libc::SYS_read as i64 || number == libc::SYS_readv as i64 => on_socket,
+            Fd::Socket if number == libc::SYS_read || number == libc::SYS_readv => on_socket,
             Fd::Socket => Wait::Network,
             Fd::Pipe => Wait::Pipe,
             Fd::Timer => Wait::Timer,

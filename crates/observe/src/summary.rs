@@ -57,10 +57,10 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
         for (sum, share) in side.blocked.iter_mut().zip(waits) {
             *sum += blocked * share;
         }
-        if let Seen::Traced(threads, window, _) = seen {
-            if let Some((_, _, traced)) = threads.get(&tid) {
-                side.add_calls(traced, scale(elapsed, *window));
-            }
+        if let Seen::Traced(threads, window, _) = seen
+            && let Some((_, _, traced)) = threads.get(&tid)
+        {
+            side.add_calls(traced, scale(elapsed, *window));
         }
     }
     add_threads_without_counters(population, seen, elapsed, &mut sides);

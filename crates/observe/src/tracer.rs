@@ -51,6 +51,8 @@ pub enum Left {
     Ready,
     /// It waits for something.
     Blocked,
+    /// It waits for something that no signal may interrupt: a device, a page.
+    Uninterruptible,
     /// It has ended.
     Ended,
 }
@@ -123,6 +125,8 @@ struct Thread {
     mode: Mode,
     /// Blocked time of this window in a call that is not known yet.
     unresolved: f64,
+    /// Whether its wait can be interrupted; what waits so is a device, whatever its descriptor has become meanwhile.
+    uninterruptible: bool,
     /// When it last waited for the disk.
     disk: (u64, u64),
     traced: Traced,
@@ -237,9 +241,10 @@ impl Tracer {
         self.idle.insert(e.cpu, next == 0);
         if let Some(t) = self.threads.get_mut(&e.tid) {
             t.runs(e.time);
+            t.uninterruptible = left == Left::Uninterruptible;
             t.place = match left {
                 Left::Ready => Place::Ready { after_idle: false },
-                Left::Blocked => Place::Blocked,
+                Left::Blocked | Left::Uninterruptible => Place::Blocked,
                 Left::Ended => Place::Ended,
             };
         }
@@ -268,7 +273,10 @@ impl Tracer {
             Mode::Unknown => None,
             Mode::User => Some(Wait::Memory),
             Mode::Call { number, args, .. } => {
-                let wait = calls::wait(number, args, role, |n| fd(t.pid, n));
+                let wait = match calls::wait(number, args, role, |n| fd(t.pid, n)) {
+                    Wait::Pipe | Wait::Other if t.uninterruptible => Wait::Disk,
+                    wait => wait,
+                };
                 self.last_wait.insert((t.pid, number), wait);
                 Some(wait)
             }
@@ -370,7 +378,7 @@ impl Default for Tracer {
 
 impl Thread {
     fn new(pid: i32, place: Place, since: u64) -> Thread {
-        Thread { pid, place, since, mode: Mode::Unknown, unresolved: 0.0, disk: (0, 0), traced: Traced::default() }
+        Thread { pid, place, since, mode: Mode::Unknown, unresolved: 0.0, uninterruptible: false, disk: (0, 0), traced: Traced::default() }
     }
 
     /// It is on a CPU now, and was since its last event.

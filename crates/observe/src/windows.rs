@@ -72,6 +72,7 @@ fn left(state: i64) -> Left {
     match state & 0xff {
         0 => Left::Ready,
         s if s & 0x30 != 0 => Left::Ended,
+        s if s & 2 != 0 => Left::Uninterruptible,
         _ => Left::Blocked,
     }
 }
@@ -133,11 +134,7 @@ impl Windows {
         self.buffer.clear();
         let (layout, buffer) = (&self.layout, &mut self.buffer);
         let lost = self.rings.drain(|raw| {
-            if let Some(e) = layout.event(&raw) {
-                if e.time >= start && e.time <= end {
-                    buffer.push(e);
-                }
-            }
+            buffer.extend(layout.event(&raw).filter(|e| e.time >= start && e.time <= end));
         });
         self.count += 1;
         self.events += self.buffer.len() as u64;
@@ -180,7 +177,7 @@ mod tests {
         assert_eq!(left(0), Left::Ready);
         assert_eq!(left(0x100), Left::Ready);
         assert_eq!(left(1), Left::Blocked);
-        assert_eq!(left(2), Left::Blocked);
+        assert_eq!(left(2), Left::Uninterruptible);
         assert_eq!(left(0x10), Left::Ended);
         assert_eq!(left(0x20), Left::Ended);
     }
@@ -196,7 +193,7 @@ mod tests {
             Raw { cpu: 1, time: 5, pid: 10, tid: 11, data }
         }
         let e = layout.event(&raw(&data)).unwrap();
-        assert_eq!((e.time, e.cpu, e.tid, e.event), (5, 1, 11, Event::Switch { left: Left::Blocked, next: 77 }));
+        assert_eq!((e.time, e.cpu, e.tid, e.event), (5, 1, 11, Event::Switch { left: Left::Uninterruptible, next: 77 }));
         data[0] = 1;
         data[8] = 202;
         data[16] = 9;

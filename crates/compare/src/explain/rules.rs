@@ -263,7 +263,7 @@ fn storage_contention(f: &Facts) -> Option<Verdict> {
 
 fn storage_latency(f: &Facts) -> Option<Verdict> {
     let throttled = f.disk_limits > 0.0 && held_back(f);
-    by_share(f.disk, !throttled && !(others_io(f) && f.disk_busy > 0.3), disk_figures(f))
+    by_share(f.disk, !(throttled || others_io(f) && f.disk_busy > 0.3), disk_figures(f))
 }
 
 fn durability(f: &Facts) -> Option<Verdict> {

@@ -203,3 +203,19 @@ fn strangers_are_left_out() {
     let tracer = run(&[Stamped { time: MS, cpu: 0, pid: 99, tid: 99, event: enter(libc::SYS_read) }], 5, Role::Whole);
     assert!(!tracer.into_threads().contains_key(&99));
 }
+
+#[test]
+fn an_uninterruptible_wait_is_a_devices_whatever_its_descriptor_has_become() {
+    let mut tracer = Tracer::new();
+    tracer.watch(10, 10, Role::Whole);
+    tracer.open(0);
+    let events = [
+        at(0, 10, enter(libc::SYS_read)),
+        at(1, 10, Event::Switch { left: Left::Uninterruptible, next: 0 }),
+        at(5, 0, Event::Waking { who: 10 }),
+    ];
+    for e in &events {
+        tracer.event(e, &mut |_, _| Fd::Pipe);
+    }
+    near(thread(tracer, 10).blocked[Wait::Disk.index()], 4.0);
+}
