@@ -7,6 +7,7 @@ pub mod align;
 pub mod causes;
 pub mod comparison;
 pub mod curves;
+pub mod explain;
 pub mod export;
 mod headline;
 pub mod hosts;
@@ -17,8 +18,6 @@ pub mod select;
 pub mod side;
 pub mod special;
 pub mod verdict;
-//! compare
-pub mod explain;
 pub mod zerofill;
 
 use fingerpost_record::{Finding, Run, Status};

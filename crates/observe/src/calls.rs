@@ -279,8 +279,8 @@ mod tests {
 
     #[test]
     fn calls_have_names_and_unknown_ones_their_number() {
-        assert_eq!(name(libc::SYS_futex as i64), "futex");
-        assert_eq!(name(libc::SYS_pread64 as i64), "pread64");
+        assert_eq!(name(libc::SYS_futex), "futex");
+        assert_eq!(name(libc::SYS_pread64), "pread64");
         assert_eq!(name(99_999), "#99999");
     }
 
@@ -295,21 +295,21 @@ mod tests {
 
     #[test]
     fn the_call_tells_what_is_waited_for() {
-        assert_eq!(wait(libc::SYS_futex as i64, [0; 2], Role::Whole, no_fd), Wait::Lock);
-        assert_eq!(wait(libc::SYS_fsync as i64, [0; 2], Role::Server, no_fd), Wait::Disk);
-        assert_eq!(wait(libc::SYS_clock_nanosleep as i64, [0; 2], Role::Server, no_fd), Wait::Timer);
-        assert_eq!(wait(libc::SYS_recvfrom as i64, [0; 2], Role::Server, no_fd), Wait::Idle);
-        assert_eq!(wait(libc::SYS_recvfrom as i64, [0; 2], Role::Whole, no_fd), Wait::Network);
-        assert_eq!(wait(libc::SYS_sendto as i64, [0; 2], Role::Server, no_fd), Wait::Network);
-        assert_eq!(wait(libc::SYS_mmap as i64, [0; 2], Role::Whole, no_fd), Wait::Memory);
+        assert_eq!(wait(libc::SYS_futex, [0; 2], Role::Whole, no_fd), Wait::Lock);
+        assert_eq!(wait(libc::SYS_fsync, [0; 2], Role::Server, no_fd), Wait::Disk);
+        assert_eq!(wait(libc::SYS_clock_nanosleep, [0; 2], Role::Server, no_fd), Wait::Timer);
+        assert_eq!(wait(libc::SYS_recvfrom, [0; 2], Role::Server, no_fd), Wait::Idle);
+        assert_eq!(wait(libc::SYS_recvfrom, [0; 2], Role::Whole, no_fd), Wait::Network);
+        assert_eq!(wait(libc::SYS_sendto, [0; 2], Role::Server, no_fd), Wait::Network);
+        assert_eq!(wait(libc::SYS_mmap, [0; 2], Role::Whole, no_fd), Wait::Memory);
     }
 
     #[test]
     fn where_the_call_does_not_tell_the_descriptor_does() {
-        let read = libc::SYS_read as i64;
+        let read = libc::SYS_read;
         assert_eq!(wait(read, [3, 0], Role::Whole, |fd| if fd == 3 { Fd::File } else { Fd::Unknown }), Wait::Disk);
         assert_eq!(wait(read, [3, 0], Role::Server, |_| Fd::Socket), Wait::Idle);
-        assert_eq!(wait(libc::SYS_write as i64, [3, 0], Role::Server, |_| Fd::Socket), Wait::Network);
+        assert_eq!(wait(libc::SYS_write, [3, 0], Role::Server, |_| Fd::Socket), Wait::Network);
         assert_eq!(wait(read, [3, 0], Role::Client, |_| Fd::Pipe), Wait::Pipe);
         assert_eq!(fd_kind("socket:[123]"), Fd::Socket);
         assert_eq!(fd_kind("anon_inode:[timerfd]"), Fd::Timer);

@@ -11,7 +11,7 @@
 //! | scheduler | `throttle.seconds` `cgroup.cpu_quota.cpus` `cgroup.cpu_weight` `server.cpus_allowed` `server.nice` `other.cpu.seconds` `other.cpu.NAME.seconds` `cpu.idle.seconds` `elapsed.seconds` `cpu.steal.seconds` |
 //! | CPU and kernel | `server.instructions.user` `server.cycles.user` `server.tlb_misses` `server.call.NAME.count` `server.seccomp.mode` `server.seccomp.filters` `server.store_bypass.mitigated` `server.indirect_branch.mitigated` |
 //! | memory | `memory.swap_in.pages` `server.faults.major` `server.faults.minor` `memory.direct_reclaim.pages` `psi.memory.some.seconds` `thp.always` `server.thp_disabled` |
-//! | storage | `disk.flushs` `disk.flush.seconds` `disk.busy.seconds` `other.disk.bytes` `cgroup.disk_limits` `server.call.fsync.count` |
+//! | storage | `disk.flushes` `disk.flush.seconds` `disk.busy.seconds` `other.disk.bytes` `cgroup.disk_limits` `server.call.fsync.count` |
 //! | network | `net.drops` `tcp.retransmits` `tcp.listen_overflows` `tcp.delayed_acks` `queue.network.mean` |
 //! | application | `server.blocked.lock.seconds` |
 //! | client | `client.cpu_share` (0 to 1, of the CPUs that it may use) `client.saturated` (1 when it found itself to be the limit) |
@@ -293,7 +293,7 @@ fn page_size(clues: &Clues) -> Sign {
 }
 
 fn flushes(clues: &Clues) -> Option<(super::clues::Pair, super::clues::Pair)> {
-    Some((clues.per_transaction("disk.flushs")?, clues.per_transaction("disk.flush.seconds")?))
+    Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
 }
 
 fn durability(clues: &Clues) -> Sign {
