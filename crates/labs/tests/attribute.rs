@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fingerpost_labs::Sink;
@@ -75,8 +76,12 @@ impl Workload for Script {
     }
 }
 
+/// One script at a time: side by side they would mostly wait for each other's CPU.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// Attributes a script at a level. `None`, with the reason printed, where python3 is missing and this is not CI.
 fn attributed(source: &'static str, clients: f64, level: Level) -> Option<(Attributed, Kept)> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut script = Script { source, child: None };
     if let Err(e) = script.start() {
         assert!(std::env::var_os("CI").is_none(), "{e}");
