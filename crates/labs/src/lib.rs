@@ -3,9 +3,9 @@
 //! A lab drives workloads and observers and hands every result to a [`Sink`] as soon as it exists. It never prints. One file per
 //! lab, each ending in its [`Lab`] descriptor; [`REGISTRY`] lists them all.
 
+pub mod attribute;
 pub mod database;
 pub mod web;
-pub mod attribute;
 
 use std::path::Path;
 use std::time::Duration;
