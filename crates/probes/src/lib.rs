@@ -24,6 +24,7 @@ mod signal;
 mod switch;
 mod sync;
 mod syscall;
+mod zerofill;
 mod thread;
 mod vm;
 
@@ -51,7 +52,7 @@ pub static REGISTRY: &[&[Probe]] = &[
 
 /// All probes of the registry.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
-    REGISTRY.iter().flat_map(|family| family.iter())
+    REGISTRY.iter().chain(zerofill::PROBES).flat_map(|family| family.iter())
 }
 
 /// The probe with this name.
