@@ -149,25 +149,31 @@ fn shares(run: &Run, routes: &[Route]) -> Vec<Share> {
         .collect()
 }
 
-/// The regression's per-page cost beside what the kernel's samples put into faults and the dearer unmapping; the zeroing of huge pages
-/// beside the samples in the clearing function.
+/// Like beside like: the regression beside what the samples put into faults and the dearer unmapping; the zeroing of huge pages beside
+/// the samples taken while huge pages are touched; and warm clearing from user space beside those of as many base pages.
 fn agreement(run: &Run, fit: Option<&Fit>, routes: &[Route]) -> Vec<Agreement> {
     let compared = |what, ours: Estimate, kernel: Estimate| Agreement { what, ours, kernel, ratio: ours.value / kernel.value };
     let mut list = Vec::new();
     if let (Some(fit), Some(kernel)) = (fit, sampled_fault(run)) {
         list.push(compared("a page faulted in, zeroed and freed: the regression beside the kernel's samples", fit.fault_page, kernel));
     }
-    let sampled = routes.iter().filter(|r| r.key == "kernel_samples").max_by_key(|r| r.pages);
     let huge = routes.iter().find(|r| r.key == "huge_pages");
-    if let (Some(kernel), Some(huge)) = (sampled, huge) {
-        list.push(compared("zeroing a page: huge pages beside the kernel's samples", huge.per_page, kernel.per_page));
+    let sampled_huge = points::curve(run, "zerofill.kernel_profile", "how", "thp");
+    if let (Some(huge), Some(kernel)) = (huge, huge.and_then(|h| at(&sampled_huge, h.pages))) {
+        list.push(compared("zeroing in huge pages: timed, beside the kernel's samples", huge.per_page, kernel));
+    }
+    let sampled = routes.iter().filter(|r| r.key == "kernel_samples").max_by_key(|r| r.pages);
+    let user = sampled.and_then(|k| routes.iter().find(|r| r.key == "user_warm" && r.pages == k.pages));
+    if let (Some(kernel), Some(user)) = (sampled, user) {
+        list.push(compared("zeroing a base page: warm from user space, beside the kernel's samples", user.per_page, kernel.per_page));
     }
     list
 }
 
 /// What the samples put into one page: faults, the entry and exit that user code pays, and what unmapping a touched page adds.
 fn sampled_fault(run: &Run) -> Option<Estimate> {
-    let row = run.measurements.iter().filter(|m| m.probe == "zerofill.kernel_profile").max_by_key(|m| m.params.int("pages"))?;
+    let touching = |m: &&fingerpost_record::Measurement| m.probe == "zerofill.kernel_profile" && m.params.text("how") == Some("touch");
+    let row = run.measurements.iter().filter(touching).max_by_key(|m| m.params.int("pages"))?;
     let values: Vec<f64> = row
         .processes
         .iter()
@@ -209,8 +215,10 @@ mod tests {
             assert!((s.allocation + s.fault + s.zero - 1.0).abs() < 1e-9, "{s:?}");
         }
         assert!(a.shares.windows(2).all(|w| w[0].allocation > w[1].allocation));
-        assert_eq!(a.agreement.len(), 2);
-        for g in &a.agreement {
+        assert_eq!(a.agreement.len(), 3);
+        // User space is made twice as fast here.
+        assert!((a.agreement[2].ratio - 0.5).abs() < 0.05);
+        for g in &a.agreement[..2] {
             assert!((g.ratio - 1.0).abs() < 0.05, "{g:?}");
         }
         assert!(headline(&a).unwrap().contains("(25 %)"), "{:?}", headline(&a));

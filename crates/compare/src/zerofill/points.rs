@@ -16,7 +16,7 @@ pub struct Point {
 
 /// The rows of a probe that have a figure and this word as this parameter, by number of pages.
 pub fn curve(run: &Run, probe: &str, key: &str, word: &str) -> Vec<Point> {
-    let wanted = |m: &&Measurement| m.probe == probe && (key.is_empty() || m.params.text(key) == Some(word));
+    let wanted = |m: &&Measurement| m.probe == probe && m.params.text(key) == Some(word);
     let mut points: Vec<Point> = run
         .measurements
         .iter()

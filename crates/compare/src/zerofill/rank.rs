@@ -36,7 +36,8 @@ pub struct Crossover {
     pub name: String,
     /// What it is compared with.
     pub against: String,
-    /// The least page count from which on its interval lies below the other's, at every count measured; nothing where it never does.
+    /// The least page count at which its interval lies below the other's and from which on its value does, at every count measured;
+    /// nothing where there is none.
     pub from_pages: Option<i64>,
     /// How many times cheaper it is at the largest page count measured.
     pub times_at_most: f64,
@@ -76,7 +77,7 @@ pub fn crossovers(run: &Run, probe: &str, key: &str, base: &str, wanted: impl Fn
             let pairs: Vec<(i64, Estimate, Estimate)> =
                 points.iter().filter_map(|p| Some((p.pages, p.figure, points::at(&touching, p.pages)?))).collect();
             let (most_pages, ours, theirs) = *pairs.last()?;
-            let winning = pairs.iter().rev().take_while(|(_, a, b)| a.high < b.low).last();
+            let winning = pairs.iter().rev().take_while(|(_, a, b)| a.value < b.value).filter(|(_, a, b)| a.high < b.low).last();
             Some(Crossover {
                 name: name.to_owned(),
                 against: base.to_owned(),

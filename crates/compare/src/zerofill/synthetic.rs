@@ -57,18 +57,19 @@ pub fn run_of(machine: &Machine, spread: f64) -> Run {
     let mut run = Run { seed: 7, ..Run::default() };
     let mut rng = fastrand::Rng::with_seed(11);
     let all = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
-    let rows: [(&str, &str, &[&str], &[i64]); 6] = [
+    let rows: [(&str, &str, &[&str], &[i64]); 7] = [
         ("zerofill.alloc", "api", &["mmap", "brk"], &all),
         ("zerofill.touch", "api", &["mmap", "brk"], &all),
         ("zerofill.phase", "phase", &["allocate", "free_untouched", "touch", "free_touched"], &[1, 2, 4, 16, 256]),
-        ("zerofill.prefault", "how", &["touch", "populate", "thp", "file_touch", "file_populate"], &[1, 2, 4, 16, 64, 256, 1024, 4096]),
+        ("zerofill.prefault", "how", &["touch", "populate", "thp", "file_touch", "file_populate"], &[1, 2, 4, 16, 64, 256, 512, 1024, 4096]),
         ("zerofill.clear", "state", &["warm", "cold"], &[16, 256]),
-        ("zerofill.kernel_profile", "", &[""], &[16, 256]),
+        ("zerofill.kernel_profile", "how", &["touch"], &[16, 256]),
+        ("zerofill.kernel_profile", "how", &["thp"], &[512]),
     ];
     for (probe, key, words, pages) in rows {
         for word in words {
             for n in pages {
-                let params = if key.is_empty() { Params::new() } else { Params::new().with(key, *word) }.with("pages", *n);
+                let params = Params::new().with(key, *word).with("pages", *n);
                 run.measurements.push(row(machine, probe, word, *n, params, spread, &mut rng));
             }
         }

@@ -22,7 +22,7 @@ pub struct Route {
 /// are zeroed by the same code, nearly without faults; user space uses its own code on pages warmer or colder than the kernel's.
 pub fn routes(run: &Run) -> Vec<Route> {
     let mut list = Vec::new();
-    for p in points::curve(run, "zerofill.kernel_profile", "", "") {
+    for p in points::curve(run, "zerofill.kernel_profile", "how", "touch") {
         list.push(Route { key: "kernel_samples", name: "the kernel's samples in its page-clearing function", pages: p.pages, per_page: p.figure });
     }
     list.extend(huge_pages(run));
@@ -43,12 +43,15 @@ pub fn best(routes: &[Route], pages: i64) -> Option<&Route> {
     routes.iter().filter(|r| r.key == first.key).min_by(|a, b| far(a).total_cmp(&far(b)))
 }
 
+/// Base pages in a huge page of 2 MiB.
+const HUGE_PAGES: i64 = 512;
+
 /// Whole huge pages: what mapping, zeroing and freeing them costs, less what mapping and freeing cost without touching, per base page.
 fn huge_pages(run: &Run) -> Option<Route> {
     let huge = points::curve(run, "zerofill.prefault", "how", "thp");
     let bare = points::curve(run, "zerofill.alloc", "api", "mmap");
     // The least count that fills whole huge pages of 2 MiB: the one most likely to stay within the last cache.
-    let p = huge.iter().find(|p| p.pages % 512 == 0)?;
+    let p = huge.iter().find(|p| p.pages % HUGE_PAGES == 0)?;
     let per_page = points::scale(points::subtract(p.figure, points::at(&bare, p.pages)?), 1.0 / p.pages as f64);
     (per_page.value > 0.0).then_some(Route { key: "huge_pages", name: "zeroed as huge pages, nearly without faults", pages: p.pages, per_page })
 }

@@ -33,7 +33,7 @@ fn advise(at: usize, bytes: usize, advice: i32) -> io::Result<()> {
 
 /// A way to have pages mapped, as the loop needs it.
 #[derive(Clone, Copy)]
-struct Way {
+pub(super) struct Way {
     /// Where to map.
     at: usize,
     /// How much to map.
@@ -47,8 +47,16 @@ struct Way {
 }
 
 impl Way {
+    /// Whole huge pages for the row, at a place of their own.
+    pub(super) fn huge(pages: usize, bytes: usize) -> Result<Way, Stop> {
+        let size = transparent_huge_page().map_err(Stop::Skip)?;
+        let whole = bytes.next_multiple_of(size);
+        Ok(Way { at: place(whole, size, 0)?, bytes: whole, flags: ANONYMOUS, advice: Some(libc::MADV_HUGEPAGE), pages })
+    }
+
+    /// Maps, has the pages faulted in, uses so many of them, and unmaps.
     #[inline(always)]
-    fn once(&self, page: usize) -> io::Result<()> {
+    pub(super) fn once(&self, page: usize) -> io::Result<()> {
         let at = map(self.at, self.bytes, READ_WRITE, self.flags, -1)?;
         if let Some(advice) = self.advice {
             advise(at, self.bytes, advice)?;
@@ -78,10 +86,8 @@ fn run(s: &mut Session) -> Result<(), Stop> {
             anonymous(s, way, None)
         }
         "thp" => {
-            let size = transparent_huge_page().map_err(Stop::Skip)?;
-            let whole = bytes.next_multiple_of(size);
-            let way = Way { at: place(whole, size, 0)?, bytes: whole, flags: ANONYMOUS, advice: Some(libc::MADV_HUGEPAGE), pages };
-            anonymous(s, way, Some(whole / size))
+            let way = Way::huge(pages, bytes)?;
+            anonymous(s, way, Some(way.bytes / huge))
         }
         "mthp" => multi_size(s, pages, bytes, huge),
         _ => file(s, pages, bytes, how == "file_populate"),
@@ -187,7 +193,7 @@ fn file(s: &mut Session, pages: usize, bytes: usize, populate: bool) -> Result<(
 
 fn variants() -> Vec<Params> {
     let how = |name: &str, pages: &[i64]| per_pages(&Params::new().with("how", name), pages);
-    let all = [1, 2, 4, 16, 64, 256, 1024, 4096];
+    let all = [1, 2, 4, 16, 64, 256, 512, 1024, 4096];
     let mut rows: Vec<Params> = ["touch", "populate", "madvise", "thp"].iter().flat_map(|name| how(name, &all)).collect();
     rows.extend(how("mthp", &[4, 16, 64, 256]));
     rows.extend(["file_touch", "file_populate"].iter().flat_map(|name| how(name, &[1, 16, 256, 4096])));

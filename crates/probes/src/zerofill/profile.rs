@@ -10,6 +10,7 @@ use fingerpost_sys::kallsyms::{self, Symbols};
 use fingerpost_sys::perf::sampler::Sampler;
 
 use super::api::{Memory, Mmap};
+use super::prefault::Way;
 use super::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
 use crate::probe::{Nature, Probe};
 use crate::session::{Session, Stop};
@@ -136,13 +137,21 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     if kallsyms::hidden() {
         return Err(Stop::Skip("the kernel hides its addresses: as root, sysctl kernel.kptr_restrict=0".into()));
     }
-    base_pages_only();
+    let huge = if s.word("how", &["touch", "thp"])? == "thp" { Some(Way::huge(pages, bytes)?) } else { None };
+    if huge.is_none() {
+        base_pages_only();
+    }
     let slice = s.slice_ns();
     let mut memory = Mmap::plain();
     let mut turn = |reached: usize| -> io::Result<()> {
-        let at = memory.get(bytes)?;
-        touch(at, reached, page);
-        memory.give_back(at, bytes)
+        match huge {
+            Some(way) if reached > 0 => way.once(page),
+            _ => {
+                let at = memory.get(bytes)?;
+                touch(at, reached, page);
+                memory.give_back(at, bytes)
+            }
+        }
     };
     let (mut touching, mut bare) = (None, None);
     // One value per process: what the samples of two loops say together.
@@ -184,8 +193,8 @@ pub static PROBES: &[Probe] = &[Probe {
     version: 1,
     lmbench: None,
     summary: "clearing a page, by the kernel's own samples",
-    timed: "the share of timer samples that lie in the kernel's page-clearing function while mmap, a write to each of `pages` base pages and \
-            munmap repeat, times the unsampled time of one turn, per page. Counters: the same for the other parts, per page.",
+    timed: "the share of timer samples that lie in the kernel's page-clearing function while mmap, a write to each of `pages` pages (how=thp: \
+            within huge pages) and munmap repeat, times the unsampled time of one turn, per page. Counters: the same for the other parts, per page.",
     pitfalls: "needs sampling of the kernel (kernel.perf_event_paranoid of 1 or less, or CAP_PERFMON) and visible kernel addresses. Where \
                interrupts are off a sample falls on the instruction that switches them on again.",
     unit: Unit::Nanoseconds,
@@ -193,7 +202,10 @@ pub static PROBES: &[Probe] = &[Probe {
     nature: Nature::Blocks,
     cpus: 1,
     lab: Some(LAB),
-    variants: || per_pages(&Params::new(), &[16, 256]),
+    variants: || {
+        let how = |name: &str, pages: &[i64]| per_pages(&Params::new().with("how", name), pages);
+        [how("touch", &[16, 256]), how("thp", &[512])].concat()
+    },
     run,
 }];
 
