@@ -38,7 +38,9 @@ fn rows(api: &str) -> anyhow::Result<Vec<Row>> {
     let four = [("zerofill.alloc", 1), ("zerofill.touch", 1), ("zerofill.alloc", 2), ("zerofill.touch", 2)];
     match four.iter().map(|(name, pages)| row(name, *pages)).collect() {
         Some(rows) => Ok(rows),
-        None => usage(format!("there is no way to get memory called “{api}” here; `fingerpost list` shows the probe zerofill.alloc with all of them")),
+        None => usage(format!(
+            "there is no way to get memory called “{api}” here; `fingerpost list` shows the probe zerofill.alloc with all of them"
+        )),
     }
 }
 

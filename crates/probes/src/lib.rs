@@ -24,9 +24,9 @@ mod signal;
 mod switch;
 mod sync;
 mod syscall;
-mod zerofill;
 mod thread;
 mod vm;
+mod zerofill;
 
 pub use probe::{Nature, Probe};
 pub use session::{Session, Stop};

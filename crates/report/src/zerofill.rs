@@ -30,9 +30,12 @@ pub fn fit_fields(analysis: &Analysis) -> Vec<(&'static str, Estimate)> {
 /// What the fit rests on, in words.
 pub fn fit_note(analysis: &Analysis) -> Option<String> {
     let f = analysis.fit.as_ref()?;
-    let base = format!("Two lines through 1 to {} pages; the point furthest off lies {:.1} % from its line.", f.up_to, f.worst_residual * 100.0);
+    let base =
+        format!("Two lines through 1 to {} pages; the point furthest off lies {:.1} % from its line.", f.up_to, f.worst_residual * 100.0);
     Some(match f.knee {
-        Some(k) => format!("{base} From {} pages on touching costs {:.2} times the line: the pages no longer fit in a cache.", k.pages, k.factor),
+        Some(k) => {
+            format!("{base} From {} pages on touching costs {:.2} times the line: the pages no longer fit in a cache.", k.pages, k.factor)
+        }
         None => base,
     })
 }
@@ -143,7 +146,10 @@ fn article(a: &Analysis) -> Vec<Line> {
     let mut lines = heading("Given: four timings").to_vec();
     lines.extend(given_fields(given).map(|(name, e)| row([format!("  {name}"), time(e)])));
     let t = given.timings();
-    lines.push(Line::Note(format!("to change them: fingerpost zerofill --solve {:.1},{:.1},{:.1},{:.1}", t.alloc_1, t.touch_1, t.alloc_2, t.touch_2), Tone::Faint));
+    lines.push(Line::Note(
+        format!("to change them: fingerpost zerofill --solve {:.1},{:.1},{:.1},{:.1}", t.alloc_1, t.touch_1, t.alloc_2, t.touch_2),
+        Tone::Faint,
+    ));
     lines.extend(heading("Derived: the article's arithmetic"));
     if let Some(costs) = &a.derived {
         for ((_, name, formula), value) in FIELDS.iter().zip(costs.values()) {
@@ -167,10 +173,22 @@ fn costs(a: &Analysis) -> Vec<Line> {
         lines.extend(a.zeroing.iter().map(|r| row([format!("  {}", r.name), time(r.per_page), format!("{} pages at a time", r.pages)])));
     }
     for g in &a.agreement {
-        lines.push(Line::Note(format!("{}: {} against {}, ratio {:.2}.", g.what, Unit::Nanoseconds.format(g.ours.value), Unit::Nanoseconds.format(g.kernel.value), g.ratio), Tone::Plain));
+        lines.push(Line::Note(
+            format!(
+                "{}: {} against {}, ratio {:.2}.",
+                g.what,
+                Unit::Nanoseconds.format(g.ours.value),
+                Unit::Nanoseconds.format(g.kernel.value),
+                g.ratio
+            ),
+            Tone::Plain,
+        ));
     }
     if !a.zeroing.is_empty() && a.agreement.is_empty() {
-        lines.push(Line::Note("The kernel's own samples are not there to compare with; the skipped row zerofill.kernel_profile says why.".into(), Tone::Faint));
+        lines.push(Line::Note(
+            "The kernel's own samples are not there to compare with; the skipped row zerofill.kernel_profile says why.".into(),
+            Tone::Faint,
+        ));
     }
     lines
 }
@@ -251,7 +269,10 @@ mod tests {
             verdict,
         };
         let g = guess("share of x", (0.5, Some(0.8)), 0.123, 0.246, Verdict::Off);
-        assert_eq!((guessed(&g), measured(&g), verdict(&g)), ("50 % to 80 %".into(), "12 % (12 %–12 %)".into(), "too high: 0.25 times the guess".into()));
+        assert_eq!(
+            (guessed(&g), measured(&g), verdict(&g)),
+            ("50 % to 80 %".into(), "12 % (12 %–12 %)".into(), "too high: 0.25 times the guess".into())
+        );
         let g = guess("one fault, in allocations", (0.25, Some(0.25)), 1.0, 4.0, Verdict::Off);
         assert_eq!((guessed(&g), verdict(&g)), ("0.25".into(), "too low: 4.0 times the guess".into()));
         assert_eq!(guessed(&guess("share", (0.5, None), 0.6, 1.0, Verdict::Holds)), "at least 50 %");

@@ -45,7 +45,8 @@ impl Symbols {
 pub fn hidden() -> bool {
     let Ok(file) = File::open(PATH) else { return true };
     // A few symbols may truly lie at zero (per-CPU data on older kernels), so more than the first line is looked at.
-    let shown = |line: io::Result<String>| line.is_ok_and(|l| l.split_ascii_whitespace().next().is_some_and(|a| a.bytes().any(|b| b != b'0')));
+    let shown =
+        |line: io::Result<String>| line.is_ok_and(|l| l.split_ascii_whitespace().next().is_some_and(|a| a.bytes().any(|b| b != b'0')));
     !BufReader::new(file).lines().take(2000).any(shown)
 }
 

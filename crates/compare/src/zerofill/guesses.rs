@@ -67,7 +67,12 @@ struct Phases {
 impl Phases {
     fn of(run: &Run) -> Phases {
         let phase = |word: &str| points::curve(run, "zerofill.phase", "phase", word);
-        Phases { allocate: phase("allocate"), touch: phase("touch"), free_untouched: phase("free_untouched"), free_touched: phase("free_touched") }
+        Phases {
+            allocate: phase("allocate"),
+            touch: phase("touch"),
+            free_untouched: phase("free_untouched"),
+            free_touched: phase("free_touched"),
+        }
     }
 
     /// All of getting, touching and giving back so many pages.
@@ -126,8 +131,7 @@ fn shared_evenly(p: &Phases, seed: u64) -> Option<Guess> {
             points.iter().filter(|p| p.pages <= 16).map(|p| (p.pages as f64, value(p))).collect()
         };
         let (touch, free, bare) = (few(&p.touch, value), few(&p.free_touched, value), few(&p.free_untouched, value));
-        let dearer: Vec<(f64, f64)> =
-            free.iter().filter_map(|(n, v)| Some((*n, v - bare.iter().find(|b| b.0 == *n)?.1))).collect();
+        let dearer: Vec<(f64, f64)> = free.iter().filter_map(|(n, v)| Some((*n, v - bare.iter().find(|b| b.0 == *n)?.1))).collect();
         let (fault, free) = (Line::through(&touch)?.base, Line::through(&dearer)?.base);
         (fault > 0.0 && free > 0.0).then(|| fault / (fault + free))
     };

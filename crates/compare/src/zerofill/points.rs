@@ -21,7 +21,13 @@ pub fn curve(run: &Run, probe: &str, key: &str, word: &str) -> Vec<Point> {
         .measurements
         .iter()
         .filter(wanted)
-        .filter_map(|m| Some(Point { pages: m.params.int("pages").filter(|n| *n > 0)?, figure: m.estimate.filter(sound)?, processes: m.process_values() }))
+        .filter_map(|m| {
+            Some(Point {
+                pages: m.params.int("pages").filter(|n| *n > 0)?,
+                figure: m.estimate.filter(sound)?,
+                processes: m.process_values(),
+            })
+        })
         .collect();
     points.sort_by_key(|p| p.pages);
     points.dedup_by_key(|p| p.pages);

@@ -18,7 +18,15 @@ pub struct Machine {
 
 impl Default for Machine {
     fn default() -> Self {
-        Machine { alloc_base: 900.0, alloc_page: 0.2, object: 600.0, fault_page: 400.0, zero_page: 100.0, knee_pages: 1e9, knee_factor: 1.0 }
+        Machine {
+            alloc_base: 900.0,
+            alloc_page: 0.2,
+            object: 600.0,
+            fault_page: 400.0,
+            zero_page: 100.0,
+            knee_pages: 1e9,
+            knee_factor: 1.0,
+        }
     }
 }
 
@@ -44,7 +52,8 @@ impl Machine {
             ("zerofill.prefault", "touch" | "file_touch") => alloc + self.touching(n),
             ("zerofill.prefault", "populate") => alloc + 300.0 + self.object + 0.5 * self.fault_page * n,
             ("zerofill.prefault", "file_populate") => alloc + self.touching(n) * 2.0,
-            ("zerofill.prefault", _) => alloc + 512.0 * self.zero_page * (n / 512.0).ceil(),
+            ("zerofill.prefault", "thp_read") => alloc + 2_000.0,
+            ("zerofill.prefault", _) => alloc + 2_000.0 + 512.0 * self.zero_page * (n / 512.0).ceil(),
             ("zerofill.clear", "warm") => 0.5 * self.zero_page,
             ("zerofill.clear", _) => 3.0 * self.zero_page,
             _ => self.zero_page,
@@ -57,11 +66,17 @@ pub fn run_of(machine: &Machine, spread: f64) -> Run {
     let mut run = Run { seed: 7, ..Run::default() };
     let mut rng = fastrand::Rng::with_seed(11);
     let all = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
-    let rows: [(&str, &str, &[&str], &[i64]); 7] = [
+    let rows: [(&str, &str, &[&str], &[i64]); 8] = [
         ("zerofill.alloc", "api", &["mmap", "brk"], &all),
         ("zerofill.touch", "api", &["mmap", "brk"], &all),
         ("zerofill.phase", "phase", &["allocate", "free_untouched", "touch", "free_touched"], &[1, 2, 4, 16, 256]),
-        ("zerofill.prefault", "how", &["touch", "populate", "thp", "file_touch", "file_populate"], &[1, 2, 4, 16, 64, 256, 512, 1024, 4096]),
+        (
+            "zerofill.prefault",
+            "how",
+            &["touch", "populate", "thp", "file_touch", "file_populate"],
+            &[1, 2, 4, 16, 64, 256, 512, 1024, 4096],
+        ),
+        ("zerofill.prefault", "how", &["thp_read"], &[512]),
         ("zerofill.clear", "state", &["warm", "cold"], &[16, 256]),
         ("zerofill.kernel_profile", "how", &["touch"], &[16, 256]),
         ("zerofill.kernel_profile", "how", &["thp"], &[512]),

@@ -47,7 +47,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     };
     let costs = solve::solve(&timings).map_err(|e| Usage(e.to_string()))?;
     output::write(|out| match args.format {
-        Format::Json if args.solve.is_none() => fingerpost_report::json::write(out, &serde_json::json!({ "given": timings, "derived": costs })),
+        Format::Json if args.solve.is_none() => {
+            fingerpost_report::json::write(out, &serde_json::json!({ "given": timings, "derived": costs }))
+        }
         Format::Json => fingerpost_report::json::write(out, &costs),
         Format::Csv => csv(out, &costs),
         Format::Markdown => markdown(out, &timings, &costs),

@@ -169,7 +169,8 @@ impl Memory for Memfd {
         unsafe {
             let fd = libc::memfd_create(c"zerofill".as_ptr(), libc::MFD_CLOEXEC);
             good(fd >= 0)?;
-            let mapped = good(libc::ftruncate(fd, bytes as libc::off_t) == 0).and_then(|()| map(0, bytes, READ_WRITE, libc::MAP_SHARED, fd));
+            let mapped =
+                good(libc::ftruncate(fd, bytes as libc::off_t) == 0).and_then(|()| map(0, bytes, READ_WRITE, libc::MAP_SHARED, fd));
             libc::close(fd);
             mapped
         }

@@ -21,8 +21,12 @@ enum Phase {
     FreeTouched,
 }
 
-const NAMES: [(&str, Phase); 4] =
-    [("allocate", Phase::Allocate), ("free_untouched", Phase::FreeUntouched), ("touch", Phase::Touch), ("free_touched", Phase::FreeTouched)];
+const NAMES: [(&str, Phase); 4] = [
+    ("allocate", Phase::Allocate),
+    ("free_untouched", Phase::FreeUntouched),
+    ("touch", Phase::Touch),
+    ("free_touched", Phase::FreeTouched),
+];
 
 /// Regions that exist at once, and the most pages that are touched in them together.
 const REGIONS: usize = 16;

@@ -44,6 +44,8 @@ pub(super) struct Way {
     advice: Option<i32>,
     /// Pages that the program writes afterwards: all of the row's, whatever the way, since a program wants to use them.
     pages: usize,
+    /// Whether the program only reads, and so is given the shared page of zeroes.
+    reads: bool,
 }
 
 impl Way {
@@ -51,7 +53,7 @@ impl Way {
     pub(super) fn huge(pages: usize, bytes: usize) -> Result<Way, Stop> {
         let size = transparent_huge_page().map_err(Stop::Skip)?;
         let whole = bytes.next_multiple_of(size);
-        Ok(Way { at: place(whole, size, 0)?, bytes: whole, flags: ANONYMOUS, advice: Some(libc::MADV_HUGEPAGE), pages })
+        Ok(Way { at: place(whole, size, 0)?, bytes: whole, flags: ANONYMOUS, advice: Some(libc::MADV_HUGEPAGE), pages, reads: false })
     }
 
     /// Maps, has the pages faulted in, uses so many of them, and unmaps.
@@ -61,17 +63,31 @@ impl Way {
         if let Some(advice) = self.advice {
             advise(at, self.bytes, advice)?;
         }
-        touch(at, self.pages, page);
+        match self.reads {
+            true => read(at, self.pages, page),
+            false => touch(at, self.pages, page),
+        }
         unmap(at, self.bytes)
+    }
+}
+
+/// Reads one byte of every page.
+#[inline(always)]
+fn read(at: usize, pages: usize, page: usize) {
+    for i in 0..pages {
+        // SAFETY: callers pass memory of theirs that is at least so many pages long and may be read.
+        black_box(unsafe { ((at + i * page) as *const u8).read_volatile() });
     }
 }
 
 fn run(s: &mut Session) -> Result<(), Stop> {
     let (pages, bytes) = pages_of(s.params())?;
-    let how = s.word("how", &["touch", "populate", "madvise", "thp", "mthp", "file_touch", "file_populate"])?;
+    let how = s.word("how", &["touch", "populate", "madvise", "thp", "thp_read", "mthp", "file_touch", "file_populate"])?;
     let huge = page_size() * page_size() / size_of::<usize>();
-    let plain = |flags, advice| -> io::Result<Way> { Ok(Way { at: place(bytes, huge, 0)?, bytes, flags: ANONYMOUS | flags, advice, pages }) };
-    if !how.ends_with("thp") {
+    let plain = |flags, advice| -> io::Result<Way> {
+        Ok(Way { at: place(bytes, huge, 0)?, bytes, flags: ANONYMOUS | flags, advice, pages, reads: false })
+    };
+    if !how.contains("thp") {
         base_pages_only();
     }
     match how {
@@ -87,6 +103,16 @@ fn run(s: &mut Session) -> Result<(), Stop> {
         }
         "thp" => {
             let way = Way::huge(pages, bytes)?;
+            anonymous(s, way, Some(way.bytes / huge))
+        }
+        "thp_read" => {
+            let zero_page = std::fs::read_to_string(format!("{THP}/use_zero_page")).is_ok_and(|text| text.trim() == "1");
+            if !zero_page {
+                return Err(Stop::Skip(format!(
+                    "the kernel gives readers no shared huge page of zeroes: as root, echo 1 > {THP}/use_zero_page"
+                )));
+            }
+            let way = Way { reads: true, ..Way::huge(pages, bytes)? };
             anonymous(s, way, Some(way.bytes / huge))
         }
         "mthp" => multi_size(s, pages, bytes, huge),
@@ -120,7 +146,7 @@ fn multi_size(s: &mut Session, pages: usize, bytes: usize, huge: usize) -> Resul
     if whole >= huge {
         return Err(Stop::Skip(format!("a region of {} KiB would be given whole huge pages", whole >> 10)));
     }
-    let way = Way { at: place(whole, huge, size)?, bytes: whole, flags: ANONYMOUS, advice: Some(libc::MADV_HUGEPAGE), pages };
+    let way = Way { at: place(whole, huge, size)?, bytes: whole, flags: ANONYMOUS, advice: Some(libc::MADV_HUGEPAGE), pages, reads: false };
     anonymous(s, way, Some(bytes.div_ceil(size)))
 }
 
@@ -176,10 +202,8 @@ fn file(s: &mut Session, pages: usize, bytes: usize, populate: bool) -> Result<(
     let mut body = |ops: u64| -> io::Result<()> {
         for _ in 0..ops {
             let start = map(at, bytes, libc::PROT_READ, flags, file.as_raw_fd())?;
-            for i in 0..pages {
-                // SAFETY: the mapping is as long and may be read; nobody else has the file, so it is not cut short.
-                black_box(unsafe { ((start + i * page) as *const u8).read_volatile() });
-            }
+            // Nobody else has the file, so it is not cut short.
+            read(start, pages, page);
             unmap(start, bytes)?;
         }
         Ok(())
@@ -195,6 +219,7 @@ fn variants() -> Vec<Params> {
     let how = |name: &str, pages: &[i64]| per_pages(&Params::new().with("how", name), pages);
     let all = [1, 2, 4, 16, 64, 256, 512, 1024, 4096];
     let mut rows: Vec<Params> = ["touch", "populate", "madvise", "thp"].iter().flat_map(|name| how(name, &all)).collect();
+    rows.extend(how("thp_read", &[512]));
     rows.extend(how("mthp", &[4, 16, 64, 256]));
     rows.extend(["file_touch", "file_populate"].iter().flat_map(|name| how(name, &[1, 16, 256, 4096])));
     rows
@@ -209,7 +234,8 @@ pub static PROBES: &[Probe] = &[Probe {
     timed: "mmap of `pages` base pages, their faulting in by `how` (touch; MAP_POPULATE; MADV_POPULATE_WRITE; MADV_HUGEPAGE with huge or \
             multi-size pages; for a cached file fault-around or MAP_POPULATE), one access to each page, munmap.",
     pitfalls: "thp maps whole huge pages also for fewer pages than one holds, as a program that wants them must. Whether a huge page is \
-               free when it is asked for depends on how fragmented memory is.",
+               free when it is asked for depends on how fragmented memory is. thp_read only reads, and is given a shared huge page of zeroes: \
+               what a huge page costs without its zeroing.",
     unit: Unit::Nanoseconds,
     better: Better::Lower,
     nature: Nature::Computes,

@@ -86,7 +86,8 @@ impl Sampler {
         let event = unsafe { File::from_raw_fd(descriptor as i32) };
         let length = page_bytes() as usize + RING_BYTES;
         // SAFETY: a new shared mapping of the event, at an address of the kernel's choice.
-        let map = unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, event.as_raw_fd(), 0) };
+        let map =
+            unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, event.as_raw_fd(), 0) };
         if map == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
