@@ -138,11 +138,7 @@ fn describe(plan: &Plan) -> String {
 
 /// The time for the probes: all of it, or half when labs share it.
 fn rows_budget(plan: &Plan, options: &Options) -> Duration {
-    let whole = options.budget.unwrap_or_else(|| {
-        // Time for some rows only need not be the time for all of them.
-        let share = plan.rows.len() as f64 / fingerpost_probes::all().map(|p| (p.variants)().len()).sum::<usize>() as f64;
-        profile::budget(options.profile).mul_f64(share.clamp(0.05, 1.0))
-    });
+    let whole = options.budget.unwrap_or_else(|| profile::rows_budget(options.profile, plan.rows.iter().map(|row| row.probe)));
     if options.budget.is_some() && !plan.labs.is_empty() { whole / 2 } else { whole }
 }
 
@@ -163,7 +159,7 @@ fn expected(plan: &Plan, options: &Options) -> Duration {
 fn measure_instrument(options: &Options, dir: &Path, stop: &AtomicBool) -> Instrument {
     let row = |name| fingerpost_probes::find(name).map(|probe| Row { probe, params: Default::default() });
     let rows: Vec<Row> = ["clock.gettime", "clock.loop"].into_iter().filter_map(row).collect();
-    let mut executor = ProcessExecutor::new(&rows, &options.cpus, Duration::from_millis(5), dir, stop);
+    let mut executor = ProcessExecutor::new(&rows, &options.cpus, |_| Duration::from_millis(5), dir, stop);
     let mut take = |job: usize| match executor.slice(job) {
         Slice::Samples(s) => (estimate::median(&s.values), s.resident),
         _ => (0.0, 0),
@@ -194,7 +190,7 @@ fn measure_rows(rows: &[Row], budget: Duration, options: &Options, dir: &Path, s
     let able: Vec<Row> = able.into_iter().map(|row| Row { probe: row.probe, params: row.params.clone() }).collect();
     let jobs: Vec<Job> =
         able.iter().map(|row| Job { center: row.probe.center(), target: profile::target(options.profile, row.probe) }).collect();
-    let mut executor = ProcessExecutor::new(&able, &options.cpus, profile::SLICE, dir, stop);
+    let mut executor = ProcessExecutor::new(&able, &options.cpus, profile::slice, dir, stop);
     let effort = profile::effort(options.profile, budget);
     rounds::run(&jobs, effort, options.seed, &mut executor, &mut RowListener { recorder, rows: &able });
 }

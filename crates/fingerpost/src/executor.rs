@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use fingerpost_measure::Slice;
 use fingerpost_measure::rounds::Executor;
+use fingerpost_probes::Probe;
 use fingerpost_probes::protocol::{self, Request};
 use fingerpost_sys::child;
 
@@ -23,7 +24,8 @@ pub struct ProcessExecutor<'a> {
     /// This program. The link keeps working when the file is replaced during the run.
     program: PathBuf,
     cpus: &'a [usize],
-    slice: Duration,
+    /// The measuring time of each row's processes.
+    slices: Vec<Duration>,
     /// What a slice may take beyond its own length.
     grace: Duration,
     dir: &'a Path,
@@ -35,17 +37,19 @@ pub struct ProcessExecutor<'a> {
 }
 
 impl<'a> ProcessExecutor<'a> {
-    /// An executor for these rows; each process gets an empty directory of its own below `dir`.
-    pub fn new(rows: &'a [Row], cpus: &'a [usize], slice: Duration, dir: &'a Path, stop: &'a AtomicBool) -> Self {
+    /// An executor for these rows, with `slice` the measuring time of a probe's processes; each gets an empty directory of its own
+    /// below `dir`.
+    pub fn new(rows: &'a [Row], cpus: &'a [usize], slice: fn(&Probe) -> Duration, dir: &'a Path, stop: &'a AtomicBool) -> Self {
         let program = PathBuf::from("/proc/self/exe");
+        let slices = rows.iter().map(|row| slice(row.probe)).collect();
         let hints = vec![0; rows.len()];
-        ProcessExecutor { rows, program, cpus, slice, grace: GRACE, dir, stop, start: Instant::now(), hints, serial: 0 }
+        ProcessExecutor { rows, program, cpus, slices, grace: GRACE, dir, stop, start: Instant::now(), hints, serial: 0 }
     }
 
     fn request(&self, row: usize, dir: PathBuf) -> Request {
         Request {
             probe: self.rows[row].probe.name.to_owned(),
-            slice_ns: self.slice.as_nanos() as u64,
+            slice_ns: self.slices[row].as_nanos() as u64,
             batch: self.hints[row],
             cpus: self.cpus.to_vec(),
             counters: true,
@@ -57,7 +61,7 @@ impl<'a> ProcessExecutor<'a> {
     fn run(&mut self, row: usize, dir: PathBuf) -> Slice {
         let request = self.request(row, dir);
         let killed_before = oom_kills();
-        let allowed = self.slice * 3 + self.grace;
+        let allowed = self.slices[row] * 3 + self.grace;
         let output = match child::run_bounded(Command::new(&self.program).args(request.to_args()), Instant::now() + allowed) {
             Ok(output) => output,
             Err(e) => return Slice::Failed(format!("cannot start the probe process: {e}")),

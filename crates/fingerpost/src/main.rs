@@ -14,6 +14,7 @@ mod profile;
 mod progress;
 mod recorder;
 mod runs;
+mod timings;
 
 use std::process::ExitCode;
 

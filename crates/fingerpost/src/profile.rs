@@ -9,6 +9,32 @@ use fingerpost_record::Profile;
 /// Measuring time of one process, not counting its setup. See `docs/measuring.md` for why 40 ms.
 pub const SLICE: Duration = Duration::from_millis(40);
 
+/// Measuring time of one process of a laboratory's row: a laboratory has a hundred rows where a primitive has one, and its analysis
+/// draws on all of them together.
+pub const LAB_SLICE: Duration = Duration::from_millis(6);
+
+/// Measuring time of one process of this probe.
+pub fn slice(probe: &Probe) -> Duration {
+    if probe.lab.is_some() { LAB_SLICE } else { SLICE }
+}
+
+/// The time for a laboratory's row: its share of a second, process starts included, for every base round and some more.
+fn lab_row_budget(profile: Profile) -> Duration {
+    Duration::from_millis(match profile {
+        Profile::Quick => 115,
+        Profile::Standard | Profile::Imported => 360,
+        Profile::Thorough => 1200,
+    })
+}
+
+/// The time that a profile allows these probes, one per row. Time for some primitives only need not be the time for all of them.
+pub fn rows_budget<'a>(profile: Profile, rows: impl Iterator<Item = &'a Probe>) -> Duration {
+    let (labs, primitives): (Vec<&Probe>, Vec<&Probe>) = rows.partition(|p| p.lab.is_some());
+    let all: usize = fingerpost_probes::all().filter(|p| p.lab.is_none()).map(|p| (p.variants)().len()).sum();
+    let share = if primitives.is_empty() { 0.0 } else { (primitives.len() as f64 / all as f64).clamp(0.05, 1.0) };
+    budget(profile).mul_f64(share) + lab_row_budget(profile) * labs.len() as u32
+}
+
 /// The time that a profile allows the probes.
 pub fn budget(profile: Profile) -> Duration {
     Duration::from_secs(match profile {
@@ -39,7 +65,13 @@ pub fn effort(profile: Profile, budget: Duration) -> Effort {
 
 /// The relative half width of its interval at which a probe rests.
 pub fn target(profile: Profile, probe: &Probe) -> f64 {
-    match (profile, probe.nature) {
+    // One row of a laboratory is one point of a curve.
+    let points = if probe.lab.is_some() { 2.0 } else { 1.0 };
+    points * single_target(profile, probe.nature)
+}
+
+fn single_target(profile: Profile, nature: Nature) -> f64 {
+    match (profile, nature) {
         (Profile::Quick, Nature::Computes) => 0.012,
         (Profile::Quick, Nature::Blocks) => 0.03,
         (Profile::Standard | Profile::Imported, Nature::Computes) => 0.009,

@@ -26,6 +26,7 @@ mod sync;
 mod syscall;
 mod thread;
 mod vm;
+mod zerofill;
 
 pub use probe::{Nature, Probe};
 pub use session::{Session, Stop};
@@ -51,7 +52,7 @@ pub static REGISTRY: &[&[Probe]] = &[
 
 /// All probes of the registry.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
-    REGISTRY.iter().flat_map(|family| family.iter())
+    REGISTRY.iter().chain(zerofill::PROBES).flat_map(|family| family.iter())
 }
 
 /// The probe with this name.

@@ -8,7 +8,7 @@ use fingerpost_record::Run;
 
 use crate::style::Style;
 use crate::view::View;
-use crate::{csv, json, markdown, table};
+use crate::{csv, json, markdown, table, zerofill};
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,13 @@ impl FromStr for Format {
 /// Writes a run in a format. The style matters to the table only.
 pub fn write_run(out: &mut dyn Write, run: &Run, format: Format, style: &Style) -> io::Result<()> {
     match format {
-        Format::Table => out.write_all(table::render(&View::of(run), style).as_bytes()),
+        Format::Table => {
+            out.write_all(table::render(&View::of(run), style).as_bytes())?;
+            match fingerpost_compare::zerofill::analyse(run) {
+                Some(analysis) => write!(out, "\n{}", zerofill::render(&analysis, style)),
+                None => Ok(()),
+            }
+        }
         Format::Json => json::write(out, run),
         Format::Csv => out.write_all(csv::render(&View::of(run)).as_bytes()),
         Format::Markdown => out.write_all(markdown::render(&View::of(run)).as_bytes()),

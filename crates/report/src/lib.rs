@@ -19,6 +19,7 @@ pub mod style;
 pub mod svg;
 pub mod table;
 pub mod view;
+pub mod zerofill;
 
 pub use format::{Format, UnknownFormat};
 pub use style::Style;

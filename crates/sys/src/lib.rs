@@ -6,6 +6,7 @@ pub mod affinity;
 pub mod cgroup;
 pub mod child;
 pub mod journal;
+pub mod kallsyms;
 pub mod memory;
 pub mod perf;
 pub mod procfs;

@@ -1,3 +1,261 @@
-//! The zero-fill laboratory's arithmetic, apart from any measuring.
+//! The zero-fill laboratory's arithmetic, apart from any measuring: [`analyse`] takes a run's rows, and everything else serves it.
 
+pub mod fit;
+pub mod guesses;
+pub mod points;
+pub mod rank;
 pub mod solve;
+pub mod zeroing;
+
+#[cfg(test)]
+mod synthetic;
+
+use fingerpost_record::{Estimate, Run};
+use serde::Serialize;
+
+use fit::Fit;
+use guesses::Guess;
+use points::{add, at, scale, subtract};
+use rank::{Crossover, Ranking};
+use solve::{Costs, Timings};
+use zeroing::Route;
+
+/// The way to get memory that the figures are about, where nothing else is named.
+pub const MAIN_API: &str = "mmap";
+
+/// What a run says about zero-filling. Times are in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Analysis {
+    /// The four timings as measured.
+    pub given: Option<Given>,
+    /// What the article's arithmetic makes of them.
+    pub derived: Option<Costs>,
+    /// Why it makes nothing of them.
+    pub underivable: Option<String>,
+    /// The costs from all page counts together.
+    pub fit: Option<Fit>,
+    /// What zeroing costs, by independent routes.
+    pub zeroing: Vec<Route>,
+    /// Where the time goes, per page count.
+    pub shares: Vec<Share>,
+    /// How far the article's guesses are off.
+    pub guesses: Vec<Guess>,
+    /// The regression and the zeroing beside the kernel's own profile.
+    pub agreement: Vec<Agreement>,
+    /// The ways to have anonymous memory faulted in, per page count.
+    pub prefault: Vec<Ranking>,
+    /// From how many pages on each beats plain touching.
+    pub crossovers: Vec<Crossover>,
+    /// The ways to get memory, touched, per page count.
+    pub apis: Vec<Ranking>,
+    /// The same untouched.
+    pub apis_untouched: Vec<Ranking>,
+}
+
+/// The four editable fields, measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Given {
+    /// Allocate one page and free it.
+    pub alloc_1: Estimate,
+    /// Allocate one page, touch it, free it.
+    pub touch_1: Estimate,
+    /// Allocate two pages and free them.
+    pub alloc_2: Estimate,
+    /// Allocate two pages, touch both, free them.
+    pub touch_2: Estimate,
+}
+
+impl Given {
+    /// The values alone.
+    pub fn timings(&self) -> Timings {
+        Timings { alloc_1: self.alloc_1.value, touch_1: self.touch_1.value, alloc_2: self.alloc_2.value, touch_2: self.touch_2.value }
+    }
+
+    fn of(run: &Run, api: &str) -> Option<Given> {
+        let (alloc, touch) = (points::curve(run, "zerofill.alloc", "api", api), points::curve(run, "zerofill.touch", "api", api));
+        Some(Given { alloc_1: at(&alloc, 1)?, touch_1: at(&touch, 1)?, alloc_2: at(&alloc, 2)?, touch_2: at(&touch, 2)? })
+    }
+}
+
+/// Where the time of allocating, touching and freeing goes. The parts are shares, 0 to 1, and add up to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Share {
+    /// Number of base pages.
+    pub pages: i64,
+    /// The whole, in nanoseconds.
+    pub total: f64,
+    /// Allocating and freeing, as if nothing were touched.
+    pub allocation: f64,
+    /// Faults, mapping in and out, without zeroing.
+    pub fault: f64,
+    /// Zero-filling.
+    pub zero: f64,
+}
+
+/// Two figures for one thing, found in different ways.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Agreement {
+    /// What is compared.
+    pub what: &'static str,
+    /// Ours, in nanoseconds per page.
+    pub ours: Estimate,
+    /// The kernel's profile.
+    pub kernel: Estimate,
+    /// Ours divided by the profile's.
+    pub ratio: f64,
+    /// Whether ours holds more than what it is compared with, so that it can only be the larger.
+    pub upper_bound: bool,
+}
+
+/// Analyses a run; nothing where it has no row of the laboratory with a figure.
+pub fn analyse(run: &Run) -> Option<Analysis> {
+    run.measurements.iter().find(|m| m.probe.starts_with("zerofill.") && m.estimate.is_some())?;
+    let given = Given::of(run, MAIN_API);
+    let (derived, underivable) = match given.map(|g| solve::solve(&g.timings())) {
+        Some(Ok(costs)) => (Some(costs), None),
+        Some(Err(why)) => (None, Some(why.to_string())),
+        None => (None, None),
+    };
+    let fit = fit::fit(run, MAIN_API);
+    let zeroing = zeroing::routes(run);
+    let anonymous = |name: &str| !name.starts_with("file") && name != "thp_read";
+    let mut crossovers = rank::crossovers(run, "zerofill.prefault", "how", "touch", anonymous);
+    crossovers.extend(rank::crossovers(run, "zerofill.prefault", "how", "file_touch", |name| name.starts_with("file")));
+    Some(Analysis {
+        given,
+        derived,
+        underivable,
+        shares: shares(run, &zeroing),
+        agreement: agreement(run, fit.as_ref(), &zeroing),
+        guesses: guesses::guesses(run),
+        fit,
+        zeroing,
+        prefault: rank::rankings(run, "zerofill.prefault", "how", anonymous),
+        crossovers,
+        apis: rank::rankings(run, "zerofill.touch", "api", |_| true),
+        apis_untouched: rank::rankings(run, "zerofill.alloc", "api", |_| true),
+    })
+}
+
+fn shares(run: &Run, routes: &[Route]) -> Vec<Share> {
+    let (alloc, touch) = (points::curve(run, "zerofill.alloc", "api", MAIN_API), points::curve(run, "zerofill.touch", "api", MAIN_API));
+    touch
+        .iter()
+        .filter_map(|p| {
+            let (total, allocation) = (p.figure.value, at(&alloc, p.pages)?.value.min(p.figure.value));
+            // Zeroing found by another route cannot be more than what touching added.
+            let zero = (zeroing::best(routes, p.pages)?.per_page.value.max(0.0) * p.pages as f64).min(total - allocation);
+            let share = |part: f64| part / total;
+            Some(Share { pages: p.pages, total, allocation: share(allocation), fault: share(total - allocation - zero), zero: share(zero) })
+        })
+        .collect()
+}
+
+/// Like beside like: the regression beside what the samples put into faults and the dearer unmapping; the zeroing of huge pages beside
+/// the samples taken while huge pages are touched; and warm clearing from user space beside those of as many base pages.
+fn agreement(run: &Run, fit: Option<&Fit>, routes: &[Route]) -> Vec<Agreement> {
+    let compared =
+        |what, ours: Estimate, kernel: Estimate| Agreement { what, ours, kernel, ratio: ours.value / kernel.value, upper_bound: false };
+    let mut list = Vec::new();
+    if let (Some(fit), Some(kernel)) = (fit, sampled_fault(run)) {
+        list.push(compared("a page faulted in, zeroed and freed: the regression beside the kernel's samples", fit.fault_page, kernel));
+    }
+    let huge = routes.iter().find(|r| r.key == "huge_pages");
+    let sampled_huge = points::curve(run, "zerofill.kernel_profile", "how", "thp");
+    if let (Some(huge), Some(kernel)) = (huge, huge.and_then(|h| at(&sampled_huge, h.pages))) {
+        let what = "zeroing in huge pages, finding and freeing them included: timed, beside the kernel's samples of the zeroing alone";
+        list.push(Agreement { upper_bound: true, ..compared(what, huge.per_page, kernel) });
+    }
+    let sampled = routes.iter().filter(|r| r.key == "kernel_samples").max_by_key(|r| r.pages);
+    let user = sampled.and_then(|k| routes.iter().find(|r| r.key == "user_warm" && r.pages == k.pages));
+    if let (Some(kernel), Some(user)) = (sampled, user) {
+        list.push(compared("zeroing a base page: warm from user space, beside the kernel's samples", user.per_page, kernel.per_page));
+    }
+    list
+}
+
+/// What the samples put into one page: faults, the entry and exit that user code pays, and what unmapping a touched page adds.
+fn sampled_fault(run: &Run) -> Option<Estimate> {
+    let touching = |m: &&fingerpost_record::Measurement| m.probe == "zerofill.kernel_profile" && m.params.text("how") == Some("touch");
+    let row = run.measurements.iter().filter(touching).max_by_key(|m| m.params.int("pages"))?;
+    let values: Vec<f64> = row
+        .processes
+        .iter()
+        .filter_map(|p| {
+            let part = |name: &str| p.counters.get(name).copied();
+            Some(part("fault_ns")? + part("user_ns")? + part("unmap_ns")? - part("unmap_untouched_ns")?)
+        })
+        .collect();
+    fingerpost_measure::estimate::across_processes(&values).filter(|e| e.value > 0.0)
+}
+
+/// What zeroing and the rest of a fault cost per page, from the fit and the best route: for the headline.
+pub fn headline(analysis: &Analysis) -> Option<String> {
+    let fit = analysis.fit.as_ref()?;
+    let route = zeroing::best(&analysis.zeroing, fit.up_to.min(256))?;
+    let rest = subtract(fit.fault_page, route.per_page);
+    let whole = add(rest, scale(route.per_page, 1.0));
+    let share = route.per_page.value / whole.value * 100.0;
+    Some(format!(
+        "A first touch costs {} a page, of which zero-filling is {} ({share:.0} %).",
+        fingerpost_record::Unit::Nanoseconds.format(fit.fault_page.value),
+        fingerpost_record::Unit::Nanoseconds.format(route.per_page.value),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::synthetic::{Machine, run_of};
+    use super::*;
+
+    #[test]
+    fn a_whole_run_is_analysed_and_its_parts_agree() {
+        let machine = Machine::default();
+        let a = analyse(&run_of(&machine, 0.003)).unwrap();
+        let derived = a.derived.unwrap();
+        // Two points on the same lines: page-fault extra is object + fault.
+        assert!((derived.page_fault_extra / 1000.0 - 1.0).abs() < 0.05, "{derived:?}");
+        for s in &a.shares {
+            assert!((s.allocation + s.fault + s.zero - 1.0).abs() < 1e-9, "{s:?}");
+        }
+        assert!(a.shares.windows(2).all(|w| w[0].allocation > w[1].allocation));
+        assert_eq!(a.agreement.len(), 3);
+        // User space is made twice as fast here.
+        assert!((a.agreement[2].ratio - 0.5).abs() < 0.05);
+        for g in &a.agreement[..2] {
+            assert!((g.ratio - 1.0).abs() < 0.05, "{g:?}");
+        }
+        assert!(headline(&a).unwrap().contains("(25 %)"), "{:?}", headline(&a));
+    }
+
+    #[test]
+    fn a_run_of_other_probes_has_no_analysis_and_a_partial_one_what_it_can() {
+        assert_eq!(analyse(&Run::default()), None);
+        let mut run = run_of(&Machine::default(), 0.003);
+        run.measurements.retain(|m| m.probe == "zerofill.alloc");
+        let a = analyse(&run).unwrap();
+        assert!(a.given.is_none() && a.fit.is_none() && a.shares.is_empty() && a.guesses.is_empty() && !a.apis_untouched.is_empty());
+    }
+
+    #[test]
+    fn timings_that_cannot_be_are_named_not_hidden() {
+        let mut run = run_of(&Machine::default(), 0.003);
+        for m in run.measurements.iter_mut().filter(|m| m.probe == "zerofill.touch" && m.params.int("pages") == Some(1)) {
+            m.estimate = Some(Estimate { value: 1.0, low: 0.9, high: 1.1, confidence: 0.95 });
+        }
+        let a = analyse(&run).unwrap();
+        assert!(a.derived.is_none() && a.underivable.unwrap().contains("1p touch"));
+    }
+
+    #[test]
+    fn hostile_figures_make_no_panic() {
+        let mut run = run_of(&Machine::default(), 0.003);
+        for (i, m) in run.measurements.iter_mut().enumerate() {
+            let value = [f64::NAN, f64::INFINITY, 0.0, -5.0, 1e308, 5e-324][i % 6];
+            m.estimate = Some(Estimate { value, low: value, high: value, confidence: 0.95 });
+            m.processes.iter_mut().for_each(|p| p.value = Some(value));
+        }
+        let a = analyse(&run).unwrap();
+        assert!(serde_json::to_string(&a).is_ok());
+    }
+}

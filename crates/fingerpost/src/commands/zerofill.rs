@@ -1,36 +1,92 @@
-//! `fingerpost zerofill`: the calculator, in the terminal.
+//! `fingerpost zerofill`: the calculator, in the terminal. It solves four timings that are given, takes them here, or analyses a run.
 
 use std::io::Write;
 
 use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS, Timings};
+use fingerpost_compare::zerofill::{self as analysis, Analysis};
 use fingerpost_record::unit::significant;
-use fingerpost_report::Format;
+use fingerpost_report::{Format, zerofill as words};
 
-use crate::exit::{Done, Usage};
-use crate::output;
+use crate::exit::{Done, Usage, usage};
+use crate::{output, runs, timings};
 
 /// Arguments of `zerofill`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// Analyse the zero-fill rows of this run: a path, the start of its id, `latest`; without it, the four timings are taken here
+    #[arg(value_name = "RUN", conflicts_with_all = ["solve", "repeat", "api"])]
+    run: Option<String>,
     /// Four timings: allocate and free one page, the same with the page touched, two pages, two pages touched
-    #[arg(long, value_name = "T1,F1,T2,F2", allow_hyphen_values = true)]
-    solve: String,
+    #[arg(long, value_name = "T1,F1,T2,F2", allow_hyphen_values = true, conflicts_with_all = ["repeat", "api"])]
+    solve: Option<String>,
+    /// Go on taking the four timings and show the figures settle, until stopped by Ctrl-C
+    #[arg(long = "loop")]
+    repeat: bool,
+    /// The way to get memory whose timings are taken: mmap, brk, malloc_small, mremap, memfd …
+    #[arg(long, value_name = "NAME", default_value = analysis::MAIN_API)]
+    api: String,
     /// How to print the result
     #[arg(long, default_value = "table", value_parser = output::format_parser())]
     format: Format,
 }
 
-/// Takes four timings apart and prints the parts.
+/// Takes four timings apart, or a run, and prints the parts.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let timings = solve::parse(&args.solve).map_err(|e| Usage(e.to_string()))?;
+    if let Some(name) = &args.run {
+        return of_run(name, args.format);
+    }
+    let timings = match &args.solve {
+        Some(text) => solve::parse(text).map_err(|e| Usage(e.to_string()))?,
+        None => match timings::take(&args.api, args.repeat)? {
+            timings::Taken::All(timings) => timings,
+            timings::Taken::Failed(why) => {
+                eprintln!("fingerpost: the timings of {} could not be taken: {why}", args.api);
+                return Ok(Done::MeasurementFailed);
+            }
+        },
+    };
     let costs = solve::solve(&timings).map_err(|e| Usage(e.to_string()))?;
     output::write(|out| match args.format {
+        Format::Json if args.solve.is_none() => {
+            fingerpost_report::json::write(out, &serde_json::json!({ "given": timings, "derived": costs }))
+        }
         Format::Json => fingerpost_report::json::write(out, &costs),
         Format::Csv => csv(out, &costs),
         Format::Markdown => markdown(out, &timings, &costs),
         Format::Table => table(out, &timings, &costs),
     })?;
     Ok(Done::Well)
+}
+
+/// What a run says about zero-filling.
+fn of_run(name: &str, format: Format) -> anyhow::Result<Done> {
+    let run = runs::load(name)?;
+    let Some(found) = analysis::analyse(&run) else {
+        return usage(format!("the run {} has no zero-fill rows with figures; make one with `fingerpost run zerofill`", run.id));
+    };
+    output::write(|out| match format {
+        Format::Json => fingerpost_report::json::write(out, &found),
+        Format::Table => out.write_all(words::render(&found, &output::style(false)).as_bytes()),
+        Format::Csv => csv_of_analysis(out, &found),
+        Format::Markdown => writeln!(out, "```\n{}```", words::render(&found, &Default::default())),
+    })?;
+    Ok(Done::Well)
+}
+
+/// The figures of an analysis that have intervals, one a line.
+fn csv_of_analysis(out: &mut dyn Write, found: &Analysis) -> std::io::Result<()> {
+    writeln!(out, "field,pages,value,low,high")?;
+    let given = found.given.iter().flat_map(words::given_fields);
+    for (name, e) in given.chain(words::fit_fields(found)) {
+        writeln!(out, "\"{name}\",,{},{},{}", e.value, e.low, e.high)?;
+    }
+    for r in &found.zeroing {
+        writeln!(out, "zeroing {},{},{},{},{}", r.key, r.pages, r.per_page.value, r.per_page.low, r.per_page.high)?;
+    }
+    for g in &found.guesses {
+        writeln!(out, "guess {},,{},{},{}", g.key, g.measured.value, g.measured.low, g.measured.high)?;
+    }
+    Ok(())
 }
 
 fn inputs(t: &Timings) -> [(&'static str, f64); 4] {
@@ -47,10 +103,11 @@ fn table(out: &mut dyn Write, timings: &Timings, costs: &Costs) -> std::io::Resu
     for ((_, name, formula), value) in FIELDS.iter().zip(costs.values()) {
         writeln!(out, "  {name:<20}{:>10}   = {formula}", significant(value))?;
     }
-    writeln!(out, "\nshare of allocating, touching and freeing")?;
+    writeln!(out, "\nshare of allocating, touching and freeing: █ zero-filling, ▒ the rest of the faults, · allocating and freeing")?;
     for pages in [1, 2, 4, 16, 256] {
-        let (fault, zero) = (costs.fault_share(pages) * 100.0, costs.zerofill_share(pages) * 100.0);
-        writeln!(out, "  {pages:>4} pages: {fault:>5.1} % in faults, of that zero-filling {zero:>5.1} %")?;
+        let (fault, zero) = (costs.fault_share(pages), costs.zerofill_share(pages));
+        let bar = words::bar(zero, fault - zero);
+        writeln!(out, "  {pages:>4} pages  {bar}  {:>5.1} % in faults, of that zero-filling {:>5.1} %", fault * 100.0, zero * 100.0)?;
     }
     Ok(())
 }

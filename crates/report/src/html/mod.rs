@@ -6,6 +6,7 @@
 mod host;
 mod probes;
 mod style;
+mod zerofill;
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -27,6 +28,7 @@ pub struct Section {
 pub fn report(run: &Run) -> String {
     let view = View::of(run);
     let mut sections = probes::sections(&view);
+    sections.extend(zerofill::section(run));
     sections.push(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {

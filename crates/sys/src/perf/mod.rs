@@ -4,6 +4,7 @@
 //! and kernel apart. Where the kernel refuses, [`Refusal`] says why and which setting would allow it.
 
 mod refusal;
+pub mod sampler;
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,0 +1,232 @@
+//! How far the article's guesses are off on this machine.
+//!
+//! Its two-point arithmetic could not see inside one timing, so it assumed how each divides. The phases, timed alone, and the routes to
+//! the zeroing cost measure the same quantities.
+
+use fingerpost_record::{Estimate, Run};
+use serde::Serialize;
+
+use super::fit::Line;
+use super::points::{self, Point, add, at, ratio, scale, subtract};
+use super::zeroing::{self, Route};
+
+/// How a guess fares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The interval lies within a tenth of what was guessed.
+    Holds,
+    /// The whole interval lies further away.
+    Off,
+    /// The interval reaches across.
+    Unresolved,
+}
+
+/// A guess beside what was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Guess {
+    /// A word for programs.
+    pub key: &'static str,
+    /// The article's words.
+    pub says: &'static str,
+    /// What was measured, in words.
+    pub quantity: &'static str,
+    /// The guess: a range, or twice the same number. `None` at the upper end means “at least”.
+    pub guessed: (f64, Option<f64>),
+    /// The measured figure, as a share or a ratio.
+    pub measured: Estimate,
+    /// How many times the guess the measured figure is (the nearer end of a range); 1 within it.
+    pub factor: f64,
+    /// How it fares.
+    pub verdict: Verdict,
+}
+
+/// A measured figure may be this share away from a guess that is said to hold.
+const TOLERANCE: f64 = 0.1;
+
+fn judge(key: &'static str, says: &'static str, quantity: &'static str, guessed: (f64, Option<f64>), measured: Estimate) -> Guess {
+    let (low, high) = (guessed.0, guessed.1.unwrap_or(f64::INFINITY));
+    let (least, most) = (low * (1.0 - TOLERANCE), high * (1.0 + TOLERANCE));
+    let verdict = match (measured.low, measured.high) {
+        (a, b) if a >= least && b <= most => Verdict::Holds,
+        (a, b) if b < least || a > most => Verdict::Off,
+        _ => Verdict::Unresolved,
+    };
+    let factor = measured.value / measured.value.clamp(low, high);
+    Guess { key, says, quantity, guessed, measured, factor, verdict }
+}
+
+/// The four phases by page count.
+struct Phases {
+    allocate: Vec<Point>,
+    touch: Vec<Point>,
+    free_untouched: Vec<Point>,
+    free_touched: Vec<Point>,
+}
+
+impl Phases {
+    fn of(run: &Run) -> Phases {
+        let phase = |word: &str| points::curve(run, "zerofill.phase", "phase", word);
+        Phases {
+            allocate: phase("allocate"),
+            touch: phase("touch"),
+            free_untouched: phase("free_untouched"),
+            free_touched: phase("free_touched"),
+        }
+    }
+
+    /// All of getting, touching and giving back so many pages.
+    fn whole(&self, pages: i64) -> Option<Estimate> {
+        Some(add(add(at(&self.allocate, pages)?, at(&self.touch, pages)?), at(&self.free_touched, pages)?))
+    }
+
+    /// One fault with its zeroing, without what the first touch of a region pays once: the slope from 2 pages to 16.
+    fn fault(&self) -> Option<Estimate> {
+        let slope = scale(subtract(at(&self.touch, 16)?, at(&self.touch, 2)?), 1.0 / 14.0);
+        (slope.value > 0.0).then_some(slope)
+    }
+}
+
+/// Every guess that the run has rows for.
+pub fn guesses(run: &Run) -> Vec<Guess> {
+    let phases = Phases::of(run);
+    let routes = zeroing::routes(run);
+    let mut list = Vec::new();
+    list.extend(same_time(&phases));
+    list.extend(quarter(&phases, &routes));
+    list.extend(shared_evenly(&phases, run.seed));
+    list.extend(zero_share(&phases, &routes));
+    list.extend(four_pages(&phases));
+    list.extend(four_pages_zero(&phases, &routes));
+    list
+}
+
+fn same_time(p: &Phases) -> Option<Guess> {
+    let measured = ratio(at(&p.free_untouched, 1)?, at(&p.allocate, 1)?)?;
+    Some(judge(
+        "same_time",
+        "allocation and deallocation take pretty much the same time",
+        "deallocating one untouched page, in allocations",
+        (1.0, Some(1.0)),
+        measured,
+    ))
+}
+
+fn quarter(p: &Phases, routes: &[Route]) -> Option<Guess> {
+    let proper = subtract(p.fault()?, zeroing::best(routes, 16)?.per_page);
+    let measured = ratio(proper, at(&p.allocate, 1)?)?;
+    Some(judge(
+        "quarter",
+        "approximately a quarter of the time used for allocation is spent for the actual page faulting",
+        "one fault without its zeroing, in allocations",
+        (0.25, Some(0.25)),
+        measured,
+    ))
+}
+
+/// The share of the object cost that the faults bear: intercepts of the touching, and of what touching adds to freeing.
+fn shared_evenly(p: &Phases, seed: u64) -> Option<Guess> {
+    let share = |value: &mut dyn FnMut(&Point) -> f64| {
+        let few = |points: &[Point], value: &mut dyn FnMut(&Point) -> f64| -> Vec<(f64, f64)> {
+            points.iter().filter(|p| p.pages <= 16).map(|p| (p.pages as f64, value(p))).collect()
+        };
+        let (touch, free, bare) = (few(&p.touch, value), few(&p.free_touched, value), few(&p.free_untouched, value));
+        let dearer: Vec<(f64, f64)> = free.iter().filter_map(|(n, v)| Some((*n, v - bare.iter().find(|b| b.0 == *n)?.1))).collect();
+        let (fault, free) = (Line::through(&touch)?.base, Line::through(&dearer)?.base);
+        (fault > 0.0 && free > 0.0).then(|| fault / (fault + free))
+    };
+    let value = share(&mut |p| p.figure.value)?;
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let draws: Vec<f64> = (0..400).filter_map(|_| share(&mut |p| points::redraw(p, &mut rng))).collect();
+    Some(judge(
+        "shared_evenly",
+        "the object cost is evenly shared between the page fault and the deallocation",
+        "the page faults' share of what touching costs once per region",
+        (0.5, Some(0.5)),
+        points::interval(value, &draws),
+    ))
+}
+
+fn zero_share(p: &Phases, routes: &[Route]) -> Option<Guess> {
+    let measured = ratio(zeroing::best(routes, 16)?.per_page, p.fault()?)?;
+    Some(judge(
+        "zero_share",
+        "zero-filling weighs in at around 50% to 80%",
+        "zeroing's share of one fault with its zeroing",
+        (0.5, Some(0.8)),
+        measured,
+    ))
+}
+
+fn four_pages(p: &Phases) -> Option<Guess> {
+    let measured = ratio(at(&p.touch, 4)?, p.whole(4)?)?;
+    Some(judge(
+        "four_pages",
+        "with only 4 pages the time for faulting in and zero-filling takes 80% of the time",
+        "share of the touching in allocating, touching and freeing 4 pages",
+        (0.8, Some(0.8)),
+        measured,
+    ))
+}
+
+fn four_pages_zero(p: &Phases, routes: &[Route]) -> Option<Guess> {
+    let zero = scale(zeroing::best(routes, 4)?.per_page, 4.0);
+    let measured = ratio(zero, add(at(&p.allocate, 4)?, at(&p.touch, 4)?))?;
+    Some(judge(
+        "four_pages_zero",
+        "of allocating and faulting in 4 pages, at least 50% will be spent zero filling",
+        "share of the zeroing in allocating and faulting in 4 pages",
+        (0.5, None),
+        measured,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic::{Machine, run_of};
+    use super::*;
+
+    fn found<'a>(list: &'a [Guess], key: &str) -> &'a Guess {
+        list.iter().find(|g| g.key == key).unwrap()
+    }
+
+    #[test]
+    fn known_costs_give_known_answers() {
+        let list = guesses(&run_of(&Machine::default(), 0.002));
+        assert_eq!(list.len(), 6);
+        let close = |key: &str, truth: f64| {
+            let g = found(&list, key);
+            assert!((g.measured.value / truth - 1.0).abs() < 0.05, "{key}: {} instead of {truth}", g.measured.value);
+        };
+        // By hand from the machine's costs: allocating 540, freeing untouched 360, a fault 320 of which 100 zeroing.
+        close("same_time", 360.0 / 540.0);
+        close("quarter", 220.0 / 540.0);
+        close("shared_evenly", 0.25);
+        close("zero_share", 100.0 / 320.0);
+        // 4 pages: allocate 540, touch 150 + 1280, free 360 + 450 + 320.
+        close("four_pages", 1430.0 / (540.0 + 1430.0 + 1130.0));
+        close("four_pages_zero", 400.0 / (540.0 + 1430.0));
+        assert!(list.iter().all(|g| g.verdict == Verdict::Off), "{list:?}");
+    }
+
+    #[test]
+    fn a_machine_as_the_article_guessed_makes_them_hold() {
+        // A fault of 540 of which 405 (three quarters) are zeroing: the fault proper is a quarter of the allocation of 540.
+        let machine = Machine { fault_page: 675.0, zero_page: 405.0, ..Machine::default() };
+        let list = guesses(&run_of(&machine, 0.001));
+        for key in ["quarter", "zero_share", "four_pages_zero"] {
+            assert_eq!(found(&list, key).verdict, Verdict::Holds, "{:?}", found(&list, key));
+        }
+        assert_eq!(found(&list, "zero_share").factor, 1.0);
+    }
+
+    #[test]
+    fn what_is_uncertain_is_not_judged_and_what_is_missing_is_left_out() {
+        let noisy = guesses(&run_of(&Machine { zero_page: 160.0, ..Machine::default() }, 0.5));
+        assert!(noisy.iter().any(|g| g.verdict == Verdict::Unresolved));
+        assert!(guesses(&Run::default()).is_empty());
+        let mut run = run_of(&Machine::default(), 0.01);
+        run.measurements.retain(|m| m.probe == "zerofill.phase");
+        assert_eq!(guesses(&run).iter().map(|g| g.key).collect::<Vec<_>>(), ["same_time", "shared_evenly", "four_pages"]);
+    }
+}

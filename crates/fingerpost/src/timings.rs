@@ -1,0 +1,152 @@
+//! The four timings of the zero-fill calculator, taken here: in rounds until they are certain enough, or until stopped.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fingerpost_compare::zerofill::solve::{self, Timings};
+use fingerpost_measure::rounds::Executor;
+use fingerpost_measure::{Slice, estimate};
+use fingerpost_record::unit::significant;
+use fingerpost_record::{Estimate, Params};
+use fingerpost_sys::scratch::Scratch;
+
+use crate::executor::ProcessExecutor;
+use crate::exit::usage;
+use crate::plan::Row;
+use crate::{conduct, cpus};
+
+/// Rounds without `--loop`: three seconds.
+const ROUNDS: usize = 16;
+
+/// What came of it.
+pub enum Taken {
+    /// The four timings, in nanoseconds.
+    All(Timings),
+    /// Why there are none.
+    Failed(String),
+}
+
+/// The rows in the order of the fields.
+fn rows(api: &str) -> anyhow::Result<Vec<Row>> {
+    let known = |probe: &fingerpost_probes::Probe| (probe.variants)().iter().any(|p| p.text("api") == Some(api));
+    let row = |name: &str, pages: i64| {
+        let probe = fingerpost_probes::find(name).filter(|p| known(p))?;
+        Some(Row { probe, params: Params::new().with("api", api).with("pages", pages) })
+    };
+    let four = [("zerofill.alloc", 1), ("zerofill.touch", 1), ("zerofill.alloc", 2), ("zerofill.touch", 2)];
+    match four.iter().map(|(name, pages)| row(name, *pages)).collect() {
+        Some(rows) => Ok(rows),
+        None => usage(format!(
+            "there is no way to get memory called “{api}” here; `fingerpost list` shows the probe zerofill.alloc with all of them"
+        )),
+    }
+}
+
+/// Takes the timings: for [`ROUNDS`] rounds, or with `repeat` until a signal, and then shows each round's state on standard error.
+pub fn take(api: &str, repeat: bool) -> anyhow::Result<Taken> {
+    let rows = rows(api)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    conduct::stop_on_signals(&stop)?;
+    let mut scratch = Scratch::create()?;
+    let dir = scratch.subdir("work")?;
+    let cpus = cpus::choose(None)?;
+    let mut executor = ProcessExecutor::new(&rows, &cpus, |_| Duration::from_millis(40), &dir, &stop);
+    let mut show = Show::new(repeat);
+    let mut values = vec![Vec::new(); rows.len()];
+    let mut figures = Vec::new();
+    for round in 1.. {
+        if executor.interrupted() || (!repeat && round > ROUNDS) {
+            break;
+        }
+        match one_round(&mut executor, &mut values) {
+            Err(_) if executor.interrupted() => break,
+            Err(why) => return Ok(Taken::Failed(why)),
+            Ok(()) => figures = values.iter().filter_map(|v| estimate::across_processes(v)).collect(),
+        }
+        show.round(round, &figures);
+    }
+    show.end();
+    Ok(match figures.as_slice() {
+        [a, b, c, d] => Taken::All(Timings { alloc_1: a.value, touch_1: b.value, alloc_2: c.value, touch_2: d.value }),
+        _ => Taken::Failed("stopped before the first round was over".into()),
+    })
+}
+
+/// One process of each row, in random order.
+fn one_round(executor: &mut ProcessExecutor, values: &mut [Vec<f64>]) -> Result<(), String> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    fastrand::shuffle(&mut order);
+    for row in order {
+        match executor.slice(row) {
+            Slice::Samples(samples) => values[row].extend(samples.into_process(estimate::Center::Low).value),
+            Slice::Skipped(why) | Slice::Failed(why) | Slice::Hung(why) => return Err(why),
+        }
+    }
+    Ok(())
+}
+
+/// Shows the figures settle: one line refreshed on a terminal, one line per round elsewhere, on standard error.
+struct Show {
+    on: bool,
+    terminal: bool,
+}
+
+impl Show {
+    fn new(repeat: bool) -> Show {
+        let terminal = std::io::stderr().is_terminal();
+        if repeat {
+            eprintln!("fingerpost: nanoseconds with the interval's half width; Ctrl-C ends");
+        }
+        Show { on: repeat, terminal }
+    }
+
+    fn round(&mut self, round: usize, figures: &[Estimate]) {
+        if !self.on {
+            return;
+        }
+        let line = line(round, figures);
+        // What cannot be shown is no reason to stop measuring.
+        let mut err = std::io::stderr().lock();
+        let _ = if self.terminal { write!(err, "\r\x1b[K{line}") } else { writeln!(err, "{line}") };
+        let _ = err.flush();
+    }
+
+    fn end(&mut self) {
+        if self.on && self.terminal {
+            eprintln!();
+        }
+    }
+}
+
+/// A round's line: the four fields and the zero-filling that follows from them.
+fn line(round: usize, figures: &[Estimate]) -> String {
+    let field = |(name, e): (&&str, &Estimate)| format!("{name} {} ±{:.1} %", significant(e.value), e.relative_half_width() * 100.0);
+    let fields: Vec<String> = ["1p", "1p touched", "2p", "2p touched"].iter().zip(figures).map(field).collect();
+    let zero = match figures {
+        [a, b, c, d] => solve::solve(&Timings { alloc_1: a.value, touch_1: b.value, alloc_2: c.value, touch_2: d.value }).ok(),
+        _ => None,
+    };
+    let zero = zero.map_or("–".to_owned(), |costs| significant(costs.zerofill));
+    format!("round {round}: {}, zero-fill {zero}", fields.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_holds_the_four_fields_and_what_follows() {
+        let e = |value: f64| Estimate { value, low: value * 0.99, high: value * 1.01, confidence: 0.95 };
+        let text = line(3, &[e(11.2), e(24.0), e(11.5), e(33.6)]);
+        assert_eq!(text, "round 3: 1p 11.20 ±1.0 %, 1p touched 24.00 ±1.0 %, 2p 11.50 ±1.0 %, 2p touched 33.60 ±1.0 %, zero-fill 6.188");
+        assert!(line(1, &[]).contains("zero-fill –"));
+    }
+
+    #[test]
+    fn every_way_with_rows_for_one_and_two_pages_can_be_timed_and_others_are_named() {
+        assert_eq!(rows("mmap").unwrap().len(), 4);
+        assert!(rows("nosuch").err().unwrap().to_string().contains("nosuch"));
+    }
+}

@@ -1,0 +1,177 @@
+//! The article's benchmark: allocate and free, with and without touching.
+
+use std::io;
+
+use fingerpost_record::{Better, Params, Unit};
+
+use super::api::{self, Brk, Malloc, Memory, Mmap};
+use super::{LAB, base_pages_only, minor_faults, page_size, pages_of, per_pages, touch};
+use crate::probe::{Nature, Probe};
+use crate::session::{Session, Stop};
+
+/// The page counts of the main way, and of the others.
+const ALL_PAGES: [i64; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+const SOME_PAGES: [i64; 6] = [1, 2, 4, 16, 256, 4096];
+
+fn allocate(s: &mut Session) -> Result<(), Stop> {
+    by_api(s, false)
+}
+
+fn allocate_and_touch(s: &mut Session) -> Result<(), Stop> {
+    by_api(s, true)
+}
+
+/// Chooses the way that the row names.
+fn by_api(s: &mut Session, touched: bool) -> Result<(), Stop> {
+    let (_, bytes) = pages_of(s.params())?;
+    base_pages_only();
+    match s.params().text("api").unwrap_or_default() {
+        "mmap" => run(s, Mmap::plain(), touched),
+        "brk" => run(s, Brk, touched),
+        "malloc_small" => malloc(s, touched, bytes < api::MMAP_THRESHOLD),
+        "malloc_large" => malloc(s, touched, bytes >= api::MMAP_THRESHOLD),
+        #[cfg(target_os = "linux")]
+        "mremap" => {
+            let memory = api::Mremap::new(bytes, page_size())?;
+            run(s, memory, touched)
+        }
+        #[cfg(target_os = "linux")]
+        "memfd" => run(s, api::Memfd, touched),
+        #[cfg(target_os = "linux")]
+        "hugetlb" => {
+            let granule = huge_pages_for(bytes, &std::fs::read_to_string("/proc/meminfo").unwrap_or_default()).map_err(Stop::Skip)?;
+            run(s, Mmap::huge(granule), touched)
+        }
+        #[cfg(target_os = "macos")]
+        "vm_allocate" => run(s, api::VmAllocate, touched),
+        other => Err(Stop::Fail(format!("there is no way to get memory called “{other}” on this system"))),
+    }
+}
+
+fn malloc(s: &mut Session, touched: bool, on_its_side: bool) -> Result<(), Stop> {
+    if !on_its_side {
+        let kib = api::MMAP_THRESHOLD >> 10;
+        return Err(Stop::Skip(format!("so many pages are on the other side of malloc's threshold of {kib} KiB")));
+    }
+    if !api::fix_malloc_threshold() {
+        return Err(Stop::Skip("needs a C library whose malloc has a threshold that can be set (glibc)".into()));
+    }
+    run(s, Malloc, touched)
+}
+
+/// The size of a reserved huge page when enough of them are free for `bytes`, else what to do.
+#[cfg(target_os = "linux")]
+fn huge_pages_for(bytes: usize, meminfo: &str) -> Result<usize, String> {
+    let field = |name: &str| {
+        let line = meminfo.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_ascii_whitespace().next()?.parse::<usize>().ok()
+    };
+    let (Some(free), Some(kib)) = (field("HugePages_Free"), field("Hugepagesize").filter(|k| *k > 0)) else {
+        return Err("the kernel has no reserved huge pages (CONFIG_HUGETLBFS)".into());
+    };
+    let needed = bytes.div_ceil(kib << 10);
+    if free < needed {
+        return Err(format!("needs reserved huge pages, and {free} are free: as root, sysctl vm.nr_hugepages={}", needed.max(16)));
+    }
+    Ok(kib << 10)
+}
+
+/// The loop: get, touch every page or none, give back.
+fn run(s: &mut Session, mut memory: impl Memory, touched: bool) -> Result<(), Stop> {
+    let (pages, bytes) = pages_of(s.params())?;
+    let (page, reached) = (page_size(), if touched { pages } else { 0 });
+    let mut body = |ops: u64| -> io::Result<()> {
+        for _ in 0..ops {
+            let at = memory.get(bytes)?;
+            touch(at, reached, page);
+            memory.give_back(at, bytes)?;
+        }
+        Ok(())
+    };
+    s.batches(&mut body)?;
+    let before = minor_faults();
+    body(8)?;
+    s.counter("faults", (minor_faults() - before) as f64 / 8.0);
+    Ok(())
+}
+
+/// The rows: every page count for `mmap`, some for the others, those of each side of the threshold for malloc.
+fn variants() -> Vec<Params> {
+    let api = |name: &str, pages: &[i64]| per_pages(&Params::new().with("api", name), pages);
+    let mut rows = api("mmap", &ALL_PAGES);
+    rows.extend(api("brk", &SOME_PAGES));
+    rows.extend(api("malloc_small", &[1, 2, 4, 16]));
+    rows.extend(api("malloc_large", &[256, 4096]));
+    #[cfg(target_os = "linux")]
+    {
+        rows.extend(api("mremap", &SOME_PAGES));
+        rows.extend(api("memfd", &SOME_PAGES));
+        rows.extend(api("hugetlb", &[256, 4096]));
+    }
+    #[cfg(target_os = "macos")]
+    rows.extend(api("vm_allocate", &SOME_PAGES));
+    rows
+}
+
+const fn probe(name: &'static str, summary: &'static str, timed: &'static str, run: fn(&mut Session) -> Result<(), Stop>) -> Probe {
+    Probe {
+        name,
+        version: 1,
+        lmbench: None,
+        summary,
+        timed,
+        pitfalls: "malloc_small takes from the heap what it gave back before: after the first time its pages are neither new nor zeroed. \
+                   memfd makes and closes a file each time. hugetlb rounds up to huge pages. vm_allocate is compiled on macOS only, \
+                   and is not verified.",
+        unit: Unit::Nanoseconds,
+        better: Better::Lower,
+        nature: Nature::Computes,
+        cpus: 1,
+        lab: Some(LAB),
+        variants,
+        run,
+    }
+}
+
+/// The probes of this file.
+pub static PROBES: &[Probe] = &[
+    probe(
+        "zerofill.alloc",
+        "get memory and give it back untouched",
+        "getting `pages` base pages by `api` and giving them back; none is touched by the loop.",
+        allocate,
+    ),
+    probe(
+        "zerofill.touch",
+        "get memory, touch every page, give it back",
+        "getting `pages` base pages by `api`, a write to each in order, and giving them back: faults and zero-filling included.",
+        allocate_and_touch,
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn reserved_huge_pages_are_used_only_where_enough_are_free() {
+        let meminfo = |free: usize| format!("MemTotal: 100 kB\nHugePages_Total: 9\nHugePages_Free: {free}\nHugepagesize: 2048 kB\n");
+        assert_eq!(huge_pages_for(4096, &meminfo(1)), Ok(2 << 20));
+        assert_eq!(huge_pages_for(4096 * 4096, &meminfo(8)), Ok(2 << 20));
+        assert!(huge_pages_for(4096 * 4096, &meminfo(7)).unwrap_err().contains("vm.nr_hugepages=16"));
+        assert!(huge_pages_for(4096, "MemTotal: 1 kB\n").unwrap_err().contains("CONFIG_HUGETLBFS"));
+    }
+
+    #[test]
+    fn malloc_has_rows_only_on_its_side_of_the_threshold() {
+        for row in variants() {
+            let bytes = row.int("pages").unwrap() as usize * 4096;
+            match row.text("api") {
+                Some("malloc_small") => assert!(bytes < api::MMAP_THRESHOLD),
+                Some("malloc_large") => assert!(bytes >= api::MMAP_THRESHOLD),
+                _ => {}
+            }
+        }
+    }
+}

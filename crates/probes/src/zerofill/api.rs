@@ -1,0 +1,243 @@
+//! Every way to get memory that this system has.
+
+use std::io;
+
+/// A way to get memory and to give it back. What it returns has not been touched, unless the way itself reuses memory.
+pub trait Memory {
+    /// Gets `bytes` and returns their address.
+    fn get(&mut self, bytes: usize) -> io::Result<usize>;
+    /// Gives back what [`Memory::get`] returned for the same number of bytes.
+    fn give_back(&mut self, at: usize, bytes: usize) -> io::Result<()>;
+}
+
+/// Fails with the error of the last system call unless its answer is good.
+#[inline(always)]
+fn good(yes: bool) -> io::Result<()> {
+    if yes { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
+
+/// Maps anonymous memory or a file with the arguments of mmap.
+#[inline(always)]
+pub fn map(hint: usize, bytes: usize, rights: i32, flags: i32, fd: i32) -> io::Result<usize> {
+    // SAFETY: no caller passes MAP_FIXED, so no mapping that exists is replaced.
+    let at = unsafe { libc::mmap(hint as *mut libc::c_void, bytes, rights, flags, fd, 0) };
+    good(at != libc::MAP_FAILED)?;
+    Ok(at as usize)
+}
+
+/// Unmaps a mapping of ours that nothing points into any more.
+#[inline(always)]
+pub fn unmap(at: usize, bytes: usize) -> io::Result<()> {
+    // SAFETY: callers pass what they mapped.
+    good(unsafe { libc::munmap(at as *mut libc::c_void, bytes) } == 0)
+}
+
+/// `mmap` of private anonymous memory, with further flags.
+pub struct Mmap {
+    flags: i32,
+    granule: usize,
+}
+
+impl Mmap {
+    /// The ordinary mapping.
+    pub fn plain() -> Mmap {
+        Mmap { flags: libc::MAP_PRIVATE | libc::MAP_ANON, granule: 1 }
+    }
+
+    /// A mapping of reserved huge pages; lengths are rounded up to them.
+    #[cfg(target_os = "linux")]
+    pub fn huge(granule: usize) -> Mmap {
+        Mmap { flags: libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_HUGETLB, granule }
+    }
+}
+
+impl Memory for Mmap {
+    #[inline(always)]
+    fn get(&mut self, bytes: usize) -> io::Result<usize> {
+        map(0, bytes.next_multiple_of(self.granule), READ_WRITE, self.flags, -1)
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, at: usize, bytes: usize) -> io::Result<()> {
+        unmap(at, bytes.next_multiple_of(self.granule))
+    }
+}
+
+/// Moving the end of the data segment. Nothing else may move it between the two calls, so the loop must not allocate.
+pub struct Brk;
+
+impl Memory for Brk {
+    #[inline(always)]
+    fn get(&mut self, bytes: usize) -> io::Result<usize> {
+        // SAFETY: the heap only grows; what lies in it stays.
+        let old = unsafe { libc::sbrk(bytes as libc::intptr_t) };
+        good(old as isize != -1)?;
+        Ok(old as usize)
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, _at: usize, bytes: usize) -> io::Result<()> {
+        // SAFETY: the last `bytes` of the heap are those that `get` added, since nothing allocated in between.
+        good(unsafe { libc::sbrk(-(bytes as libc::intptr_t)) } as isize != -1)
+    }
+}
+
+/// The C library's malloc and free.
+pub struct Malloc;
+
+impl Memory for Malloc {
+    #[inline(always)]
+    fn get(&mut self, bytes: usize) -> io::Result<usize> {
+        // SAFETY: malloc takes a number. The compiler knows malloc and would drop a pair that it can see through.
+        let at = std::hint::black_box(unsafe { libc::malloc(bytes) });
+        good(!at.is_null())?;
+        Ok(at as usize)
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, at: usize, _bytes: usize) -> io::Result<()> {
+        // SAFETY: `at` came from malloc and is freed once.
+        unsafe { libc::free(std::hint::black_box(at as *mut libc::c_void)) };
+        Ok(())
+    }
+}
+
+/// The size from which malloc maps memory of its own instead of taking it from the heap: glibc's default, which is fixed here because
+/// glibc otherwise raises it with every large block that is freed.
+pub const MMAP_THRESHOLD: usize = 128 << 10;
+
+/// Fixes malloc's threshold. False where the C library has no such setting.
+pub fn fix_malloc_threshold() -> bool {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: mallopt takes numbers.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD as i32) == 1
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    false
+}
+
+/// Growing a mapping by `mremap` and shrinking it again.
+#[cfg(target_os = "linux")]
+pub struct Mremap {
+    stem: usize,
+    page: usize,
+}
+
+#[cfg(target_os = "linux")]
+impl Mremap {
+    /// A mapping of one page with room to grow by `bytes` in its place.
+    pub fn new(bytes: usize, page: usize) -> io::Result<Mremap> {
+        let stem = map(0, page + bytes, READ_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON, -1)?;
+        unmap(stem + page, bytes)?;
+        Ok(Mremap { stem, page })
+    }
+
+    #[inline(always)]
+    fn resize(&self, from: usize, to: usize) -> io::Result<()> {
+        // SAFETY: the mapping is ours; without MREMAP_MAYMOVE it grows where it lies, into the room kept for it, or not at all.
+        good(unsafe { libc::mremap(self.stem as *mut libc::c_void, from, to, 0) } != libc::MAP_FAILED)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Memory for Mremap {
+    #[inline(always)]
+    fn get(&mut self, bytes: usize) -> io::Result<usize> {
+        self.resize(self.page, self.page + bytes)?;
+        Ok(self.stem + self.page)
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, _at: usize, bytes: usize) -> io::Result<()> {
+        self.resize(self.page + bytes, self.page)
+    }
+}
+
+/// A new anonymous file in memory, mapped shared.
+#[cfg(target_os = "linux")]
+pub struct Memfd;
+
+#[cfg(target_os = "linux")]
+impl Memory for Memfd {
+    #[inline(always)]
+    fn get(&mut self, bytes: usize) -> io::Result<usize> {
+        // SAFETY: the name is a string with its end; the other calls take numbers, and the descriptor is closed here, once. The
+        // mapping keeps the file.
+        unsafe {
+            let fd = libc::memfd_create(c"zerofill".as_ptr(), libc::MFD_CLOEXEC);
+            good(fd >= 0)?;
+            let mapped =
+                good(libc::ftruncate(fd, bytes as libc::off_t) == 0).and_then(|()| map(0, bytes, READ_WRITE, libc::MAP_SHARED, fd));
+            libc::close(fd);
+            mapped
+        }
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, at: usize, bytes: usize) -> io::Result<()> {
+        unmap(at, bytes)
+    }
+}
+
+/// Mach's `vm_allocate`, the article's first way. Compiled only on macOS, and not verified there.
+#[cfg(target_os = "macos")]
+pub struct VmAllocate;
+
+#[cfg(target_os = "macos")]
+mod mach {
+    unsafe extern "C" {
+        pub static mach_task_self_: u32;
+        pub fn vm_allocate(task: u32, address: *mut usize, size: usize, flags: i32) -> i32;
+        pub fn vm_deallocate(task: u32, address: usize, size: usize) -> i32;
+    }
+    /// `VM_FLAGS_ANYWHERE` of mach/vm_statistics.h.
+    pub const ANYWHERE: i32 = 1;
+}
+
+#[cfg(target_os = "macos")]
+impl Memory for VmAllocate {
+    fn get(&mut self, bytes: usize) -> io::Result<usize> {
+        let mut at = 0;
+        // SAFETY: the task is this one; the kernel writes the address.
+        let rc = unsafe { mach::vm_allocate(mach::mach_task_self_, &mut at, bytes, mach::ANYWHERE) };
+        if rc == 0 { Ok(at) } else { Err(io::Error::other(format!("vm_allocate answered {rc}"))) }
+    }
+
+    fn give_back(&mut self, at: usize, bytes: usize) -> io::Result<()> {
+        // SAFETY: what vm_allocate gave, once.
+        let rc = unsafe { mach::vm_deallocate(mach::mach_task_self_, at, bytes) };
+        if rc == 0 { Ok(()) } else { Err(io::Error::other(format!("vm_deallocate answered {rc}"))) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gets, writes, checks that fresh memory is zero, and gives back, twice.
+    fn exercise(memory: &mut impl Memory, bytes: usize, zeroed: bool) {
+        for _ in 0..2 {
+            let at = memory.get(bytes).unwrap();
+            // SAFETY: the memory is ours and as long.
+            let slice = unsafe { std::slice::from_raw_parts_mut(at as *mut u8, bytes) };
+            assert!(!zeroed || slice.iter().all(|b| *b == 0));
+            slice.fill(7);
+            memory.give_back(at, bytes).unwrap();
+        }
+    }
+
+    #[test]
+    fn mapped_memory_is_usable_and_zero_each_time() {
+        let page = super::super::page_size();
+        exercise(&mut Mmap::plain(), 3 * page, true);
+        exercise(&mut Malloc, 3 * page, false);
+        #[cfg(target_os = "linux")]
+        {
+            exercise(&mut Memfd, 3 * page, true);
+            exercise(&mut Mremap::new(3 * page, page).unwrap(), 3 * page, true);
+        }
+    }
+}

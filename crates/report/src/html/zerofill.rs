@@ -1,0 +1,129 @@
+//! The zero-fill laboratory: the four timings apart from what is derived, the shares as a picture, guesses, rankings.
+
+use fingerpost_compare::zerofill::guesses::Verdict;
+use fingerpost_compare::zerofill::rank::Ranking;
+use fingerpost_compare::zerofill::solve::FIELDS;
+use fingerpost_compare::zerofill::{self, Analysis};
+use fingerpost_record::{Run, Unit};
+use maud::{Markup, html};
+
+use super::Section;
+use crate::zerofill as words;
+
+/// The section; nothing where the run has no row of the laboratory.
+pub fn section(run: &Run) -> Option<Section> {
+    let a = zerofill::analyse(run)?;
+    let body = html! {
+        @if let Some(sentence) = zerofill::headline(&a) { p { strong { (sentence) } } }
+        (article(&a)) (costs(&a)) (shares(&a)) (guesses(&a)) (prefault(&a))
+        (ranking("Ways to get memory, every page touched", &a.apis))
+        (ranking("Ways to get memory, untouched", &a.apis_untouched))
+    };
+    Some(Section { key: "zerofill-analysis", title: "Zero-filling, taken apart".into(), body })
+}
+
+fn article(a: &Analysis) -> Markup {
+    html! {
+        @if let Some(given) = &a.given {
+            h3 { "Given: four timings" }
+            table { tbody { @for (name, e) in words::given_fields(given) { tr { th scope="row" { (name) } td class="number" { (words::time(e)) } } } } }
+            h3 { "Derived: the article's arithmetic" }
+            @if let Some(costs) = &a.derived {
+                table { tbody { @for ((_, name, formula), value) in FIELDS.iter().zip(costs.values()) {
+                    tr { th scope="row" { (name) } td class="number" { (Unit::Nanoseconds.format(value)) } td { "= " (formula) } }
+                } } }
+            }
+            @if let Some(why) = &a.underivable { p class="doubts" { (why) } }
+        }
+    }
+}
+
+fn costs(a: &Analysis) -> Markup {
+    html! {
+        @if a.fit.is_some() {
+            h3 { "Measured: all page counts together" }
+            table { tbody { @for (name, e) in words::fit_fields(a) { tr { th scope="row" { (name) } td class="number" { (words::time(e)) } } } } }
+            @if let Some(note) = words::fit_note(a) { p class="skipped" { (note) } }
+        }
+        @if !a.zeroing.is_empty() {
+            h3 { "Zeroing one page, by independent routes" }
+            div class="scroll" tabindex="0" role="region" aria-label="Zeroing, table" { table { tbody { @for r in &a.zeroing {
+                tr { th scope="row" { (r.name) } td { (r.pages) " pages at a time" } td class="number" { (words::time(r.per_page)) } }
+            } } } }
+        }
+        @for g in &a.agreement {
+            p { (g.what) ": " (Unit::Nanoseconds.format(g.ours.value)) " against " (Unit::Nanoseconds.format(g.kernel.value)) ", ratio " (format!("{:.2}", g.ratio)) "." }
+        }
+    }
+}
+
+/// Heights in pixels: a bar, and the distance of two.
+const BAR: f64 = 18.0;
+const STEP: f64 = 26.0;
+/// Where the bars begin and end, in per cent of the width.
+const FROM: f64 = 14.0;
+const TO: f64 = 82.0;
+
+/// One stacked bar per page count: zeroing, faults, allocation.
+fn shares(a: &Analysis) -> Markup {
+    let height = STEP * a.shares.len() as f64;
+    let x = |share: f64| format!("{:.2}%", FROM + share.clamp(0.0, 1.0) * (TO - FROM));
+    let width = |share: f64| format!("{:.2}%", share.clamp(0.0, 1.0) * (TO - FROM));
+    html! {
+        @if !a.shares.is_empty() {
+            h3 { "Where the time goes" }
+            figure {
+                figcaption { "Shares of allocating, touching and freeing, per number of pages: dark is zero-filling, lighter faults and mapping, outlined allocating and freeing." }
+                svg class="chart" width="100%" height=(height) role="img" xmlns="http://www.w3.org/2000/svg" {
+                    title { "Share of zero-filling per page count" }
+                    desc { @for s in &a.shares { (s.pages) " pages: " (format!("{:.0} % zero-filling, {:.0} % faults. ", s.zero * 100.0, s.fault * 100.0)) } }
+                    @for (i, s) in a.shares.iter().enumerate() {
+                        @let y = STEP * i as f64;
+                        text x="0" y=(y + 14.0) { (s.pages) @if s.pages == 1 { " page" } @else { " pages" } }
+                        rect x=(x(0.0)) y=(y) width=(width(1.0)) height=(BAR) fill="none" stroke="var(--rule)" {}
+                        rect x=(x(0.0)) y=(y) width=(width(s.zero)) height=(BAR) fill="var(--mark)" {}
+                        rect x=(x(s.zero)) y=(y) width=(width(s.fault)) height=(BAR) fill="var(--spread)" {}
+                        text x="100%" y=(y + 14.0) text-anchor="end" { (format!("{:.0} %", s.zero * 100.0)) " of " (Unit::Nanoseconds.format(s.total)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn guesses(a: &Analysis) -> Markup {
+    html! {
+        @if !a.guesses.is_empty() {
+            h3 { "The article's guesses on this machine" }
+            div class="scroll" tabindex="0" role="region" aria-label="Guesses, table" { table {
+                thead { tr { th scope="col" { "It says" } th scope="col" { "Measured here" } th scope="col" { "Guess" } th scope="col" { "Figure" } th scope="col" { "Verdict" } } }
+                tbody { @for g in &a.guesses {
+                    tr class=(if g.verdict == Verdict::Holds { "measured" } else { "untrusted" }) {
+                        td { "“" (g.says) "”" } td { (g.quantity) } td { (words::guessed(g)) } td { (words::measured(g)) } td { (words::verdict(g)) }
+                    }
+                } }
+            } }
+        }
+    }
+}
+
+fn prefault(a: &Analysis) -> Markup {
+    html! {
+        @if !a.prefault.is_empty() {
+            h3 { "Faulting in ahead, against plain touching" }
+            table { tbody { @for (range, who) in words::leads(&a.prefault) { tr { th scope="row" { (range) } td { (who) } } } } }
+            ul { @for c in &a.crossovers { li { (words::crossover(c)) } } }
+        }
+    }
+}
+
+fn ranking(title: &str, list: &[Ranking]) -> Markup {
+    html! {
+        @if !list.is_empty() {
+            h3 { (title) }
+            div class="scroll" tabindex="0" role="region" aria-label=(title) { table { tbody { @for r in list {
+                tr { th scope="row" { (r.pages) @if r.pages == 1 { " page" } @else { " pages" } } td { (words::places(r)) } }
+            } } } }
+        }
+    }
+}

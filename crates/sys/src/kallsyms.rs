@@ -1,0 +1,68 @@
+//! The kernel's functions by address: `/proc/kallsyms`.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+const PATH: &str = "/proc/kallsyms";
+
+/// The kernel's functions in the order of their addresses.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    text: String,
+    /// Address, and where in the text the name lies.
+    functions: Vec<(u64, u32, u32)>,
+}
+
+impl Symbols {
+    /// Reads the running kernel's.
+    pub fn read() -> io::Result<Symbols> {
+        Ok(Symbols::parse(std::fs::read_to_string(PATH)?))
+    }
+
+    /// Parses the file's text. Data symbols, and lines that are none, are left out.
+    pub fn parse(text: String) -> Symbols {
+        let mut functions = Vec::new();
+        for line in text.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
+            let Ok(address) = u64::from_str_radix(address, 16) else { continue };
+            let start = name.as_ptr() as usize - text.as_ptr() as usize;
+            functions.push((address, start as u32, name.len() as u32));
+        }
+        functions.sort_by_key(|f| f.0);
+        Symbols { text, functions }
+    }
+
+    /// The function that an address lies in; nothing below the first.
+    pub fn name(&self, address: u64) -> Option<&str> {
+        let after = self.functions.partition_point(|f| f.0 <= address);
+        let (_, start, length) = self.functions[after.checked_sub(1)?];
+        self.text.get(start as usize..(start + length) as usize)
+    }
+}
+
+/// Whether the kernel shows no addresses to this process, or no symbols at all.
+pub fn hidden() -> bool {
+    let Ok(file) = File::open(PATH) else { return true };
+    // A few symbols may truly lie at zero (per-CPU data on older kernels), so more than the first line is looked at.
+    let shown =
+        |line: io::Result<String>| line.is_ok_and(|l| l.split_ascii_whitespace().next().is_some_and(|a| a.bytes().any(|b| b != b'0')));
+    !BufReader::new(file).lines().take(2000).any(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_belongs_to_the_function_that_begins_below_it() {
+        let text = "ffff20 t clear_page_erms\nffff00 T asm_exc_page_fault\nnonsense\nffff10 d some_data\nffff40 t last\t[module]\n";
+        let symbols = Symbols::parse(text.to_owned());
+        assert_eq!(symbols.name(0xffff00), Some("asm_exc_page_fault"));
+        assert_eq!(symbols.name(0xffff1f), Some("asm_exc_page_fault"));
+        assert_eq!(symbols.name(0xffff3f), Some("clear_page_erms"));
+        assert_eq!(symbols.name(u64::MAX), Some("last"));
+        assert_eq!(symbols.name(1), None);
+        assert_eq!(Symbols::default().name(1), None);
+    }
+}
