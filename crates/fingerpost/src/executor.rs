@@ -142,7 +142,7 @@ mod tests {
         assert!(Command::new("sh").args(["-c", write, "sh"]).arg(&program).arg(script).status().unwrap().success());
         let rows = [Row { probe: fingerpost_probes::find("syscall.null").unwrap(), params: Params::new() }];
         let stop = AtomicBool::new(false);
-        let mut executor = ProcessExecutor::new(&rows, &[0], Duration::from_millis(1), dir.path(), &stop);
+        let mut executor = ProcessExecutor::new(&rows, &[0], |_| Duration::from_millis(1), dir.path(), &stop);
         executor.program = program;
         if script.contains("hang") {
             executor.grace = Duration::from_millis(200);
@@ -178,7 +178,7 @@ mod tests {
     fn a_program_that_cannot_be_started_is_a_failure() {
         let rows = [Row { probe: fingerpost_probes::find("syscall.null").unwrap(), params: Params::new() }];
         let (dir, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
-        let mut executor = ProcessExecutor::new(&rows, &[0], Duration::from_millis(1), dir.path(), &stop);
+        let mut executor = ProcessExecutor::new(&rows, &[0], |_| Duration::from_millis(1), dir.path(), &stop);
         executor.program = dir.path().join("absent");
         assert!(matches!(executor.slice(0), Slice::Failed(reason) if reason.contains("cannot start")));
     }

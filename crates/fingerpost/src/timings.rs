@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use fingerpost_compare::zerofill::solve::{self, Timings};
@@ -49,7 +49,7 @@ pub fn take(api: &str, repeat: bool) -> anyhow::Result<Taken> {
     let rows = rows(api)?;
     let stop = Arc::new(AtomicBool::new(false));
     conduct::stop_on_signals(&stop)?;
-    let mut scratch = Scratch::create()?;
+    let scratch = Scratch::create()?;
     let dir = scratch.subdir("work")?;
     let cpus = cpus::choose(None)?;
     let mut executor = ProcessExecutor::new(&rows, &cpus, |_| Duration::from_millis(40), &dir, &stop);
