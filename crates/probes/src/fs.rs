@@ -6,10 +6,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::Params;
 
 use crate::call::check;
-use crate::probe::{Nature, Probe};
+use crate::probe::{LATENCY, Nature, Probe};
 use crate::session::{Session, Stop, now_ns};
 
 /// Files that exist at once: enough to fill a batch, few enough to leave nothing behind worth mentioning.
@@ -230,94 +230,64 @@ fn block() -> Vec<Params> {
     vec![Params::new().with("size", 4096)]
 }
 
-const fn probe(
-    name: &'static str,
-    lmbench: Option<&'static str>,
-    summary: &'static str,
-    timed: &'static str,
-    pitfalls: &'static str,
-    variants: fn() -> Vec<Params>,
-    run: fn(&mut Session) -> Result<(), Stop>,
-) -> Probe {
-    Probe {
-        name,
-        version: 1,
-        lmbench,
-        summary,
-        timed,
-        pitfalls,
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        nature: Nature::Computes,
-        cpus: 1,
-        lab: None,
-        variants,
-        run,
-    }
-}
-
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
-    probe(
-        "fs.create",
-        Some("0K/10K file create"),
-        "create a file",
-        "openat of a new name in an open directory, one write of `size` bytes (none for 0), close.",
-        "nothing reaches the disk in the time measured: this is the file system's work in memory.",
-        small_and_10k,
-        create,
-    ),
-    probe(
-        "fs.delete",
-        Some("0K/10K file delete"),
-        "delete a file",
-        "unlinkat of a file of `size` bytes that was just written, in an open directory.",
-        "the file's data has mostly not reached the disk yet, and now never will; deleting an old file costs more.",
-        small_and_10k,
-        delete,
-    ),
-    probe(
-        "fs.rename",
-        None,
-        "rename a file",
-        "renameat of an empty file within an open directory to a name that is free.",
-        "",
-        crate::probe::plain,
-        rename,
-    ),
-    probe(
-        "fs.append",
-        None,
-        "append to a file",
-        "one write of `size` bytes at the end of a file that is open with O_APPEND; it is emptied, outside of the time, every 4 MiB.",
-        "nothing reaches the disk in the time measured, unless the kernel has too much unwritten data and makes the writer wait.",
-        block,
-        append,
-    ),
     Probe {
-        nature: Nature::Blocks,
-        ..probe(
-            "fs.fsync",
-            None,
-            "append a block and make it durable",
-            "one write of `size` bytes at the end of a file, and fsync: data, the file's new length and its allocation reach the disk; \
-             the file is emptied, outside of the time, every 4 MiB.",
-            "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
-            block,
-            fsync,
-        )
+        name: "fs.create",
+        lmbench: Some("0K/10K file create"),
+        summary: "create a file",
+        timed: "openat of a new name in an open directory, one write of `size` bytes (none for 0), close.",
+        pitfalls: "nothing reaches the disk in the time measured: this is the file system's work in memory.",
+        variants: small_and_10k,
+        run: create,
+        ..LATENCY
+    },
+    Probe {
+        name: "fs.delete",
+        lmbench: Some("0K/10K file delete"),
+        summary: "delete a file",
+        timed: "unlinkat of a file of `size` bytes that was just written, in an open directory.",
+        pitfalls: "the file's data has mostly not reached the disk yet, and now never will; deleting an old file costs more.",
+        variants: small_and_10k,
+        run: delete,
+        ..LATENCY
+    },
+    Probe {
+        name: "fs.rename",
+        summary: "rename a file",
+        timed: "renameat of an empty file within an open directory to a name that is free.",
+        run: rename,
+        ..LATENCY
+    },
+    Probe {
+        name: "fs.append",
+        summary: "append to a file",
+        timed: "one write of `size` bytes at the end of a file that is open with O_APPEND; it is emptied, outside of the time, every 4 MiB.",
+        pitfalls: "nothing reaches the disk in the time measured, unless the kernel has too much unwritten data and makes the writer wait.",
+        variants: block,
+        run: append,
+        ..LATENCY
     },
     Probe {
         nature: Nature::Blocks,
-        ..probe(
-            "fs.fdatasync",
-            None,
-            "overwrite a block and make it durable",
-            "pwrite of `size` bytes over the start of a file that is on the disk already, and fdatasync: only data reaches the disk.",
-            "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
-            block,
-            fdatasync,
-        )
+        name: "fs.fsync",
+        summary: "append a block and make it durable",
+        timed: "one write of `size` bytes at the end of a file, and fsync: data, the file's new length and its allocation reach the disk; \
+             the file is emptied, outside of the time, every 4 MiB.",
+        pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
+        variants: block,
+        run: fsync,
+        ..LATENCY
+    },
+    Probe {
+        nature: Nature::Blocks,
+        name: "fs.fdatasync",
+        summary: "overwrite a block and make it durable",
+        timed: "pwrite of `size` bytes over the start of a file that is on the disk already, and fdatasync: only data reaches the disk.",
+        pitfalls: "costs next to nothing on a file system in memory, or where the device or the hypervisor only says that it has written.",
+        variants: block,
+        run: fdatasync,
+        ..LATENCY
     },
 ];
 

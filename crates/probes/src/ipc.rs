@@ -7,10 +7,8 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 
-use fingerpost_record::{Better, Unit};
-
 use crate::peer::Peer;
-use crate::probe::{Nature, Probe, placements};
+use crate::probe::{LATENCY, Nature, Probe, placements};
 use crate::session::{Session, Stop};
 use crate::share::{Shared, Word, as_file, give_byte, pipe, socket_pair, take_byte};
 
@@ -200,30 +198,8 @@ fn over_shm(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-const fn probe(
-    name: &'static str,
-    lmbench: Option<&'static str>,
-    summary: &'static str,
-    timed: &'static str,
-    pitfalls: &'static str,
-    run: fn(&mut Session) -> Result<(), Stop>,
-) -> Probe {
-    Probe {
-        name,
-        version: 1,
-        lmbench,
-        summary,
-        timed,
-        pitfalls,
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        nature: Nature::Blocks,
-        cpus: 1,
-        lab: None,
-        variants: placements,
-        run,
-    }
-}
+/// What the probes of this file share.
+const FAMILY: Probe = Probe { nature: Nature::Blocks, variants: placements, ..LATENCY };
 
 /// What placement means for every probe that wakes a partner.
 const WAKES: &str = "across CPUs the wake-up of an idle CPU is most of the figure: idle states and, in a guest, the interrupt between \
@@ -231,70 +207,75 @@ const WAKES: &str = "across CPUs the wake-up of an idle CPU is most of the figur
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
-    probe(
-        "ipc.pipe",
-        Some("pipe"),
-        "one byte to another process and back through two pipes",
-        "write of one byte into a pipe, and read of the byte that the partner process sends back through another: two wake-ups, two switches.",
-        WAKES,
-        over_pipe,
-    ),
-    probe(
-        "ipc.unix",
-        Some("AF UNIX"),
-        "one byte to another process and back through a Unix socket",
-        "write of one byte to a Unix stream socket pair, and read of the byte that the partner process sends back.",
-        WAKES,
-        over_unix,
-    ),
-    probe(
-        "ipc.udp",
-        Some("UDP"),
-        "one byte to another process and back by UDP over loopback",
-        "write of one byte to a connected UDP socket on 127.0.0.1, and read of the datagram that the partner process sends back.",
-        "firewall rules and packet filters on loopback are part of the figure.",
-        over_udp,
-    ),
-    probe(
-        "ipc.tcp",
-        Some("TCP"),
-        "one byte to another process and back by TCP over loopback",
-        "write of one byte to a TCP connection on 127.0.0.1 with TCP_NODELAY, and read of the byte that the partner process sends back.",
-        "firewall rules and packet filters on loopback are part of the figure.",
-        over_tcp,
-    ),
-    probe(
-        "ipc.tcp_connect",
-        Some("TCP conn"),
-        "connect by TCP over loopback, be accepted and closed, close",
-        "socket, connect to a listening partner process on 127.0.0.1, read until that has accepted and closed, and close with a reset.",
-        "lmbench does not wait until the partner has accepted, so its figure has fewer wake-ups on one CPU; the reset keeps ports from \
+    Probe {
+        name: "ipc.pipe",
+        lmbench: Some("pipe"),
+        summary: "one byte to another process and back through two pipes",
+        timed: "write of one byte into a pipe, and read of the byte that the partner process sends back through another: two wake-ups, two switches.",
+        pitfalls: WAKES,
+        run: over_pipe,
+        ..FAMILY
+    },
+    Probe {
+        name: "ipc.unix",
+        lmbench: Some("AF UNIX"),
+        summary: "one byte to another process and back through a Unix socket",
+        timed: "write of one byte to a Unix stream socket pair, and read of the byte that the partner process sends back.",
+        pitfalls: WAKES,
+        run: over_unix,
+        ..FAMILY
+    },
+    Probe {
+        name: "ipc.udp",
+        lmbench: Some("UDP"),
+        summary: "one byte to another process and back by UDP over loopback",
+        timed: "write of one byte to a connected UDP socket on 127.0.0.1, and read of the datagram that the partner process sends back.",
+        pitfalls: "firewall rules and packet filters on loopback are part of the figure.",
+        run: over_udp,
+        ..FAMILY
+    },
+    Probe {
+        name: "ipc.tcp",
+        lmbench: Some("TCP"),
+        summary: "one byte to another process and back by TCP over loopback",
+        timed: "write of one byte to a TCP connection on 127.0.0.1 with TCP_NODELAY, and read of the byte that the partner process sends back.",
+        pitfalls: "firewall rules and packet filters on loopback are part of the figure.",
+        run: over_tcp,
+        ..FAMILY
+    },
+    Probe {
+        name: "ipc.tcp_connect",
+        lmbench: Some("TCP conn"),
+        summary: "connect by TCP over loopback, be accepted and closed, close",
+        timed: "socket, connect to a listening partner process on 127.0.0.1, read until that has accepted and closed, and close with a reset.",
+        pitfalls: "lmbench does not wait until the partner has accepted, so its figure has fewer wake-ups on one CPU; the reset keeps ports from \
          running out (TIME_WAIT).",
-        over_tcp_connect,
-    ),
-    probe(
-        "ipc.eventfd",
-        None,
-        "wake another process and be woken through two event counters",
-        "write to an eventfd, and read of another that the partner process raises in answer.",
-        WAKES,
-        over_eventfd,
-    ),
-    probe(
-        "ipc.futex",
-        None,
-        "wake another process and be woken by futex",
-        "store to a shared word and FUTEX_WAKE, then FUTEX_WAIT until the partner process has stored and woken in answer.",
-        "across CPUs an answer that arrives before the wait saves the sleep.",
-        over_futex,
-    ),
-    probe(
-        "ipc.shm",
-        None,
-        "a shared word there and back, by looking",
-        "store to a shared word and a look at it, again and again, until the partner process has stored in answer; across CPUs both spin (a \
+        run: over_tcp_connect,
+        ..FAMILY
+    },
+    Probe {
+        name: "ipc.eventfd",
+        summary: "wake another process and be woken through two event counters",
+        timed: "write to an eventfd, and read of another that the partner process raises in answer.",
+        pitfalls: WAKES,
+        run: over_eventfd,
+        ..FAMILY
+    },
+    Probe {
+        name: "ipc.futex",
+        summary: "wake another process and be woken by futex",
+        timed: "store to a shared word and FUTEX_WAKE, then FUTEX_WAIT until the partner process has stored and woken in answer.",
+        pitfalls: "across CPUs an answer that arrives before the wait saves the sleep.",
+        run: over_futex,
+        ..FAMILY
+    },
+    Probe {
+        name: "ipc.shm",
+        summary: "a shared word there and back, by looking",
+        timed: "store to a shared word and a look at it, again and again, until the partner process has stored in answer; across CPUs both spin (a \
          cache line travels twice), on one CPU each look that fails calls sched_yield.",
-        "on one CPU this is the price of two yields that switch; across CPUs it is the distance of the two caches.",
-        over_shm,
-    ),
+        pitfalls: "on one CPU this is the price of two yields that switch; across CPUs it is the distance of the two caches.",
+        run: over_shm,
+        ..FAMILY
+    },
 ];

@@ -44,6 +44,24 @@ pub struct Probe {
     pub run: fn(&mut Session) -> Result<(), Stop>,
 }
 
+/// What most probes share: nanoseconds of an operation that only computes, on one CPU, one row, nothing special known. A descriptor
+/// fills in the rest: `Probe { name: …, run: …, ..LATENCY }`.
+pub const LATENCY: Probe = Probe {
+    name: "",
+    version: 1,
+    lmbench: None,
+    summary: "",
+    timed: "",
+    pitfalls: "",
+    unit: Unit::Nanoseconds,
+    better: Better::Lower,
+    nature: Nature::Computes,
+    cpus: 1,
+    lab: None,
+    variants: plain,
+    run: |_| Err(Stop::Fail(String::new())),
+};
+
 impl Probe {
     /// How samples of one process become one value.
     pub fn center(&self) -> Center {

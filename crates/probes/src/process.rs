@@ -5,10 +5,10 @@ use std::io;
 use std::path::Path;
 use std::ptr;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::Params;
 
 use crate::call::{c_path, check, page_size};
-use crate::probe::{Nature, Probe, plain};
+use crate::probe::{LATENCY, Nature, Probe};
 use crate::program;
 use crate::session::{Session, Stop};
 
@@ -190,82 +190,61 @@ fn resident() -> Vec<Params> {
     [0, 8 << 20, 64 << 20].map(|bytes| Params::new().with("resident", bytes)).to_vec()
 }
 
-const fn probe(
-    name: &'static str,
-    lmbench: Option<&'static str>,
-    summary: &'static str,
-    timed: &'static str,
-    pitfalls: &'static str,
-    run: fn(&mut Session) -> Result<(), Stop>,
-) -> Probe {
-    Probe {
-        name,
-        version: 1,
-        lmbench,
-        summary,
-        timed,
-        pitfalls,
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        nature: Nature::Blocks,
-        cpus: 1,
-        lab: None,
-        variants: plain,
-        run,
-    }
-}
+/// What the probes of this file share.
+const FAMILY: Probe = Probe { nature: Nature::Blocks, ..LATENCY };
 
 /// The probes of this file. All of them take `resident`; only the one whose cost grows with it has rows for it.
 pub static PROBES: &[Probe] = &[
     Probe {
         variants: resident,
-        ..probe(
-            "process.fork",
-            Some("fork proc"),
-            "fork a child that exits, and wait for it",
-            "fork, the child's _exit and waitpid, on one CPU; `resident` is memory touched beyond the process's own 1 MiB or so.",
-            "grows with the resident memory of the process that forks. Small pages: a process with huge pages forks faster than this.",
-            fork,
-        )
+        name: "process.fork",
+        lmbench: Some("fork proc"),
+        summary: "fork a child that exits, and wait for it",
+        timed: "fork, the child's _exit and waitpid, on one CPU; `resident` is memory touched beyond the process's own 1 MiB or so.",
+        pitfalls: "grows with the resident memory of the process that forks. Small pages: a process with huge pages forks faster than this.",
+        run: fork,
+        ..FAMILY
     },
-    probe(
-        "process.vfork",
-        None,
-        "a child that shares the memory and exits",
-        "clone with CLONE_VM and CLONE_VFORK (which is vfork, with a stack for the child), the child's exit and waitpid, on one CPU.",
-        "",
-        vfork,
-    ),
-    probe(
-        "process.spawn",
-        None,
-        "posix_spawn of a tiny program",
-        "posix_spawn of a static program of 200 bytes that exits at once, and waitpid, on one CPU.",
-        "the C library maps a stack for the child each time.",
-        spawn,
-    ),
-    probe(
-        "process.exec",
-        Some("exec proc"),
-        "fork and exec of a tiny program",
-        "fork, execve of a static program of 200 bytes that exits at once, and waitpid, on one CPU.",
-        "lmbench's program is linked dynamically: compare its figure with process.exec_dynamic.",
-        exec,
-    ),
-    probe(
-        "process.exec_dynamic",
-        Some("exec proc"),
-        "fork and exec of /bin/true",
-        "fork, execve of /bin/true (else /usr/bin/true) with an empty environment, its loading of shared libraries, its exit, and waitpid, on one CPU.",
-        "the program is the host's: between two distributions it differs in itself, in its loader and in its C library.",
-        exec_dynamic,
-    ),
-    probe(
-        "process.shell",
-        Some("sh proc"),
-        "run a tiny program through the shell",
-        "fork, execve of /bin/sh -c with a static program of 200 bytes as its command, the program's run, the exits, and waitpid, on one CPU.",
-        "the shell is the host's: dash forks for the command, bash executes it in its own place.",
-        shell,
-    ),
+    Probe {
+        name: "process.vfork",
+        summary: "a child that shares the memory and exits",
+        timed: "clone with CLONE_VM and CLONE_VFORK (which is vfork, with a stack for the child), the child's exit and waitpid, on one CPU.",
+        run: vfork,
+        ..FAMILY
+    },
+    Probe {
+        name: "process.spawn",
+        summary: "posix_spawn of a tiny program",
+        timed: "posix_spawn of a static program of 200 bytes that exits at once, and waitpid, on one CPU.",
+        pitfalls: "the C library maps a stack for the child each time.",
+        run: spawn,
+        ..FAMILY
+    },
+    Probe {
+        name: "process.exec",
+        lmbench: Some("exec proc"),
+        summary: "fork and exec of a tiny program",
+        timed: "fork, execve of a static program of 200 bytes that exits at once, and waitpid, on one CPU.",
+        pitfalls: "lmbench's program is linked dynamically: compare its figure with process.exec_dynamic.",
+        run: exec,
+        ..FAMILY
+    },
+    Probe {
+        name: "process.exec_dynamic",
+        lmbench: Some("exec proc"),
+        summary: "fork and exec of /bin/true",
+        timed: "fork, execve of /bin/true (else /usr/bin/true) with an empty environment, its loading of shared libraries, its exit, and waitpid, on one CPU.",
+        pitfalls: "the program is the host's: between two distributions it differs in itself, in its loader and in its C library.",
+        run: exec_dynamic,
+        ..FAMILY
+    },
+    Probe {
+        name: "process.shell",
+        lmbench: Some("sh proc"),
+        summary: "run a tiny program through the shell",
+        timed: "fork, execve of /bin/sh -c with a static program of 200 bytes as its command, the program's run, the exits, and waitpid, on one CPU.",
+        pitfalls: "the shell is the host's: dash forks for the command, bash executes it in its own place.",
+        run: shell,
+        ..FAMILY
+    },
 ];

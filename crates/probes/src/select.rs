@@ -4,10 +4,10 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::Params;
 
 use crate::call::check;
-use crate::probe::{Nature, Probe};
+use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 
 /// The most descriptors: all of them must fit below `FD_SETSIZE` (1024).
@@ -151,56 +151,34 @@ fn fds() -> Vec<Params> {
     [10, 100, 250].map(|n| Params::new().with("fds", n)).to_vec()
 }
 
-const fn probe(
-    name: &'static str,
-    lmbench: Option<&'static str>,
-    summary: &'static str,
-    timed: &'static str,
-    pitfalls: &'static str,
-    run: fn(&mut Session) -> Result<(), Stop>,
-) -> Probe {
-    Probe {
-        name,
-        version: 1,
-        lmbench,
-        summary,
-        timed,
-        pitfalls,
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        nature: Nature::Computes,
-        cpus: 1,
-        lab: None,
-        variants: fds,
-        run,
-    }
-}
+/// What the probes of this file share.
+const FAMILY: Probe = Probe { variants: fds, ..LATENCY };
 
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
-    probe(
-        "syscall.select",
-        Some("select TCP"),
-        "select over idle TCP connections",
-        "select for reading over as many idle loopback TCP connections, on adjacent descriptors, with a zero timeout, and the copy of the \
+    Probe {
+        name: "syscall.select",
+        lmbench: Some("select TCP"),
+        summary: "select over idle TCP connections",
+        timed: "select for reading over as many idle loopback TCP connections, on adjacent descriptors, with a zero timeout, and the copy of the \
          set before each call; none is ever ready.",
-        "grows with the highest descriptor as well as with their number.",
-        select,
-    ),
-    probe(
-        "syscall.poll",
-        None,
-        "poll over idle TCP connections",
-        "poll for reading over as many idle loopback TCP connections with a zero timeout; none is ever ready.",
-        "",
-        poll,
-    ),
-    probe(
-        "syscall.epoll",
-        None,
-        "epoll_wait over idle TCP connections",
-        "epoll_wait with a zero timeout on a set of as many idle loopback TCP connections; none is ever ready.",
-        "does not depend on the number of idle connections; adding one to the set is not timed.",
-        epoll,
-    ),
+        pitfalls: "grows with the highest descriptor as well as with their number.",
+        run: select,
+        ..FAMILY
+    },
+    Probe {
+        name: "syscall.poll",
+        summary: "poll over idle TCP connections",
+        timed: "poll for reading over as many idle loopback TCP connections with a zero timeout; none is ever ready.",
+        run: poll,
+        ..FAMILY
+    },
+    Probe {
+        name: "syscall.epoll",
+        summary: "epoll_wait over idle TCP connections",
+        timed: "epoll_wait with a zero timeout on a set of as many idle loopback TCP connections; none is ever ready.",
+        pitfalls: "does not depend on the number of idle connections; adding one to the set is not timed.",
+        run: epoll,
+        ..FAMILY
+    },
 ];

@@ -3,10 +3,8 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use fingerpost_record::{Better, Unit};
-
 use crate::call::{check, page_size};
-use crate::probe::{Nature, Probe, plain};
+use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 
 /// Signals that a handler has seen. Only the one thread of the process writes it.
@@ -130,55 +128,32 @@ fn fault(_: &mut Session) -> Result<(), Stop> {
     Err(Stop::Skip("stepping over a faulting store is known for x86_64 and aarch64 only".into()))
 }
 
-const fn probe(
-    name: &'static str,
-    lmbench: &'static str,
-    summary: &'static str,
-    timed: &'static str,
-    pitfalls: &'static str,
-    run: fn(&mut Session) -> Result<(), Stop>,
-) -> Probe {
-    Probe {
-        name,
-        version: 1,
-        lmbench: Some(lmbench),
-        summary,
-        timed,
-        pitfalls,
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        nature: Nature::Computes,
-        cpus: 1,
-        lab: None,
-        variants: plain,
-        run,
-    }
-}
-
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
-    probe(
-        "signal.install",
-        "sig inst",
-        "install a signal handler",
-        "sigaction of the C library: a handler set for SIGUSR1, the old action read back.",
-        "",
-        install,
-    ),
-    probe(
-        "signal.handle",
-        "sig hndl",
-        "send oneself a signal and handle it",
-        "kill of the own process with SIGUSR1, the frame on the stack, a handler that counts, and the return from it.",
-        "the frame holds the vector registers: a CPU with wider ones pays more.",
-        handle,
-    ),
-    probe(
-        "signal.fault",
-        "prot fault",
-        "a forbidden write, caught",
-        "a store to a present read-only page: the CPU's fault, SIGSEGV, a handler that counts and steps over the store, and the return.",
-        "lmbench's handler returns to the same store instead of stepping over it; the path through the kernel is the same.",
-        fault,
-    ),
+    Probe {
+        name: "signal.install",
+        lmbench: Some("sig inst"),
+        summary: "install a signal handler",
+        timed: "sigaction of the C library: a handler set for SIGUSR1, the old action read back.",
+        run: install,
+        ..LATENCY
+    },
+    Probe {
+        name: "signal.handle",
+        lmbench: Some("sig hndl"),
+        summary: "send oneself a signal and handle it",
+        timed: "kill of the own process with SIGUSR1, the frame on the stack, a handler that counts, and the return from it.",
+        pitfalls: "the frame holds the vector registers: a CPU with wider ones pays more.",
+        run: handle,
+        ..LATENCY
+    },
+    Probe {
+        name: "signal.fault",
+        lmbench: Some("prot fault"),
+        summary: "a forbidden write, caught",
+        timed: "a store to a present read-only page: the CPU's fault, SIGSEGV, a handler that counts and steps over the store, and the return.",
+        pitfalls: "lmbench's handler returns to the same store instead of stepping over it; the path through the kernel is the same.",
+        run: fault,
+        ..LATENCY
+    },
 ];

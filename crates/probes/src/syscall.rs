@@ -5,10 +5,8 @@ use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
-use fingerpost_record::{Better, Unit};
-
 use crate::call::{c_path, check};
-use crate::probe::{Nature, Probe, plain};
+use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 
 fn null(s: &mut Session) -> Result<(), Stop> {
@@ -94,79 +92,59 @@ fn open_close(s: &mut Session) -> Result<(), Stop> {
     })
 }
 
-const fn probe(
-    name: &'static str,
-    lmbench: &'static str,
-    summary: &'static str,
-    timed: &'static str,
-    pitfalls: &'static str,
-    run: fn(&mut Session) -> Result<(), Stop>,
-) -> Probe {
-    Probe {
-        name,
-        version: 1,
-        lmbench: Some(lmbench),
-        summary,
-        timed,
-        pitfalls,
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        nature: Nature::Computes,
-        cpus: 1,
-        lab: None,
-        variants: plain,
-        run,
-    }
-}
-
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
-    probe(
-        "syscall.null",
-        "null call",
-        "the cheapest system call: getppid",
-        "getppid by its raw number: entry, a field of the task, exit.",
-        "a seccomp filter (containers) and speculation mitigations show here first.",
-        null,
-    ),
-    probe(
-        "syscall.read",
-        "null I/O",
-        "read one byte from /dev/zero",
-        "read of one byte from /dev/zero: entry, descriptor, the driver's read, one byte stored, exit.",
-        "lmbench's “null I/O” is the mean of this and syscall.write.",
-        read,
-    ),
-    probe(
-        "syscall.write",
-        "null I/O",
-        "write one byte to /dev/null",
-        "write of one byte to /dev/null: entry, descriptor, the driver's write, exit.",
-        "lmbench's “null I/O” is the mean of this and syscall.read.",
-        write,
-    ),
-    probe(
-        "syscall.stat",
-        "stat",
-        "stat of a file by its path",
-        "stat of an empty file in the work directory by its absolute path: path walk in the cache, attributes, exit.",
-        "each component of the work directory's path costs a step of the walk.",
-        stat,
-    ),
-    probe(
-        "syscall.fstat",
-        "fstat",
-        "stat of an open file",
-        "fstat of an open empty file in the work directory: descriptor, attributes, exit.",
-        "",
-        fstat,
-    ),
-    probe(
-        "syscall.open_close",
-        "open/close",
-        "open a file and close it",
-        "open of an empty file in the work directory read-only by its absolute path, and close of the descriptor.",
-        "each component of the work directory's path costs a step of the walk.",
-        open_close,
-    ),
+    Probe {
+        name: "syscall.null",
+        lmbench: Some("null call"),
+        summary: "the cheapest system call: getppid",
+        timed: "getppid by its raw number: entry, a field of the task, exit.",
+        pitfalls: "a seccomp filter (containers) and speculation mitigations show here first.",
+        run: null,
+        ..LATENCY
+    },
+    Probe {
+        name: "syscall.read",
+        lmbench: Some("null I/O"),
+        summary: "read one byte from /dev/zero",
+        timed: "read of one byte from /dev/zero: entry, descriptor, the driver's read, one byte stored, exit.",
+        pitfalls: "lmbench's “null I/O” is the mean of this and syscall.write.",
+        run: read,
+        ..LATENCY
+    },
+    Probe {
+        name: "syscall.write",
+        lmbench: Some("null I/O"),
+        summary: "write one byte to /dev/null",
+        timed: "write of one byte to /dev/null: entry, descriptor, the driver's write, exit.",
+        pitfalls: "lmbench's “null I/O” is the mean of this and syscall.read.",
+        run: write,
+        ..LATENCY
+    },
+    Probe {
+        name: "syscall.stat",
+        lmbench: Some("stat"),
+        summary: "stat of a file by its path",
+        timed: "stat of an empty file in the work directory by its absolute path: path walk in the cache, attributes, exit.",
+        pitfalls: "each component of the work directory's path costs a step of the walk.",
+        run: stat,
+        ..LATENCY
+    },
+    Probe {
+        name: "syscall.fstat",
+        lmbench: Some("fstat"),
+        summary: "stat of an open file",
+        timed: "fstat of an open empty file in the work directory: descriptor, attributes, exit.",
+        run: fstat,
+        ..LATENCY
+    },
+    Probe {
+        name: "syscall.open_close",
+        lmbench: Some("open/close"),
+        summary: "open a file and close it",
+        timed: "open of an empty file in the work directory read-only by its absolute path, and close of the descriptor.",
+        pitfalls: "each component of the work directory's path costs a step of the walk.",
+        run: open_close,
+        ..LATENCY
+    },
 ];

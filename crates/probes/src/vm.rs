@@ -8,10 +8,10 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::Params;
 
 use crate::call::{check, page_size};
-use crate::probe::{Nature, Probe};
+use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop, now_ns};
 
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
@@ -297,88 +297,64 @@ fn rows<const N: usize>(pages: [i64; N]) -> Vec<Params> {
     pages.map(|n| Params::new().with("pages", n)).to_vec()
 }
 
-const fn probe(
-    name: &'static str,
-    summary: &'static str,
-    timed: &'static str,
-    pitfalls: &'static str,
-    variants: fn() -> Vec<Params>,
-    run: fn(&mut Session) -> Result<(), Stop>,
-) -> Probe {
-    Probe {
-        name,
-        version: 1,
-        lmbench: None,
-        summary,
-        timed,
-        pitfalls,
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        nature: Nature::Computes,
-        cpus: 1,
-        lab: None,
-        variants,
-        run,
-    }
-}
-
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     Probe {
         lmbench: Some("mmap latency"),
-        ..probe(
-            "vm.mmap",
-            "map anonymous memory",
-            "mmap of `pages` private anonymous pages, none touched, where the kernel finds room: in holes of that size; unmapping is outside.",
-            "in a process without holes the kernel's tree of mappings grows, which costs a third more; lmbench maps a file, touches and unmaps it.",
-            || rows([256]),
-            mmap,
-        )
+        name: "vm.mmap",
+        summary: "map anonymous memory",
+        timed: "mmap of `pages` private anonymous pages, none touched, where the kernel finds room: in holes of that size; unmapping is outside.",
+        pitfalls: "in a process without holes the kernel's tree of mappings grows, which costs a third more; lmbench maps a file, touches and unmaps it.",
+        variants: || rows([256]),
+        run: mmap,
+        ..LATENCY
     },
-    probe(
-        "vm.munmap",
-        "unmap touched memory",
-        "munmap of one private anonymous mapping of `pages` small pages, all touched: the mapping, its pages and its page table are freed.",
-        "",
-        || rows([1, 256]),
-        munmap,
-    ),
-    probe(
-        "vm.mprotect",
-        "change the rights of touched memory",
-        "mprotect of one mapping of `pages` touched small pages, to read-only and back in turn: the figure is the mean of both ways.",
-        "with one thread no other CPU's address cache is to be cleared; programs with many threads pay for that as well.",
-        || rows([1, 256]),
-        mprotect,
-    ),
-    probe(
-        "vm.fault_anon",
-        "first touch of anonymous memory, per page",
-        "a write to each page, in order, of a fresh private anonymous region of `pages` small pages; per page, zero-filling included.",
-        "with one page per region each fault also makes a page table. Huge pages are advised against, so this is not what a program with them pays.",
-        || rows([1, 256]),
-        fault_anon,
-    ),
+    Probe {
+        name: "vm.munmap",
+        summary: "unmap touched memory",
+        timed: "munmap of one private anonymous mapping of `pages` small pages, all touched: the mapping, its pages and its page table are freed.",
+        variants: || rows([1, 256]),
+        run: munmap,
+        ..LATENCY
+    },
+    Probe {
+        name: "vm.mprotect",
+        summary: "change the rights of touched memory",
+        timed: "mprotect of one mapping of `pages` touched small pages, to read-only and back in turn: the figure is the mean of both ways.",
+        pitfalls: "with one thread no other CPU's address cache is to be cleared; programs with many threads pay for that as well.",
+        variants: || rows([1, 256]),
+        run: mprotect,
+        ..LATENCY
+    },
+    Probe {
+        name: "vm.fault_anon",
+        summary: "first touch of anonymous memory, per page",
+        timed: "a write to each page, in order, of a fresh private anonymous region of `pages` small pages; per page, zero-filling included.",
+        pitfalls: "with one page per region each fault also makes a page table. Huge pages are advised against, so this is not what a program with them pays.",
+        variants: || rows([1, 256]),
+        run: fault_anon,
+        ..LATENCY
+    },
     Probe {
         lmbench: Some("page fault"),
-        ..probe(
-            "vm.fault_file",
-            "first touch of a mapped file, per page",
-            "a read of each page, in order, of a fresh private mapping of a file of `pages` pages in the page cache; per page.",
-            "the kernel maps up to 16 pages around each fault (fault_around_bytes), so that only one in 16 pages of the large region faults; \
+        name: "vm.fault_file",
+        summary: "first touch of a mapped file, per page",
+        timed: "a read of each page, in order, of a fresh private mapping of a file of `pages` pages in the page cache; per page.",
+        pitfalls: "the kernel maps up to 16 pages around each fault (fault_around_bytes), so that only one in 16 pages of the large region faults; \
              with one page per region each fault also makes a page table.",
-            || rows([1, 256]),
-            fault_file,
-        )
+        variants: || rows([1, 256]),
+        run: fault_file,
+        ..LATENCY
     },
-    probe(
-        "vm.fault_cow",
-        "first write to a shared page, per page",
-        "a write to each page, in order, of a private mapping of a cached file whose pages have been read: fault, new page, copy; per page.",
-        "a write after fork takes the same path through the kernel.",
-        || rows([256]),
-        fault_cow,
-    ),
+    Probe {
+        name: "vm.fault_cow",
+        summary: "first write to a shared page, per page",
+        timed: "a write to each page, in order, of a private mapping of a cached file whose pages have been read: fault, new page, copy; per page.",
+        pitfalls: "a write after fork takes the same path through the kernel.",
+        variants: || rows([256]),
+        run: fault_cow,
+        ..LATENCY
+    },
 ];
 
 #[cfg(test)]
