@@ -15,14 +15,19 @@ pub fn given_fields(given: &Given) -> [(&'static str, Estimate); 4] {
     [("1p alloc", given.alloc_1), ("1p alloc + fault", given.touch_1), ("2p alloc", given.alloc_2), ("2p alloc + fault", given.touch_2)]
 }
 
+/// The heading of the four timings.
+pub fn given_title(analysis: &Analysis) -> String {
+    format!("Given: four timings of {}", clean(&analysis.api))
+}
+
 /// The fitted costs with their names; none where there is no fit.
 pub fn fit_fields(analysis: &Analysis) -> Vec<(&'static str, Estimate)> {
     analysis.fit.as_ref().map_or(Vec::new(), |f| {
         vec![
-            ("allocate and free, once", f.alloc_base),
-            ("allocate and free, per page", f.alloc_page),
-            ("first touch, once", f.object),
-            ("first touch, per page", f.fault_page),
+            ("allocation base", f.alloc_base),
+            ("allocation per page", f.alloc_page),
+            ("first touch base", f.object),
+            ("first touch per page", f.fault_page),
         ]
     })
 }
@@ -143,7 +148,7 @@ fn heading(title: &str) -> [Line; 2] {
 /// The four editable fields, then the derived ones with their formulas.
 fn article(a: &Analysis) -> Vec<Line> {
     let Some(given) = &a.given else { return Vec::new() };
-    let mut lines = heading("Given: four timings").to_vec();
+    let mut lines = heading(&given_title(a)).to_vec();
     lines.extend(given_fields(given).map(|(name, e)| row([format!("  {name}"), time(e)])));
     let t = given.timings();
     lines.push(Line::Note(

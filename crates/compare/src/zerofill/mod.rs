@@ -23,9 +23,18 @@ use zeroing::Route;
 /// The way to get memory that the figures are about, where nothing else is named.
 pub const MAIN_API: &str = "mmap";
 
+/// The way that a run's figures are about: [`MAIN_API`], or the first that has rows, as for a system that has no mmap.
+fn main_api(run: &Run) -> String {
+    let have = points::words(run, "zerofill.touch", "api");
+    let chosen = have.iter().find(|api| **api == MAIN_API).or(have.first());
+    chosen.map_or(MAIN_API.to_owned(), |api| (*api).to_owned())
+}
+
 /// What a run says about zero-filling. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Analysis {
+    /// The way to get memory that `given`, `derived`, `fit` and `shares` are about.
+    pub api: String,
     /// The four timings as measured.
     pub given: Option<Given>,
     /// What the article's arithmetic makes of them.
@@ -110,13 +119,14 @@ pub struct Agreement {
 /// Analyses a run; nothing where it has no row of the laboratory with a figure.
 pub fn analyse(run: &Run) -> Option<Analysis> {
     run.measurements.iter().find(|m| m.probe.starts_with("zerofill.") && m.estimate.is_some())?;
-    let given = Given::of(run, MAIN_API);
+    let api = main_api(run);
+    let given = Given::of(run, &api);
     let (derived, underivable) = match given.map(|g| solve::solve(&g.timings())) {
         Some(Ok(costs)) => (Some(costs), None),
         Some(Err(why)) => (None, Some(why.to_string())),
         None => (None, None),
     };
-    let fit = fit::fit(run, MAIN_API);
+    let fit = fit::fit(run, &api);
     let zeroing = zeroing::routes(run);
     let anonymous = |name: &str| !name.starts_with("file") && name != "thp_read";
     let mut crossovers = rank::crossovers(run, "zerofill.prefault", "how", "touch", anonymous);
@@ -125,7 +135,7 @@ pub fn analyse(run: &Run) -> Option<Analysis> {
         given,
         derived,
         underivable,
-        shares: shares(run, &zeroing),
+        shares: shares(run, &api, &zeroing),
         agreement: agreement(run, fit.as_ref(), &zeroing),
         guesses: guesses::guesses(run),
         fit,
@@ -134,11 +144,12 @@ pub fn analyse(run: &Run) -> Option<Analysis> {
         crossovers,
         apis: rank::rankings(run, "zerofill.touch", "api", |_| true),
         apis_untouched: rank::rankings(run, "zerofill.alloc", "api", |_| true),
+        api,
     })
 }
 
-fn shares(run: &Run, routes: &[Route]) -> Vec<Share> {
-    let (alloc, touch) = (points::curve(run, "zerofill.alloc", "api", MAIN_API), points::curve(run, "zerofill.touch", "api", MAIN_API));
+fn shares(run: &Run, api: &str, routes: &[Route]) -> Vec<Share> {
+    let (alloc, touch) = (points::curve(run, "zerofill.alloc", "api", api), points::curve(run, "zerofill.touch", "api", api));
     touch
         .iter()
         .filter_map(|p| {

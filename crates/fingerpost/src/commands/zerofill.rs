@@ -78,7 +78,7 @@ fn csv_of_analysis(out: &mut dyn Write, found: &Analysis) -> std::io::Result<()>
     writeln!(out, "field,pages,value,low,high")?;
     let given = found.given.iter().flat_map(words::given_fields);
     for (name, e) in given.chain(words::fit_fields(found)) {
-        writeln!(out, "\"{name}\",,{},{},{}", e.value, e.low, e.high)?;
+        writeln!(out, "{name},,{},{},{}", e.value, e.low, e.high)?;
     }
     for r in &found.zeroing {
         writeln!(out, "zeroing {},{},{},{},{}", r.key, r.pages, r.per_page.value, r.per_page.low, r.per_page.high)?;

@@ -25,7 +25,7 @@ pub fn section(run: &Run) -> Option<Section> {
 fn article(a: &Analysis) -> Markup {
     html! {
         @if let Some(given) = &a.given {
-            h3 { "Given: four timings" }
+            h3 { (words::given_title(a)) }
             table { tbody { @for (name, e) in words::given_fields(given) { tr { th scope="row" { (name) } td class="number" { (words::time(e)) } } } } }
             h3 { "Derived: the article's arithmetic" }
             @if let Some(costs) = &a.derived {
