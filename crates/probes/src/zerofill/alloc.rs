@@ -5,7 +5,7 @@ use std::io;
 use fingerpost_record::{Better, Params, Unit};
 
 use super::api::{self, Brk, Malloc, Memory, Mmap};
-use super::{LAB, base_pages_only, minor_faults, page_size, pages_of, per_pages, touch};
+use super::{LAB, base_pages_only, count_faults, page_size, pages_of, per_pages, touch};
 use crate::probe::{Nature, Probe};
 use crate::session::{Session, Stop};
 
@@ -89,9 +89,7 @@ fn run(s: &mut Session, mut memory: impl Memory, touched: bool) -> Result<(), St
         Ok(())
     };
     s.batches(&mut body)?;
-    let before = minor_faults();
-    body(8)?;
-    s.counter("faults", (minor_faults() - before) as f64 / 8.0);
+    count_faults(s, pages, &mut body)?;
     Ok(())
 }
 

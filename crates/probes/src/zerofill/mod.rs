@@ -19,10 +19,12 @@ mod phase;
 mod prefault;
 mod profile;
 
+use std::io;
+
 use fingerpost_record::Params;
 
 use crate::probe::Probe;
-use crate::session::Stop;
+use crate::session::{Session, Stop};
 
 /// Every probe of the laboratory.
 pub static PROBES: &[&[Probe]] = &[alloc::PROBES, phase::PROBES, prefault::PROBES, clear::PROBES, profile::PROBES];
@@ -76,6 +78,16 @@ fn minor_faults() -> i64 {
         libc::getrusage(libc::RUSAGE_SELF, &mut usage);
         usage.ru_minflt as i64
     }
+}
+
+/// Counts the minor faults of one operation, outside of the timing, and reports them. Few operations where each is long.
+fn count_faults(s: &mut Session, pages: usize, body: &mut impl FnMut(u64) -> io::Result<()>) -> Result<f64, Stop> {
+    let operations = (256 / pages).clamp(1, 8);
+    let before = minor_faults();
+    body(operations as u64)?;
+    let faults = (minor_faults() - before) as f64 / operations as f64;
+    s.counter("faults", faults);
+    Ok(faults)
 }
 
 /// One row per number of pages, each with the given parameters.

@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use fingerpost_record::{Better, Params, Unit};
 
 use super::api::{map, unmap};
-use super::{LAB, base_pages_only, minor_faults, page_size, pages_of, per_pages, touch};
+use super::{LAB, base_pages_only, count_faults, page_size, pages_of, per_pages, touch};
 use crate::probe::{Nature, Probe};
 use crate::session::{Session, Stop};
 
@@ -125,10 +125,7 @@ fn anonymous(s: &mut Session, way: Way, most_faults: Option<usize>) -> Result<()
     let page = page_size();
     let mut body = |ops: u64| (0..ops).try_for_each(|_| way.once(page));
     s.batches(&mut body)?;
-    let before = minor_faults();
-    body(4)?;
-    let faults = (minor_faults() - before) as f64 / 4.0;
-    s.counter("faults", faults);
+    let faults = count_faults(s, way.pages, &mut body)?;
     match most_faults {
         Some(most) if faults > most as f64 + 0.5 => Err(Stop::Fail(format!(
             "asked for large pages, and {} pages took {faults} faults instead of {most}: no large page was free",
@@ -209,10 +206,7 @@ fn file(s: &mut Session, pages: usize, bytes: usize, populate: bool) -> Result<(
         Ok(())
     };
     s.batches(&mut body)?;
-    let before = minor_faults();
-    body(4)?;
-    s.counter("faults", (minor_faults() - before) as f64 / 4.0);
-    Ok(())
+    count_faults(s, pages, &mut body).map(drop)
 }
 
 fn variants() -> Vec<Params> {

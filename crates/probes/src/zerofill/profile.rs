@@ -22,7 +22,7 @@ use crate::session::{Session, Stop};
 /// Nanoseconds between two samples: 40 000 a second, and no multiple of anything that the loop does.
 const PERIOD_NS: u64 = 24_989;
 
-/// How long each loop is sampled, and timed unsampled, in slices.
+/// How long the touching loop is sampled, in slices of unsampled timing. The other loop gives one small part only.
 const SAMPLED_SLICES: u64 = 3;
 
 /// Fewer samples than these say nothing.
@@ -128,12 +128,12 @@ struct Loop {
     lost: u64,
 }
 
-fn observe(slice_ns: u64, mut body: impl FnMut() -> io::Result<()>) -> Result<Loop, Stop> {
+fn observe(slice_ns: u64, sampled_slices: u64, mut body: impl FnMut() -> io::Result<()>) -> Result<Loop, Stop> {
     let mut sampler = Sampler::of_this_thread(PERIOD_NS).map_err(|refusal| Stop::Skip(refusal.to_string()))?;
     spin(slice_ns / 4, &mut body)?;
     let (turns, ns) = spin(slice_ns, &mut body)?;
     sampler.enable()?;
-    spin(slice_ns * SAMPLED_SLICES, &mut body)?;
+    spin(slice_ns * sampled_slices, &mut body)?;
     sampler.disable()?;
     let mut chains = Vec::new();
     let lost = sampler.drain(|sample| chains.push(if sample.kernel { sample.chain() } else { Vec::new() }));
@@ -178,8 +178,8 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     let (mut touching, mut bare) = (None, None);
     // One value per process: what the samples of two loops say together.
     s.values(|| {
-        let touched = observe(slice, || turn(pages))?;
-        let untouched = observe(slice, || turn(0))?;
+        let touched = observe(slice, SAMPLED_SLICES, || turn(pages))?;
+        let untouched = observe(slice / 2, 1, || turn(0))?;
         let symbols = Symbols::read().map_err(|e| Stop::Fail(format!("cannot read /proc/kallsyms: {e}")))?;
         let samples = tally(&touched, &symbols);
         if samples.all < MIN_SAMPLES {
