@@ -157,7 +157,9 @@ fn run(s: &mut Session) -> Result<(), Stop> {
     let (pages, bytes) = pages_of(s.params())?;
     let page = page_size();
     if kallsyms::hidden() {
-        return Err(Stop::Skip("the kernel hides its addresses: as root, sysctl kernel.kptr_restrict=0".into()));
+        return Err(Stop::Skip(
+            "the kernel hides its addresses: run as root, or as root sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1".into(),
+        ));
     }
     let huge = if s.word("how", &["touch", "thp"])? == "thp" { Some(Way::huge(pages, bytes)?) } else { None };
     if huge.is_none() {
