@@ -128,8 +128,7 @@ pub fn analyse(run: &Run) -> Option<Analysis> {
     };
     let fit = fit::fit(run, &api);
     let zeroing = zeroing::routes(run);
-    let anonymous = |name: &str| !name.starts_with("file") && name != "thp_read";
-    let mut crossovers = rank::crossovers(run, "zerofill.prefault", "how", "touch", anonymous);
+    let mut crossovers = rank::crossovers(run, "zerofill.prefault", "how", "touch", rank::anonymous);
     crossovers.extend(rank::crossovers(run, "zerofill.prefault", "how", "file_touch", |name| name.starts_with("file")));
     Some(Analysis {
         given,
@@ -140,7 +139,7 @@ pub fn analyse(run: &Run) -> Option<Analysis> {
         guesses: guesses::guesses(run),
         fit,
         zeroing,
-        prefault: rank::rankings(run, "zerofill.prefault", "how", anonymous),
+        prefault: rank::rankings(run, "zerofill.prefault", "how", rank::anonymous),
         crossovers,
         apis: rank::rankings(run, "zerofill.touch", "api", |_| true),
         apis_untouched: rank::rankings(run, "zerofill.alloc", "api", |_| true),
