@@ -15,7 +15,7 @@ const UNROLLED: u64 = 64;
 /// Chains of 64 operations, copied by the assembler, each of which needs the result of the one before. In `div` the addition of
 /// `keep` keeps the dividend large; `branch` counts in `taken` how often its condition held.
 #[cfg(target_arch = "x86_64")]
-mod chain {
+pub(crate) mod chain {
     use std::arch::asm;
 
     pub fn add(x: u64, y: u64) -> u64 {
@@ -57,7 +57,7 @@ mod chain {
 
 /// As above, in the words of 64-bit ARM.
 #[cfg(target_arch = "aarch64")]
-mod chain {
+pub(crate) mod chain {
     use std::arch::asm;
 
     pub fn add(x: u64, y: u64) -> u64 {
@@ -99,7 +99,7 @@ mod chain {
 
 /// Other processors have no assembly here; their probes are skipped, so nothing calls these.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod chain {
+pub(crate) mod chain {
     pub fn add(x: u64, y: u64) -> u64 {
         (0..super::UNROLLED).fold(x, |x, _| x.wrapping_add(y))
     }

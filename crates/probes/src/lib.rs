@@ -8,6 +8,7 @@ mod call;
 pub mod child;
 mod clock;
 mod cpu;
+pub mod flops;
 mod fs;
 mod ipc;
 mod memory;
@@ -48,6 +49,8 @@ pub static REGISTRY: &[&[Probe]] = &[
     fs::PROBES,
     memory::PROBES,
     cpu::PROBES,
+    flops::PROBES,
+    flops::LIMITS,
 ];
 
 /// All probes of the registry.
