@@ -14,6 +14,7 @@ use fingerpost_record::{Instrument, Measurement, Outcome, Profile, Run, SCHEMA, 
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::{self, Scratch};
 
+use crate::compilers;
 use crate::executor::ProcessExecutor;
 use crate::plan::{LabRun, Plan, Row};
 use crate::profile;
@@ -68,8 +69,9 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     }
     let mut recorder = Recorder::new(run, writer, progress, stop);
     recorder.run.instrument = measure_instrument(options, &dir, stop);
-    if !plan.rows.is_empty() {
-        measure_rows(&plan.rows, rows_budget(plan, options), options, &dir, stop, &mut recorder);
+    let rows = prepare(plan, &mut scratch, &mut recorder)?;
+    if !rows.is_empty() {
+        measure_rows(&rows, rows_budget(&rows, plan, options), options, &dir, stop, &mut recorder);
     }
     for lab in &plan.labs {
         if stop.load(Ordering::Relaxed) {
@@ -83,6 +85,21 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     let Recorder { run, writer, .. } = recorder;
     let kept = writer.finish(&run).map_err(|e| e.to_string());
     Ok(Conducted { run, kept })
+}
+
+/// The rows of the plan, and those of the programs that must be built first. A program that cannot be built is a failed row.
+fn prepare(plan: &Plan, scratch: &mut Scratch, recorder: &mut Recorder) -> anyhow::Result<Vec<Row>> {
+    let mut rows = plan.rows.clone();
+    if let Some(compile) = &plan.compile {
+        recorder.progress.show("building the C kernels", 0.0);
+        let built = compilers::build(compile, &scratch.subdir("programs")?)?;
+        rows.extend(built.rows);
+        built.failed.into_iter().for_each(|row| recorder.measurement(row));
+        if let Some(note) = built.note {
+            recorder.progress.say(&note);
+        }
+    }
+    Ok(rows)
 }
 
 /// The record at its beginning: everything but results.
@@ -137,8 +154,8 @@ fn describe(plan: &Plan) -> String {
 }
 
 /// The time for the probes: all of it, or half when labs share it.
-fn rows_budget(plan: &Plan, options: &Options) -> Duration {
-    let whole = options.budget.unwrap_or_else(|| profile::rows_budget(options.profile, plan.rows.iter().map(|row| row.probe)));
+fn rows_budget(rows: &[Row], plan: &Plan, options: &Options) -> Duration {
+    let whole = options.budget.unwrap_or_else(|| profile::rows_budget(options.profile, rows.iter().map(|row| row.probe)));
     if options.budget.is_some() && !plan.labs.is_empty() { whole / 2 } else { whole }
 }
 
@@ -151,13 +168,13 @@ fn lab_budget(plan: &Plan, options: &Options) -> Duration {
 }
 
 fn expected(plan: &Plan, options: &Options) -> Duration {
-    let rows = if plan.rows.is_empty() { Duration::ZERO } else { rows_budget(plan, options) };
+    let rows = if plan.rows.is_empty() { Duration::ZERO } else { rows_budget(&plan.rows, plan, options) };
     rows + lab_budget(plan, options) * plan.labs.len() as u32
 }
 
 /// Measures the clock and the empty loop, and how large a probe process is: one short slice each.
 fn measure_instrument(options: &Options, dir: &Path, stop: &AtomicBool) -> Instrument {
-    let row = |name| fingerpost_probes::find(name).map(|probe| Row { probe, params: Default::default() });
+    let row = |name| fingerpost_probes::find(name).map(|probe| Row::new(probe, Default::default()));
     let rows: Vec<Row> = ["clock.gettime", "clock.loop"].into_iter().filter_map(row).collect();
     let mut executor = ProcessExecutor::new(&rows, &options.cpus, |_| Duration::from_millis(5), dir, stop);
     let mut take = |job: usize| match executor.slice(job) {
@@ -187,7 +204,7 @@ fn measure_rows(rows: &[Row], budget: Duration, options: &Options, dir: &Path, s
     for row in unable {
         recorder.measurement(skipped_for_cpus(row, options.cpus.len()));
     }
-    let able: Vec<Row> = able.into_iter().map(|row| Row { probe: row.probe, params: row.params.clone() }).collect();
+    let able: Vec<Row> = able.into_iter().cloned().collect();
     let jobs: Vec<Job> =
         able.iter().map(|row| Job { center: row.probe.center(), target: profile::target(options.profile, row.probe) }).collect();
     let mut executor = ProcessExecutor::new(&able, &options.cpus, profile::slice, dir, stop);

@@ -4,6 +4,7 @@
 
 mod cli;
 mod commands;
+mod compilers;
 mod conduct;
 mod cpus;
 mod executor;

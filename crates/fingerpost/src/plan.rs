@@ -1,20 +1,32 @@
 //! From what the user named to what will be measured.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use fingerpost_labs::Lab;
 use fingerpost_probes::Probe;
 use fingerpost_record::{Param, Params};
 use wildmatch::WildMatch;
 
+use crate::compilers::{self, Compile};
 use crate::exit::usage;
 
 /// One probe with one set of parameters.
+#[derive(Clone)]
 pub struct Row {
     /// What to measure.
     pub probe: &'static Probe,
     /// With which parameters.
     pub params: Params,
+    /// The program that measures it, where that is not this one. It speaks the probe protocol.
+    pub program: Option<PathBuf>,
+}
+
+impl Row {
+    /// A row that this program measures.
+    pub fn new(probe: &'static Probe, params: Params) -> Row {
+        Row { probe, params, program: None }
+    }
 }
 
 /// A lab with the settings that are its own.
@@ -32,6 +44,8 @@ pub struct Plan {
     pub rows: Vec<Row>,
     /// Labs, one after the other.
     pub labs: Vec<LabRun>,
+    /// C programs to build, whose rows come to the others.
+    pub compile: Option<Compile>,
 }
 
 /// `--set` values by key; each may be a comma list.
@@ -64,7 +78,8 @@ pub fn resolve(names: &[String], settings: &Settings) -> anyhow::Result<Plan> {
             None => pattern.matches(probe.name) || family(probe.name) == name,
         };
         let before = plan.rows.len();
-        for probe in fingerpost_probes::all().filter(|probe| wanted(probe)) {
+        let of_lab = fingerpost_probes::lab_rows().filter(|probe| probe.lab == Some(name.as_str()));
+        for probe in fingerpost_probes::all().filter(|probe| wanted(probe)).chain(of_lab) {
             add_rows(&mut plan.rows, probe, settings, &mut used);
         }
         if let Some(lab) = lab {
@@ -73,6 +88,7 @@ pub fn resolve(names: &[String], settings: &Settings) -> anyhow::Result<Plan> {
             return usage(format!("there is no probe or lab “{name}”; `fingerpost list` shows them all"));
         }
     }
+    plan.compile = compilers::wanted(&plan.rows, settings, &mut used);
     if let Some(key) = settings.keys().find(|key| !used.contains(&key.as_str()) && *key != "dir") {
         return usage(format!("nothing that is to be measured has a setting “{key}”; {}", known_settings(&plan)));
     }
@@ -88,7 +104,7 @@ fn add_rows<'a>(rows: &mut Vec<Row>, probe: &'static Probe, settings: &'a Settin
     for variant in (probe.variants)() {
         for params in vary(variant, settings, used) {
             if !rows.iter().any(|row| row.probe.name == probe.name && row.params == params) {
-                rows.push(Row { probe, params });
+                rows.push(Row::new(probe, params));
             }
         }
     }
@@ -115,16 +131,22 @@ fn lab_settings<'a>(lab: &Lab, settings: &'a Settings, used: &mut Vec<&'a str>) 
             used.push(key);
             own = match values.as_slice() {
                 [one] => own.with(key, one.clone()),
-                many => own.with(key, many.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
+                many => own.with(key, joined(many)),
             };
         }
     }
     own
 }
 
+/// A value that holds commas of its own, as the user wrote it.
+pub fn joined(values: &[Param]) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
 fn known_settings(plan: &Plan) -> String {
     let mut keys: Vec<String> = plan.rows.iter().flat_map(|row| row.params.iter().map(|(key, _)| key.to_owned())).collect();
     keys.extend(plan.labs.iter().flat_map(|run| run.lab.settings.iter().map(|s| s.key.to_owned())));
+    keys.extend(plan.compile.iter().flat_map(|_| compilers::SETTINGS.map(str::to_owned)));
     keys.push("dir".to_owned());
     keys.sort();
     keys.dedup();
@@ -158,6 +180,26 @@ mod tests {
         let family = names(&resolve_words(&["syscall"], &[]).unwrap()).len();
         assert_eq!(names(&resolve_words(&["syscall.*", "syscall.null"], &[]).unwrap()).len(), family);
         assert_eq!(names(&resolve_words(&["syscall.null"], &[]).unwrap()), ["syscall.null"]);
+    }
+
+    #[test]
+    fn a_lab_of_probes_is_measured_with_the_primitives_of_its_family() {
+        let plan = resolve_words(&["memory"], &[]).unwrap();
+        for name in ["memory.latency", "memory.read", "memory.write", "memory.copy"] {
+            let of = |lab: bool| plan.rows.iter().filter(|row| row.probe.name == name && row.probe.lab.is_some() == lab).count();
+            assert!(of(true) > of(false) && of(false) > 0, "{name}: {} {}", of(true), of(false));
+        }
+        let primitives = resolve_words(&["memory.read"], &[]).unwrap();
+        assert!(primitives.rows.iter().all(|row| row.probe.lab.is_none()));
+    }
+
+    #[test]
+    fn compilers_are_looked_for_only_where_their_rows_are_measured() {
+        assert!(resolve_words(&["syscall.null"], &[]).unwrap().compile.is_none());
+        assert_eq!(resolve_words(&["flops"], &[]).unwrap().compile.unwrap().cc, None);
+        let compile = resolve_words(&["cpu.flops"], &["cc=gcc,clang", "cflags=-O3 -Wl,-O1"]).unwrap().compile.unwrap();
+        assert_eq!((compile.cc, compile.cflags.as_str()), (Some(vec!["gcc".into(), "clang".into()]), "-O3 -Wl,-O1"));
+        assert!(resolve_words(&["syscall.null"], &["cc=gcc"]).is_err());
     }
 
     #[test]

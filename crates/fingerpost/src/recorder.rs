@@ -163,7 +163,7 @@ mod tests {
     use fingerpost_record::Process;
 
     fn row() -> Row {
-        Row { probe: fingerpost_probes::find("syscall.null").unwrap(), params: Params::new() }
+        Row::new(fingerpost_probes::find("syscall.null").unwrap(), Params::new())
     }
 
     fn state(processes: usize, disturbed: usize) -> JobState {

@@ -11,7 +11,7 @@ mod kernel;
 pub mod preflight;
 mod storage;
 pub mod timer;
-mod toolchain;
+pub mod toolchain;
 mod virtualization;
 
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -66,6 +66,11 @@ pub(crate) fn compilers(paths: &Paths) -> Vec<String> {
     compilers
 }
 
+/// The C compilers of this system: each file that is one by its name, with all its names.
+pub fn c_compilers() -> BTreeMap<PathBuf, Vec<String>> {
+    find(&Paths::system())
+}
+
 /// Files that are compilers by their name, with all their names.
 fn find(paths: &Paths) -> BTreeMap<PathBuf, Vec<String>> {
     let own = std::env::var_os("PATH").filter(|_| paths.is_system());
@@ -93,8 +98,8 @@ fn is_compiler(name: &str) -> bool {
     name == "cc" || ["gcc", "clang"].iter().any(|base| name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || numbered(rest)))
 }
 
-/// The first line that `--version` prints, or `None` when it takes too long or prints nothing.
-fn version(file: &PathBuf) -> Option<String> {
+/// The first line that a compiler's `--version` prints, or `None` when it takes too long or prints nothing.
+pub fn version(file: &Path) -> Option<String> {
     let mut command = Command::new(file);
     command.arg("--version").env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut running = child::die_with_parent(&mut command).spawn().ok()?;

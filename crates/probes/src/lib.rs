@@ -53,6 +53,14 @@ pub static REGISTRY: &[&[Probe]] = &[
     flops::LIMITS,
 ];
 
+/// Further rows of primitives that a lab measures: descriptors of the same name and function with the lab's parameters.
+pub static LAB_ROWS: &[&[Probe]] = &[memory::LAB_ROWS];
+
+/// All descriptors of [`LAB_ROWS`].
+pub fn lab_rows() -> impl Iterator<Item = &'static Probe> {
+    LAB_ROWS.iter().flat_map(|family| family.iter())
+}
+
 /// All probes of the registry.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
     REGISTRY.iter().chain(zerofill::PROBES).flat_map(|family| family.iter())

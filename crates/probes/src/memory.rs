@@ -4,12 +4,18 @@
 //! for the baseline (SSE2, 16 bytes) and for AVX2 (32 bytes), and the better one that the CPU has is used. The counter
 //! `vector_bytes` says which, so that a comparison of two hosts shows when it compares two instruction sets.
 
+mod latency;
+mod range;
+mod threads;
+
 use std::hint::black_box;
 
 use fingerpost_record::{Better, Params, Unit};
 
 use crate::probe::{Nature, Probe};
 use crate::session::{Session, Stop};
+
+use range::{Pages, Range};
 
 /// Bytes that one operation moves at most, so that a batch of a large range stays far below a scheduler tick.
 const STEP: usize = 64 << 10;
@@ -102,59 +108,14 @@ for_each_instruction_set!(
     copy, copy_wide, copy_body, (to: &mut [u64], from: &[u64], zero: u64) -> ()
 );
 
-/// Fresh memory of a given size, in huge pages where the system allows it, every page written. Unmapped when dropped.
-struct Range {
-    at: *mut u64,
-    bytes: usize,
-}
-
-impl Range {
-    fn new(bytes: usize) -> Result<Range, Stop> {
-        /// The huge page of most architectures; where it is another, the alignment is merely not needed.
-        const HUGE: usize = 2 << 20;
-        let bytes = bytes.next_multiple_of(4096);
-        let whole = if bytes >= HUGE { bytes.next_multiple_of(HUGE) + HUGE } else { bytes };
-        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that exists; the advice and the cutting off of
-        // the ends stay inside it, and what is kept is written whole before it is read.
-        unsafe {
-            let begin = libc::mmap(std::ptr::null_mut(), whole, access, kind, -1, 0);
-            if begin == libc::MAP_FAILED {
-                return Err(Stop::call("mmap"));
-            }
-            let skipped = if whole > bytes { begin.cast::<u8>().align_offset(HUGE) } else { 0 };
-            let at = begin.cast::<u8>().add(skipped);
-            if skipped > 0 {
-                libc::munmap(begin, skipped);
-            }
-            if whole > skipped + bytes {
-                libc::munmap(at.add(bytes).cast(), whole - skipped - bytes);
-            }
-            libc::madvise(at.cast(), bytes, libc::MADV_HUGEPAGE);
-            at.write_bytes(1, bytes);
-            Ok(Range { at: at.cast(), bytes })
-        }
-    }
-
-    fn words(&mut self) -> &mut [u64] {
-        // SAFETY: mapped for reading and writing, written whole, borrowed from `self` alone.
-        unsafe { std::slice::from_raw_parts_mut(self.at, self.bytes / size_of::<u64>()) }
-    }
-}
-
-impl Drop for Range {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no slice of it is left.
-        unsafe { libc::munmap(self.at.cast(), self.bytes) };
-    }
-}
-
 fn range(s: &mut Session) -> Result<Range, Stop> {
     let size = s.int("size", *SIZES.start())?;
     if !SIZES.contains(&size) {
         return Err(Stop::Fail(format!("a size of more than {} bytes is not taken", SIZES.end())));
     }
-    Range::new(size as usize)
+    let mut range = Range::map(size as usize, Pages::HugeIfAllowed)?;
+    range.words().fill(1);
+    Ok(range)
 }
 
 /// The pieces that a range is walked in: its start and end in words, one after the other, round and round.
@@ -176,6 +137,9 @@ fn walk(s: &mut Session, words: usize, mut body: impl FnMut(std::ops::Range<usiz
 }
 
 fn read(s: &mut Session) -> Result<(), Stop> {
+    if s.params().get("threads").is_some() {
+        return threads::measure(s, threads::Op::Read);
+    }
     let mut range = range(s)?;
     let words = range.words();
     walk(s, words.len(), |piece| {
@@ -184,6 +148,9 @@ fn read(s: &mut Session) -> Result<(), Stop> {
 }
 
 fn write(s: &mut Session) -> Result<(), Stop> {
+    if s.params().get("threads").is_some() {
+        return threads::measure(s, threads::Op::Write);
+    }
     let mut range = range(s)?;
     let words = range.words();
     walk(s, words.len(), |piece| {
@@ -192,6 +159,9 @@ fn write(s: &mut Session) -> Result<(), Stop> {
 }
 
 fn copy_halves(s: &mut Session) -> Result<(), Stop> {
+    if s.params().get("threads").is_some() {
+        return threads::measure(s, threads::Op::Copy);
+    }
     let mut range = range(s)?;
     let words = range.words();
     let (to, from) = words.split_at_mut(words.len() / 2);
@@ -222,39 +192,49 @@ const fn probe(name: &'static str, texts: [&'static str; 4], run: fn(&mut Sessio
     }
 }
 
-/// The probes of this file.
-pub static PROBES: &[Probe] = &[
-    probe(
-        "memory.read",
-        [
-            "Mem read",
-            "bytes read from memory",
-            "adding up the words of a range of `size` bytes with vector loads (AVX2 where there is it, else SSE2 or NEON), 64 KiB at a time.",
-            "the range is in huge pages where madvise may ask for them; a guest's “RAM” range may sit in a large shared cache of the host.",
-        ],
-        read,
-    ),
-    probe(
-        "memory.write",
-        [
-            "Mem write",
-            "bytes written to memory",
-            "storing a word all over a range of `size` bytes with ordinary vector stores, 64 KiB at a time.",
-            "ordinary stores read each line before they write it, so the memory moves twice the figure.",
-        ],
-        write,
-    ),
-    probe(
-        "memory.copy",
-        [
-            "Bcopy (hand)",
-            "bytes copied in memory",
-            "copying one half of a range of `size` bytes to the other with ordinary vector loads and stores, 64 KiB at a time; bytes copied \
-             are counted once.",
-            "lmbench's size is that of one half. Ordinary stores read each line before they write it: the memory moves three times the figure.",
-        ],
-        copy_halves,
-    ),
+const READ: Probe = probe(
+    "memory.read",
+    [
+        "Mem read",
+        "bytes read from memory",
+        "adding up the words of a range of `size` bytes with vector loads (AVX2 where there is it, else SSE2 or NEON), 64 KiB at a time.",
+        "the range is in huge pages where madvise may ask for them; a guest's “RAM” range may sit in a large shared cache of the host.",
+    ],
+    read,
+);
+
+const WRITE: Probe = probe(
+    "memory.write",
+    [
+        "Mem write",
+        "bytes written to memory",
+        "storing a word all over a range of `size` bytes with ordinary vector stores, 64 KiB at a time.",
+        "ordinary stores read each line before they write it, so the memory moves twice the figure.",
+    ],
+    write,
+);
+
+const COPY: Probe = probe(
+    "memory.copy",
+    [
+        "Bcopy (hand)",
+        "bytes copied in memory",
+        "copying one half of a range of `size` bytes to the other with ordinary vector loads and stores, 64 KiB at a time; bytes copied \
+         are counted once.",
+        "lmbench's size is that of one half. Ordinary stores read each line before they write it: the memory moves three times the figure.",
+    ],
+    copy_halves,
+);
+
+/// The primitives of this file.
+pub static PROBES: &[Probe] = &[READ, WRITE, COPY, latency::LATENCY];
+
+/// What the memory laboratory measures: the same by more sizes, by number of threads, by stride and kind of page.
+pub static LAB_ROWS: &[Probe] = &[
+    Probe { lab: Some("memory"), variants: latency::sweep, ..latency::LATENCY },
+    Probe { lab: Some("memory"), variants: threads::sweep, ..READ },
+    Probe { lab: Some("memory"), variants: threads::sweep, ..WRITE },
+    Probe { lab: Some("memory"), variants: threads::sweep, ..COPY },
 ];
 
 #[cfg(test)]
@@ -279,13 +259,5 @@ mod tests {
         let seen: Vec<_> = pieces(3 * step).take(4).collect();
         assert_eq!(seen, [0..step, step..2 * step, 2 * step..3 * step, 0..step]);
         assert_eq!(pieces(512).take(2).collect::<Vec<_>>(), [0..512, 0..512]);
-    }
-
-    #[test]
-    fn a_large_range_begins_at_a_huge_page() {
-        let mut range = Range::new(4 << 20).unwrap_or_else(|stop| panic!("{stop:?}"));
-        assert_eq!(range.words().as_ptr() as usize % (2 << 20), 0);
-        assert_eq!(range.words().len() * 8, 4 << 20);
-        assert!(range.words().iter().all(|w| *w == 0x0101_0101_0101_0101));
     }
 }

@@ -1,0 +1,227 @@
+//! The C compilers that the flops lab compares: finds them, builds the kernels with each, and makes their rows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use fingerpost_host::toolchain;
+use fingerpost_probes::{Probe, flops};
+use fingerpost_record::{Measurement, Outcome, Param, Params};
+use fingerpost_sys::child;
+
+use crate::plan::{Row, Settings, joined};
+
+/// The settings that this takes.
+pub const SETTINGS: [&str; 2] = ["cc", "cflags"];
+
+/// The probe whose rows are built.
+const PROBE: &str = "cpu.flops";
+
+/// The article's flags, and its tuning for the machine at hand. (-march=native is x86's word for what others call -mcpu=native.)
+const CFLAGS: &str = if cfg!(target_arch = "x86_64") { "-O2 -march=native" } else { "-O2 -mcpu=native" };
+
+/// How long a compiler may take.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What is to be built.
+pub struct Compile {
+    /// Compilers by name or path; nothing for every one found.
+    pub cc: Option<Vec<String>>,
+    /// The flags.
+    pub cflags: String,
+    /// The modules to measure.
+    modules: Vec<Param>,
+    probe: &'static Probe,
+}
+
+/// What was built.
+#[derive(Default)]
+pub struct Built {
+    /// A row per compiler and module.
+    pub rows: Vec<Row>,
+    /// A row per compiler that failed.
+    pub failed: Vec<Measurement>,
+    /// A sentence for the person who waits.
+    pub note: Option<String>,
+}
+
+/// A compiler with the name of its rows.
+struct Compiler {
+    file: PathBuf,
+    title: String,
+}
+
+/// What must be built for these rows: something where the built-in kernels are to be measured.
+pub fn wanted<'a>(rows: &[Row], settings: &'a Settings, used: &mut Vec<&'a str>) -> Option<Compile> {
+    let ours: Vec<&Row> = rows.iter().filter(|row| row.probe.name == PROBE).collect();
+    let probe = ours.first()?.probe;
+    used.extend(settings.keys().map(String::as_str).filter(|key| SETTINGS.contains(key)));
+    let mut modules: Vec<Param> = ours.iter().filter_map(|row| row.params.get("module").cloned()).collect();
+    modules.dedup();
+    let cc = settings.get("cc").map(|names| names.iter().map(ToString::to_string).collect());
+    let cflags = settings.get("cflags").map_or(CFLAGS.to_owned(), |flags| joined(flags));
+    Some(Compile { cc, cflags, modules, probe })
+}
+
+/// Builds the kernels with every compiler, into `dir`.
+///
+/// # Errors
+/// When the source cannot be written there. A compiler that fails is a row, not an error.
+pub fn build(compile: &Compile, dir: &Path) -> anyhow::Result<Built> {
+    let source = dir.join("flops.c");
+    fs::write(&source, flops::SOURCE).with_context(|| format!("cannot write {}", source.display()))?;
+    let compilers = match &compile.cc {
+        Some(names) => named(names),
+        None => found(),
+    };
+    let mut built = Built::default();
+    if compilers.is_empty() {
+        built.note = Some("no C compiler was found, so only the built-in kernels are measured; name one with --set cc=PATH".to_owned());
+    }
+    for (i, compiler) in compilers.iter().enumerate() {
+        let program = dir.join(format!("flops-{i}"));
+        let params = Params::new().with("compiler", compiler.title.as_str()).with("cflags", compile.cflags.as_str());
+        match run_compiler(compiler, &compile.cflags, &source, &program) {
+            Ok(()) => built.rows.extend(compile.modules.iter().map(|module| Row {
+                probe: compile.probe,
+                params: params.clone().with("module", module.clone()),
+                program: Some(program.clone()),
+            })),
+            Err(reason) => built.failed.push(failed(compile.probe, params, reason)),
+        }
+    }
+    Ok(built)
+}
+
+fn failed(probe: &Probe, params: Params, reason: String) -> Measurement {
+    Measurement::without_figure(probe.name, probe.version, params, probe.unit, probe.better, Outcome::Failed, reason)
+}
+
+/// Every compiler found, one per title: two copies of one version would give the same rows.
+fn found() -> Vec<Compiler> {
+    let mut compilers: Vec<Compiler> = Vec::new();
+    for file in toolchain::c_compilers().into_keys() {
+        let title = title(&file);
+        if !compilers.iter().any(|c| c.title == title) {
+            compilers.push(Compiler { file, title });
+        }
+    }
+    compilers
+}
+
+/// The compilers that the user named, each once; the same version at two places is told apart by name.
+fn named(names: &[String]) -> Vec<Compiler> {
+    let mut compilers: Vec<Compiler> = Vec::new();
+    for name in names {
+        let file = PathBuf::from(name);
+        let known = title(&file);
+        let taken = compilers.iter().any(|c| c.title == known);
+        let title = if taken { format!("{known} ({name})") } else { known };
+        if !compilers.iter().any(|c| c.file == file) {
+            compilers.push(Compiler { file, title });
+        }
+    }
+    compilers
+}
+
+/// `gcc 12.2.0`, `clang 14.0.6`; the file's name where the compiler says nothing of itself.
+fn title(file: &Path) -> String {
+    let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
+    toolchain::version(file).and_then(|line| parse_title(&line)).unwrap_or(name)
+}
+
+/// The kind and the version in the first line of `--version`.
+///
+/// `gcc (Debian 12.2.0-14) 12.2.0` and `cc (GCC) 13.1.1 20230614 (Red Hat)` end in the version and more; clang's comes behind the word.
+fn parse_title(line: &str) -> Option<String> {
+    let kind = match line {
+        _ if line.contains("clang") => "clang",
+        _ if ["gcc", "cc"].iter().any(|name| line.split([' ', '-']).any(|word| word == *name)) || line.contains("(GCC)") => "gcc",
+        _ => line.split(' ').next()?,
+    };
+    let outside = outside_parentheses(line);
+    let version = outside.split([' ', '-']).find(|word| word.contains('.') && word.bytes().all(|b| b.is_ascii_digit() || b == b'.'))?;
+    Some(format!("{kind} {version}"))
+}
+
+fn outside_parentheses(line: &str) -> String {
+    let mut depth = 0;
+    let outside = |c: &char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => return depth == 0,
+        }
+        false
+    };
+    line.chars().filter(outside).collect()
+}
+
+/// Builds the program, or says in one line why not.
+fn run_compiler(compiler: &Compiler, cflags: &str, source: &Path, program: &Path) -> Result<(), String> {
+    let mut command = Command::new(&compiler.file);
+    command.args(cflags.split_whitespace()).arg("-o").args([program, source]).env("LC_ALL", "C");
+    let output = child::run_bounded(&mut command, Instant::now() + DEADLINE)
+        .map_err(|e| format!("cannot start the compiler {}: {e}", compiler.file.display()))?;
+    match output.status {
+        Some(status) if status.success() && program.exists() => Ok(()),
+        Some(status) => Err(first_error(&String::from_utf8_lossy(&output.stderr), source)
+            .unwrap_or_else(|| format!("the compiler {} ended with {status} and made no program", compiler.file.display()))),
+        None => Err(format!("the compiler {} did not end within {} s and was killed", compiler.file.display(), DEADLINE.as_secs())),
+    }
+}
+
+/// The first line that names an error, else the first line; without the private directory's path.
+fn first_error(stderr: &str, source: &Path) -> Option<String> {
+    let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines().find(|line| line.contains("error")).or_else(|| lines().next())?;
+    let dir = source.parent().map(|dir| format!("{}/", dir.display())).unwrap_or_default();
+    let line = if dir.is_empty() { line.to_owned() } else { line.replace(&dir, "") };
+    Some(fingerpost_record::text::clean(&line).chars().take(200).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_from_the_first_line_of_the_version() {
+        for (line, title) in [
+            ("gcc (Debian 12.2.0-14+deb12u1) 12.2.0", "gcc 12.2.0"),
+            ("cc (GCC) 13.1.1 20230614 (Red Hat 13.1.1-4)", "gcc 13.1.1"),
+            ("gcc-12 (Debian 12.2.0-14) 12.2.0", "gcc 12.2.0"),
+            ("x86_64-linux-gnu-gcc-12 (Debian 12.2.0-14) 12.2.0", "gcc 12.2.0"),
+            ("Debian clang version 14.0.6", "clang 14.0.6"),
+            ("Ubuntu clang version 18.1.3 (1ubuntu1)", "clang 18.1.3"),
+            ("clang version 17.0.6-3", "clang 17.0.6"),
+            ("tcc version 0.9.27 (x86_64 Linux)", "tcc 0.9.27"),
+        ] {
+            assert_eq!(parse_title(line).as_deref(), Some(title), "{line}");
+        }
+        assert_eq!(parse_title("no version here"), None);
+    }
+
+    #[test]
+    fn the_first_error_line_is_told_without_the_private_directory() {
+        let source = Path::new("/tmp/private/flops.c");
+        let text = "/tmp/private/flops.c: In function 'main':\n/tmp/private/flops.c:3:9: error: unknown type\n";
+        assert_eq!(first_error(text, source).unwrap(), "flops.c:3:9: error: unknown type");
+        assert_eq!(first_error("\nstrange\n", source).unwrap(), "strange");
+        assert_eq!(first_error("  \n", source), None);
+    }
+
+    #[test]
+    fn a_compiler_that_is_not_there_or_fails_is_a_failed_row_with_its_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let probe = fingerpost_probes::find(PROBE).unwrap();
+        let compile = |cc: &str| Compile { cc: Some(vec![cc.into()]), cflags: "-O2".into(), modules: vec![Param::Int(1)], probe };
+        let built = build(&compile("/nowhere/gcc"), dir.path()).unwrap();
+        assert!(built.rows.is_empty());
+        assert_eq!((built.failed.len(), built.failed[0].outcome), (1, Outcome::Failed));
+        assert!(built.failed[0].reason.as_ref().unwrap().contains("/nowhere/gcc"));
+        let built = build(&compile("false"), dir.path()).unwrap();
+        assert!(built.failed[0].reason.as_ref().unwrap().contains("made no program"), "{:?}", built.failed[0].reason);
+    }
+}

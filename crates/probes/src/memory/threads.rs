@@ -1,0 +1,216 @@
+//! Bandwidth of several CPUs at once: processes that each walk a range of their own, all of them all the time, and the sum of their rates.
+//!
+//! Each publishes how far it has come and when it was there. Its rate over a window is taken between two such marks of its own, so that
+//! the window need not fit the work.
+
+use std::hint::black_box;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fingerpost_record::Params;
+
+use super::range::{Pages, Range};
+use super::{SIZES, copy, fill, sum, vector_bytes};
+use crate::peer::Peer;
+use crate::session::{Session, Stop, now_ns};
+use crate::share::Shared;
+
+/// What is done with the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Adding up its words.
+    Read,
+    /// Storing a word all over it.
+    Write,
+    /// Copying its first half to its second.
+    Copy,
+}
+
+/// The most processes.
+const MOST: usize = 64;
+
+/// Bytes that a process moves between two marks: some ten microseconds.
+const TURN: usize = 128 << 10;
+
+/// The length of one sample in nanoseconds.
+const WINDOW_NS: u64 = 1_000_000;
+
+/// How long the partners may take to fill their ranges.
+const READY_NS: u64 = 3_000_000_000;
+
+/// The bits of a mark that hold the time in nanoseconds: eighteen minutes, after which it starts anew.
+const TIME_BITS: u32 = 40;
+
+/// Turns done and the time, in one word so that they are read together; alone on its cache lines.
+#[derive(Default)]
+#[repr(align(128))]
+struct Mark(AtomicU64);
+
+/// Turns and nanoseconds between two marks, each modulo its own width.
+fn between(before: u64, after: u64) -> (u64, u64) {
+    let turns = (after >> TIME_BITS).wrapping_sub(before >> TIME_BITS) & ((1 << (64 - TIME_BITS)) - 1);
+    (turns, after.wrapping_sub(before) & ((1 << TIME_BITS) - 1))
+}
+
+impl Mark {
+    fn set(&self, turns: u64) {
+        self.0.store(turns << TIME_BITS | now_ns() & ((1 << TIME_BITS) - 1), Ordering::Release);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+struct Marks([Mark; MOST]);
+
+impl Default for Marks {
+    fn default() -> Self {
+        Marks(std::array::from_fn(|_| Mark::default()))
+    }
+}
+
+/// A range, and how far the walk through it is.
+struct Walk {
+    op: Op,
+    range: Range,
+    at: usize,
+    turns: u64,
+}
+
+impl Walk {
+    fn new(op: Op, size: usize) -> Result<Walk, Stop> {
+        let mut range = Range::map(size, Pages::HugeIfAllowed)?;
+        range.words().fill(1);
+        Ok(Walk { op, range, at: 0, turns: 0 })
+    }
+
+    /// Moves [`TURN`] bytes, round and round, and marks it.
+    fn turn(&mut self, mark: &Mark) {
+        let words = self.range.words();
+        let half = words.len() / 2;
+        let length = if self.op == Op::Copy { half } else { words.len() };
+        let mut left = TURN / size_of::<u64>();
+        while left > 0 {
+            let step = left.min(length - self.at);
+            let piece = self.at..self.at + step;
+            match self.op {
+                Op::Read => {
+                    black_box(sum(black_box(&words[piece])));
+                }
+                Op::Write => fill(black_box(&mut words[piece]), black_box(7)),
+                Op::Copy => {
+                    let (to, from) = words.split_at_mut(half);
+                    copy(black_box(&mut to[piece.clone()]), black_box(&from[piece]), black_box(0));
+                }
+            }
+            self.at = (self.at + step) % length;
+            left -= step;
+        }
+        self.turns += 1;
+        mark.set(self.turns);
+    }
+}
+
+/// Measures `op` on as many CPUs as `threads` says, each with a range of `size` bytes.
+pub fn measure(s: &mut Session, op: Op) -> Result<(), Stop> {
+    let threads = s.int("threads", 1)? as usize;
+    let size = s.int("size", *SIZES.start())?;
+    if threads > MOST || !SIZES.contains(&size) {
+        return Err(Stop::Fail(format!("more than {MOST} threads, or {} bytes each, are not taken", SIZES.end())));
+    }
+    if threads > s.cpus().len() {
+        return Err(Stop::Skip(format!("needs {threads} CPUs, and this process may use {}", s.cpus().len())));
+    }
+    let marks = Shared::<Marks>::new()?;
+    let mut peers = Vec::new();
+    for (cpu, mark) in s.cpus()[1..threads].iter().zip(&marks.0[1..]) {
+        peers.push(Peer::fork(*cpu, || work(op, size as usize, mark))?);
+    }
+    let mut own = Walk::new(op, size as usize)?;
+    let marks = &marks.0[..threads];
+    wait_for(&marks[1..])?;
+    s.values(|| {
+        own.turn(&marks[0]);
+        let before: Vec<u64> = marks.iter().map(Mark::get).collect();
+        let begin = now_ns();
+        while now_ns() - begin < WINDOW_NS {
+            own.turn(&marks[0]);
+        }
+        let rates = before.iter().zip(marks).map(|(before, mark)| rate(*before, mark.get()));
+        rates.sum::<Option<f64>>().ok_or_else(|| Stop::Fail("a partner process did not move a byte in a millisecond".into()))
+    })?;
+    s.counter("vector_bytes", vector_bytes());
+    Ok(())
+}
+
+/// What a partner does until it is ended.
+fn work(op: Op, size: usize, mark: &Mark) -> io::Result<()> {
+    let mut walk = Walk::new(op, size).map_err(|stop| io::Error::other(format!("{stop:?}")))?;
+    loop {
+        walk.turn(mark);
+    }
+}
+
+/// Waits until every partner has begun.
+fn wait_for(partners: &[Mark]) -> Result<(), Stop> {
+    let deadline = now_ns() + READY_NS;
+    while partners.iter().any(|mark| mark.get() == 0) {
+        if now_ns() > deadline {
+            return Err(Stop::Fail(format!("a partner process did not begin within {} s", READY_NS / 1_000_000_000)));
+        }
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// Bytes a second between two marks; nothing when they are the same.
+fn rate(before: u64, after: u64) -> Option<f64> {
+    let (turns, ns) = between(before, after);
+    (turns > 0 && ns > 0).then(|| (turns * TURN as u64) as f64 * 1e9 / ns as f64)
+}
+
+/// The laboratory's rows: in the first- and second-level cache, in what is shared, and in memory, on one CPU, two, four and so on to all.
+pub fn sweep() -> Vec<Params> {
+    let all = std::thread::available_parallelism().map_or(1, usize::from).min(MOST);
+    let mut counts: Vec<usize> = std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < all).collect();
+    counts.push(all);
+    let sizes = [16 << 10, 512 << 10, 4 << 20, 64 << 20];
+    let row = |size: i64, threads: &usize| Params::new().with("size", size).with("threads", *threads as i64);
+    sizes.into_iter().flat_map(|size| counts.iter().map(move |threads| row(size, threads))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_bytes_over_the_time_between_two_marks() {
+        let mark = |turns: u64, ns: u64| turns << TIME_BITS | ns & ((1 << TIME_BITS) - 1);
+        assert_eq!(rate(mark(5, 1000), mark(15, 2000)), Some(10.0 * TURN as f64 / 1e-6));
+        assert_eq!(rate(mark(5, 1000), mark(5, 1000)), None);
+        // Both the time and the turns may start anew.
+        let last = (1u64 << TIME_BITS) - 1;
+        assert_eq!(between(mark((1 << 24) - 1, last), mark(1, 9)), (2, 10));
+    }
+
+    #[test]
+    fn a_turn_moves_all_that_it_counts() {
+        let mark = Mark::default();
+        let mut walk = Walk::new(Op::Write, 3 << 12).unwrap_or_else(|stop| panic!("{stop:?}"));
+        walk.turn(&mark);
+        assert!(walk.range.words().iter().all(|w| *w == 7));
+        assert_eq!((walk.turns, walk.at), (1, TURN / 8 % (3 << 9)));
+        let mut walk = Walk::new(Op::Copy, 1 << 14).unwrap_or_else(|stop| panic!("{stop:?}"));
+        walk.range.words()[1024..].fill(9);
+        walk.turn(&mark);
+        assert!(walk.range.words().iter().all(|w| *w == 9));
+    }
+
+    #[test]
+    fn the_sweep_goes_from_one_cpu_to_all() {
+        let threads: Vec<i64> = sweep().iter().filter_map(|row| row.int("threads")).collect();
+        let all = std::thread::available_parallelism().unwrap().get().min(MOST) as i64;
+        assert_eq!((threads.iter().min(), threads.iter().max()), (Some(&1), Some(&all)));
+    }
+}
