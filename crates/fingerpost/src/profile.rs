@@ -6,6 +6,8 @@ use fingerpost_measure::rounds::Effort;
 use fingerpost_probes::{Nature, Probe};
 use fingerpost_record::Profile;
 
+use crate::plan::{Row, Settings};
+
 /// Measuring time of one process, not counting its setup. See `docs/measuring.md` for why 40 ms.
 pub const SLICE: Duration = Duration::from_millis(40);
 
@@ -16,6 +18,15 @@ pub const LAB_SLICE: Duration = Duration::from_millis(6);
 /// Measuring time of one process of this probe.
 pub fn slice(probe: &Probe) -> Duration {
     if probe.lab.is_some() { LAB_SLICE } else { SLICE }
+}
+
+/// The largest range that a laboratory walks at the quick profile: setting up larger ones would take longer than all other rows.
+const QUICK_SIZE: i64 = 256 << 20;
+
+/// Whether a row belongs to the profile. What the user set is measured in any case.
+pub fn includes(profile: Profile, row: &Row, settings: &Settings) -> bool {
+    let large = row.probe.lab.is_some() && row.params.int("size").is_some_and(|size| size > QUICK_SIZE);
+    profile != Profile::Quick || !large || settings.contains_key("size")
 }
 
 /// The time for a laboratory's row: its share of a second, process starts included, for every base round and some more.

@@ -12,7 +12,7 @@ use fingerpost_report::Format;
 use crate::conduct::{self, Conducted, Options};
 use crate::cpus;
 use crate::exit::{Done, usage};
-use crate::{output, plan};
+use crate::{output, plan, profile};
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -76,8 +76,9 @@ impl From<ProfileName> for Profile {
 /// Measures, prints the result, and says where it is kept.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let settings = plan::parse_settings(&args.set)?;
-    let plan = plan::resolve(&args.names, &settings)?;
+    let mut plan = plan::resolve(&args.names, &settings)?;
     let options = resolve(&args, &settings)?;
+    plan.rows.retain(|row| profile::includes(options.profile, row, &settings));
     conduct::clean_up(args.quiet);
     let stop = Arc::new(AtomicBool::new(false));
     conduct::stop_on_signals(&stop)?;
