@@ -8,7 +8,7 @@ use fingerpost_record::Run;
 
 use crate::style::Style;
 use crate::view::View;
-use crate::{csv, json, markdown, table, zerofill};
+use crate::{csv, json, lab, markdown, table};
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,10 +60,7 @@ pub fn write_run(out: &mut dyn Write, run: &Run, format: Format, style: &Style) 
     match format {
         Format::Table => {
             out.write_all(table::render(&View::of(run), style).as_bytes())?;
-            match fingerpost_compare::zerofill::analyse(run) {
-                Some(analysis) => write!(out, "\n{}", zerofill::render(&analysis, style)),
-                None => Ok(()),
-            }
+            out.write_all(lab::pictures(run, style).as_bytes())
         }
         Format::Json => json::write(out, run),
         Format::Csv => out.write_all(csv::render(&View::of(run)).as_bytes()),

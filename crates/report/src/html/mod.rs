@@ -3,7 +3,9 @@
 //! A page is a list of sections, each made by one file here and left out where the run has nothing for it. To add one, write
 //! `fn section(view) -> Option<Section>` and name it in [`report`].
 
+mod flops;
 mod host;
+mod memory;
 mod probes;
 mod style;
 mod zerofill;
@@ -29,6 +31,8 @@ pub fn report(run: &Run) -> String {
     let view = View::of(run);
     let mut sections = probes::sections(&view);
     sections.extend(zerofill::section(run));
+    sections.extend(flops::section(fingerpost_compare::flops::Flops::of(&run.measurements)));
+    sections.extend(memory::section(fingerpost_compare::memory::Memory::of(run)));
     sections.push(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {

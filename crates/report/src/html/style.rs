@@ -50,6 +50,8 @@ figcaption { color: var(--faint); margin-bottom: .5rem; }
 .chart .spread { stroke: var(--spread); stroke-width: 8; }
 .chart .interval { stroke: var(--mark); stroke-width: 3; }
 .chart circle { fill: var(--mark); }
+.chart .curve { stroke: var(--mark); stroke-width: 2; }
+.chart .curve.second { stroke: var(--doubt); stroke-dasharray: 4 3; }
 .chart .doubtful .interval { stroke: var(--doubt); }
 .chart .doubtful circle { fill: var(--doubt); }
 footer { color: var(--faint); border-top: 1px solid var(--rule); }

@@ -1,0 +1,132 @@
+//! Floating point by instruction mix and compiler: the table, in words for every format.
+
+use fingerpost_compare::flops::{Column, Flops, Limit, MIX};
+use fingerpost_record::Unit;
+
+use crate::grid::{self, Align, Grid, Line};
+use crate::lab::clean;
+use crate::style::{Style, Tone};
+
+/// What the table is called.
+pub const TITLE: &str = "Floating point by instruction mix and compiler (MFLOPS, and the share of the core's highest rate)";
+
+/// A compiler as the head of its column.
+pub fn heading(column: &Column) -> String {
+    clean(&column.compiler)
+}
+
+/// A rate in whole MFLOPS, as the published table has it.
+pub fn mflops(rate: Option<f64>) -> String {
+    rate.map_or("–".to_owned(), |rate| format!("{:.0}", rate / 1e6))
+}
+
+/// A share of the core's highest rate.
+pub fn share(flops: &Flops, rate: Option<f64>) -> String {
+    rate.and_then(|rate| flops.share(rate)).map_or(String::new(), |share| format!("{:.1} %", share * 100.0))
+}
+
+/// Sentences below the table: flags, the core's rates, compilers that failed.
+pub fn sentences(flops: &Flops) -> Vec<(String, String, Tone)> {
+    let mut all = Vec::new();
+    let mut flags: Vec<&str> = flops.columns.iter().filter_map(|c| c.cflags.as_deref()).collect();
+    flags.dedup();
+    if !flags.is_empty() {
+        all.push(("Flags".to_owned(), clean(&flags.join("; ")), Tone::Plain));
+    }
+    all.extend(flops.limits.iter().map(|limit| (name(&limit.kind), limit_text(limit), Tone::Plain)));
+    all.extend(flops.failed.iter().map(|(compiler, reason)| (clean(compiler), format!("failed: {}", clean(reason)), Tone::Bad)));
+    all
+}
+
+/// `vector_fma` as a person says it.
+fn name(kind: &str) -> String {
+    let (width, op) = kind.split_once('_').unwrap_or((kind, ""));
+    let op = match op {
+        "fma" => "multiply-add",
+        "mul" => "multiply",
+        other => other,
+    };
+    clean(&format!("Peak {width} {op}"))
+}
+
+/// The rate, and what it should be by width, units and frequency.
+fn limit_text(limit: &Limit) -> String {
+    let rate = Unit::FlopPerSecond.format(limit.flops);
+    match (limit.formula(), limit.deviation()) {
+        (Some(formula), Some(deviation)) => format!("{rate}, {:+.1} % against {formula}", deviation * 100.0),
+        _ => rate,
+    }
+}
+
+/// The table for a terminal.
+pub fn render(flops: &Flops, style: &Style) -> String {
+    let mut grid = Grid { columns: columns(flops), lines: vec![Line::Heading(TITLE.to_owned())] };
+    if !flops.columns.is_empty() {
+        let titles = ["module", "FADD", "FSUB", "FMUL", "FDIV"].map(str::to_owned).into_iter();
+        let heads = flops.columns.iter().flat_map(|c| [heading(c), String::new()]);
+        grid.lines.push(Line::Cells(titles.chain(heads).collect(), Tone::Faint));
+        for (i, mix) in MIX.iter().enumerate() {
+            let mixture = mix.iter().map(|percent| format!("{percent} %"));
+            let start = std::iter::once(format!("  {}", i + 1)).chain(mixture);
+            grid.lines.push(Line::Cells(start.chain(rates(flops, |c| c.modules[i].map(|e| e.value))).collect(), Tone::Plain));
+        }
+        let start = ["  average", "", "", "", ""].map(str::to_owned).into_iter();
+        grid.lines.push(Line::Cells(start.chain(rates(flops, Column::average)).collect(), Tone::Strong));
+    }
+    grid.lines.extend(sentences(flops).into_iter().map(|(label, text, tone)| Line::Labelled(label, text, tone)));
+    grid.render(style)
+}
+
+fn columns(flops: &Flops) -> Vec<grid::Column> {
+    let column = |align, rank| grid::Column { title: "", align, rank };
+    let mix = [column(Align::Right, 3), column(Align::Right, 3), column(Align::Right, 3), column(Align::Right, 3)];
+    let rates = flops.columns.iter().flat_map(|_| [column(Align::Right, 0), column(Align::Right, 2)]);
+    std::iter::once(column(Align::Left, 0)).chain(mix).chain(rates).collect()
+}
+
+fn rates(flops: &Flops, pick: impl Fn(&Column) -> Option<f64>) -> impl Iterator<Item = String> {
+    let cells: Vec<String> = flops.columns.iter().flat_map(|c| [mflops(pick(c)), share(flops, pick(c))]).collect();
+    cells.into_iter()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use fingerpost_record::Estimate;
+
+    /// Two compilers, one limit, one failure.
+    pub fn example() -> Flops {
+        let at = |value: f64| Some(Estimate { value, low: value, high: value, confidence: 0.95 });
+        let column = |compiler: &str, cflags: Option<&str>, rate: f64| Column {
+            compiler: compiler.into(),
+            cflags: cflags.map(Into::into),
+            modules: [at(rate); 8],
+        };
+        let mut partial = column("clang 14", Some("-O2"), 2e9);
+        partial.modules[2] = None;
+        Flops {
+            columns: vec![column("built-in", None, 1.234e9), partial],
+            limits: vec![Limit { kind: "vector_fma".into(), flops: 60e9, lanes: Some(8.0), frequency: Some(2e9) }],
+            failed: vec![("tcc\u{1b}[2J".into(), "flops.c:3: error: <no>".into())],
+        }
+    }
+
+    #[test]
+    fn the_table_has_mixes_rates_shares_and_averages() {
+        let text = render(&example(), &Style::default());
+        assert!(!text.contains('\u{1b}'));
+        let line = |start: &str| text.lines().find(|l| l.trim_start().starts_with(start)).unwrap_or_else(|| panic!("{start}: {text}"));
+        assert_eq!(line("1 ").split_whitespace().collect::<Vec<_>>().join(" "), "1 50 % 0 % 43 % 7 % 1234 2.1 % 2000 3.3 %");
+        assert!(line("3 ").ends_with('–'));
+        assert_eq!(line("average").split_whitespace().collect::<Vec<_>>(), ["average", "1234", "2.1", "%", "–"]);
+        assert!(line("Peak vector multiply-add").contains("-6.2 % against 8 lanes × 2 (multiply and add) × 2 units × 2.00 GHz"));
+        assert!(text.contains("failed: flops.c:3: error: <no>"));
+    }
+
+    #[test]
+    fn kinds_are_said_in_words() {
+        assert_eq!(name("scalar_add"), "Peak scalar add");
+        assert_eq!(name("vector_mul"), "Peak vector multiply");
+        assert_eq!(name("scalar_fma"), "Peak scalar multiply-add");
+    }
+}

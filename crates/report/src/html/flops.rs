@@ -1,0 +1,63 @@
+//! Floating point by compiler: the published table, made here.
+
+use fingerpost_compare::flops::{Column, Flops, MIX};
+use maud::{Markup, html};
+
+use super::Section;
+use crate::flops::{TITLE, heading, mflops, sentences, share};
+
+/// The section; nothing where the run has no row of floating point.
+pub fn section(flops: Option<Flops>) -> Option<Section> {
+    let flops = flops?;
+    let body = html! {
+        @if !flops.columns.is_empty() { (table(&flops)) }
+        (super::memory::terms(sentences(&flops)))
+    };
+    Some(Section { key: "flops-compilers", title: "Floating point by compiler".into(), body })
+}
+
+fn table(flops: &Flops) -> Markup {
+    html! {
+        p { (TITLE) "." }
+        div class="scroll" tabindex="0" role="region" aria-label="Floating point by compiler, table" {
+            table {
+                thead { tr {
+                    @for title in ["Module", "FADD", "FSUB", "FMUL", "FDIV"] { th scope="col" class="number" { (title) } }
+                    @for column in &flops.columns { th scope="col" class="number" { (heading(column)) } th scope="col" class="number" { "share" } }
+                } }
+                tbody {
+                    @for (i, mix) in MIX.iter().enumerate() {
+                        tr {
+                            th scope="row" class="number" { (i + 1) }
+                            @for percent in mix { td class="number" { (percent) " %" } }
+                            (rates(flops, |c| c.modules[i].map(|e| e.value)))
+                        }
+                    }
+                    tr { th scope="row" colspan="5" { "Average" } (rates(flops, Column::average)) }
+                }
+            }
+        }
+    }
+}
+
+fn rates(flops: &Flops, pick: impl Fn(&Column) -> Option<f64>) -> Markup {
+    html! {
+        @for column in &flops.columns {
+            td class="number" { (mflops(pick(column))) }
+            td class="number" { (share(flops, pick(column))) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_holds_every_rate_and_hostile_text_stays_text() {
+        let page = section(Some(crate::flops::tests::example())).unwrap().body.into_string();
+        assert_eq!(page.matches("1234").count(), 9);
+        assert!(page.contains("error: &lt;no&gt;") && !page.contains('\u{1b}'));
+        assert!(section(None).is_none());
+    }
+}

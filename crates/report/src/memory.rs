@@ -1,0 +1,219 @@
+//! The memory hierarchy as a staircase and in sentences.
+
+use fingerpost_compare::memory::{Bandwidth, Cache, Curve, Memory, Reach};
+use fingerpost_record::Unit;
+
+use crate::grid::{self, Align, Grid, Line};
+use crate::lab::clean;
+use crate::style::{Style, Tone};
+
+/// What the picture is called.
+pub const TITLE: &str = "Memory hierarchy (nanoseconds of a load by the size of the range, logarithmic)";
+
+/// Columns of the longest bar.
+const BAR: f64 = 40.0;
+
+/// A size with its binary unit and no digits that say nothing: `48 KiB`, `1.5 MiB`.
+pub fn size(bytes: u64) -> String {
+    let (divisor, unit) = match bytes {
+        b if b >= 1 << 30 => (1u64 << 30, "GiB"),
+        b if b >= 1 << 20 => (1 << 20, "MiB"),
+        _ => (1 << 10, "KiB"),
+    };
+    let number = format!("{:.2}", bytes as f64 / divisor as f64);
+    format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// What was found, as names and sentences.
+pub fn sentences(memory: &Memory) -> Vec<(String, String, Tone)> {
+    let mut all: Vec<_> = memory.levels.iter().enumerate().map(|(i, cache)| cache_sentence(i, cache)).collect();
+    all.extend(memory.reaches.iter().map(|reach| reach_sentence(reach)));
+    if let Some(backing) = backing(memory) {
+        all.push(backing);
+    }
+    all.extend(memory.no_huge_pages.iter().map(|reason| ("Huge pages".to_owned(), clean(reason), Tone::Doubtful)));
+    all
+}
+
+fn cache_sentence(place: usize, cache: &Cache) -> (String, String, Tone) {
+    let height = Unit::Nanoseconds.format(cache.level.height);
+    let found = match cache.level.passed {
+        Some(passed) => format!("holds {}, no longer {}", size(cache.level.fits), size(passed)),
+        None => format!("reaches to {}, the largest range that was walked", size(cache.level.fits)),
+    };
+    let (name, reported) = match &cache.reported {
+        Some((name, bytes)) => (clean(name), format!("; the system reports {}", size(*bytes))),
+        None if cache.level.passed.is_none() => ("Memory".to_owned(), String::new()),
+        None => (format!("Level {}", place + 1), "; the system reports no such cache".to_owned()),
+    };
+    let (verdict, tone) = match cache.agrees() {
+        Some(true) => (", which agrees", Tone::Plain),
+        Some(false) => (", which the curve contradicts", Tone::Doubtful),
+        None => ("", Tone::Plain),
+    };
+    (name, format!("{height} a load; {found}{reported}{verdict}"), tone)
+}
+
+fn reach_sentence(reach: &Reach) -> (String, String, Tone) {
+    let label = format!("Translation, {} pages", clean(&reach.pages));
+    let level = |l: &fingerpost_compare::memory::staircase::Level| {
+        let cost = if l.height < 0.3 { "free".to_owned() } else { format!("{} a load", Unit::Nanoseconds.format(l.height)) };
+        let pages = l.fits / 4096;
+        format!("{cost} up to {pages} pages of 4 KiB ({})", size(l.fits))
+    };
+    let text: Vec<String> = reach.levels.iter().map(level).collect();
+    let text = if text.is_empty() { "no level could be told".to_owned() } else { text.join(", then ") };
+    (label, text, Tone::Plain)
+}
+
+/// Huge pages that translate no further than base pages are not huge underneath: a virtual machine whose host backs it with base pages.
+fn backing(memory: &Memory) -> Option<(String, String, Tone)> {
+    let first = |pages: &str| memory.reaches.iter().find(|r| r.pages == pages)?.levels.first().filter(|l| l.passed.is_some());
+    let (small, huge) = (first("small")?, first("huge")?);
+    let sentence =
+        "huge pages reach no further than base pages before translation costs: the host backs this machine's memory with base pages";
+    (huge.fits <= small.fits * 2).then(|| ("Huge pages".to_owned(), sentence.to_owned(), Tone::Doubtful))
+}
+
+/// The staircase, the sentences and the bandwidths for a terminal.
+pub fn render(memory: &Memory, style: &Style) -> String {
+    let mut text = String::new();
+    if let Some(curve) = memory.curves.first() {
+        text.push_str(&staircase(memory, curve).render(style));
+    }
+    let mut grid = Grid::default();
+    grid.lines.extend(sentences(memory).into_iter().map(|(label, sentence, tone)| Line::Labelled(label, sentence, tone)));
+    text.push_str(&grid.render(style));
+    if !memory.bandwidths.is_empty() {
+        text.push('\n');
+        text.push_str(&bandwidths(memory).render(style));
+    }
+    text
+}
+
+/// A bar per size; a line where a level ends.
+fn staircase(memory: &Memory, curve: &Curve) -> Grid {
+    let column = |align| grid::Column { title: "", align, rank: 0 };
+    let columns = vec![column(Align::Right), column(Align::Right), column(Align::Right), column(Align::Left)];
+    let mut grid = Grid { columns, lines: vec![Line::Heading(TITLE.to_owned())] };
+    let second = memory.curves.get(1);
+    let heads = ["size".to_owned(), clean(&curve.pages), second.map_or(String::new(), |c| clean(&c.pages)), String::new()];
+    grid.lines.push(Line::Cells(heads.to_vec(), Tone::Faint));
+    let all = curve.points.iter().map(|(_, e)| e.value).filter(|v| v.is_finite() && *v > 0.0);
+    let (low, high) = all.fold((f64::MAX, f64::MIN_POSITIVE), |(low, high), v| (low.min(v), high.max(v)));
+    for (bytes, estimate) in &curve.points {
+        let share = ((estimate.value / low).ln() / (high / low).ln()).clamp(0.0, 1.0);
+        // The lowest level has a bar too.
+        let length = if share.is_finite() { 1.0 + share * (BAR - 1.0) } else { 1.0 };
+        let other = second.and_then(|c| c.points.iter().find(|(size, _)| size == bytes)).map_or(String::new(), |(_, e)| ns(e.value));
+        let end = memory.levels.iter().position(|cache| cache.level.passed.is_some() && cache.level.fits == *bytes);
+        let mark = end.map_or(String::new(), |i| format!(" ← {} ends", cache_sentence(i, &memory.levels[i]).0));
+        let bar = format!("{}{mark}", "█".repeat(length.round() as usize));
+        grid.lines.push(Line::Cells(vec![format!("  {}", size(*bytes)), ns(estimate.value), other, bar], Tone::Plain));
+    }
+    grid
+}
+
+fn ns(value: f64) -> String {
+    format!("{value:.*}", if value < 100.0 { 2 } else { 1 })
+}
+
+/// What is done and where, by number of CPUs.
+fn bandwidths(memory: &Memory) -> Grid {
+    let threads = thread_counts(memory);
+    let column = |align, rank| grid::Column { title: "", align, rank };
+    let mut columns = vec![column(Align::Left, 0), column(Align::Right, 0)];
+    columns.extend(threads.iter().map(|_| column(Align::Right, 0)));
+    let mut grid =
+        Grid { columns, lines: vec![Line::Heading("Memory bandwidth (GB/s of all CPUs together, by the size that each walks)".into())] };
+    let heads = threads.iter().map(|n| if *n == 1 { "1 CPU".to_owned() } else { format!("{n} CPUs") });
+    grid.lines.push(Line::Cells([String::new(), "size".to_owned()].into_iter().chain(heads).collect(), Tone::Faint));
+    for (op, bytes) in bandwidth_rows(memory) {
+        let rates = threads.iter().map(|n| rate(memory, op, bytes, *n).map_or("–".to_owned(), |b| format!("{:.1}", b.rate.value / 1e9)));
+        grid.lines.push(Line::Cells([format!("  {}", clean(op)), size(bytes)].into_iter().chain(rates).collect(), Tone::Plain));
+    }
+    grid
+}
+
+/// The numbers of CPUs that there are rows for.
+pub fn thread_counts(memory: &Memory) -> Vec<u64> {
+    let mut threads: Vec<u64> = memory.bandwidths.iter().map(|b| b.threads).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    threads
+}
+
+/// What is done and the size, in the order of the table.
+pub fn bandwidth_rows(memory: &Memory) -> Vec<(&str, u64)> {
+    let mut rows: Vec<(&str, u64)> = memory.bandwidths.iter().map(|b| (b.op.as_str(), b.size)).collect();
+    rows.dedup();
+    rows
+}
+
+/// One cell of the table.
+pub fn rate<'a>(memory: &'a Memory, op: &str, bytes: u64, threads: u64) -> Option<&'a Bandwidth> {
+    memory.bandwidths.iter().find(|b| b.op == op && b.size == bytes && b.threads == threads)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use fingerpost_compare::memory::staircase::Level;
+    use fingerpost_record::Estimate;
+
+    fn at(value: f64) -> Estimate {
+        Estimate { value, low: value, high: value, confidence: 0.95 }
+    }
+
+    /// Two levels, one of which the system contradicts; translation; two bandwidths.
+    pub fn example() -> Memory {
+        let level = |height, fits, passed| Level { height, fits, passed };
+        let points = vec![(4096, at(1.0)), (16384, at(1.0)), (65536, at(10.0)), (1 << 20, at(100.0))];
+        Memory {
+            curves: vec![
+                Curve { pages: "huge".into(), points: points.clone() },
+                Curve { pages: "small".into(), points: points[..2].to_vec() },
+            ],
+            levels: vec![
+                Cache { level: level(1.0, 16384, Some(65536)), reported: Some(("L1d".into(), 32768)) },
+                Cache { level: level(10.0, 65536, Some(1 << 20)), reported: Some(("L2\u{1b}".into(), 32 << 20)) },
+                Cache { level: level(100.0, 1 << 20, None), reported: None },
+            ],
+            reaches: vec![
+                Reach { pages: "small".into(), levels: vec![level(0.0, 64 << 12, Some(128 << 12)), level(2.0, 1 << 20, None)] },
+                Reach { pages: "huge".into(), levels: vec![level(0.0, 64 << 12, Some(128 << 12))] },
+            ],
+            bandwidths: [(1, 10e9), (2, 20e9)]
+                .map(|(threads, rate)| Bandwidth { op: "read".into(), size: 16384, threads, rate: at(rate) })
+                .to_vec(),
+            no_huge_pages: None,
+        }
+    }
+
+    #[test]
+    fn the_staircase_rises_and_names_the_ends_of_its_levels() {
+        let text = render(&example(), &Style::default());
+        assert!(!text.contains('\u{1b}'));
+        let bars: Vec<usize> = text.lines().filter(|l| l.contains('█')).map(|l| l.matches('█').count()).collect();
+        assert_eq!(bars, [1, 1, 21, 40]);
+        assert!(text.contains("← L1d ends"), "{text}");
+        assert!(
+            text.contains("L1d")
+                && text.contains("1.000 ns a load; holds 16 KiB, no longer 64 KiB; the system reports 32 KiB, which agrees")
+        );
+        assert!(text.contains("which the curve contradicts"));
+        assert!(text.contains("free up to 64 pages of 4 KiB (256 KiB), then 2.000 ns a load"));
+        assert!(text.contains("the host backs this machine's memory with base pages"));
+        assert!(text.lines().any(|l| l.split_whitespace().eq(["read", "16", "KiB", "10.0", "20.0"])), "{text}");
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!((size(48 << 10), size(3 << 19), size(1 << 30)), ("48 KiB".into(), "1.5 MiB".into(), "1 GiB".into()));
+    }
+
+    #[test]
+    fn nothing_is_a_picture_of_nothing() {
+        assert_eq!(render(&Memory::default(), &Style::default()), "");
+    }
+}
