@@ -91,13 +91,13 @@ fn latency(s: &mut Session) -> Result<(), Stop> {
         _ => Pages::Small,
     };
     let lines = Lines { stride, count: size / stride };
+    if size as u64 > memory_limit() / 2 {
+        return Err(Stop::Skip(format!("needs {} MiB of memory, which is more than half of what there is", size >> 20)));
+    }
     if stride % 8 != 0 || lines.count < 2 || lines.count > u32::MAX as usize {
         return Err(Stop::Fail(format!(
             "a range of {size} bytes cannot be walked in strides of {stride}: take a multiple of 8, two or more"
         )));
-    }
-    if size as u64 > memory_limit() / 2 {
-        return Err(Stop::Skip(format!("needs {} MiB of memory, which is more than half of what there is", size >> 20)));
     }
     let mut range = Range::map(size, pages)?;
     link(range.words(), lines, &cycle(lines.count, generator(u64::from(std::process::id()))));

@@ -1,0 +1,110 @@
+//! The flops and memory laboratories through the binary.
+
+mod common;
+
+use std::fs;
+
+use common::{Home, Said};
+use fingerpost_record::{Measurement, Outcome, Run};
+
+fn run(home: &Home, words: &[&str]) -> (Said, Run) {
+    let file = home.path().join("run.json");
+    let file = file.to_str().unwrap();
+    let said = home.says(&[&["run", "--quiet", "-o", file], words].concat());
+    let run = serde_json::from_slice(&fs::read(file).unwrap_or_else(|e| panic!("{e}: {}", said.err))).unwrap();
+    (said, run)
+}
+
+fn of<'a>(run: &'a Run, probe: &str) -> Vec<&'a Measurement> {
+    run.measurements.iter().filter(|row| row.probe == probe).collect()
+}
+
+/// Whether there is a C compiler; under CI there must be one.
+fn have_cc() -> bool {
+    let there = std::process::Command::new("cc").arg("--version").output().is_ok_and(|output| output.status.success());
+    assert!(there || std::env::var_os("CI").is_none(), "cc is not installed");
+    if !there {
+        println!("skipped: cc is not installed");
+    }
+    there
+}
+
+#[test]
+fn flops_has_a_row_per_module_and_compiler_and_the_limits() {
+    let home = Home::with(&[]);
+    let (said, run) = run(&home, &["flops", "--budget", "3"]);
+    let rows = of(&run, "cpu.flops");
+    let built_in = rows.iter().filter(|row| row.params.text("compiler") == Some("built-in")).count();
+    assert_eq!(built_in, 8, "{}", said.err);
+    assert!(rows.iter().all(|row| row.unit.as_str() == "flop/s" && row.estimate.is_some_and(|e| e.value > 0.0)), "{}", said.out);
+    if have_cc() {
+        let compiled: Vec<_> = rows.iter().filter(|row| row.params.text("compiler") != Some("built-in")).collect();
+        assert!(!compiled.is_empty() && compiled.len() % 8 == 0, "{}", compiled.len());
+        assert!(compiled.iter().all(|row| row.params.text("cflags").is_some_and(|flags| flags.starts_with("-O2"))));
+    }
+    assert_eq!((of(&run, "cpu.peak").len(), of(&run, "cpu.frequency").len()), (6, 2));
+    for text in ["FADD", "average", "Peak scalar add", "GHz"] {
+        assert!(said.out.contains(text), "{text}: {}", said.out);
+    }
+}
+
+#[test]
+fn a_compiler_that_is_named_and_fails_is_a_failed_row_with_its_first_error_line() {
+    if !have_cc() {
+        return;
+    }
+    let home = Home::with(&[]);
+    let words = ["cpu.flops", "--budget", "1", "--set", "module=2", "--set", "cc=cc,/nowhere/cc", "--set", "cflags=-O1 -fno-such-flag"];
+    let (said, run) = run(&home, &words);
+    assert_eq!(said.status, 3);
+    let failed: Vec<_> = run.measurements.iter().filter(|row| row.outcome == Outcome::Failed).collect();
+    assert_eq!(failed.len(), 2, "{}", said.out);
+    let reasons: Vec<&str> = failed.iter().filter_map(|row| row.reason.as_deref()).collect();
+    assert!(reasons[0].contains("fno-such-flag") && !reasons[0].contains('/'), "{reasons:?}");
+    assert!(reasons[1].contains("cannot start the compiler /nowhere/cc"), "{reasons:?}");
+    assert!(of(&run, "cpu.flops").iter().any(|row| row.params.text("compiler") == Some("built-in") && row.estimate.is_some()));
+}
+
+#[test]
+fn flags_of_the_user_make_rows_of_their_own() {
+    if !have_cc() {
+        return;
+    }
+    let home = Home::with(&[]);
+    let (said, run) = run(&home, &["cpu.flops", "--budget", "1", "--set", "module=1,7", "--set", "cc=cc", "--set", "cflags=-O0 -Wl,-O1"]);
+    let rows: Vec<_> = of(&run, "cpu.flops").into_iter().filter(|row| row.params.get("cflags").is_some()).collect();
+    assert_eq!(rows.len(), 2, "{} {}", said.out, said.err);
+    assert!(rows.iter().all(|row| row.params.text("cflags") == Some("-O0 -Wl,-O1") && row.estimate.is_some()));
+}
+
+#[test]
+fn memory_measures_latency_and_bandwidth_and_draws_the_staircase() {
+    let home = Home::with(&[]);
+    let (said, run) = run(&home, &["memory", "--profile", "quick", "--budget", "3"]);
+    let latencies = of(&run, "memory.latency");
+    assert!(latencies.len() > 40, "{}", said.err);
+    let failed: Vec<_> = latencies
+        .iter()
+        .filter(|row| row.outcome == Outcome::Failed && !row.reason.as_ref().unwrap().contains("before the run ended"))
+        .collect();
+    assert!(failed.is_empty(), "{:?}", failed.first().map(|row| &row.reason));
+    let measured: Vec<_> = latencies.iter().filter_map(|row| row.estimate).collect();
+    assert!(!measured.is_empty() && measured.iter().all(|e| e.value > 0.0));
+    assert!(run.measurements.iter().any(|row| row.params.get("threads").is_some()));
+    assert!(said.out.contains("Memory hierarchy"), "{}", said.out);
+    let page = home.path().join("report.html");
+    home.says(&["report", home.path().join("run.json").to_str().unwrap(), "-o", page.to_str().unwrap()]);
+    assert!(fs::read_to_string(page).unwrap().contains("id=\"memory-hierarchy\""));
+}
+
+#[test]
+fn a_range_larger_than_the_machine_is_skipped_and_a_senseless_stride_is_said() {
+    let home = Home::with(&[]);
+    let (_, run) = run(&home, &["memory.latency", "--budget", "1", "--set", "size=4096G", "--set", "stride=64"]);
+    assert!(
+        of(&run, "memory.latency").iter().all(|row| row.outcome == Outcome::Skipped && row.reason.as_ref().unwrap().contains("memory"))
+    );
+    let (said, run) = self::run(&home, &["memory.latency", "--budget", "1", "--set", "size=64K", "--set", "stride=12"]);
+    assert_eq!(said.status, 3);
+    assert!(of(&run, "memory.latency")[0].reason.as_ref().unwrap().contains("strides of 12"));
+}
