@@ -6,6 +6,9 @@ use fingerpost_record::{Estimate, Measurement, Outcome};
 pub const MIX: [[u32; 4]; 8] =
     [[50, 0, 43, 7], [43, 29, 14, 14], [35, 12, 53, 0], [47, 0, 53, 0], [45, 0, 52, 3], [45, 0, 55, 0], [25, 25, 25, 25], [43, 0, 57, 0]];
 
+/// The kinds of peak rates, in the order shown.
+const KINDS: [&str; 6] = ["scalar_add", "scalar_mul", "scalar_fma", "vector_add", "vector_mul", "vector_fma"];
+
 /// Everything that a run says of floating point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flops {
@@ -132,7 +135,10 @@ fn limits(rows: &[Measurement]) -> Vec<Limit> {
         let load = if kind.starts_with("vector") { "vector" } else { "integer" };
         Some(Limit { flops: value(row)?, lanes: row.counter("lanes").filter(|n| *n >= 1.0), frequency: frequency(load), kind })
     };
-    rows.iter().filter(|row| row.probe == "cpu.peak").filter_map(limit).collect()
+    let mut limits: Vec<Limit> = rows.iter().filter(|row| row.probe == "cpu.peak").filter_map(limit).collect();
+    let place = |kind: &str| KINDS.iter().position(|k| *k == kind).unwrap_or(KINDS.len());
+    limits.sort_by_key(|limit| place(&limit.kind));
+    limits
 }
 
 #[cfg(test)]
@@ -195,7 +201,7 @@ mod tests {
         assert_eq!((limit.kind.as_str(), limit.units()), ("vector_fma", Some(2.0)));
         assert!((limit.deviation().unwrap() - (94.0 / 96.0 - 1.0)).abs() < 1e-12);
         assert_eq!(limit.formula().unwrap(), "8 lanes × 2 (multiply and add) × 2 units × 3.00 GHz");
-        assert_eq!(flops.limits[1].formula().unwrap(), "1 lane × 2 units × 3.50 GHz");
+        assert_eq!(flops.limits[0].formula().unwrap(), "1 lane × 2 units × 3.50 GHz");
         assert!((flops.share(9.4e9).unwrap() - 0.1).abs() < 1e-12);
     }
 

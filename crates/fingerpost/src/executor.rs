@@ -62,7 +62,10 @@ impl<'a> ProcessExecutor<'a> {
         let request = self.request(row, dir);
         let killed_before = oom_kills();
         let allowed = self.slices[row] * 3 + self.grace;
-        let output = match child::run_bounded(Command::new(self.rows[row].program.as_ref().unwrap_or(&self.program)).args(request.to_args()), Instant::now() + allowed) {
+        let output = match child::run_bounded(
+            Command::new(self.rows[row].program.as_ref().unwrap_or(&self.program)).args(request.to_args()),
+            Instant::now() + allowed,
+        ) {
             Ok(output) => output,
             Err(e) => return Slice::Failed(format!("cannot start the probe process: {e}")),
         };

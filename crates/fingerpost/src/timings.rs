@@ -33,7 +33,7 @@ fn rows(api: &str) -> anyhow::Result<Vec<Row>> {
     let known = |probe: &fingerpost_probes::Probe| (probe.variants)().iter().any(|p| p.text("api") == Some(api));
     let row = |name: &str, pages: i64| {
         let probe = fingerpost_probes::find(name).filter(|p| known(p))?;
-        Some(Row { probe, params: Params::new().with("api", api).with("pages", pages) })
+        Some(Row::new(probe, Params::new().with("api", api).with("pages", pages)))
     };
     let four = [("zerofill.alloc", 1), ("zerofill.touch", 1), ("zerofill.alloc", 2), ("zerofill.touch", 2)];
     match four.iter().map(|(name, pages)| row(name, *pages)).collect() {

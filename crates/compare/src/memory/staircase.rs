@@ -9,8 +9,9 @@ pub struct Reading {
     pub distinct: f64,
 }
 
-/// Load latencies: ten per cent within a level, and caches at least half as slow again as the one before.
-pub const LATENCIES: Reading = Reading { flat: 1.12, distinct: 1.4 };
+/// Load latencies: some ten per cent within a level, and a next cache nearly twice as slow as the one before. What rises by less is
+/// translation, which grows slowly with the range.
+pub const LATENCIES: Reading = Reading { flat: 1.12, distinct: 1.8 };
 
 /// A level must reach over this factor in size. A slope is steep enough not to.
 const SPAN: f64 = 2.0;

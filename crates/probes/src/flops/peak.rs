@@ -16,7 +16,7 @@ use crate::session::{Session, Stop, now_ns};
 const NUMBERS: usize = 96;
 
 /// Turns of the assembly loop in one operation of the probe.
-const TURNS: u64 = 1000;
+const TURNS: u64 = 500;
 
 /// What each chain does at each step, on one number or a vector: `acc + y`, `acc · y` or `acc + x · y`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,7 +62,7 @@ struct Way {
 }
 
 /// Steps of each chain in one turn of a loop.
-const UNROLLED: u64 = 4;
+const UNROLLED: u64 = 16;
 
 /// One assembly loop. `$load` and `$store` move a register from and to memory, `$step` is the operation, on registers numbered `\i`.
 #[cfg(target_arch = "x86_64")]
@@ -80,7 +80,7 @@ macro_rules! chains {
                     concat!($load, " ", $register, "\\i, [{operands} + 128]"),
                     ".endr",
                     "2:",
-                    ".rept 4",
+                    ".rept 16",
                     ".irp i,0,1,2,3,4,5,6,7,8,9,10,11",
                     $step,
                     ".endr",
@@ -118,7 +118,7 @@ macro_rules! chains {
                     concat!("ldr ", $register, "\\i, [{operands}, #128]"),
                     ".endr",
                     "2:",
-                    ".rept 4",
+                    ".rept 16",
                     ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23",
                     $step,
                     ".endr",
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn a_step_less_is_noticed() {
         for op in [Op::Add, Op::Mul, Op::Fma] {
-            let (all, less) = (op.expected(4000), op.expected(3999));
+            let (all, less) = (op.expected(TURNS * UNROLLED), op.expected(TURNS * UNROLLED - 1));
             assert!((less / all - 1.0).abs() > 1e-10, "{op:?}");
         }
     }
@@ -353,7 +353,7 @@ mod tests {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn operations_are_counted_as_chains_times_lanes_times_steps() {
         let way = machine::ways().into_iter().find(|w| w.kind == "scalar_add").unwrap();
-        assert_eq!(way.flops(10), 10 * 4 * machine::CHAINS);
+        assert_eq!(way.flops(10), 10 * UNROLLED * machine::CHAINS);
         assert_eq!(Op::Fma.flops(), 2);
     }
 }

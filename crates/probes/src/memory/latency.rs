@@ -136,10 +136,10 @@ pub fn sweep() -> Vec<Params> {
     // Finer where the first two caches of any processor end.
     let steps = |k: i64| if (14..22).contains(&k) { vec![4, 5, 6, 7] } else { vec![4, 6] };
     let curve = (12..=30).flat_map(|k| steps(k).into_iter().map(move |part: i64| part << (k - 2))).filter(|size| *size <= most);
-    let octaves = (12..=30).map(|k| 1i64 << k).filter(|size| *size <= most);
+    let every_other = (12..=30).step_by(2).map(|k| 1i64 << k).filter(|size| *size <= most);
     let pages = [16, 32, 48, 64, 96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 8192, 16384].map(|count: i64| count * PAGE as i64);
     let mut rows: Vec<Params> = curve.map(|size| row(size, lines, "huge")).collect();
-    rows.extend(octaves.map(|size| row(size, lines, "small")).filter(|row| !primitives().contains(row)));
+    rows.extend(every_other.map(|size| row(size, lines, "small")).filter(|row| !primitives().contains(row)));
     for kind in ["small", "huge"] {
         rows.extend(pages.iter().filter(|size| **size <= most).map(|size| row(*size, PAGE as i64, kind)));
     }
