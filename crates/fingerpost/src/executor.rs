@@ -143,7 +143,7 @@ mod tests {
         // forking, and the program would be “text file busy”.
         let write = "printf '#!/bin/sh\\n%s\\n' \"$2\" > \"$1\" && chmod 755 \"$1\"";
         assert!(Command::new("sh").args(["-c", write, "sh"]).arg(&program).arg(script).status().unwrap().success());
-        let rows = [Row { probe: fingerpost_probes::find("syscall.null").unwrap(), params: Params::new() }];
+        let rows = [Row::new(fingerpost_probes::find("syscall.null").unwrap(), Params::new())];
         let stop = AtomicBool::new(false);
         let mut executor = ProcessExecutor::new(&rows, &[0], |_| Duration::from_millis(1), dir.path(), &stop);
         executor.program = program;
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_be_started_is_a_failure() {
-        let rows = [Row { probe: fingerpost_probes::find("syscall.null").unwrap(), params: Params::new() }];
+        let rows = [Row::new(fingerpost_probes::find("syscall.null").unwrap(), Params::new())];
         let (dir, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
         let mut executor = ProcessExecutor::new(&rows, &[0], |_| Duration::from_millis(1), dir.path(), &stop);
         executor.program = dir.path().join("absent");
