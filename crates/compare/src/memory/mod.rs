@@ -160,7 +160,7 @@ fn bandwidths(rows: &[Measurement]) -> Vec<Bandwidth> {
     };
     let mut all: Vec<Bandwidth> = rows.iter().filter_map(bandwidth).collect();
     let place = |op: &str| ["read", "write", "copy"].iter().position(|o| *o == op);
-    all.sort_by(|a, b| (place(&a.op), a.size, a.threads).cmp(&(place(&b.op), b.size, b.threads)));
+    all.sort_by_key(|b| (place(&b.op), b.size, b.threads));
     all
 }
 
