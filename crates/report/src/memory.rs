@@ -27,7 +27,7 @@ pub fn size(bytes: u64) -> String {
 /// What was found, as names and sentences.
 pub fn sentences(memory: &Memory) -> Vec<(String, String, Tone)> {
     let mut all: Vec<_> = memory.levels.iter().enumerate().map(|(i, cache)| cache_sentence(i, cache)).collect();
-    all.extend(memory.reaches.iter().map(|reach| reach_sentence(reach)));
+    all.extend(memory.reaches.iter().map(reach_sentence));
     if let Some(backing) = backing(memory) {
         all.push(backing);
     }
