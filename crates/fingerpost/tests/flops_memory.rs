@@ -39,7 +39,7 @@ fn flops_has_a_row_per_module_and_compiler_and_the_limits() {
     assert!(rows.iter().all(|row| row.unit.as_str() == "flop/s" && row.estimate.is_some_and(|e| e.value > 0.0)), "{}", said.out);
     if have_cc() {
         let compiled: Vec<_> = rows.iter().filter(|row| row.params.text("compiler") != Some("built-in")).collect();
-        assert!(!compiled.is_empty() && compiled.len() % 8 == 0, "{}", compiled.len());
+        assert!(!compiled.is_empty() && compiled.len().is_multiple_of(8), "{}", compiled.len());
         assert!(compiled.iter().all(|row| row.params.text("cflags").is_some_and(|flags| flags.starts_with("-O2"))));
     }
     assert_eq!((of(&run, "cpu.peak").len(), of(&run, "cpu.frequency").len()), (6, 2));

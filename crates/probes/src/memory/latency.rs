@@ -41,7 +41,7 @@ fn cycle(count: usize, mut random: impl FnMut() -> u64) -> Vec<u32> {
     let mut next: Vec<u32> = (0..count as u32).collect();
     for i in (1..count).rev() {
         // The upper half of a product is uniform enough below 2³² elements, and cheaper than a division.
-        let j = (u128::from(random()) * i as u128 >> 64) as usize;
+        let j = ((u128::from(random()) * i as u128) >> 64) as usize;
         next.swap(i, j);
     }
     next
@@ -94,7 +94,7 @@ fn latency(s: &mut Session) -> Result<(), Stop> {
     if size as u64 > memory_limit() / 2 {
         return Err(Stop::Skip(format!("needs {} MiB of memory, which is more than half of what there is", size >> 20)));
     }
-    if stride % 8 != 0 || lines.count < 2 || lines.count > u32::MAX as usize {
+    if !stride.is_multiple_of(8) || lines.count < 2 || lines.count > u32::MAX as usize {
         return Err(Stop::Fail(format!(
             "a range of {size} bytes cannot be walked in strides of {stride}: take a multiple of 8, two or more"
         )));

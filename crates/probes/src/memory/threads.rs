@@ -54,7 +54,7 @@ fn between(before: u64, after: u64) -> (u64, u64) {
 
 impl Mark {
     fn set(&self, turns: u64) {
-        self.0.store(turns << TIME_BITS | now_ns() & ((1 << TIME_BITS) - 1), Ordering::Release);
+        self.0.store((turns << TIME_BITS) | (now_ns() & ((1 << TIME_BITS) - 1)), Ordering::Release);
     }
 
     fn get(&self) -> u64 {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_bytes_over_the_time_between_two_marks() {
-        let mark = |turns: u64, ns: u64| turns << TIME_BITS | ns & ((1 << TIME_BITS) - 1);
+        let mark = |turns: u64, ns: u64| (turns << TIME_BITS) | (ns & ((1 << TIME_BITS) - 1));
         assert_eq!(rate(mark(5, 1000), mark(15, 2000)), 10.0 * TURN as f64 / 1e-6);
         assert_eq!(rate(mark(5, 1000), mark(5, 1000)), 0.0);
         // Both the time and the turns may start anew.

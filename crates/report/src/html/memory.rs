@@ -47,7 +47,7 @@ fn chart(memory: &Memory) -> Markup {
                     line class="rule" x1="0" x2="100%" y1=(down(tick)) y2=(down(tick)) {}
                     text class="tick" x="0" y=(down(tick) - 3.0) { (tick) " ns" }
                 }
-                @for (bytes, _) in memory.curves[0].points.iter().filter(|(b, _)| b.is_power_of_two() && b.trailing_zeros() % 4 == 0) {
+                @for (bytes, _) in memory.curves[0].points.iter().filter(|(b, _)| b.is_power_of_two() && b.trailing_zeros().is_multiple_of(4)) {
                     text class="tick" x=(across(*bytes)) y=(PLOT + 14.0) text-anchor="middle" { (size(*bytes)) }
                 }
                 @for cache in memory.levels.iter().filter(|c| c.level.passed.is_some()) {
