@@ -73,9 +73,8 @@ fn bandwidths_are_sorted_and_primitives_are_none() {
         row.estimate = Some(Estimate { value: 1e9, low: 1e9, high: 1e9, confidence: 0.95 });
         row
     };
-    let mut run = Run::default();
-    run.measurements =
-        vec![row("memory.copy", Some(1)), row("memory.read", Some(2)), row("memory.read", Some(1)), row("memory.read", None)];
+    let rows = vec![row("memory.copy", Some(1)), row("memory.read", Some(2)), row("memory.read", Some(1)), row("memory.read", None)];
+    let mut run = Run { measurements: rows, ..Run::default() };
     let memory = Memory::of(&run).unwrap();
     let order: Vec<(&str, u64)> = memory.bandwidths.iter().map(|b| (b.op.as_str(), b.threads)).collect();
     assert_eq!(order, [("read", 1), ("read", 2), ("copy", 1)]);
