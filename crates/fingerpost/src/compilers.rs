@@ -22,6 +22,17 @@ const PROBE: &str = "cpu.flops";
 /// The article's flags, and its tuning for the machine at hand. (-march=native is x86's word for what others call -mcpu=native.)
 const CFLAGS: &str = if cfg!(target_arch = "x86_64") { "-O2 -march=native" } else { "-O2 -mcpu=native" };
 
+/// The settings with their defaults and a line of help, for `list`.
+pub const HELP: [[&str; 3]; 2] = [
+    ["cc", "every C compiler found", "compilers to build the kernels with, such as gcc,clang"],
+    ["cflags", CFLAGS, "flags to build them with"],
+];
+
+/// Whether rows of this probe are built by the host's compilers too.
+pub fn builds(probe: &Probe) -> bool {
+    probe.name == PROBE
+}
+
 /// How long a compiler may take.
 const DEADLINE: Duration = Duration::from_secs(60);
 

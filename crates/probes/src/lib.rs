@@ -56,6 +56,18 @@ pub static REGISTRY: &[&[Probe]] = &[
 /// Further rows of primitives that a lab measures: descriptors of the same name and function with the lab's parameters.
 pub static LAB_ROWS: &[&[Probe]] = &[memory::LAB_ROWS];
 
+/// The labs that are made of probes alone, each with a line for `list`.
+pub static LABS: &[(&str, &str)] = &[
+    ("zerofill", "what memory costs: every way to get it, touch by touch; zero-filling taken apart; faulting in ahead"),
+    ("flops", "floating-point rates by instruction mix and compiler, beside the limits of the core"),
+    ("memory", "latency by size, stride and page; bandwidth by size and threads; the caches that the curves show"),
+];
+
+/// The descriptors of one lab's rows.
+pub fn of_lab(lab: &str) -> impl Iterator<Item = &'static Probe> {
+    all().chain(lab_rows()).filter(move |probe| probe.lab == Some(lab))
+}
+
 /// All descriptors of [`LAB_ROWS`].
 pub fn lab_rows() -> impl Iterator<Item = &'static Probe> {
     LAB_ROWS.iter().flat_map(|family| family.iter())
@@ -85,6 +97,13 @@ mod tests {
             assert!(!variants.is_empty(), "{} has no variant", probe.name);
             assert_eq!(variants.iter().collect::<BTreeSet<_>>().len(), variants.len(), "{} repeats a variant", probe.name);
         }
+    }
+
+    #[test]
+    fn every_lab_has_rows_and_every_lab_of_a_probe_is_listed() {
+        assert!(LABS.iter().all(|(lab, _)| of_lab(lab).next().is_some()));
+        let listed = |lab: &str| LABS.iter().any(|(name, _)| *name == lab);
+        assert!(all().chain(lab_rows()).filter_map(|probe| probe.lab).all(listed));
     }
 
     #[test]

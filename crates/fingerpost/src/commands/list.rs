@@ -64,8 +64,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let cpus = cpus::choose(None)?.len();
     let pattern = WildMatch::new(args.name.as_deref().unwrap_or("*"));
     let probes = fingerpost_probes::all().filter(|p| pattern.matches(p.name)).map(|p| probe_entry(p, cpus));
+    let of_probes = fingerpost_probes::LABS.iter().filter(|(name, _)| pattern.matches(name)).map(|lab| probe_lab_entry(lab));
     let labs = fingerpost_labs::REGISTRY.iter().filter(|l| pattern.matches(l.name)).map(|l| lab_entry(l));
-    let entries: Vec<Entry> = probes.chain(labs).collect();
+    let entries: Vec<Entry> = probes.chain(of_probes).chain(labs).collect();
     if entries.is_empty() {
         return usage(format!("there is no probe or lab “{}”; `fingerpost list` shows them all", args.name.unwrap_or_default()));
     }
@@ -93,6 +94,24 @@ fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
         rows,
         settings: Vec::new(),
         missing,
+    }
+}
+
+/// A lab that is made of probes: its rows are theirs.
+fn probe_lab_entry(&(name, summary): &'static (&'static str, &'static str)) -> Entry {
+    let compiled = if fingerpost_probes::of_lab(name).any(crate::compilers::builds) { &crate::compilers::HELP[..] } else { &[] };
+    Entry {
+        name,
+        kind: "lab",
+        summary,
+        lmbench: None,
+        lab: None,
+        unit: None,
+        timed: "",
+        pitfalls: "",
+        rows: fingerpost_probes::of_lab(name).flat_map(|probe| (probe.variants)()).collect(),
+        settings: compiled.to_vec(),
+        missing: None,
     }
 }
 
