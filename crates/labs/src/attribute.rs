@@ -53,6 +53,9 @@ pub fn attribute(workload: &mut dyn Workload, request: &Request, sink: &mut dyn 
     };
     let measured = request.measured.or(step.as_ref().map(|s| (s.transactions, s.elapsed.as_secs_f64())));
     let (traced, mut observations) = observed(workload, request.params, request.length, request.level)?;
+    if observations.is_empty() {
+        return Err(WorkloadError::Failed("the load was over before anything was seen of it".to_owned()));
+    }
     let figures = figures(request, measured, &traced, &observations);
     observations.push(Observation {
         workload: String::new(),
@@ -75,9 +78,16 @@ pub fn attribute(workload: &mut dyn Workload, request: &Request, sink: &mut dyn 
     Ok(Attributed { step, figures, budget, findings, observations })
 }
 
-/// Hands the findings of the step that speaks for the workload to the sink.
+/// Hands the findings of the step that speaks for the workload to the sink. The first figure of each says of which step it is, for a
+/// run may hold several workloads.
 pub fn hand_over_findings(attributed: &Attributed, sink: &mut dyn Sink) {
-    attributed.findings.iter().cloned().for_each(|f| sink.finding(f));
+    let Budget { workload, params, .. } = &attributed.budget;
+    for mut finding in attributed.findings.iter().cloned() {
+        if let Some(first) = finding.evidence.first_mut() {
+            *first = format!("{workload} {params}: {first}");
+        }
+        sink.finding(finding);
+    }
 }
 
 /// Runs a step with observers attached. They are attached a moment after the load begins and detached before it ends, so that what
