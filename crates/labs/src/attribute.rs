@@ -90,8 +90,8 @@ pub fn hand_over_findings(attributed: &Attributed, sink: &mut dyn Sink) {
     }
 }
 
-/// Runs a step with observers attached. They are attached a moment after the load begins and detached before it ends, so that what
-/// they see is load and nothing else.
+/// Runs a step with observers attached. They are attached a moment after the load begins and detached before it ends (it lasts for
+/// its warm-up longer than they look), so that what they see is load and nothing else.
 fn observed(
     workload: &mut dyn Workload,
     params: &Params,
@@ -101,19 +101,20 @@ fn observed(
     let subjects = workload.subjects();
     let settle = (length / 4).min(Duration::from_millis(300));
     thread::scope(|scope| {
-        let (over, ended) = mpsc::channel::<()>();
-        let observer = scope.spawn(move || observe(&subjects, level, settle, length - settle, &ended));
-        let step = workload.step(params, length);
-        drop(over);
+        let (tell, told) = mpsc::channel::<()>();
+        let observer = scope.spawn(move || observe(&subjects, level, settle, length - settle, &told));
+        let step = workload.step_observed(params, length, &mut || drop(tell.send(())));
+        drop(tell);
         let observations = observer.join().unwrap_or_default();
         Ok((step?, observations))
     })
 }
 
-fn observe(subjects: &Subjects, level: Level, settle: Duration, length: Duration, ended: &mpsc::Receiver<()>) -> Vec<Observation> {
-    // The channel closes when the step ends early: a failed step is not waited for.
-    let wait = |time| matches!(ended.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
-    if !wait(settle) {
+/// Waits for the word that the load has begun, and observes it. The channel closes when the step is over: one that failed is not
+/// waited for.
+fn observe(subjects: &Subjects, level: Level, settle: Duration, length: Duration, told: &mpsc::Receiver<()>) -> Vec<Observation> {
+    let wait = |time| matches!(told.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
+    if told.recv().is_err() || !wait(settle) {
         return Vec::new();
     }
     let session = Session::attach(subjects, level);

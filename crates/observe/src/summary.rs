@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use fingerpost_workloads::WATCHER;
+
 use crate::calls::{self, Role, Wait, Waits};
 use crate::machine::Totals;
 use crate::population::{Counters, Population, Thread};
@@ -37,7 +39,7 @@ struct Side {
 pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, Totals) {
     let mut sides: BTreeMap<&'static str, Side> = BTreeMap::new();
     let moving: BTreeSet<Role> = population.threads.values().filter(|t| !is_parked(t)).map(|t| t.role).collect();
-    for (&tid, thread) in &population.threads {
+    for (&tid, thread) in population.threads.iter().filter(|(_, t)| t.comm != WATCHER) {
         let c = thread.counters();
         let alive = (thread.seen[1] - thread.seen[0]).max(c.on_cpu_s + c.waiting_s);
         let (waits, after_idle) = shares(seen, tid, &c);
