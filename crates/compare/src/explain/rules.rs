@@ -307,7 +307,8 @@ fn accept_queue(f: &Facts) -> Option<Verdict> {
         "{} connections found the accept queue full; at most {} of {} waited in it",
         f.listen_overflows, f.accept_max, f.accept_backlog
     );
-    if f.listen_overflows < 1.0 {
+    // The kernel counts overflows for all of the host.
+    if f.listen_overflows < 1.0 || f.connections <= 0.0 && f.accept_backlog <= 0.0 {
         return cleared(vec![figures]);
     }
     // A refused handshake is repeated after a second: what that costs shows as time that nobody sees.
