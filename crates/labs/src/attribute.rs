@@ -109,7 +109,7 @@ fn observed(
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();
         let observer = scope.spawn(move || observe(&subjects, level, settle, length, &told));
-        let step = workload.step_observed(params, length, &mut || drop(tell.send(())));
+        let step = workload.step_observed(params, length, &mut || _ = tell.send(()));
         drop(tell);
         let observations = observer.join().unwrap_or_default();
         Ok((step?, observations))

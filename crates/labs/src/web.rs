@@ -27,7 +27,10 @@ const WINDOW: (Duration, Duration) = (Duration::from_millis(300), Duration::from
 const QUICK: Duration = Duration::from_secs(18);
 /// How long a step with a number of requests may take.
 const REQUESTS_LIMIT: Duration = Duration::from_secs(120);
-/// Stalls of the client's own making that add up to more than this share make a figure untrusted.
+/// A step that was never done is given up after this many attempts.
+const MOST_FAILURES: u32 = 2;
+/// Stalls of the client's own making that add up to more than this share of a round spoil it; more than half of the rounds make a
+/// figure untrusted.
 const OWN_STALLS: f64 = 0.05;
 
 /// Rounds, and the length of a window, for a time and a number of steps.
@@ -47,6 +50,7 @@ struct Row {
     params: Params,
     rounds: Vec<Step>,
     failure: Option<String>,
+    failures: u32,
 }
 
 impl Row {
@@ -63,10 +67,8 @@ impl Row {
             let kinds = errors.iter().map(|(kind, n)| format!("{kind} {n} times")).collect::<Vec<_>>().join(", ");
             return Some(format!("not every one of {requests} requests was answered as it should be: {kinds}"));
         }
-        let elapsed: f64 = self.rounds.iter().map(|s| s.elapsed.as_secs_f64()).sum();
-        let own = self.rounds.iter().flat_map(|s| &s.client.stalls).filter(|s| s.why.starts_with("the load generator"));
-        let (length, why) = own.fold((0.0, None), |(sum, why), s| (sum + s.length_s, why.or(Some(&s.why))));
-        why.filter(|_| length > elapsed * OWN_STALLS).map(|why| format!("the client stalled for {length:.2} s of {elapsed:.1} s: {why}"))
+        let stalled: Vec<String> = self.rounds.iter().filter_map(own_stalls).collect();
+        if stalled.len() * 2 > self.rounds.len() { stalled.into_iter().next() } else { None }
     }
 
     fn errors(&self) -> BTreeMap<&str, u64> {
@@ -188,6 +190,14 @@ impl Row {
     }
 }
 
+/// Why a round's figure is the client's own, where the client itself stalled for more than a small share of it.
+fn own_stalls(round: &Step) -> Option<String> {
+    let elapsed = round.elapsed.as_secs_f64();
+    let own = round.client.stalls.iter().filter(|s| s.why.starts_with("the load generator"));
+    let (length, why) = own.fold((0.0, None), |(sum, why), s| (sum + s.length_s, why.or(Some(&s.why))));
+    why.filter(|_| length > elapsed * OWN_STALLS).map(|why| format!("the client stalled for {length:.2} s of {elapsed:.1} s: {why}"))
+}
+
 /// The client's account of one round, for the record.
 fn counters(step: &Step) -> BTreeMap<String, f64> {
     let requests = step.transactions.max(1) as f64;
@@ -211,7 +221,7 @@ fn told_overflows(rows: &[Row]) -> Option<String> {
 
 /// All rounds of all steps.
 fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
-    let mut rows: Vec<Row> = web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None }).collect();
+    let mut rows: Vec<Row> = web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None, failures: 0 }).collect();
     let (rounds, window) = plan(context.profile, context.budget, rows.len());
     let window = if context.requests { REQUESTS_LIMIT } else { window };
     let mut random = fastrand::Rng::with_seed(context.seed);
@@ -225,15 +235,18 @@ fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
             if context.sink.interrupted() {
                 return rows;
             }
-            if row.failure.is_some() {
+            if row.rounds.is_empty() && row.failures >= MOST_FAILURES {
                 continue;
             }
             let share = (round as usize * (total / rounds as usize) + done) as f64 / total as f64;
             context.sink.progress(&format!("web {}", row.params), 0.7 * share);
             match web.step(&row.params, window) {
                 Ok(step) => row.rounds.push(step),
-                // A step that failed once, with every attempt taking seconds, is not tried again; the others go on.
-                Err(e) => row.failure = Some(e.to_string()),
+                // A step may fail once because the machine was busy; one that only fails is given up, for every attempt takes seconds.
+                Err(e) => {
+                    row.failures += 1;
+                    row.failure = Some(e.to_string());
+                }
             }
             row.measurements().into_iter().for_each(|m| context.sink.measurement(m));
         }

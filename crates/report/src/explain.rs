@@ -1,6 +1,7 @@
 //! One step or command explained: the picture of its budget, and the suspects.
 
-use fingerpost_record::{Budget, Finding, Observation, Params, Status, Unit};
+use fingerpost_compare::explain::{StepFigures, Totals, explain};
+use fingerpost_record::{Budget, Finding, Observation, Params, Run, Status, Unit};
 use serde::Serialize;
 
 use crate::grid::{Align, Column, Grid, Line};
@@ -23,6 +24,72 @@ pub struct Explanation {
     pub findings: Vec<Finding>,
     /// What observers saw.
     pub observations: Vec<Observation>,
+}
+
+/// Every step of a run that observers watched, explained again from what they wrote into it.
+pub fn of_run(run: &Run) -> Vec<Explanation> {
+    let mut steps: Vec<Vec<&Observation>> = Vec::new();
+    for o in &run.observations {
+        match steps.iter_mut().find(|s| s[0].workload == o.workload && s[0].params == o.params) {
+            Some(step) => step.push(o),
+            None => steps.push(vec![o]),
+        }
+    }
+    steps.into_iter().filter_map(of_step).collect()
+}
+
+fn of_step(observations: Vec<&Observation>) -> Option<Explanation> {
+    let totals = Totals::of(observations.iter().copied());
+    let figures = StepFigures::from_totals(&totals)?;
+    let (mut budget, findings) = explain(&figures, &totals);
+    let first = observations.first()?;
+    budget.workload.clone_from(&first.workload);
+    budget.params = first.params.clone();
+    Some(Explanation {
+        workload: first.workload.clone(),
+        params: first.params.clone(),
+        source: source(&observations),
+        gap: figures.gap(),
+        budget,
+        findings,
+        observations: observations.into_iter().cloned().collect(),
+    })
+}
+
+/// How threads were seen.
+pub fn source(observations: &[&Observation]) -> String {
+    observations.iter().find(|o| o.observer == "threads").map_or("no observer of threads".to_owned(), |o| o.source.clone())
+}
+
+/// Of each server's steps the one with the most transactions under way, which speaks for it.
+pub fn speaking(explanations: Vec<Explanation>) -> Vec<Explanation> {
+    let key = |e: &Explanation| {
+        let mut params = e.params.clone();
+        ["clients", "connections"].iter().for_each(|by| drop(params.0.remove(*by)));
+        (e.workload.clone(), params)
+    };
+    let asking = |e: &Explanation| e.params.int("clients").or(e.params.int("connections")).unwrap_or(0);
+    let mut found: Vec<Explanation> = Vec::new();
+    for e in explanations {
+        match found.iter_mut().find(|known| key(known) == key(&e)) {
+            Some(known) if asking(known) < asking(&e) => *known = e,
+            Some(_) => {}
+            None => found.push(e),
+        }
+    }
+    found
+}
+
+/// The explanation for a terminal in short: the picture, who is accused, and the names of those who are not.
+pub fn render_short(e: &Explanation, style: &Style) -> String {
+    let (accused, cleared): (Vec<Finding>, Vec<Finding>) = e.findings.iter().cloned().partition(|f| f.status != Status::Cleared);
+    let names: Vec<&str> = cleared.iter().map(|f| fingerpost_compare::explain::label(&f.cause)).collect();
+    let mut text = render(&Explanation { findings: accused, ..e.clone() }, style);
+    if !names.is_empty() {
+        let grid = Grid { columns: Vec::new(), lines: vec![Line::Labelled("cleared".into(), clean(&names.join(", ")), Tone::Faint)] };
+        text.push_str(&grid.render(style));
+    }
+    text
 }
 
 /// Cells of the bar for the whole of the time.
@@ -60,8 +127,10 @@ pub fn render(e: &Explanation, style: &Style) -> String {
     text.push_str(&style.paint(Tone::Faint, &headline(e)));
     text.push_str("\n\n");
     text.push_str(&budget_grid(&e.budget).render(style));
-    text.push('\n');
-    text.push_str(&suspects_grid(&e.findings).render(style));
+    if !e.findings.is_empty() {
+        text.push('\n');
+        text.push_str(&suspects_grid(&e.findings).render(style));
+    }
     text
 }
 

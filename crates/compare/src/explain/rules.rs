@@ -180,7 +180,7 @@ fn creation(f: &Facts) -> Option<Verdict> {
 
 fn lock(f: &Facts) -> Option<Verdict> {
     let mut evidence = vec![format!(
-        "waiting for locks is {} of a transaction; siblings end {} such waits per transaction, among {} threads",
+        "waiting for locks is {} of a transaction; siblings wake {} such futex waits per transaction, among {} threads",
         percent(f.lock),
         significant(f.sibling_wakes),
         f.server_threads
