@@ -310,6 +310,53 @@ mod tests {
     }
 
     #[test]
+    fn in_short_only_the_accused_have_figures() {
+        let text = render_short(&explanation(), &Style::default());
+        assert!(text.contains("guilty") && text.contains("60 % of | it") && text.contains("cleared  host steal"), "{text}");
+        assert_eq!(text.matches("60 % of | it").count(), 1, "the cleared are names");
+    }
+
+    #[test]
+    fn the_step_with_the_most_clients_speaks_for_its_server() {
+        let step = |workload: &str, mix: &str, clients: i64| Explanation {
+            workload: workload.into(),
+            params: Params::new().with("mix", mix).with("clients", clients),
+            ..explanation()
+        };
+        let all =
+            vec![step("database", "read", 1), step("database", "read", 50), step("database", "read", 2), step("database", "write", 5)];
+        let found: Vec<String> = speaking(all).iter().map(|e| e.params.to_string()).collect();
+        assert_eq!(found, ["clients=50 mix=read", "clients=5 mix=write"]);
+    }
+
+    #[test]
+    fn a_run_is_taken_apart_by_step_and_what_was_not_watched_is_left_out() {
+        let observation = |clients: i64, observer: &str, totals: &[(&str, f64)]| Observation {
+            workload: "database".into(),
+            params: Params::new().with("clients", clients),
+            observer: observer.into(),
+            source: "made up".into(),
+            series: Vec::new(),
+            totals: totals.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
+            self_cost: 0.0,
+            lost: 0,
+        };
+        let step = [("step.transactions", 10.0), ("step.elapsed.seconds", 1.0), ("step.clients", 1.0)];
+        let threads = [("server.threads", 1.0), ("server.cpu.seconds", 0.75), ("server.thread_user.seconds", 0.75)];
+        let observations = vec![
+            observation(1, "client", &[]),
+            observation(1, "step", &step),
+            observation(5, "client", &[]),
+            observation(1, "threads", &threads),
+        ];
+        let found = of_run(&Run { observations, ..Run::default() });
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].source.as_str(), found[0].observations.len()), ("made up", 3));
+        assert!((found[0].budget.unexplained - 0.25).abs() < 1e-9);
+        assert!(of_run(&Run::default()).is_empty());
+    }
+
+    #[test]
     fn bars_lie_side_by_side() {
         assert_eq!(bar(0.0, 0.5), "█".repeat(20));
         assert_eq!(bar(0.5, 0.25), format!("{}{}", " ".repeat(20), "█".repeat(10)));
