@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use fingerpost_record::{Better, Outcome, Params, Run};
+
 /// A throughput at least this share of the peak counts as having reached it: the article's Linux columns stay within it from where
 /// they flatten out to 50 clients.
 const REACHED: f64 = 0.9;
@@ -102,33 +104,74 @@ fn shape(rows: &[Row]) -> Shape {
 }
 
 impl fmt::Display for Scaling {
-    /// One sentence.
+    /// One sentence about clients.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence("client"))
+    }
+}
+
+impl Scaling {
+    /// One sentence, in which those who ask are called this.
+    pub fn sentence(&self, who: &str) -> String {
+        let clients = |n: u64| if n == 1 { format!("1 {who}") } else { format!("{n} {who}s") };
+        let base = format!("what {} gave", clients(self.rows[0].clients));
         let (peak, last) = (self.peak(), self.rows[self.rows.len() - 1]);
         let of_peak = 100.0 * last.throughput / peak.throughput;
         match self.shape {
-            Shape::Scales => write!(f, "scales up to {} clients, to {:.0} % of {}", last.clients, last.scaling, self.base_in_words()),
-            Shape::Saturates { at } => {
-                write!(f, "saturates at {}, at {:.0} % of {}, and holds it", clients(at), peak.scaling, self.base_in_words())
-            }
+            Shape::Scales => format!("scales up to {}, to {:.0} % of {base}", clients(last.clients), last.scaling),
+            Shape::Saturates { at } => format!("saturates at {}, at {:.0} % of {base}, and holds it", clients(at), peak.scaling),
             Shape::Declines { from } => {
-                write!(f, "declines from {} on, to {of_peak:.0} % of its peak at {}", clients(from), clients(peak.clients))
+                format!("declines from {} on, to {of_peak:.0} % of its peak at {}", clients(from), clients(peak.clients))
             }
             Shape::Collapses { from } => {
-                write!(f, "collapses from {} on, to {of_peak:.0} % of its peak at {}", clients(from), clients(peak.clients))
+                format!("collapses from {} on, to {of_peak:.0} % of its peak at {}", clients(from), clients(peak.clients))
             }
         }
     }
 }
 
-impl Scaling {
-    fn base_in_words(&self) -> String {
-        format!("what {} gave", clients(self.rows[0].clients))
-    }
+/// The table of one server within a run: rows that differ in nothing but the number of those who ask.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// The workload (`database`).
+    pub workload: String,
+    /// What all rows have in common.
+    pub params: Params,
+    /// Who asks: `client` or `connection`.
+    pub who: &'static str,
+    /// The table.
+    pub scaling: Scaling,
+    /// Those of the rows, by number of clients, whose figure is not to be trusted.
+    pub untrusted: Vec<u64>,
 }
 
-fn clients(n: u64) -> String {
-    if n == 1 { "1 client".to_owned() } else { format!("{n} clients") }
+/// The parameters that count those who ask, and what one is called.
+const WHO: [(&str, &str); 2] = [("clients", "client"), ("connections", "connection")];
+
+/// The scaling tables of a run in the order of its rows.
+pub fn tables(run: &Run) -> Vec<Table> {
+    /// Workload, parameters in common, who asks; then number, throughput, and whether it is to be trusted.
+    type Series = ((String, Params, &'static str), Vec<(u64, f64, bool)>);
+    let mut found: Vec<Series> = Vec::new();
+    for m in run.measurements.iter().filter(|m| m.better == Better::Higher) {
+        let Some((by, who)) = WHO.into_iter().find(|(by, _)| m.params.int(by).is_some()) else { continue };
+        let (Some(workload), Some(estimate)) = (m.probe.strip_suffix(".throughput"), m.estimate) else { continue };
+        let number = m.params.int(by).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+        let mut params = m.params.clone();
+        params.0.remove(by);
+        let point = (number, estimate.value, m.outcome == Outcome::Measured);
+        let key = (workload.to_owned(), params, who);
+        match found.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, points)) => points.push(point),
+            None => found.push((key, vec![point])),
+        }
+    }
+    let table = |((workload, params, who), points): Series| {
+        let scaling = Scaling::of(&points.iter().map(|p| (p.0, p.1)).collect::<Vec<_>>())?;
+        let untrusted = points.iter().filter(|p| !p.2).map(|p| p.0).collect();
+        Some(Table { workload, params, who, scaling, untrusted })
+    };
+    found.into_iter().filter_map(table).collect()
 }
 
 #[cfg(test)]
@@ -187,6 +230,37 @@ mod tests {
         assert_eq!(falls.shape, Shape::Declines { from: 20 });
         assert_eq!(falls.to_string(), "declines from 20 clients on, to 75 % of its peak at 2 clients");
         assert_eq!(table([100.0, 200.0, 150.0, 190.0, 175.0, 130.0, 120.0]).shape, Shape::Collapses { from: 35 });
+    }
+
+    #[test]
+    fn a_run_has_a_table_for_each_series_of_rows() {
+        use fingerpost_record::{Estimate, Measurement, Unit};
+        let row = |probe: &str, by: &str, n: i64, mix: &str, rate: f64| Measurement {
+            estimate: Some(Estimate { value: rate, low: rate, high: rate, confidence: 0.95 }),
+            outcome: if n == 10 { Outcome::Untrusted } else { Outcome::Measured },
+            ..Measurement::without_figure(
+                probe,
+                1,
+                Params::new().with("mix", mix).with(by, n),
+                Unit::PerSecond,
+                Better::Higher,
+                Outcome::Measured,
+                String::new(),
+            )
+        };
+        let rows = [(1, "read", 10.0), (10, "read", 20.0), (1, "write", 5.0), (10, "write", 1.0), (1, "point", 3.0)];
+        let mut run =
+            Run { measurements: rows.map(|(n, mix, r)| row("database.throughput", "clients", n, mix, r)).to_vec(), ..Run::default() };
+        run.measurements.extend([1, 10].map(|n| row("web.throughput", "connections", n, "x", n as f64)));
+        run.measurements.push(row("memory.read", "size", 4, "x", 1.0));
+        let found = tables(&run);
+        let names: Vec<_> = found.iter().map(|t| (t.workload.as_str(), t.params.to_string(), t.untrusted.clone())).collect();
+        assert_eq!(
+            names,
+            [("database", "mix=read".into(), vec![10]), ("database", "mix=write".into(), vec![10]), ("web", "mix=x".into(), vec![10])]
+        );
+        assert_eq!(found[1].scaling.shape, Shape::Collapses { from: 10 });
+        assert_eq!(found[2].scaling.sentence(found[2].who), "scales up to 10 connections, to 1000 % of what 1 connection gave");
     }
 
     #[test]

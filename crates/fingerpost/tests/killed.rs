@@ -57,3 +57,60 @@ fn a_run_that_cannot_be_kept_is_measured_and_printed_all_the_same() {
     let printed = load::from_slice(said.out.as_bytes(), "standard output").unwrap();
     assert!(printed.complete && printed.measurements[0].estimate.is_some());
 }
+
+/// Processes, of any user, that were started below this directory and are not mere remains.
+fn started_below(dir: &std::path::Path) -> Vec<String> {
+    let mark = format!("FINGERPOST_SCRATCH={}", dir.display());
+    let processes = fs::read_dir("/proc").unwrap().flatten().filter(|e| {
+        let environment = fs::read(e.path().join("environ")).unwrap_or_default();
+        environment.split(|b| *b == 0).any(|word| word.starts_with(mark.as_bytes()))
+    });
+    processes.map(|e| e.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Everything within a directory that is a directory, some levels down.
+fn directories(dir: &std::path::Path) -> Vec<PathBuf> {
+    let within = |d: &std::path::Path| fs::read_dir(d).into_iter().flatten().flatten().map(|e| e.path()).filter(|p| p.is_dir());
+    within(dir).flat_map(|root| within(&root).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn what_a_killed_run_of_servers_left_is_gone_after_the_next_start() {
+    let home = Home::with(&[]);
+    let tmp = home.path().join("tmp");
+    fs::create_dir(&tmp).unwrap();
+    let start = |words: &[&str]| {
+        let mut command = home.command(words);
+        command.env("TMPDIR", &tmp).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let seed = fastrand::u64(..);
+    eprintln!("seed {seed}");
+    let mut chance = fastrand::Rng::with_seed(seed);
+    let mut servers = 0;
+    for kill in 0..3 {
+        let mut child = start(&["run", "database", "web", "--profile", "quick", "--budget", "6", "--set", "clients=1,2"]).spawn().unwrap();
+        let began = Instant::now();
+        // The last one is killed when a server or load generator runs for certain, the others at random moments.
+        let moment = Duration::from_millis(chance.u64(..3000));
+        let due = || if kill == 2 { !started_below(&tmp).is_empty() } else { began.elapsed() >= moment };
+        while !due() {
+            assert!(began.elapsed() < DEADLINE, "nothing was started");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        servers += started_below(&tmp).len();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(start(&["run", "clock.gettime", "--profile", "quick", "--budget", "0.2"]).status().unwrap().success());
+        let began = Instant::now();
+        loop {
+            let left = (started_below(&tmp), directories(&tmp));
+            if left.0.is_empty() && left.1.is_empty() {
+                break;
+            }
+            assert!(began.elapsed() < DEADLINE, "left after kill {kill}: {left:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    assert!(servers > 0);
+}

@@ -2,15 +2,21 @@
 
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fingerpost_compare::explain::{self, STEP, StepFigures, Totals};
+use fingerpost_observe::Level;
+use fingerpost_observe::session::Prepared;
 use fingerpost_observe::session::label;
-use fingerpost_observe::{Level, Session};
 use fingerpost_record::{Budget, Finding, Observation, Params};
 use fingerpost_workloads::{Step, Subjects, Workload, WorkloadError};
 
 use crate::Sink;
+
+/// The nice value of observers (of their threads alone).
+const PRIORITY: i32 = -15;
+/// The share of a step that must have been seen.
+const SEEN: f64 = 0.4;
 
 /// What to attribute.
 pub struct Request<'a> {
@@ -54,6 +60,9 @@ pub fn attribute(workload: &mut dyn Workload, request: &Request, sink: &mut dyn 
     let measured = request.measured.or(step.as_ref().map(|s| (s.transactions, s.elapsed.as_secs_f64())));
     let (traced, mut observations) = observed(workload, request.params, request.length, request.level)?;
     let figures = figures(request, measured, &traced, &observations);
+    if observations.is_empty() || figures.elapsed_s < SEEN * traced.elapsed.as_secs_f64() {
+        return Err(WorkloadError::Failed("the load was over before its observers, which wait for a CPU like others, saw it".to_owned()));
+    }
     observations.push(Observation {
         workload: String::new(),
         params: Params::new(),
@@ -75,13 +84,20 @@ pub fn attribute(workload: &mut dyn Workload, request: &Request, sink: &mut dyn 
     Ok(Attributed { step, figures, budget, findings, observations })
 }
 
-/// Hands the findings of the step that speaks for the workload to the sink.
+/// Hands the findings of the step that speaks for the workload to the sink. The first figure of each says of which step it is, for a
+/// run may hold several workloads.
 pub fn hand_over_findings(attributed: &Attributed, sink: &mut dyn Sink) {
-    attributed.findings.iter().cloned().for_each(|f| sink.finding(f));
+    let Budget { workload, params, .. } = &attributed.budget;
+    for mut finding in attributed.findings.iter().cloned() {
+        if let Some(first) = finding.evidence.first_mut() {
+            *first = format!("{workload} {params}: {first}");
+        }
+        sink.finding(finding);
+    }
 }
 
-/// Runs a step with observers attached. They are attached a moment after the load begins and detached before it ends, so that what
-/// they see is load and nothing else.
+/// Runs a step with observers attached. They are attached a moment after the load begins and detached before it ends (it lasts for
+/// its warm-up longer than they look), so that what they see is load and nothing else.
 fn observed(
     workload: &mut dyn Workload,
     params: &Params,
@@ -91,23 +107,32 @@ fn observed(
     let subjects = workload.subjects();
     let settle = (length / 4).min(Duration::from_millis(300));
     thread::scope(|scope| {
-        let (over, ended) = mpsc::channel::<()>();
-        let observer = scope.spawn(move || observe(&subjects, level, settle, length - settle, &ended));
-        let step = workload.step(params, length);
-        drop(over);
+        let (tell, told) = mpsc::channel::<()>();
+        let observer = scope.spawn(move || observe(&subjects, level, settle, length, &told));
+        let step = workload.step_observed(params, length, &mut || _ = tell.send(()));
+        drop(tell);
         let observations = observer.join().unwrap_or_default();
         Ok((step?, observations))
     })
 }
 
-fn observe(subjects: &Subjects, level: Level, settle: Duration, length: Duration, ended: &mpsc::Receiver<()>) -> Vec<Observation> {
-    // The channel closes when the step ends early: a failed step is not waited for.
-    let wait = |time| matches!(ended.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
+/// Waits for the word that the load has begun, and observes it until `length` after that. The channel closes when the step is over: one that failed is not
+/// waited for.
+fn observe(subjects: &Subjects, level: Level, settle: Duration, length: Duration, told: &mpsc::Receiver<()>) -> Vec<Observation> {
+    // Among many threads that all want a CPU an observer would come to its work when that is over. Where the user may not have a
+    // higher priority, it goes without.
+    let _ = rustix::process::setpriority_process(None, PRIORITY);
+    let prepared = Prepared::new(level);
+    let wait = |time| matches!(told.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
+    if told.recv().is_err() {
+        return Vec::new();
+    }
+    let end = Instant::now() + length;
     if !wait(settle) {
         return Vec::new();
     }
-    let session = Session::attach(subjects, level);
-    wait(length);
+    let session = prepared.attach(subjects);
+    wait(end.saturating_duration_since(Instant::now()));
     session.finish()
 }
 

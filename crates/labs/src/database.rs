@@ -12,8 +12,11 @@ use fingerpost_workloads::Workload;
 use fingerpost_workloads::database::options::Options;
 use fingerpost_workloads::database::{self, Database, warm_up};
 
+use fingerpost_workloads::database::options::Engine;
+
 use crate::database::rows::Repetitions;
-use crate::{Context, Lab, LabError, Setting, Sink};
+use crate::explained::{self, Course, explain};
+use crate::{Context, Lab, LabError, Setting, Sink, stalls};
 
 /// What a step costs besides its load: connecting, preparing statements, handing over the result.
 const STEP_OVERHEAD: Duration = Duration::from_millis(40);
@@ -48,7 +51,7 @@ impl Plan {
 /// How much time the lab takes of what it may take.
 fn allowance(profile: Profile, budget: Duration) -> Duration {
     let enough = match profile {
-        Profile::Quick | Profile::Imported => 20,
+        Profile::Quick | Profile::Imported => 19,
         Profile::Standard => 90,
         Profile::Thorough => 400,
     };
@@ -60,13 +63,22 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
     let mut options = Options::from_settings(ctx.settings, ctx.seed)?;
     options.server_prefix = ctx.server_prefix.to_vec();
     ctx.sink.progress(&format!("starting {} and loading its data", options.engine.name()), 0.0);
+    let query_cache = match options.engine {
+        Engine::MariaDb { query_cache, .. } => Some(query_cache),
+        _ => None,
+    };
     let mut workload = Database::new(options, ctx.scratch);
     let result = workload.start().and_then(|()| {
         let steps = workload.steps();
         let left = allowance(ctx.profile, ctx.budget).saturating_sub(began.elapsed());
-        let plan = Plan::new(ctx.profile, left, steps.len());
+        let course = Course { by: "clients", query_cache, length: explained::pass(ctx.profile, left, 1) };
+        let plan = Plan::new(ctx.profile, left.saturating_sub(explained::reserve(course.length, 1, steps.len())), steps.len());
         let described = workload.described().to_owned();
-        rounds(&mut workload, &steps, plan, &described, &mut fastrand::Rng::with_seed(ctx.seed), ctx.sink)
+        let all = rounds(&mut workload, &steps, plan, &mut fastrand::Rng::with_seed(ctx.seed), ctx.sink)?;
+        all.iter().filter_map(|r| r.observation(&described)).for_each(|observation| ctx.sink.observation(observation));
+        stalls::told("database", all.iter().map(Repetitions::steps)).iter().for_each(|sentence| ctx.sink.warn(sentence));
+        let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
+        explain(&mut workload, &measured, &course, ctx.sink)
     });
     workload.stop();
     workload.take_warnings().iter().for_each(|sentence| ctx.sink.warn(sentence));
@@ -78,10 +90,9 @@ fn rounds(
     workload: &mut dyn Workload,
     steps: &[Params],
     plan: Plan,
-    described: &str,
     rng: &mut fastrand::Rng,
     sink: &mut dyn Sink,
-) -> Result<(), LabError> {
+) -> Result<Vec<Repetitions>, LabError> {
     let mut repetitions: Vec<Repetitions> = steps.iter().map(|params| Repetitions::new(params.clone())).collect();
     let total = (plan.rounds * steps.len()) as f64;
     let mut done = 0.0;
@@ -90,10 +101,10 @@ fn rounds(
         rng.shuffle(&mut order);
         for i in order {
             if sink.interrupted() {
-                return Ok(());
+                return Ok(repetitions);
             }
             let params = &steps[i];
-            sink.progress(&format!("database, round {round} of {}: {params}", plan.rounds), done / total);
+            sink.progress(&format!("database, round {round} of {}: {params}", plan.rounds), 0.7 * done / total);
             match workload.step(params, plan.length) {
                 Ok(step) => repetitions[i].add(step),
                 // Nothing was ever measured, and the rest would fail alike.
@@ -107,9 +118,7 @@ fn rounds(
             repetitions[i].rows().into_iter().for_each(|row| sink.measurement(row));
         }
     }
-    repetitions.iter().filter_map(Repetitions::longest_stall).for_each(|sentence| sink.warn(&sentence));
-    repetitions.iter().filter_map(|r| r.observation(described)).for_each(|observation| sink.observation(observation));
-    Ok(())
+    Ok(repetitions)
 }
 
 fn missing(settings: &Params) -> Option<String> {
@@ -155,7 +164,6 @@ mod tests {
     #[derive(Default)]
     struct Listener {
         rows: Vec<Measurement>,
-        observations: Vec<Observation>,
         warnings: Vec<String>,
         /// Steps that may still be done before the user interrupts.
         patience: usize,
@@ -166,9 +174,7 @@ mod tests {
             self.rows.retain(|r| !r.same_row(&row));
             self.rows.push(row);
         }
-        fn observation(&mut self, observation: Observation) {
-            self.observations.push(observation);
-        }
+        fn observation(&mut self, _: Observation) {}
         fn budget(&mut self, _: Budget) {}
         fn finding(&mut self, _: Finding) {}
         fn warn(&mut self, sentence: &str) {
@@ -215,19 +221,19 @@ mod tests {
         fn stop(&mut self) {}
     }
 
-    fn course(fail: Option<usize>, patience: usize) -> (Result<(), LabError>, Mock, Listener) {
+    fn course(fail: Option<usize>, patience: usize) -> (Result<Vec<Repetitions>, LabError>, Mock, Listener) {
         let mut workload = Mock { order: Vec::new(), fail };
         let mut sink = Listener { patience, ..Listener::default() };
         let steps = workload.steps();
         let plan = Plan { rounds: 4, length: Duration::from_secs(1) };
-        let result = rounds(&mut workload, &steps, plan, "made up", &mut fastrand::Rng::with_seed(1), &mut sink);
+        let result = rounds(&mut workload, &steps, plan, &mut fastrand::Rng::with_seed(1), &mut sink);
         (result, workload, sink)
     }
 
     #[test]
     fn every_step_is_done_once_a_round_in_an_order_that_changes() {
         let (result, workload, sink) = course(None, 100);
-        result.unwrap();
+        let all = result.unwrap();
         let rounds: Vec<Vec<i64>> = workload.order.chunks(3).map(<[i64]>::to_vec).collect();
         for round in &rounds {
             let mut sorted = round.clone();
@@ -238,7 +244,11 @@ mod tests {
         assert_eq!(sink.rows.len(), 6);
         let four = sink.rows.iter().find(|r| r.probe == "database.throughput" && r.params.int("clients") == Some(4)).unwrap();
         assert_eq!((four.processes.len(), four.estimate.unwrap().value, four.outcome), (4, 400.0, Outcome::Measured));
-        assert_eq!(sink.observations.len(), 3);
+        let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
+        assert_eq!(
+            measured.iter().map(|m| (m.transactions, m.seconds, m.under_way)).collect::<Vec<_>>(),
+            [(400, 4.0, 1.0), (800, 4.0, 2.0), (1600, 4.0, 4.0)]
+        );
     }
 
     #[test]

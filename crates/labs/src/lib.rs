@@ -5,6 +5,8 @@
 
 pub mod attribute;
 pub mod database;
+mod explained;
+mod stalls;
 pub mod web;
 
 use std::path::Path;

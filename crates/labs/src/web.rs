@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fingerpost_measure::estimate;
-use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Profile, Series, Unit};
+use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Profile, Unit};
 use fingerpost_workloads::histogram::Histogram;
 use fingerpost_workloads::web::settings::Settings;
 use fingerpost_workloads::web::{self, Web};
 use fingerpost_workloads::{Step, Workload, quantile};
 
-use crate::{Context, Lab, LabError, Setting, Sink};
+use crate::explained::{self, Course, Measured, explain};
+use crate::{Context, Lab, LabError, Setting, Sink, stalls};
 
 /// The versions of the definitions of both probes.
 const VERSION: u32 = 1;
@@ -26,15 +27,18 @@ const WINDOW: (Duration, Duration) = (Duration::from_millis(300), Duration::from
 const QUICK: Duration = Duration::from_secs(18);
 /// How long a step with a number of requests may take.
 const REQUESTS_LIMIT: Duration = Duration::from_secs(120);
-/// Stalls of the client's own making that add up to more than this share make a figure untrusted.
+/// A step that was never done is given up after this many attempts.
+const MOST_FAILURES: u32 = 2;
+/// Stalls of the client's own making that add up to more than this share of a round spoil it; more than half of the rounds make a
+/// figure untrusted.
 const OWN_STALLS: f64 = 0.05;
 
 /// Rounds, and the length of a window, for a time and a number of steps.
 fn plan(profile: Profile, budget: Duration, steps: usize) -> (u32, Duration) {
-    let (rounds, budget) = match profile {
-        Profile::Quick => (3, budget.min(QUICK)),
-        Profile::Standard | Profile::Imported => (5, budget),
-        Profile::Thorough => (10, budget),
+    let rounds = match profile {
+        Profile::Quick => 3,
+        Profile::Standard | Profile::Imported => 5,
+        Profile::Thorough => 10,
     };
     let windows = rounds * steps.max(1) as u32;
     let overhead = OVERHEAD * (windows + steps as u32);
@@ -46,6 +50,7 @@ struct Row {
     params: Params,
     rounds: Vec<Step>,
     failure: Option<String>,
+    failures: u32,
 }
 
 impl Row {
@@ -62,10 +67,8 @@ impl Row {
             let kinds = errors.iter().map(|(kind, n)| format!("{kind} {n} times")).collect::<Vec<_>>().join(", ");
             return Some(format!("not every one of {requests} requests was answered as it should be: {kinds}"));
         }
-        let elapsed: f64 = self.rounds.iter().map(|s| s.elapsed.as_secs_f64()).sum();
-        let own = self.rounds.iter().flat_map(|s| &s.client.stalls).filter(|s| s.why.starts_with("the load generator"));
-        let (length, why) = own.fold((0.0, None), |(sum, why), s| (sum + s.length_s, why.or(Some(&s.why))));
-        why.filter(|_| length > elapsed * OWN_STALLS).map(|why| format!("the client stalled for {length:.2} s of {elapsed:.1} s: {why}"))
+        let stalled: Vec<String> = self.rounds.iter().filter_map(own_stalls).collect();
+        if stalled.len() * 2 > self.rounds.len() { stalled.into_iter().next() } else { None }
     }
 
     fn errors(&self) -> BTreeMap<&str, u64> {
@@ -146,6 +149,17 @@ impl Row {
         rows
     }
 
+    /// All rounds together, for explaining; nothing when there was none. In an open loop the transactions under way are their rate
+    /// times their mean time (Little's law).
+    fn measured(&self, open: bool) -> Option<Measured> {
+        let seconds: f64 = self.rounds.iter().map(|s| s.elapsed.as_secs_f64()).sum();
+        let spent: f64 = self.rounds.iter().flat_map(|s| &s.latencies).map(|&(ns, n)| ns as f64 * n as f64 * 1e-9).sum();
+        let transactions = self.rounds.iter().map(|s| s.transactions).sum();
+        let connections = self.params.int("connections")? as f64;
+        let under_way = if open { (spent / seconds).min(connections) } else { connections };
+        (seconds > 0.0).then(|| Measured { params: self.params.clone(), transactions, seconds, under_way })
+    }
+
     /// What the client saw of itself.
     fn observation(&self) -> Observation {
         let clients = || self.rounds.iter().map(|s| &s.client);
@@ -163,25 +177,25 @@ impl Row {
             ("listen.overflows".to_owned(), clients().map(|c| c.listen_overflows).sum::<u64>() as f64),
         ]);
         totals.extend(self.errors().into_iter().map(|(kind, n)| (format!("error.{kind}"), n as f64)));
-        let mut begin = 0.0;
-        let mut points = Vec::new();
-        for step in &self.rounds {
-            points.extend(step.client.stalls.iter().map(|s| (begin + s.at_s, s.length_s)));
-            begin += step.elapsed.as_secs_f64();
-        }
-        let series =
-            if points.is_empty() { Vec::new() } else { vec![Series { name: "stall.length".to_owned(), unit: "s".to_owned(), points }] };
         Observation {
             workload: "web".to_owned(),
             params: self.params.clone(),
             observer: "client".to_owned(),
             source: "the load generator’s own account".to_owned(),
-            series,
+            series: stalls::series(&self.rounds),
             totals,
             self_cost: 0.0,
             lost: 0,
         }
     }
+}
+
+/// Why a round's figure is the client's own, where the client itself stalled for more than a small share of it.
+fn own_stalls(round: &Step) -> Option<String> {
+    let elapsed = round.elapsed.as_secs_f64();
+    let own = round.client.stalls.iter().filter(|s| s.why.starts_with("the load generator"));
+    let (length, why) = own.fold((0.0, None), |(sum, why), s| (sum + s.length_s, why.or(Some(&s.why))));
+    why.filter(|_| length > elapsed * OWN_STALLS).map(|why| format!("the client stalled for {length:.2} s of {elapsed:.1} s: {why}"))
 }
 
 /// The client's account of one round, for the record.
@@ -194,39 +208,20 @@ fn counters(step: &Step) -> BTreeMap<String, f64> {
     ])
 }
 
-/// Says aloud what a person should know before they read the figures: the longest stall stands for all of them, the record holds
-/// every one.
-fn tell_stalls(row: &Row, sink: &mut dyn Sink) {
-    let stalls: Vec<_> = row.rounds.iter().enumerate().flat_map(|(i, s)| s.client.stalls.iter().map(move |stall| (i + 1, stall))).collect();
-    let Some((round, stall)) = stalls.iter().max_by(|a, b| a.1.length_s.total_cmp(&b.1.length_s)) else { return };
-    let others = match stalls.len() - 1 {
-        0 => String::new(),
-        1 => " (and once more for less)".to_owned(),
-        n => format!(" (and {n} more times for less)"),
-    };
-    sink.warn(&format!(
-        "web {}: nothing completed for {:.0} ms, {:.2} s after the beginning of round {round}{others}: {}",
-        row.params,
-        stall.length_s * 1e3,
-        stall.at_s,
-        stall.why
-    ));
-}
-
 /// Connections that were turned away come again after one, three, seven seconds: that is in the latency, and should be known.
-fn tell_overflows(row: &Row, sink: &mut dyn Sink) {
-    let overflows: u64 = row.rounds.iter().map(|s| s.client.listen_overflows).sum();
-    if overflows > 0 {
-        sink.warn(&format!(
-            "web {}: a full accept queue of this host turned {overflows} connections away, which the kernel tries again after 1 s or more; a longer queue (--set backlog=) or keepalive=on avoids it",
-            row.params
-        ));
-    }
+fn told_overflows(rows: &[Row]) -> Option<String> {
+    let of = |row: &Row| row.rounds.iter().map(|s| s.client.listen_overflows).sum::<u64>();
+    let worst = rows.iter().max_by_key(|row| of(row)).filter(|row| of(row) > 0)?;
+    let all: u64 = rows.iter().map(of).sum();
+    Some(format!(
+        "web: a full accept queue of this host turned {all} connections away, most of them with {}; the kernel tries each again after 1 s or more; a longer queue (--set backlog=) or keepalive=on avoids it",
+        worst.params
+    ))
 }
 
 /// All rounds of all steps.
 fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
-    let mut rows: Vec<Row> = web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None }).collect();
+    let mut rows: Vec<Row> = web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None, failures: 0 }).collect();
     let (rounds, window) = plan(context.profile, context.budget, rows.len());
     let window = if context.requests { REQUESTS_LIMIT } else { window };
     let mut random = fastrand::Rng::with_seed(context.seed);
@@ -240,15 +235,18 @@ fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
             if context.sink.interrupted() {
                 return rows;
             }
-            if row.failure.is_some() {
+            if row.rounds.is_empty() && row.failures >= MOST_FAILURES {
                 continue;
             }
             let share = (round as usize * (total / rounds as usize) + done) as f64 / total as f64;
-            context.sink.progress(&format!("web {}", row.params), share);
+            context.sink.progress(&format!("web {}", row.params), 0.7 * share);
             match web.step(&row.params, window) {
                 Ok(step) => row.rounds.push(step),
-                // A step that failed once, with every attempt taking seconds, is not tried again; the others go on.
-                Err(e) => row.failure = Some(e.to_string()),
+                // A step may fail once because the machine was busy; one that only fails is given up, for every attempt takes seconds.
+                Err(e) => {
+                    row.failures += 1;
+                    row.failure = Some(e.to_string());
+                }
             }
             row.measurements().into_iter().for_each(|m| context.sink.measurement(m));
         }
@@ -272,22 +270,30 @@ struct Conduct<'a> {
 
 fn run(context: &mut Context) -> Result<(), LabError> {
     let settings = Settings::from_params(context.settings)?;
+    let (open, requests) = (settings.rate.is_some(), settings.requests.is_some());
+    let tables = settings.keep_alive.len();
+    let steps = settings.connections.len() * tables;
+    let enough = if context.profile == Profile::Quick { context.budget.min(QUICK) } else { context.budget };
+    let length = explained::pass(context.profile, enough, tables);
     let mut conduct = Conduct {
         profile: context.profile,
-        budget: context.budget,
+        budget: enough.saturating_sub(explained::reserve(length, tables, steps)),
         seed: context.seed,
-        requests: settings.requests.is_some(),
+        requests,
         sink: &mut *context.sink,
     };
     let mut web = Web::new(settings, context.scratch, context.server_prefix, context.cpus.len());
-    let rows = web.start().map(|()| course(&mut web, &mut conduct));
+    let result = web.start().and_then(|()| {
+        let rows = course(&mut web, &mut conduct);
+        rows.iter().filter(|row| !row.rounds.is_empty()).for_each(|row| conduct.sink.observation(row.observation()));
+        let stalls = stalls::told("web", rows.iter().map(|row| (&row.params, &row.rounds[..])));
+        stalls.iter().chain(&told_overflows(&rows)).for_each(|sentence| conduct.sink.warn(sentence));
+        let measured: Vec<Measured> = rows.iter().filter_map(|row| row.measured(open)).collect();
+        let length = if requests { REQUESTS_LIMIT } else { length };
+        explain(&mut web, &measured, &Course { by: "connections", query_cache: None, length }, conduct.sink)
+    });
     web.stop();
-    for row in rows?.iter().filter(|row| !row.rounds.is_empty()) {
-        tell_overflows(row, conduct.sink);
-        tell_stalls(row, conduct.sink);
-        conduct.sink.observation(row.observation());
-    }
-    Ok(())
+    result
 }
 
 fn missing(settings: &Params) -> Option<String> {

@@ -39,6 +39,8 @@ pub struct Thread {
     pub comm: String,
     /// When it was first and last seen, in seconds after the beginning.
     pub seen: [f64; 2],
+    /// Whether it ran or was ready to run at the last look.
+    pub ready: bool,
     first: Counters,
     last: Counters,
 }
@@ -82,6 +84,7 @@ pub struct Process {
 }
 
 /// All processes and threads of a workload.
+#[derive(Clone)]
 pub struct Population {
     roots: Vec<(i32, Role)>,
     hz: f64,
@@ -121,6 +124,26 @@ impl Population {
             self.look_at_process(pid, parent, now, full);
             self.look_at_threads(pid, role, now, full);
         }
+    }
+
+    /// Takes over the later looks of a copy of this population.
+    pub fn take_over(&mut self, later: Population) {
+        for (tid, thread) in later.threads {
+            let known = self.threads.entry(tid).or_insert_with(|| thread.clone());
+            if thread.seen[1] >= known.seen[1] {
+                (known.last, known.seen[1], known.ready, known.comm) = (thread.last, thread.seen[1], thread.ready, thread.comm);
+            }
+        }
+        for (pid, process) in later.processes {
+            let known = self.processes.entry(pid).or_insert_with(|| process.clone());
+            if process.seen >= known.seen {
+                let begin = (known.io[0], known.children[0], known.cpu[0]);
+                let resident = known.resident.max(process.resident);
+                *known = Process { resident, ..process };
+                (known.io[0], known.children[0], known.cpu[0]) = begin;
+            }
+        }
+        self.roles.extend(later.roles);
     }
 
     /// Roles of the processes found so far.
@@ -212,9 +235,11 @@ impl Population {
                 role,
                 comm: stat.name.clone(),
                 seen: [now, now],
+                ready: false,
                 first: if now == 0.0 { c } else { Counters::default() },
                 last: c,
             });
+            t.ready = stat.state == 'R';
             t.comm = stat.name;
             t.last = c;
             t.seen[1] = now;

@@ -75,6 +75,8 @@ type Sockets = Result<(Queues, f64), String>;
 pub struct Session {
     begun: Instant,
     before: Reading,
+    /// As it was found; looked at again at the end, while the watching thread may still be reading a window.
+    population: Population,
     subject: Option<i32>,
     stop: Arc<Stop>,
     watcher: JoinHandle<Watched>,
@@ -82,19 +84,34 @@ pub struct Session {
     attach_cost: f64,
 }
 
-impl Session {
+/// What can be opened before the load begins: memory for events costs milliseconds, which a busy machine does not give at once.
+pub struct Prepared {
+    level: Level,
+    windows: Option<Result<Windows, String>>,
+    cost: f64,
+}
+
+impl Prepared {
+    /// Opens what this level needs, switched off.
+    pub fn new(level: Level) -> Prepared {
+        let cost = thread_cpu_seconds();
+        let windows = (level == Level::Tracing).then(Windows::open);
+        Prepared { level, windows, cost: thread_cpu_seconds() - cost }
+    }
+
     /// Attaches to the subjects' processes, their descendants and threads. What is born later is found on the way.
-    pub fn attach(subjects: &Subjects, level: Level) -> Session {
+    pub fn attach(self, subjects: &Subjects) -> Session {
+        let Prepared { level, windows, cost: prepared } = self;
         let cost = thread_cpu_seconds();
         let paths = Paths::system();
         let subject = subjects.servers.first().copied();
         let stop = Arc::new(Stop::default());
-        let windows = if level == Level::Tracing { Some(Windows::open()) } else { None };
         let before = Reading::take(&paths, subject);
         let population = Population::find(subjects);
         let begun = Instant::now();
         let servers = population.processes.keys().copied().filter(|p| !subjects.clients.contains(p)).collect::<Vec<_>>();
         let separate = subjects.clients.iter().any(|c| !subjects.servers.contains(c));
+        let closing = population.clone();
         let watcher = {
             let stop = Arc::clone(&stop);
             thread::spawn(move || watch(population, level, windows, begun, &stop))
@@ -103,19 +120,28 @@ impl Session {
             let stop = Arc::clone(&stop);
             thread::spawn(move || sample_sockets(&servers, &stop))
         });
-        Session { begun, before, subject, stop, watcher, sockets, attach_cost: thread_cpu_seconds() - cost }
+        Session { begun, before, population: closing, subject, stop, watcher, sockets, attach_cost: prepared + thread_cpu_seconds() - cost }
+    }
+}
+
+impl Session {
+    /// Attaches at once: [`Prepared::new`] and [`Prepared::attach`].
+    pub fn attach(subjects: &Subjects, level: Level) -> Session {
+        Prepared::new(level).attach(subjects)
     }
 
     /// Detaches and tells what was seen. The workload's name and parameters are for the caller to fill in ([`label`]).
-    pub fn finish(self) -> Vec<Observation> {
+    pub fn finish(mut self) -> Vec<Observation> {
         let cost = thread_cpu_seconds();
+        let paths = Paths::system();
+        let elapsed = self.begun.elapsed().as_secs_f64();
+        // At once: on a busy machine the watching thread ends when the load may be over, and its threads gone.
+        self.population.look(elapsed, true);
+        let after = Reading::take(&paths, self.subject);
         self.stop.ask();
         let Ok(mut watched) = self.watcher.join() else { return Vec::new() };
         let sockets = self.sockets.and_then(|s| s.join().ok());
-        let paths = Paths::system();
-        let elapsed = self.begun.elapsed().as_secs_f64();
-        watched.population.look(elapsed, true);
-        let after = Reading::take(&paths, self.subject);
+        watched.population.take_over(self.population);
         let (mut threads, syscalls) = summary::totals(&watched.population, &watched.seen, elapsed);
         threads.append(&mut watched.notes);
         let mut ours: BTreeSet<i32> = watched.population.processes.keys().copied().collect();

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use fingerpost_workloads::WATCHER;
+
 use crate::calls::{self, Role, Wait, Waits};
 use crate::machine::Totals;
 use crate::population::{Counters, Population, Thread};
@@ -37,9 +39,13 @@ struct Side {
 pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, Totals) {
     let mut sides: BTreeMap<&'static str, Side> = BTreeMap::new();
     let moving: BTreeSet<Role> = population.threads.values().filter(|t| !is_parked(t)).map(|t| t.role).collect();
-    for (&tid, thread) in &population.threads {
-        let c = thread.counters();
+    for (&tid, thread) in population.threads.iter().filter(|(_, t)| t.comm != WATCHER) {
+        let mut c = thread.counters();
         let alive = (thread.seen[1] - thread.seen[0]).max(c.on_cpu_s + c.waiting_s);
+        // The scheduler counts a wait for a CPU when it ends. A thread that never blocked and is ready is in the middle of one.
+        if thread.ready && c.switches[0] == 0 && c.switches[1] > 0 {
+            c.waiting_s = alive - c.on_cpu_s;
+        }
         let (waits, after_idle) = shares(seen, tid, &c);
         let name = side_name(thread.role, seen, &waits, &c);
         let side = sides.entry(name).or_default();

@@ -1,6 +1,7 @@
 //! One step or command explained: the picture of its budget, and the suspects.
 
-use fingerpost_record::{Budget, Finding, Observation, Params, Status, Unit};
+use fingerpost_compare::explain::{StepFigures, Totals, explain};
+use fingerpost_record::{Budget, Finding, Observation, Params, Run, Status, Unit};
 use serde::Serialize;
 
 use crate::grid::{Align, Column, Grid, Line};
@@ -23,6 +24,72 @@ pub struct Explanation {
     pub findings: Vec<Finding>,
     /// What observers saw.
     pub observations: Vec<Observation>,
+}
+
+/// Every step of a run that observers watched, explained again from what they wrote into it.
+pub fn of_run(run: &Run) -> Vec<Explanation> {
+    let mut steps: Vec<Vec<&Observation>> = Vec::new();
+    for o in &run.observations {
+        match steps.iter_mut().find(|s| s[0].workload == o.workload && s[0].params == o.params) {
+            Some(step) => step.push(o),
+            None => steps.push(vec![o]),
+        }
+    }
+    steps.into_iter().filter_map(of_step).collect()
+}
+
+fn of_step(observations: Vec<&Observation>) -> Option<Explanation> {
+    let totals = Totals::of(observations.iter().copied());
+    let figures = StepFigures::from_totals(&totals)?;
+    let (mut budget, findings) = explain(&figures, &totals);
+    let first = observations.first()?;
+    budget.workload.clone_from(&first.workload);
+    budget.params = first.params.clone();
+    Some(Explanation {
+        workload: first.workload.clone(),
+        params: first.params.clone(),
+        source: source(&observations),
+        gap: figures.gap(),
+        budget,
+        findings,
+        observations: observations.into_iter().cloned().collect(),
+    })
+}
+
+/// How threads were seen.
+pub fn source(observations: &[&Observation]) -> String {
+    observations.iter().find(|o| o.observer == "threads").map_or("no observer of threads".to_owned(), |o| o.source.clone())
+}
+
+/// Of each server's steps the one with the most transactions under way, which speaks for it.
+pub fn speaking(explanations: Vec<Explanation>) -> Vec<Explanation> {
+    let key = |e: &Explanation| {
+        let mut params = e.params.clone();
+        ["clients", "connections"].iter().for_each(|by| drop(params.0.remove(*by)));
+        (e.workload.clone(), params)
+    };
+    let asking = |e: &Explanation| e.params.int("clients").or(e.params.int("connections")).unwrap_or(0);
+    let mut found: Vec<Explanation> = Vec::new();
+    for e in explanations {
+        match found.iter_mut().find(|known| key(known) == key(&e)) {
+            Some(known) if asking(known) < asking(&e) => *known = e,
+            Some(_) => {}
+            None => found.push(e),
+        }
+    }
+    found
+}
+
+/// The explanation for a terminal in short: the picture, who is accused, and the names of those who are not.
+pub fn render_short(e: &Explanation, style: &Style) -> String {
+    let (accused, cleared): (Vec<Finding>, Vec<Finding>) = e.findings.iter().cloned().partition(|f| f.status != Status::Cleared);
+    let names: Vec<&str> = cleared.iter().map(|f| fingerpost_compare::explain::label(&f.cause)).collect();
+    let mut text = render(&Explanation { findings: accused, ..e.clone() }, style);
+    if !names.is_empty() {
+        let grid = Grid { columns: Vec::new(), lines: vec![Line::Labelled("cleared".into(), clean(&names.join(", ")), Tone::Faint)] };
+        text.push_str(&grid.render(style));
+    }
+    text
 }
 
 /// Cells of the bar for the whole of the time.
@@ -60,8 +127,10 @@ pub fn render(e: &Explanation, style: &Style) -> String {
     text.push_str(&style.paint(Tone::Faint, &headline(e)));
     text.push_str("\n\n");
     text.push_str(&budget_grid(&e.budget).render(style));
-    text.push('\n');
-    text.push_str(&suspects_grid(&e.findings).render(style));
+    if !e.findings.is_empty() {
+        text.push('\n');
+        text.push_str(&suspects_grid(&e.findings).render(style));
+    }
     text
 }
 
@@ -238,6 +307,53 @@ mod tests {
         assert!(text.contains("unexplained") && text.contains("10.0 %"));
         assert!(text.contains("locks") && text.contains("guilty") && text.contains("cleared"));
         assert!(!text.contains('\x1b'), "a run file cannot steer the terminal");
+    }
+
+    #[test]
+    fn in_short_only_the_accused_have_figures() {
+        let text = render_short(&explanation(), &Style::default());
+        assert!(text.contains("guilty") && text.contains("60 % of | it") && text.contains("cleared  host steal"), "{text}");
+        assert_eq!(text.matches("60 % of | it").count(), 1, "the cleared are names");
+    }
+
+    #[test]
+    fn the_step_with_the_most_clients_speaks_for_its_server() {
+        let step = |workload: &str, mix: &str, clients: i64| Explanation {
+            workload: workload.into(),
+            params: Params::new().with("mix", mix).with("clients", clients),
+            ..explanation()
+        };
+        let all =
+            vec![step("database", "read", 1), step("database", "read", 50), step("database", "read", 2), step("database", "write", 5)];
+        let found: Vec<String> = speaking(all).iter().map(|e| e.params.to_string()).collect();
+        assert_eq!(found, ["clients=50 mix=read", "clients=5 mix=write"]);
+    }
+
+    #[test]
+    fn a_run_is_taken_apart_by_step_and_what_was_not_watched_is_left_out() {
+        let observation = |clients: i64, observer: &str, totals: &[(&str, f64)]| Observation {
+            workload: "database".into(),
+            params: Params::new().with("clients", clients),
+            observer: observer.into(),
+            source: "made up".into(),
+            series: Vec::new(),
+            totals: totals.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
+            self_cost: 0.0,
+            lost: 0,
+        };
+        let step = [("step.transactions", 10.0), ("step.elapsed.seconds", 1.0), ("step.clients", 1.0)];
+        let threads = [("server.threads", 1.0), ("server.cpu.seconds", 0.75), ("server.thread_user.seconds", 0.75)];
+        let observations = vec![
+            observation(1, "client", &[]),
+            observation(1, "step", &step),
+            observation(5, "client", &[]),
+            observation(1, "threads", &threads),
+        ];
+        let found = of_run(&Run { observations, ..Run::default() });
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].source.as_str(), found[0].observations.len()), ("made up", 3));
+        assert!((found[0].budget.unexplained - 0.25).abs() < 1e-9);
+        assert!(of_run(&Run::default()).is_empty());
     }
 
     #[test]

@@ -64,6 +64,9 @@ pub fn write_run(out: &mut dyn Write, run: &Run, format: Format, style: &Style) 
         }
         Format::Json => json::write(out, run),
         Format::Csv => out.write_all(csv::render(&View::of(run)).as_bytes()),
-        Format::Markdown => out.write_all(markdown::render(&View::of(run)).as_bytes()),
+        Format::Markdown => {
+            out.write_all(markdown::render(&View::of(run)).as_bytes())?;
+            out.write_all(lab::markdown(run).as_bytes())
+        }
     }
 }

@@ -2,10 +2,11 @@
 
 use fingerpost_compare::flops::Flops;
 use fingerpost_compare::memory::Memory;
+use fingerpost_compare::scaling::tables;
 use fingerpost_record::Run;
 
 use crate::style::Style;
-use crate::{flops, memory, zerofill};
+use crate::{explain, flops, memory, scaling, zerofill};
 
 /// Each laboratory's picture for a terminal, behind the table; nothing where the run has none of its rows.
 pub fn pictures(run: &Run, style: &Style) -> String {
@@ -13,8 +14,23 @@ pub fn pictures(run: &Run, style: &Style) -> String {
         fingerpost_compare::zerofill::analyse(run).map(|found| zerofill::render(&found, style)),
         Flops::of(&run.measurements).map(|found| flops::render(&found, style)),
         Memory::of(run).map(|found| memory::render(&found, style)),
+        scaling::render(&tables(run), style),
+        explained(run, style),
     ];
     pictures.into_iter().flatten().map(|picture| format!("\n{picture}")).collect()
+}
+
+/// The steps that speak for the run's servers, explained in short; nothing where none was watched.
+fn explained(run: &Run, style: &Style) -> Option<String> {
+    let found: Vec<String> = explain::speaking(explain::of_run(run)).iter().map(|e| explain::render_short(e, style)).collect();
+    let more = "Every step and every figure: fingerpost explain";
+    (!found.is_empty()).then(|| format!("{}\n{more} {}\n", found.join("\n"), clean(&run.id)))
+}
+
+/// What laboratories add to a run in Markdown.
+pub fn markdown(run: &Run) -> String {
+    let explained: String = explain::speaking(explain::of_run(run)).iter().map(|e| format!("\n{}", explain::markdown(e))).collect();
+    scaling::markdown(&tables(run)) + &explained
 }
 
 /// A run's text without what could mislead a reader.

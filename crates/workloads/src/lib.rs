@@ -14,6 +14,9 @@ use std::time::Duration;
 use fingerpost_record::Params;
 use thiserror::Error;
 
+/// The name of a load generator's thread that watches the others. It works on no transaction, and observers leave it out.
+pub const WATCHER: &str = "fp-watcher";
+
 /// Why a workload could not be run.
 #[derive(Debug, Error)]
 pub enum WorkloadError {
@@ -120,6 +123,12 @@ pub trait Workload {
 
     /// Warms up, then loads the server as one step says for about this long.
     fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError>;
+
+    /// As [`Workload::step`], and calls `begun` when every client is connected and the load begins, which observers wait for.
+    fn step_observed(&mut self, params: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
+        begun();
+        self.step(params, length)
+    }
 
     /// Ends everything that was started. Called once; also safe after a failed start.
     fn stop(&mut self);

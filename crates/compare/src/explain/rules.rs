@@ -180,7 +180,7 @@ fn creation(f: &Facts) -> Option<Verdict> {
 
 fn lock(f: &Facts) -> Option<Verdict> {
     let mut evidence = vec![format!(
-        "waiting for locks is {} of a transaction; siblings end {} such waits per transaction, among {} threads",
+        "waiting for locks is {} of a transaction; siblings wake {} such futex waits per transaction, among {} threads",
         percent(f.lock),
         significant(f.sibling_wakes),
         f.server_threads
@@ -307,7 +307,8 @@ fn accept_queue(f: &Facts) -> Option<Verdict> {
         "{} connections found the accept queue full; at most {} of {} waited in it",
         f.listen_overflows, f.accept_max, f.accept_backlog
     );
-    if f.listen_overflows < 1.0 {
+    // The kernel counts overflows for all of the host.
+    if f.listen_overflows < 1.0 || f.connections <= 0.0 && f.accept_backlog <= 0.0 {
         return cleared(vec![figures]);
     }
     // A refused handshake is repeated after a second: what that costs shows as time that nobody sees.

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use fingerpost_compare::explain::{self, StepFigures, Totals};
+use fingerpost_compare::explain::{self, Totals};
 use fingerpost_observe::session::label;
 use fingerpost_observe::{Level, Session};
-use fingerpost_record::{Observation, Params, Run};
-use fingerpost_report::explain::{Explanation, markdown, render};
+use fingerpost_record::Params;
+use fingerpost_report::explain::{self as report, Explanation, markdown, render};
 use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
 
@@ -81,48 +81,14 @@ fn print(explanations: &[Explanation], format: Format) -> anyhow::Result<()> {
     })
 }
 
-/// Every step of a run that observers watched, explained again from what they wrote into it.
+/// Every step of a run that observers watched.
 fn of_run(name: &str) -> anyhow::Result<Vec<Explanation>> {
     let run = runs::load(name)?;
-    let explanations: Vec<Explanation> = steps(&run).into_iter().filter_map(explain_step).collect();
+    let explanations = report::of_run(&run);
     if explanations.is_empty() {
         return usage(format!("the run {} holds nothing to explain; make one of a workload, such as “fingerpost run database”", run.id));
     }
     Ok(explanations)
-}
-
-/// The run's observations by step, in the order of the run.
-fn steps(run: &Run) -> Vec<Vec<&Observation>> {
-    let mut found: Vec<Vec<&Observation>> = Vec::new();
-    for o in &run.observations {
-        match found.iter_mut().find(|s| s[0].workload == o.workload && s[0].params == o.params) {
-            Some(step) => step.push(o),
-            None => found.push(vec![o]),
-        }
-    }
-    found
-}
-
-fn explain_step(observations: Vec<&Observation>) -> Option<Explanation> {
-    let totals = Totals::of(observations.iter().copied());
-    let figures = StepFigures::from_totals(&totals)?;
-    let (mut budget, findings) = explain::explain(&figures, &totals);
-    let first = observations.first()?;
-    budget.workload.clone_from(&first.workload);
-    budget.params = first.params.clone();
-    Some(Explanation {
-        workload: first.workload.clone(),
-        params: first.params.clone(),
-        source: source(&observations),
-        gap: figures.gap(),
-        budget,
-        findings,
-        observations: observations.into_iter().cloned().collect(),
-    })
-}
-
-fn source(observations: &[&Observation]) -> String {
-    observations.iter().find(|o| o.observer == "threads").map_or("no observer of threads".to_owned(), |o| o.source.clone())
 }
 
 /// Runs a command of the user's under observers.
@@ -151,7 +117,7 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
     label(&mut observations, &words, &Params::new());
     let (mut budget, findings) = explain::explain_command(elapsed, &Totals::of(&observations));
     budget.workload.clone_from(&words);
-    let source = source(&observations.iter().collect::<Vec<_>>());
+    let source = report::source(&observations.iter().collect::<Vec<_>>());
     Ok(Explanation { workload: words, params: Params::new(), source, gap: None, budget, findings, observations })
 }
 

@@ -6,6 +6,9 @@ use fingerpost_measure::estimate::across_processes;
 use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Unit};
 use fingerpost_workloads::{Step, quantile};
 
+use crate::explained::Measured;
+use crate::stalls;
+
 /// Transactions completed a second: queries for the reading mixes, committed transactions for the writing one.
 pub const THROUGHPUT: &str = "database.throughput";
 /// How long a transaction took for the client that asked for it.
@@ -108,14 +111,17 @@ impl Repetitions {
         if 2 * saturated.len() >= self.steps.len() { saturated.last().map(|s| (*s).clone()) } else { None }
     }
 
-    /// The longest stall of all repetitions, with its reason, as a sentence; nothing when there was none.
-    pub fn longest_stall(&self) -> Option<String> {
-        let stalls = || self.steps.iter().flat_map(|step| &step.client.stalls);
-        let longest = stalls().max_by(|a, b| a.length_s.total_cmp(&b.length_s))?;
-        let others = stalls().count() - 1;
-        let more = if others == 0 { String::new() } else { format!(" ({others} shorter besides)") };
-        let (params, length, at, why) = (&self.params, longest.length_s * 1e3, longest.at_s, &longest.why);
-        Some(format!("database {params}: no transaction completed for {length:.0} ms, {at:.2} s into a step{more}: {why}"))
+    /// Every repetition with the parameters.
+    pub fn steps(&self) -> (&Params, &[Step]) {
+        (&self.params, &self.steps)
+    }
+
+    /// All repetitions together, for explaining; nothing when there was none.
+    pub fn measured(&self) -> Option<Measured> {
+        let seconds: f64 = self.steps.iter().map(|s| s.elapsed.as_secs_f64()).sum();
+        let transactions = self.steps.iter().map(|s| s.transactions).sum();
+        let under_way = self.params.int("clients")? as f64;
+        (seconds > 0.0).then(|| Measured { params: self.params.clone(), transactions, seconds, under_way })
     }
 
     /// The client's account of all repetitions together; nothing when there was none.
@@ -139,7 +145,7 @@ impl Repetitions {
             params: self.params.clone(),
             observer: "client".to_owned(),
             source: format!("the load generator; {server}"),
-            series: Vec::new(),
+            series: stalls::series(&self.steps),
             totals,
             self_cost: 0.0,
             lost: 0,
@@ -180,7 +186,7 @@ fn merged(steps: &[Step]) -> Vec<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fingerpost_workloads::{ClientReport, Stall};
+    use fingerpost_workloads::ClientReport;
     use std::time::Duration;
 
     fn step(transactions: u64) -> Step {
@@ -245,14 +251,5 @@ mod tests {
         let row = &none.rows()[1];
         assert_eq!((row.outcome, row.reason.as_deref()), (Outcome::Failed, Some("the server fell over")));
         assert_eq!(none.observation("x"), None);
-    }
-
-    #[test]
-    fn the_longest_stall_is_told_with_its_reason() {
-        let stall = |at_s, length_s| Stall { at_s, length_s, why: "the disk".into() };
-        let client = ClientReport { stalls: vec![stall(0.5, 0.03), stall(1.25, 0.3)], ..ClientReport::default() };
-        let told = repetitions([step(10), Step { client, ..step(10) }]).longest_stall().unwrap();
-        assert_eq!(told, "database clients=5: no transaction completed for 300 ms, 1.25 s into a step (1 shorter besides): the disk");
-        assert_eq!(repetitions([step(10)]).longest_stall(), None);
     }
 }

@@ -11,14 +11,13 @@ use std::time::{Duration, Instant};
 
 use fingerpost_sys::affinity;
 
-use crate::Stall;
 use crate::database::connection::{Connection, QueryError, Target};
 use crate::database::messages::{Load, StepOrder, StepReply};
 use crate::database::mix::{Nowhere, Site, User};
 use crate::database::stalls;
 use crate::database::watch::{Watch, Watched};
 use crate::histogram::Histogram;
-use crate::quantile;
+use crate::{Stall, WATCHER, quantile};
 
 /// Throughput is told in stretches of this length …
 const STRETCH: Duration = Duration::from_millis(100);
@@ -77,8 +76,8 @@ impl Generator {
         Generator { load, site, own_cost }
     }
 
-    /// Runs a step.
-    pub fn step(&self, order: StepOrder) -> Result<StepReply, String> {
+    /// Runs a step; calls `begun` when all clients are connected and the load begins.
+    pub fn step(&self, order: StepOrder, begun: impl FnOnce()) -> Result<StepReply, String> {
         let connections = self.connect_all(order.clients)?;
         let progress: Arc<[Progress]> = (0..order.clients).map(|_| Progress::default()).collect();
         let gate = Arc::new(Barrier::new(order.clients + 1));
@@ -102,7 +101,13 @@ impl Generator {
         let start = Instant::now() + Duration::from_nanos(order.warm_up_ns);
         let end = start + Duration::from_nanos(order.length_ns);
         let step = *span.get_or_init(|| Span { start, end, slot: SLOT.max((end - start) / MOST_SLOTS) });
-        let watched = Watch::new(&self.load.servers, &progress).until(step.start, step.end);
+        begun();
+        let watch = Watch::new(&self.load.servers, &progress);
+        let watched = thread::scope(|scope| {
+            let watcher = thread::Builder::new().name(WATCHER.to_owned()).spawn_scoped(scope, || watch.until(step.start, step.end));
+            watcher.ok().and_then(|w| w.join().ok())
+        })
+        .ok_or("the thread that watches the clients could not be started")?;
         let counted: Vec<Counted> =
             clients.into_iter().map(|c| c.join().map_err(|_| "a client thread failed".to_owned())).collect::<Result<_, _>>()?;
         self.sum_up(order, step, &counted, &watched)

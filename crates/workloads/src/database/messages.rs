@@ -54,6 +54,8 @@ pub enum Reply {
         /// In words.
         server: String,
     },
+    /// All clients of a step are connected, and its load begins; [`Reply::Step`] follows.
+    Begun,
     /// A step was done.
     Step(StepReply),
     /// What was asked for could not be done: a sentence.

@@ -193,6 +193,10 @@ impl Workload for Database<'_> {
     }
 
     fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
+        self.step_observed(params, length, &mut || {})
+    }
+
+    fn step_observed(&mut self, params: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
         let clients = params.int("clients").and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
         let clients = clients.ok_or_else(|| WorkloadError::Setting("a step needs a number of clients".to_owned()))?;
         self.steps_done += 1;
@@ -203,7 +207,14 @@ impl Workload for Database<'_> {
             length_ns: length.as_nanos() as u64,
             seed: self.options.seed.wrapping_add(self.steps_done),
         };
-        match self.worker()?.ask(&Request::Step(order), warm_up + length + STEP_GRACE)? {
+        let patience = warm_up + length + STEP_GRACE;
+        let worker = self.worker()?;
+        let mut reply = worker.ask(&Request::Step(order), patience)?;
+        if matches!(reply, Reply::Begun) {
+            begun();
+            reply = worker.next(patience)?;
+        }
+        match reply {
             Reply::Step(reply) => Ok(step_of(reply, clients)),
             other => Err(unexpected(&other)),
         }

@@ -75,6 +75,12 @@ impl Worker {
         let Some(pipe) = &mut self.orders else { return Err(lost(&"it was stopped")) };
         let line = serde_json::to_string(order).map_err(|e| lost(&e))? + "\n";
         pipe.write_all(line.as_bytes()).map_err(|e| lost(&e))?;
+        self.next(patience)
+    }
+
+    /// Waits for a further answer to the same order.
+    pub fn next(&mut self, patience: Duration) -> Result<Reply, WorkloadError> {
+        let lost = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the load generator is gone: {e}"));
         match self.answers.recv_timeout(patience) {
             Ok(Ok(line)) => serde_json::from_str(&line).map_err(|e| lost(&e)),
             Ok(Err(e)) => Err(lost(&e)),

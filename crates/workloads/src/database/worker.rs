@@ -26,7 +26,11 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
                 Reply::Loaded { server }
             }),
             Ok(Request::Step(order)) => match &generator {
-                Some(generator) => generator.step(order).map(Reply::Step),
+                Some(generator) => {
+                    // Should the conductor be gone, the answer finds out.
+                    let begun = || drop(say(&Reply::Begun));
+                    generator.step(order, begun).map(Reply::Step)
+                }
                 None => Err("a step was ordered before the data was loaded".to_owned()),
             },
             Err(e) => Err(format!("the load generator got an order that it does not understand: {e}")),

@@ -107,13 +107,20 @@ impl<'a> Web<'a> {
     }
 
     /// Loads the server with so many generators, and watches how busy it is.
-    fn window(&mut self, params: &Params, generators: usize, warm_up: Duration, length: Duration) -> Result<Window, WorkloadError> {
+    fn window(
+        &mut self,
+        params: &Params,
+        generators: usize,
+        warm_up: Duration,
+        length: Duration,
+        begun: &mut dyn FnMut(),
+    ) -> Result<Window, WorkloadError> {
         self.pool.grow(generators, self.scratch)?;
         let loads = self.loads(params, generators)?;
         let servers = self.subjects().servers;
         let before = kernel::scheduled_tree(&servers);
         let began = protocol::now_ns();
-        let reports = self.pool.run(&loads, warm_up, length)?;
+        let reports = self.pool.run(&loads, warm_up, length, begun)?;
         let whole = (protocol::now_ns() - began).max(1);
         let after = kernel::scheduled_tree(&servers).since(before);
         let elapsed_ns = reports.iter().map(|r| r.elapsed_ns).max().unwrap_or(0);
@@ -146,9 +153,9 @@ impl<'a> Web<'a> {
         }
         let most = self.cpus.min(connections);
         let mut count = 1;
-        let mut best = self.window(params, count, TRIAL / 2, self.trial())?.answered(self.trial())?;
+        let mut best = self.window(params, count, TRIAL / 2, self.trial(), &mut || {})?.answered(self.trial())?;
         while count < most && best.account.saturated().is_some() {
-            let next = self.window(params, count + 1, TRIAL / 2, self.trial())?;
+            let next = self.window(params, count + 1, TRIAL / 2, self.trial(), &mut || {})?;
             if next.rate() < best.rate() * WORTH {
                 break;
             }
@@ -258,8 +265,12 @@ impl Workload for Web<'_> {
     }
 
     fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
+        self.step_observed(params, length, &mut || {})
+    }
+
+    fn step_observed(&mut self, params: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
         let generators = self.generators_for(params)?;
-        let window = self.window(params, generators, WARM_UP, length)?.answered(length)?;
+        let window = self.window(params, generators, WARM_UP, length, begun)?.answered(length)?;
         Ok(window.step(self.settings.rate))
     }
 

@@ -50,8 +50,14 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes the loads, one per generator, for a warm-up and then a window; a report each.
-    pub fn run(&mut self, loads: &[Load], warm_up: Duration, length: Duration) -> Result<Vec<Report>, WorkloadError> {
+    /// Makes the loads, one per generator, for a warm-up and then a window; a report each. Calls `begun` when all are connected.
+    pub fn run(
+        &mut self,
+        loads: &[Load],
+        warm_up: Duration,
+        length: Duration,
+        begun: &mut dyn FnMut(),
+    ) -> Result<Vec<Report>, WorkloadError> {
         let generators = &mut self.generators[..loads.len()];
         for (generator, load) in generators.iter_mut().zip(loads) {
             generator.order(&Order::Load(load.clone()))?;
@@ -68,6 +74,7 @@ impl Pool {
         for generator in generators.iter_mut() {
             generator.order(&order)?;
         }
+        begun();
         let deadline = Instant::now() + warm_up + length + REPORT;
         generators.iter_mut().map(|g| g.report(deadline)).collect()
     }
