@@ -79,6 +79,13 @@ pub enum Undo {
         /// Whether the device was made for us.
         remove: bool,
     },
+    /// Take the limits on a device of ours away again. (Where the device has gone, so have its limits.)
+    Unthrottle {
+        /// The control file.
+        file: PathBuf,
+        /// Major and minor number, such as `7:0`.
+        device: String,
+    },
     /// Empty a zram device of ours.
     ZramReset {
         /// N of `/dev/zramN`.
@@ -103,6 +110,7 @@ impl fmt::Display for Undo {
             Undo::SwapOff { path, .. } => write!(f, "switched off the swap area {}", path.display()),
             Undo::SwapOn { path, .. } => write!(f, "switched the swap area {} on again", path.display()),
             Undo::LoopDetach { device, .. } => write!(f, "freed {}", device.display()),
+            Undo::Unthrottle { device, .. } => write!(f, "took the limits on the block device {device} away"),
             Undo::ZramReset { number, .. } => write!(f, "emptied /dev/zram{number}"),
         }
     }
@@ -144,6 +152,10 @@ impl Undo {
             Undo::LoopDetach { device, backing, remove } => {
                 loopdev::detach(device, backing, *remove).map_err(|e| format!("cannot free {}: {e}", device.display()))
             }
+            Undo::Unthrottle { file, device } => match fs::write(file, format!("{device} 0")) {
+                Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+                other => gone(other).map_err(|e| format!("cannot take the limit on {device} away in {}: {e}", file.display())),
+            },
             Undo::ZramReset { number, bytes, remove } => zram::tear_down(zram::Choice { number: *number, make: *remove }, *bytes)
                 .map_err(|e| format!("cannot empty /dev/zram{number}: {e}")),
         }
