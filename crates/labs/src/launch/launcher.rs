@@ -95,7 +95,9 @@ fn command(app: &App, places: &Places, home: &Home, log: &Path) -> Result<(Comma
     let errors = output.try_clone().map_err(|e| format!("cannot write the output of {}: {e}", app.name))?;
     let mut command = Command::new(program);
     command.args(&words[1..]).current_dir(&places.dir).stdin(Stdio::piped()).stdout(output).stderr(errors);
-    command.envs(app.env.iter().map(|(name, value)| (name, places.fill(value)))).env("FINGERPOST_SCRATCH", &home.scratch);
+    // What it leaves in the temporary directory goes with the sequence.
+    command.env("TMPDIR", &places.dir).env("FINGERPOST_SCRATCH", &home.scratch);
+    command.envs(app.env.iter().map(|(name, value)| (name, places.fill(value))));
     if app.unprivileged {
         scratch::drop_privileges(&mut command, NOBODY, NOBODY);
         command.env("HOME", &places.dir);
@@ -245,7 +247,7 @@ pub fn run_untimed(app: &App, commands: &[Vec<String>], places: &Places, home: &
         let words: Vec<String> = words.iter().map(|word| places.fill(word)).collect();
         let program = find_program(&words[0]).ok_or_else(|| format!("{} cannot be prepared: no program `{}` here", app.name, words[0]))?;
         let mut command = Command::new(program);
-        command.args(&words[1..]).current_dir(&places.dir).env("FINGERPOST_SCRATCH", &home.scratch);
+        command.args(&words[1..]).current_dir(&places.dir).env("TMPDIR", &places.dir).env("FINGERPOST_SCRATCH", &home.scratch);
         if app.unprivileged {
             scratch::drop_privileges(&mut command, NOBODY, NOBODY);
             command.env("HOME", &places.dir);
