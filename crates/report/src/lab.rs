@@ -5,7 +5,7 @@ use fingerpost_compare::memory::Memory;
 use fingerpost_record::Run;
 
 use crate::style::Style;
-use crate::{flops, memory, zerofill};
+use crate::{flops, launch, memory, zerofill};
 
 /// Each laboratory's picture for a terminal, behind the table; nothing where the run has none of its rows.
 pub fn pictures(run: &Run, style: &Style) -> String {
@@ -13,6 +13,7 @@ pub fn pictures(run: &Run, style: &Style) -> String {
         fingerpost_compare::zerofill::analyse(run).map(|found| zerofill::render(&found, style)),
         Flops::of(&run.measurements).map(|found| flops::render(&found, style)),
         Memory::of(run).map(|found| memory::render(&found, style)),
+        fingerpost_compare::launch::analyse(run).map(|found| launch::render(&found, style)),
     ];
     pictures.into_iter().flatten().map(|picture| format!("\n{picture}")).collect()
 }
