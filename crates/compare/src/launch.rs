@@ -101,15 +101,8 @@ pub fn analyse(run: &Run) -> Option<Launch> {
     let sum = cells(sums.collect(), &mut weights);
     let paging = paging(run, &placements);
     let missing = rows.iter().filter(|m| m.estimate.is_none()).map(|m| (m.params.to_string(), m.reason.clone().unwrap_or_default()));
-    let mut launch = Launch {
-        missing: missing.collect(),
-        answer: Answer::NothingToCompare,
-        sentence: String::new(),
-        placements,
-        lines,
-        sum,
-        paging,
-    };
+    let mut launch =
+        Launch { missing: missing.collect(), answer: Answer::NothingToCompare, sentence: String::new(), placements, lines, sum, paging };
     launch.answer = answer(&launch.sum);
     launch.sentence = sentence(&launch);
     Some(launch)
@@ -234,11 +227,20 @@ fn sentence(launch: &Launch) -> String {
     let range = format!("{:.2} times ({:.2}–{:.2})", ratio.value, ratio.low, ratio.high);
     let said = match launch.answer {
         Answer::Helps => {
-            format!("A dedicated swap place helps here: under {name} the {count} applications take {times}, {range}{}.", for_whom(launch, best))
+            format!(
+                "A dedicated swap place helps here: under {name} the {count} applications take {times}, {range}{}.",
+                for_whom(launch, best)
+            )
         }
-        Answer::Hurts => format!("A dedicated swap place does not help here: even under {name}, the best, the {count} applications take {times}, {range}."),
-        Answer::Same => format!("A dedicated swap place changes nothing here: under {name} the {count} applications take {times}, {range}."),
-        _ => format!("Whether a dedicated swap place helps here is not resolved: under {name} the {count} applications take {times}, {range}; more rounds would tell."),
+        Answer::Hurts => format!(
+            "A dedicated swap place does not help here: even under {name}, the best, the {count} applications take {times}, {range}."
+        ),
+        Answer::Same => {
+            format!("A dedicated swap place changes nothing here: under {name} the {count} applications take {times}, {range}.")
+        }
+        _ => format!(
+            "Whether a dedicated swap place helps here is not resolved: under {name} the {count} applications take {times}, {range}; more rounds would tell."
+        ),
     };
     if nothing_swapped(launch) {
         return format!("{said} Nothing was swapped out, so the placements had nothing to differ by: set a lower `pressure`.");
@@ -285,7 +287,13 @@ mod tests {
         }
         let process = |v: &f64| Process { value: Some(*v), samples: vec![*v], ..Process::default() };
         let value = crate::references::median_interval(values);
-        Measurement { outcome: Outcome::Measured, reason: None, estimate: Some(value), processes: values.iter().map(process).collect(), ..none }
+        Measurement {
+            outcome: Outcome::Measured,
+            reason: None,
+            estimate: Some(value),
+            processes: values.iter().map(process).collect(),
+            ..none
+        }
     }
 
     fn run(rows: Vec<Measurement>) -> Run {
@@ -308,7 +316,11 @@ mod tests {
         assert_eq!((old.lines.len(), old.lines[0].app.as_str()), (10, "Internet Connect"));
         assert_eq!(old.answer, Answer::Helps);
         // 44.2 s against 68.1 s.
-        assert!(old.sentence.contains("under dual the 10 applications take 44.2 s against 68.1 s under default, 0.65 times"), "{}", old.sentence);
+        assert!(
+            old.sentence.contains("under dual the 10 applications take 44.2 s against 68.1 s under default, 0.65 times"),
+            "{}",
+            old.sentence
+        );
         assert!(old.sentence.contains("GraphicConverter 4.08 most (0.52 times)"), "{}", old.sentence);
         let new = analyse(&crate::references::load("launch-10.1").unwrap()).unwrap();
         assert_eq!(new.answer, Answer::Helps);

@@ -135,7 +135,8 @@ impl<'c, 'r> Course<'c, 'r> {
             Ok(sequence) => sequence,
             Err(Obstacle::Placement(sentence) | Obstacle::Failed(sentence)) => return Err(LabError::Failed(sentence)),
         };
-        let used = sequence.totals.get("free_before.bytes").zip(sequence.totals.get("free_after.bytes")).map(|(b, a)| (b - a).max(0.0) as u64);
+        let used =
+            sequence.totals.get("free_before.bytes").zip(sequence.totals.get("free_after.bytes")).map(|(b, a)| (b - a).max(0.0) as u64);
         let need = Need { bytes: sequence.held.or(used).unwrap_or(0) };
         self.push = match means {
             Means::Limit => Push::Limit(need.share(share)),
@@ -250,11 +251,23 @@ pub static LAB: Lab = Lab {
             default: "none; as root with --allow-system-changes: file,loop,zram",
             help: "none, file[:DIR], loop[:DIR|:/dev/PARTITION], dual[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]; the first is the default that others are compared with",
         },
-        Setting { key: "pressure", default: "0.6", help: "memory that is left to the applications as a share of what they need, or `none`" },
-        Setting { key: "pressure_by", default: "limit, or reserve where no controller is", help: "limit (control group) or reserve (pinned memory)" },
+        Setting {
+            key: "pressure",
+            default: "0.6",
+            help: "memory that is left to the applications as a share of what they need, or `none`",
+        },
+        Setting {
+            key: "pressure_by",
+            default: "limit, or reserve where no controller is",
+            help: "limit (control group) or reserve (pinned memory)",
+        },
         Setting { key: "swap_size", default: "what the applications need", help: "size of each placement's swap, such as 512M" },
         Setting { key: "rounds", default: "2, more as time allows", help: "sequences under each placement" },
-        Setting { key: "state", default: "cold where caches may be dropped, else warm", help: "cold, warm, or after-boot: one sequence, now" },
+        Setting {
+            key: "state",
+            default: "cold where caches may be dropped, else warm",
+            help: "cold, warm, or after-boot: one sequence, now",
+        },
         Setting { key: "existing_swap", default: "on", help: "off: switch the machine's own swap off for the time of the run" },
         Setting { key: "throttle", default: "4M", help: "bytes a second of a throttled placement" },
     ],

@@ -107,7 +107,9 @@ fn command(app: &App, places: &Places, home: &Home, log: &Path) -> Result<(Comma
         return Ok((command, None));
     }
     let (reader, writer) = std::io::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
-    let open = |path: &PathBuf| OpenOptions::new().write(true).open(path).map_err(|e| format!("cannot use the control group {}: {e}", path.display()));
+    let open = |path: &PathBuf| {
+        OpenOptions::new().write(true).open(path).map_err(|e| format!("cannot use the control group {}: {e}", path.display()))
+    };
     let procs = home.procs.iter().map(open).collect::<Result<_, _>>()?;
     child::enter_groups(&mut command, procs, OwnedFd::from(writer));
     Ok((command, Some(reader)))

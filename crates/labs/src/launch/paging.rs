@@ -99,7 +99,10 @@ mod tests {
         };
         put("proc/vmstat", vmstat);
         put("proc/meminfo", "MemTotal: 100 kB\nMemFree: 40 kB\nSwapTotal: 10 kB\nSwapFree: 4 kB\n");
-        put("proc/pressure/memory", &format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={some}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"));
+        put(
+            "proc/pressure/memory",
+            &format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={some}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"),
+        );
         put("cg/memory.stat", &format!("pgmajfault 1\ntotal_pgmajfault {some}\n"));
         let paths = Paths::under(dir.path());
         (dir, paths)

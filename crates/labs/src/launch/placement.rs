@@ -112,8 +112,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_named() {
-        for (list, word) in [("flie", "`flie`"), ("file:", "`file:`"), ("dual:/a", "dual:/a"), ("none:/a", "none:/a"), ("", "no placement"), ("zram,zram", "twice")]
-        {
+        for (list, word) in [
+            ("flie", "`flie`"),
+            ("file:", "`file:`"),
+            ("dual:/a", "dual:/a"),
+            ("none:/a", "none:/a"),
+            ("", "no placement"),
+            ("zram,zram", "twice"),
+        ] {
             let sentence = parse(list, Path::new("/w")).unwrap_err();
             assert!(sentence.contains(word), "{sentence}");
         }

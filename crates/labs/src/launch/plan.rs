@@ -7,10 +7,10 @@ use fingerpost_sys::cgroup::{Controller, Group, Hierarchies};
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::{swap, zram};
 
+use super::MOST_ROUNDS;
 use super::manifest::{self, App};
 use super::placement::{self, Placement};
 use super::pressure::Means;
-use super::MOST_ROUNDS;
 use crate::{Context, LabError};
 
 /// How the caches are when a sequence begins.
@@ -178,7 +178,9 @@ fn state(settings: &Params, allowed: bool) -> Result<State, String> {
 
 fn means(settings: &Params) -> Result<Means, String> {
     match one_of(settings, "pressure_by", &["limit", "reserve"])? {
-        Some(0) if !has_controller() => Err("`pressure_by=limit` needs a control group with the memory controller, and there is none".into()),
+        Some(0) if !has_controller() => {
+            Err("`pressure_by=limit` needs a control group with the memory controller, and there is none".into())
+        }
         Some(0) => Ok(Means::Limit),
         Some(_) => Ok(Means::Reserve),
         None if has_controller() => Ok(Means::Limit),
@@ -245,9 +247,16 @@ mod tests {
 
     #[test]
     fn a_setting_that_cannot_be_is_named() {
-        for (key, value) in
-            [("pressure", "much"), ("pressure", "0"), ("state", "hot"), ("existing_swap", "maybe"), ("swap_size", "big"), ("rounds", "none"), ("throttle", "1"), ("placements", "moon")]
-        {
+        for (key, value) in [
+            ("pressure", "much"),
+            ("pressure", "0"),
+            ("state", "hot"),
+            ("existing_swap", "maybe"),
+            ("swap_size", "big"),
+            ("rounds", "none"),
+            ("throttle", "1"),
+            ("placements", "moon"),
+        ] {
             let sentence = plan(Params::new().with(key, Param::parse(value)), None).unwrap_err();
             assert!(sentence.contains(value), "{key}: {sentence}");
         }

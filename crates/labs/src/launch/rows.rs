@@ -86,7 +86,9 @@ impl Book {
             workload: "launch".into(),
             params: self.params(None, placement),
             observer: "paging".into(),
-            source: "/proc/vmstat, /proc/meminfo, /proc/pressure/memory and the applications' memory.stat, over a sequence, the whole machine".into(),
+            source:
+                "/proc/vmstat, /proc/meminfo, /proc/pressure/memory and the applications' memory.stat, over a sequence, the whole machine"
+                    .into(),
             totals,
             self_cost: column.self_cost,
             series: Vec::new(),
@@ -129,7 +131,8 @@ impl Book {
         let Some(estimate) = estimate::across_processes(values) else {
             let reason = reason.unwrap_or_else(|| "no whole sequence was made before the run ended".into());
             if self.columns[placement].killed {
-                let why = "the memory limit killed it: under this placement the applications do not fit; raise `pressure` or give more swap";
+                let why =
+                    "the memory limit killed it: under this placement the applications do not fit; raise `pressure` or give more swap";
                 return without(probe, params, Outcome::Skipped, format!("{why} ({reason})"));
             }
             return without(probe, params, Outcome::Failed, reason);

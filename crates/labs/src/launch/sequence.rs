@@ -94,7 +94,8 @@ pub fn run(scratch: &mut Scratch, step: &Step, sink: &mut dyn Sink, done: f64) -
 
 fn in_pen(scratch: &mut Scratch, step: &Step, areas: &Areas, sink: &mut dyn Sink, done: f64) -> Result<Sequence, String> {
     let mut pen = if step.group { Pen::make(scratch, &areas.slow, step.slow)? } else { Pen::default() };
-    let marked = scratch.record(Undo::KillMarked { scratch: scratch.path().to_owned() }).map_err(|e| format!("cannot write the journal: {e}"))?;
+    let marked =
+        scratch.record(Undo::KillMarked { scratch: scratch.path().to_owned() }).map_err(|e| format!("cannot write the journal: {e}"))?;
     let dir = scratch.path().join("sequence");
     let mut running = Vec::new();
     let result = prepared(scratch, step, &mut pen, &dir, &mut running, sink, done);
@@ -119,6 +120,9 @@ fn prepared(
     let mut places = Vec::new();
     for (i, app) in step.apps.iter().enumerate() {
         let at = make_places(app, dir, step.data, i)?;
+        if let Some(note) = postmaster_note(app, &at) {
+            scratch.record(Undo::RemoveSegment { note }).map_err(|e| format!("cannot write the journal: {e}"))?;
+        }
         places.push(launcher::run_untimed(app, &app.setup, &at, &home).map(|()| at));
     }
     if step.cold {
@@ -149,6 +153,13 @@ fn prepared(
     sequence.held = pen.memory_bytes();
     sequence.killed = pen.killed();
     Ok(sequence)
+}
+
+/// A PostgreSQL server that is killed leaves a segment of shared memory, which it names in its data directory.
+fn postmaster_note(app: &App, places: &Places) -> Option<PathBuf> {
+    let server = Path::new(&app.command[0]).file_name().is_some_and(|name| name == "postgres");
+    let data = app.command.iter().skip_while(|word| *word != "-D").nth(1).filter(|_| server)?;
+    Some(Path::new(&places.fill(data)).join("postmaster.pid"))
 }
 
 fn step_swap(step: &Step) -> f64 {
