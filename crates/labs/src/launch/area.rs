@@ -55,9 +55,12 @@ impl Areas {
                 }
                 Part::Loop(dir) => {
                     let backing = self.make_file(scratch, dir, each)?;
-                    let device = self.attach(scratch, &backing)?;
+                    let mut device = self.attach(scratch, &backing)?;
                     if placement.throttled {
                         self.slow_down(scratch, &device, slow)?;
+                        // The kernel lets requests marked as swap pass any limit (bio_issue_as_root_blkg in blk-cgroup.h), so swap
+                        // goes to a second device, whose worker reads and writes the limited one unmarked.
+                        device = self.attach(scratch, &device)?;
                     }
                     self.switch_on(scratch, &device, each)?;
                 }
