@@ -13,6 +13,7 @@ pub mod flops;
 mod headline;
 pub mod hosts;
 pub mod import;
+pub mod launch;
 pub mod memory;
 pub mod ratio;
 pub mod references;

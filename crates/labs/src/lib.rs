@@ -7,6 +7,7 @@ pub mod attribute;
 pub mod database;
 mod explained;
 mod stalls;
+pub mod launch;
 pub mod web;
 
 use std::path::Path;
@@ -84,4 +85,4 @@ pub struct Lab {
 }
 
 /// Every lab.
-pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB];
+pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB, &launch::LAB];

@@ -6,7 +6,7 @@ use fingerpost_compare::scaling::tables;
 use fingerpost_record::Run;
 
 use crate::style::Style;
-use crate::{explain, flops, memory, scaling, zerofill};
+use crate::{explain, flops, launch, memory, scaling, zerofill};
 
 /// Each laboratory's picture for a terminal, behind the table; nothing where the run has none of its rows.
 pub fn pictures(run: &Run, style: &Style) -> String {
@@ -16,6 +16,7 @@ pub fn pictures(run: &Run, style: &Style) -> String {
         Memory::of(run).map(|found| memory::render(&found, style)),
         scaling::render(&tables(run), style),
         explained(run, style),
+        fingerpost_compare::launch::analyse(run).map(|found| launch::render(&found, style)),
     ];
     pictures.into_iter().flatten().map(|picture| format!("\n{picture}")).collect()
 }

@@ -16,6 +16,7 @@ pub mod groups;
 pub mod html;
 pub mod json;
 pub mod lab;
+pub mod launch;
 pub mod markdown;
 pub mod memory;
 pub mod scaling;

@@ -1,8 +1,11 @@
 //! Child processes that die with their parent.
 
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,6 +29,100 @@ pub fn die_with_parent(command: &mut Command) -> &mut Command {
             Ok(())
         })
     }
+}
+
+/// Has the child put itself into control groups just before it becomes the program, and tell how long that took.
+///
+/// Moving waits for a grace period of the kernel, milliseconds that are no part of the launch, so two readings of the monotonic clock
+/// are written to `report`, before and after, each as two native 64-bit numbers: seconds and nanoseconds. The child also offers
+/// itself to the kernel when memory runs out, before anybody else.
+pub fn enter_groups(command: &mut Command, procs: Vec<File>, report: OwnedFd) -> &mut Command {
+    // SAFETY: the closure runs between fork and exec and calls only clock_gettime, open, write and close, all async-signal-safe, on
+    // descriptors that it owns and buffers on its stack.
+    unsafe {
+        command.pre_exec(move || {
+            let mut times = [0i64; 4];
+            read_clock(&mut times[..2]);
+            for file in &procs {
+                if libc::write(file.as_raw_fd(), b"0".as_ptr().cast(), 1) != 1 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+            if score >= 0 {
+                libc::write(score, b"500".as_ptr().cast(), 3);
+                libc::close(score);
+            }
+            read_clock(&mut times[2..]);
+            let bytes = std::mem::size_of_val(&times);
+            if libc::write(report.as_raw_fd(), times.as_ptr().cast(), bytes) != bytes as isize {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Async-signal-safe: one system call, no allocation.
+fn read_clock(into: &mut [i64]) {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    into[0] = now.tv_sec;
+    into[1] = now.tv_nsec;
+}
+
+/// What [`enter_groups`] reported: how long the child took to enter.
+pub fn entered_in(report: &mut impl Read) -> io::Result<Duration> {
+    let mut bytes = [0u8; 32];
+    report.read_exact(&mut bytes)?;
+    let number = |i: usize| i64::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
+    let nanos = (number(2) - number(0)) * 1_000_000_000 + number(3) - number(1);
+    Ok(Duration::from_nanos(nanos.max(0) as u64))
+}
+
+/// The processes in the control group with this directory.
+pub fn members(directory: &Path) -> Vec<i32> {
+    let text = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    text.lines().filter_map(|line| line.trim().parse().ok()).filter(|pid| *pid > 1).collect()
+}
+
+/// The processes that carry `FINGERPOST_SCRATCH` with this directory in their environment, this one left out.
+pub fn marked(scratch: &Path) -> Vec<i32> {
+    let mut mark = b"FINGERPOST_SCRATCH=".to_vec();
+    mark.extend_from_slice(scratch.as_os_str().as_bytes());
+    let carries = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|b| *b == 0).any(|entry| entry == mark)
+    };
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| *pid > 1 && *pid != std::process::id() as i32).filter(carries).collect()
+}
+
+/// Kills what the list names until it names nobody, for ten seconds at most. What forks meanwhile is met the next time round.
+pub fn kill_all(list: impl Fn() -> Vec<i32>) -> io::Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let pids: Vec<i32> = list().into_iter().filter(|pid| !is_zombie(*pid)).collect();
+        if pids.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{pids:?} do not end")));
+        }
+        for pid in pids {
+            // SAFETY: kill takes plain numbers; a process that is gone is no harm.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether a process has ended and only waits for its parent to notice.
+fn is_zombie(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
 }
 
 /// The start time of a process in clock ticks since boot, which with its id names it for good; `None` when there is no such process.
@@ -203,6 +300,24 @@ mod tests {
         assert!(signal_group(0, libc::SIGKILL).is_err());
         assert!(signal_group(1, libc::SIGKILL).is_err());
         assert!(signal_group(-1, libc::SIGKILL).is_err());
+    }
+
+    #[test]
+    fn what_carries_the_mark_is_found_and_killed_in_another_group_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = Command::new("sleep").arg("600").env("FINGERPOST_SCRATCH", dir.path()).process_group(0).spawn().unwrap();
+        assert_eq!(marked(dir.path()), [child.id() as i32]);
+        kill_all(|| marked(dir.path())).unwrap();
+        assert!(!child.wait().unwrap().success());
+        assert!(marked(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn entering_no_group_reports_its_time_and_runs_the_program() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let mut child = enter_groups(&mut Command::new("true"), Vec::new(), writer.into()).spawn().unwrap();
+        assert!(entered_in(&mut reader).unwrap() < Duration::from_secs(10));
+        assert!(child.wait().unwrap().success());
     }
 
     #[test]

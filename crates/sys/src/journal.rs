@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::child;
+use crate::{child, loopdev, swap, zram};
 
 /// How to undo one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +46,55 @@ pub enum Undo {
         /// The server's `postmaster.pid`, whose seventh line has the segment's key and number. A server that ended well removed both.
         note: PathBuf,
     },
+    /// Kill every process in a control group, whichever process group it went to.
+    KillMembers {
+        /// The control group's directory.
+        directory: PathBuf,
+    },
+    /// Kill every process that carries `FINGERPOST_SCRATCH` with this directory in its environment.
+    KillMarked {
+        /// The scratch directory.
+        scratch: PathBuf,
+    },
+    /// Switch off a swap area that we made.
+    SwapOff {
+        /// The file or device.
+        path: PathBuf,
+        /// The UUID in its header: an area with another one is somebody else's.
+        uuid: [u8; 16],
+    },
+    /// Switch on again a swap area of the user's that was switched off at the user's request.
+    SwapOn {
+        /// The file or device.
+        path: PathBuf,
+        /// Its priority; a negative one was the kernel's choice.
+        priority: i32,
+    },
+    /// Take a file of ours away from a loop device.
+    LoopDetach {
+        /// `/dev/loopN`.
+        device: PathBuf,
+        /// The file.
+        backing: PathBuf,
+        /// Whether the device was made for us.
+        remove: bool,
+    },
+    /// Take the limits on a device of ours away again. (Where the device has gone, so have its limits.)
+    Unthrottle {
+        /// The control file.
+        file: PathBuf,
+        /// Major and minor number, such as `7:0`.
+        device: String,
+    },
+    /// Empty a zram device of ours.
+    ZramReset {
+        /// N of `/dev/zramN`.
+        number: u32,
+        /// The size that we gave it: a device of another size is somebody else's.
+        bytes: u64,
+        /// Whether the device was made for us.
+        remove: bool,
+    },
 }
 
 impl fmt::Display for Undo {
@@ -56,6 +105,13 @@ impl fmt::Display for Undo {
             Undo::WriteFile { path, content } => write!(f, "wrote “{}” back to {}", content.trim(), path.display()),
             Undo::RemoveGroup { place } => write!(f, "removed the control group {}", place.directory.display()),
             Undo::RemoveSegment { note } => write!(f, "removed the shared memory named in {}", note.display()),
+            Undo::KillMembers { directory } => write!(f, "killed what ran in the control group {}", directory.display()),
+            Undo::KillMarked { scratch } => write!(f, "killed what was started for {}", scratch.display()),
+            Undo::SwapOff { path, .. } => write!(f, "switched off the swap area {}", path.display()),
+            Undo::SwapOn { path, .. } => write!(f, "switched the swap area {} on again", path.display()),
+            Undo::LoopDetach { device, .. } => write!(f, "freed {}", device.display()),
+            Undo::Unthrottle { device, .. } => write!(f, "took the limits on the block device {device} away"),
+            Undo::ZramReset { number, .. } => write!(f, "emptied /dev/zram{number}"),
         }
     }
 }
@@ -82,6 +138,26 @@ impl Undo {
             }
             Undo::WriteFile { path, content } => fs::write(path, content).map_err(|e| format!("cannot restore {}: {e}", path.display())),
             Undo::RemoveGroup { place } => crate::cgroup::remove_directory(place).map_err(|e| e.to_string()),
+            Undo::KillMembers { directory } => child::kill_all(|| child::members(directory))
+                .map_err(|e| format!("cannot end what runs in the control group {}: {e}", directory.display())),
+            Undo::KillMarked { scratch } => child::kill_all(|| child::marked(scratch))
+                .map_err(|e| format!("cannot end what was started for {}: {e}", scratch.display())),
+            Undo::SwapOff { path, uuid } => {
+                swap::off_if_ours(path, *uuid).map_err(|e| format!("cannot switch off the swap area {}: {e}", path.display()))
+            }
+            Undo::SwapOn { path, .. } if swap::is_on(path) || !path.exists() => Ok(()),
+            Undo::SwapOn { path, priority } => {
+                swap::on(path, *priority).map_err(|e| format!("cannot switch the swap area {} on again: {e}", path.display()))
+            }
+            Undo::LoopDetach { device, backing, remove } => {
+                loopdev::detach(device, backing, *remove).map_err(|e| format!("cannot free {}: {e}", device.display()))
+            }
+            Undo::Unthrottle { file, device } => match fs::write(file, format!("{device} 0")) {
+                Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+                other => gone(other).map_err(|e| format!("cannot take the limit on {device} away in {}: {e}", file.display())),
+            },
+            Undo::ZramReset { number, bytes, remove } => zram::tear_down(zram::Choice { number: *number, make: *remove }, *bytes)
+                .map_err(|e| format!("cannot empty /dev/zram{number}: {e}")),
         }
     }
 }

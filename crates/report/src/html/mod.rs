@@ -5,6 +5,7 @@
 
 mod flops;
 mod host;
+mod launch;
 mod memory;
 mod probes;
 mod style;
@@ -33,6 +34,7 @@ pub fn report(run: &Run) -> String {
     sections.extend(zerofill::section(run));
     sections.extend(flops::section(fingerpost_compare::flops::Flops::of(&run.measurements)));
     sections.extend(memory::section(fingerpost_compare::memory::Memory::of(run)));
+    sections.extend(launch::section(run));
     sections.push(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {

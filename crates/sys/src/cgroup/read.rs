@@ -120,6 +120,12 @@ impl Hierarchies {
         self.all.iter().map(|h| h.own.as_path())
     }
 
+    /// Version 1: the root of the hierarchy that limits block devices. There the kernel charges what belongs to no group of that
+    /// hierarchy, such as writing pages to swap. `None` under version 2, which charges the group that owns the page.
+    pub fn block_root_v1(&self) -> Option<PathBuf> {
+        self.of(Controller::Io).filter(|h| h.version == Version::V1).map(|h| h.mount.clone())
+    }
+
     /// The limits in force. Our own group's name space may hide tighter ones above.
     pub fn limits(&self) -> Limits {
         Limits {

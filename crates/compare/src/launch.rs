@@ -1,0 +1,390 @@
+//! The launch laboratory's table: applications by placements, ratios to the default, what paging there was, and the answer.
+//!
+//! Made of a run alone, so the source's own tables (`ref:launch-10.1`) go through it as well.
+
+use std::collections::BTreeMap;
+
+use fingerpost_record::{Estimate, Measurement, Outcome, Run};
+
+use crate::ratio::{self, Figure, MedianWeights, Ratio};
+
+/// A share of time that nobody notices.
+const THRESHOLD: f64 = 0.03;
+
+/// A time, and how it compares with the one under the default placement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Nanoseconds.
+    pub time: Estimate,
+    /// Above 1 is slower than the default; none for the default itself.
+    pub ratio: Option<Ratio>,
+    /// Whether it was not ready in every sequence.
+    pub doubtful: bool,
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The application.
+    pub app: String,
+    /// A cell for each placement, where there is one.
+    pub cells: Vec<Option<Cell>>,
+}
+
+/// What the system did under one placement, on average over its sequences.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Paging {
+    /// The placement.
+    pub placement: String,
+    /// Totals by name, as the observation has them.
+    pub totals: BTreeMap<String, f64>,
+}
+
+/// What the answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Another placement is faster than the default.
+    Helps,
+    /// Every other placement is slower.
+    Hurts,
+    /// No placement differs from the default by what anybody would notice.
+    Same,
+    /// The intervals are too wide to tell.
+    Unresolved,
+    /// Fewer than two placements have figures.
+    NothingToCompare,
+}
+
+/// The whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// The placements, the default first.
+    pub placements: Vec<String>,
+    /// The applications in the order launched.
+    pub lines: Vec<Line>,
+    /// The sum over the applications.
+    pub sum: Vec<Option<Cell>>,
+    /// Paging, where it was observed.
+    pub paging: Vec<Paging>,
+    /// What was skipped or failed: its name and why.
+    pub missing: Vec<(String, String)>,
+    /// The answer.
+    pub answer: Answer,
+    /// The answer in a sentence or two.
+    pub sentence: String,
+}
+
+/// The table of a run; nothing where it has no row of the laboratory.
+pub fn analyse(run: &Run) -> Option<Launch> {
+    let rows: Vec<&Measurement> = run.measurements.iter().filter(|m| matches!(m.probe.as_str(), "launch.time" | "launch.sum")).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let measured = |m: &&&Measurement| m.estimate.is_some();
+    let mut placements = distinct(rows.iter().filter(measured).filter_map(|m| m.params.text("placement")));
+    // The run's own default was asked for first, but the rounds come in random order.
+    let asked = asked_order(run);
+    placements.sort_by_key(|p| asked.iter().position(|a| a == p).unwrap_or(usize::MAX));
+    let apps = distinct(rows.iter().filter(measured).filter_map(|m| m.params.text("app")));
+    let find = |probe: &str, app: Option<&str>, placement: &str| {
+        rows.iter().find(|m| m.probe == probe && m.params.text("app") == app && m.params.text("placement") == Some(placement)).copied()
+    };
+    let mut weights = MedianWeights::default();
+    let lines: Vec<Line> = apps
+        .iter()
+        .map(|app| Line {
+            app: app.clone(),
+            cells: cells(placements.iter().map(|p| find("launch.time", Some(app), p).and_then(given)).collect(), &mut weights),
+        })
+        .collect();
+    let sums = placements.iter().enumerate().map(|(i, p)| find("launch.sum", None, p).and_then(given).or_else(|| added(&lines, i)));
+    let sum = cells(sums.collect(), &mut weights);
+    let paging = paging(run, &placements);
+    let missing = rows.iter().filter(|m| m.estimate.is_none()).map(|m| (m.params.to_string(), m.reason.clone().unwrap_or_default()));
+    let mut launch =
+        Launch { missing: missing.collect(), answer: Answer::NothingToCompare, sentence: String::new(), placements, lines, sum, paging };
+    launch.answer = answer(&launch.sum);
+    launch.sentence = sentence(&launch);
+    Some(launch)
+}
+
+/// Seconds as the source printed them, one decimal; more where one would show nothing.
+pub fn seconds(ns: f64) -> String {
+    let s = ns / 1e9;
+    match s {
+        s if s >= 0.095 => format!("{s:.1}"),
+        s if s >= 0.0095 => format!("{s:.2}"),
+        s => format!("{s:.3}"),
+    }
+}
+
+/// Placements in the order that the user asked for, or that the figures were printed in.
+fn asked_order(run: &Run) -> Vec<String> {
+    let setting = run.command.iter().find_map(|word| word.strip_prefix("placements=").or(word.strip_prefix("--set=placements=")));
+    match setting {
+        Some(list) => list.split(',').map(|p| p.trim().to_owned()).collect(),
+        None => ["none", "default", "file", "loop", "zram"].map(str::to_owned).to_vec(),
+    }
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut list: Vec<String> = Vec::new();
+    for name in names {
+        if !list.iter().any(|known| known == name) {
+            list.push(name.to_owned());
+        }
+    }
+    list
+}
+
+/// A figure with its repetitions, in order, and whether it is to be doubted.
+struct Given {
+    figure: Figure,
+    doubtful: bool,
+}
+
+fn given(m: &Measurement) -> Option<Given> {
+    let e = m.estimate?;
+    let figure = Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes: m.process_values() };
+    Some(Given { figure, doubtful: m.outcome == Outcome::Untrusted })
+}
+
+/// The sum of a column where no sequence summed it: of published figures, whose errors are independent roundings.
+fn added(lines: &[Line], column: usize) -> Option<Given> {
+    let cells: Option<Vec<&Cell>> = lines.iter().map(|line| line.cells[column].as_ref()).collect();
+    let cells = cells.filter(|cells| !cells.is_empty())?;
+    let value: f64 = cells.iter().map(|c| c.time.value).sum();
+    let half = cells.iter().map(|c| ((c.time.high - c.time.low) / 2.0).powi(2)).sum::<f64>().sqrt();
+    let figure = Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new() };
+    Some(Given { figure, doubtful: cells.iter().any(|c| c.doubtful) })
+}
+
+fn cells(row: Vec<Option<Given>>, weights: &mut MedianWeights) -> Vec<Option<Cell>> {
+    let mut ratios: Vec<Option<Ratio>> = vec![None; row.len()];
+    if let Some(Some(base)) = row.first() {
+        for (i, new) in row.iter().enumerate().skip(1) {
+            ratios[i] = new.as_ref().and_then(|new| ratio_to(base, new, weights));
+        }
+    }
+    let cell = |(given, ratio): (Option<Given>, Option<Ratio>)| {
+        let Given { figure: f, doubtful } = given?;
+        Some(Cell { time: Estimate { value: f.value, low: f.low, high: f.high, confidence: f.confidence }, ratio, doubtful })
+    };
+    row.into_iter().zip(ratios).map(cell).collect()
+}
+
+/// Round by round where every round has both, else from the two figures.
+fn ratio_to(base: &Given, new: &Given, weights: &mut MedianWeights) -> Option<Ratio> {
+    let (b, n) = (&base.figure.processes, &new.figure.processes);
+    if b.len() == n.len()
+        && !base.doubtful
+        && !new.doubtful
+        && let Some(ratio) = ratio::paired(b, n, false)
+    {
+        return Some(ratio);
+    }
+    let base = ratio::level(std::slice::from_ref(&base.figure), weights)?;
+    let new = ratio::level(std::slice::from_ref(&new.figure), weights)?;
+    Some(ratio::between(base, new, false))
+}
+
+fn paging(run: &Run, placements: &[String]) -> Vec<Paging> {
+    let of = |placement: &String| {
+        let seen = |o: &&fingerpost_record::Observation| {
+            o.workload == "launch" && o.observer == "paging" && o.params.text("placement") == Some(placement)
+        };
+        let found = run.observations.iter().find(seen)?;
+        Some(Paging { placement: placement.clone(), totals: found.totals.clone() })
+    };
+    placements.iter().filter_map(of).collect()
+}
+
+fn answer(sum: &[Option<Cell>]) -> Answer {
+    let ratios: Vec<Ratio> = sum.iter().flatten().filter_map(|c| c.ratio).collect();
+    if ratios.is_empty() {
+        Answer::NothingToCompare
+    } else if ratios.iter().any(|r| r.high < 1.0 - THRESHOLD) {
+        Answer::Helps
+    } else if ratios.iter().all(|r| r.low > 1.0 + THRESHOLD) {
+        Answer::Hurts
+    } else if ratios.iter().all(|r| r.low > 1.0 - THRESHOLD && r.high < 1.0 + THRESHOLD) {
+        Answer::Same
+    } else {
+        Answer::Unresolved
+    }
+}
+
+fn sentence(launch: &Launch) -> String {
+    let Some((best, cell)) = best(launch) else {
+        if launch.placements.len() > 1 {
+            return "No two placements have a whole sequence, so their sums cannot be compared; the applications' own ratios can.".into();
+        }
+        return "One placement has figures, so there is nothing to compare it with: name others with --set placements=….".into();
+    };
+    let (Some(ratio), Some(Some(base))) = (cell.ratio, launch.sum.first()) else { return String::new() };
+    let (default, name, count) = (&launch.placements[0], &launch.placements[best], launch.lines.len());
+    let times = format!("{} s against {} s under {default}", seconds(cell.time.value), seconds(base.time.value));
+    let range = format!("{:.2} times ({:.2}–{:.2})", ratio.value, ratio.low, ratio.high);
+    let said = match launch.answer {
+        Answer::Helps => {
+            format!(
+                "A dedicated swap place helps here: under {name} the {count} applications take {times}, {range}{}.",
+                for_whom(launch, best)
+            )
+        }
+        Answer::Hurts => format!(
+            "A dedicated swap place does not help here: even under {name}, the best, the {count} applications take {times}, {range}."
+        ),
+        Answer::Same => {
+            format!("A dedicated swap place changes nothing here: under {name} the {count} applications take {times}, {range}.")
+        }
+        _ => format!(
+            "Whether a dedicated swap place helps here is not resolved: under {name} the {count} applications take {times}, {range}; more rounds would tell."
+        ),
+    };
+    if nothing_swapped(launch) {
+        return format!("{said} Nothing was swapped out, so the placements had nothing to differ by: set a lower `pressure`.");
+    }
+    said
+}
+
+/// The placement other than the default with the lowest ratio of its sum.
+fn best(launch: &Launch) -> Option<(usize, &Cell)> {
+    let others = launch.sum.iter().enumerate().filter_map(|(i, cell)| cell.as_ref().map(|c| (i, c))).filter(|(_, c)| c.ratio.is_some());
+    others.min_by(|a, b| a.1.ratio.map_or(f64::NAN, |r| r.value).total_cmp(&b.1.ratio.map_or(f64::NAN, |r| r.value)))
+}
+
+fn for_whom(launch: &Launch, placement: usize) -> String {
+    let ratios: Vec<(&str, Ratio)> =
+        launch.lines.iter().filter_map(|l| Some((l.app.as_str(), l.cells[placement].as_ref()?.ratio?))).collect();
+    let helped: Vec<&(&str, Ratio)> = ratios.iter().filter(|(_, r)| r.high < 1.0).collect();
+    match helped.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value)) {
+        Some((app, ratio)) => format!("; it helps {} of {} for certain, {app} most ({:.2} times)", helped.len(), ratios.len(), ratio.value),
+        None => "; for none of them alone is it certain".into(),
+    }
+}
+
+/// Whether paging was observed, and no page went to swap.
+fn nothing_swapped(launch: &Launch) -> bool {
+    let outs: Vec<f64> = launch.paging.iter().filter_map(|p| p.totals.get("swap_out.pages").copied()).collect();
+    !outs.is_empty() && outs.iter().all(|pages| *pages == 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::{Better, Observation, Params, Process, Unit};
+
+    use super::*;
+
+    fn row(probe: &str, app: Option<&str>, placement: &str, values: &[f64]) -> Measurement {
+        let mut params = Params::new().with("placement", placement);
+        if let Some(app) = app {
+            params = params.with("app", app);
+        }
+        let none = Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Skipped, "why".into());
+        if values.is_empty() {
+            return none;
+        }
+        let process = |v: &f64| Process { value: Some(*v), samples: vec![*v], ..Process::default() };
+        let value = crate::references::median_interval(values);
+        Measurement {
+            outcome: Outcome::Measured,
+            reason: None,
+            estimate: Some(value),
+            processes: values.iter().map(process).collect(),
+            ..none
+        }
+    }
+
+    fn run(rows: Vec<Measurement>) -> Run {
+        Run { measurements: rows, ..Run::default() }
+    }
+
+    fn two(default: &[f64], other: &[f64]) -> Run {
+        run(vec![
+            row("launch.time", Some("a"), "file", default),
+            row("launch.sum", None, "file", default),
+            row("launch.time", Some("a"), "loop", other),
+            row("launch.sum", None, "loop", other),
+        ])
+    }
+
+    #[test]
+    fn the_sources_own_table_says_what_its_author_said() {
+        let old = analyse(&crate::references::load("launch-10.0.4").unwrap()).unwrap();
+        assert_eq!(old.placements, ["default", "single", "dual"]);
+        assert_eq!((old.lines.len(), old.lines[0].app.as_str()), (10, "Internet Connect"));
+        assert_eq!(old.answer, Answer::Helps);
+        // 44.2 s against 68.1 s.
+        assert!(
+            old.sentence.contains("under dual the 10 applications take 44.2 s against 68.1 s under default, 0.65 times"),
+            "{}",
+            old.sentence
+        );
+        assert!(old.sentence.contains("GraphicConverter 4.08 most (0.52 times)"), "{}", old.sentence);
+        let new = analyse(&crate::references::load("launch-10.1").unwrap()).unwrap();
+        assert_eq!(new.answer, Answer::Helps);
+        assert!(new.sentence.contains("27.0 s against 39.3 s"), "{}", new.sentence);
+    }
+
+    #[test]
+    fn each_answer_is_given_where_it_is_due() {
+        let base = [10e9, 10.1e9, 9.9e9, 10e9, 10.05e9, 9.95e9];
+        let times = |f: f64| base.map(|v| v * f);
+        let answer = |run: &Run| analyse(run).unwrap().answer;
+        assert_eq!(answer(&two(&base, &times(0.8))), Answer::Helps);
+        assert_eq!(answer(&two(&base, &times(1.3))), Answer::Hurts);
+        assert_eq!(answer(&two(&base, &times(1.001))), Answer::Same);
+        assert_eq!(answer(&two(&base, &[5e9, 20e9, 9e9, 14e9, 8e9, 11e9])), Answer::Unresolved);
+        assert_eq!(answer(&two(&base, &[])), Answer::NothingToCompare);
+        assert_eq!(analyse(&Run::default()), None);
+    }
+
+    #[test]
+    fn the_default_is_the_placement_that_was_asked_for_first() {
+        let mut run = two(&[1e9, 1e9], &[2e9, 2e9]);
+        run.command = ["fingerpost", "run", "launch", "--set", "placements=loop,file"].map(str::to_owned).to_vec();
+        assert_eq!(analyse(&run).unwrap().placements, ["loop", "file"]);
+        run.command.clear();
+        run.measurements.reverse();
+        assert_eq!(analyse(&run).unwrap().placements, ["file", "loop"]);
+    }
+
+    #[test]
+    fn without_swapping_the_reader_is_told() {
+        let mut run = two(&[1e9, 1e9, 1e9], &[1e9, 1e9, 1e9]);
+        let observation = |pages: f64| Observation {
+            workload: "launch".into(),
+            params: Params::new().with("placement", "file"),
+            observer: "paging".into(),
+            source: String::new(),
+            series: vec![],
+            totals: BTreeMap::from([("swap_out.pages".into(), pages)]),
+            self_cost: 0.0,
+            lost: 0,
+        };
+        run.observations = vec![observation(0.0)];
+        assert!(analyse(&run).unwrap().sentence.contains("Nothing was swapped out"));
+        run.observations = vec![observation(5.0)];
+        assert!(!analyse(&run).unwrap().sentence.contains("Nothing was swapped out"));
+    }
+
+    #[test]
+    fn seconds_have_one_decimal_where_that_shows_something() {
+        let shown = [4.34e9, 0.1e9, 0.0426e9, 0.0007e9].map(seconds);
+        assert_eq!(shown, ["4.3", "0.1", "0.04", "0.001"]);
+    }
+
+    #[test]
+    fn a_missing_cell_leaves_a_gap_and_is_named() {
+        let run = run(vec![
+            row("launch.time", Some("a"), "file", &[1e9, 1e9]),
+            row("launch.time", Some("b"), "file", &[1e9, 1e9]),
+            row("launch.time", Some("a"), "loop", &[1e9, 1e9]),
+            row("launch.time", Some("b"), "loop", &[]),
+        ]);
+        let launch = analyse(&run).unwrap();
+        assert!(launch.lines[1].cells[1].is_none() && launch.sum[0].is_some() && launch.sum[1].is_none());
+        assert_eq!(launch.missing, [("app=b placement=loop".to_owned(), "why".to_owned())]);
+    }
+}

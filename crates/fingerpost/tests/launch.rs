@@ -1,0 +1,217 @@
+//! The launch laboratory from the command line.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Home, Said};
+use fingerpost_record::{Outcome, Run};
+
+const TWO: &str = r#"
+[[app]]
+name = "ends"
+command = ["true"]
+ready = "exit"
+
+[[app]]
+name = "stays"
+command = ["sh", "-c", "sleep 600 & echo ready; wait"]
+ready = { line = "^ready$" }
+"#;
+
+/// A home with a manifest, whose runs keep their private directories in it.
+fn home(manifest: &str) -> Home {
+    let home = Home::with(&[]);
+    std::fs::write(home.path().join("apps.toml"), manifest).unwrap();
+    std::fs::create_dir(home.path().join("tmp")).unwrap();
+    home
+}
+
+fn command(home: &Home, words: &[&str]) -> Command {
+    let mut all = vec!["run", "launch", "--quiet", "--profile", "quick", "--format", "json", "--set", "manifest=apps.toml"];
+    all.extend(words);
+    let mut command = home.command(&all);
+    command.env("TMPDIR", home.path().join("tmp"));
+    command
+}
+
+fn run(home: &Home, words: &[&str]) -> Run {
+    let output = command(home, words).output().unwrap();
+    let run = serde_json::from_slice(&output.stdout);
+    run.unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Processes that carry the mark of a run of this home.
+fn left_running(home: &Home) -> Vec<String> {
+    let mark = format!("FINGERPOST_SCRATCH={}", home.path().display());
+    let carries = |dir: &Path| std::fs::read(dir.join("environ")).is_ok_and(|env| String::from_utf8_lossy(&env).contains(&mark));
+    let entries = std::fs::read_dir("/proc").unwrap().flatten().map(|e| e.path());
+    entries.filter(|dir| carries(dir)).map(|dir| dir.display().to_string()).collect()
+}
+
+/// Whether the test may change the system. With CI=true it must be able to.
+fn may_change_the_system() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let can = std::fs::metadata("/proc/self").unwrap().uid() == 0 && Path::new("/dev/loop-control").exists();
+    skip_unless(can, "this test switches swap and needs root and loop devices")
+}
+
+fn skip_unless(can: bool, why: &str) -> bool {
+    assert!(can || std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{why}");
+    if !can {
+        eprintln!("skipped: {why}");
+    }
+    can
+}
+
+#[test]
+fn without_leave_launch_times_are_measured_and_nothing_else() {
+    let home = home(TWO);
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
+    let run = run(&home, &["--set", "placements=none,file", "--set", "rounds=3"]);
+    let measured: Vec<_> = run.measurements.iter().filter(|m| m.outcome == Outcome::Measured).collect();
+    assert_eq!(measured.len(), 3, "{:?}", run.measurements);
+    assert!(measured.iter().all(|m| m.params.text("placement") == Some("none") && m.process_values().len() == 3));
+    let skipped = run.measurements.iter().find(|m| m.params.text("placement") == Some("file")).unwrap();
+    assert_eq!(skipped.outcome, Outcome::Skipped);
+    assert!(skipped.reason.as_ref().unwrap().contains("--allow-system-changes"));
+    assert_eq!(run.observations.len(), 1);
+    assert_eq!(left_running(&home), Vec::<String>::new());
+    assert_eq!(std::fs::read_to_string("/proc/swaps").unwrap().lines().count(), swaps.lines().count());
+}
+
+#[test]
+fn after_a_boot_one_sequence_is_recorded() {
+    let home = home(TWO);
+    let run = run(&home, &["--set", "state=after-boot"]);
+    assert!(run.measurements.iter().all(|m| m.outcome == Outcome::Measured && m.process_values().len() == 1));
+    assert!(run.measurements.iter().all(|m| m.params.text("state") == Some("after-boot")));
+}
+
+#[test]
+fn an_application_that_is_missing_or_never_ready_has_a_row_that_says_so() {
+    let more = "[[app]]\nname = \"gone\"\ncommand = [\"no-such-program\"]\nready = \"exit\"\n\
+                [[app]]\nname = \"silent\"\ncommand = [\"sleep\", \"600\"]\nready = { line = \"x\" }\ntimeout = 1\n";
+    let home = home(&format!("{TWO}{more}"));
+    let run = run(&home, &["--set", "rounds=2"]);
+    let row = |app: &str| run.measurements.iter().find(|m| m.params.text("app") == Some(app)).unwrap();
+    assert_eq!((row("gone").outcome, row("ends").outcome), (Outcome::Skipped, Outcome::Measured));
+    assert_eq!(row("silent").outcome, Outcome::Failed);
+    assert!(row("silent").reason.as_ref().unwrap().contains("not ready within 1 s"));
+    assert_eq!(left_running(&home), Vec::<String>::new());
+}
+
+#[test]
+fn what_cannot_be_set_is_refused_in_a_sentence() {
+    let home = home(TWO);
+    for (setting, word) in [("placements=moon", "moon"), ("pressure=much", "much"), ("state=cold", "root")] {
+        let sentence = Said::of(&command(&home, &["--set", setting]).output().unwrap()).refused();
+        assert!(sentence.contains(word), "{sentence}");
+    }
+    std::fs::write(home.path().join("apps.toml"), "[[app]]\nname = 3\n").unwrap();
+    assert!(Said::of(&command(&home, &[]).output().unwrap()).refused().contains("apps.toml"));
+}
+
+#[test]
+fn the_sources_figures_are_shown_with_their_answer() {
+    let text = Home::with(&[]).says(&["show", "ref:launch-10.0.4"]).well();
+    assert!(text.contains("A dedicated swap place helps here: under dual the 10 applications take 44.2 s"), "{text}");
+}
+
+#[test]
+fn every_placement_is_switched_on_and_off_again() {
+    if !may_change_the_system() {
+        return;
+    }
+    let home = home(TWO);
+    let dir = home.path().join("swap");
+    std::fs::create_dir(&dir).unwrap();
+    let place = |kind: &str| format!("{kind}:{}", dir.display());
+    let list = format!("placements={},{}", place("file"), place("loop"));
+    let run = run(&home, &["--allow-system-changes", "--set", &list, "--set", "rounds=2", "--set", "swap_size=64M", "--set", "state=warm"]);
+    for kind in ["file", "loop"] {
+        let rows: Vec<_> = run.measurements.iter().filter(|m| m.params.text("placement") == Some(&place(kind))).collect();
+        assert!(rows.len() == 3 && rows.iter().all(|m| m.outcome == Outcome::Measured), "{rows:?}");
+    }
+    for observation in &run.observations {
+        assert_eq!(observation.totals["swap_areas.bytes"], f64::from(64 << 20));
+    }
+    assert_eq!(left_behind(&home, &dir), Vec::<String>::new());
+}
+
+#[test]
+fn the_doctor_restores_what_a_killed_run_left() {
+    if !may_change_the_system() {
+        return;
+    }
+    // The second application is never ready, so the run waits with everything switched on.
+    let home = home(&TWO.replace("echo ready", "echo waiting"));
+    let dir = home.path().join("swap");
+    std::fs::create_dir(&dir).unwrap();
+    let list = format!("placements=loop:{}", dir.display());
+    let words = ["--allow-system-changes", "--set", &list, "--set", "pressure=none", "--set", "swap_size=64M", "--set", "state=warm"];
+    let mut child = command(&home, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while left_running(&home).is_empty() || !left_behind(&home, &dir).iter().any(|l| l.contains("swap area")) {
+        assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none(), "the run never came to wait");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let doctor = home.command(&["doctor"]).env("TMPDIR", home.path().join("tmp")).output().unwrap();
+    let told = String::from_utf8_lossy(&[doctor.stdout, doctor.stderr].concat()).into_owned();
+    assert!(told.contains("switched off the swap area"), "{told}");
+    assert_eq!(left_behind(&home, &dir), Vec::<String>::new(), "{told}");
+}
+
+/// Processes, files, loop devices, swap areas and private directories of this home's runs.
+fn left_behind(home: &Home, dir: &Path) -> Vec<String> {
+    let mut left = left_running(home);
+    let files =
+        |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path().display().to_string()).collect::<Vec<_>>();
+    left.extend(files(dir));
+    for root in files(&home.path().join("tmp")) {
+        left.extend(files(Path::new(&root)));
+    }
+    for device in files(Path::new("/sys/block")) {
+        let backing = std::fs::read_to_string(format!("{device}/loop/backing_file")).unwrap_or_default();
+        if backing.starts_with(&*dir.to_string_lossy()) {
+            let name = device.replace("/sys/block", "/dev");
+            if std::fs::read_to_string("/proc/swaps").unwrap().contains(&name) {
+                left.push(format!("swap area {name}"));
+            }
+            left.push(device);
+        }
+    }
+    left
+}
+
+#[test]
+fn a_window_is_seen() {
+    let both = ["Xvfb", "xterm"].iter().all(|name| Path::new("/usr/bin").join(name).exists());
+    if !skip_unless(both, "this test needs Xvfb and xterm") {
+        return;
+    }
+    let (mut server, display) = x_server();
+    let home =
+        home(&format!("[[app]]\nname = \"xterm\"\ncommand = [\"xterm\"]\nready = \"window\"\nenv = {{ DISPLAY = \":{display}\" }}\n"));
+    let run = run(&home, &["--set", "rounds=2"]);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(run.measurements.iter().all(|m| m.outcome == Outcome::Measured), "{:?}", run.measurements);
+}
+
+/// A display of our own; it tells its number when it is ready.
+fn x_server() -> (Child, u32) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut command = Command::new("Xvfb");
+    command.args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"]).stdout(writer).stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    drop(command);
+    let mut line = String::new();
+    BufReader::new(reader).read_line(&mut line).unwrap();
+    (child, line.trim().parse().expect("the display's number"))
+}

@@ -1,0 +1,276 @@
+//! Lab `launch`: applications launched in sequence, none quit, under several placements of swap.
+//!
+//! After Andy Moraitis, “OSX Version 10.1 Swapfile Benchmarks”: ten applications, three placements, each sequence twice after a
+//! re-boot. Here a sequence ends with everything gone, caches dropped and swap emptied, and memory is made short by a limit on the
+//! applications alone.
+
+mod area;
+mod launcher;
+mod manifest;
+mod paging;
+mod placement;
+mod plan;
+mod pressure;
+mod rows;
+mod sequence;
+mod window;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fingerpost_record::{Params, Profile};
+use fingerpost_sys::cgroup::Throttle;
+use fingerpost_sys::scratch::Ticket;
+
+use self::manifest::App;
+use self::placement::Placement;
+use self::plan::{Plan, State};
+use self::pressure::{Means, Need};
+use self::rows::Book;
+use self::sequence::{Obstacle, Push, Sequence, Step};
+use crate::{Context, Lab, LabError, Setting};
+
+/// The longest that a quick run with the default placements may become.
+const QUICK: Duration = Duration::from_secs(55);
+/// More repetitions than these tell nothing new.
+const MOST_ROUNDS: usize = 30;
+
+/// Swap areas smaller than this are no use.
+const LEAST_SWAP: u64 = 64 << 20;
+
+fn run(context: &mut Context) -> Result<(), LabError> {
+    let plan = Plan::of(context)?;
+    let apps = prepare(context, &plan)?;
+    let off = existing_off(context, &plan)?;
+    let result = Course::new(context, &plan, &apps).and_then(|mut course| course.run());
+    let back: Vec<String> = off.into_iter().rev().filter_map(|ticket| context.scratch.undo(ticket).err()).collect();
+    result?;
+    if back.is_empty() { Ok(()) } else { Err(LabError::Failed(back.join("; "))) }
+}
+
+/// Prepares the applications, and tells which are launched and which cannot be.
+fn prepare(context: &mut Context, plan: &Plan) -> Result<Vec<App>, LabError> {
+    let book = Book::new(Vec::new(), plan.placements.iter().map(|p| p.name.clone()).collect(), plan.state.word());
+    let (dir, data) = directories(context.scratch.path());
+    let mut apps: Vec<App> = Vec::new();
+    for app in &plan.apps {
+        if context.sink.interrupted() {
+            break;
+        }
+        context.sink.progress(&format!("preparing {}", app.name), 0.0);
+        let missing = manifest::find_program(&app.command[0]).is_none();
+        let prepared = match missing {
+            true => Err(format!("it is not installed: no program `{}` here", app.command[0])),
+            false => sequence::prepare(context.scratch, app, &dir, &data, apps.len()).map(drop),
+        };
+        match prepared {
+            Ok(()) => apps.push(app.clone()),
+            Err(sentence) => {
+                let _ = std::fs::remove_dir_all(data.join(apps.len().to_string()));
+                book.skip_app(&app.name, &sentence, context.sink);
+            }
+        }
+    }
+    let _ = std::fs::remove_dir_all(&dir);
+    if apps.is_empty() {
+        return Err(LabError::Missing("none of the applications can be launched here; name some with --set manifest=FILE".into()));
+    }
+    let names: Vec<&str> = apps.iter().map(|a| a.name.as_str()).collect();
+    context.sink.warn(&format!("launching {} in this order ({})", names.join(", "), launcher::RESOLUTION));
+    Ok(apps)
+}
+
+fn directories(scratch: &Path) -> (PathBuf, PathBuf) {
+    (scratch.join("sequence"), scratch.join("applications"))
+}
+
+fn existing_off(context: &mut Context, plan: &Plan) -> Result<Vec<Ticket>, LabError> {
+    if !plan.existing_off {
+        return Ok(Vec::new());
+    }
+    area::switch_existing_off(context.scratch, pressure::available()).map_err(LabError::Failed)
+}
+
+/// The sequences of a run.
+struct Course<'c, 'r> {
+    context: &'c mut Context<'r>,
+    plan: &'c Plan,
+    apps: &'c [App],
+    data: PathBuf,
+    placements: Vec<Placement>,
+    push: Push,
+    swap_bytes: u64,
+    book: Book,
+    begun: Instant,
+}
+
+impl<'c, 'r> Course<'c, 'r> {
+    /// Measures what the applications need, where memory is to be short, and sizes limit and swap by it.
+    fn new(context: &'c mut Context<'r>, plan: &'c Plan, apps: &'c [App]) -> Result<Self, LabError> {
+        let (_, data) = directories(context.scratch.path());
+        let mut course = Course {
+            data,
+            placements: plan.placements.clone(),
+            push: Push::None,
+            swap_bytes: plan.swap_bytes.unwrap_or(LEAST_SWAP),
+            book: Book::new(apps.iter().map(|a| a.name.clone()).collect(), Vec::new(), plan.state.word()),
+            begun: Instant::now(),
+            context,
+            plan,
+            apps,
+        };
+        if let Some((share, means)) = plan.pressure {
+            course.measure_need(share, means)?;
+        }
+        let names = course.placements.iter().map(|p| p.name.clone()).collect();
+        course.book = Book::new(apps.iter().map(|a| a.name.clone()).collect(), names, plan.state.word());
+        Ok(course)
+    }
+
+    fn measure_need(&mut self, share: f64, means: Means) -> Result<(), LabError> {
+        let begun = Instant::now();
+        let free = Placement { name: "without limit".into(), parts: Vec::new(), zswap: false, throttled: false };
+        let before = pressure::available();
+        let sequence = match self.sequence(&free, Push::None, 0.0) {
+            Ok(sequence) => sequence,
+            Err(Obstacle::Placement(sentence) | Obstacle::Failed(sentence)) => return Err(LabError::Failed(sentence)),
+        };
+        let used =
+            sequence.totals.get("free_before.bytes").zip(sequence.totals.get("free_after.bytes")).map(|(b, a)| (b - a).max(0.0) as u64);
+        let need = Need { bytes: sequence.held.or(used).unwrap_or(0) };
+        self.push = match means {
+            Means::Limit => Push::Limit(need.share(share)),
+            Means::Reserve => Push::Reserve(need, share),
+        };
+        self.swap_bytes = self.plan.swap_bytes.unwrap_or_else(|| need.bytes.max(LEAST_SWAP).next_multiple_of(1 << 20));
+        let how = match means {
+            Means::Limit => "a limit on their control group".to_owned(),
+            Means::Reserve => format!("a pinned reserve of {} MiB", need.reserve(share, before) >> 20),
+        };
+        let (mib, left) = (need.bytes >> 20, need.share(share) >> 20);
+        self.context.sink.warn(&format!("the applications need {mib} MiB together; {how} leaves them {left} MiB"));
+        self.fit(begun.elapsed());
+        Ok(())
+    }
+
+    /// Leaves out the last of the default placements where a quick run would not be quick.
+    fn fit(&mut self, one: Duration) {
+        if self.context.profile != Profile::Quick || self.plan.named {
+            return;
+        }
+        let fits = (QUICK.saturating_sub(self.begun.elapsed()).as_secs_f64() / (2.0 * one.as_secs_f64())) as usize;
+        if fits < self.placements.len() {
+            let left: Vec<String> = self.placements.drain(fits.max(2).min(self.placements.len())..).map(|p| p.name).collect();
+            if !left.is_empty() {
+                self.context.sink.warn(&format!("left out for want of time: {}; name them with --set placements=…", left.join(", ")));
+            }
+        }
+    }
+
+    /// Rounds over the placements in random order, so that drift hits all alike.
+    fn run(&mut self) -> Result<(), LabError> {
+        let mut random = fastrand::Rng::with_seed(self.context.seed);
+        let mut order: Vec<usize> = (0..self.placements.len()).collect();
+        let mut able = vec![true; order.len()];
+        let (least, most) = self.plan.rounds();
+        for round in 0..most {
+            let begun = Instant::now();
+            random.shuffle(&mut order);
+            for &i in &order {
+                if able[i] && !self.context.sink.interrupted() {
+                    able[i] = self.one(i, round, least)?;
+                }
+            }
+            let over = self.begun.elapsed() + begun.elapsed() > self.context.budget;
+            if self.context.sink.interrupted() || !able.contains(&true) || (round + 1 >= least && over) {
+                break;
+            }
+        }
+        (0..self.placements.len()).for_each(|i| self.book.tell_paging(i, self.context.sink));
+        Ok(())
+    }
+
+    /// One sequence under one placement. False when there is no use in trying it again.
+    fn one(&mut self, i: usize, round: usize, least: usize) -> Result<bool, LabError> {
+        let by_rounds = (round as f64 + i as f64 / self.placements.len() as f64) / least as f64;
+        let by_time = self.begun.elapsed().as_secs_f64() / self.context.budget.as_secs_f64().max(1e-3);
+        let placement = self.placements[i].clone();
+        if let Some(sentence) = self.plan.forbidden(&placement) {
+            self.book.skip(i, &sentence, self.context.sink);
+            return Ok(false);
+        }
+        match self.sequence(&placement, self.push, by_rounds.min(by_time.max(by_rounds / 2.0)).clamp(0.0, 0.99)) {
+            Ok(sequence) => {
+                let whole = sequence.times.len() == self.apps.len();
+                if whole || !self.context.sink.interrupted() {
+                    self.book.enter(i, &sequence);
+                }
+                self.book.tell(i, self.context.sink);
+                // What does not fit now does not fit the next time either.
+                Ok(sequence.killed == 0)
+            }
+            Err(Obstacle::Placement(sentence)) => {
+                self.book.skip(i, &sentence, self.context.sink);
+                Ok(false)
+            }
+            Err(Obstacle::Failed(sentence)) => Err(LabError::Failed(sentence)),
+        }
+    }
+
+    fn sequence(&mut self, placement: &Placement, push: Push, done: f64) -> Result<Sequence, Obstacle> {
+        let limit = Some(self.plan.throttle);
+        let step = Step {
+            apps: self.apps,
+            data: &self.data,
+            placement,
+            swap_bytes: self.swap_bytes,
+            push,
+            group: self.plan.group,
+            cold: self.plan.state == State::Cold,
+            slow: Throttle { read_bytes: limit, write_bytes: limit, ..Throttle::default() },
+        };
+        sequence::run(self.context.scratch, &step, self.context.sink, done)
+    }
+}
+
+/// Nothing that could be missing is known before the applications are looked for.
+fn missing(settings: &Params) -> Option<String> {
+    let path = settings.text("manifest")?;
+    manifest::read(Path::new(path)).err()
+}
+
+/// The descriptor.
+pub static LAB: Lab = Lab {
+    name: "launch",
+    summary: "applications launched in sequence, none quit, under placements of swap",
+    probes: &["launch.time", "launch.sum"],
+    settings: &[
+        Setting { key: "manifest", default: "ten of what is installed", help: "TOML file that names the applications" },
+        Setting {
+            key: "placements",
+            default: "none; as root with --allow-system-changes: file,loop,zram",
+            help: "none, file[:DIR], loop[:DIR|:/dev/PARTITION], dual[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]; the first is the default that others are compared with",
+        },
+        Setting {
+            key: "pressure",
+            default: "0.6",
+            help: "memory that is left to the applications as a share of what they need, or `none`",
+        },
+        Setting {
+            key: "pressure_by",
+            default: "limit, or reserve where no controller is",
+            help: "limit (control group) or reserve (pinned memory)",
+        },
+        Setting { key: "swap_size", default: "what the applications need", help: "size of each placement's swap, such as 512M" },
+        Setting { key: "rounds", default: "2, more as time allows", help: "sequences under each placement" },
+        Setting {
+            key: "state",
+            default: "cold where caches may be dropped, else warm",
+            help: "cold, warm, or after-boot: one sequence, now",
+        },
+        Setting { key: "existing_swap", default: "on", help: "off: switch the machine's own swap off for the time of the run" },
+        Setting { key: "throttle", default: "4M", help: "bytes a second of a throttled placement" },
+    ],
+    missing,
+    run,
+};

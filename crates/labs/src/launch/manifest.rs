@@ -1,0 +1,275 @@
+//! The manifest: which applications are launched, in which order, and when each is ready.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use regex_lite::Regex;
+use serde::Deserialize;
+
+/// The applications that are launched when the user names none.
+const DEFAULT: &str = include_str!("default.toml");
+/// How many the source launched.
+const USUAL: usize = 10;
+/// More than any sequence needs; a manifest with more is a mistake.
+const MOST: usize = 200;
+
+/// One application.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct App {
+    /// Its name in the table.
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Variables added to its environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// When it is ready.
+    pub ready: Ready,
+    /// How long it may take, in seconds.
+    #[serde(default = "half_a_minute")]
+    pub timeout: u64,
+    /// Commands that are run once before everything, untimed.
+    #[serde(default)]
+    pub prepare: Vec<Vec<String>>,
+    /// Commands that are run before each sequence, untimed.
+    #[serde(default)]
+    pub setup: Vec<Vec<String>>,
+    /// Whether it refuses to run as root: it is then run as an unprivileged user.
+    #[serde(default)]
+    pub unprivileged: bool,
+}
+
+/// What ready means.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ready {
+    /// It ended, with status 0.
+    Exit,
+    /// It wrote a line that this regular expression matches, on standard output or error.
+    Line(String),
+    /// This TCP port of 127.0.0.1 takes connections.
+    Port(PortSpec),
+    /// This Unix socket takes connections.
+    Socket(String),
+    /// This file exists.
+    File(String),
+    /// It showed a window on the X display of its `DISPLAY`.
+    Window,
+}
+
+/// A port as a manifest writes it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum PortSpec {
+    /// A number.
+    Number(u16),
+    /// A number in quotes, or `{port}`.
+    Word(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    app: Vec<App>,
+}
+
+fn half_a_minute() -> u64 {
+    30
+}
+
+/// What the words in braces stand for.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// `{dir}`: fresh for each sequence.
+    pub dir: PathBuf,
+    /// `{data}`: kept over the sequences.
+    pub data: PathBuf,
+    /// `{port}`: free a moment ago.
+    pub port: u16,
+}
+
+impl Places {
+    /// A text with its words in braces replaced.
+    pub fn fill(&self, text: &str) -> String {
+        let replaced = text.replace("{dir}", &self.dir.to_string_lossy()).replace("{data}", &self.data.to_string_lossy());
+        replaced.replace("{port}", &self.port.to_string())
+    }
+}
+
+impl App {
+    /// How long it may take.
+    pub fn deadline(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
+}
+
+/// The applications of a user's manifest.
+///
+/// # Errors
+/// A sentence that says what is wrong with it, and where.
+pub fn read(path: &Path) -> Result<Vec<App>, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read the manifest {}: {e}", path.display()))?;
+    parse(&text).map_err(|e| format!("the manifest {}: {e}", path.display()))
+}
+
+/// The applications of a manifest's text.
+pub fn parse(text: &str) -> Result<Vec<App>, String> {
+    let manifest: Manifest = toml::from_str(text).map_err(|e| e.to_string().trim().replace('\n', " "))?;
+    if manifest.app.is_empty() || manifest.app.len() > MOST {
+        return Err(format!("it names {} applications; name 1 to {MOST} as [[app]]", manifest.app.len()));
+    }
+    for (i, app) in manifest.app.iter().enumerate() {
+        check(app).map_err(|e| format!("application {} (`{}`): {e}", i + 1, app.name))?;
+        if manifest.app[..i].iter().any(|other| other.name == app.name) {
+            return Err(format!("two applications are called `{}`", app.name));
+        }
+    }
+    Ok(manifest.app)
+}
+
+fn check(app: &App) -> Result<(), String> {
+    let unusable = |c: char| c.is_control();
+    if app.name.is_empty() || app.name.chars().count() > 60 || app.name.contains(unusable) {
+        return Err("a name has 1 to 60 characters that can be printed".into());
+    }
+    if app.command.first().is_none_or(String::is_empty) {
+        return Err("`command` names a program, such as [\"sh\", \"-c\", \"true\"]".into());
+    }
+    if app.prepare.iter().chain(&app.setup).any(Vec::is_empty) {
+        return Err("a command of `prepare` or `setup` is empty".into());
+    }
+    if !(1..=3600).contains(&app.timeout) {
+        return Err("`timeout` is 1 to 3600 seconds".into());
+    }
+    match &app.ready {
+        Ready::Line(pattern) => Regex::new(pattern).map(drop).map_err(|e| format!("`line` is no regular expression: {e}")),
+        Ready::Port(PortSpec::Word(word)) if word != "{port}" && word.parse::<u16>().is_err() => {
+            Err(format!("`{word}` is no port: write a number or \"{{port}}\""))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The default applications, of which those are taken that `installed` finds: the first, and as many of the last as make ten.
+pub fn default(installed: impl Fn(&str) -> bool) -> Vec<App> {
+    let all = parse(DEFAULT).expect("the default manifest is tested");
+    let needs = |app: &App| {
+        let programs = app.prepare.iter().chain(&app.setup).chain(std::iter::once(&app.command));
+        programs.map(|words| words[0].clone()).collect::<Vec<_>>()
+    };
+    let mut apps: Vec<App> = all.into_iter().filter(|app| needs(app).iter().all(|program| installed(program))).collect();
+    if apps.len() > USUAL {
+        apps.drain(1..=apps.len() - USUAL);
+    }
+    apps
+}
+
+/// Finds a program as a shell does, and where servers are that are not on an ordinary user's path.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return is_program(Path::new(name)).then(|| PathBuf::from(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    dirs.extend(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from));
+    // Debian keeps PostgreSQL's programs by version, the newest last.
+    let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|e| e.path()).collect();
+    versions.sort();
+    dirs.extend(versions.into_iter().rev().map(|version| version.join("bin")));
+    dirs.into_iter().map(|dir| dir.join(name)).find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_names_every_kind_of_readiness() {
+        let text = r#"
+            [[app]]
+            name = "a"
+            command = ["true"]
+            ready = "exit"
+            [[app]]
+            name = "b"
+            command = ["b", "{port}"]
+            env = { LANG = "C" }
+            ready = { line = "^up" }
+            timeout = 5
+            [[app]]
+            name = "c"
+            command = ["c"]
+            ready = { port = 80 }
+            [[app]]
+            name = "d"
+            command = ["d"]
+            ready = { port = "{port}" }
+            [[app]]
+            name = "e"
+            command = ["e"]
+            ready = { socket = "{dir}/s" }
+            [[app]]
+            name = "f"
+            command = ["f"]
+            ready = { file = "{dir}/f" }
+            [[app]]
+            name = "g"
+            command = ["g"]
+            ready = "window"
+        "#;
+        let apps = parse(text).unwrap();
+        let ready: Vec<Ready> = apps.iter().map(|a| a.ready.clone()).collect();
+        let port = Ready::Port(PortSpec::Number(80));
+        let own = Ready::Port(PortSpec::Word("{port}".into()));
+        let (socket, file) = (Ready::Socket("{dir}/s".into()), Ready::File("{dir}/f".into()));
+        assert_eq!(ready, [Ready::Exit, Ready::Line("^up".into()), port, own, socket, file, Ready::Window]);
+        assert_eq!((apps[0].timeout, apps[1].timeout, apps[1].env["LANG"].as_str()), (30, 5, "C"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_sentence_with_its_place() {
+        let refused = |text: &str| parse(text).unwrap_err();
+        let app = |rest: &str| format!("[[app]]\nname = \"x\"\ncommand = [\"true\"]\n{rest}");
+        assert!(refused("app = []").contains("0 applications"));
+        assert!(refused(&app("ready = \"never\"")).contains("never"));
+        assert!(refused(&app("ready = { line = \"(\" }")).contains("regular expression"));
+        assert!(refused(&app("ready = { port = \"http\" }")).contains("`http` is no port"));
+        assert!(refused(&app("ready = \"exit\"\ntimeout = 0")).contains("`timeout`"));
+        assert!(refused(&app("ready = \"exit\"\nsleep = 3")).contains("sleep"));
+        assert!(refused(&(app("ready = \"exit\"\n") + &app("ready = \"exit\""))).contains("two applications"));
+        assert!(refused("[[app]]\nname = \"x\"\ncommand = []\nready = \"exit\"").contains("application 1 (`x`)"));
+        for text in ["", "[[app]]", &app("ready = \"never\"")] {
+            assert!(!refused(text).contains('\n'));
+        }
+    }
+
+    #[test]
+    fn the_default_keeps_the_first_and_the_last_of_what_is_installed() {
+        let all = default(|_| true);
+        assert_eq!((all.len(), all[0].name.as_str(), all[9].name.as_str()), (10, "sh", "google-chrome"));
+        let few = default(|program| program == "sh" || program == "perl");
+        assert_eq!(few.iter().map(|a| a.name.as_str()).collect::<Vec<_>>(), ["sh", "perl"]);
+        // What prepares an application must be there too.
+        assert!(default(|program| program == "postgres").is_empty());
+    }
+
+    #[test]
+    fn words_in_braces_are_filled() {
+        let places = Places { dir: "/d".into(), data: "/k".into(), port: 7 };
+        assert_eq!(places.fill("{dir}/x {data} {port} {other}"), "/d/x /k 7 {other}");
+    }
+
+    #[test]
+    fn a_program_is_found_and_a_file_that_is_none_is_not() {
+        assert!(find_program("sh").is_some());
+        assert_eq!(find_program("/etc/passwd"), None);
+        assert_eq!(find_program("no-such-program-here"), None);
+    }
+}

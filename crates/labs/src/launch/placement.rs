@@ -1,0 +1,127 @@
+//! Where swap is put: what the user writes in `placements`, and what it takes.
+
+use std::path::{Path, PathBuf};
+
+/// One swap area, or a part of a placement of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A file in this directory, on its file system.
+    File(PathBuf),
+    /// A loop device over a file in this directory.
+    Loop(PathBuf),
+    /// A partition that is a swap area already and is switched off.
+    Partition(PathBuf),
+    /// Compressed memory.
+    Zram,
+}
+
+/// A placement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// As the user wrote it: its name in the table.
+    pub name: String,
+    /// The areas, all with the same priority, so that the kernel uses them in turns. Nothing: as the machine is.
+    pub parts: Vec<Part>,
+    /// Whether zswap is put in front.
+    pub zswap: bool,
+    /// Whether the devices are made slow.
+    pub throttled: bool,
+}
+
+const KINDS: &str = "none, file[:DIR], loop[:DIR], loop:/dev/PARTITION, dual[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]";
+
+impl Placement {
+    /// Whether the machine stays as it is.
+    pub fn is_none(&self) -> bool {
+        self.parts.is_empty()
+    }
+}
+
+/// Reads a comma list of placements. `dir` is where files go that are given no directory.
+///
+/// # Errors
+/// A sentence that names what cannot be understood.
+pub fn parse(list: &str, dir: &Path) -> Result<Vec<Placement>, String> {
+    let mut placements: Vec<Placement> = Vec::new();
+    for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let placement = one(word, dir)?;
+        if placements.iter().any(|p| p.name == placement.name) {
+            return Err(format!("the placement `{word}` is named twice"));
+        }
+        placements.push(placement);
+    }
+    if placements.is_empty() { Err(format!("no placement is named; write a list of {KINDS}")) } else { Ok(placements) }
+}
+
+fn one(word: &str, dir: &Path) -> Result<Placement, String> {
+    let (kind, place) = word.split_once(':').map_or((word, None), |(kind, place)| (kind, Some(place)));
+    if place == Some("") || word.contains(char::is_control) {
+        return Err(format!("`{word}` names no place after the colon"));
+    }
+    let here = || place.map_or(dir.to_owned(), PathBuf::from);
+    let (parts, zswap, throttled) = match kind {
+        "none" if place.is_none() => (vec![], false, false),
+        "file" => (vec![Part::File(here())], false, false),
+        "loop" => (vec![device(place, dir)], false, false),
+        "dual" => (dual(word, place, dir)?, false, false),
+        "zram" if place.is_none() => (vec![Part::Zram], false, false),
+        "zswap" => (vec![Part::File(here())], true, false),
+        "throttled" => (vec![Part::Loop(here())], false, true),
+        _ => return Err(format!("`{word}` is no placement; write a list of {KINDS}")),
+    };
+    Ok(Placement { name: word.to_owned(), parts, zswap, throttled })
+}
+
+/// A partition where the place is a device, else a loop device over a file there.
+fn device(place: Option<&str>, dir: &Path) -> Part {
+    match place {
+        Some(path) if path.starts_with("/dev/") && path != "/dev/shm" => Part::Partition(path.into()),
+        Some(path) => Part::Loop(path.into()),
+        None => Part::Loop(dir.to_owned()),
+    }
+}
+
+fn dual(word: &str, place: Option<&str>, dir: &Path) -> Result<Vec<Part>, String> {
+    let Some(places) = place else { return Ok(vec![device(None, dir), device(None, dir)]) };
+    match places.split_once('+') {
+        Some((one, two)) if !one.is_empty() && !two.is_empty() && one != two => Ok(vec![device(Some(one), dir), device(Some(two), dir)]),
+        _ => Err(format!("`{word}` must name two places with a plus between them, such as dual:/disk1+/disk2")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_parts() {
+        let all = parse("none, file,file:/a,loop,loop:/dev/sdb2,dual,dual:/a+/dev/sdc1,zram,zswap,throttled:/b", Path::new("/w")).unwrap();
+        let parts: Vec<&[Part]> = all.iter().map(|p| p.parts.as_slice()).collect();
+        assert_eq!(parts[0], []);
+        assert_eq!(parts[1], [Part::File("/w".into())]);
+        assert_eq!(parts[2], [Part::File("/a".into())]);
+        assert_eq!(parts[3], [Part::Loop("/w".into())]);
+        assert_eq!(parts[4], [Part::Partition("/dev/sdb2".into())]);
+        assert_eq!(parts[5].len(), 2);
+        assert_eq!(parts[6], [Part::Loop("/a".into()), Part::Partition("/dev/sdc1".into())]);
+        assert_eq!(parts[7], [Part::Zram]);
+        assert!(all[8].zswap && !all[8].throttled && all[9].throttled);
+        assert!(all[0].is_none() && !all[1].is_none());
+        assert_eq!(all[6].name, "dual:/a+/dev/sdc1");
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        for (list, word) in [
+            ("flie", "`flie`"),
+            ("file:", "`file:`"),
+            ("dual:/a", "dual:/a"),
+            ("none:/a", "none:/a"),
+            ("", "no placement"),
+            ("zram,zram", "twice"),
+        ] {
+            let sentence = parse(list, Path::new("/w")).unwrap_err();
+            assert!(sentence.contains(word), "{sentence}");
+        }
+    }
+}

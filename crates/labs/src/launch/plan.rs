@@ -1,0 +1,273 @@
+//! From settings to what will be done.
+
+use std::path::Path;
+
+use fingerpost_record::{Param, Params};
+use fingerpost_sys::cgroup::{Controller, Group, Hierarchies};
+use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::{swap, zram};
+
+use super::MOST_ROUNDS;
+use super::manifest::{self, App};
+use super::placement::{self, Placement};
+use super::pressure::Means;
+use crate::{Context, LabError};
+
+/// How the caches are when a sequence begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Dropped.
+    Cold,
+    /// As the sequence before left them.
+    Warm,
+    /// As the machine is now, right after a boot if the user says so: one sequence.
+    AfterBoot,
+}
+
+impl State {
+    /// What rows are marked with, unless it is usual.
+    pub fn word(self) -> Option<&'static str> {
+        (self == State::AfterBoot).then_some("after-boot")
+    }
+}
+
+/// What a run of the lab does.
+#[derive(Debug)]
+pub struct Plan {
+    /// The applications.
+    pub apps: Vec<App>,
+    /// The placements, the default first.
+    pub placements: Vec<Placement>,
+    /// Whether the user named them.
+    pub named: bool,
+    /// The share of the need that is left, and by what means.
+    pub pressure: Option<(f64, Means)>,
+    /// Whether the applications get a control group.
+    pub group: bool,
+    /// The areas' size, where the user gave it.
+    pub swap_bytes: Option<u64>,
+    /// The caches.
+    pub state: State,
+    /// Whether the machine's own swap is switched off.
+    pub existing_off: bool,
+    /// Bytes a second of a throttled device.
+    pub throttle: u64,
+    rounds: Option<usize>,
+    refusal: Option<String>,
+}
+
+impl Plan {
+    /// The plan for a context.
+    ///
+    /// # Errors
+    /// A setting that cannot be, in a sentence.
+    pub fn of(context: &mut Context) -> Result<Plan, LabError> {
+        let refusal = refusal(context.allow_system_changes, is_root());
+        let plan = Plan::from(context.settings, context.work_dir, refusal).map_err(LabError::Setting)?;
+        if plan.refusal.is_some() && !plan.named {
+            let why = "only launch times as the machine is: placing swap, dropping caches and limiting memory need root and --allow-system-changes";
+            context.sink.warn(why);
+        }
+        Ok(plan)
+    }
+
+    fn from(settings: &Params, dir: &Path, refusal: Option<String>) -> Result<Plan, String> {
+        let allowed = refusal.is_none();
+        let state = state(settings, allowed)?;
+        let after_boot = state == State::AfterBoot;
+        let named = settings.get("placements").is_some();
+        let placements = match word(settings, "placements") {
+            Some(list) => placement::parse(&list, dir)?,
+            None if allowed && !after_boot => placement::parse(default_placements(), dir)?,
+            None => placement::parse("none", dir)?,
+        };
+        if after_boot && placements.iter().any(|p| !p.is_none()) {
+            return Err("`state=after-boot` records one sequence with the machine as it is: leave `placements` out".into());
+        }
+        let existing_off = one_of(settings, "existing_swap", &["on", "off"])? == Some(1);
+        if let (true, Some(sentence)) = (existing_off, &refusal) {
+            return Err(format!("existing_swap=off: {sentence}"));
+        }
+        let means = means(settings)?;
+        let share = share(settings)?.filter(|_| allowed && !after_boot);
+        let apps = match settings.text("manifest") {
+            Some(path) => manifest::read(Path::new(path))?,
+            None => manifest::default(|program| manifest::find_program(program).is_some()),
+        };
+        Ok(Plan {
+            apps,
+            placements,
+            named,
+            group: allowed && !after_boot && has_controller(),
+            pressure: share.map(|share| (share, means)),
+            swap_bytes: number(settings, "swap_size", 1 << 20, 1 << 46)?,
+            state,
+            existing_off,
+            throttle: number(settings, "throttle", 4096, 1 << 40)?.unwrap_or(4 << 20),
+            rounds: number(settings, "rounds", 1, MOST_ROUNDS as u64)?.map(|n| n as usize),
+            refusal,
+        })
+    }
+
+    /// Rounds at least and at most.
+    pub fn rounds(&self) -> (usize, usize) {
+        match (self.state, self.rounds) {
+            (State::AfterBoot, _) => (1, 1),
+            (_, Some(rounds)) => (rounds, rounds),
+            (_, None) => (2, MOST_ROUNDS),
+        }
+    }
+
+    /// Why a placement may not be tried.
+    pub fn forbidden(&self, placement: &Placement) -> Option<String> {
+        self.refusal.clone().filter(|_| !placement.is_none())
+    }
+}
+
+fn refusal(allowed: bool, root: bool) -> Option<String> {
+    match (allowed, root) {
+        (true, true) => None,
+        (true, false) => Some("switching swap needs root: run it with sudo".into()),
+        (false, true) => Some("switching swap changes the system: add --allow-system-changes; everything is undone".into()),
+        (false, false) => Some("switching swap needs root and --allow-system-changes".into()),
+    }
+}
+
+/// The default, as the source had it, is a file on the disk that all else is on. Without any swap there is nothing to compare.
+fn default_placements() -> &'static str {
+    match (swap::areas().is_empty(), zram::available()) {
+        (true, true) => "file,loop,zram",
+        (true, false) => "file,loop",
+        (false, true) => "none,file,loop,zram",
+        (false, false) => "none,file,loop",
+    }
+}
+
+fn has_controller() -> bool {
+    Group::plan(&Hierarchies::of_self(&Paths::system()), "fingerpost-launch", &[Controller::Memory]).is_ok()
+}
+
+fn is_root() -> bool {
+    // The owner of our own entry in /proc is the effective user.
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
+}
+
+fn word(settings: &Params, key: &str) -> Option<String> {
+    settings.get(key).map(Param::to_string)
+}
+
+fn one_of(settings: &Params, key: &str, words: &[&str]) -> Result<Option<usize>, String> {
+    let Some(text) = word(settings, key) else { return Ok(None) };
+    match words.iter().position(|word| *word == text) {
+        Some(i) => Ok(Some(i)),
+        None => Err(format!("`{key}` is {}, not `{text}`", words.join(" or "))),
+    }
+}
+
+fn state(settings: &Params, allowed: bool) -> Result<State, String> {
+    match one_of(settings, "state", &["cold", "warm", "after-boot"])? {
+        Some(0) if !allowed => Err("`state=cold` drops the machine's caches, which needs root and --allow-system-changes".into()),
+        Some(0) => Ok(State::Cold),
+        Some(1) => Ok(State::Warm),
+        Some(_) => Ok(State::AfterBoot),
+        None if allowed => Ok(State::Cold),
+        None => Ok(State::Warm),
+    }
+}
+
+fn means(settings: &Params) -> Result<Means, String> {
+    match one_of(settings, "pressure_by", &["limit", "reserve"])? {
+        Some(0) if !has_controller() => {
+            Err("`pressure_by=limit` needs a control group with the memory controller, and there is none".into())
+        }
+        Some(0) => Ok(Means::Limit),
+        Some(_) => Ok(Means::Reserve),
+        None if has_controller() => Ok(Means::Limit),
+        None => Ok(Means::Reserve),
+    }
+}
+
+fn share(settings: &Params) -> Result<Option<f64>, String> {
+    let Some(text) = word(settings, "pressure") else { return Ok(Some(0.6)) };
+    match text.parse::<f64>() {
+        _ if text == "none" => Ok(None),
+        Ok(share) if share.is_finite() && (0.05..=10.0).contains(&share) => Ok(Some(share)),
+        _ => Err(format!("`pressure` is a share of the applications' need, 0.05 to 10, or `none`, not `{text}`")),
+    }
+}
+
+fn number(settings: &Params, key: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
+    match settings.get(key) {
+        None => Ok(None),
+        Some(Param::Int(n)) if u64::try_from(*n).is_ok_and(|n| (least..=most).contains(&n)) => Ok(Some(*n as u64)),
+        Some(other) => Err(format!("`{key}` is a whole number from {least} to {most}, not `{other}`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(settings: Params, refusal: Option<&str>) -> Result<Plan, String> {
+        Plan::from(&settings, Path::new("/w"), refusal.map(str::to_owned))
+    }
+
+    #[test]
+    fn without_leave_nothing_is_changed() {
+        let plan = plan(Params::new(), Some("no")).unwrap();
+        assert_eq!(plan.placements.len(), 1);
+        assert!(plan.placements[0].is_none() && !plan.group && plan.pressure.is_none());
+        assert_eq!((plan.state, plan.rounds()), (State::Warm, (2, MOST_ROUNDS)));
+        assert_eq!(plan.forbidden(&plan.placements[0]), None);
+    }
+
+    #[test]
+    fn a_named_placement_without_leave_is_forbidden_with_the_reason() {
+        let plan = plan(Params::new().with("placements", "none,file"), Some("no")).unwrap();
+        assert_eq!(plan.forbidden(&plan.placements[1]).as_deref(), Some("no"));
+    }
+
+    #[test]
+    fn with_leave_caches_are_dropped_and_memory_is_short() {
+        let settings = Params::new().with("pressure", "0.5").with("pressure_by", "reserve").with("rounds", 3).with("swap_size", 1 << 30);
+        let plan = plan(settings, None).unwrap();
+        assert_eq!((plan.state, plan.pressure, plan.rounds()), (State::Cold, Some((0.5, Means::Reserve)), (3, 3)));
+        assert_eq!(plan.swap_bytes, Some(1 << 30));
+        assert!(plan.placements.len() >= 2);
+    }
+
+    #[test]
+    fn after_a_boot_one_sequence_is_made_with_the_machine_as_it_is() {
+        let settings = || Params::new().with("state", "after-boot");
+        let after_boot = plan(settings(), None).unwrap();
+        assert_eq!((after_boot.rounds(), after_boot.placements.len(), after_boot.pressure, after_boot.group), ((1, 1), 1, None, false));
+        assert!(plan(settings().with("placements", "file"), None).unwrap_err().contains("as it is"));
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_is_named() {
+        for (key, value) in [
+            ("pressure", "much"),
+            ("pressure", "0"),
+            ("state", "hot"),
+            ("existing_swap", "maybe"),
+            ("swap_size", "big"),
+            ("rounds", "none"),
+            ("throttle", "1"),
+            ("placements", "moon"),
+        ] {
+            let sentence = plan(Params::new().with(key, Param::parse(value)), None).unwrap_err();
+            assert!(sentence.contains(value), "{key}: {sentence}");
+        }
+        assert!(plan(Params::new().with("state", "cold"), Some("no")).unwrap_err().contains("--allow-system-changes"));
+        assert!(plan(Params::new().with("existing_swap", "off"), Some("no")).unwrap_err().contains("no"));
+    }
+
+    #[test]
+    fn each_refusal_says_what_to_do() {
+        assert_eq!(refusal(true, true), None);
+        assert!(refusal(true, false).unwrap().contains("root"));
+        assert!(refusal(false, true).unwrap().contains("--allow-system-changes"));
+    }
+}

@@ -1,0 +1,142 @@
+//! Memory pressure: a control group with a limit, or, where there is no controller, a reserve that cannot be paged out.
+
+use std::path::PathBuf;
+
+use fingerpost_sys::cgroup::{Controller, Group, Hierarchies, Throttle};
+use fingerpost_sys::journal::Undo;
+use fingerpost_sys::memory::Pinned;
+use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::procfs::memory::{Meminfo, parse_counters};
+use fingerpost_sys::scratch::{Scratch, Ticket};
+
+/// Less than this and no application starts.
+const LEAST: u64 = 16 << 20;
+
+/// Who makes the pressure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    /// A limit on the applications' control group.
+    Limit,
+    /// Memory that is taken away from everybody.
+    Reserve,
+}
+
+/// What the applications hold once all of them run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Need {
+    /// Bytes in all, the files that they have read included.
+    pub bytes: u64,
+}
+
+impl Need {
+    /// The bytes that a share of the need is.
+    pub fn share(self, share: f64) -> u64 {
+        ((self.bytes as f64 * share) as u64).max(LEAST)
+    }
+
+    /// How much must be taken away so that a share of the need is left of what is available.
+    pub fn reserve(self, share: f64, available: u64) -> u64 {
+        available.saturating_sub(self.share(share))
+    }
+}
+
+/// Where the applications of one sequence are put, and what is held while they are.
+#[derive(Debug, Default)]
+pub struct Pen {
+    group: Option<Group>,
+    tickets: Vec<Ticket>,
+    _reserve: Option<Pinned>,
+}
+
+impl Pen {
+    /// A group for the applications. `slow` are devices that it may use only so fast.
+    ///
+    /// # Errors
+    /// A sentence that says why there is no group.
+    pub fn make(scratch: &mut Scratch, slow: &[(u32, u32)], throttle: Throttle) -> Result<Pen, String> {
+        let hierarchies = Hierarchies::of_self(&Paths::system());
+        let in_group = !slow.is_empty() && hierarchies.block_root_v1().is_none();
+        let controllers: &[Controller] = if in_group { &[Controller::Memory, Controller::Io] } else { &[Controller::Memory] };
+        let name = format!("fingerpost-launch-{}", std::process::id());
+        let mut group = Group::plan(&hierarchies, &name, controllers).map_err(|e| e.to_string())?;
+        let mut pen = Pen::default();
+        for place in group.places() {
+            for undo in [Undo::RemoveGroup { place: place.clone() }, Undo::KillMembers { directory: place.directory.clone() }] {
+                pen.tickets.push(scratch.record(undo).map_err(|e| format!("cannot write the journal: {e}"))?);
+            }
+        }
+        group.make().map_err(|e| e.to_string())?;
+        if in_group {
+            slow.iter().try_for_each(|device| group.set_io_limit(*device, throttle)).map_err(|e| e.to_string())?;
+        }
+        pen.group = Some(group);
+        Ok(pen)
+    }
+
+    /// Allows the applications so many bytes of memory.
+    pub fn limit(&self, bytes: u64) -> Result<(), String> {
+        self.group.as_ref().map_or(Ok(()), |group| group.set_memory_limit(Some(bytes)).map_err(|e| e.to_string()))
+    }
+
+    /// Takes the limit away.
+    pub fn unlimit(&self) -> Result<(), String> {
+        self.group.as_ref().map_or(Ok(()), |group| group.set_memory_limit(None).map_err(|e| e.to_string()))
+    }
+
+    /// Takes memory away from everybody.
+    pub fn hold(&mut self, bytes: u64) -> Result<(), String> {
+        let bytes = usize::try_from(bytes).map_err(|_| "a reserve of that size does not fit the address space".to_owned())?;
+        let pinned = Pinned::take(bytes).map_err(|e| format!("cannot pin a reserve of {} MiB: {e}", bytes >> 20))?;
+        self._reserve = Some(pinned);
+        Ok(())
+    }
+
+    /// The directories of the group.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        self.group.iter().flat_map(|group| group.places()).map(|place| place.directory.clone()).collect()
+    }
+
+    /// What the applications hold; `None` without a group.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.group.as_ref()?.memory_bytes()
+    }
+
+    /// How many processes the limit has killed so far.
+    pub fn killed(&self) -> u64 {
+        let paths = Paths::system();
+        let count = |dir: &PathBuf| {
+            let events = ["memory.events", "memory.oom_control"];
+            events.iter().find_map(|file| parse_counters(&paths.read(dir.join(file)).ok()?).get("oom_kill").copied())
+        };
+        self.directories().iter().find_map(count).unwrap_or(0)
+    }
+
+    /// Kills what is left in the group and removes it.
+    pub fn take_down(mut self, scratch: &mut Scratch) -> Result<(), String> {
+        // The tickets kill what is in the group before they remove it; the group's own way would set it free.
+        let failures: Vec<String> = self.tickets.drain(..).rev().filter_map(|ticket| scratch.undo(ticket).err()).collect();
+        if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
+    }
+}
+
+/// Memory that could be had without swapping.
+pub fn available() -> u64 {
+    let info = Paths::system().read("/proc/meminfo").ok().and_then(|text| Meminfo::parse(&text)).unwrap_or_default();
+    info.available.or(info.free).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limit_and_reserve_leave_the_same() {
+        let need = Need { bytes: 1000 << 20 };
+        assert_eq!(need.share(0.6), 600 << 20);
+        assert_eq!(need.reserve(0.6, 4000 << 20), 3400 << 20);
+        assert_eq!(need.reserve(0.6, 100 << 20), 0);
+        // However little is asked for, an application can start.
+        assert_eq!(need.share(0.0001), 16 << 20);
+        assert_eq!(Need::default().share(1.0), 16 << 20);
+    }
+}

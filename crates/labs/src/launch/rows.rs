@@ -1,0 +1,259 @@
+//! What the sequences of a run gave, as rows of the record.
+
+use std::collections::BTreeMap;
+
+use fingerpost_measure::estimate;
+use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Process, Unit};
+
+use super::paging;
+use super::sequence::Sequence;
+use crate::Sink;
+
+/// The version of the rows' definition.
+const VERSION: u32 = 1;
+/// Sequences that a figure needs; the source made as many.
+const ENOUGH: usize = 2;
+
+/// The sequences of one placement.
+#[derive(Debug, Default)]
+struct Column {
+    times: Vec<Vec<f64>>,
+    reasons: Vec<Option<String>>,
+    sums: Vec<f64>,
+    totals: Vec<BTreeMap<String, f64>>,
+    self_cost: f64,
+    killed: bool,
+}
+
+/// All sequences so far.
+#[derive(Debug)]
+pub struct Book {
+    apps: Vec<String>,
+    placements: Vec<String>,
+    state: Option<&'static str>,
+    columns: Vec<Column>,
+}
+
+impl Book {
+    /// An empty book. `state` is written into every row, where it is not the usual one.
+    pub fn new(apps: Vec<String>, placements: Vec<String>, state: Option<&'static str>) -> Book {
+        let column = || Column { times: vec![vec![]; apps.len()], reasons: vec![None; apps.len()], ..Column::default() };
+        let columns = placements.iter().map(|_| column()).collect();
+        Book { apps, placements, state, columns }
+    }
+
+    /// Takes a sequence in.
+    pub fn enter(&mut self, placement: usize, sequence: &Sequence) {
+        let column = &mut self.columns[placement];
+        for (i, time) in sequence.times.iter().enumerate() {
+            match time {
+                Ok(elapsed) => column.times[i].push(elapsed.as_nanos() as f64),
+                Err(sentence) => column.reasons[i] = Some(sentence.clone()),
+            }
+        }
+        if sequence.times.len() == self.apps.len() && sequence.times.iter().all(Result::is_ok) {
+            column.sums.push(sequence.times.iter().flatten().map(|t| t.as_nanos() as f64).sum());
+        }
+        column.killed |= sequence.killed > 0;
+        column.totals.push(sequence.totals.clone());
+        column.self_cost += sequence.self_cost;
+    }
+
+    /// Sequences that were entered for a placement.
+    pub fn sequences(&self, placement: usize) -> usize {
+        self.columns[placement].totals.len()
+    }
+
+    /// Tells the rows of one placement as they stand.
+    pub fn tell(&self, placement: usize, sink: &mut dyn Sink) {
+        let column = &self.columns[placement];
+        for (i, app) in self.apps.iter().enumerate() {
+            sink.measurement(self.row("launch.time", Some(app), placement, &column.times[i], column.reasons[i].clone()));
+        }
+        let reason = column.sums.is_empty().then(|| column.reasons.iter().flatten().next().cloned()).flatten();
+        sink.measurement(self.row("launch.sum", None, placement, &column.sums, reason));
+    }
+
+    /// Tells what observing one placement gave: the mean over its sequences.
+    pub fn tell_paging(&self, placement: usize, sink: &mut dyn Sink) {
+        let column = &self.columns[placement];
+        if column.totals.is_empty() {
+            return;
+        }
+        let mut totals = paging::mean(&column.totals);
+        totals.insert("sequences".into(), column.totals.len() as f64);
+        sink.observation(Observation {
+            workload: "launch".into(),
+            params: self.params(None, placement),
+            observer: "paging".into(),
+            source:
+                "/proc/vmstat, /proc/meminfo, /proc/pressure/memory and the applications' memory.stat, over a sequence, the whole machine"
+                    .into(),
+            totals,
+            self_cost: column.self_cost,
+            series: Vec::new(),
+            lost: 0,
+        });
+    }
+
+    /// Tells that a placement cannot be had.
+    pub fn skip(&self, placement: usize, reason: &str, sink: &mut dyn Sink) {
+        if self.sequences(placement) > 0 {
+            sink.warn(&format!("no further sequence under {}: {reason}", self.placements[placement]));
+            return;
+        }
+        for (probe, params) in [("launch.time", self.params(None, placement)), ("launch.sum", self.params(None, placement))] {
+            sink.measurement(without(probe, params, Outcome::Skipped, reason.to_owned()));
+        }
+    }
+
+    /// Tells that an application cannot be launched, under no placement.
+    pub fn skip_app(&self, app: &str, reason: &str, sink: &mut dyn Sink) {
+        for placement in 0..self.placements.len() {
+            let params = self.params(Some(app), placement);
+            sink.measurement(without("launch.time", params, Outcome::Skipped, reason.to_owned()));
+        }
+    }
+
+    fn params(&self, app: Option<&str>, placement: usize) -> Params {
+        let mut params = Params::new().with("placement", self.placements[placement].as_str());
+        if let Some(app) = app {
+            params = params.with("app", app);
+        }
+        match self.state {
+            Some(state) => params.with("state", state),
+            None => params,
+        }
+    }
+
+    fn row(&self, probe: &str, app: Option<&str>, placement: usize, values: &[f64], reason: Option<String>) -> Measurement {
+        let params = self.params(app, placement);
+        let Some(estimate) = estimate::across_processes(values) else {
+            let reason = reason.unwrap_or_else(|| "no whole sequence was made before the run ended".into());
+            if self.columns[placement].killed {
+                let why =
+                    "the memory limit killed it: under this placement the applications do not fit; raise `pressure` or give more swap";
+                return without(probe, params, Outcome::Skipped, format!("{why} ({reason})"));
+            }
+            return without(probe, params, Outcome::Failed, reason);
+        };
+        let (outcome, reason) = match reason {
+            Some(reason) => (Outcome::Untrusted, Some(format!("not ready in every sequence; the last time: {reason}"))),
+            None if values.len() < ENOUGH && self.state.is_none() => {
+                (Outcome::Untrusted, Some(format!("launched once; a figure needs {ENOUGH} sequences")))
+            }
+            None => (Outcome::Measured, None),
+        };
+        let process = |value: &f64| Process { value: Some(*value), samples: vec![*value], batch: 1, ..Process::default() };
+        Measurement {
+            probe: probe.to_owned(),
+            version: VERSION,
+            params,
+            unit: Unit::Nanoseconds,
+            better: Better::Lower,
+            outcome,
+            reason,
+            estimate: Some(estimate),
+            percentiles: estimate::percentiles(values, Better::Lower),
+            processes: values.iter().map(process).collect(),
+        }
+    }
+}
+
+fn without(probe: &str, params: Params, outcome: Outcome, reason: String) -> Measurement {
+    Measurement::without_figure(probe, VERSION, params, Unit::Nanoseconds, Better::Lower, outcome, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fingerpost_record::{Budget, Finding};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Kept {
+        rows: Vec<Measurement>,
+        observations: Vec<Observation>,
+        warnings: Vec<String>,
+    }
+
+    impl Sink for Kept {
+        fn measurement(&mut self, row: Measurement) {
+            self.rows.push(row);
+        }
+        fn observation(&mut self, observation: Observation) {
+            self.observations.push(observation);
+        }
+        fn budget(&mut self, _: Budget) {}
+        fn finding(&mut self, _: Finding) {}
+        fn warn(&mut self, sentence: &str) {
+            self.warnings.push(sentence.to_owned());
+        }
+        fn progress(&mut self, _: &str, _: f64) {}
+        fn interrupted(&self) -> bool {
+            false
+        }
+    }
+
+    fn sequence(times: &[Result<u64, &str>]) -> Sequence {
+        let times = times.iter().map(|t| t.map(Duration::from_millis).map_err(str::to_owned)).collect();
+        Sequence { times, totals: BTreeMap::from([("swap_in.pages".to_owned(), 4.0)]), ..Sequence::default() }
+    }
+
+    fn told(book: &Book) -> Kept {
+        let mut kept = Kept::default();
+        book.tell(0, &mut kept);
+        book.tell_paging(0, &mut kept);
+        kept
+    }
+
+    #[test]
+    fn two_sequences_make_figures_and_a_sum() {
+        let mut book = Book::new(vec!["a".into(), "b".into()], vec!["file".into()], None);
+        book.enter(0, &sequence(&[Ok(10), Ok(30)]));
+        assert!(told(&book).rows.iter().all(|r| r.outcome == Outcome::Untrusted));
+        book.enter(0, &sequence(&[Ok(12), Ok(30)]));
+        let kept = told(&book);
+        assert!(kept.rows.iter().all(|r| r.outcome == Outcome::Measured), "{:?}", kept.rows);
+        assert_eq!(kept.rows[0].params, Params::new().with("app", "a").with("placement", "file"));
+        assert_eq!(kept.rows[2].probe, "launch.sum");
+        assert_eq!(kept.rows[2].process_values(), [40e6, 42e6]);
+        assert_eq!(kept.observations[0].totals["sequences"], 2.0);
+    }
+
+    #[test]
+    fn what_was_not_ready_has_its_reason_and_spoils_the_sum() {
+        let mut book = Book::new(vec!["a".into(), "b".into()], vec!["file".into()], None);
+        book.enter(0, &sequence(&[Ok(10), Err("too late")]));
+        book.enter(0, &sequence(&[Ok(10), Err("too late")]));
+        let rows = told(&book).rows;
+        assert_eq!(rows[0].outcome, Outcome::Measured);
+        assert_eq!((rows[1].outcome, rows[1].reason.as_deref()), (Outcome::Failed, Some("too late")));
+        assert_eq!(rows[2].outcome, Outcome::Failed);
+        let mut killed = Book::new(vec!["a".into()], vec!["none".into()], None);
+        killed.enter(0, &Sequence { killed: 1, ..sequence(&[Err("ended")]) });
+        assert_eq!(told(&killed).rows[0].outcome, Outcome::Skipped);
+    }
+
+    #[test]
+    fn one_sequence_after_a_boot_is_a_figure() {
+        let mut book = Book::new(vec!["a".into()], vec!["none".into()], Some("after-boot"));
+        book.enter(0, &sequence(&[Ok(10)]));
+        let row = &told(&book).rows[0];
+        assert_eq!((row.outcome, row.params.text("state")), (Outcome::Measured, Some("after-boot")));
+    }
+
+    #[test]
+    fn a_placement_that_cannot_be_had_is_skipped_once() {
+        let mut book = Book::new(vec!["a".into()], vec!["zram".into()], None);
+        let mut kept = Kept::default();
+        book.skip(0, "no zram here", &mut kept);
+        assert_eq!(kept.rows.len(), 2);
+        assert!(kept.rows.iter().all(|r| r.outcome == Outcome::Skipped));
+        book.enter(0, &sequence(&[Ok(10)]));
+        book.skip(0, "no zram here", &mut kept);
+        assert_eq!((kept.rows.len(), kept.warnings.len()), (2, 1));
+    }
+}

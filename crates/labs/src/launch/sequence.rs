@@ -1,0 +1,219 @@
+//! One sequence: swap put up, caches dropped, every application launched and none quit, then everything gone again.
+//!
+//! That is the source's “following a system re-boot”, without the re-boot.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use fingerpost_sys::cgroup::Throttle;
+use fingerpost_sys::journal::Undo;
+use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::scratch::Scratch;
+use fingerpost_sys::{child, swap, system};
+
+use super::area::Areas;
+use super::launcher::{self, Home, NOBODY, Trouble};
+use super::manifest::{App, Places};
+use super::paging;
+use super::placement::Placement;
+use super::pressure::{self, Need, Pen};
+use crate::Sink;
+
+/// How long applications may take to end on SIGTERM, all together.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How much memory the applications are left.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Push {
+    /// All of it.
+    None,
+    /// A limit on their control group, in bytes.
+    Limit(u64),
+    /// What a reserve leaves of what is available: a share of this need.
+    Reserve(Need, f64),
+}
+
+/// What one sequence does.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// The applications in order.
+    pub apps: &'a [App],
+    /// A directory that is kept over the sequences.
+    pub data: &'a Path,
+    /// Where swap is.
+    pub placement: &'a Placement,
+    /// How large the areas are together.
+    pub swap_bytes: u64,
+    /// How much memory is left.
+    pub push: Push,
+    /// Whether the applications get a control group.
+    pub group: bool,
+    /// Whether caches are dropped first.
+    pub cold: bool,
+    /// What a throttled device may do.
+    pub slow: Throttle,
+}
+
+/// What one sequence gave.
+#[derive(Debug, Default)]
+pub struct Sequence {
+    /// The time of each application, in order, or why there is none. Shorter than the list when the user stopped it.
+    pub times: Vec<Result<Duration, String>>,
+    /// Paging and memory.
+    pub totals: BTreeMap<String, f64>,
+    /// What the applications held at the end, where that can be told.
+    pub held: Option<u64>,
+    /// Processes that the memory limit killed.
+    pub killed: u64,
+    /// CPU seconds that reading the counters took.
+    pub self_cost: f64,
+}
+
+/// Why a sequence could not be made.
+#[derive(Debug)]
+pub enum Obstacle {
+    /// The placement cannot be had here.
+    Placement(String),
+    /// Something else went wrong.
+    Failed(String),
+}
+
+/// Runs a sequence. All that it changed is undone when it returns, and by the journal where it does not.
+pub fn run(scratch: &mut Scratch, step: &Step, sink: &mut dyn Sink, done: f64) -> Result<Sequence, Obstacle> {
+    let mut areas = Areas::put_up(scratch, step.placement, step.swap_bytes, step.slow).map_err(Obstacle::Placement)?;
+    let result = in_pen(scratch, step, &areas, sink, done).map_err(Obstacle::Failed);
+    let down = areas.take_down(scratch).map_err(Obstacle::Failed);
+    let sequence = result?;
+    down.map(|()| sequence)
+}
+
+fn in_pen(scratch: &mut Scratch, step: &Step, areas: &Areas, sink: &mut dyn Sink, done: f64) -> Result<Sequence, String> {
+    let mut pen = if step.group { Pen::make(scratch, &areas.slow, step.slow)? } else { Pen::default() };
+    let marked =
+        scratch.record(Undo::KillMarked { scratch: scratch.path().to_owned() }).map_err(|e| format!("cannot write the journal: {e}"))?;
+    let dir = scratch.path().join("sequence");
+    let mut running = Vec::new();
+    let result = prepared(scratch, step, &mut pen, &dir, &mut running, sink, done);
+    quit(running, &pen);
+    let ended = scratch.undo(marked);
+    let down = pen.take_down(scratch);
+    let _ = fs::remove_dir_all(&dir);
+    let sequence = result?;
+    ended.and(down).map(|()| sequence)
+}
+
+fn prepared(
+    scratch: &mut Scratch,
+    step: &Step,
+    pen: &mut Pen,
+    dir: &Path,
+    running: &mut Vec<Child>,
+    sink: &mut dyn Sink,
+    done: f64,
+) -> Result<Sequence, String> {
+    let home = home(scratch.path(), pen);
+    let mut places = Vec::new();
+    for (i, app) in step.apps.iter().enumerate() {
+        let at = make_places(app, dir, step.data, i)?;
+        if let Some(note) = postmaster_note(app, &at) {
+            scratch.record(Undo::RemoveSegment { note }).map_err(|e| format!("cannot write the journal: {e}"))?;
+        }
+        places.push(launcher::run_untimed(app, &app.setup, &at, &home).map(|()| at));
+    }
+    if step.cold {
+        swap::drop_caches().map_err(|e| format!("cannot drop the caches: {e}"))?;
+    }
+    match step.push {
+        Push::None => {}
+        Push::Limit(bytes) => pen.limit(bytes)?,
+        Push::Reserve(need, share) => pen.hold(need.reserve(share, pressure::available()))?,
+    }
+    let mut sequence = Sequence::default();
+    let before = read_counters(&mut sequence, pen);
+    for (app, places) in step.apps.iter().zip(places) {
+        sink.progress(&format!("{}: {}", step.placement.name, app.name), done);
+        let launched = places.map_err(Trouble::Failed).and_then(|at| launcher::launch(app, &at, &home, &|| sink.interrupted()));
+        match launched {
+            Ok(launched) => {
+                running.extend(launched.child);
+                sequence.times.push(Ok(launched.elapsed));
+            }
+            Err(Trouble::Stopped) => break,
+            Err(Trouble::Failed(sentence)) => sequence.times.push(Err(sentence)),
+        }
+    }
+    let after = read_counters(&mut sequence, pen);
+    sequence.totals = paging::between(&before, &after);
+    sequence.totals.insert("swap_areas.bytes".into(), step_swap(step));
+    sequence.held = pen.memory_bytes();
+    sequence.killed = pen.killed();
+    Ok(sequence)
+}
+
+/// A PostgreSQL server that is killed leaves a segment of shared memory, which it names in its data directory.
+fn postmaster_note(app: &App, places: &Places) -> Option<PathBuf> {
+    let server = Path::new(&app.command[0]).file_name().is_some_and(|name| name == "postgres");
+    let data = app.command.iter().skip_while(|word| *word != "-D").nth(1).filter(|_| server)?;
+    Some(Path::new(&places.fill(data)).join("postmaster.pid"))
+}
+
+fn step_swap(step: &Step) -> f64 {
+    if step.placement.is_none() { 0.0 } else { step.swap_bytes as f64 }
+}
+
+fn home(scratch: &Path, pen: &Pen) -> Home {
+    Home { procs: pen.directories().iter().map(|dir| dir.join("cgroup.procs")).collect(), scratch: scratch.to_owned() }
+}
+
+fn read_counters(sequence: &mut Sequence, pen: &Pen) -> paging::Reading {
+    let cpu = || system::own_cpu_time().unwrap_or_default();
+    let begun = cpu();
+    let reading = paging::read(&Paths::system(), &pen.directories());
+    sequence.self_cost += (cpu() - begun).as_secs_f64();
+    reading
+}
+
+/// The words in braces of one application: a fresh directory, a kept one, a free port.
+pub fn make_places(app: &App, dir: &Path, data: &Path, number: usize) -> Result<Places, String> {
+    let trouble = |path: &Path, e: std::io::Error| format!("cannot make the directory {}: {e}", path.display());
+    let (dir, data) = (dir.join(number.to_string()), data.join(number.to_string()));
+    for path in [&dir, &data] {
+        fs::create_dir_all(path).map_err(|e| trouble(path, e))?;
+        if app.unprivileged {
+            for parent in path.ancestors().take(2) {
+                fs::set_permissions(parent, fs::Permissions::from_mode(0o711)).map_err(|e| trouble(parent, e))?;
+            }
+            // Only root can give it away, and only root has to.
+            let _ = chown(path, Some(NOBODY), Some(NOBODY));
+        }
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(|e| format!("no free port: {e}"))?;
+    Ok(Places { dir, data, port: listener.port() })
+}
+
+/// Prepares an application once and for all.
+pub fn prepare(scratch: &Scratch, app: &App, dir: &Path, data: &Path, number: usize) -> Result<PathBuf, String> {
+    let places = make_places(app, dir, data, number)?;
+    launcher::run_untimed(app, &app.prepare, &places, &home(scratch.path(), &Pen::default())).map(|()| places.data)
+}
+
+/// Asks every application to end, as a desktop does, and waits a while. What stays is killed by the caller's tickets.
+fn quit(mut running: Vec<Child>, pen: &Pen) {
+    // Ending takes memory, too.
+    let _ = pen.unlimit();
+    for child in &running {
+        let _ = child::signal_group(child.id() as i32, libc::SIGTERM);
+    }
+    let deadline = Instant::now() + GRACE;
+    for child in &mut running {
+        if !matches!(child::wait_deadline(child, deadline), Ok(Some(_))) {
+            let _ = child::signal_group(child.id() as i32, libc::SIGKILL);
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The launch laboratory in the terminal: the source's table with ratios, the block that it pasted from `top`, and the answer.
+
+use std::collections::BTreeMap;
+
+use fingerpost_compare::launch::{Answer, Cell, Launch, Paging, seconds};
+use fingerpost_record::text::clean;
+
+use crate::grid::{Align, Column, Grid, Line};
+use crate::style::{Style, Tone};
+
+/// The section as text.
+pub fn render(launch: &Launch, style: &Style) -> String {
+    let mut grid = Grid { columns: columns(launch.placements.len()), lines: Vec::new() };
+    let mut titles = vec![String::new()];
+    for (i, placement) in launch.placements.iter().enumerate() {
+        titles.push(clean(placement).into_owned());
+        titles.extend((i > 0).then(|| "ratio".to_owned()));
+    }
+    grid.lines.push(Line::Heading("Launch times in seconds, and their ratio to the first placement's".into()));
+    grid.lines.push(Line::Cells(titles, Tone::Faint));
+    for line in &launch.lines {
+        grid.lines.push(cells(&clean(&line.app), &line.cells, Tone::Plain));
+    }
+    grid.lines.push(cells("sum", &launch.sum, Tone::Strong));
+    grid.lines.push(Line::Blank);
+    for paging in &launch.paging {
+        for (i, line) in block(paging).into_iter().enumerate() {
+            let name = if i == 0 { clean(&paging.placement).into_owned() } else { String::new() };
+            grid.lines.push(Line::Labelled(name, line, Tone::Plain));
+        }
+    }
+    grid.lines.push(Line::Labelled("Answer".into(), clean(&launch.sentence).into_owned(), tone(launch.answer)));
+    grid.render(style)
+}
+
+fn columns(placements: usize) -> Vec<Column> {
+    let column = |align| Column { title: "", align, rank: 0 };
+    // The default has no ratio to itself.
+    let figures = (placements * 2).saturating_sub(1);
+    std::iter::once(column(Align::Left)).chain((0..figures).map(|_| column(Align::Right))).collect()
+}
+
+fn cells(name: &str, row: &[Option<Cell>], tone: Tone) -> Line {
+    let mut texts = vec![format!("  {name}")];
+    for (i, cell) in row.iter().enumerate() {
+        texts.push(cell.as_ref().map_or("–".into(), time));
+        if i > 0 {
+            texts.push(cell.as_ref().and_then(ratio).unwrap_or_default());
+        }
+    }
+    Line::Cells(texts, tone)
+}
+
+/// Seconds, with a question mark where it was not ready in every sequence.
+pub fn time(cell: &Cell) -> String {
+    format!("{}{}", seconds(cell.time.value), if cell.doubtful { "?" } else { "" })
+}
+
+/// The ratio with its interval.
+pub fn ratio(cell: &Cell) -> Option<String> {
+    cell.ratio.map(|r| format!("{:.2} ({:.2}–{:.2})", r.value, r.low, r.high))
+}
+
+fn tone(answer: Answer) -> Tone {
+    match answer {
+        Answer::Helps => Tone::Good,
+        Answer::Unresolved | Answer::NothingToCompare => Tone::Doubtful,
+        Answer::Hurts | Answer::Same => Tone::Plain,
+    }
+}
+
+/// The source's block from `top`, in today's words; what was not observed is left out.
+pub fn block(paging: &Paging) -> Vec<String> {
+    let t = &paging.totals;
+    let counted = [
+        ("page_in.kib", "KiB paged in"),
+        ("page_out.kib", "KiB paged out"),
+        ("swap_in.pages", "swap-ins"),
+        ("swap_out.pages", "swap-outs"),
+        ("major_faults", "major faults"),
+        ("applications.major_faults", "of them the applications'"),
+    ];
+    let stalled = [("pressure_some.seconds", "s some task"), ("pressure_full.seconds", "s all tasks")];
+    let mut lines = Vec::new();
+    let mut add = |name: &str, parts: Vec<String>| {
+        if !parts.is_empty() {
+            lines.push(format!("{name}: {}", parts.join(", ")));
+        }
+    };
+    add("VM", counted.iter().filter_map(|(key, words)| Some(format!("{:.0} {words}", t.get(*key)?))).collect());
+    add("Waiting for memory", stalled.iter().filter_map(|(key, words)| Some(format!("{:.2} {words}", t.get(*key)?))).collect());
+    add("PhysMem", ["before", "after"].iter().filter_map(|when| memory(t, when)).collect());
+    lines
+}
+
+fn memory(totals: &BTreeMap<String, f64>, when: &str) -> Option<String> {
+    let mib = |name: &str| totals.get(&format!("{name}_{when}.bytes")).map(|bytes| bytes / f64::from(1 << 20));
+    let swap = mib("swap_used").map_or(String::new(), |mib| format!(", {mib:.0}M in swap"));
+    Some(format!("{when} {:.0}M used, {:.0}M free{swap}", mib("used")?, mib("free")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sources_table_is_printed_as_the_source_printed_it() {
+        let run = fingerpost_compare::references::load("launch-10.1").unwrap();
+        let text = render(&fingerpost_compare::launch::analyse(&run).unwrap(), &Style::default());
+        let line = text.lines().find(|l| l.contains("iTunes")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!((words[0], words[1], words[2], words[5], words[6]), ("iTunes", "3.8", "3.1", "2.4", "0.63"));
+        assert!(text.contains("Answer") && text.contains("A dedicated swap place helps here"), "{text}");
+    }
+
+    #[test]
+    fn the_block_tells_what_was_observed_and_nothing_else() {
+        let totals = BTreeMap::from([
+            ("swap_in.pages".to_owned(), 12.4),
+            ("free_before.bytes".to_owned(), f64::from(10 << 20)),
+            ("used_before.bytes".to_owned(), f64::from(5 << 20)),
+        ]);
+        let lines = block(&Paging { placement: "file".into(), totals });
+        assert_eq!(lines, ["VM: 12 swap-ins", "PhysMem: before 5M used, 10M free"]);
+    }
+
+    #[test]
+    fn a_hostile_name_cannot_steer_the_terminal() {
+        let mut run = fingerpost_compare::references::load("launch-10.1").unwrap();
+        run.measurements[0].params = run.measurements[0].params.clone().with("app", "\x1b[2J");
+        let text = render(&fingerpost_compare::launch::analyse(&run).unwrap(), &Style::default());
+        assert!(!text.contains('\x1b'));
+    }
+}
