@@ -46,6 +46,16 @@ pub enum Undo {
         /// The server's `postmaster.pid`, whose seventh line has the segment's key and number. A server that ended well removed both.
         note: PathBuf,
     },
+    /// Unmount a file system that we mounted on a directory of ours.
+    Unmount {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Detach the loop devices whose file is this one of ours.
+    LoopDetach {
+        /// The image file.
+        image: PathBuf,
+    },
 }
 
 impl fmt::Display for Undo {
@@ -56,6 +66,8 @@ impl fmt::Display for Undo {
             Undo::WriteFile { path, content } => write!(f, "wrote “{}” back to {}", content.trim(), path.display()),
             Undo::RemoveGroup { place } => write!(f, "removed the control group {}", place.directory.display()),
             Undo::RemoveSegment { note } => write!(f, "removed the shared memory named in {}", note.display()),
+            Undo::Unmount { path } => write!(f, "unmounted {}", path.display()),
+            Undo::LoopDetach { image } => write!(f, "detached the loop device of {}", image.display()),
         }
     }
 }
@@ -82,6 +94,10 @@ impl Undo {
             }
             Undo::WriteFile { path, content } => fs::write(path, content).map_err(|e| format!("cannot restore {}: {e}", path.display())),
             Undo::RemoveGroup { place } => crate::cgroup::remove_directory(place).map_err(|e| e.to_string()),
+            Undo::Unmount { path } => crate::mount::unmount(path).map_err(|e| format!("cannot unmount {}: {e}", path.display())),
+            Undo::LoopDetach { image } => {
+                crate::mount::detach_image(image).map_err(|e| format!("cannot detach the loop device of {}: {e}", image.display()))
+            }
         }
     }
 }
