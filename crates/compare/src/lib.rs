@@ -18,6 +18,7 @@ pub mod ratio;
 pub mod references;
 pub mod select;
 pub mod side;
+pub mod site;
 pub mod special;
 pub mod verdict;
 pub mod zerofill;

@@ -5,6 +5,7 @@
 
 pub mod attribute;
 pub mod database;
+pub mod site;
 pub mod web;
 
 use std::path::Path;
@@ -82,4 +83,4 @@ pub struct Lab {
 }
 
 /// Every lab.
-pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB];
+pub static REGISTRY: &[&Lab] = &[&database::LAB, &site::LAB, &web::LAB];

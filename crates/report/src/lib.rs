@@ -18,6 +18,7 @@ pub mod json;
 pub mod lab;
 pub mod markdown;
 pub mod memory;
+pub mod site;
 pub mod style;
 pub mod svg;
 pub mod table;

@@ -7,6 +7,7 @@ mod flops;
 mod host;
 mod memory;
 mod probes;
+mod site;
 mod style;
 mod zerofill;
 
@@ -33,6 +34,7 @@ pub fn report(run: &Run) -> String {
     sections.extend(zerofill::section(run));
     sections.extend(flops::section(fingerpost_compare::flops::Flops::of(&run.measurements)));
     sections.extend(memory::section(fingerpost_compare::memory::Memory::of(run)));
+    sections.extend(site::section(&view));
     sections.push(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {
