@@ -6,8 +6,12 @@ use fingerpost_odb::transfer::import;
 
 use super::*;
 
+/// Status, head and body.
+type Answered = (u16, String, Vec<u8>);
+type Send = dyn Fn(&str) -> Answered;
+
 /// Sends requests over one connection each to a served directory and to the same site in a database, and checks each answer.
-fn with_servers(check: impl Fn(&dyn Fn(&str) -> (u16, String, Vec<u8>))) {
+fn with_servers(check: impl Fn(&Send)) {
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().join("site");
     fs::create_dir_all(dir.join("sub dir")).unwrap();
@@ -38,7 +42,7 @@ fn with_servers(check: impl Fn(&dyn Fn(&str) -> (u16, String, Vec<u8>))) {
     }
 }
 
-fn ask(send: &dyn Fn(&str) -> (u16, String, Vec<u8>), path: &str, fields: &str) -> (u16, String, Vec<u8>) {
+fn ask(send: &Send, path: &str, fields: &str) -> Answered {
     send(&format!("GET {path} HTTP/1.1\nHost: 127.0.0.1:1\nConnection: close\n{fields}\n"))
 }
 

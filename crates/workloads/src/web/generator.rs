@@ -377,7 +377,7 @@ impl Generator {
         }
         if matches!(connection.stage, Stage::Connecting | Stage::Sending(_))
             && flags.contains(EventFlags::OUT)
-            && let Err(e) = connection.send(&self.requests[self.turns[index as usize]])
+            && let Err(e) = connection.send(&self.requests[self.turns[index]])
         {
             return self.fail(index as u32, &errors::kind(e));
         }
