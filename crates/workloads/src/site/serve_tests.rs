@@ -8,7 +8,7 @@ use super::*;
 
 /// Status, head and body.
 type Answered = (u16, String, Vec<u8>);
-type Send = dyn Fn(&str) -> Answered;
+type Send<'a> = dyn Fn(&str) -> Answered + 'a;
 
 /// Sends requests over one connection each to a served directory and to the same site in a database, and checks each answer.
 fn with_servers(check: impl Fn(&Send)) {
