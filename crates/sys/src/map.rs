@@ -50,7 +50,7 @@ mod tests {
             let path = dir.path().join("f");
             std::fs::write(&path, text).unwrap();
             let file = File::open(&path).unwrap();
-            assert_eq!(with_mapped(&file, text.len(), |b| b == text.as_bytes()).unwrap(), true);
+            assert!(with_mapped(&file, text.len(), |b| b == text.as_bytes()).unwrap());
         }
     }
 }
