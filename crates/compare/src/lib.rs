@@ -19,6 +19,7 @@ pub mod ratio;
 pub mod references;
 pub mod select;
 pub mod side;
+pub mod site;
 pub mod special;
 pub mod verdict;
 pub mod zerofill;

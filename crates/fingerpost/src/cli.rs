@@ -26,6 +26,8 @@ pub enum Command {
     Compare(commands::compare::Args),
     /// A run's figures as a table, JSON, CSV or Markdown
     Show(commands::show::Args),
+    /// The object database: a web site in one file
+    Site(commands::site::Args),
     /// The zero-fill calculator: four timings taken apart
     Zerofill(commands::zerofill::Args),
     /// A run as one HTML file

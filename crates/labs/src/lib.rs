@@ -6,8 +6,9 @@
 pub mod attribute;
 pub mod database;
 mod explained;
-mod stalls;
 pub mod launch;
+pub mod site;
+mod stalls;
 pub mod web;
 
 use std::path::Path;
@@ -85,4 +86,4 @@ pub struct Lab {
 }
 
 /// Every lab.
-pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB, &launch::LAB];
+pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB, &site::LAB, &launch::LAB];

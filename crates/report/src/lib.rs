@@ -20,6 +20,7 @@ pub mod launch;
 pub mod markdown;
 pub mod memory;
 pub mod scaling;
+pub mod site;
 pub mod style;
 pub mod svg;
 pub mod table;

@@ -4,6 +4,7 @@ use fingerpost_record::Outcome;
 use fingerpost_record::unit::significant;
 
 use crate::grid::{Align, Column, Grid, Line};
+use crate::site::SiteView;
 use crate::style::{Style, Tone};
 use crate::view::{Group, Row, View, outcome_name};
 
@@ -35,6 +36,7 @@ pub fn render(view: &View, style: &Style) -> String {
         grid.lines.push(Line::Heading(group.title.into()));
         grid.lines.extend(group_lines(group));
     }
+    grid.lines.extend(site_lines(&view.site));
     grid.lines.extend([Line::Blank, Line::Labelled("Rows".into(), summary(view), Tone::Plain)]);
     grid.render(style)
 }
@@ -60,6 +62,28 @@ fn columns(view: &View) -> Vec<Column> {
         .into_iter()
         .map(|(title, align, rank)| Column { title: if title == "95 % interval" && !usual { "interval" } else { title }, align, rank })
         .collect()
+}
+
+/// The site laboratory's own table, as its source printed it.
+fn site_lines(site: &SiteView) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for table in &site.tables {
+        lines.push(Line::Heading(format!("Rounds: {}", table.title)));
+        // In columns of their own: the table's are for other things.
+        let text = |cells: [&str; 3]| Line::Heading(format!("  {:>12}  {:>12}  {:>8}", cells[0], cells[1], cells[2]));
+        lines.push(text(crate::site::COLUMNS));
+        lines.extend(table.rows.iter().map(|r| text([&r[0], &r[1], &r[2]])));
+    }
+    if !site.ratios.is_empty() {
+        lines.push(Line::Heading("fs/odb, all rounds".into()));
+        lines.extend(site.ratios.iter().map(|r| Line::Note(format!("{}: {} in {} rounds", r.name, r.ratio, r.rounds), Tone::Plain)));
+        lines.push(Line::Note(site.source(), Tone::Faint));
+    }
+    if !site.crossings.is_empty() {
+        lines.push(Line::Heading("By the size of the pages".into()));
+        lines.extend(site.crossings.iter().map(|c| Line::Note(c.clone(), Tone::Plain)));
+    }
+    lines
 }
 
 fn group_lines(group: &Group) -> Vec<Line> {

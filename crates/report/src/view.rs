@@ -32,6 +32,8 @@ pub struct View {
     pub groups: Vec<Group>,
     /// The command that measures the same again; none for published figures.
     pub command: Option<String>,
+    /// The site laboratory's table.
+    pub site: crate::site::SiteView,
 }
 
 /// Rows that are shown under one title.
@@ -98,6 +100,7 @@ impl View {
             doubts: doubts(run),
             groups: group_rows(&run.measurements),
             command: (run.profile != Profile::Imported).then(|| command(run)),
+            site: crate::site::SiteView::of(run),
         }
     }
 

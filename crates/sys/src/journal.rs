@@ -95,6 +95,16 @@ pub enum Undo {
         /// Whether the device was made for us.
         remove: bool,
     },
+    /// Unmount a file system that we mounted on a directory of ours.
+    Unmount {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Detach the loop devices whose file is this one of ours.
+    DetachImage {
+        /// The image file.
+        image: PathBuf,
+    },
 }
 
 impl fmt::Display for Undo {
@@ -112,6 +122,8 @@ impl fmt::Display for Undo {
             Undo::LoopDetach { device, .. } => write!(f, "freed {}", device.display()),
             Undo::Unthrottle { device, .. } => write!(f, "took the limits on the block device {device} away"),
             Undo::ZramReset { number, .. } => write!(f, "emptied /dev/zram{number}"),
+            Undo::Unmount { path } => write!(f, "unmounted {}", path.display()),
+            Undo::DetachImage { image } => write!(f, "detached the loop device of {}", image.display()),
         }
     }
 }
@@ -158,6 +170,10 @@ impl Undo {
             },
             Undo::ZramReset { number, bytes, remove } => zram::tear_down(zram::Choice { number: *number, make: *remove }, *bytes)
                 .map_err(|e| format!("cannot empty /dev/zram{number}: {e}")),
+            Undo::Unmount { path } => crate::mount::unmount(path).map_err(|e| format!("cannot unmount {}: {e}", path.display())),
+            Undo::DetachImage { image } => {
+                crate::mount::detach_image(image).map_err(|e| format!("cannot detach the loop device of {}: {e}", image.display()))
+            }
         }
     }
 }

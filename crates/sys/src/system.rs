@@ -14,6 +14,12 @@ pub fn ticks_per_second() -> u64 {
     u64::try_from(ticks).ok().filter(|&t| t > 0).unwrap_or(100)
 }
 
+/// Whether this process has root's rights.
+pub fn is_root() -> bool {
+    // SAFETY: geteuid cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// The size of a page in bytes.
 pub fn page_bytes() -> u64 {
     // SAFETY: as above.

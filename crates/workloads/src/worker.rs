@@ -19,6 +19,8 @@ static WORKERS: &[Worker] = &[
     (crate::database::guard::NAME, crate::database::guard::main),
     (crate::web::generator::NAME, crate::web::generator::main),
     (crate::web::static_server::NAME, crate::web::static_server::main),
+    (crate::site::reader::NAME, crate::site::reader::main),
+    (crate::site::served::NAME, crate::site::served::main),
 ];
 
 /// Runs a worker when this process was started as one; `None` when it is an ordinary invocation.

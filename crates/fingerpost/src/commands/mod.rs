@@ -10,6 +10,8 @@ pub mod man;
 pub mod report;
 pub mod run;
 pub mod show;
+pub mod site;
+mod site_serve;
 pub mod zerofill;
 
 use crate::cli::{Cli, Command};
@@ -23,6 +25,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::Doctor(args) => doctor::run(args),
         Command::Show(args) => show::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Site(args) => site::run(args),
         Command::Zerofill(args) => zerofill::run(args),
         Command::Report(args) => report::run(args),
         Command::Archive(args) => archive::run(args),

@@ -8,6 +8,7 @@ mod host;
 mod launch;
 mod memory;
 mod probes;
+mod site;
 mod style;
 mod zerofill;
 
@@ -35,6 +36,7 @@ pub fn report(run: &Run) -> String {
     sections.extend(flops::section(fingerpost_compare::flops::Flops::of(&run.measurements)));
     sections.extend(memory::section(fingerpost_compare::memory::Memory::of(run)));
     sections.extend(launch::section(run));
+    sections.extend(site::section(&view));
     sections.push(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {

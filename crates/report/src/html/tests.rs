@@ -55,3 +55,11 @@ fn a_hostile_run_stays_text() {
     assert!(!page.contains("<script") && !page.contains('\u{1b}'));
     assert_eq!(page.matches("</style>").count(), 1);
 }
+
+#[test]
+fn the_site_laboratory_has_its_sources_table() {
+    let page = report(&crate::site::tests::source_run());
+    assert!(page.contains("7.069") && page.contains("fs/odb") && page.contains("id=\"site-rounds\""));
+    assert!(!page.contains("<script"));
+    assert!(!report(&fixture::run()).contains("site-rounds"));
+}

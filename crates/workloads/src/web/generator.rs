@@ -88,7 +88,11 @@ fn raise_descriptor_limit() {
 /// One load under way.
 struct Generator {
     load: Load,
-    request: Vec<u8>,
+    /// What is sent, in turn; one unless the load has several paths.
+    requests: Vec<Vec<u8>>,
+    turn: usize,
+    /// Which of them each connection has under way.
+    turns: Vec<usize>,
     epoll: OwnedFd,
     timer: Option<OwnedFd>,
     connections: Vec<Connection>,
@@ -126,9 +130,12 @@ impl Generator {
         let pace = load.rate.map(|rate| Pace::new(now, rate, load.phase));
         let timer = pace.map(|pace| periodic_timer(&epoll, pace.interval_ns())).transpose()?;
         let connection = if load.keep_alive { "" } else { "Connection: close\r\n" };
-        let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", load.path, load.host).into_bytes();
+        let request = |path: &String| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", load.host).into_bytes();
+        let paths = if load.paths.is_empty() { std::slice::from_ref(&load.path) } else { &load.paths };
         Ok(Generator {
-            request,
+            requests: paths.iter().map(request).collect(),
+            turn: 0,
+            turns: vec![0; load.connections],
             epoll,
             timer,
             connections: (0..load.connections).map(|_| Connection::default()).collect(),
@@ -317,15 +324,22 @@ impl Generator {
 
     /// Begins a request on a connection that has none under way.
     fn begin(&mut self, index: u32, now: u64, intended: u64) {
+        self.turn = (self.turn + 1) % self.requests.len();
+        self.turns[index as usize] = self.turn;
         let connection = &mut self.connections[index as usize];
         connection.times = Times { intended, started: now };
         self.busy += 1;
         let sent = if connection.socket.is_some() {
             connection.stage = Stage::Sending(0);
-            connection.send(&self.request)
+            connection.send(&self.requests[self.turns[index as usize]])
         } else {
             let source = self.load.spread.then(|| Ipv4Addr::new(127, 0, 0, 1 + (index % 100) as u8));
-            let target = Target { address: self.load.address, source, request: &self.request, keep_alive: self.load.keep_alive };
+            let target = Target {
+                address: self.load.address,
+                source,
+                request: &self.requests[self.turns[index as usize]],
+                keep_alive: self.load.keep_alive,
+            };
             connection.open(&self.epoll, index, &target)
         };
         if let Err(e) = sent {
@@ -363,7 +377,7 @@ impl Generator {
         }
         if matches!(connection.stage, Stage::Connecting | Stage::Sending(_))
             && flags.contains(EventFlags::OUT)
-            && let Err(e) = connection.send(&self.request)
+            && let Err(e) = connection.send(&self.requests[self.turns[index]])
         {
             return self.fail(index as u32, &errors::kind(e));
         }

@@ -12,7 +12,7 @@ pub mod http;
 mod input;
 pub mod kernel;
 pub mod nginx;
-mod pool;
+pub mod pool;
 pub mod private;
 pub mod protocol;
 pub mod request;
@@ -96,6 +96,7 @@ impl<'a> Web<'a> {
             address: running.address,
             host: running.host.clone(),
             path: running.path.clone(),
+            paths: Vec::new(),
             connections: share(connections as u64, i) as usize,
             keep_alive: params.text("keepalive") != Some("off"),
             rate: self.settings.rate.map(|rate| rate / generators as f64),

@@ -19,6 +19,9 @@ pub struct Load {
     pub host: String,
     /// The path with its query, from the slash on.
     pub path: String,
+    /// Several paths that are asked for in turn, instead of the one.
+    #[serde(default)]
+    pub paths: Vec<String>,
     /// Connections at a time.
     pub connections: usize,
     /// Whether a connection carries more than one request.

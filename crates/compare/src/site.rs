@@ -1,0 +1,232 @@
+//! The site laboratory's analysis: the source's table of rounds, the ratio with its interval, and the size at which the faster one changes.
+//!
+//! Everything here is computed from a run's rows. In a round all contestants read the same list, so the ratio is taken round by round
+//! and its interval from the spread of the ratios over the groups of processes, not from two separate figures.
+
+use fingerpost_measure::estimate;
+use fingerpost_record::{Estimate, Measurement, Outcome, Params, Run};
+use serde::Serialize;
+
+/// The rounds that the source's table has.
+pub const TABLE_ROUNDS: usize = 11;
+/// The best ratio in the source's table.
+pub const SOURCE_BEST: f64 = 7.07;
+/// What a ratio is told against by default, in the order of preference: the usual way to read a file.
+const FILES: [&str; 4] = ["files-open", "files-openat", "files-mmap", "files-uring"];
+
+/// One round: nanoseconds of both, and their ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Round {
+    /// The file system's time.
+    pub files_ns: f64,
+    /// The object database's.
+    pub odb_ns: f64,
+    /// The file system's time divided by the object database's.
+    pub ratio: f64,
+}
+
+/// Files against one object database.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Duel {
+    /// How files were read.
+    pub files: String,
+    /// Which object database.
+    pub odb: String,
+    /// What else tells the rows: `state=warm`, `fs=xfs`.
+    pub params: Params,
+    /// Every round, in the order measured.
+    pub rounds: Vec<Round>,
+    /// The ratio over all rounds; nothing for too few.
+    pub ratio: Option<Estimate>,
+}
+
+/// Pages of one size: how many times faster the object database was.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AtSize {
+    /// The size in bytes.
+    pub size: i64,
+    /// The file system's time divided by the object database's.
+    pub ratio: f64,
+}
+
+/// Where the faster one of files and an object database changes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Crossing {
+    /// Which object database.
+    pub odb: String,
+    /// What else tells the rows.
+    pub params: Params,
+    /// The ratios, smallest pages first.
+    pub sizes: Vec<AtSize>,
+    /// The size in bytes at which the faster one changes for the last time; nothing when the same one is faster at every size measured.
+    pub size: Option<f64>,
+    /// Whether files are the faster ones above that size, or at every size when there is none.
+    pub files_above: bool,
+}
+
+/// All of a run's duels: each object database against the usual way to read files, the fastest first.
+pub fn duels(run: &Run) -> Vec<Duel> {
+    let rows: Vec<&Measurement> = measured(run, "site.round").collect();
+    let mut duels: Vec<Duel> = Vec::new();
+    for odb in rows.iter().filter(|m| !is_files(m)) {
+        let rest = without_store(&odb.params);
+        let opponent =
+            FILES.iter().find_map(|name| rows.iter().find(|m| m.params.text("store") == Some(name) && without_store(&m.params) == rest));
+        duels.extend(opponent.and_then(|files| duel(files, odb, rest)));
+    }
+    let fastest = |d: &Duel| d.ratio.map_or(0.0, |r| r.value);
+    duels.sort_by(|a, b| (&a.params, fastest(b)).partial_cmp(&(&b.params, fastest(a))).unwrap_or(std::cmp::Ordering::Equal));
+    duels
+}
+
+fn measured<'r>(run: &'r Run, probe: &'static str) -> impl Iterator<Item = &'r Measurement> {
+    let has_figure = |m: &&Measurement| matches!(m.outcome, Outcome::Measured | Outcome::Untrusted);
+    run.measurements.iter().filter(move |m| m.probe == probe).filter(has_figure)
+}
+
+fn is_files(m: &Measurement) -> bool {
+    m.params.text("store").is_none_or(|s| s.starts_with("files"))
+}
+
+fn without_store(params: &Params) -> Params {
+    Params(params.0.iter().filter(|(k, _)| *k != "store").map(|(k, v)| (k.clone(), v.clone())).collect())
+}
+
+/// Pairs the rounds of two rows: the same process group, the same round, hence the same list.
+fn duel(files: &Measurement, odb: &Measurement, params: Params) -> Option<Duel> {
+    let pairs = || files.processes.iter().zip(&odb.processes);
+    let round = |(f, o): (&f64, &f64)| (*f > 0.0 && *o > 0.0).then(|| Round { files_ns: *f, odb_ns: *o, ratio: f / o });
+    let rounds: Vec<Round> = pairs().flat_map(|(f, o)| f.samples.iter().zip(&o.samples).filter_map(round)).collect();
+    if rounds.is_empty() {
+        return None;
+    }
+    // A group of processes has one state of memory; rounds within it repeat that, groups do not.
+    let groups: Vec<f64> = pairs()
+        .filter_map(|(f, o)| {
+            let ratios: Vec<f64> = f.samples.iter().zip(&o.samples).filter_map(round).map(|r| r.ratio).collect();
+            (!ratios.is_empty()).then(|| estimate::median(&ratios))
+        })
+        .collect();
+    let name = |m: &Measurement| m.params.text("store").unwrap_or_default().to_owned();
+    Some(Duel { files: name(files), odb: name(odb), params, rounds, ratio: estimate::across_processes(&groups) })
+}
+
+/// A run's sizes at which the faster one changes, one for each object database.
+pub fn crossings(run: &Run) -> Vec<Crossing> {
+    let rows: Vec<&Measurement> = measured(run, "site.size").collect();
+    let without_size = |m: &Measurement| Params(without_store(&m.params).0.into_iter().filter(|(k, _)| k != "size").collect());
+    let mut found: Vec<Crossing> = Vec::new();
+    for odb in rows.iter().filter(|m| !is_files(m)) {
+        let (Some(size), Some(name)) = (odb.params.int("size"), odb.params.text("store")) else { continue };
+        let files = rows.iter().filter(|m| is_files(m) && without_store(&m.params) == without_store(&odb.params));
+        // Against the best way to read files of this size: a crossing that another open would move is none.
+        let best = files.filter_map(|m| m.estimate).map(|e| e.value).min_by(f64::total_cmp);
+        let Some((files, odb_value)) = best.zip(odb.estimate.map(|e| e.value)).filter(|(f, o)| *f > 0.0 && *o > 0.0) else { continue };
+        let (params, at) = (without_size(odb), AtSize { size, ratio: files / odb_value });
+        match found.iter_mut().find(|c| c.odb == name && c.params == params) {
+            Some(crossing) => crossing.sizes.push(at),
+            None => found.push(Crossing { odb: name.to_owned(), params, sizes: vec![at], size: None, files_above: false }),
+        }
+    }
+    for crossing in &mut found {
+        crossing.sizes.sort_by_key(|s| s.size);
+        crossing.size = crossing_size(&crossing.sizes);
+        crossing.files_above = crossing.sizes.last().is_some_and(|s| s.ratio < 1.0);
+    }
+    found
+}
+
+/// The size at which the ratio passes one for the last time, between two sizes by interpolation of the logarithms of both.
+pub fn crossing_size(sizes: &[AtSize]) -> Option<f64> {
+    let (a, b) = sizes.windows(2).rev().map(|w| (w[0], w[1])).find(|(a, b)| (a.ratio > 1.0) != (b.ratio > 1.0))?;
+    let share = a.ratio.ln() / (a.ratio.ln() - b.ratio.ln());
+    let (low, high) = ((a.size as f64).ln(), (b.size as f64).ln());
+    Some((low + share * (high - low)).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_record::{Better, Process, Unit};
+
+    fn row(probe: &str, params: Params, groups: &[&[f64]]) -> Measurement {
+        let processes: Vec<Process> =
+            groups.iter().map(|s| Process { value: Some(estimate::median(s)), samples: s.to_vec(), ..Process::default() }).collect();
+        let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
+        Measurement {
+            estimate: estimate::across_processes(&values),
+            processes,
+            ..Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new())
+        }
+    }
+
+    fn round(store: &str, groups: &[&[f64]]) -> Measurement {
+        row("site.round", Params::new().with("store", store).with("state", "warm"), groups)
+    }
+
+    #[test]
+    fn the_sources_own_table() {
+        let files: &[f64] = &[417.0, 472.0, 459.0, 389.0, 358.0, 293.0, 363.0, 334.0, 509.0, 485.0, 403.0];
+        let odb: &[f64] = &[220.0, 144.0, 103.0, 75.0, 68.0, 69.0, 66.0, 66.0, 72.0, 69.0, 65.0];
+        let run = Run { measurements: vec![round("files-open", &[files]), round("lmdb", &[odb])], ..Run::default() };
+        let duels = duels(&run);
+        assert_eq!((duels.len(), duels[0].rounds.len()), (1, TABLE_ROUNDS));
+        assert!((duels[0].rounds[0].ratio - 1.895_454_55).abs() < 1e-8 && (duels[0].rounds[8].ratio - 7.069_444_44).abs() < 1e-8);
+        let best = duels[0].rounds.iter().map(|r| r.ratio).fold(0.0, f64::max);
+        assert!((best - SOURCE_BEST).abs() < 0.005);
+        assert!((duels[0].ratio.unwrap().value - 5.186_666_67).abs() < 1e-6, "the median of the source's ratios");
+    }
+
+    #[test]
+    fn ratios_are_paired_round_by_round_and_the_fastest_comes_first() {
+        // The machine slows threefold between rounds: separate figures would hide what every pair shows.
+        let files: &[&[f64]] = &[&[100.0, 300.0], &[110.0, 290.0], &[105.0, 310.0], &[300.0, 100.0]];
+        let halves: Vec<Vec<f64>> = files.iter().map(|g| g.iter().map(|v| v / 2.0).collect()).collect();
+        let fifths: Vec<Vec<f64>> = files.iter().map(|g| g.iter().map(|v| v / 5.0).collect()).collect();
+        let of = |g: &'static str, v: &[Vec<f64>]| round(g, &v.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let run = Run {
+            measurements: vec![round("files-open", files), of("sqlite", &halves), of("lmdb", &fifths), round("files-mmap", files)],
+            ..Run::default()
+        };
+        let duels = duels(&run);
+        assert_eq!(duels.iter().map(|d| d.odb.as_str()).collect::<Vec<_>>(), ["lmdb", "sqlite"]);
+        let ratio = duels[0].ratio.unwrap();
+        assert!((ratio.value - 5.0).abs() < 1e-9 && ratio.high < 5.1 && ratio.low > 4.9);
+        assert_eq!(duels[0].files, "files-open");
+    }
+
+    #[test]
+    fn the_crossing_lies_between_the_sizes_around_it() {
+        let at = |list: &[(i64, f64)]| crossing_size(&list.iter().map(|&(size, ratio)| AtSize { size, ratio }).collect::<Vec<_>>());
+        let found = at(&[(1024, 4.0), (4096, 2.0), (16_384, 0.5), (65_536, 0.4)]).unwrap();
+        assert!((found - 8192.0).abs() < 1.0, "halfway in logarithms: {found}");
+        assert_eq!(at(&[(1024, 4.0), (4096, 1.5)]), None);
+        assert_eq!(at(&[(1024, 0.9), (4096, 0.5)]), None);
+        let rising = at(&[(1024, 0.5), (4096, 2.0), (16_384, 3.0)]).unwrap();
+        assert!((rising - 2048.0).abs() < 1.0, "an engine may be slower with small pages: {rising}");
+        assert_eq!(at(&[]), None);
+        // A dip that does not last is no crossing.
+        assert!(at(&[(1024, 2.0), (4096, 0.9), (16_384, 2.0), (65_536, 0.5)]).unwrap() > 16_384.0);
+    }
+
+    #[test]
+    fn sizes_are_told_against_the_best_way_to_read_files() {
+        let of = |store: &str, size: i64, ns: f64| {
+            row("site.size", Params::new().with("store", store).with("size", size), &[&[ns], &[ns], &[ns]])
+        };
+        let run = Run {
+            measurements: vec![
+                of("files-open", 1024, 900.0),
+                of("files-mmap", 1024, 1500.0),
+                of("sqlite", 1024, 300.0),
+                of("files-open", 65_536, 9000.0),
+                of("files-mmap", 65_536, 5000.0),
+                of("sqlite", 65_536, 10_000.0),
+            ],
+            ..Run::default()
+        };
+        let found = crossings(&run);
+        assert_eq!((found.len(), found[0].sizes[0].ratio, found[0].sizes[1].ratio), (1, 3.0, 0.5));
+        assert!((1024.0..65_536.0).contains(&found[0].size.unwrap()) && found[0].files_above);
+    }
+}

@@ -1,0 +1,239 @@
+//! The object database and the site laboratory as a user meets them: commands, kills, a run.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const STORES: [&str; 6] = ["lmdb", "lmdb-flat", "sqlite", "sqlite-flat", "redb", "redb-flat"];
+
+fn fingerpost() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_fingerpost"))
+}
+
+fn site(args: &[&dyn AsRef<std::ffi::OsStr>]) -> std::process::Output {
+    let mut command = fingerpost();
+    command.arg("site");
+    args.iter().for_each(|a| {
+        command.arg(a);
+    });
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn make_site(dir: &Path, pages: usize) {
+    for i in 0..pages {
+        let folder = dir.join(format!("section{}/part{}", i % 7, i % 3));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(format!("page{i}.html")), format!("page {i} ").repeat(i % 900 + 1)).unwrap();
+    }
+}
+
+fn same_tree(a: &Path, b: &Path) -> bool {
+    Command::new("diff").arg("-rq").stdout(Stdio::null()).arg(a).arg(b).status().unwrap().success()
+}
+
+#[test]
+fn a_site_goes_in_is_changed_and_comes_out() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("site");
+    make_site(&dir, 50);
+    for store in STORES {
+        let (file, out) = (base.path().join(store), base.path().join(format!("{store}-out")));
+        let imported = site(&[&"import", &dir, &file, &"--store", &store]);
+        assert!(imported.status.success() && text(&imported).contains("imported 50 cells"), "{}", text(&imported));
+        assert_eq!(site(&[&"import", &dir, &file]).status.code(), Some(2), "it exists");
+        assert_eq!(site(&[&"get", &file, &"section1/part1/page1.html"]).stdout, b"page 1 page 1 ");
+        let listed = text(&site(&[&"ls", &file, &"section1"]));
+        assert!(listed.contains("part0/") && listed.contains("table"), "{listed}");
+        for (path, word) in [("none", "no cell"), ("../x", "cannot be a path"), ("section1", "no cell")] {
+            let got = site(&[&"get", &file, &path]);
+            assert!(got.status.code() == Some(2) && text(&got).contains(word), "{store} {path}: {}", text(&got));
+        }
+        assert!(site(&[&"export", &file, &out]).status.success());
+        assert!(same_tree(&dir, &out), "{store}");
+        let content = base.path().join("content");
+        fs::write(&content, "#!/bin/sh\n").unwrap();
+        let stored = site(&[&"put", &file, &"new/table/run", &content]);
+        assert!(text(&stored).contains("stored 10 bytes"), "{}", text(&stored));
+        assert!(text(&site(&[&"ls", &file, &"new/table"])).contains("script"));
+        assert_eq!(site(&[&"put", &file, &"section1", &content]).status.code(), Some(2), "a table is no cell");
+        assert_eq!(site(&[&"export", &file, &out]).status.code(), Some(2), "not empty");
+    }
+    assert_eq!(site(&[&"ls", &dir.join("section0")]).status.code(), Some(2));
+}
+
+/// kill -9 at a moment that differs from turn to turn. Everything that was said to be stored is there, and the file is whole.
+#[test]
+fn what_was_said_to_be_stored_survives_kill_9() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("site");
+    make_site(&dir, 20);
+    for store in STORES {
+        let file = base.path().join(store);
+        assert!(site(&[&"import", &dir, &file, &"--store", &store]).status.success());
+        let mut acknowledged = Vec::new();
+        for turn in 0..12u64 {
+            let name = format!("new/page{turn}.txt");
+            let mut child = fingerpost()
+                .arg("site")
+                .arg("put")
+                .arg(&file)
+                .arg(&name)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let mut input = child.stdin.take().unwrap();
+            // A killed reader of this pipe is one of the cases.
+            let _ = input.write_all(format!("content {turn} ").repeat(3000).as_bytes());
+            drop(input);
+            // Some live to the end, others are killed on the way: the kill is the random moment, nothing is waited for.
+            if turn % 4 != 3 {
+                std::thread::sleep(Duration::from_micros(turn * turn * 150));
+                child.kill().unwrap();
+            }
+            let mut said = String::new();
+            child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+            child.wait().unwrap();
+            if said.contains("stored") {
+                acknowledged.push((turn, name));
+            }
+        }
+        assert!(acknowledged.len() >= 3, "those that were not killed are stored");
+        // A writer comes first: redb has a writer put right what a killed one left.
+        assert!(site(&[&"put", &file, &"last.txt", &"/dev/null"]).status.success(), "{store}");
+        for (turn, name) in acknowledged {
+            assert_eq!(site(&[&"get", &file, &name]).stdout, format!("content {turn} ").repeat(3000).as_bytes(), "{store} {name}");
+        }
+        let out = base.path().join(format!("{store}-out"));
+        assert!(site(&[&"export", &file, &out]).status.success());
+        assert!(
+            (0..7).all(|i| same_tree(&dir.join(format!("section{i}")), &out.join(format!("section{i}")))),
+            "{store}: what was there before"
+        );
+    }
+}
+
+#[test]
+fn a_killed_import_leaves_the_old_file_or_a_whole_new_one() {
+    let base = tempfile::tempdir().unwrap();
+    let (old, new) = (base.path().join("old"), base.path().join("new"));
+    make_site(&old, 5);
+    make_site(&new, 400);
+    for store in ["lmdb", "sqlite", "redb"] {
+        let file = base.path().join(store);
+        assert!(site(&[&"import", &old, &file, &"--store", &store]).status.success());
+        let begun = Instant::now();
+        assert!(site(&[&"import", &new, &base.path().join("other"), &"--store", &store, &"--replace"]).status.success());
+        let whole = begun.elapsed();
+        for turn in 1..8u32 {
+            let mut child = fingerpost()
+                .args(["site", "import", "--replace", "--store", store])
+                .arg(&new)
+                .arg(&file)
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            std::thread::sleep(whole * turn / 7);
+            child.kill().unwrap();
+            let replaced = child.wait().unwrap().success();
+            let out = base.path().join(format!("{store}-{turn}"));
+            assert!(site(&[&"export", &file, &out]).status.success(), "{store} {turn}");
+            let is_new = same_tree(&new, &out);
+            assert!(is_new || (!replaced && same_tree(&old, &out)), "{store} {turn}");
+        }
+        assert!(site(&[&"import", &old, &file, &"--store", &store, &"--replace"]).status.success());
+        let left: Vec<_> = fs::read_dir(base.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .filter(|n| n.contains(".part"))
+            .collect();
+        assert!(left.is_empty(), "the next import clears away what killed ones left: {left:?}");
+    }
+}
+
+#[test]
+fn a_site_is_served_on_loopback_until_the_person_ends_it() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("site");
+    make_site(&dir, 10);
+    fs::write(dir.join("index.html"), "<p>home").unwrap();
+    let file = base.path().join("odb");
+    assert!(site(&[&"import", &dir, &file]).status.success());
+    for from in [&dir, &file] {
+        let mut child = fingerpost().args(["site", "serve", "--from"]).arg(from).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().split("http://").nth(1).unwrap().trim_end_matches('/').to_owned();
+        assert!(address.starts_with("127.0.0.1:"), "{line}");
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("<p>home"), "{answer}");
+        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < deadline, "it does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
+fn a_run_has_a_row_for_every_contestant_and_the_sources_table() {
+    let base = tempfile::tempdir().unwrap();
+    let run = base.path().join("run.json");
+    let output = fingerpost()
+        .env("FINGERPOST_HOME", base.path())
+        .args([
+            "run",
+            "site",
+            "--profile",
+            "quick",
+            "--budget",
+            "2",
+            "--quiet",
+            "--set",
+            "pages=60",
+            "--set",
+            "parts=rounds,readers,served",
+            "--set",
+            "readers=1,2",
+            "-o",
+        ])
+        .arg(&run)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let table = text(&output);
+    for word in [
+        "fs/odb",
+        "Object db",
+        "site.space",
+        "site.import",
+        "site.readers",
+        "site.served",
+        "files-open",
+        "files-mmap",
+        "lmdb-loaded",
+        "redb-flat",
+        "sqlite",
+    ] {
+        assert!(table.contains(word), "{word} is missing in {table}");
+    }
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(&run).unwrap()).unwrap();
+    let rows = json["measurements"].as_array().unwrap();
+    assert!(rows.iter().all(|r| r["outcome"] != "failed"), "{rows:?}");
+    let rounds: Vec<_> = rows.iter().filter(|r| r["probe"] == "site.round" && r["outcome"] != "skipped").collect();
+    assert!(rounds.len() >= 10 && rounds.iter().all(|r| r["processes"][0]["samples"].as_array().unwrap().len() == 22));
+    let bad = fingerpost().env("FINGERPOST_HOME", base.path()).args(["run", "site", "--set", "store=oracle"]).output().unwrap();
+    assert!(bad.status.code() != Some(0) && text(&bad).contains("oracle"));
+}

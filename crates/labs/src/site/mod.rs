@@ -1,0 +1,90 @@
+//! The site laboratory: files against an object database, as serverSimulator compared them in 1996.
+//!
+//! A structured site is made from a seed (or taken from the user), put into every object database, and read in rounds of 100 random URLs.
+//! In a round every contestant reads the same list, whole, into the same kind of buffer, in random order, each in a process of its own;
+//! what was read is checked outside the timing. Files are read in the kernel's page cache, databases in their own or the kernel's: what
+//! is compared is the way to a page, not the disk, unless the state is `cold`.
+
+mod contest;
+mod parts;
+mod places;
+mod prepare;
+mod settings;
+
+use fingerpost_record::Params;
+
+use crate::{Context, Lab, LabError, Setting};
+use settings::{Part, Settings};
+
+/// The version of the definitions of all rows.
+const VERSION: u32 = 1;
+
+fn run(context: &mut Context) -> Result<(), LabError> {
+    let settings = Settings::new(context.settings, context.profile)?;
+    let places = places::make(&settings, context)?;
+    let tasks = settings.parts.len() * places.len();
+    let budget = context.budget / tasks.max(1) as u32;
+    let mut done = 0;
+    for place in &places {
+        for part in &settings.parts {
+            if context.sink.interrupted() {
+                return Ok(());
+            }
+            let mut course = contest::Course {
+                settings: &settings,
+                place,
+                budget,
+                share: (done as f64 / tasks as f64, 1.0 / tasks as f64),
+                context: &mut *context,
+            };
+            match part {
+                Part::Rounds => parts::rounds(&mut course)?,
+                Part::Sizes => parts::sizes(&mut course)?,
+                Part::Folders => parts::folders(&mut course)?,
+                Part::Depth => parts::depth(&mut course)?,
+                Part::Readers => parts::readers(&mut course)?,
+                Part::Served => parts::served(&mut course)?,
+            }
+            done += 1;
+        }
+    }
+    places::end(places, context);
+    Ok(())
+}
+
+fn missing(params: &Params) -> Option<String> {
+    Settings::new(params, fingerpost_record::Profile::Quick).err().map(|e| e.to_string())
+}
+
+/// The descriptor.
+pub static LAB: Lab = Lab {
+    name: "site",
+    summary: "reading a web site's pages from files and from an object database (LMDB, SQLite, redb)",
+    probes: &["site.round", "site.size", "site.folder", "site.depth", "site.readers", "site.space", "site.import", "site.served"],
+    settings: &[
+        Setting { key: "site", default: "made from the seed", help: "a directory whose files are the pages" },
+        Setting { key: "pages", default: "1000", help: "pages of the site that is made" },
+        Setting { key: "urls", default: "100", help: "random URLs in one round" },
+        Setting {
+            key: "store",
+            default: "all",
+            help: "contestants: files-open, files-openat, files-mmap, files-uring, lmdb-loaded, lmdb, lmdb-flat, sqlite …",
+        },
+        Setting {
+            key: "state",
+            default: "warm",
+            help: "warm, cold or both; cold drops the system's caches, as root with --allow-system-changes",
+        },
+        Setting { key: "parts", default: "rounds,sizes (quick)", help: "rounds, sizes, folders, depth, readers, served, or all" },
+        Setting { key: "folder", default: "10,100,1000,10000", help: "numbers of files in one folder" },
+        Setting { key: "readers", default: "1,2,4,8", help: "numbers of readers at a time" },
+        Setting { key: "dirs", default: "the work directory", help: "directories, each on a file system to measure on" },
+        Setting {
+            key: "filesystems",
+            default: "none",
+            help: "ext4, xfs, btrfs, tmpfs: made on loop images, as root with --allow-system-changes",
+        },
+    ],
+    missing,
+    run,
+};

@@ -1,0 +1,271 @@
+//! The parts: what the source measured, and what it suspected.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fingerpost_record::{Process, Profile, Unit};
+use fingerpost_workloads::site::reader::{Reader, numbers};
+use fingerpost_workloads::site::served::Served;
+use fingerpost_workloads::site::tree::{self, Page};
+use fingerpost_workloads::site::{Access, Plan};
+
+use super::contest::{Contest, Course, row};
+use super::prepare::{Prepared, prepare};
+use super::settings::State;
+use crate::LabError;
+
+/// Sizes of pages: 1 KB to 1 MB.
+const SIZES: [u64; 6] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+/// Folders on the way to a page.
+const DEPTHS: [usize; 5] = [1, 2, 4, 8, 16];
+/// Bytes of all pages of one size, about.
+const SIZED_SITE: u64 = 16 << 20;
+/// Bytes that a round of pages of one size reads, about.
+const SIZED_ROUND: u64 = 8 << 20;
+/// How long several readers read at a time.
+const SPAN_MS: u64 = 250;
+/// Length of a window of load on a served site.
+const SERVED_MS: u64 = 400;
+/// Times that several readers read, and that a site is served.
+const SPANS: usize = 5;
+
+/// One of each kind, where all of them would take too long.
+fn few(course: &Course) -> Vec<Access> {
+    let wanted = ["files-open", "lmdb-loaded", "lmdb", "sqlite", "redb"];
+    let chosen = course.settings.stores_chosen;
+    course.settings.stores.iter().copied().filter(|a| chosen || wanted.contains(&a.name())).collect()
+}
+
+fn site(course: &mut Course, name: &str, site: bool, plan: &Plan, stores: &[Access]) -> Result<Prepared, LabError> {
+    course.progress(&format!("making the site ({name})"), 0.0);
+    let own = course.settings.site.as_deref().filter(|_| site);
+    prepare(course.place.dir.join(name), own, plan, stores)
+}
+
+/// Rounds over the whole site: the source's table. Space and import time are told on the way.
+pub fn rounds(course: &mut Course) -> Result<(), LabError> {
+    let plan = Plan::site(course.settings.pages, course.context.seed);
+    let stores = course.settings.stores.clone();
+    let mut prepared = site(course, "rounds", true, &plan, &stores)?;
+    space_and_import(course, &mut prepared)?;
+    let states = states(course);
+    for &state in &states {
+        let params = course.settings.unusual().0.into_iter().fold(course.params(), |p, (k, v)| p.with(&k, v));
+        let contest = Contest {
+            prepared: &prepared,
+            stores: &stores,
+            probe: "site.round",
+            params: params.with("state", state.name()),
+            urls: course.settings.urls,
+            per: 1,
+            state,
+            budget: course.budget.mul_f64(0.8) / states.len() as u32,
+        };
+        course.hold(&contest)?;
+    }
+    Ok(())
+}
+
+/// The states that can be measured here; a cold one that cannot is said to be warm.
+fn states(course: &mut Course) -> Vec<State> {
+    let allowed = course.context.allow_system_changes && fingerpost_sys::system::is_root();
+    let mut states = course.settings.states.clone();
+    if states.contains(&State::Cold) && !allowed {
+        course.context.sink.warn("the caches are warm: dropping them needs root and --allow-system-changes");
+        states = vec![State::Warm];
+    }
+    states
+}
+
+fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), LabError> {
+    let failed = |e: std::io::Error| LabError::Failed(format!("the site cannot be measured on disk: {e}"));
+    let base = course.settings.unusual().0.into_iter().filter(|(k, _)| k != "urls").fold(course.params(), |p, (k, v)| p.with(&k, v));
+    let process = |value: f64| Process { value: Some(value), samples: vec![value], batch: 1, ..Process::default() };
+    for (store, bytes) in prepared.space().map_err(failed)? {
+        course.context.sink.measurement(row(
+            "site.space",
+            base.clone().with("store", store),
+            Unit::Bytes,
+            &[process(bytes as f64)],
+            None,
+            None,
+        ));
+    }
+    let pages = tree::read_list(&prepared.list).map_err(failed)?;
+    prepared.import_again()?;
+    let copied = ("files", prepared.copy_files(&pages).map_err(failed)?);
+    for (store, took) in prepared.imports.iter().map(|(s, t)| (*s, t.clone())).chain([copied]) {
+        let processes: Vec<Process> = took.iter().map(|t| process(t.as_nanos() as f64)).collect();
+        course.context.sink.measurement(row("site.import", base.clone().with("store", store), Unit::Nanoseconds, &processes, None, None));
+    }
+    Ok(())
+}
+
+/// A contest of one kind of site, with the time for a page as its figure.
+fn pages(course: &mut Course, probe: &'static str, key: (&str, i64), plan: &Plan, urls: usize, of: usize) -> Result<(), LabError> {
+    let stores = few(course);
+    let prepared = site(course, &format!("{}-{}", key.0, key.1), false, plan, &stores)?;
+    let contest = Contest {
+        prepared: &prepared,
+        stores: &stores,
+        probe,
+        params: course.params().with(key.0, key.1),
+        urls,
+        per: urls,
+        state: State::Warm,
+        budget: course.budget / of as u32,
+    };
+    course.hold(&contest)
+}
+
+/// Pages of one size each.
+pub fn sizes(course: &mut Course) -> Result<(), LabError> {
+    for size in SIZES {
+        let count = (SIZED_SITE / size).clamp(16, 200) as usize;
+        let plan = Plan { size: Some(size), ..Plan::site(count, course.context.seed) };
+        let urls = (SIZED_ROUND / size).clamp(8, 100) as usize;
+        pages(course, "site.size", ("size", size as i64), &plan, urls, SIZES.len())?;
+        if course.context.sink.interrupted() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Many files in one folder.
+pub fn folders(course: &mut Course) -> Result<(), LabError> {
+    let numbers = course.settings.folders.clone();
+    for &entries in &numbers {
+        let plan = Plan { pages: entries, depth: 1, per_folder: entries, size: Some(1024), seed: course.context.seed };
+        pages(course, "site.folder", ("entries", entries as i64), &plan, 100, numbers.len())?;
+        if course.context.sink.interrupted() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Folders within folders.
+pub fn depth(course: &mut Course) -> Result<(), LabError> {
+    for depth in DEPTHS {
+        let plan = Plan { depth, size: Some(1024), ..Plan::site(1000, course.context.seed) };
+        pages(course, "site.depth", ("depth", depth as i64), &plan, 100, DEPTHS.len())?;
+        if course.context.sink.interrupted() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Several readers at a time, each a process, none bound to a CPU.
+pub fn readers(course: &mut Course) -> Result<(), LabError> {
+    let plan = Plan::site(course.settings.pages, course.context.seed);
+    let stores = few(course);
+    let prepared = site(course, "readers", true, &plan, &stores)?;
+    let spans = if course.context.profile == Profile::Quick { 3 } else { SPANS };
+    let mut steps: Vec<(usize, Access)> = course.settings.readers.iter().flat_map(|&n| stores.iter().map(move |&a| (n, a))).collect();
+    fastrand::Rng::with_seed(course.context.seed).shuffle(&mut steps);
+    let total = steps.len();
+    for (i, (count, access)) in steps.into_iter().enumerate() {
+        if course.context.sink.interrupted() {
+            break;
+        }
+        course.progress(&format!("site.readers {} readers={count}", access.name()), i as f64 / total as f64);
+        let params = course.params().with("store", access.name()).with("readers", count as i64);
+        let measured = together(course, &prepared, access, count, spans);
+        let row = match measured {
+            Ok(processes) => row("site.readers", params, Unit::PerSecond, &processes, None, None),
+            Err(LabError::Missing(why)) => row("site.readers", params, Unit::PerSecond, &[], Some(&why), None),
+            Err(e) => row("site.readers", params, Unit::PerSecond, &[], None, Some(&e.to_string())),
+        };
+        course.context.sink.measurement(row);
+    }
+    Ok(())
+}
+
+/// So many readers of one kind at a time, several times: pages a second of all of them.
+fn together(course: &mut Course, prepared: &Prepared, access: Access, count: usize, spans: usize) -> Result<Vec<Process>, LabError> {
+    let source = prepared.source(access).map_err(LabError::Missing)?;
+    let mut readers = Vec::new();
+    for _ in 0..count {
+        readers.push(Reader::start(access, source, &prepared.list, None, course.context.scratch)?);
+    }
+    let mut span = |seed: u64, ms: u64| -> Result<f64, LabError> {
+        for (i, reader) in readers.iter_mut().enumerate() {
+            reader.order(&format!("span {} {ms}", seed + i as u64))?;
+        }
+        let mut rate = 0.0;
+        for reader in &mut readers {
+            match numbers(&reader.hear()?).as_slice() {
+                [ns, pages] if *ns > 0.0 => rate += pages * 1e9 / ns,
+                _ => return Err(LabError::Failed("a reader told no pages".to_owned())),
+            }
+        }
+        Ok(rate)
+    };
+    let warm = span(0, SPAN_MS / 5);
+    let rates = warm.and_then(|_| (0..spans).map(|i| span(i as u64 * 100, SPAN_MS)).collect::<Result<Vec<f64>, _>>());
+    readers.into_iter().for_each(|r| r.stop(course.context.scratch));
+    let process = |rate: f64| Process { value: Some(rate), samples: vec![rate], batch: 1, ..Process::default() };
+    rates.map(|rates| rates.into_iter().map(process).collect())
+}
+
+/// The site served by the embedded web server: what is left of the differences with HTTP around them.
+pub fn served(course: &mut Course) -> Result<(), LabError> {
+    let plan = Plan::site(course.settings.pages, course.context.seed);
+    let stores = few(course);
+    let prepared = site(course, "served", true, &plan, &stores)?;
+    let pages = tree::read_list(&prepared.list).map_err(|e| LabError::Failed(e.to_string()))?;
+    let mut rates: BTreeMap<&str, Result<Vec<Process>, LabError>> = BTreeMap::new();
+    let mut order = stores.clone();
+    let mut random = fastrand::Rng::with_seed(course.context.seed);
+    for round in 0..SPANS {
+        random.shuffle(&mut order);
+        for &access in &order {
+            if course.context.sink.interrupted() {
+                return Ok(());
+            }
+            course.progress(&format!("site.served {}", access.name()), round as f64 / SPANS as f64);
+            let so_far = rates.entry(access.name()).or_insert_with(|| Ok(Vec::new()));
+            let Ok(processes) = so_far else { continue };
+            match serve_once(course, &prepared, access, &pages) {
+                Ok(rate) => processes.push(Process { value: Some(rate), samples: vec![rate], batch: 1, ..Process::default() }),
+                Err(e) => *so_far = Err(e),
+            }
+        }
+    }
+    for (store, result) in rates {
+        let params = course.params().with("store", store);
+        course.context.sink.measurement(match result {
+            Ok(processes) => row("site.served", params, Unit::PerSecond, &processes, None, None),
+            Err(LabError::Missing(why)) => row("site.served", params, Unit::PerSecond, &[], Some(&why), None),
+            Err(e) => row("site.served", params, Unit::PerSecond, &[], None, Some(&e.to_string())),
+        });
+    }
+    Ok(())
+}
+
+/// A server from start to end, with one window of load.
+fn serve_once(course: &mut Course, prepared: &Prepared, access: Access, pages: &[Page]) -> Result<f64, LabError> {
+    let source = prepared.source(access).map_err(LabError::Missing)?;
+    // Half of the CPUs for the server, so that the client has the other half.
+    let workers = (course.context.cpus.len() / 2).max(1);
+    let mut served = Served::start(access, source, pages, workers, course.context.scratch)?;
+    let rate = served.window(Duration::from_millis(SERVED_MS));
+    served.stop(course.context.scratch);
+    rate
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::Params;
+
+    use super::*;
+
+    #[test]
+    fn sizes_reach_from_a_kilobyte_to_a_megabyte() {
+        assert_eq!((SIZES[0], SIZES[SIZES.len() - 1]), (1024, 1 << 20));
+        let params: Vec<Params> = SIZES.iter().map(|s| Params::new().with("size", *s as i64)).collect();
+        assert!(params.windows(2).all(|w| w[0] != w[1]));
+    }
+}

@@ -1,0 +1,319 @@
+//! An open database, its readers and its writer.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fingerpost_sys::lmdb::{Env, Mode, Snapshot};
+
+use crate::engine::{Change, Engine, FORMAT_KEY, Keys, Store, View};
+use crate::lmdb::{LmdbChange, LmdbView};
+use crate::redb::{RedbChange, RedbView};
+use crate::sqlite::{SqliteChange, SqliteView};
+use crate::value::{Cell, Entry, Listing};
+use crate::{Error, Result, flat, loaded, nested, path, redb, sqlite};
+
+/// Finds cells. Every call is one read transaction, which sees the newest commit.
+pub trait Reader {
+    /// Hands over the cell at a path; false when there is none. The body is valid within the call only.
+    fn cell(&mut self, path: &[u8], take: &mut dyn FnMut(Cell<'_>)) -> Result<bool>;
+    /// What a path names, without its content.
+    fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>>;
+    /// What a table holds, in the order of the names; `None` when there is no such table.
+    fn list(&mut self, path: &[u8]) -> Result<Option<Listing>>;
+}
+
+/// Changes the database, within one transaction.
+pub trait Writer {
+    /// Makes a table, with those on the way. One that exists stays as it is.
+    fn table(&mut self, path: &[u8]) -> Result<()>;
+    /// Sets a cell, with the tables on the way.
+    fn put(&mut self, path: &[u8], cell: &Cell) -> Result<()>;
+}
+
+/// An open file.
+pub struct Database {
+    store: Store,
+    path: PathBuf,
+    inner: Inner,
+}
+
+enum Inner {
+    Lmdb(Arc<Env>),
+    /// Each reader has a connection of its own.
+    Sqlite,
+    Redb(Arc<redb::File>),
+}
+
+/// The engine of a file, from how it begins.
+fn recognise(file: &Path) -> Result<Engine> {
+    let mut start = [0; 24];
+    let mut open = File::open(file).map_err(Error::io("cannot open", file))?;
+    let foreign = || Error::Foreign(file.to_owned());
+    if !open.metadata().map_err(Error::io("cannot look at", file))?.is_file() {
+        return Err(foreign());
+    }
+    open.read_exact(&mut start).map_err(|_| foreign())?;
+    match &start {
+        [b'S', b'Q', b'L', b'i', b't', b'e', b' ', b'f', b'o', b'r', b'm', b'a', b't', b' ', b'3', 0, ..] => Ok(Engine::Sqlite),
+        [b'r', b'e', b'd', b'b', 0x1a, 0x0a, 0xa9, 0x0d, 0x0a, ..] => Ok(Engine::Redb),
+        // The page's header, then LMDB's magic number in the machine's byte order.
+        [.., a, b, c, d, _, _, _, _] if u32::from_ne_bytes([*a, *b, *c, *d]) == 0xBEEF_C0DE => Ok(Engine::Lmdb),
+        _ => Err(foreign()),
+    }
+}
+
+impl Database {
+    /// Opens a file for reading.
+    pub fn open(file: &Path) -> Result<Database> {
+        Self::open_as(file, false)
+    }
+
+    /// Opens a file for reading and writing.
+    pub fn open_for_writing(file: &Path) -> Result<Database> {
+        Self::open_as(file, true)
+    }
+
+    fn open_as(file: &Path, write: bool) -> Result<Database> {
+        let engine = recognise(file)?;
+        let inner = match engine {
+            Engine::Lmdb => {
+                let mode = if write { Mode::Write } else { Mode::Read };
+                Inner::Lmdb(Env::open(file, mode).map_err(Error::io("cannot open", file))?)
+            }
+            Engine::Sqlite => Inner::Sqlite,
+            Engine::Redb => Inner::Redb(Arc::new(redb::File::open(file, write)?)),
+        };
+        let mut database = Database { store: Store { engine, keys: Keys::Nested }, path: file.to_owned(), inner };
+        let keys = database.mark().map_err(|e| if engine == Engine::Sqlite { Error::Foreign(file.to_owned()) } else { e })?;
+        database.store.keys = keys.ok_or_else(|| Error::Foreign(file.to_owned()))?;
+        Ok(database)
+    }
+
+    /// Which keys the file says that it has.
+    fn mark(&self) -> Result<Option<Keys>> {
+        fn of<V: View>(mut view: V) -> Result<Option<Keys>> {
+            view.begin()?;
+            let keys = view.get(FORMAT_KEY, true, |head, body| Keys::from_mark(&[head, body].concat()))?;
+            view.end()?;
+            Ok(keys.flatten())
+        }
+        match &self.inner {
+            Inner::Lmdb(env) => of(LmdbView::new(env.clone())?),
+            Inner::Sqlite => of(SqliteView::open(&self.path)?),
+            Inner::Redb(file) => of(RedbView::new(file.clone())),
+        }
+    }
+
+    /// Its engine and keys.
+    pub fn store(&self) -> Store {
+        self.store
+    }
+
+    /// A reader, for one thread.
+    pub fn reader(&self) -> Result<Box<dyn Reader>> {
+        Ok(match &self.inner {
+            Inner::Lmdb(env) => walker(self.store.keys, LmdbView::new(env.clone())?),
+            Inner::Sqlite => walker(self.store.keys, SqliteView::open(&self.path)?),
+            Inner::Redb(file) => walker(self.store.keys, RedbView::new(file.clone())),
+        })
+    }
+
+    /// A reader that keeps the tables it has walked through in memory, as Frontier did: see [`crate::loaded`]. LMDB with nested keys
+    /// only, whose values stay in place as long as nothing was committed; nothing otherwise.
+    pub fn loaded_reader(&self) -> Result<Option<Box<dyn Reader>>> {
+        match (&self.inner, self.store.keys) {
+            (Inner::Lmdb(env), Keys::Nested) => Ok(Some(Box::new(loaded::Loaded::new(Snapshot::new(env.clone())?)))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Makes changes in one transaction, which is on disk when this returns. An error of the job undoes all of it.
+    pub fn write(&self, job: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()> {
+        match &self.inner {
+            Inner::Lmdb(env) => {
+                let mut change = LmdbChange::new(env, None)?;
+                run(&mut change, self.store.keys, job)?;
+                change.commit().map(drop)
+            }
+            Inner::Sqlite => {
+                let mut connection = sqlite::open(&self.path, true)?;
+                let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+                run(&mut SqliteChange(&transaction), self.store.keys, job)?;
+                Ok(transaction.commit()?)
+            }
+            Inner::Redb(file) => {
+                let transaction = file.write(::redb::Durability::Immediate)?;
+                run(&mut RedbChange::new(&transaction)?, self.store.keys, job)?;
+                Ok(transaction.commit()?)
+            }
+        }
+    }
+
+    /// Makes a new file from what `fill` puts into it, part by part until it says that there is no more. All of it is on disk when this
+    /// returns; before that the file is good for nothing, so make it under another name and rename it.
+    pub fn build(file: &Path, store: Store, fill: &mut dyn FnMut(&mut dyn Writer) -> Result<bool>) -> Result<()> {
+        let mut parts = Parts { keys: store.keys, nested: nested::Tables::new(), flat: flat::Tables::new(), fill };
+        match store.engine {
+            Engine::Lmdb => {
+                let env = Env::open(file, Mode::Bulk).map_err(Error::io("cannot make", file))?;
+                let mut last = None;
+                let mut more = true;
+                while more {
+                    let mut change = LmdbChange::new(&env, last)?;
+                    more = parts.next(&mut change)?;
+                    last = change.commit()?;
+                }
+                env.sync().map_err(Error::io("cannot sync", file))
+            }
+            Engine::Sqlite => {
+                let mut connection = sqlite::create(file)?;
+                let mut more = true;
+                while more {
+                    let transaction = connection.transaction()?;
+                    more = parts.next(&mut SqliteChange(&transaction))?;
+                    transaction.commit()?;
+                }
+                sqlite::finish(connection)?;
+                File::open(file).and_then(|f| f.sync_all()).map_err(Error::io("cannot sync", file))
+            }
+            Engine::Redb => {
+                let database = redb::File::create(file)?;
+                let mut more = true;
+                while more {
+                    let transaction = database.write(::redb::Durability::None)?;
+                    more = parts.next(&mut RedbChange::new(&transaction)?)?;
+                    transaction.commit()?;
+                }
+                Ok(database.write(::redb::Durability::Immediate)?.commit()?)
+            }
+        }
+    }
+}
+
+/// A file that is being made in several transactions. What the writer knows of its tables stays known.
+struct Parts<'f> {
+    keys: Keys,
+    nested: nested::Tables,
+    flat: flat::Tables,
+    fill: &'f mut dyn FnMut(&mut dyn Writer) -> Result<bool>,
+}
+
+impl Parts<'_> {
+    /// One transaction; the last one marks the file as finished. Our own keys, which are above all others, are written there too: what
+    /// comes in order before them can be appended.
+    fn next<C: Change>(&mut self, change: &mut C) -> Result<bool> {
+        let more = match self.keys {
+            Keys::Nested => (self.fill)(&mut NestedWriter { change, tables: &mut self.nested })?,
+            Keys::Flat => (self.fill)(&mut FlatWriter { change, tables: &mut self.flat })?,
+        };
+        if !more {
+            let (head, body) = self.keys.mark().split_at(crate::value::HEAD);
+            change.put(FORMAT_KEY, head, body)?;
+            self.nested.finish(change)?;
+        }
+        Ok(more)
+    }
+}
+
+fn run<C: Change>(change: &mut C, keys: Keys, job: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()> {
+    match keys {
+        Keys::Nested => {
+            let mut tables = nested::Tables::new();
+            job(&mut NestedWriter { change, tables: &mut tables })?;
+            tables.finish(change)
+        }
+        Keys::Flat => job(&mut FlatWriter { change, tables: &mut flat::Tables::new() }),
+    }
+}
+
+struct NestedWriter<'c, C> {
+    change: &'c mut C,
+    tables: &'c mut nested::Tables,
+}
+
+impl<C: Change> Writer for NestedWriter<'_, C> {
+    fn table(&mut self, path: &[u8]) -> Result<()> {
+        let path = path::trimmed(path);
+        path::check(path)?;
+        self.tables.make(self.change, path).map(drop)
+    }
+
+    fn put(&mut self, path: &[u8], cell: &Cell) -> Result<()> {
+        let path = path::trimmed(path);
+        path::check(path)?;
+        self.tables.put(self.change, path, cell)
+    }
+}
+
+struct FlatWriter<'c, C> {
+    change: &'c mut C,
+    tables: &'c mut flat::Tables,
+}
+
+impl<C: Change> Writer for FlatWriter<'_, C> {
+    fn table(&mut self, path: &[u8]) -> Result<()> {
+        let path = path::trimmed(path);
+        path::check(path)?;
+        self.tables.make(self.change, path)
+    }
+
+    fn put(&mut self, path: &[u8], cell: &Cell) -> Result<()> {
+        let path = path::trimmed(path);
+        path::check(path)?;
+        self.tables.put(self.change, path, cell)
+    }
+}
+
+fn walker<V: View + 'static>(keys: Keys, view: V) -> Box<dyn Reader> {
+    match keys {
+        Keys::Nested => Box::new(NestedReader { view, key: nested::Key::new() }),
+        Keys::Flat => Box::new(FlatReader { view }),
+    }
+}
+
+/// One request as one read transaction, which ends however the request does.
+fn request<V: View, R>(view: &mut V, job: impl FnOnce(&mut V) -> Result<R>) -> Result<R> {
+    view.begin()?;
+    let result = job(view);
+    view.end()?;
+    result
+}
+
+struct NestedReader<V> {
+    view: V,
+    key: nested::Key,
+}
+
+impl<V: View> Reader for NestedReader<V> {
+    fn cell(&mut self, path: &[u8], take: &mut dyn FnMut(Cell<'_>)) -> Result<bool> {
+        request(&mut self.view, |view| nested::cell(view, &mut self.key, path, take))
+    }
+
+    fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>> {
+        request(&mut self.view, |view| nested::entry(view, &mut self.key, path))
+    }
+
+    fn list(&mut self, path: &[u8]) -> Result<Option<Listing>> {
+        request(&mut self.view, |view| nested::list(view, &mut self.key, path))
+    }
+}
+
+struct FlatReader<V> {
+    view: V,
+}
+
+impl<V: View> Reader for FlatReader<V> {
+    fn cell(&mut self, path: &[u8], take: &mut dyn FnMut(Cell<'_>)) -> Result<bool> {
+        request(&mut self.view, |view| flat::cell(view, path, take))
+    }
+
+    fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>> {
+        request(&mut self.view, |view| flat::entry(view, path))
+    }
+
+    fn list(&mut self, path: &[u8]) -> Result<Option<Listing>> {
+        request(&mut self.view, |view| flat::list(view, path))
+    }
+}

@@ -1,0 +1,117 @@
+//! The engines, and what each must be able to do: little enough that nested and flat keys are written once for all of them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Result;
+
+/// An embedded engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// LMDB: a memory-mapped B+ tree. Values are read in place.
+    Lmdb,
+    /// SQLite: SQL over B-trees.
+    Sqlite,
+    /// redb: a B+ tree in Rust, with a cache of its own.
+    Redb,
+}
+
+/// What the keys are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Keys {
+    /// The table's number and the name within it: a look-up walks the path.
+    Nested,
+    /// The whole path: one look-up.
+    Flat,
+}
+
+/// An engine with its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Store {
+    /// The engine.
+    pub engine: Engine,
+    /// The keys.
+    pub keys: Keys,
+}
+
+impl Store {
+    /// Every one that there is.
+    pub const ALL: [Store; 6] = [
+        Store { engine: Engine::Lmdb, keys: Keys::Nested },
+        Store { engine: Engine::Lmdb, keys: Keys::Flat },
+        Store { engine: Engine::Sqlite, keys: Keys::Nested },
+        Store { engine: Engine::Sqlite, keys: Keys::Flat },
+        Store { engine: Engine::Redb, keys: Keys::Nested },
+        Store { engine: Engine::Redb, keys: Keys::Flat },
+    ];
+
+    /// Its name: `lmdb`, `lmdb-flat` …
+    pub fn name(self) -> &'static str {
+        match (self.engine, self.keys) {
+            (Engine::Lmdb, Keys::Nested) => "lmdb",
+            (Engine::Lmdb, Keys::Flat) => "lmdb-flat",
+            (Engine::Sqlite, Keys::Nested) => "sqlite",
+            (Engine::Sqlite, Keys::Flat) => "sqlite-flat",
+            (Engine::Redb, Keys::Nested) => "redb",
+            (Engine::Redb, Keys::Flat) => "redb-flat",
+        }
+    }
+}
+
+impl fmt::Display for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Store {
+    type Err = String;
+
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        Store::ALL.into_iter().find(|s| s.name() == name).ok_or_else(|| {
+            let names = Store::ALL.map(Store::name).join(", ");
+            format!("there is no object database “{name}”; take one of {names}")
+        })
+    }
+}
+
+/// One read transaction at a time over ordered keys.
+pub(crate) trait View {
+    /// Begins a read transaction that sees the newest commit.
+    fn begin(&mut self) -> Result<()>;
+    /// Ends it.
+    fn end(&mut self) -> Result<()>;
+    /// Hands over the head and the body of a key's value; the body only if `whole`.
+    fn get<R>(&mut self, key: &[u8], whole: bool, take: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>>;
+    /// Hands over the first key from this one on, the head of its value, and the value's whole length.
+    fn lower_bound<R>(&mut self, key: &[u8], take: impl FnOnce(&[u8], &[u8], u64) -> R) -> Result<Option<R>>;
+}
+
+/// One write transaction over ordered keys.
+pub(crate) trait Change {
+    /// The head of a key's value.
+    fn head(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>>;
+    /// Sets a key's value.
+    fn put(&mut self, key: &[u8], head: &[u8], body: &[u8]) -> Result<()>;
+    /// The longest key in bytes.
+    fn max_key(&self) -> usize;
+}
+
+/// Where the kind of the keys is written; no path and no table number can be this.
+pub(crate) const FORMAT_KEY: &[u8] = b"/format";
+/// Where the number of the next table is written.
+pub(crate) const NEXT_KEY: &[u8] = b"/next";
+
+impl Keys {
+    /// As it is written under [`FORMAT_KEY`].
+    pub(crate) fn mark(self) -> &'static [u8] {
+        match self {
+            Keys::Nested => b"odb 1 nested",
+            Keys::Flat => b"odb 1 flat",
+        }
+    }
+
+    pub(crate) fn from_mark(mark: &[u8]) -> Option<Keys> {
+        [Keys::Nested, Keys::Flat].into_iter().find(|k| k.mark() == mark)
+    }
+}

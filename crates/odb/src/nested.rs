@@ -1,0 +1,213 @@
+//! Nested keys: a table's number and a name within it. A look-up walks from the root, table by table.
+
+use std::collections::HashMap;
+
+use crate::engine::{Change, NEXT_KEY, View};
+use crate::path::{self, bad_name, shown};
+use crate::value::{self, Cell, Entry, HEAD, Listing, Read};
+use crate::{Error, Result};
+
+/// The number of the root table.
+pub(crate) const ROOT: u64 = 1;
+
+/// A key, built in place: no look-up allocates.
+pub(crate) struct Key {
+    bytes: [u8; 8 + path::MAX_NAME],
+    length: usize,
+}
+
+impl Key {
+    pub(crate) fn new() -> Key {
+        Key { bytes: [0; 8 + path::MAX_NAME], length: 8 }
+    }
+
+    /// The key of a name in a table; the name has been checked.
+    #[inline]
+    pub(crate) fn set(&mut self, table: u64, name: &[u8]) -> &[u8] {
+        self.bytes[..8].copy_from_slice(&table.to_be_bytes());
+        self.bytes[8..8 + name.len()].copy_from_slice(name);
+        self.length = 8 + name.len();
+        &self.bytes[..self.length]
+    }
+}
+
+/// What a walk ended at: the table that the last name is in.
+struct Walked<'p> {
+    table: u64,
+    /// The last name; empty for the root table itself.
+    name: &'p [u8],
+}
+
+/// Walks to the table of the last name. `None` when there is no such table.
+#[inline]
+fn walk<'p, V: View>(view: &mut V, key: &mut Key, path: &'p [u8]) -> Result<Option<Walked<'p>>> {
+    let mut table = ROOT;
+    let mut rest = path::trimmed(path);
+    path::check(rest)?;
+    while let Some(at) = rest.iter().position(|&b| b == b'/') {
+        match view.get(key.set(table, &rest[..at]), false, number)?.transpose()?.flatten() {
+            Some(next) => table = next,
+            None => return Ok(None),
+        }
+        rest = &rest[at + 1..];
+    }
+    Ok(Some(Walked { table, name: rest }))
+}
+
+/// The number of a table; `None` for a cell.
+fn number(head: &[u8], body: &[u8]) -> Result<Option<u64>> {
+    Ok(match value::read(head, body)? {
+        Read::Table(number) => Some(number),
+        Read::Cell(_) => None,
+    })
+}
+
+/// Hands over a cell; false when there is none.
+#[inline]
+pub(crate) fn cell<V: View>(view: &mut V, key: &mut Key, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool> {
+    match walk(view, key, path)? {
+        None | Some(Walked { name: b"", .. }) => Ok(false),
+        Some(Walked { table, name }) => {
+            let found = view.get(key.set(table, name), true, |head, body| match value::read(head, body)? {
+                Read::Cell(cell) => {
+                    take(cell);
+                    Ok(true)
+                }
+                Read::Table(_) => Ok(false),
+            })?;
+            found.unwrap_or(Ok(false))
+        }
+    }
+}
+
+/// What a path names.
+pub(crate) fn entry<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result<Option<Entry>> {
+    match walk(view, key, path)? {
+        None => Ok(None),
+        Some(Walked { name: b"", .. }) => Ok(Some(Entry::Table)),
+        Some(Walked { table, name }) => {
+            let wanted = key.set(table, name).to_vec();
+            let found = view.lower_bound(&wanted, |key, head, length| (key == wanted).then(|| value::entry(head, length)))?;
+            found.flatten().transpose()
+        }
+    }
+}
+
+/// The number of the table that a path names.
+fn table<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result<Option<u64>> {
+    match walk(view, key, path)? {
+        None => Ok(None),
+        Some(Walked { name: b"", table }) => Ok(Some(table)),
+        Some(Walked { table, name }) => Ok(view.get(key.set(table, name), false, number)?.transpose()?.flatten()),
+    }
+}
+
+/// What a table holds, in the order of the names; `None` when it is no table.
+pub(crate) fn list<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result<Option<Listing>> {
+    let Some(number) = table(view, key, path)? else { return Ok(None) };
+    let prefix = number.to_be_bytes();
+    let mut entries = Vec::new();
+    let mut from = prefix.to_vec();
+    loop {
+        let next = view.lower_bound(&from, |key, head, length| {
+            key.strip_prefix(&prefix).map(|name| value::entry(head, length).map(|entry| (name.to_vec(), entry)))
+        })?;
+        let Some((name, entry)) = next.flatten().transpose()? else { return Ok(Some(entries)) };
+        if let Some(why) = bad_name(&name) {
+            return Err(Error::Damaged(format!("a table holds “{}”: {why}", shown(&name))));
+        }
+        // The smallest key above this one.
+        from = [&prefix[..], &name, b"\0"].concat();
+        entries.push((name, entry));
+    }
+}
+
+/// The state of a writer: tables that this transaction has met.
+pub(crate) struct Tables {
+    known: HashMap<Vec<u8>, u64>,
+    next: Option<u64>,
+}
+
+impl Tables {
+    pub(crate) fn new() -> Tables {
+        Tables { known: HashMap::new(), next: None }
+    }
+
+    /// The number of a table, made where it is not there, with those on the way. `path` is trimmed and checked.
+    pub(crate) fn make<C: Change>(&mut self, change: &mut C, path: &[u8]) -> Result<u64> {
+        if path.is_empty() {
+            return Ok(ROOT);
+        }
+        if let Some(&number) = self.known.get(path) {
+            return Ok(number);
+        }
+        let (above, name) = split(path);
+        let parent = self.make(change, above)?;
+        let mut key = Key::new();
+        let key = key.set(parent, name);
+        let number = match change.head(key)? {
+            Some(head) => number(&head, &[])?.ok_or_else(|| Error::Mismatch(shown(path), "a cell, not a table"))?,
+            None => {
+                let number = self.number(change)?;
+                change.put(key, &value::table_value(number), &[])?;
+                number
+            }
+        };
+        self.known.insert(path.to_vec(), number);
+        Ok(number)
+    }
+
+    /// A number that no table has.
+    fn number<C: Change>(&mut self, change: &mut C) -> Result<u64> {
+        let number = match self.next {
+            Some(number) => number,
+            None => match change.head(NEXT_KEY)? {
+                Some(head) => counter(&head)?,
+                None => ROOT + 1,
+            },
+        };
+        self.next = Some(number + 1);
+        Ok(number)
+    }
+
+    /// Writes down which number is next, if any was given out.
+    pub(crate) fn finish<C: Change>(&self, change: &mut C) -> Result<()> {
+        match self.next {
+            Some(next) => change.put(NEXT_KEY, &[&[COUNTER][..], &next.to_le_bytes()].concat(), &[]),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets a cell. `path` is trimmed and checked.
+    pub(crate) fn put<C: Change>(&mut self, change: &mut C, path: &[u8], cell: &Cell) -> Result<()> {
+        let (above, name) = split(path);
+        if name.is_empty() {
+            return Err(Error::Mismatch("/".to_owned(), "the root table, not a cell"));
+        }
+        let table = self.make(change, above)?;
+        let mut key = Key::new();
+        let key = key.set(table, name);
+        if let Some(head) = change.head(key)?
+            && number(&head, &[])?.is_some()
+        {
+            return Err(Error::Mismatch(shown(path), "a table, not a cell"));
+        }
+        change.put(key, &value::cell_head(cell), cell.body)
+    }
+}
+
+/// The first byte of the counter's value: that of no table, so that it is not taken for one.
+const COUNTER: u8 = 1;
+
+fn counter(head: &[u8]) -> Result<u64> {
+    let bytes = head.get(1..HEAD).and_then(|b| b.try_into().ok());
+    bytes.map(u64::from_le_bytes).ok_or_else(|| Error::Damaged("the number of the next table is cut short".to_owned()))
+}
+
+/// A path's tables, and its last name.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&b| b == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}

@@ -1,0 +1,68 @@
+//! Paths: names with slashes between. A path that a file system would take elsewhere is none.
+
+use crate::{Error, Result};
+
+/// The longest name in bytes, which is that of the usual file systems.
+pub const MAX_NAME: usize = 255;
+/// The longest path in bytes.
+pub const MAX_PATH: usize = 4095;
+/// The most tables on the way to a cell.
+pub const MAX_DEPTH: usize = 128;
+
+/// A path without the slash before and after it, so that the path of a URL can be given as it is.
+pub(crate) fn trimmed(path: &[u8]) -> &[u8] {
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    path.strip_suffix(b"/").unwrap_or(path)
+}
+
+/// Refuses what is no path. `path` is trimmed.
+pub(crate) fn check(path: &[u8]) -> Result<()> {
+    let refuse = |why| Err(Error::Path(String::from_utf8_lossy(&path[..path.len().min(200)]).into_owned(), why));
+    if path.is_empty() {
+        return Ok(());
+    }
+    if path.len() > MAX_PATH {
+        return refuse("it is longer than 4095 bytes");
+    }
+    if path.split(|&b| b == b'/').count() > MAX_DEPTH {
+        return refuse("it goes through more than 128 tables");
+    }
+    match path.split(|&b| b == b'/').find_map(bad_name) {
+        Some(why) => refuse(why),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with a name; also asked of names that come out of a file, before anything is written in their place.
+pub(crate) fn bad_name(name: &[u8]) -> Option<&'static str> {
+    match name {
+        b"" => Some("one of its names is empty"),
+        b"." | b".." => Some("“.” and “..” are no names"),
+        _ if name.len() > MAX_NAME => Some("one of its names is longer than 255 bytes"),
+        _ if name.contains(&0) => Some("it holds a zero byte"),
+        _ if name.contains(&b'/') => Some("one of its names holds a slash"),
+        _ => None,
+    }
+}
+
+/// A path for a sentence.
+pub(crate) fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_paths_are_refused() {
+        let long = [b'a'; 256];
+        let deep = "a/".repeat(129);
+        for path in [&b".."[..], b"a/../b", b"a//b", b"./a", b"a\0b", b"//etc", b"a//", &long, &[b'a'; 5000], deep.as_bytes()] {
+            assert!(check(trimmed(path)).is_err(), "{}", shown(path));
+        }
+        for path in [&b""[..], b"/", b"a", b"/a/b.html", b"a/b/", b"...", b"a b/\xff"] {
+            assert!(check(trimmed(path)).is_ok(), "{}", shown(path));
+        }
+    }
+}

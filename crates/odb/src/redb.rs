@@ -1,0 +1,133 @@
+//! redb: one read transaction per request; values handed over from its cache.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ::redb::{
+    Database, Durability, ReadOnlyDatabase, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction,
+};
+
+use crate::engine::{Change, View};
+use crate::value::HEAD;
+use crate::{Error, Result};
+
+const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
+
+/// An open file. redb lets either one writer or any number of readers have it.
+pub(crate) enum File {
+    Read(ReadOnlyDatabase),
+    Write(Database),
+}
+
+impl File {
+    pub(crate) fn open(path: &Path, write: bool) -> Result<File> {
+        let opened = if write { Database::open(path).map(File::Write) } else { ReadOnlyDatabase::open(path).map(File::Read) };
+        opened.map_err(|e| match e {
+            ::redb::DatabaseError::DatabaseAlreadyOpen => {
+                Error::Engine(format!("{} is in use by another process; redb lets one writer or several readers have it", path.display()))
+            }
+            // Its writer was killed: only a writer may put it right.
+            ::redb::DatabaseError::RepairAborted if !write => {
+                Error::Engine(format!("{} must be repaired first; open it for writing", path.display()))
+            }
+            other => other.into(),
+        })
+    }
+
+    pub(crate) fn create(path: &Path) -> Result<File> {
+        Ok(File::Write(Database::create(path)?))
+    }
+
+    fn begin(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>> {
+        let transaction = match self {
+            File::Read(db) => db.begin_read()?,
+            File::Write(db) => db.begin_read()?,
+        };
+        Ok(transaction.open_table(ENTRIES)?)
+    }
+
+    /// A write transaction; `Immediate` is on disk when it is committed, `None` with the next that is.
+    pub(crate) fn write(&self, durability: Durability) -> Result<WriteTransaction> {
+        match self {
+            File::Read(_) => Err(Error::Engine("the database was opened for reading".to_owned())),
+            File::Write(db) => {
+                let mut transaction = db.begin_write()?;
+                transaction.set_durability(durability)?;
+                Ok(transaction)
+            }
+        }
+    }
+}
+
+/// A reader.
+pub(crate) struct RedbView {
+    file: Arc<File>,
+    table: Option<ReadOnlyTable<&'static [u8], &'static [u8]>>,
+}
+
+impl RedbView {
+    pub(crate) fn new(file: Arc<File>) -> Self {
+        RedbView { file, table: None }
+    }
+
+    fn table(&self) -> Result<&ReadOnlyTable<&'static [u8], &'static [u8]>> {
+        self.table.as_ref().ok_or_else(|| Error::Engine("no read transaction was begun".to_owned()))
+    }
+}
+
+impl View for RedbView {
+    fn begin(&mut self) -> Result<()> {
+        self.table = Some(self.file.begin()?);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.table = None;
+        Ok(())
+    }
+
+    fn get<R>(&mut self, key: &[u8], _whole: bool, take: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        Ok(self.table()?.get(key)?.map(|guard| {
+            let (head, body) = guard.value().split_at(HEAD.min(guard.value().len()));
+            take(head, body)
+        }))
+    }
+
+    fn lower_bound<R>(&mut self, key: &[u8], take: impl FnOnce(&[u8], &[u8], u64) -> R) -> Result<Option<R>> {
+        match self.table()?.range(key..)?.next() {
+            None => Ok(None),
+            Some(found) => {
+                let (key, value) = found?;
+                let value = value.value();
+                Ok(Some(take(key.value(), &value[..HEAD.min(value.len())], value.len() as u64)))
+            }
+        }
+    }
+}
+
+/// A writer, within a transaction of its owner.
+pub(crate) struct RedbChange<'t>(Table<'t, &'static [u8], &'static [u8]>);
+
+impl<'t> RedbChange<'t> {
+    pub(crate) fn new(transaction: &'t WriteTransaction) -> Result<Self> {
+        Ok(RedbChange(transaction.open_table(ENTRIES)?))
+    }
+}
+
+impl Change for RedbChange<'_> {
+    fn head(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.0.get(key)?.map(|guard| guard.value()[..HEAD.min(guard.value().len())].to_vec()))
+    }
+
+    fn put(&mut self, key: &[u8], head: &[u8], body: &[u8]) -> Result<()> {
+        let mut room = self.0.insert_reserve(key, head.len() + body.len())?;
+        let (front, back) = room.as_mut().split_at_mut(head.len());
+        front.copy_from_slice(head);
+        back.copy_from_slice(body);
+        Ok(())
+    }
+
+    fn max_key(&self) -> usize {
+        usize::MAX
+    }
+}

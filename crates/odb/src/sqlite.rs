@@ -1,0 +1,163 @@
+//! SQLite: statements prepared once for each reader, one read transaction per request, the file mapped, a log ahead of writes.
+//!
+//! The row of a table with nested keys has the table's number, negated, as its row id, which the index on the keys holds too: a walk
+//! goes through the index alone, and the row itself is read for the cell at the end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, params};
+use self_cell::self_cell;
+
+use crate::Result;
+use crate::engine::{Change, View};
+use crate::value::{self, Read};
+
+/// How long a writer waits for another one.
+const BUSY: Duration = Duration::from_secs(10);
+/// The most of the file that is mapped; SQLite's own limit is a little below 2 GiB.
+const MAPPED: i64 = 0x7fff_0000;
+
+/// The row that is there from the beginning has the number 0, so that those which SQLite numbers itself, the cells, are above it: it
+/// gives a new row the number after the greatest.
+const SCHEMA: &str = "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB NOT NULL, head BLOB NOT NULL, body BLOB NOT NULL);
+     CREATE UNIQUE INDEX entry_key ON entry (key);
+     INSERT INTO entry (id, key, head, body) VALUES (0, CAST('/format' AS BLOB), x'', x'');";
+
+/// Opens a file that exists. Without the right to write beside it, it is taken to be one that nobody writes to.
+pub(crate) fn open(path: &Path, write: bool) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = match Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE) {
+        Ok(c) if write || !c.is_readonly(rusqlite::MAIN_DB)? => c,
+        _ if write => Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?,
+        _ => {
+            let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+            let uri = format!("file:{name}?immutable=1");
+            Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?
+        }
+    };
+    connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "mmap_size", MAPPED)?;
+    // FULL: a commit is on disk when it returns, also with the log.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
+}
+
+/// Makes a new file, for a bulk of writes that nobody sees until it is finished.
+pub(crate) fn create(path: &Path) -> Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.pragma_update(None, "journal_mode", "OFF")?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    connection.pragma_update(None, "cache_size", -65_536)?;
+    connection.execute_batch(SCHEMA)?;
+    Ok(connection)
+}
+
+/// Gives a finished file its log, which from now on makes writes safe and lets readers read meanwhile.
+pub(crate) fn finish(connection: Connection) -> Result<()> {
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    connection.close().map_err(|(_, e)| e)?;
+    Ok(())
+}
+
+struct Statements<'c> {
+    begin: Statement<'c>,
+    end: Statement<'c>,
+    id: Statement<'c>,
+    head: Statement<'c>,
+    whole: Statement<'c>,
+    from: Statement<'c>,
+}
+
+self_cell!(
+    struct Prepared {
+        owner: Connection,
+        #[not_covariant]
+        dependent: Statements,
+    }
+);
+
+/// A reader with a connection of its own.
+pub(crate) struct SqliteView(Prepared);
+
+impl SqliteView {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        Prepared::try_new(open(path, false)?, |c| {
+            Ok(Statements {
+                begin: c.prepare("BEGIN")?,
+                end: c.prepare("COMMIT")?,
+                id: c.prepare("SELECT id FROM entry INDEXED BY entry_key WHERE key = ?1")?,
+                head: c.prepare("SELECT head FROM entry INDEXED BY entry_key WHERE key = ?1")?,
+                whole: c.prepare("SELECT head, body FROM entry INDEXED BY entry_key WHERE key = ?1")?,
+                from: c.prepare(
+                    "SELECT key, head, length(head) + length(body) FROM entry INDEXED BY entry_key WHERE key >= ?1 ORDER BY key LIMIT 1",
+                )?,
+            })
+        })
+        .map(SqliteView)
+    }
+}
+
+impl View for SqliteView {
+    fn begin(&mut self) -> Result<()> {
+        self.0.with_dependent_mut(|_, s| s.begin.execute([]))?;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.0.with_dependent_mut(|_, s| s.end.execute([]))?;
+        Ok(())
+    }
+
+    fn get<R>(&mut self, key: &[u8], whole: bool, take: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        self.0.with_dependent_mut(|_, s| {
+            if !whole {
+                let id: Option<i64> = s.id.query_row([key], |row| row.get(0)).optional()?;
+                match id {
+                    None => return Ok(None),
+                    Some(id) if id < 0 => return Ok(Some(take(&value::table_value(id.unsigned_abs()), &[]))),
+                    Some(_) => {}
+                }
+            }
+            let mut rows = if whole { s.whole.query([key])? } else { s.head.query([key])? };
+            let Some(row) = rows.next()? else { return Ok(None) };
+            let head = row.get_ref(0)?.as_blob().unwrap_or_default();
+            let body = if whole { row.get_ref(1)?.as_blob().unwrap_or_default() } else { &[] };
+            Ok(Some(take(head, body)))
+        })
+    }
+
+    fn lower_bound<R>(&mut self, key: &[u8], take: impl FnOnce(&[u8], &[u8], u64) -> R) -> Result<Option<R>> {
+        self.0.with_dependent_mut(|_, s| {
+            let mut rows = s.from.query([key])?;
+            let Some(row) = rows.next()? else { return Ok(None) };
+            let blob = |i| row.get_ref(i).ok().and_then(|v| v.as_blob().ok()).unwrap_or_default();
+            Ok(Some(take(blob(0), blob(1), row.get::<_, i64>(2)?.max(0) as u64)))
+        })
+    }
+}
+
+/// A writer, within a transaction of its owner.
+pub(crate) struct SqliteChange<'c>(pub(crate) &'c Connection);
+
+impl Change for SqliteChange<'_> {
+    fn head(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut statement = self.0.prepare_cached("SELECT head FROM entry WHERE key = ?1")?;
+        Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+    }
+
+    fn put(&mut self, key: &[u8], head: &[u8], body: &[u8]) -> Result<()> {
+        // A table never changes once it is made, so its row id never does.
+        let id = match value::read(head, body) {
+            Ok(Read::Table(number)) if number > 0 => Some(-(number as i64)),
+            _ => None,
+        };
+        let sql = "INSERT INTO entry (id, key, head, body) VALUES (?4, ?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET head = ?2, body = ?3";
+        self.0.prepare_cached(sql)?.execute(params![key, head, body, id])?;
+        Ok(())
+    }
+
+    fn max_key(&self) -> usize {
+        usize::MAX
+    }
+}

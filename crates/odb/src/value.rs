@@ -1,0 +1,167 @@
+//! Cells, and how entries are written as values.
+
+use std::fmt;
+
+use crate::{Error, Result};
+
+/// What a cell holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Text: pages, style sheets, data that a person reads.
+    Text,
+    /// Anything else: pictures, archives.
+    Binary,
+    /// A program.
+    Script,
+    /// An outline (OPML).
+    Outline,
+}
+
+impl Kind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Text => "text",
+            Kind::Binary => "binary",
+            Kind::Script => "script",
+            Kind::Outline => "outline",
+        }
+    }
+
+    fn tag(self) -> u8 {
+        match self {
+            Kind::Text => 1,
+            Kind::Binary => 2,
+            Kind::Script => 3,
+            Kind::Outline => 4,
+        }
+    }
+
+    fn from_tag(tag: u8) -> Option<Kind> {
+        [Kind::Text, Kind::Binary, Kind::Script, Kind::Outline].into_iter().find(|k| k.tag() == tag)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a cell of this name and content holds: by the name's ending, else by whether the content is text.
+pub fn kind_of(name: &[u8], body: &[u8]) -> Kind {
+    let ending = name.iter().rposition(|&b| b == b'.').map_or(&b""[..], |at| &name[at + 1..]).to_ascii_lowercase();
+    match ending.as_slice() {
+        b"opml" => Kind::Outline,
+        b"js" | b"mjs" | b"py" | b"sh" | b"pl" | b"rb" | b"php" | b"cgi" | b"lua" | b"fscript" => Kind::Script,
+        b"html" | b"htm" | b"txt" | b"md" | b"css" | b"xml" | b"json" | b"svg" | b"csv" => Kind::Text,
+        b"png" | b"jpg" | b"jpeg" | b"gif" | b"webp" | b"ico" | b"pdf" | b"zip" | b"gz" | b"woff" | b"woff2" | b"mp3" | b"mp4" => {
+            Kind::Binary
+        }
+        _ if body.starts_with(b"#!") => Kind::Script,
+        _ if !body.contains(&0) && std::str::from_utf8(body).is_ok() => Kind::Text,
+        _ => Kind::Binary,
+    }
+}
+
+/// A cell with its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell<'a> {
+    /// What it holds.
+    pub kind: Kind,
+    /// When it was last changed, in seconds since 1970.
+    pub modified: i64,
+    /// The content.
+    pub body: &'a [u8],
+}
+
+/// Something that a table holds, without its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A further table.
+    Table,
+    /// A cell.
+    Cell {
+        /// What it holds.
+        kind: Kind,
+        /// When it was last changed, in seconds since 1970.
+        modified: i64,
+        /// Its length in bytes.
+        size: u64,
+    },
+}
+
+/// What a table holds: names and entries, in the order of the names.
+pub type Listing = Vec<(Vec<u8>, Entry)>;
+
+/// Bytes before a cell's body: its kind, and the time of its last change.
+pub(crate) const HEAD: usize = 9;
+const TABLE: u8 = 0;
+
+/// What stands before a cell's body.
+pub(crate) fn cell_head(cell: &Cell) -> [u8; HEAD] {
+    let mut head = [cell.kind.tag(); HEAD];
+    head[1..].copy_from_slice(&cell.modified.to_le_bytes());
+    head
+}
+
+/// A table's value: its number (0 with flat keys, which need none).
+pub(crate) fn table_value(id: u64) -> [u8; HEAD] {
+    let mut value = [TABLE; HEAD];
+    value[1..].copy_from_slice(&id.to_le_bytes());
+    value
+}
+
+/// A value read.
+pub(crate) enum Read<'a> {
+    Table(u64),
+    Cell(Cell<'a>),
+}
+
+/// Reads a value, given as its head and its body.
+#[inline]
+pub(crate) fn read<'a>(head: &[u8], body: &'a [u8]) -> Result<Read<'a>> {
+    let damaged = || Error::Damaged("an entry is cut short or of no known kind".to_owned());
+    let head: &[u8; HEAD] = head.try_into().map_err(|_| damaged())?;
+    let [tag, number @ ..] = *head;
+    match tag {
+        TABLE => Ok(Read::Table(u64::from_le_bytes(number))),
+        tag => {
+            let kind = Kind::from_tag(tag).ok_or_else(damaged)?;
+            Ok(Read::Cell(Cell { kind, modified: i64::from_le_bytes(number), body }))
+        }
+    }
+}
+
+/// What an entry is, from the beginning of its value and the value's length.
+pub(crate) fn entry(head: &[u8], length: u64) -> Result<Entry> {
+    Ok(match read(head, &[])? {
+        Read::Table(_) => Entry::Table,
+        Read::Cell(c) => Entry::Cell { kind: c.kind, modified: c.modified, size: length.saturating_sub(HEAD as u64) },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_follows_from_the_name_then_from_the_content() {
+        assert_eq!(kind_of(b"a.HTML", b"\0"), Kind::Text);
+        assert_eq!(kind_of(b"x.opml", b""), Kind::Outline);
+        assert_eq!(kind_of(b"run", b"#!/bin/sh\n"), Kind::Script);
+        assert_eq!(kind_of(b"noending", "Grüße".as_bytes()), Kind::Text);
+        assert_eq!(kind_of(b"noending", b"\xff\xfe"), Kind::Binary);
+        assert_eq!(kind_of(b"html", b"a\0"), Kind::Binary);
+    }
+
+    #[test]
+    fn values_are_read_as_written_and_nonsense_is_refused() {
+        let cell = Cell { kind: Kind::Outline, modified: -5, body: b"text" };
+        let head = cell_head(&cell);
+        assert!(matches!(read(&head, cell.body), Ok(Read::Cell(c)) if c == cell));
+        assert!(matches!(read(&table_value(77), &[]), Ok(Read::Table(77))));
+        assert!(read(&head[..8], b"").is_err() && read(&[9; 9], b"").is_err() && read(&[], b"").is_err());
+        assert_eq!(entry(&head, 13).unwrap(), Entry::Cell { kind: Kind::Outline, modified: -5, size: 4 });
+    }
+}

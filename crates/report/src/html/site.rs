@@ -1,0 +1,39 @@
+//! The site laboratory: the source's table, the ratios, and the sizes at which the faster one changes.
+
+use maud::{Markup, html};
+
+use super::Section;
+use crate::site::{COLUMNS, RoundTable};
+use crate::view::View;
+
+/// The section, where the run has rounds or sizes.
+pub fn section(view: &View) -> Option<Section> {
+    let site = &view.site;
+    if site.is_empty() {
+        return None;
+    }
+    let body = html! {
+        @for t in &site.tables { (rounds(t)) }
+        @if !site.ratios.is_empty() {
+            table {
+                thead { tr { th scope="col" { "Files / object database" } th scope="col" class="number" { "fs/odb" } th scope="col" class="number" { "Rounds" } } }
+                tbody { @for r in &site.ratios { tr { td { (r.name) } td class="number" { (r.ratio) } td class="number" { (r.rounds) } } } }
+            }
+            p class="skipped" { "How many times longer files take, paired round by round, with a 95 % interval. " (site.source()) }
+        }
+        @if !site.crossings.is_empty() { ul { @for c in &site.crossings { li { (c) } } } }
+    };
+    Some(Section { key: "site-rounds", title: "File system against object database".into(), body })
+}
+
+fn rounds(t: &RoundTable) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label=(t.title) {
+            table {
+                caption { (t.title) }
+                thead { tr { @for c in COLUMNS { th scope="col" class="number" { (c) } } } }
+                tbody { @for row in &t.rows { tr { @for cell in row { td class="number" { (cell) } } } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The site laboratory as its source printed it: eleven rounds of file system, object database and ratio; then what was asked of it.
+
+use fingerpost_compare::site::{self, AtSize, SOURCE_BEST, TABLE_ROUNDS};
+use fingerpost_record::text::clean;
+use fingerpost_record::unit::significant;
+use fingerpost_record::{Estimate, Run, Unit};
+
+/// What there is to show, as cleaned text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SiteView {
+    /// The source's table, for the fastest object database of each kind of row.
+    pub tables: Vec<RoundTable>,
+    /// Every object database against files.
+    pub ratios: Vec<RatioLine>,
+    /// Where the faster one changes, a sentence for each object database.
+    pub crossings: Vec<String>,
+}
+
+/// The source's table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoundTable {
+    /// What is compared.
+    pub title: String,
+    /// File system, object database, ratio.
+    pub rows: Vec<[String; 3]>,
+}
+
+/// One object database against files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RatioLine {
+    /// What is compared.
+    pub name: String,
+    /// The ratio with its interval.
+    pub ratio: String,
+    /// Rounds that it is made of.
+    pub rounds: usize,
+}
+
+/// The columns of the source's table.
+pub const COLUMNS: [&str; 3] = ["File system", "Object db", "fs/odb"];
+
+impl SiteView {
+    /// What a run has to say.
+    pub fn of(run: &Run) -> SiteView {
+        let duels = site::duels(run);
+        let mut tables: Vec<RoundTable> = Vec::new();
+        let mut seen = Vec::new();
+        for duel in &duels {
+            // The fastest comes first of its kind.
+            if seen.contains(&&duel.params) {
+                continue;
+            }
+            seen.push(&duel.params);
+            let rows = duel.rounds.iter().take(TABLE_ROUNDS);
+            let cells = |r: &site::Round| [Unit::Nanoseconds.format(r.files_ns), Unit::Nanoseconds.format(r.odb_ns), significant(r.ratio)];
+            tables.push(RoundTable { title: name(duel), rows: rows.map(cells).collect() });
+        }
+        let ratios = duels.iter().map(|d| RatioLine {
+            name: name(d),
+            ratio: d.ratio.as_ref().map_or("–".to_owned(), ratio),
+            rounds: d.rounds.len(),
+        });
+        SiteView { tables, ratios: ratios.collect(), crossings: site::crossings(run).iter().map(crossing).collect() }
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.ratios.is_empty() && self.crossings.is_empty()
+    }
+
+    /// What the source's best ratio is to this run's.
+    pub fn source(&self) -> String {
+        format!("The source's best round had {SOURCE_BEST}, on a Power Macintosh 9500 in 1996.")
+    }
+}
+
+fn name(duel: &site::Duel) -> String {
+    let params = duel.params.to_string();
+    let text =
+        if params.is_empty() { format!("{} / {}", duel.files, duel.odb) } else { format!("{} / {} ({params})", duel.files, duel.odb) };
+    clean(&text).into_owned()
+}
+
+fn ratio(e: &Estimate) -> String {
+    format!("{} ({}–{})", significant(e.value), significant(e.low), significant(e.high))
+}
+
+fn crossing(c: &site::Crossing) -> String {
+    let ends: Vec<String> = [c.sizes.first(), c.sizes.last()].into_iter().flatten().map(at).collect();
+    let size = c.size.map(|size| Unit::Bytes.format(size));
+    let what = match (size, c.files_above) {
+        (Some(size), true) => format!("files are faster from pages of {size} on"),
+        (Some(size), false) => format!("faster than files from pages of {size} on"),
+        (None, true) => "files are faster at every size measured".to_owned(),
+        (None, false) => "faster than files at every size measured".to_owned(),
+    };
+    let params = if c.params.is_empty() { String::new() } else { format!(" ({})", c.params) };
+    clean(&format!("{}{params}: {what}; fs/odb is {}", c.odb, ends.join(" and "))).into_owned()
+}
+
+fn at(s: &AtSize) -> String {
+    format!("{} with {}", significant(s.ratio), Unit::Bytes.format(s.size as f64))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use fingerpost_record::{Better, Measurement, Outcome, Params, Process};
+
+    /// A run with the source's own figures, in sixtieths of a second.
+    pub(crate) fn source_run() -> Run {
+        let files = [417.0, 472.0, 459.0, 389.0, 358.0, 293.0, 363.0, 334.0, 509.0, 485.0, 403.0, 400.0];
+        let odb = [220.0, 144.0, 103.0, 75.0, 68.0, 69.0, 66.0, 66.0, 72.0, 69.0, 65.0, 66.0];
+        let row = |probe: &str, params: Params, samples: Vec<f64>| Measurement {
+            estimate: Some(Estimate { value: samples[0], low: samples[0], high: samples[0], confidence: 0.95 }),
+            processes: vec![Process { value: Some(samples[0]), samples, ..Process::default() }],
+            ..Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new())
+        };
+        let tick = |v: &[f64]| v.iter().map(|t| t * 1e9 / 60.0).collect::<Vec<_>>();
+        let of = |store: &str| Params::new().with("store", store);
+        let size = |store: &str, bytes: i64, ns: f64| row("site.size", of(store).with("size", bytes), vec![ns]);
+        Run {
+            measurements: vec![
+                row("site.round", of("files-open"), tick(&files)),
+                row("site.round", of("lmdb\u{1b}[2J<script>"), tick(&odb)),
+                size("files-open", 1024, 900.0),
+                size("files-open", 65_536, 4000.0),
+                size("lmdb", 1024, 100.0),
+                size("lmdb", 65_536, 2000.0),
+                size("sqlite", 1024, 450.0),
+                size("sqlite", 65_536, 8000.0),
+            ],
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn the_sources_table_in_eleven_rounds() {
+        let view = SiteView::of(&source_run());
+        assert_eq!(view.tables[0].rows.len(), 11);
+        assert_eq!(view.tables[0].rows[0], ["6.950 s", "3.667 s", "1.895"]);
+        assert_eq!(view.tables[0].rows[8][2], "7.069");
+        assert_eq!(view.ratios[0].rounds, 12);
+        assert!(view.crossings[0].starts_with("lmdb: faster than files at every size"), "{}", view.crossings[0]);
+        assert!(view.crossings[1].starts_with("sqlite: files are faster from pages of 8.000 KiB on"), "{}", view.crossings[1]);
+        assert!(!view.tables[0].title.contains('\u{1b}'));
+        assert!(SiteView::of(&Run::default()).is_empty());
+    }
+}

@@ -1,0 +1,238 @@
+//! The contestants: every way to get the whole content of a page into a buffer.
+//!
+//! All are given the same URL and the same buffer and do the same with them: find the page, copy all of its bytes to the buffer's
+//! beginning, tell how many. What each does around that is the best honest use of it: one open, one read into a buffer that is larger
+//! than any page, one close; values that an engine has in memory copied straight from there; statements prepared once; one read
+//! transaction for each page.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::str::FromStr;
+
+use fingerpost_odb::{Database, Reader, Store};
+use fingerpost_sys::{map, uring};
+use rustix::fs::{Mode, OFlags};
+
+/// A way to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// open, read, close, with the path from the root.
+    FilesOpen,
+    /// openat, relative to the site's directory.
+    FilesOpenat,
+    /// openat, fstat, mmap with all pages populated, copy, munmap, close.
+    FilesMmap,
+    /// open, read, close as one chain of requests to io_uring: one system call.
+    FilesUring,
+    /// An object database.
+    Odb(Store),
+    /// LMDB with nested tables that are kept in memory once they were walked through, as Frontier kept its.
+    Loaded,
+}
+
+/// LMDB with nested keys, which the loaded reader reads.
+const LMDB: Store = Store::ALL[0];
+
+impl Access {
+    /// Every one, in the order of a table.
+    pub fn all() -> Vec<Access> {
+        let files = [Access::FilesOpen, Access::FilesOpenat, Access::FilesMmap, Access::FilesUring, Access::Loaded];
+        files.into_iter().chain(Store::ALL.map(Access::Odb)).collect()
+    }
+
+    /// Its name, the value of the parameter `store`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Access::FilesOpen => "files-open",
+            Access::FilesOpenat => "files-openat",
+            Access::FilesMmap => "files-mmap",
+            Access::FilesUring => "files-uring",
+            Access::Odb(store) => store.name(),
+            Access::Loaded => "lmdb-loaded",
+        }
+    }
+
+    /// The database that it reads; nothing for files.
+    pub fn store(self) -> Option<Store> {
+        match self {
+            Access::Odb(store) => Some(store),
+            Access::Loaded => Some(LMDB),
+            _ => None,
+        }
+    }
+
+    /// Opens it: a directory for files, a database's file otherwise.
+    pub fn open(self, source: &Path) -> Result<Box<dyn Contestant>, String> {
+        let files = |e: io::Error| format!("{} cannot be used for {}: {e}", source.display(), self.name());
+        let database = || Database::open(source).map_err(|e| e.to_string());
+        Ok(match self {
+            Access::FilesOpen => Box::new(Open(PathBuffer::new(source))),
+            Access::FilesOpenat => Box::new(Openat(directory(source).map_err(files)?)),
+            Access::FilesMmap => Box::new(Mapped(directory(source).map_err(files)?)),
+            Access::FilesUring => {
+                let ring = uring::FileReader::new().map_err(|e| format!("io_uring is not to be had here ({e})"))?;
+                Box::new(Uring(PathBuffer::new(source), ring))
+            }
+            Access::Odb(_) => Box::new(Odb(database()?.reader().map_err(|e| e.to_string())?)),
+            Access::Loaded => {
+                let reader = database()?.loaded_reader().map_err(|e| e.to_string())?;
+                Box::new(Odb(reader.ok_or("only LMDB with nested tables can be read with tables in memory")?))
+            }
+        })
+    }
+}
+
+impl FromStr for Access {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Access::all().into_iter().find(|a| a.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Access::all().into_iter().map(Access::name).collect();
+            format!("there is no store “{name}”; take one of {}", names.join(", "))
+        })
+    }
+}
+
+/// Something that reads pages.
+pub trait Contestant {
+    /// Puts the whole content of a page at the beginning of the buffer, and tells its length.
+    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+fn directory(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+fn too_large() -> io::Error {
+    io::Error::other("a page is larger than the buffer")
+}
+
+/// One read: for a regular file, fewer bytes than there is room for are all there are.
+#[inline]
+fn read_whole(mut file: File, buffer: &mut [u8]) -> io::Result<usize> {
+    let n = file.read(buffer)?;
+    if n == buffer.len() { Err(too_large()) } else { Ok(n) }
+}
+
+/// A path that begins with the site's directory, built in place and closed by a zero byte.
+struct PathBuffer {
+    bytes: Vec<u8>,
+    base: usize,
+}
+
+impl PathBuffer {
+    fn new(dir: &Path) -> PathBuffer {
+        let mut bytes = dir.as_os_str().as_bytes().to_vec();
+        bytes.push(b'/');
+        PathBuffer { base: bytes.len(), bytes }
+    }
+
+    #[inline]
+    fn with(&mut self, url: &[u8]) -> &[u8] {
+        self.bytes.truncate(self.base);
+        self.bytes.extend_from_slice(url);
+        &self.bytes
+    }
+}
+
+struct Open(PathBuffer);
+
+impl Contestant for Open {
+    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize> {
+        let path = Path::new(std::ffi::OsStr::from_bytes(self.0.with(url)));
+        read_whole(File::open(path)?, buffer)
+    }
+}
+
+struct Openat(OwnedFd);
+
+impl Contestant for Openat {
+    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize> {
+        let file = rustix::fs::openat(&self.0, url, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        read_whole(file.into(), buffer)
+    }
+}
+
+struct Mapped(OwnedFd);
+
+impl Contestant for Mapped {
+    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize> {
+        let file: File = rustix::fs::openat(&self.0, url, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into();
+        let length = rustix::fs::fstat(&file)?.st_size as usize;
+        let room = buffer.get_mut(..length).ok_or_else(too_large)?;
+        map::with_mapped(&file, length, |bytes| room.copy_from_slice(bytes))?;
+        Ok(length)
+    }
+}
+
+struct Uring(PathBuffer, uring::FileReader);
+
+impl Contestant for Uring {
+    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize> {
+        let path = CString::new(self.0.with(url))?;
+        let n = self.1.read(&path, buffer)?;
+        if n == buffer.len() { Err(too_large()) } else { Ok(n) }
+    }
+}
+
+struct Odb(Box<dyn Reader>);
+
+impl Contestant for Odb {
+    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize> {
+        let mut length = Err(io::Error::from(io::ErrorKind::NotFound));
+        self.0
+            .cell(url, &mut |cell| {
+                length = buffer.get_mut(..cell.body.len()).ok_or_else(too_large).map(|room| {
+                    room.copy_from_slice(cell.body);
+                    room.len()
+                });
+            })
+            .map_err(io::Error::other)?;
+        length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site::tree::{self, Plan};
+
+    #[test]
+    fn every_contestant_reads_the_same_bytes_and_misses_what_is_not_there() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("site");
+        let pages = tree::generate(&dir, &Plan::site(60, 3)).unwrap();
+        let mut buffer = vec![0; (1 << 20) + 1];
+        for access in Access::all() {
+            let source = match access.store() {
+                None => dir.clone(),
+                Some(store) => {
+                    let file = base.path().join(store.name());
+                    if !file.exists() {
+                        fingerpost_odb::transfer::import(&dir, &file, store, false, &|| false).unwrap();
+                    }
+                    file
+                }
+            };
+            let mut contestant = match access.open(&source) {
+                Ok(c) => c,
+                Err(why) if access == Access::FilesUring => {
+                    eprintln!("skipped: {why}");
+                    continue;
+                }
+                Err(why) => panic!("{why}"),
+            };
+            for page in &pages {
+                let n = contestant.read(&page.path, &mut buffer).unwrap();
+                assert_eq!((n as u64, tree::checksum(&buffer[..n])), (page.size, page.sum), "{}", access.name());
+            }
+            assert!(contestant.read(b"section0/none.html", &mut buffer).is_err(), "{}", access.name());
+            assert!(contestant.read(&pages[0].path, &mut buffer[..1]).is_err(), "a page must fit: {}", access.name());
+            assert_eq!(access.name().parse(), Ok(access));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A reader: one contestant in a process of its own, told what to do line by line over its input.
+//!
+//! The timed loop holds only the reading of pages, one after the other into the same buffer. After it, outside the timing, the same pages
+//! are read again and their sums compared with those that the site was made with: a contestant that is fast and wrong is found out.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use fingerpost_sys::scratch::{Scratch, Server};
+
+use super::access::{Access, Contestant};
+use super::tree::{self, Page};
+use crate::{WorkloadError, worker};
+
+/// The worker's name.
+pub const NAME: &str = "site-reader";
+/// Pages between two looks at the clock while reading for a time.
+const CLOCK_EVERY: u64 = 32;
+
+/// The process: `STORE SOURCE LIST [CPU]`.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    let begun = Desk::new(&args);
+    let mut server = match begun {
+        Ok(server) => server,
+        Err(why) => {
+            answer(&format!("fail {}", why.replace('\n', " ")));
+            return ExitCode::FAILURE;
+        }
+    };
+    answer("ready");
+    for line in io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        match server.obey(&line) {
+            Ok(text) => answer(&text),
+            Err(why) => answer(&format!("fail {}", why.replace('\n', " "))),
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn answer(text: &str) {
+    let mut out = io::stdout().lock();
+    // When nobody reads any more the input ends too, which ends the process.
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// The contestant, the pages, and the buffer that they are read into.
+type Opened<'a> = (&'a mut dyn Contestant, &'a [Page], &'a mut [u8]);
+
+/// What the process has.
+struct Desk {
+    access: Access,
+    source: PathBuf,
+    pages: Vec<Page>,
+    /// Open, unless it was told to close: a cold start then opens it again.
+    contestant: Option<Box<dyn Contestant>>,
+    buffer: Vec<u8>,
+}
+
+impl Desk {
+    fn new(args: &[OsString]) -> Result<Desk, String> {
+        let [store, source, list, cpu @ ..] = args else { return Err("it takes STORE SOURCE LIST [CPU]".to_owned()) };
+        let access: Access = store.to_str().unwrap_or_default().parse()?;
+        if let Some(cpu) = cpu.first().and_then(|c| c.to_str()?.parse::<usize>().ok()) {
+            fingerpost_sys::affinity::pin(&[cpu]).map_err(|e| format!("cannot be pinned to CPU {cpu}: {e}"))?;
+        }
+        let pages = tree::read_list(Path::new(list)).map_err(|e| e.to_string())?;
+        let largest = pages.iter().map(|p| p.size).max().ok_or("the site has no pages")?;
+        let contestant = Some(access.open(Path::new(source))?);
+        // One more than the largest page: a read that fills the buffer was not whole.
+        Ok(Desk { access, source: source.into(), pages, contestant, buffer: vec![1; largest as usize + 1] })
+    }
+
+    fn obey(&mut self, line: &str) -> Result<String, String> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |i: usize| words.get(i).and_then(|w| w.parse::<u64>().ok()).ok_or_else(|| format!("“{line}” is no order"));
+        match words[0] {
+            "warm" => self.check(0..self.pages.len()).map(|_| "ok".to_owned()),
+            "close" => {
+                self.contestant = None;
+                Ok("ok".to_owned())
+            }
+            "round" => self.round(number(1)?, number(2)? as usize, false),
+            "warm-round" => self.round(number(1)?, number(2)? as usize, true),
+            "span" => self.span(number(1)?, number(2)?),
+            _ => Err(format!("“{line}” is no order")),
+        }
+    }
+
+    fn open(&mut self) -> Result<Opened<'_>, String> {
+        if self.contestant.is_none() {
+            self.contestant = Some(self.access.open(&self.source)?);
+        }
+        let contestant = self.contestant.as_mut().ok_or("not open")?;
+        Ok((&mut **contestant, &self.pages, &mut self.buffer))
+    }
+
+    /// Reads so many random pages: the time, and the bytes. For a warm round the same pages were read just before: then no contestant
+    /// pays for what the others, which read in turn, drove out of the CPU's caches.
+    fn round(&mut self, seed: u64, count: usize, warm: bool) -> Result<String, String> {
+        let list = draw(seed, count, self.pages.len());
+        let (contestant, pages, buffer) = self.open()?;
+        for &i in list.iter().filter(|_| warm) {
+            contestant.read(&pages[i].path, buffer).map_err(|e| failure(&pages[i], &e))?;
+        }
+        let start = Instant::now();
+        let mut bytes = 0;
+        for &i in &list {
+            bytes += contestant.read(&pages[i].path, buffer).map_err(|e| failure(&pages[i], &e))?;
+        }
+        let ns = start.elapsed().as_nanos();
+        if self.check(list)? != bytes as u64 {
+            return Err("the pages read within the time were not whole".to_owned());
+        }
+        Ok(format!("ok {ns} {bytes}"))
+    }
+
+    /// Reads random pages for a time: how many, in which time.
+    fn span(&mut self, seed: u64, ms: u64) -> Result<String, String> {
+        let list = draw(seed, 4096, self.pages.len());
+        let (contestant, pages, buffer) = self.open()?;
+        let start = Instant::now();
+        let mut count = 0u64;
+        let length = Duration::from_millis(ms);
+        while !count.is_multiple_of(CLOCK_EVERY) || start.elapsed() < length {
+            let page = &pages[list[(count % 4096) as usize]];
+            let n = contestant.read(&page.path, buffer).map_err(|e| failure(page, &e))?;
+            if n as u64 != page.size {
+                return Err(failure(page, &io::Error::other("it is not whole")));
+            }
+            count += 1;
+        }
+        Ok(format!("ok {} {count}", start.elapsed().as_nanos()))
+    }
+
+    /// Reads pages and compares what comes with what was put there; gives the bytes.
+    fn check(&mut self, list: impl IntoIterator<Item = usize>) -> Result<u64, String> {
+        let (contestant, pages, buffer) = self.open()?;
+        let mut bytes = 0;
+        for i in list {
+            let page = &pages[i];
+            let n = contestant.read(&page.path, buffer).map_err(|e| failure(page, &e))?;
+            if n as u64 != page.size || tree::checksum(&buffer[..n]) != page.sum {
+                return Err(failure(page, &io::Error::other("its content is not what was put there")));
+            }
+            bytes += n as u64;
+        }
+        Ok(bytes)
+    }
+}
+
+fn failure(page: &Page, e: &io::Error) -> String {
+    format!("{} cannot be read: {e}", String::from_utf8_lossy(&page.path))
+}
+
+/// The list of a round: the same for every contestant with the same seed.
+fn draw(seed: u64, count: usize, pages: usize) -> Vec<usize> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..count).map(|_| random.usize(..pages)).collect()
+}
+
+/// A reader's process, from the conducting side.
+pub struct Reader {
+    /// Which contestant it is.
+    pub access: Access,
+    server: Server,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Reader {
+    /// Starts a reader, which has opened its source when this returns.
+    pub fn start(access: Access, source: &Path, list: &Path, cpu: Option<usize>, scratch: &mut Scratch) -> Result<Reader, WorkloadError> {
+        let failed = |e: io::Error| WorkloadError::Failed(format!("a reader could not be started: {e}"));
+        let mut command = worker::command(NAME);
+        command.arg(access.name()).arg(source).arg(list).args(cpu.map(|c| c.to_string()));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut server = scratch.spawn(&mut command).map_err(failed)?;
+        let lost = || WorkloadError::Failed("a reader has no pipes".to_owned());
+        let input = server.child.stdin.take().ok_or_else(lost)?;
+        let output = BufReader::new(server.child.stdout.take().ok_or_else(lost)?);
+        let mut reader = Reader { access, server, input, output };
+        match reader.hear() {
+            Ok(word) if word == "ready" => Ok(reader),
+            Ok(word) => Err(WorkloadError::Failed(format!("a reader said “{word}”"))),
+            // It never was open: this contestant is not to be had here.
+            Err(WorkloadError::Failed(why)) => {
+                reader.stop(scratch);
+                Err(WorkloadError::Missing(why))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Gives an order without waiting for the answer.
+    pub fn order(&mut self, line: &str) -> Result<(), WorkloadError> {
+        writeln!(self.input, "{line}").map_err(|e| WorkloadError::Failed(format!("{} ended: {e}", self.access.name())))
+    }
+
+    /// Waits for an answer.
+    pub fn hear(&mut self) -> Result<String, WorkloadError> {
+        let mut line = String::new();
+        let n = self.output.read_line(&mut line).map_err(|e| WorkloadError::Failed(e.to_string()))?;
+        let line = line.trim_end();
+        match line.strip_prefix("fail ") {
+            _ if n == 0 => Err(WorkloadError::Failed(format!("the process that read from {} ended unexpectedly", self.access.name()))),
+            Some(why) => Err(WorkloadError::Failed(format!("{}: {why}", self.access.name()))),
+            None => Ok(line.to_owned()),
+        }
+    }
+
+    /// Gives an order, and the numbers of the answer.
+    pub fn ask(&mut self, line: &str) -> Result<Vec<f64>, WorkloadError> {
+        self.order(line)?;
+        Ok(numbers(&self.hear()?))
+    }
+
+    /// Ends the process.
+    pub fn stop(self, scratch: &mut Scratch) {
+        let Reader { server, input, output, .. } = self;
+        drop((input, output));
+        // What cannot be ended here is ended with the scratch directory.
+        let _ = scratch.stop(server);
+    }
+}
+
+/// The numbers of an answer, `ok 123 456`.
+pub fn numbers(answer: &str) -> Vec<f64> {
+    answer.split(' ').skip(1).filter_map(|w| w.parse().ok()).collect()
+}

@@ -1,0 +1,150 @@
+//! The site served: the embedded web server over files or an object database, under the web load generator.
+//!
+//! The server, its event loop and its answers are the same for all; only where a page comes from differs.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use fingerpost_odb::{Database, Error, Reader};
+use fingerpost_sys::scratch::{Scratch, Server};
+
+use super::access::Access;
+use super::tree::Page;
+use crate::web::content::{Body, Content, Directory};
+use crate::web::pool::Pool;
+use crate::web::protocol::Load;
+use crate::web::static_server;
+use crate::{WorkloadError, worker};
+
+/// The worker's name.
+pub const NAME: &str = "site-server";
+/// Connections at a time.
+const CONNECTIONS: usize = 16;
+/// The length of the accept queue.
+const BACKLOG: i32 = 511;
+/// Load before each window.
+const WARM_UP: Duration = Duration::from_millis(100);
+
+/// An object database as what the server serves. Each worker thread has a reader of its own.
+struct Odb {
+    database: Database,
+    loaded: bool,
+}
+
+thread_local! {
+    static READER: RefCell<Option<Box<dyn Reader>>> = const { RefCell::new(None) };
+}
+
+impl Odb {
+    fn reader(&self) -> io::Result<Box<dyn Reader>> {
+        let reader = if self.loaded { self.database.loaded_reader() } else { self.database.reader().map(Some) };
+        reader.map_err(io::Error::other)?.ok_or_else(|| io::Error::other("this database cannot be read with its tables in memory"))
+    }
+}
+
+impl Content for Odb {
+    fn find(&self, path: &[u8]) -> io::Result<Option<Body>> {
+        READER.with_borrow_mut(|place| {
+            let reader = match place {
+                Some(reader) => reader,
+                None => place.insert(self.reader()?),
+            };
+            let mut body = None;
+            match reader.cell(path, &mut |cell| body = Some(Body::Bytes(cell.body.into()))) {
+                Ok(_) | Err(Error::Path(..)) => Ok(body),
+                Err(e) => Err(io::Error::other(e)),
+            }
+        })
+    }
+}
+
+/// The process: `STORE SOURCE WORKERS`. Serves on a free port of 127.0.0.1, and prints `ready PORT`.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    let served = || -> Result<(), String> {
+        let [store, source, workers] = args.as_slice() else { return Err("it takes STORE SOURCE WORKERS".to_owned()) };
+        let access: Access = store.to_str().unwrap_or_default().parse()?;
+        let workers = workers.to_str().and_then(|w| w.parse().ok()).ok_or("the number of workers is no number")?;
+        let content: Box<dyn Content> = match access.store() {
+            None => Box::new(Directory::open(source.as_ref()).map_err(|e| e.to_string())?),
+            Some(_) => {
+                let database = Database::open(source.as_ref()).map_err(|e| e.to_string())?;
+                Box::new(Odb { database, loaded: access == Access::Loaded })
+            }
+        };
+        let listener = static_server::listen(SocketAddr::from(([127, 0, 0, 1], 0)), BACKLOG).map_err(|e| e.to_string())?;
+        println!("ready {}", listener.local_addr().map_err(|e| e.to_string())?.port());
+        io::stdout().flush().map_err(|e| e.to_string())?;
+        static_server::serve(&listener, workers, &*content).map_err(|e| e.to_string())
+    };
+    match served() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("the site's server: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A served site under load.
+pub struct Served {
+    server: Server,
+    load: Load,
+    pool: Pool,
+}
+
+impl Served {
+    /// Starts a server, and a load generator for it. The generator asks for these pages in turn.
+    pub fn start(access: Access, source: &Path, pages: &[Page], workers: usize, scratch: &mut Scratch) -> Result<Served, WorkloadError> {
+        let failed = |e: io::Error| WorkloadError::Failed(format!("the site's server could not be started: {e}"));
+        let mut command = worker::command(NAME);
+        command.arg(access.name()).arg(source).arg(workers.to_string()).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut server = scratch.spawn(&mut command).map_err(failed)?;
+        let mut line = String::new();
+        if let Some(out) = server.child.stdout.take() {
+            BufReader::new(out).read_line(&mut line).map_err(failed)?;
+        }
+        let Some(port) = line.trim().strip_prefix("ready ").and_then(|p| p.parse::<u16>().ok()) else {
+            let _ = scratch.stop(server);
+            return Err(WorkloadError::Failed(format!("the server of {} ended before it was ready", access.name())));
+        };
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let paths: Vec<String> = pages.iter().map(|p| format!("/{}", super::serve::encode(&p.path))).collect();
+        let load = Load {
+            address,
+            host: address.to_string(),
+            path: paths[0].clone(),
+            paths,
+            connections: CONNECTIONS,
+            keep_alive: true,
+            rate: None,
+            phase: 0.5,
+            requests: None,
+            spread: false,
+        };
+        let mut pool = Pool::default();
+        pool.grow(1, scratch)?;
+        Ok(Served { server, load, pool })
+    }
+
+    /// Requests a second in one window.
+    pub fn window(&mut self, length: Duration) -> Result<f64, WorkloadError> {
+        let reports = self.pool.run(std::slice::from_ref(&self.load), WARM_UP, length, &mut || {})?;
+        let report = reports.first().ok_or_else(|| WorkloadError::Failed("the load generator told nothing".to_owned()))?;
+        if let Some((kind, n)) = report.errors.iter().next() {
+            return Err(WorkloadError::Failed(format!("not every request was answered as it should be: {kind} {n} times")));
+        }
+        Ok(report.completed as f64 * 1e9 / report.elapsed_ns.max(1) as f64)
+    }
+
+    /// Ends both.
+    pub fn stop(mut self, scratch: &mut Scratch) {
+        self.pool.stop(scratch);
+        // What cannot be ended here is ended with the scratch directory.
+        let _ = scratch.stop(self.server);
+    }
+}
