@@ -120,7 +120,7 @@ impl Database {
         })
     }
 
-    /// A reader that keeps the tables it has walked through in memory, as Frontier did: see [`crate::loaded`]. LMDB with nested keys
+    /// A reader that keeps the tables it has walked through in memory, as Frontier did. LMDB with nested keys
     /// only, whose values stay in place as long as nothing was committed; nothing otherwise.
     pub fn loaded_reader(&self) -> Result<Option<Box<dyn Reader>>> {
         match (&self.inner, self.store.keys) {
