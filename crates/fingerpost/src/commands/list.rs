@@ -64,7 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let cpus = cpus::choose(None)?.len();
     let pattern = WildMatch::new(args.name.as_deref().unwrap_or("*"));
     let probes = fingerpost_probes::all().filter(|p| pattern.matches(p.name)).map(|p| probe_entry(p, cpus));
-    let of_probes = fingerpost_probes::LABS.iter().filter(|(name, _)| pattern.matches(name)).map(|lab| probe_lab_entry(lab));
+    let of_probes = fingerpost_probes::LABS.iter().filter(|(name, _)| pattern.matches(name)).map(probe_lab_entry);
     let labs = fingerpost_labs::REGISTRY.iter().filter(|l| pattern.matches(l.name)).map(|l| lab_entry(l));
     let entries: Vec<Entry> = probes.chain(of_probes).chain(labs).collect();
     if entries.is_empty() {
