@@ -20,6 +20,7 @@ pub mod shm;
 pub mod sockdiag;
 pub mod swap;
 pub mod system;
+pub mod task;
 pub mod trace;
 pub mod tracefs;
 pub mod uring;
