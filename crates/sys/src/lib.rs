@@ -12,6 +12,7 @@ pub mod loopdev;
 pub mod map;
 pub mod memory;
 pub mod mount;
+pub mod network;
 pub mod perf;
 pub mod procfs;
 pub mod sample;
