@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod explain;
 pub mod list;
 pub mod man;
+pub mod prove;
 pub mod report;
 pub mod run;
 pub mod show;
@@ -28,6 +29,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::Compare(args) => compare::run(args),
         Command::Site(args) => site::run(args),
         Command::Ab(args) => ab::run(args),
+        Command::Prove(args) => prove::run(args),
         Command::Zerofill(args) => zerofill::run(args),
         Command::Report(args) => report::run(args),
         Command::Archive(args) => archive::run(args),
