@@ -48,6 +48,9 @@ pub struct Candidate {
     pub sign: fn(&Clues) -> Sign,
 }
 
+/// Causes that also take what no part of a budget has: a connection that is not admitted waits where no observer looks.
+pub const TAKES_THE_REST: &[&str] = &["network.accept_queue", "network.delay"];
+
 fn user(layer: Layer, part: &str) -> bool {
     part.contains("user") || (layer == Layer::Cpu && !part.contains("kernel"))
 }

@@ -59,7 +59,7 @@ pub struct Plant {
 /// The usual least length of a pass: several periods of a CPU quota.
 const USUAL: Duration = Duration::from_millis(300);
 /// A refused connection is tried again after a second.
-const SECONDS: Duration = Duration::from_millis(1300);
+const SECONDS: Duration = Duration::from_millis(600);
 
 /// A transaction of user code.
 fn computing() -> Recipe {
@@ -68,7 +68,7 @@ fn computing() -> Recipe {
 
 /// A transaction that is committed to the disk.
 fn committing() -> Recipe {
-    Recipe { work: 20_000, sync_every: 1, clients: 2, ..Recipe::default() }
+    Recipe { work: 20_000, sync_every: 1, clients: 1, ..Recipe::default() }
 }
 
 fn same(recipe: Recipe) -> [Recipe; 2] {
@@ -134,7 +134,7 @@ pub static PLANTS: &[Plant] = &[
         what: "a filter of 2000 instructions before each system call of the server",
         causes: &["syscall.entry"],
         layer: Some(Layer::Kernel),
-        recipes: || same(Recipe { calls: 1500, ..Recipe::default() }),
+        recipes: || same(Recipe { calls: 1500, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { filter: 2000, ..Change::default() }),
         root: false,
         cpus: 1,
@@ -145,7 +145,7 @@ pub static PLANTS: &[Plant] = &[
         what: "no speculative store bypass for the server",
         causes: &["cpu.mitigation"],
         layer: Some(Layer::Cpu),
-        recipes: || same(Recipe { stores: 60_000, ..Recipe::default() }),
+        recipes: || same(Recipe { stores: 60_000, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { store_bypass: true, ..Change::default() }),
         root: false,
         cpus: 1,
@@ -156,7 +156,7 @@ pub static PLANTS: &[Plant] = &[
         what: "the server's group gets half the memory that it holds, and a swap file",
         causes: &["memory.limit"],
         layer: Some(Layer::Memory),
-        recipes: || same(Recipe { held_mib: 48, touches: 20, ..Recipe::default() }),
+        recipes: || same(Recipe { held_mib: 48, touches: 20, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { memory_mib: Some(30), ..Change::default() }),
         root: true,
         cpus: 1,
@@ -167,7 +167,7 @@ pub static PLANTS: &[Plant] = &[
         what: "no huge pages for the server",
         causes: &["memory.page_size"],
         layer: Some(Layer::Memory),
-        recipes: || same(Recipe { fresh_kib: 8192, clients: 2, ..Recipe::default() }),
+        recipes: || same(Recipe { fresh_kib: 8192, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { no_huge_pages: true, ..Change::default() }),
         root: false,
         cpus: 1,
@@ -223,8 +223,9 @@ pub static PLANTS: &[Plant] = &[
         causes: &["network.accept_queue"],
         layer: Some(Layer::Network),
         recipes: || {
-            let open = Recipe { connects: true, clients: 16, work: 100_000, ..Recipe::default() };
-            [open.clone(), Recipe { backlog: 1, ..open }]
+            let open = Recipe { connects: true, clients: 16, work: 50_000, think_us: 3000, ..Recipe::default() };
+            // The kernel admits one more than it is told.
+            [open.clone(), Recipe { backlog: 0, ..open }]
         },
         changes: unchanged,
         root: false,
@@ -244,13 +245,16 @@ pub static PLANTS: &[Plant] = &[
     },
     Plant {
         name: "app.lock",
-        what: "one lock around the server's work",
+        what: "one lock around the server's work, which waits a millisecond for something",
         causes: &["app.lock"],
         layer: Some(Layer::Application),
-        recipes: || [computing(), Recipe { lock: true, ..computing() }],
+        recipes: || {
+            let waiting = Recipe { work: 20_000, pause_us: 1000, ..Recipe::default() };
+            [waiting.clone(), Recipe { lock: true, ..waiting }]
+        },
         changes: unchanged,
         root: false,
-        cpus: 2,
+        cpus: 1,
         least: USUAL,
     },
     Plant {
@@ -270,7 +274,7 @@ pub static PLANTS: &[Plant] = &[
         causes: &["syscall.entry", "storage.durability"],
         layer: None,
         recipes: || {
-            let calls = Recipe { calls: 1500, sync_every: 50, clients: 2, ..Recipe::default() };
+            let calls = Recipe { calls: 1500, sync_every: 50, clients: 1, ..Recipe::default() };
             [calls.clone(), Recipe { sync_every: 1, ..calls }]
         },
         changes: || planted(Change { filter: 2000, ..Change::default() }),
@@ -305,7 +309,7 @@ pub static PLANTS: &[Plant] = &[
         what: "no huge pages, for a server that hardly uses memory",
         causes: &[],
         layer: None,
-        recipes: || same(Recipe { calls: 1500, ..Recipe::default() }),
+        recipes: || same(Recipe { calls: 1500, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { no_huge_pages: true, ..Change::default() }),
         root: false,
         cpus: 1,

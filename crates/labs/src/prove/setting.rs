@@ -29,13 +29,21 @@ pub struct Setting {
     group: Option<Arc<Mutex<Group>>>,
     tickets: Vec<Ticket>,
     neighbours: Vec<Worker>,
+    shaped: bool,
 }
 
 impl Setting {
     /// Makes what stays for the whole trial: the control group with its limits, the swap file. Each change is in the journal first.
     pub fn make(change: Change, side: usize, dir: &Path, cpus: &[usize], scratch: &mut Scratch) -> Result<Setting, WorkloadError> {
-        let mut setting =
-            Setting { change, dir: dir.to_owned(), cpus: cpus.to_vec(), group: None, tickets: Vec::new(), neighbours: Vec::new() };
+        let mut setting = Setting {
+            change,
+            dir: dir.to_owned(),
+            cpus: cpus.to_vec(),
+            group: None,
+            tickets: Vec::new(),
+            neighbours: Vec::new(),
+            shaped: false,
+        };
         if let Err(e) = setting.make_all(side, scratch) {
             setting.unmake(scratch)?;
             return Err(e);
@@ -134,6 +142,7 @@ impl Setting {
         if self.change.loopback.is_some() {
             network::shape_loopback(self.change.loopback)
                 .map_err(|e| WorkloadError::Missing(format!("this kernel does not shape the loopback interface with tbf: {e}")))?;
+            self.shaped = true;
         }
         for (wanted, words) in
             [(self.change.hog, vec!["cpu".into()]), (self.change.syncer, vec!["disk".into(), self.dir.clone().into_os_string()])]
@@ -152,7 +161,7 @@ impl Setting {
     /// Ends it.
     pub fn leave(&mut self) -> Result<(), WorkloadError> {
         self.neighbours.clear();
-        if self.change.loopback.is_some() {
+        if std::mem::take(&mut self.shaped) {
             network::shape_loopback(None).map_err(failed)?;
         }
         Ok(())

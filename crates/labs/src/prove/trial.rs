@@ -19,7 +19,7 @@ use super::{Proof, Result as Verdict, Runs};
 use crate::Sink;
 use crate::attribute::{Request, attribute};
 
-/// Pairs of turns: the least from which a paired comparison makes an interval, and one that may be lost to noise.
+/// Pairs of turns, each of which gives two pairs of values: what noise takes from one or two of them must not decide.
 const PAIRS: usize = 4;
 /// The difference that does not matter. A plant must bite harder, and a busy machine's noise must not reach it.
 pub const THRESHOLD: f64 = 0.15;
@@ -158,9 +158,11 @@ fn one_turn(side: &mut SideOfTrial, plant: &Plant, length: Duration) -> Result<(
     let params = Params::new();
     let request = Request { params: &params, length, clients, sweep: &[], query_cache: None, level: Level::Tracing, measured: None };
     let attributed = attribute(&mut side.rehearsal, &request, &mut side.kept)?;
-    if let Some(step) = attributed.step {
-        let throughput = step.transactions as f64 / step.elapsed.as_secs_f64();
-        side.kept.throughput.push(Process { value: Some(throughput), samples: step.throughput, batch: 1, ..Process::default() });
+    // Both passes count: what tracing costs, it costs both sides.
+    let traced = attributed.figures.transactions as f64 / attributed.figures.elapsed_s;
+    let passes = attributed.step.map(|s| (s.transactions as f64 / s.elapsed.as_secs_f64(), s.throughput));
+    for (value, samples) in passes.into_iter().chain([(traced, vec![traced])]) {
+        side.kept.throughput.push(Process { value: Some(value), samples, batch: 1, ..Process::default() });
     }
     side.kept.findings = attributed.findings;
     Ok(())

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -79,54 +80,95 @@ fn listen(args: Vec<OsString>) -> io::Result<()> {
     let recipe: Recipe = serde_json::from_str(&recipe.to_string_lossy())?;
     let port: u16 = port.to_string_lossy().parse().map_err(io::Error::other)?;
     let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let crew = Crew::hire(&recipe, server);
     for line in io::stdin().lock().lines() {
         match line?.parse::<u64>() {
-            Ok(ms) => println!("{}", serde_json::to_string(&step(&recipe, server, Duration::from_millis(ms)))?),
+            Ok(ms) => println!("{}", serde_json::to_string(&crew.step(Duration::from_millis(ms)))?),
             Err(_) => println!("ready"),
         }
     }
     Ok(())
 }
 
-fn step(recipe: &Recipe, server: SocketAddr, length: Duration) -> Report {
-    let begun = Instant::now();
-    let cpu = cpu_seconds();
-    let parts: Vec<AtomicU64> = (0..PARTS).map(|_| AtomicU64::new(0)).collect();
-    let results: Vec<(Histogram, Option<String>)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..recipe.clients).map(|_| scope.spawn(|| one_client(recipe, server, begun, length, &parts))).collect();
-        threads.into_iter().map(|t| t.join().unwrap_or_default()).collect()
-    });
-    let mut latencies = Histogram::new();
-    results.iter().for_each(|(h, _)| latencies.merge(h));
-    Report {
-        // Clients that wait for their last answer are past the end; what they get then is not counted.
-        elapsed_s: length.as_secs_f64(),
-        parts: parts.iter().map(|n| n.load(Ordering::Relaxed)).collect(),
-        latencies: latencies.counted(),
-        cpu_s: (cpu_seconds() - cpu) * (length.as_secs_f64() / begun.elapsed().as_secs_f64()).min(1.0),
-        cpus: std::thread::available_parallelism().map_or(1, usize::from),
-        errors: results.iter().filter(|(_, why)| why.is_some()).count() as u64,
-        why: results.into_iter().find_map(|(_, why)| why),
+/// A step for one thread: when it began, how long it is, and where completions are counted.
+#[derive(Clone)]
+struct Task {
+    begun: Instant,
+    length: Duration,
+    parts: Arc<[AtomicU64; PARTS]>,
+}
+
+/// What one thread brings back from a step.
+type Done = (Histogram, Option<String>);
+
+/// The threads. They and their connections outlive the steps, so that an observer that looks a moment late still finds them.
+struct Crew {
+    tasks: Vec<mpsc::Sender<Task>>,
+    done: mpsc::Receiver<Done>,
+}
+
+impl Crew {
+    fn hire(recipe: &Recipe, server: SocketAddr) -> Crew {
+        let (report, done) = mpsc::channel();
+        let hire_one = |_| {
+            let (send, tasks) = mpsc::channel::<Task>();
+            let (recipe, report) = (recipe.clone(), report.clone());
+            std::thread::spawn(move || {
+                let mut stream = None;
+                for task in tasks {
+                    let result = one_client(&recipe, server, &task, &mut stream);
+                    if report.send(result).is_err() {
+                        return;
+                    }
+                }
+            });
+            send
+        };
+        Crew { tasks: (0..recipe.clients).map(hire_one).collect(), done }
+    }
+
+    fn step(&self, length: Duration) -> Report {
+        let (begun, cpu) = (Instant::now(), cpu_seconds());
+        let task = Task { begun, length, parts: Arc::default() };
+        let asked = self.tasks.iter().filter(|t| t.send(task.clone()).is_ok()).count();
+        let results: Vec<Done> = self.done.iter().take(asked).collect();
+        let mut latencies = Histogram::new();
+        results.iter().for_each(|(h, _)| latencies.merge(h));
+        Report {
+            // Clients that wait for their last answer are past the end; what they get then is not counted.
+            elapsed_s: length.as_secs_f64(),
+            parts: task.parts.iter().map(|n| n.load(Ordering::Relaxed)).collect(),
+            latencies: latencies.counted(),
+            cpu_s: (cpu_seconds() - cpu) * (length.as_secs_f64() / begun.elapsed().as_secs_f64()).min(1.0),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            errors: results.iter().filter(|(_, why)| why.is_some()).count() as u64,
+            why: results.into_iter().find_map(|(_, why)| why),
+        }
     }
 }
 
-fn one_client(recipe: &Recipe, server: SocketAddr, begun: Instant, length: Duration, parts: &[AtomicU64]) -> (Histogram, Option<String>) {
+fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, stream: &mut Option<TcpStream>) -> Done {
     let mut seen = Histogram::new();
-    let mut stream = None;
     let mut answer = vec![0; recipe.answer.max(2)];
-    while begun.elapsed() < length {
+    while task.begun.elapsed() < task.length {
+        if recipe.think_us > 0 {
+            std::thread::sleep(Duration::from_micros(recipe.think_us));
+        }
         let asked = Instant::now();
-        match transaction(recipe, server, &mut stream, &mut answer) {
+        match transaction(recipe, server, stream, &mut answer) {
             Ok(()) => {
-                let at = begun.elapsed();
-                if at < length {
+                let at = task.begun.elapsed();
+                if at < task.length {
                     seen.record(asked.elapsed().as_nanos() as u64);
-                    let part = (at.as_secs_f64() / length.as_secs_f64() * PARTS as f64) as usize;
-                    parts[part.min(PARTS - 1)].fetch_add(1, Ordering::Relaxed);
+                    let part = (at.as_secs_f64() / task.length.as_secs_f64() * PARTS as f64) as usize;
+                    task.parts[part.min(PARTS - 1)].fetch_add(1, Ordering::Relaxed);
                 }
                 work(recipe.client_work);
             }
-            Err(e) => return (seen, Some(e.to_string())),
+            Err(e) => {
+                *stream = None;
+                return (seen, Some(e.to_string()));
+            }
         }
     }
     (seen, None)

@@ -37,13 +37,15 @@ pub struct Recipe {
     pub calls: u32,
     /// KiB of fresh memory that are mapped, touched in every small page, and given back.
     pub fresh_kib: usize,
-    /// MiB that the server holds, dirty.
+    /// MiB that the server holds, dirty, all its connections together.
     pub held_mib: usize,
     /// Pages of them that a transaction touches at random.
     pub touches: u32,
     /// Writes and syncs every so many transactions of a connection; 0 for never.
     pub sync_every: u32,
-    /// Whether the work is done under one lock of the whole server.
+    /// Microseconds that the server sleeps, after the work.
+    pub pause_us: u64,
+    /// Whether work and sleep are done under one lock of the whole server.
     pub lock: bool,
     /// Whether the answer goes out in two small writes.
     pub split: bool,
@@ -53,6 +55,8 @@ pub struct Recipe {
     pub connects: bool,
     /// The accept queue's length.
     pub backlog: i32,
+    /// Microseconds that the client thinks before each transaction.
+    pub think_us: u64,
     /// Turns of the loop that the client does with each answer.
     pub client_work: u32,
 }
@@ -68,11 +72,13 @@ impl Default for Recipe {
             held_mib: 0,
             touches: 0,
             sync_every: 0,
+            pause_us: 0,
             lock: false,
             split: false,
             answer: 64,
             connects: false,
             backlog: 128,
+            think_us: 0,
             client_work: 0,
         }
     }

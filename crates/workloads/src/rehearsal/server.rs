@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use fingerpost_sys::memory::Fresh;
 
@@ -42,16 +43,19 @@ fn serve(args: Vec<OsString>) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     // Listening once more only sets the length of the queue.
     rustix::net::listen(&listener, recipe.backlog)?;
-    let held = if recipe.held_mib > 0 { Some(hold(recipe.held_mib)?) } else { None };
-    let kitchen = Arc::new(Kitchen { recipe, dir: PathBuf::from(dir), held: held.map(Mutex::new), lock: Mutex::new(()) });
+    let kitchen = Arc::new(Kitchen { recipe, dir: PathBuf::from(dir), lock: Mutex::new(()) });
     println!("{}", listener.local_addr()?.port());
     if kitchen.recipe.connects { accept_one_by_one(&listener, &kitchen) } else { thread_per_connection(&listener, &kitchen) }
 }
 
-fn hold(mib: usize) -> io::Result<Fresh> {
-    let mut held = Fresh::map(mib << 20, false)?;
+/// A connection's part of the memory that the server holds.
+fn hold(recipe: &Recipe) -> io::Result<Option<Fresh>> {
+    if recipe.held_mib == 0 {
+        return Ok(None);
+    }
+    let mut held = Fresh::map((recipe.held_mib << 20) / recipe.clients.max(1), false)?;
     (0..held.len()).step_by(PAGE).for_each(|at| held.touch(at));
-    Ok(held)
+    Ok(Some(held))
 }
 
 fn thread_per_connection(listener: &TcpListener, kitchen: &Arc<Kitchen>) -> io::Result<()> {
@@ -61,7 +65,7 @@ fn thread_per_connection(listener: &TcpListener, kitchen: &Arc<Kitchen>) -> io::
         stream.set_nodelay(!kitchen.recipe.split)?;
         let kitchen = Arc::clone(kitchen);
         std::thread::spawn(move || {
-            let mut cook = Cook::new(&kitchen);
+            let Ok(mut cook) = Cook::new(&kitchen) else { return };
             // A client that has left is no error.
             while cook.transaction(&stream).is_ok() {}
         });
@@ -72,7 +76,7 @@ fn accept_one_by_one(listener: &TcpListener, kitchen: &Kitchen) -> io::Result<()
     std::thread::scope(|scope| {
         for _ in 0..ACCEPTORS {
             scope.spawn(|| {
-                let mut cook = Cook::new(kitchen);
+                let Ok(mut cook) = Cook::new(kitchen) else { return };
                 while let Ok((stream, _)) = listener.accept() {
                     // A client that gave up meanwhile is no error.
                     let _ = cook.transaction(&stream);
@@ -87,7 +91,6 @@ fn accept_one_by_one(listener: &TcpListener, kitchen: &Kitchen) -> io::Result<()
 struct Kitchen {
     recipe: Recipe,
     dir: PathBuf,
-    held: Option<Mutex<Fresh>>,
     lock: Mutex<()>,
 }
 
@@ -95,6 +98,7 @@ struct Kitchen {
 struct Cook<'a> {
     kitchen: &'a Kitchen,
     answer: Vec<u8>,
+    held: Option<Fresh>,
     file: Option<File>,
     served: u32,
     random: fastrand::Rng,
@@ -102,9 +106,10 @@ struct Cook<'a> {
 }
 
 impl<'a> Cook<'a> {
-    fn new(kitchen: &'a Kitchen) -> Self {
+    fn new(kitchen: &'a Kitchen) -> io::Result<Self> {
         let answer = vec![b'x'; kitchen.recipe.answer.max(2)];
-        Cook { kitchen, answer, file: None, served: 0, random: fastrand::Rng::new(), slots: (1..=64).collect() }
+        let held = hold(&kitchen.recipe)?;
+        Ok(Cook { kitchen, answer, held, file: None, served: 0, random: fastrand::Rng::new(), slots: (1..=64).collect() })
     }
 
     fn transaction(&mut self, mut stream: &TcpStream) -> io::Result<()> {
@@ -121,11 +126,12 @@ impl<'a> Cook<'a> {
 
     fn cook(&mut self) -> io::Result<()> {
         let recipe = &self.kitchen.recipe;
-        if recipe.lock {
-            let _held = self.kitchen.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let _held = recipe.lock.then(|| self.kitchen.lock.lock().unwrap_or_else(PoisonError::into_inner));
             work(recipe.work);
-        } else {
-            work(recipe.work);
+            if recipe.pause_us > 0 {
+                std::thread::sleep(Duration::from_micros(recipe.pause_us));
+            }
         }
         bypass(&mut self.slots, recipe.stores);
         for _ in 0..recipe.calls {
@@ -140,11 +146,9 @@ impl<'a> Cook<'a> {
     }
 
     fn touch_held(&mut self) {
-        let Some(held) = &self.kitchen.held else { return };
+        let Some(held) = &mut self.held else { return };
         for _ in 0..self.kitchen.recipe.touches {
-            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
-            let page = self.random.usize(..held.len() / PAGE);
-            held.touch(page * PAGE);
+            held.touch(self.random.usize(..held.len() / PAGE) * PAGE);
         }
     }
 
