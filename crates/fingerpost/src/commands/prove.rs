@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(value_name = "CAUSE")]
     causes: Vec<String>,
     /// Seconds for all of them together
-    #[arg(long, value_name = "SECONDS", default_value_t = 150.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 100.0)]
     seconds: f64,
     /// How to print the proof
     #[arg(long, value_enum, default_value_t)]

@@ -153,11 +153,11 @@ pub static PLANTS: &[Plant] = &[
     },
     Plant {
         name: "memory.limit",
-        what: "the server's group gets half the memory that it holds, and a swap file",
+        what: "the server's group gets two thirds of the memory that it holds, and a swap file",
         causes: &["memory.limit"],
         layer: Some(Layer::Memory),
         recipes: || same(Recipe { held_mib: 48, touches: 20, clients: 1, ..Recipe::default() }),
-        changes: || planted(Change { memory_mib: Some(30), ..Change::default() }),
+        changes: || planted(Change { memory_mib: Some(34), ..Change::default() }),
         root: true,
         cpus: 1,
         least: USUAL,

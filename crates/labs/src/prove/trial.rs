@@ -17,12 +17,12 @@ use super::plants::{Change, Plant};
 use super::setting::Setting;
 use super::{Proof, Result as Verdict, Runs};
 use crate::Sink;
-use crate::attribute::{Request, attribute};
+use crate::attribute::{Request, attribute_traced};
 
-/// Pairs of turns, each of which gives two pairs of values: what noise takes from one or two of them must not decide.
-const PAIRS: usize = 4;
+/// Pairs of turns: what noise takes from one or two of them must not decide.
+const PAIRS: usize = 6;
 /// The difference that does not matter. A plant must bite harder, and a busy machine's noise must not reach it.
-pub const THRESHOLD: f64 = 0.15;
+pub const THRESHOLD: f64 = 0.10;
 
 /// What all trials of a proof share.
 pub struct Course<'a> {
@@ -137,7 +137,7 @@ fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result
     for side in sides.iter_mut() {
         side.rehearsal.start()?;
     }
-    let length = (course.time / (PAIRS as u32 * 4)).max(plant.least);
+    let length = (course.time / (PAIRS as u32 * 2)).max(plant.least);
     for pair in 0..PAIRS {
         for turn in 0..2 {
             if course.stop.load(Ordering::Relaxed) {
@@ -157,12 +157,11 @@ fn one_turn(side: &mut SideOfTrial, plant: &Plant, length: Duration) -> Result<(
     let clients = (plant.recipes)()[0].clients as f64;
     let params = Params::new();
     let request = Request { params: &params, length, clients, sweep: &[], query_cache: None, level: Level::Tracing, measured: None };
-    let attributed = attribute(&mut side.rehearsal, &request, &mut side.kept)?;
-    // Both passes count: what tracing costs, it costs both sides.
-    let traced = attributed.figures.transactions as f64 / attributed.figures.elapsed_s;
-    let passes = attributed.step.map(|s| (s.transactions as f64 / s.elapsed.as_secs_f64(), s.throughput));
-    for (value, samples) in passes.into_iter().chain([(traced, vec![traced])]) {
-        side.kept.throughput.push(Process { value: Some(value), samples, batch: 1, ..Process::default() });
+    let attributed = attribute_traced(&mut side.rehearsal, &request, &mut side.kept)?;
+    // Every pass is traced: what tracing costs, it costs both sides.
+    if let Some(step) = attributed.step {
+        let value = step.transactions as f64 / step.elapsed.as_secs_f64();
+        side.kept.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
     }
     side.kept.findings = attributed.findings;
     Ok(())

@@ -24,6 +24,11 @@ const ACCEPTORS: usize = 2;
 
 const PAGE: usize = 4096;
 
+/// Where memory is short, the kernel must write pages out as fast as we fill them, or it kills us: we give it time after so many bytes.
+const FILLED_AT_ONCE: usize = 512 << 10;
+/// So much time.
+const BREATH: Duration = Duration::from_millis(4);
+
 /// Waits for a line, prints its port, serves until it is killed.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     match serve(args) {
@@ -54,7 +59,12 @@ fn hold(recipe: &Recipe) -> io::Result<Option<Fresh>> {
         return Ok(None);
     }
     let mut held = Fresh::map((recipe.held_mib << 20) / recipe.clients.max(1), false)?;
-    (0..held.len()).step_by(PAGE).for_each(|at| held.touch(at));
+    for at in (0..held.len()).step_by(PAGE) {
+        held.touch(at);
+        if at % FILLED_AT_ONCE == 0 {
+            std::thread::sleep(BREATH);
+        }
+    }
     Ok(Some(held))
 }
 
