@@ -205,7 +205,8 @@ fn name_of(run: &Run) -> String {
 }
 
 fn average_budget(into: &mut Budget, next: &Budget, n: f64) {
-    into.transactions += next.transactions;
+    // A mean, as the totals of the observers are: a total divided by the transactions must not depend on the number of runs.
+    into.transactions = (into.transactions as f64 + (next.transactions as f64 - into.transactions as f64) / n).round() as u64;
     into.seconds_per_transaction += (next.seconds_per_transaction - into.seconds_per_transaction) / n;
     into.unexplained += (next.unexplained - into.unexplained) / n;
     for part in &next.parts {

@@ -24,6 +24,10 @@ pub enum Command {
     Doctor(commands::doctor::Args),
     /// Two runs side by side: what differs, what it says, and the cause
     Compare(commands::compare::Args),
+    /// Two settings of this host, paired within rounds: the sharpest comparison there is
+    Ab(commands::ab::Args),
+    /// Plants known causes on this machine and checks that the verdict names them
+    Prove(commands::prove::Args),
     /// A run's figures as a table, JSON, CSV or Markdown
     Show(commands::show::Args),
     /// The object database: a web site in one file

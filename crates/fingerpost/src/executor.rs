@@ -11,7 +11,7 @@ use fingerpost_measure::Slice;
 use fingerpost_measure::rounds::Executor;
 use fingerpost_probes::Probe;
 use fingerpost_probes::protocol::{self, Request};
-use fingerpost_sys::child;
+use fingerpost_sys::{child, task};
 
 use crate::plan::Row;
 
@@ -34,6 +34,16 @@ pub struct ProcessExecutor<'a> {
     /// The batch size that the last process of each row found.
     hints: Vec<u64>,
     serial: u64,
+    surroundings: Surroundings,
+}
+
+/// What a probe process is given besides its row.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Variables of its environment, on top of ours.
+    pub env: Vec<(String, String)>,
+    /// Whether it must do without transparent huge pages.
+    pub no_huge_pages: bool,
 }
 
 impl<'a> ProcessExecutor<'a> {
@@ -43,7 +53,26 @@ impl<'a> ProcessExecutor<'a> {
         let program = PathBuf::from("/proc/self/exe");
         let slices = rows.iter().map(|row| slice(row.probe)).collect();
         let hints = vec![0; rows.len()];
-        ProcessExecutor { rows, program, cpus, slices, grace: GRACE, dir, stop, start: Instant::now(), hints, serial: 0 }
+        ProcessExecutor {
+            rows,
+            program,
+            cpus,
+            slices,
+            grace: GRACE,
+            dir,
+            stop,
+            start: Instant::now(),
+            hints,
+            serial: 0,
+            surroundings: Surroundings::default(),
+        }
+    }
+
+    /// The same with other surroundings for its processes.
+    #[must_use]
+    pub fn within(mut self, surroundings: Surroundings) -> Self {
+        self.surroundings = surroundings;
+        self
     }
 
     fn request(&self, row: usize, dir: PathBuf) -> Request {
@@ -62,10 +91,12 @@ impl<'a> ProcessExecutor<'a> {
         let request = self.request(row, dir);
         let killed_before = oom_kills();
         let allowed = self.slices[row] * 3 + self.grace;
-        let output = match child::run_bounded(
-            Command::new(self.rows[row].program.as_ref().unwrap_or(&self.program)).args(request.to_args()),
-            Instant::now() + allowed,
-        ) {
+        let mut command = Command::new(self.rows[row].program.as_ref().unwrap_or(&self.program));
+        command.args(request.to_args()).envs(self.surroundings.env.iter().map(|(k, v)| (k, v)));
+        if self.surroundings.no_huge_pages {
+            task::no_huge_pages(&mut command);
+        }
+        let output = match child::run_bounded(&mut command, Instant::now() + allowed) {
             Ok(output) => output,
             Err(e) => return Slice::Failed(format!("cannot start the probe process: {e}")),
         };

@@ -2,6 +2,7 @@
 //! layer that makes one of them slow.
 #![forbid(unsafe_code)]
 
+mod ab;
 mod cli;
 mod commands;
 mod compilers;

@@ -60,8 +60,13 @@ pub fn attribute(workload: &mut dyn Workload, request: &Request, sink: &mut dyn 
         None => Some(workload.step(request.params, request.length)?),
     };
     let measured = request.measured.or(step.as_ref().map(|s| (s.transactions, s.elapsed.as_secs_f64())));
+    attribute_traced(workload, &Request { measured, ..*request }, sink).map(|a| Attributed { step, ..a })
+}
+
+/// Runs a step traced, and nothing else: for callers who compare passes that are all traced.
+pub fn attribute_traced(workload: &mut dyn Workload, request: &Request, sink: &mut dyn Sink) -> Result<Attributed, WorkloadError> {
     let (traced, mut observations) = observed(workload, request.params, request.length, request.level)?;
-    let figures = figures(request, measured, &traced, &observations);
+    let figures = figures(request, request.measured, &traced, &observations);
     if observations.is_empty() || figures.elapsed_s < SEEN * traced.elapsed.as_secs_f64() {
         return Err(WorkloadError::Failed("the load was over before its observers, which wait for a CPU like others, saw it".to_owned()));
     }
@@ -83,7 +88,7 @@ pub fn attribute(workload: &mut dyn Workload, request: &Request, sink: &mut dyn 
         sink.observation(o.clone());
     }
     sink.budget(budget.clone());
-    Ok(Attributed { step, figures, budget, findings, observations })
+    Ok(Attributed { step: Some(traced), figures, budget, findings, observations })
 }
 
 /// Hands the findings of the step that speaks for the workload to the sink. The first figure of each says of which step it is, for a

@@ -7,6 +7,7 @@ pub mod attribute;
 pub mod database;
 mod explained;
 pub mod launch;
+pub mod prove;
 pub mod site;
 mod stalls;
 pub mod web;

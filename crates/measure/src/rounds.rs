@@ -62,6 +62,8 @@ pub struct JobState {
     pub failures: Vec<String>,
     /// Whether it is not to be tried again.
     pub given_up: bool,
+    /// Whether it once did not end by its deadline.
+    pub hung: bool,
     /// Resident bytes at the loop's start, of the last process.
     pub resident: u64,
 }
@@ -70,7 +72,7 @@ pub struct JobState {
 const MAX_FAILURES: usize = 2;
 
 impl JobState {
-    fn take(&mut self, slice: Slice, center: Center) {
+    pub(crate) fn take(&mut self, slice: Slice, center: Center) {
         match slice {
             Slice::Samples(samples) => {
                 self.resident = samples.resident;
@@ -87,6 +89,7 @@ impl JobState {
                 self.given_up = self.failures.len() >= MAX_FAILURES;
             }
             Slice::Hung(reason) => {
+                self.hung = true;
                 self.failures.push(reason);
                 self.given_up = true;
             }

@@ -64,6 +64,65 @@ impl Drop for Pinned {
     }
 }
 
+/// Fresh memory of our own that is zero until it is touched. Dropping it gives it back to the kernel.
+#[derive(Debug)]
+pub struct Fresh {
+    address: *mut u8,
+    bytes: usize,
+}
+
+impl Fresh {
+    /// Maps this much. `huge` asks for huge pages where the kernel gives them to those that ask.
+    pub fn map(bytes: usize, huge: bool) -> io::Result<Self> {
+        let (read_write, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists; advice changes no content.
+        unsafe {
+            let address = libc::mmap(std::ptr::null_mut(), bytes, read_write, private, -1, 0);
+            if address == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            if huge {
+                // A kernel without huge pages refuses the advice, and all stays as it was.
+                libc::madvise(address, bytes, libc::MADV_HUGEPAGE);
+            }
+            Ok(Fresh { address: address.cast(), bytes })
+        }
+    }
+
+    /// Adds one to a byte, which makes its page exist and dirty.
+    ///
+    /// # Panics
+    /// When the byte lies outside.
+    pub fn touch(&mut self, at: usize) {
+        assert!(at < self.bytes, "byte {at} lies outside of {} bytes", self.bytes);
+        // SAFETY: the byte lies within the mapping, which is ours alone and lives as long as we do.
+        unsafe {
+            let byte = self.address.add(at);
+            byte.write_volatile(byte.read_volatile().wrapping_add(1));
+        }
+    }
+
+    /// Its size in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+}
+
+// SAFETY: the mapping belongs to the value alone, and no thread has a mark in it.
+unsafe impl Send for Fresh {}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map` with this size, and nobody holds a reference into it.
+        unsafe { libc::munmap(self.address.cast(), self.bytes) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

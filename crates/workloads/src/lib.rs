@@ -5,6 +5,7 @@
 
 pub mod database;
 pub mod histogram;
+pub mod rehearsal;
 pub mod site;
 pub mod web;
 pub mod worker;

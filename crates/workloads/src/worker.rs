@@ -17,6 +17,9 @@ type Worker = (&'static str, fn(Vec<OsString>) -> ExitCode);
 static WORKERS: &[Worker] = &[
     (crate::database::worker::NAME, crate::database::worker::main),
     (crate::database::guard::NAME, crate::database::guard::main),
+    (crate::rehearsal::server::NAME, crate::rehearsal::server::main),
+    (crate::rehearsal::client::NAME, crate::rehearsal::client::main),
+    (crate::rehearsal::neighbour::NAME, crate::rehearsal::neighbour::main),
     (crate::web::generator::NAME, crate::web::generator::main),
     (crate::web::static_server::NAME, crate::web::static_server::main),
     (crate::site::reader::NAME, crate::site::reader::main),

@@ -7,7 +7,7 @@
 
 use fingerpost_record::{Finding, Layer, Status};
 
-use super::catalogue::{CATALOGUE, Candidate, Sign};
+use super::catalogue::{CATALOGUE, Candidate, Sign, TAKES_THE_REST};
 use super::clues::Clues;
 
 /// A cause must make up this share of the change to be named.
@@ -49,7 +49,8 @@ pub fn judge(clues: &Clues) -> (Vec<Finding>, f64) {
 impl Case {
     fn of(candidate: &'static Candidate, clues: &Clues, change: f64) -> Case {
         let moved = clues.parts(candidate.moves);
-        let share = (moved.more() / change).clamp(0.0, 1.0);
+        let rest = if TAKES_THE_REST.contains(&candidate.cause) { clues.rest().more().max(0.0) } else { 0.0 };
+        let share = ((moved.more() + rest) / change).clamp(0.0, 1.0);
         let own = own_finding(candidate.cause, clues);
         let parts = format!("its part of a transaction: {} → {}", duration(moved.cheap), duration(moved.dear));
         Case { candidate, share, sign: (candidate.sign)(clues), own, evidence: vec![parts] }
@@ -136,7 +137,8 @@ fn explained(findings: &[Finding], clues: &Clues, change: f64) -> f64 {
             None => f.layer == layer,
         })
     });
-    moved.more() / change
+    let rest = if named.iter().any(|f| TAKES_THE_REST.contains(&f.cause.as_str())) { clues.rest().more().max(0.0) } else { 0.0 };
+    (moved.more() + rest) / change
 }
 
 fn duration(seconds: f64) -> String {

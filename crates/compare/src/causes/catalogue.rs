@@ -48,6 +48,9 @@ pub struct Candidate {
     pub sign: fn(&Clues) -> Sign,
 }
 
+/// Causes that also take what no part of a budget has: a connection that is not admitted waits where no observer looks.
+pub const TAKES_THE_REST: &[&str] = &["network.accept_queue"];
+
 fn user(layer: Layer, part: &str) -> bool {
     part.contains("user") || (layer == Layer::Cpu && !part.contains("kernel"))
 }
@@ -60,8 +63,14 @@ fn on_cpu(layer: Layer, part: &str) -> bool {
     user(layer, part) || kernel(layer, part) || layer == Layer::Host
 }
 
-fn scheduler(layer: Layer, _: &str) -> bool {
-    layer == Layer::Scheduler
+/// A request that lies unread at a server without a CPU waits for that CPU, and so does a client that shares the CPUs.
+fn scheduler(layer: Layer, part: &str) -> bool {
+    layer == Layer::Scheduler || part == "request waits for the server" || part == "client waiting for a CPU"
+}
+
+/// The kernel's work but for page faults, which nobody enters by a call.
+fn entering(layer: Layer, part: &str) -> bool {
+    kernel(layer, part) && !part.contains("fault")
 }
 
 fn memory(layer: Layer, _: &str) -> bool {
@@ -103,7 +112,7 @@ pub const CATALOGUE: &[Candidate] = &[
     Candidate { cause: "host.steal", layer: Layer::Host, words: "the host under this guest", moves: on_cpu, sign: steal },
     Candidate { cause: "cpu.mitigation", layer: Layer::Cpu, words: "a CPU mitigation", moves: on_cpu, sign: mitigation },
     Candidate { cause: "cpu.speed", layer: Layer::Cpu, words: "a slower CPU", moves: on_cpu, sign: speed },
-    Candidate { cause: "syscall.entry", layer: Layer::Kernel, words: "the cost of entering the kernel", moves: kernel, sign: entry },
+    Candidate { cause: "syscall.entry", layer: Layer::Kernel, words: "the cost of entering the kernel", moves: entering, sign: entry },
     Candidate { cause: "memory.limit", layer: Layer::Memory, words: "too little memory", moves: memory, sign: memory_limit },
     Candidate { cause: "memory.page_size", layer: Layer::Memory, words: "small pages", moves: faulting, sign: page_size },
     Candidate {
@@ -203,7 +212,7 @@ fn contention(clues: &Clues) -> Sign {
     let (cheap, dear) = (others.cheap / elapsed.cheap.max(1e-9), others.dear / elapsed.dear.max(1e-9));
     let most = clues.largest("other.cpu.", ".seconds").map_or(String::new(), |name| format!(", most of it {name}"));
     let text = format!("other processes used {dear:.2} CPUs{most}; {cheap:.2} on the faster side");
-    if dear > cheap + 0.1 && dear > 1.5 * cheap { Fits(text) } else { Against(text) }
+    if dear > cheap + 0.2 && dear > 1.5 * cheap { Fits(text) } else { Against(text) }
 }
 
 fn steal(clues: &Clues) -> Sign {
@@ -254,7 +263,7 @@ fn speed(clues: &Clues) -> Sign {
 }
 
 fn entry(clues: &Clues) -> Sign {
-    let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
+    let (on_user, on_kernel) = (clues.parts(user), clues.parts(entering));
     let text = format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
     let calls = clues.calls_per_transaction();
     let mut facts = host_clues(clues.cheap(), clues.dear(), &["seccomp", "seccomp filters"]);
@@ -262,6 +271,11 @@ fn entry(clues: &Clues) -> Sign {
     facts.extend(filtered.then(|| "system calls pass a seccomp filter on the slower side only".to_owned()));
     facts.extend(calls.map(|c| format!("{:.1} → {:.1} calls a transaction", c.cheap, c.dear)));
     let text = facts.into_iter().fold(text, |t, fact| format!("{t}; {fact}"));
+    // Calls that map and unmap memory get dearer with the number of its pages, which is no matter of entering.
+    let more_pages = !filtered && clues.per_transaction("server.faults.minor").is_some_and(|p| p.ratio() > 1.5 && p.dear > 10.0);
+    if more_pages {
+        return Against(format!("{text}; the pages that it handles grew in number"));
+    }
     let dearer = on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05;
     if dearer && calls.is_none_or(|c| c.ratio() < 1.2) { Fits(text) } else { Against(text) }
 }
@@ -303,8 +317,25 @@ fn durability(clues: &Clues) -> Sign {
     if count.ratio() > 1.5 && count.dear > 0.01 { Fits(text) } else { Against(text) }
 }
 
-/// Whether one flush got dearer.
+/// How many times as dear one sync became: the server's own calls where they were traced, else the device's flushes.
 fn flush_cost(clues: &Clues) -> Option<f64> {
+    let calls = |what: &str| -> Option<super::clues::Pair> {
+        let of = |name: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
+        let zero = super::clues::Pair { cheap: 0.0, dear: 0.0 };
+        let (a, b) = (of("fsync"), of("fdatasync"));
+        if a.is_none() && b.is_none() {
+            return None;
+        }
+        let (a, b) = (a.unwrap_or(zero), b.unwrap_or(zero));
+        Some(super::clues::Pair { cheap: a.cheap + b.cheap, dear: a.dear + b.dear })
+    };
+    if let (Some(count), Some(seconds)) = (calls("count"), calls("seconds"))
+        && count.cheap > 0.0
+        && count.dear > 0.0
+        && seconds.cheap > 0.0
+    {
+        return Some((seconds.dear / count.dear) / (seconds.cheap / count.cheap));
+    }
     let (count, seconds) = flushes(clues)?;
     let each = |seconds: f64, count: f64| (count > 0.0).then(|| seconds / count);
     Some(each(seconds.dear, count.dear)? / each(seconds.cheap, count.cheap)?.max(1e-12))
@@ -313,7 +344,8 @@ fn flush_cost(clues: &Clues) -> Option<f64> {
 fn disk_contention(clues: &Clues) -> Sign {
     let Some(others) = clues.total("other.disk.bytes") else { return Unknown };
     let text = format!("others moved {} on the disk, {} on the faster side", bytes(others.dear), bytes(others.cheap));
-    if others.ratio() > 2.0 && others.dear > 65_536.0 { Fits(text) } else { Against(text) }
+    let dearer = flush_cost(clues).is_none_or(|cost| cost > 1.2);
+    if others.ratio() > 2.0 && others.dear > 65_536.0 && dearer { Fits(text) } else { Against(text) }
 }
 
 fn bytes(n: f64) -> String {
@@ -328,6 +360,11 @@ fn busy(clues: &Clues) -> Option<f64> {
 fn throttle(clues: &Clues) -> Sign {
     if set_now(clues, "cgroup.disk_limits") {
         return Fits("the server's group has a limit on the disk on the slower side only".into());
+    }
+    if let Some(cost) = flush_cost(clues)
+        && cost < 1.5
+    {
+        return Against(format!("a sync took {cost:.2} times as long, and no limit is set on the slower side alone"));
     }
     let Some(busy) = busy(clues) else { return Unknown };
     let text = format!("the disk was busy {:.0} % of the time", busy * 100.0);
@@ -349,11 +386,19 @@ fn disk_latency(clues: &Clues) -> Sign {
 }
 
 fn accept_queue(clues: &Clues) -> Sign {
-    grows(clues, "tcp.listen_overflows", 1.5, "listen overflows")
+    match clues.per_transaction("tcp.listen_overflows") {
+        // Few connections that others make elsewhere are no matter of ours.
+        Some(pair) if pair.dear < 0.001 => Against(format!("listen overflows: {} a transaction", quantity(pair.dear, ""))),
+        _ => grows(clues, "tcp.listen_overflows", 1.5, "listen overflows"),
+    }
 }
 
 fn delay(clues: &Clues) -> Sign {
-    grows(clues, "tcp.delayed_acks", 2.0, "delayed acknowledgements")
+    match clues.per_transaction("tcp.delayed_acks") {
+        // An acknowledgement that is late now and then is usual; one in three transactions is a pattern.
+        Some(pair) if pair.dear < 0.3 => Against(format!("delayed acknowledgements: {} a transaction", quantity(pair.dear, ""))),
+        _ => grows(clues, "tcp.delayed_acks", 2.0, "delayed acknowledgements"),
+    }
 }
 
 fn shaping(clues: &Clues) -> Sign {
@@ -384,8 +429,10 @@ fn app_work(clues: &Clues) -> Sign {
 }
 
 fn client_saturated(clues: &Clues) -> Sign {
-    let told = clues.total("client.saturated").is_some_and(|p| p.dear > 0.0 && p.cheap == 0.0);
-    match clues.total("client.cpu_share") {
+    // Over several passes, the share of those in which it said so.
+    let told =
+        ["client.saturated", "step.client.saturated"].iter().filter_map(|name| clues.total(name)).any(|p| p.dear > 0.5 && p.cheap < 0.5);
+    match client_share(clues) {
         _ if told => Fits("the load generator found itself to be the limit".into()),
         Some(share) => {
             let text = format!("the load generator used {:.0} % of its CPUs", share.dear * 100.0);
@@ -393,4 +440,14 @@ fn client_saturated(clues: &Clues) -> Sign {
         }
         None => Unknown,
     }
+}
+
+/// The share of its CPUs that the load generator used.
+fn client_share(clues: &Clues) -> Option<super::clues::Pair> {
+    if let Some(told) = clues.total("client.cpu_share") {
+        return Some(told);
+    }
+    let (cpu, elapsed, cpus) = (clues.total("client.cpu.seconds")?, clues.total("elapsed.seconds")?, clues.total("step.client.cpus")?);
+    let share = |cpu: f64, elapsed: f64, cpus: f64| cpu / (elapsed * cpus.max(1.0)).max(1e-9);
+    Some(super::clues::Pair { cheap: share(cpu.cheap, elapsed.cheap, cpus.cheap), dear: share(cpu.dear, elapsed.dear, cpus.dear) })
 }

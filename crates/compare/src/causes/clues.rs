@@ -150,6 +150,12 @@ impl<'a> Clues<'a> {
         if self.new_is_dear { Pair { cheap: base, dear: new } } else { Pair { cheap: new, dear: base } }
     }
 
+    /// Seconds of a transaction that no part explains.
+    pub fn rest(&self) -> Pair {
+        let (wall, parts) = (self.wall(), self.parts(|_, _| true));
+        Pair { cheap: wall.cheap - parts.cheap, dear: wall.dear - parts.dear }
+    }
+
     /// Wall seconds per transaction.
     pub fn wall(&self) -> Pair {
         let (base, new) = (super::waterfall::wall(self.base.1), super::waterfall::wall(self.new.1));

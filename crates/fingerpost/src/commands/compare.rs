@@ -25,6 +25,9 @@ pub struct Args {
     /// End with status 1 when a row has this verdict
     #[arg(long, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
+    /// The two sides of one `ab`: compare the n-th process of the one with the n-th of the other
+    #[arg(long)]
+    paired: bool,
     /// How to show it
     #[arg(long, default_value = "table", value_parser = output::format_parser())]
     format: Format,
@@ -42,7 +45,8 @@ enum FailOn {
     Different,
 }
 
-fn threshold(text: &str) -> Result<f64, String> {
+/// Reads a threshold, as a share or a percentage.
+pub fn threshold(text: &str) -> Result<f64, String> {
     let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 0.01));
     let value = number.trim().parse::<f64>().map_err(|e| e.to_string())? * unit;
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("a threshold lies between 0 and 1, or 0% and 100%".into()) }
@@ -51,7 +55,7 @@ fn threshold(text: &str) -> Result<f64, String> {
 /// Compares and prints.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let (base, new) = (runs::side(&args.base)?, runs::side(&args.new)?);
-    let comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, ..Options::default() });
+    let comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired });
     output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
     let met = comparison.rows.iter().any(|row| match args.fail_on {
         None => false,

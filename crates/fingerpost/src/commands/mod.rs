@@ -1,5 +1,6 @@
 //! One file per command: its arguments, and what it does.
 
+pub mod ab;
 pub mod archive;
 pub mod compare;
 pub mod completions;
@@ -7,6 +8,7 @@ pub mod doctor;
 pub mod explain;
 pub mod list;
 pub mod man;
+pub mod prove;
 pub mod report;
 pub mod run;
 pub mod show;
@@ -26,6 +28,8 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::Show(args) => show::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Site(args) => site::run(args),
+        Command::Ab(args) => ab::run(args),
+        Command::Prove(args) => prove::run(args),
         Command::Zerofill(args) => zerofill::run(args),
         Command::Report(args) => report::run(args),
         Command::Archive(args) => archive::run(args),

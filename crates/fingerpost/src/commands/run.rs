@@ -54,7 +54,7 @@ pub struct Args {
 
 /// A profile's name on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ProfileName {
+pub enum ProfileName {
     /// A minute for all primitives
     Quick,
     /// Three minutes

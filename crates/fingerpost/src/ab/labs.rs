@@ -1,0 +1,180 @@
+//! Labs, in turns.
+//!
+//! A lab holds servers, settings and a course of its own, so each turn of each side is a run of this very program: a fresh process with
+//! the side's environment, CPUs and settings. The figure of a row in one turn is one value of the pair.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use fingerpost_compare::Side;
+use fingerpost_measure::estimate;
+use fingerpost_record::{Measurement, Outcome, Params, Process, Run, load};
+use fingerpost_sys::scratch::Scratch;
+use fingerpost_sys::{child, task};
+
+use super::setting::{Setting, Thp};
+use super::thp::Switch;
+use super::{NAMES, Options};
+use crate::progress::Progress;
+
+/// Turns that a pair needs at least, and takes at most.
+const TURNS: std::ops::RangeInclusive<usize> = 3..=50;
+/// Turns that the budget is divided into.
+const USUAL_TURNS: u32 = 5;
+/// What a turn may take beyond its time before it counts as hung: starting and filling a server.
+const GRACE: Duration = Duration::from_secs(300);
+
+/// Runs a lab on both sides in turns and merges the turns of each.
+pub fn measure(
+    lab: &str,
+    common: &Params,
+    settings: &[Setting; 2],
+    options: &Options,
+    scratch: &mut Scratch,
+    stop: &AtomicBool,
+    progress: &Progress,
+) -> anyhow::Result<[Run; 2]> {
+    let mut switch = Switch::new(settings, options.allow_system_changes, scratch)?;
+    let first = switch.first();
+    let dir = scratch.subdir("turns")?;
+    let mut rng = fastrand::Rng::with_seed(options.seed);
+    let begun = Instant::now();
+    let mut turns: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
+    for turn in 0..*TURNS.end() {
+        let spent = begun.elapsed();
+        let mean = spent / turn.max(1) as u32;
+        if turn >= *TURNS.start() && spent + mean > options.budget {
+            break;
+        }
+        let mut pair = [None, None];
+        for side in if rng.bool() { [0, 1] } else { [1, 0] } {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let share = spent.as_secs_f64() / options.budget.as_secs_f64();
+            progress.show(&format!("turn {} of {lab}, side {}", turn + 1, NAMES[side]), share);
+            switch.set(side, &first).map_err(anyhow::Error::msg)?;
+            let file = dir.join(format!("{turn}-{side}.json"));
+            pair[side] = Some(one_turn(lab, common, &settings[side], options, &file)?);
+        }
+        let [Some(a), Some(b)] = pair else { break };
+        turns[0].push(a);
+        turns[1].push(b);
+    }
+    switch.restore(scratch).map_err(anyhow::Error::msg)?;
+    Ok([merge(&turns[0]), merge(&turns[1])])
+}
+
+/// One run of this program with one side's setting.
+fn one_turn(lab: &str, common: &Params, setting: &Setting, options: &Options, file: &Path) -> anyhow::Result<Run> {
+    let time = options.budget / USUAL_TURNS / 2;
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["run", lab, "--quiet", "--profile", options.profile.as_str(), "--budget", &time.as_secs_f64().to_string()]);
+    command.arg("-o").arg(file);
+    for (key, value) in common.iter().chain(setting.params.iter()) {
+        command.arg("--set").arg(format!("{key}={value}"));
+    }
+    if let Some(dir) = &setting.dir {
+        command.arg("--set").arg(format!("dir={}", dir.display()));
+    }
+    setting.cpus.iter().for_each(|list| {
+        command.args(["--cpu", list]);
+    });
+    setting.server_prefix.iter().for_each(|words| {
+        command.args(["--server-prefix", words]);
+    });
+    if options.allow_system_changes {
+        command.arg("--allow-system-changes");
+    }
+    command.envs(setting.env.iter().map(|(k, v)| (k, v))).stdin(Stdio::null());
+    if setting.thp == Some(Thp::Never) {
+        task::no_huge_pages(&mut command);
+    }
+    let output = child::run_bounded(&mut command, Instant::now() + time * 3 + GRACE).context("cannot start a turn")?;
+    let code = output.status.and_then(|s| s.code());
+    if !matches!(code, Some(0 | 3)) {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().last().unwrap_or("it said nothing").trim_start_matches("fingerpost: ").to_owned();
+        return if code == Some(2) { crate::exit::usage(last) } else { Err(anyhow::anyhow!("a turn of {lab} broke off: {last}")) };
+    }
+    Ok(load::from_path(file)?)
+}
+
+/// The turns of a side as one run: each row's figures become its processes; budgets, observations and findings are the turns' means.
+fn merge(turns: &[Run]) -> Run {
+    let Some(last) = turns.last() else { return Run::default() };
+    let mut merged = last.clone();
+    merged.measurements = last.measurements.iter().map(|row| merge_row(row, turns)).collect();
+    let side = Side::of(turns);
+    merged.budgets = side.budgets;
+    merged.observations = side.observations;
+    merged
+}
+
+fn merge_row(row: &Measurement, turns: &[Run]) -> Measurement {
+    let same: Vec<&Measurement> = turns.iter().filter_map(|run| run.measurements.iter().find(|m| m.same_row(row))).collect();
+    let processes: Vec<Process> = same
+        .iter()
+        .filter_map(|m| {
+            let value = m.estimate?.value;
+            let samples = m.processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
+            Some(Process { value: Some(value), samples, batch: 1, ..Process::default() })
+        })
+        .collect();
+    let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
+    let samples: Vec<f64> = processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
+    let worst = same.iter().find(|m| m.outcome != Outcome::Measured);
+    Measurement {
+        outcome: worst.map_or(row.outcome, |m| m.outcome),
+        reason: worst.map_or(row.reason.clone(), |m| m.reason.clone()),
+        estimate: estimate::across_processes(&values),
+        percentiles: if samples.is_empty() { None } else { estimate::percentiles(&samples, row.better) },
+        processes,
+        ..row.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_record::{Better, Estimate, Unit};
+
+    fn turn(value: f64) -> Run {
+        let mut row = Measurement::without_figure(
+            "database.throughput",
+            1,
+            Params::new().with("clients", 5),
+            Unit::PerSecond,
+            Better::Higher,
+            Outcome::Measured,
+            String::new(),
+        );
+        row.reason = None;
+        row.estimate = Some(Estimate { value, low: value - 1.0, high: value + 1.0, confidence: 0.95 });
+        row.processes = vec![Process { value: Some(value), samples: vec![value - 1.0, value + 1.0], ..Process::default() }];
+        Run { measurements: vec![row], ..Run::default() }
+    }
+
+    #[test]
+    fn each_turn_becomes_one_value_of_the_pair() {
+        let merged = merge(&[turn(100.0), turn(104.0), turn(102.0)]);
+        let row = &merged.measurements[0];
+        assert_eq!(row.processes.iter().filter_map(|p| p.value).collect::<Vec<_>>(), [100.0, 104.0, 102.0]);
+        assert_eq!(row.estimate.unwrap().value, 102.0);
+        assert!(row.processes[0].samples.len() == 2);
+        assert_eq!(merge(&[]), Run::default());
+    }
+
+    #[test]
+    fn a_turn_that_is_not_to_be_trusted_taints_the_row() {
+        let mut bad = turn(50.0);
+        bad.measurements[0].outcome = Outcome::Untrusted;
+        bad.measurements[0].reason = Some("the client was the limit".into());
+        let merged = merge(&[turn(100.0), bad, turn(102.0)]);
+        assert_eq!(merged.measurements[0].outcome, Outcome::Untrusted);
+        assert!(merged.measurements[0].reason.as_deref().unwrap().contains("client"));
+    }
+}

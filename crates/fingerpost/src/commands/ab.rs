@@ -1,0 +1,186 @@
+//! `fingerpost ab`: two settings of this host, paired within rounds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use fingerpost_record::archive::{new_id, rfc3339};
+use fingerpost_record::{Profile, Run, SCHEMA, Tool};
+use fingerpost_report::{Format, compare as view};
+use fingerpost_sys::scratch::Scratch;
+
+use super::run::ProfileName;
+use crate::ab::setting::Setting;
+use crate::ab::{self, Options, pair};
+use crate::exit::{Done, say, usage};
+use crate::plan::{self, Plan, Row};
+use crate::progress::Progress;
+use crate::{conduct, cpus, output};
+
+/// Arguments of `ab`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "KEY is a parameter of the probe or a setting of the lab, or one of: env.NAME (a variable), cpu (a list), \
+    thp (always, madvise, never), dir (where files lie), and for the servers of labs preload (a library) and server-prefix (words \
+    before the command). Both sides run back to back in every round, in random order, in fresh processes. Both are kept as runs.")]
+pub struct Args {
+    /// A probe, a glob or a lab
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// What holds on side A
+    #[arg(long = "a", value_name = "KEY=VALUE", required_unless_present = "b")]
+    a: Vec<String>,
+    /// What holds on side B
+    #[arg(long = "b", value_name = "KEY=VALUE")]
+    b: Vec<String>,
+    /// What holds on both sides
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// How much time to spend
+    #[arg(long, value_enum, default_value_t = ProfileName::Standard)]
+    profile: ProfileName,
+    /// Spend at most this many seconds instead of the profile's time
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    budget: Option<f64>,
+    /// The relative difference that does not matter: 0.005 or 0.5%. Measuring ends when it is known on which side of it a row lies
+    #[arg(long, default_value = "0.005", value_parser = super::compare::threshold)]
+    threshold: f64,
+    /// Seed of the random order, to repeat it
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Allow changes of the system (thp=always); every change is undone
+    #[arg(long)]
+    allow_system_changes: bool,
+    /// How to show the comparison
+    #[arg(long, default_value = "table", value_parser = output::format_parser())]
+    format: Format,
+    /// No progress, no notes
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What is measured on both sides.
+enum Subject {
+    Probes([Vec<Row>; 2]),
+    Lab(&'static str),
+}
+
+/// Measures both sides, keeps them, and prints the comparison.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    let settings = [Setting::parse(&args.a)?, Setting::parse(&args.b)?];
+    if settings[0] == settings[1] {
+        return usage("both sides are alike: give --a and --b different settings");
+    }
+    let subject = subject(&args, &settings)?;
+    let options = options(&args, &subject)?;
+    conduct::clean_up(args.quiet);
+    let stop = Arc::new(AtomicBool::new(false));
+    conduct::stop_on_signals(&stop)?;
+    let runs = measure(&args, &subject, &settings, &options, &stop)?;
+    let interrupted = stop.load(Ordering::Relaxed);
+    if runs.iter().all(|run| run.measurements.iter().all(|m| m.estimate.is_none())) {
+        let why = runs.iter().flat_map(|r| &r.measurements).find_map(|m| m.reason.clone()).unwrap_or("no pair was finished".into());
+        anyhow::bail!("there is nothing to compare: {why}");
+    }
+    let comparison = pair::compare(&runs, &settings, args.threshold);
+    output::write(|out| view::write(out, &comparison, args.format, &output::style(false)))?;
+    let kept = pair::keep(&runs);
+    match &kept {
+        Ok(()) if !args.quiet => eprintln!("fingerpost: kept as {} and {}", runs[0].id, runs[1].id),
+        Ok(()) => {}
+        Err(error) => say(&format!("the runs are not kept: {error}")),
+    }
+    if interrupted {
+        eprintln!("fingerpost: interrupted; compared is what was measured until then");
+    }
+    Ok(if interrupted || kept.is_err() { Done::MeasurementFailed } else { Done::Well })
+}
+
+/// The rows of both sides, or the lab.
+fn subject(args: &Args, settings: &[Setting; 2]) -> anyhow::Result<Subject> {
+    let plan_of = |setting: &Setting| -> anyhow::Result<Plan> {
+        let mut both = Setting::parse(&args.set)?.plan_settings();
+        both.extend(setting.plan_settings());
+        plan::resolve(std::slice::from_ref(&args.name), &both)
+    };
+    let [a, b] = [plan_of(&settings[0])?, plan_of(&settings[1])?];
+    if let Some(lab) = a.labs.first() {
+        return Ok(Subject::Lab(lab.lab.name));
+    }
+    if let Some(why) = settings.iter().find_map(Setting::lost_on_probes) {
+        return usage(why);
+    }
+    let alike = a.rows.len() == b.rows.len() && a.rows.iter().zip(&b.rows).all(|(x, y)| x.probe.name == y.probe.name);
+    if !alike {
+        return usage(format!("the sides would not measure the same rows of {}: set the parameter on both sides", args.name));
+    }
+    Ok(Subject::Probes([a.rows, b.rows]))
+}
+
+fn options(args: &Args, subject: &Subject) -> anyhow::Result<Options> {
+    let profile: Profile = args.profile.into();
+    let budget = match args.budget {
+        Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => return usage(format!("a budget of {s} seconds cannot be; give 1 to 999999")),
+        Some(s) => Duration::from_secs_f64(s),
+        None => usual_budget(profile, subject),
+    };
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 53));
+    Ok(Options { budget, profile, threshold: args.threshold, seed, allow_system_changes: args.allow_system_changes, quiet: args.quiet })
+}
+
+/// Half a minute resolves one percent of one CPU-bound row; several rows share at most six times as much. A lab gets its time on
+/// both sides.
+fn usual_budget(profile: Profile, subject: &Subject) -> Duration {
+    let one = match profile {
+        Profile::Quick => 10,
+        Profile::Standard | Profile::Imported => 30,
+        Profile::Thorough => 120,
+    };
+    match subject {
+        Subject::Probes(rows) => Duration::from_secs(one) * rows[0].len().min(6) as u32,
+        Subject::Lab(_) => crate::profile::lab_budget(profile) * 2,
+    }
+}
+
+fn measure(args: &Args, subject: &Subject, settings: &[Setting; 2], options: &Options, stop: &AtomicBool) -> anyhow::Result<[Run; 2]> {
+    let begun = Instant::now();
+    let now = jiff::Timestamp::now();
+    let mut scratch = Scratch::create().context("cannot make a private directory for the run")?;
+    let progress = Progress::start(&format!("comparing two settings of {}", args.name), options.budget, options.quiet);
+    let ids = pair::ids(&new_id(now, fastrand::u32(..)));
+    let mut runs = match subject {
+        Subject::Probes(rows) => {
+            let mut runs = [describe(&settings[0], &scratch)?, describe(&settings[1], &scratch)?];
+            let measured = ab::probes::measure(rows, settings, options, &mut scratch, stop, &progress)?;
+            runs.iter_mut().zip(measured).for_each(|(run, rows)| run.measurements = rows);
+            runs.iter_mut().for_each(|run| fingerpost_host::after(&mut run.host));
+            runs
+        }
+        Subject::Lab(lab) => {
+            let common = Setting::parse(&args.set)?.params;
+            ab::labs::measure(lab, &common, settings, options, &mut scratch, stop, &progress)?
+        }
+    };
+    for (run, id) in runs.iter_mut().zip(ids) {
+        SCHEMA.clone_into(&mut run.schema);
+        run.id = id;
+        run.started = rfc3339(now);
+        run.profile = options.profile;
+        run.seed = options.seed;
+        run.command = std::env::args().collect();
+        run.tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() };
+        run.complete = !stop.load(Ordering::Relaxed);
+        run.duration_s = begun.elapsed().as_secs_f64();
+    }
+    Ok(runs)
+}
+
+/// The host as one side uses it.
+fn describe(setting: &Setting, scratch: &Scratch) -> anyhow::Result<Run> {
+    let cpus = cpus::choose(setting.cpus.as_deref())?;
+    let mut host = fingerpost_host::describe_for(ab::probes::described_dir(setting, scratch), &cpus);
+    if let Some(thp) = setting.thp {
+        host.thp = Some(thp.as_str().to_owned());
+    }
+    Ok(Run { host, ..Run::default() })
+}

@@ -1,0 +1,203 @@
+//! `fingerpost prove`: plants known causes and checks that the verdict names them.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use fingerpost_labs::prove::{self, Course, PLANTS, Plant, Proof, Result as Verdict, Trial};
+use fingerpost_record::Profile;
+use fingerpost_record::archive::{new_id, rfc3339};
+use fingerpost_sys::scratch::Scratch;
+use fingerpost_sys::{child, network, task};
+use serde::{Deserialize, Serialize};
+use wildmatch::WildMatch;
+
+use crate::ab::pair;
+use crate::exit::{Done, say, usage};
+use crate::progress::Progress;
+use crate::{conduct, cpus, output};
+
+mod table;
+
+/// Arguments of `prove`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit status: 0 when every cause that could be planted was named first and no control was accused, 1 otherwise, \
+    3 when a trial failed. Each plant is written to a journal, taken away again, and never touches anything but what we made.")]
+pub struct Args {
+    /// Causes, controls or globs (`cpu.*`); with none, all of them
+    #[arg(value_name = "CAUSE")]
+    causes: Vec<String>,
+    /// Seconds for all of them together
+    #[arg(long, value_name = "SECONDS", default_value_t = 100.0)]
+    seconds: f64,
+    /// How to print the proof
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Keep both sides of every trial as runs in the archive
+    #[arg(long)]
+    keep: bool,
+    /// No progress, no notes
+    #[arg(short, long)]
+    quiet: bool,
+    /// We are the child that was started in a network of its own
+    #[arg(long, hide = true)]
+    in_own_network: bool,
+}
+
+/// Formats of the proof.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For a person
+    #[default]
+    Table,
+    /// One JSON document
+    Json,
+}
+
+/// The whole proof.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Document {
+    /// A row for each plant and control.
+    pub plants: Vec<Proof>,
+    /// Plants whose cause came first, and plants that were tried.
+    pub named_first: [usize; 2],
+    /// Plants whose layer came first, and plants that were tried.
+    pub layer_first: [usize; 2],
+    /// Controls on which somebody was accused, and controls that were tried.
+    pub false_accusations: [usize; 2],
+    /// How long all of it took.
+    pub seconds: f64,
+}
+
+/// Plants, judges, prints.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    if !(args.seconds.is_finite() && (1.0..1e5).contains(&args.seconds)) {
+        return usage(format!("{} seconds cannot be; give 1 to 99999", args.seconds));
+    }
+    let plants = choose(&args.causes)?;
+    if args.in_own_network {
+        network::loopback_up().context("cannot switch on the loopback interface of a network of our own")?;
+    } else {
+        conduct::clean_up(args.quiet);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    conduct::stop_on_signals(&stop)?;
+    let document = all(&plants, &args, &stop)?;
+    match args.format {
+        Format::Json => output::write(|out| {
+            serde_json::to_writer_pretty(&mut *out, &document)?;
+            writeln!(out)
+        })?,
+        Format::Table => output::write(|out| table::write(out, &document, &output::style(false)))?,
+    }
+    Ok(status(&document, stop.load(Ordering::Relaxed)))
+}
+
+fn status(document: &Document, interrupted: bool) -> Done {
+    let any = |wanted: Verdict| document.plants.iter().any(|p| p.result == wanted);
+    if interrupted || any(Verdict::Failed) {
+        Done::MeasurementFailed
+    } else if any(Verdict::Wrong) || any(Verdict::Missed) {
+        Done::FailOn
+    } else {
+        Done::Well
+    }
+}
+
+fn choose(wanted: &[String]) -> anyhow::Result<Vec<&'static Plant>> {
+    for name in wanted {
+        let pattern = WildMatch::new(name);
+        if !PLANTS.iter().any(|p| pattern.matches(p.name)) {
+            let known: Vec<&str> = PLANTS.iter().map(|p| p.name).collect();
+            return usage(format!("“{name}” cannot be planted; there is {}", known.join(", ")));
+        }
+    }
+    let chosen = |p: &&Plant| wanted.is_empty() || wanted.iter().any(|name| WildMatch::new(name).matches(p.name));
+    Ok(PLANTS.iter().filter(chosen).collect())
+}
+
+fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Result<Document> {
+    let begun = Instant::now();
+    let mut scratch = Scratch::create().context("cannot make a private directory for the proof")?;
+    let dir = scratch.subdir("work")?;
+    let cpus = cpus::choose(None)?;
+    let time = Duration::from_secs_f64(args.seconds / plants.len() as f64).min(Duration::from_secs(30));
+    let host = fingerpost_host::describe_for(&dir, &cpus);
+    let root = we_are_root();
+    let course = Course { time, dir: &dir, cpus: &cpus, host: &host, root, stop };
+    let progress = Progress::start("planting known causes", time * plants.len() as u32, args.quiet);
+    let mut proofs = Vec::new();
+    for (i, plant) in plants.iter().enumerate() {
+        progress.show(plant.name, i as f64 / plants.len() as f64);
+        let proof = if plant.own_network() && root && !args.in_own_network {
+            in_own_network(plant, time, args)
+        } else {
+            let trial = prove::run(plant, &course, &mut scratch);
+            kept(trial, args.keep)
+        };
+        proofs.push(proof);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(document(proofs, begun.elapsed().as_secs_f64()))
+}
+
+fn we_are_root() -> bool {
+    // The owner of our own entry in /proc is our effective user.
+    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+}
+
+/// Plants in a child that has a network of its own, so that nobody else's loopback slows down.
+fn in_own_network(plant: &Plant, time: Duration, args: &Args) -> Proof {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("fingerpost").args(["prove", plant.name, "--format", "json", "--quiet", "--in-own-network", "--seconds"]);
+    command.arg(time.as_secs_f64().max(1.0).to_string());
+    if args.keep {
+        command.arg("--keep");
+    }
+    task::own_network(&mut command);
+    let failed = |why: String| Proof::without(plant, Verdict::Failed, why);
+    match child::run_bounded(&mut command, Instant::now() + time * 3 + Duration::from_secs(60)) {
+        Err(e) => Proof::without(plant, Verdict::Skipped, format!("cannot make a network of our own: {e}")),
+        Ok(output) => match serde_json::from_slice::<Document>(&output.stdout) {
+            Ok(mut document) if document.plants.len() == 1 => document.plants.remove(0),
+            _ => failed(format!("the child in its own network said: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        },
+    }
+}
+
+/// Keeps both sides, when that was asked for, and gives the row.
+fn kept(trial: Trial, keep: bool) -> Proof {
+    let Trial { proof, runs } = trial;
+    if let (true, Some(mut runs)) = (keep, runs) {
+        let now = jiff::Timestamp::now();
+        let ids = pair::ids(&new_id(now, fastrand::u32(..)));
+        for (run, id) in runs.iter_mut().zip(ids) {
+            run.id = id;
+            run.started = rfc3339(now);
+            run.profile = Profile::Quick;
+            run.command = std::env::args().collect();
+        }
+        match pair::keep(&runs) {
+            Ok(()) => eprintln!("fingerpost: {} is kept as {} and {}", proof.plant, runs[0].id, runs[1].id),
+            Err(e) => say(&format!("the runs of {} are not kept: {e}", proof.plant)),
+        }
+    }
+    proof
+}
+
+fn document(plants: Vec<Proof>, seconds: f64) -> Document {
+    let tried = |p: &&Proof| matches!(p.result, Verdict::Right | Verdict::Wrong | Verdict::Missed);
+    let single: Vec<&Proof> = plants.iter().filter(|p| p.planted.len() == 1).filter(tried).collect();
+    let controls: Vec<&Proof> = plants.iter().filter(|p| p.planted.is_empty()).filter(tried).collect();
+    let count = |of: &[&Proof], f: fn(&Proof) -> bool| [of.iter().filter(|p| f(p)).count(), of.len()];
+    let named_first = count(&single, |p| p.result == Verdict::Right);
+    let layer_first = count(&single, Proof::layer_is_right);
+    let false_accusations = count(&controls, |p| p.result == Verdict::Wrong);
+    Document { named_first, layer_first, false_accusations, seconds, plants }
+}

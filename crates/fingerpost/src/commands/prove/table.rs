@@ -1,0 +1,87 @@
+//! The proof as a table for a person.
+
+use std::io::{self, Write};
+
+use fingerpost_labs::prove::{Proof, Result as Verdict};
+use fingerpost_report::Style;
+use fingerpost_report::grid::{Align, Column, Grid, Line};
+use fingerpost_report::style::Tone;
+
+use super::Document;
+
+/// Writes the rows, the sums, and for each row that is not right what was said instead.
+pub fn write(out: &mut dyn Write, document: &Document, style: &Style) -> io::Result<()> {
+    let column = |title, align, rank| Column { title, align, rank };
+    let columns = vec![
+        column("plant", Align::Left, 0),
+        column("layer named", Align::Left, 1),
+        column("cause named", Align::Left, 0),
+        column("share", Align::Right, 1),
+        column("unexplained", Align::Right, 2),
+        column("× slower", Align::Right, 2),
+        column("", Align::Left, 0),
+    ];
+    let mut grid = Grid { columns, lines: Vec::new() };
+    let titles = grid.titles();
+    grid.lines.push(titles);
+    for proof in &document.plants {
+        grid.lines.push(Line::Cells(cells(proof), tone(proof.result)));
+        grid.lines.extend(note(proof).map(|text| Line::Note(text, tone(proof.result))));
+    }
+    grid.lines.push(Line::Blank);
+    let of = |[n, all]: [usize; 2]| format!("{n} of {all}");
+    let mut say = |label: &str, text: String| grid.lines.push(Line::Labelled(label.to_owned(), text, Tone::Plain));
+    say("Right cause first", of(document.named_first));
+    say("Right layer first", of(document.layer_first));
+    say("False accusations", format!("on {} controls", of(document.false_accusations)));
+    say("Took", format!("{:.0} s", document.seconds));
+    out.write_all(grid.render(style).as_bytes())
+}
+
+fn cells(proof: &Proof) -> Vec<String> {
+    let first = proof.accused.first();
+    // Where several were planted, as many are shown.
+    let named: Vec<&str> = proof.accused.iter().take(proof.planted.len().max(1)).map(|f| f.cause.as_str()).collect();
+    let tried = matches!(proof.result, Verdict::Right | Verdict::Wrong | Verdict::Missed);
+    let when = |tried: bool, text: String| if tried { text } else { String::new() };
+    vec![
+        proof.plant.clone(),
+        first.map_or(String::new(), |f| f.layer.to_string()),
+        when(tried, if named.is_empty() { "nobody".to_owned() } else { named.join(", ") }),
+        first.map_or(String::new(), |f| format!("{:.0} %", f.share * 100.0)),
+        when(tried && first.is_some(), format!("{:.0} %", proof.unexplained * 100.0)),
+        proof.slower.map_or(String::new(), |s| format!("{s:.2}")),
+        word(proof.result).to_owned(),
+    ]
+}
+
+fn word(result: Verdict) -> &'static str {
+    match result {
+        Verdict::Right => "right",
+        Verdict::Wrong => "wrong",
+        Verdict::Missed => "missed",
+        Verdict::Skipped => "skipped",
+        Verdict::Failed => "failed",
+    }
+}
+
+fn tone(result: Verdict) -> Tone {
+    match result {
+        Verdict::Right => Tone::Plain,
+        Verdict::Skipped => Tone::Faint,
+        Verdict::Wrong | Verdict::Missed | Verdict::Failed => Tone::Bad,
+    }
+}
+
+/// Why it was not tried, or what the verdict rests on where it is wrong.
+fn note(proof: &Proof) -> Option<String> {
+    match proof.result {
+        Verdict::Right => None,
+        Verdict::Skipped | Verdict::Failed => proof.reason.clone(),
+        Verdict::Missed => Some(format!("planted: {}. {}", proof.what, proof.headline)),
+        Verdict::Wrong => {
+            let evidence = proof.accused.first().map_or(String::new(), |f| f.evidence.join("; "));
+            Some(format!("planted: {}. {evidence}", proof.what))
+        }
+    }
+}

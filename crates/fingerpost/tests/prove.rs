@@ -1,0 +1,108 @@
+//! `fingerpost prove`, end to end: plants that no noise can hide, and what must hold whatever the verdict.
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::{Home, Said};
+use serde_json::Value;
+
+/// A proof with a temporary directory of its own, so that what it leaves can be seen.
+fn prove(home: &Home, words: &[&str]) -> Said {
+    let all = [&["prove", "--quiet", "--format", "json"], words].concat();
+    Said::of(&home.command(&all).env("TMPDIR", home.path()).output().unwrap())
+}
+
+fn root() -> bool {
+    let root = std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+    assert!(root || std::env::var_os("CI").is_none(), "CI runs these tests as root");
+    root
+}
+
+fn document(said: &Said) -> Value {
+    assert!([0, 1].contains(&said.status), "status {}: {}{}", said.status, said.out, said.err);
+    serde_json::from_str(&said.out).unwrap()
+}
+
+/// Scratch directories that are left below the home, and control groups of that process.
+fn left(home: &Home) -> Vec<PathBuf> {
+    let dirs = std::fs::read_dir(home.path()).unwrap().flatten().map(|e| e.path());
+    let scratch = dirs.filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("fingerpost-")));
+    scratch.flat_map(|root| std::fs::read_dir(root).unwrap().flatten().map(|e| e.path())).collect()
+}
+
+#[test]
+fn plants_that_no_noise_can_hide_are_named() {
+    let home = Home::with(&[]);
+    // Delayed acknowledgements make a transaction a thousand times longer: no busy machine does that.
+    let proof = document(&prove(&home, &["network.delay", "--seconds", "8", "--keep"]));
+    let row = &proof["plants"][0];
+    assert_eq!((row["result"].as_str(), row["accused"][0]["cause"].as_str()), (Some("right"), Some("network.delay")), "{row:#}");
+    assert_eq!(row["accused"][0]["layer"], "network");
+    assert_eq!((&proof["named_first"], &proof["false_accusations"]), (&serde_json::json!([1, 1]), &serde_json::json!([0, 0])));
+    assert_eq!(left(&home), Vec::<PathBuf>::new());
+    assert_eq!(std::fs::read_dir(home.runs()).unwrap().count(), 2, "both sides are kept");
+}
+
+#[test]
+fn a_control_group_and_a_network_of_our_own_are_gone_afterwards() {
+    if !root() {
+        eprintln!("skipped: it takes root");
+        return;
+    }
+    let home = Home::with(&[]);
+    let proof = document(&prove(&home, &["cpu.quota", "network.shaping", "--seconds", "10"]));
+    let rows = proof["plants"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let skipped = row["result"] == "skipped";
+        assert!(!skipped || row["reason"].as_str().is_some_and(|r| !r.is_empty()), "{row:#}");
+        assert!(skipped || row["slower"].as_f64().is_some(), "{row:#}");
+    }
+    assert_eq!(left(&home), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_killed_proof_is_cleaned_up_by_the_next() {
+    let home = Home::with(&[]);
+    let words = ["prove", "app.lock", "--seconds", "30", "--quiet"];
+    let mut child = home.command(&words).env("TMPDIR", home.path()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while children(child.id()).len() < 2 {
+        assert!(Instant::now() < deadline, "the rehearsal never began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let workers = children(child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    while workers.iter().any(|pid| alive(*pid)) {
+        assert!(Instant::now() < deadline, "a worker outlives the proof");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(left(&home).len(), 1);
+    let doctor = home.command(&["doctor"]).env("TMPDIR", home.path()).output().unwrap();
+    assert!(doctor.status.code().is_some());
+    assert_eq!(left(&home), Vec::<PathBuf>::new());
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|p| p.parse().ok()).collect()
+}
+
+fn alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+#[test]
+fn what_cannot_be_planted_is_refused_with_what_can() {
+    let home = Home::with(&[]);
+    let said = home.says(&["prove", "host.steal"]).refused();
+    assert!(said.contains("host.steal") && said.contains("cpu.quota"), "{said}");
+    assert!(home.says(&["prove", "app.lock", "--seconds", "0"]).refused().contains("seconds"));
+    let help = Command::new(env!("CARGO_BIN_EXE_fingerpost")).args(["prove", "--help"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&help.stdout).contains("in-own-network"));
+}

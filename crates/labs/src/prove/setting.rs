@@ -1,0 +1,202 @@
+//! Makes the surroundings of one side, and unmakes them.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fingerpost_sys::cgroup::{Controller, Group, Hierarchies, Throttle};
+use fingerpost_sys::journal::Undo;
+use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::scratch::{Scratch, Ticket};
+use fingerpost_sys::{network, swap, task};
+use fingerpost_workloads::rehearsal::{Recipe, Rehearsal, Worker, neighbour};
+use fingerpost_workloads::{WorkloadError, worker};
+
+use super::plants::Change;
+
+/// How long a neighbour may take to begin.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Swap for a server that may not keep all of its memory.
+const SWAP: u64 = 160 << 20;
+
+/// The surroundings of one side while it lives.
+pub struct Setting {
+    change: Change,
+    dir: PathBuf,
+    cpus: Vec<usize>,
+    group: Option<Arc<Mutex<Group>>>,
+    tickets: Vec<Ticket>,
+    neighbours: Vec<Worker>,
+    shaped: bool,
+}
+
+impl Setting {
+    /// Makes what stays for the whole trial: the control group with its limits, the swap file. Each change is in the journal first.
+    pub fn make(change: Change, side: usize, dir: &Path, cpus: &[usize], scratch: &mut Scratch) -> Result<Setting, WorkloadError> {
+        let mut setting = Setting {
+            change,
+            dir: dir.to_owned(),
+            cpus: cpus.to_vec(),
+            group: None,
+            tickets: Vec::new(),
+            neighbours: Vec::new(),
+            shaped: false,
+        };
+        if let Err(e) = setting.make_all(side, scratch) {
+            setting.unmake(scratch)?;
+            return Err(e);
+        }
+        Ok(setting)
+    }
+
+    fn make_all(&mut self, side: usize, scratch: &mut Scratch) -> Result<(), WorkloadError> {
+        if self.change.memory_mib.is_some() {
+            self.add_swap(scratch)?;
+        }
+        let controllers = self.controllers();
+        if controllers.is_empty() {
+            return Ok(());
+        }
+        let name = format!("fingerpost-prove-{}-{side}", std::process::id());
+        let mut group = Group::plan(&Hierarchies::of_self(&Paths::system()), &name, &controllers).map_err(missing)?;
+        for place in group.places() {
+            self.tickets.push(scratch.record(Undo::RemoveGroup { place: place.clone() }).map_err(failed)?);
+        }
+        group.make().map_err(missing)?;
+        self.limit(&group).map_err(missing)?;
+        self.group = Some(Arc::new(Mutex::new(group)));
+        Ok(())
+    }
+
+    fn controllers(&self) -> Vec<Controller> {
+        let wanted = [
+            (self.change.quota.is_some(), Controller::Cpu),
+            (self.change.memory_mib.is_some(), Controller::Memory),
+            (self.change.writes.is_some(), Controller::Io),
+        ];
+        wanted.into_iter().filter(|(w, _)| *w).map(|(_, c)| c).collect()
+    }
+
+    fn limit(&self, group: &Group) -> Result<(), fingerpost_sys::cgroup::CgroupError> {
+        if self.change.quota.is_some() {
+            group.set_cpu_quota(self.change.quota)?;
+        }
+        if let Some(mib) = self.change.memory_mib {
+            group.set_memory_limit(Some(mib << 20))?;
+        }
+        if let Some(writes) = self.change.writes {
+            let device = whole_disk(&self.dir).map_err(fingerpost_sys::cgroup::CgroupError::Value)?;
+            group.set_io_limit(device, Throttle { write_operations: Some(writes), ..Throttle::default() })?;
+        }
+        Ok(())
+    }
+
+    fn add_swap(&mut self, scratch: &mut Scratch) -> Result<(), WorkloadError> {
+        let path = self.dir.join("swap");
+        let uuid = swap::new_uuid().map_err(failed)?;
+        swap::make_file(&path, SWAP).and_then(|()| swap::format(&path, SWAP, uuid)).map_err(failed)?;
+        self.tickets.push(scratch.record(Undo::RemovePath { path: path.clone() }).map_err(failed)?);
+        self.tickets.push(scratch.record(Undo::SwapOff { path: path.clone(), uuid }).map_err(failed)?);
+        swap::on(&path, -1).map_err(|e| WorkloadError::Missing(format!("cannot switch on a swap file in {}: {e}", self.dir.display())))
+    }
+
+    /// The rehearsal within these surroundings.
+    pub fn rehearsal(&self, recipe: Recipe) -> Rehearsal {
+        let (change, cpus) = (self.change.clone(), self.cpus.clone());
+        let client_cpu = change.client_on_one_cpu.then(|| cpus.last().copied()).flatten();
+        let rehearsal = Rehearsal::new(recipe, &self.dir).prepared(move |command| {
+            if change.one_cpu {
+                task::on_cpus(command, &cpus[..1.min(cpus.len())]);
+            }
+            if change.nice > 0 {
+                task::nice(command, change.nice);
+            }
+            if change.no_huge_pages {
+                task::no_huge_pages(command);
+            }
+            if change.store_bypass {
+                task::no_store_bypass(command);
+            }
+            if change.filter > 0 {
+                task::seccomp_filter(command, change.filter);
+            }
+        });
+        let rehearsal = rehearsal.client_prepared(move |command| {
+            if let Some(cpu) = client_cpu {
+                task::on_cpus(command, &[cpu]);
+            }
+        });
+        match self.group.clone() {
+            Some(group) => rehearsal.placed(move |pid| {
+                let group = group.lock().unwrap_or_else(PoisonError::into_inner);
+                group.add_pid(pid).map_err(|e| e.to_string())
+            }),
+            None => rehearsal,
+        }
+    }
+
+    /// Begins what holds only while this side is measured: neighbours and the network's rate.
+    pub fn enter(&mut self) -> Result<(), WorkloadError> {
+        if self.change.loopback.is_some() {
+            network::shape_loopback(self.change.loopback)
+                .map_err(|e| WorkloadError::Missing(format!("this kernel does not shape the loopback interface with tbf: {e}")))?;
+            self.shaped = true;
+        }
+        for (wanted, words) in
+            [(self.change.hog, vec!["cpu".into()]), (self.change.syncer, vec!["disk".into(), self.dir.clone().into_os_string()])]
+        {
+            if wanted {
+                let mut command = worker::command(neighbour::NAME);
+                command.args::<Vec<std::ffi::OsString>, _>(words);
+                let mut neighbour = Worker::start(command, "neighbour")?;
+                neighbour.ask("go", PATIENCE)?;
+                self.neighbours.push(neighbour);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends it.
+    pub fn leave(&mut self) -> Result<(), WorkloadError> {
+        self.neighbours.clear();
+        if std::mem::take(&mut self.shaped) {
+            network::shape_loopback(None).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Takes away everything that was made. The server must have ended.
+    pub fn unmake(mut self, scratch: &mut Scratch) -> Result<(), WorkloadError> {
+        self.neighbours.clear();
+        self.group = None;
+        let undone: Vec<Result<(), String>> = self.tickets.drain(..).rev().map(|ticket| scratch.undo(ticket)).collect();
+        undone.into_iter().collect::<Result<(), String>>().map_err(WorkloadError::Failed)
+    }
+}
+
+fn missing(e: impl std::fmt::Display) -> WorkloadError {
+    WorkloadError::Missing(e.to_string())
+}
+
+fn failed(e: impl std::fmt::Display) -> WorkloadError {
+    WorkloadError::Failed(e.to_string())
+}
+
+/// The number of the whole disk that a directory's file system lies on: a partition's parent.
+fn whole_disk(dir: &Path) -> Result<(u32, u32), String> {
+    let number = fs::metadata(dir).map_err(|e| format!("cannot look at {}: {e}", dir.display()))?.dev();
+    let (major, minor) = (libc::major(number), libc::minor(number));
+    let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+    if !node.exists() {
+        return Err(format!(
+            "{} lies on no disk that can be limited (device {major}:{minor}); set TMPDIR to a directory on one",
+            dir.display()
+        ));
+    }
+    let disk = if node.join("partition").exists() { node.join("..") } else { node };
+    let text = fs::canonicalize(disk).and_then(|d| fs::read_to_string(d.join("dev"))).map_err(|e| format!("cannot find the disk: {e}"))?;
+    let number = text.trim().split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    number.ok_or_else(|| format!("“{}” is not a device number", text.trim()))
+}

@@ -1,0 +1,222 @@
+//! One plant: the rehearsal with and without it, in turns, and what `compare` makes of the difference.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use fingerpost_compare::{Options, compare};
+use fingerpost_measure::estimate;
+use fingerpost_observe::Level;
+use fingerpost_record::{Better, Budget, Finding, Host, Measurement, Observation, Outcome, Params, Process, Run, SCHEMA, Unit};
+use fingerpost_sys::scratch::Scratch;
+use fingerpost_sys::task;
+use fingerpost_workloads::rehearsal::{NAME, Rehearsal};
+use fingerpost_workloads::{Workload, WorkloadError};
+
+use super::plants::{Change, Plant};
+use super::setting::Setting;
+use super::{Proof, Result as Verdict, Runs};
+use crate::Sink;
+use crate::attribute::{Request, attribute_traced};
+
+/// Pairs of turns: what noise takes from one or two of them must not decide.
+const PAIRS: usize = 6;
+/// The difference that does not matter. A plant must bite harder, and a busy machine's noise must not reach it.
+pub const THRESHOLD: f64 = 0.10;
+
+/// What all trials of a proof share.
+pub struct Course<'a> {
+    /// The time for one trial.
+    pub time: Duration,
+    /// The directory for files.
+    pub dir: &'a Path,
+    /// CPUs that may be used.
+    pub cpus: &'a [usize],
+    /// The host's description, for the runs.
+    pub host: &'a Host,
+    /// Whether we are root.
+    pub root: bool,
+    /// Whether the user asked to stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// What a trial leaves: its row, and both sides as runs where it came to that.
+pub struct Trial {
+    /// The row.
+    pub proof: Proof,
+    /// Both sides.
+    pub runs: Option<Runs>,
+}
+
+/// Plants, measures, compares, and takes everything away again.
+pub fn run(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Trial {
+    let begun = Instant::now();
+    let mut trial = match missing(plant, course) {
+        Some(reason) => Trial { proof: Proof::without(plant, Verdict::Skipped, reason), runs: None },
+        None => match measured(plant, course, scratch) {
+            Ok(runs) => judged(plant, runs),
+            Err(WorkloadError::Missing(reason)) => Trial { proof: Proof::without(plant, Verdict::Skipped, reason), runs: None },
+            Err(e) => Trial { proof: Proof::without(plant, Verdict::Failed, e.to_string()), runs: None },
+        },
+    };
+    trial.proof.seconds = begun.elapsed().as_secs_f64();
+    trial
+}
+
+/// What keeps a plant from being planted here.
+fn missing(plant: &Plant, course: &Course) -> Option<String> {
+    let changes = (plant.changes)();
+    let wants = |f: fn(&Change) -> bool| changes.iter().any(f);
+    if plant.root && !course.root {
+        return Some("it takes root".into());
+    }
+    if course.cpus.len() < plant.cpus {
+        return Some(format!("it takes {} CPUs, and this process may use {}", plant.cpus, course.cpus.len()));
+    }
+    if wants(|c| c.store_bypass) && !task::store_bypass_can_be_chosen() {
+        return Some("this CPU or kernel leaves no choice about speculative store bypass".into());
+    }
+    if wants(|c| c.no_huge_pages) && huge_pages_are_off() {
+        return Some("the system has huge pages switched off already".into());
+    }
+    None
+}
+
+fn huge_pages_are_off() -> bool {
+    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").is_ok_and(|t| t.contains("[never]"))
+}
+
+/// Compares both sides and holds the verdict against the plant.
+pub fn judged(plant: &Plant, runs: Runs) -> Trial {
+    let [base, new] = &runs;
+    let comparison = compare(std::slice::from_ref(base), std::slice::from_ref(new), &Options { threshold: THRESHOLD, paired: true });
+    let mut proof = Proof::of(plant, comparison.causes);
+    proof.slower = comparison.rows.first().and_then(|row| row.ratio).map(|r| r.value);
+    proof.unexplained = comparison.unexplained;
+    proof.headline = comparison.headline;
+    Trial { proof, runs: Some(runs) }
+}
+
+/// One side: its surroundings, its server, and what was measured of it.
+struct SideOfTrial {
+    setting: Setting,
+    rehearsal: Rehearsal,
+    kept: Kept,
+}
+
+fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Runs, WorkloadError> {
+    let [base, new] = (plant.recipes)();
+    let mut sides: Vec<SideOfTrial> = Vec::new();
+    let mut result = Ok(());
+    for (side, (recipe, change)) in [base, new].into_iter().zip((plant.changes)()).enumerate() {
+        match Setting::make(change, side, course.dir, course.cpus, scratch) {
+            Ok(setting) => sides.push(SideOfTrial { rehearsal: setting.rehearsal(recipe), setting, kept: Kept::default() }),
+            Err(e) => result = Err(e),
+        }
+    }
+    if result.is_ok() {
+        result = in_turns(&mut sides, plant, course);
+    }
+    let mut kept = Vec::new();
+    for mut side in sides {
+        side.rehearsal.stop();
+        result = result.and(side.setting.leave()).and(Ok(()));
+        drop(side.rehearsal);
+        let unmade = side.setting.unmake(scratch);
+        result = result.and(unmade);
+        kept.push(side.kept);
+    }
+    result?;
+    let run = |kept: Option<Kept>| kept.map(|k| k.into_run(course.host)).unwrap_or_default();
+    let new = kept.pop();
+    Ok([run(kept.pop()), run(new)])
+}
+
+/// Base and plant, plant and base, and so on: what drifts hits both.
+fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result<(), WorkloadError> {
+    for side in sides.iter_mut() {
+        side.rehearsal.start()?;
+    }
+    let length = (course.time / (PAIRS as u32 * 2)).max(plant.least);
+    for pair in 0..PAIRS {
+        for turn in 0..2 {
+            if course.stop.load(Ordering::Relaxed) {
+                return Err(WorkloadError::Failed("interrupted".into()));
+            }
+            let side = &mut sides[(pair + turn) % 2];
+            side.setting.enter()?;
+            let result = one_turn(side, plant, length);
+            side.setting.leave()?;
+            result?;
+        }
+    }
+    Ok(())
+}
+
+fn one_turn(side: &mut SideOfTrial, plant: &Plant, length: Duration) -> Result<(), WorkloadError> {
+    let clients = (plant.recipes)()[0].clients as f64;
+    let params = Params::new();
+    let request = Request { params: &params, length, clients, sweep: &[], query_cache: None, level: Level::Tracing, measured: None };
+    let attributed = attribute_traced(&mut side.rehearsal, &request, &mut side.kept)?;
+    // Every pass is traced: what tracing costs, it costs both sides.
+    if let Some(step) = attributed.step {
+        let value = step.transactions as f64 / step.elapsed.as_secs_f64();
+        side.kept.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
+    }
+    side.kept.findings = attributed.findings;
+    Ok(())
+}
+
+/// What one side gave.
+#[derive(Default)]
+struct Kept {
+    throughput: Vec<Process>,
+    observations: Vec<Observation>,
+    budgets: Vec<Budget>,
+    findings: Vec<Finding>,
+}
+
+impl Sink for Kept {
+    fn measurement(&mut self, _: Measurement) {}
+    fn observation(&mut self, observation: Observation) {
+        self.observations.push(Observation { series: Vec::new(), ..observation });
+    }
+    fn budget(&mut self, budget: Budget) {
+        self.budgets.push(budget);
+    }
+    fn finding(&mut self, _: Finding) {}
+    fn warn(&mut self, _: &str) {}
+    fn progress(&mut self, _: &str, _: f64) {}
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+impl Kept {
+    fn into_run(self, host: &Host) -> Run {
+        let values: Vec<f64> = self.throughput.iter().filter_map(|p| p.value).collect();
+        let samples: Vec<f64> = self.throughput.iter().flat_map(|p| p.samples.iter().copied()).collect();
+        let row = Measurement {
+            probe: format!("{NAME}.throughput"),
+            version: 1,
+            params: Params::new(),
+            unit: Unit::PerSecond,
+            better: Better::Higher,
+            outcome: Outcome::Measured,
+            reason: None,
+            estimate: estimate::across_processes(&values),
+            percentiles: estimate::percentiles(&samples, Better::Higher),
+            processes: self.throughput,
+        };
+        Run {
+            schema: SCHEMA.to_owned(),
+            host: host.clone(),
+            measurements: vec![row],
+            observations: self.observations,
+            budgets: self.budgets,
+            findings: self.findings,
+            complete: true,
+            ..Run::default()
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Two settings side by side: in a round each row is measured with both, back to back, in random order.
+//!
+//! A drift of the machine that is slower than two slices hits both of a pair, and cancels in their ratio. A pair counts only when both
+//! of its halves came back, so that the n-th process of one side always belongs to the n-th of the other.
+
+use std::time::Duration;
+
+use crate::estimate::Center;
+use crate::rounds::{Effort, JobState, Listener};
+use crate::slice::Slice;
+
+/// The two sides, in the order in which everything lists them.
+pub const SIDES: [usize; 2] = [0, 1];
+
+/// A failed pair is tried again this often before its row is given up.
+const MAX_FAILURES: usize = 3;
+
+/// Runs one slice of one row on one side. The scheduler's only way to the world.
+pub trait PairExecutor {
+    /// Runs the row once with the side's setting, in a fresh process. Must return by a deadline of its own.
+    fn slice(&mut self, row: usize, side: usize) -> Slice;
+    /// Time since some fixed moment.
+    fn now(&self) -> Duration;
+    /// Whether the user asked to stop.
+    fn interrupted(&self) -> bool;
+}
+
+/// What is known of a row on both sides.
+pub type PairState = [JobState; 2];
+
+/// Whether enough is known of a row. Asked after 10, 20, 40 … pairs only: an interval that is looked at after every pair is outside by
+/// chance sooner or later.
+pub type Decided<'a> = &'a dyn Fn(usize, &PairState) -> bool;
+
+/// Measures rows in pairs until each is decided or the budget is spent, and returns what is known of each.
+///
+/// `centers` says for each row how samples become a value. The listener hears of job `2 × row + side`.
+pub fn run(
+    centers: &[Center],
+    effort: Effort,
+    seed: u64,
+    executor: &mut impl PairExecutor,
+    listener: &mut impl Listener,
+    decided: Decided,
+) -> Vec<PairState> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut states: Vec<PairState> = vec![PairState::default(); centers.len()];
+    let mut resting = vec![false; centers.len()];
+    let start = executor.now();
+    for round in 0..effort.max_rounds {
+        let mut open: Vec<usize> = (0..centers.len()).filter(|&r| !resting[r] && SIDES.iter().all(|&s| !states[r][s].given_up)).collect();
+        if open.is_empty() {
+            break;
+        }
+        rng.shuffle(&mut open);
+        for row in open {
+            let spent = executor.now() - start;
+            let base = round < effort.base_rounds;
+            // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by half.
+            let limit = if base { effort.budget + effort.budget / 2 } else { effort.budget };
+            if executor.interrupted() || spent >= limit {
+                return states;
+            }
+            let order = if rng.bool() { [0, 1] } else { [1, 0] };
+            let mut slices = [None, None];
+            for side in order {
+                let share = (executor.now() - start).as_secs_f64() / effort.budget.as_secs_f64().max(1e-9);
+                listener.starting(2 * row + side, round, share.min(1.0));
+                slices[side] = Some(executor.slice(row, side));
+            }
+            let [Some(a), Some(b)] = slices else { continue };
+            take_pair(&mut states[row], [a, b], centers[row]);
+            SIDES.iter().for_each(|&side| listener.finished(2 * row + side, &states[row][side]));
+            let pairs = states[row][0].processes.len();
+            resting[row] = is_a_look(pairs, effort.base_rounds) && decided(row, &states[row]);
+        }
+    }
+    states
+}
+
+/// Both halves, or neither; what kept one from coming is kept on its own side.
+fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center) {
+    let whole = slices.iter().all(|s| matches!(s, Slice::Samples(_)));
+    for (side, slice) in slices.into_iter().enumerate() {
+        if whole || !matches!(slice, Slice::Samples(_)) {
+            state[side].take(slice, center);
+        }
+        // A pair fails twice as easily as a process, so that it is tried once more than a single process is.
+        let lasting = state[side].skipped.is_some() || state[side].failures.len() >= MAX_FAILURES;
+        state[side].given_up &= lasting || state[side].hung;
+    }
+}
+
+/// Doubling numbers of pairs, from the base rounds on.
+fn is_a_look(pairs: usize, base: usize) -> bool {
+    let base = base.max(1);
+    pairs >= base && pairs.is_multiple_of(base) && (pairs / base).is_power_of_two()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slice::Samples;
+
+    /// A machine that drifts by ten times the difference between the sides, on which a slice may fail.
+    struct Drifting {
+        now: Duration,
+        calls: Vec<(usize, usize)>,
+        fails: fn(usize) -> bool,
+    }
+
+    impl PairExecutor for Drifting {
+        fn slice(&mut self, row: usize, side: usize) -> Slice {
+            self.now += Duration::from_millis(50);
+            self.calls.push((row, side));
+            if (self.fails)(self.calls.len()) {
+                return Slice::Failed("crashed".into());
+            }
+            let drift = 1.0 + 0.1 * (self.now.as_secs_f64() * 0.3).sin();
+            let value = 100.0 * drift * if side == 1 { 1.01 } else { 1.0 };
+            Slice::Samples(Samples { values: vec![value; 5], batch: 1, ..Samples::default() })
+        }
+        fn now(&self) -> Duration {
+            self.now
+        }
+        fn interrupted(&self) -> bool {
+            false
+        }
+    }
+
+    struct Deaf;
+    impl Listener for Deaf {
+        fn starting(&mut self, _: usize, _: usize, _: f64) {}
+        fn finished(&mut self, _: usize, _: &JobState) {}
+    }
+
+    const EFFORT: Effort = Effort { budget: Duration::from_secs(30), base_rounds: 10, max_rounds: 1000 };
+
+    fn values(state: &JobState) -> Vec<f64> {
+        state.processes.iter().filter_map(|p| p.value).collect()
+    }
+
+    #[test]
+    fn drift_cancels_within_the_pairs() {
+        let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
+        let states = run(&[Center::Median], EFFORT, 3, &mut machine, &mut Deaf, &|_, _| false);
+        let (a, b) = (values(&states[0][0]), values(&states[0][1]));
+        assert_eq!(a.len(), b.len());
+        assert!(a.len() > 250, "{}", a.len());
+        let spread = |v: &[f64]| v.iter().fold(0.0_f64, |m, x| m.max(*x)) / v.iter().fold(f64::MAX, |m, x| m.min(*x));
+        let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b / a).collect();
+        assert!(spread(&a) > 1.15 && spread(&ratios) < 1.01, "{} {}", spread(&a), spread(&ratios));
+        assert!(machine.calls.chunks(2).any(|c| c[0].1 == 0) && machine.calls.chunks(2).any(|c| c[0].1 == 1));
+    }
+
+    #[test]
+    fn a_failed_half_takes_its_partner_with_it() {
+        let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |call| call == 7 };
+        let effort = Effort { max_rounds: 12, ..EFFORT };
+        let states = run(&[Center::Median], effort, 3, &mut machine, &mut Deaf, &|_, _| false);
+        assert_eq!((states[0][0].processes.len(), states[0][1].processes.len()), (11, 11));
+        assert_eq!(states[0][0].failures.len() + states[0][1].failures.len(), 1);
+        let mut broken = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| true };
+        let states = run(&[Center::Median], effort, 3, &mut broken, &mut Deaf, &|_, _| false);
+        assert!(states[0][0].given_up && broken.calls.len() == 2 * MAX_FAILURES);
+    }
+
+    #[test]
+    fn a_decided_row_rests_at_a_look_and_not_between() {
+        let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
+        let decided = |row: usize, state: &PairState| row == 0 && state[0].processes.len() > 10;
+        let states = run(&[Center::Median; 2], EFFORT, 3, &mut machine, &mut Deaf, &decided);
+        assert_eq!(states[0][0].processes.len(), 20);
+        assert!(states[1][0].processes.len() > 200);
+        assert!(is_a_look(40, 10) && !is_a_look(30, 10) && !is_a_look(0, 10));
+    }
+}

@@ -1,0 +1,145 @@
+//! The loopback interface of a network of one's own: switching it on, and making it slow.
+//!
+//! Both speak to the network that the calling thread is in. Call them only in one that was made for the purpose
+//! ([`crate::task::own_network`]): [`shape_loopback`] refuses where there is any other interface.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// The index that the kernel gives to every network's loopback interface.
+const LOOPBACK: i32 = 1;
+
+/// Switches the loopback interface on.
+pub fn loopback_up() -> io::Result<()> {
+    let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+    // SAFETY: an ifreq of zeros is valid; the name below is shorter than its field.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name[0] = b'l' as libc::c_char;
+    request.ifr_name[1] = b'o' as libc::c_char;
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: the request outlives the call, and SIOCSIFFLAGS reads an ifreq.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &request) })
+}
+
+/// Lets so many bytes a second over the loopback interface, through a token bucket; `None` takes the bucket away.
+///
+/// Refuses in a network that has another interface, which is not one made for this.
+pub fn shape_loopback(bytes_per_second: Option<u32>) -> io::Result<()> {
+    let interfaces = fs::read_to_string("/proc/thread-self/net/dev")?;
+    let others = interfaces.lines().filter_map(|l| l.split_once(':')).any(|(name, _)| name.trim() != "lo");
+    if others {
+        return Err(io::Error::other("this network is not one of our own"));
+    }
+    let socket = socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
+    let message = match bytes_per_second {
+        Some(rate) => qdisc_message(libc::RTM_NEWQDISC, (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16, &token_bucket(rate)),
+        None => qdisc_message(libc::RTM_DELQDISC, 0, &[]),
+    };
+    // SAFETY: the message is a whole buffer of its stated length.
+    let sent = unsafe { libc::send(socket.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
+    if sent < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut answer = [0u8; 1024];
+    // SAFETY: the buffer is as long as stated.
+    let got = unsafe { libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
+    if got < 0 { Err(io::Error::last_os_error()) } else { acknowledged(&answer[..got as usize]) }
+}
+
+/// The kernel's answer: an error number of 0 behind the header is an acknowledgement.
+fn acknowledged(answer: &[u8]) -> io::Result<()> {
+    let number = answer.get(16..20).map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+    match number {
+        Some(0) => Ok(()),
+        Some(error) => Err(io::Error::from_raw_os_error(-error)),
+        None => Err(io::Error::other("the kernel's answer is too short")),
+    }
+}
+
+/// A netlink message about the root queueing discipline of the loopback interface.
+fn qdisc_message(kind: u16, flags: u16, attributes: &[u8]) -> Vec<u8> {
+    /// `TC_H_ROOT` of linux/pkt_sched.h.
+    const ROOT: u32 = 0xffff_ffff;
+    let mut message = Vec::new();
+    message.extend(((16 + 20 + attributes.len()) as u32).to_ne_bytes());
+    message.extend(kind.to_ne_bytes());
+    message.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16 | flags).to_ne_bytes());
+    message.extend([0; 8]);
+    // struct tcmsg: family and padding, interface, handle, parent, info.
+    message.extend([0; 4]);
+    message.extend(LOOPBACK.to_ne_bytes());
+    message.extend(0u32.to_ne_bytes());
+    message.extend(ROOT.to_ne_bytes());
+    message.extend([0; 4]);
+    message.extend(attributes);
+    message
+}
+
+/// The attributes of a token bucket (linux/pkt_sched.h): its name, and its parameters with a burst of 64 KiB and room for 1 MiB.
+fn token_bucket(rate: u32) -> Vec<u8> {
+    const KIND: u16 = 1;
+    const OPTIONS: u16 = 2;
+    const PARAMETERS: u16 = 1;
+    const BURST: u16 = 6;
+    /// A packet of the loopback interface must fit into the burst, or it is dropped.
+    const BURST_BYTES: u32 = 96 << 10;
+    const LIMIT_BYTES: u32 = 1 << 20;
+    /// `TC_LINKLAYER_ETHERNET`: the rate counts bytes as they are, and no table of rates is needed.
+    const ETHERNET: u8 = 1;
+    // struct tc_tbf_qopt: two struct tc_ratespec (cell_log, linklayer, overhead, cell_align, mpu, rate), limit, buffer, mtu.
+    let mut options = Vec::new();
+    options.extend([0, ETHERNET, 0, 0, 0xff, 0xff, 0, 0]);
+    options.extend(rate.to_ne_bytes());
+    options.extend([0; 12]);
+    options.extend(LIMIT_BYTES.to_ne_bytes());
+    // The burst in ticks of 64 ns; the attribute BURST overrides it, the kernel only wants it not to be zero.
+    options.extend(((f64::from(BURST_BYTES) / f64::from(rate.max(1)) * 15_625_000.0) as u32).to_ne_bytes());
+    options.extend(0u32.to_ne_bytes());
+    let inner = [attribute(PARAMETERS, &options), attribute(BURST, &BURST_BYTES.to_ne_bytes())].concat();
+    [attribute(KIND, b"tbf\0"), attribute(OPTIONS, &inner)].concat()
+}
+
+/// An attribute with its header, filled up to four bytes.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
+    // SAFETY: socket takes plain numbers; the descriptor that it gives is ours alone.
+    unsafe {
+        let fd = libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_as_long_as_they_say_and_aligned() {
+        let message = qdisc_message(libc::RTM_NEWQDISC, 0, &token_bucket(1_000_000));
+        assert_eq!(u32::from_ne_bytes(message[..4].try_into().unwrap()) as usize, message.len());
+        assert_eq!(message.len() % 4, 0);
+        assert_eq!(attribute(1, b"tbf\0").len(), 8);
+        assert_eq!(attribute(6, &[1]).len(), 8);
+    }
+
+    #[test]
+    fn an_answer_is_an_acknowledgement_or_the_kernels_error() {
+        let mut answer = [0u8; 36];
+        assert!(acknowledged(&answer).is_ok());
+        answer[16..20].copy_from_slice(&(-libc::EPERM).to_ne_bytes());
+        assert_eq!(acknowledged(&answer).unwrap_err().raw_os_error(), Some(libc::EPERM));
+        assert!(acknowledged(&answer[..10]).is_err());
+    }
+}

@@ -1,0 +1,197 @@
+//! The load generator of the rehearsal: a closed loop in each of its threads.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::server::REQUEST;
+use super::{Recipe, work};
+use crate::histogram::Histogram;
+use crate::{ClientReport, Step, WorkloadError};
+
+/// The worker's name.
+pub const NAME: &str = "rehearsal-client";
+
+/// Parts of a step whose throughput is told apart.
+const PARTS: usize = 5;
+/// From this share of its CPUs on the client is the limit.
+const SATURATED: f64 = 0.9;
+/// How long a transaction may take before it counts as an error.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a step gave, as a line between the processes.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Report {
+    elapsed_s: f64,
+    parts: Vec<u64>,
+    latencies: Vec<(u64, u64)>,
+    cpu_s: f64,
+    cpus: usize,
+    errors: u64,
+    why: Option<String>,
+}
+
+impl Report {
+    /// The report as the step of a workload.
+    pub fn into_step(self, clients: usize) -> Result<Step, WorkloadError> {
+        let transactions: u64 = self.parts.iter().sum();
+        if transactions == 0 {
+            let why = self.why.unwrap_or_else(|| "the server answered nothing".into());
+            return Err(WorkloadError::Failed(format!("no transaction was completed in {:.1} s: {why}", self.elapsed_s)));
+        }
+        let busy = self.cpu_s / (self.elapsed_s * self.cpus.max(1) as f64);
+        let saturated = (busy > SATURATED).then(|| format!("the load generator used {:.0} % of the CPUs it may use", busy * 100.0));
+        let seconds = self.elapsed_s / self.parts.len() as f64;
+        let mut client =
+            ClientReport { cpu_seconds: self.cpu_s, cpus: self.cpus, generators: clients, saturated, ..ClientReport::default() };
+        if self.errors > 0 {
+            client.errors.insert(self.why.unwrap_or_else(|| "failed".into()), self.errors);
+        }
+        Ok(Step {
+            transactions,
+            elapsed: Duration::from_secs_f64(self.elapsed_s),
+            throughput: self.parts.iter().map(|n| *n as f64 / seconds).collect(),
+            latencies: self.latencies,
+            intended: Vec::new(),
+            client,
+        })
+    }
+}
+
+/// Answers "go", then a report to each line with a number of milliseconds.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    match listen(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            println!("error {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn listen(args: Vec<OsString>) -> io::Result<()> {
+    let [recipe, port] = args.as_slice() else { return Err(io::Error::other("a recipe and a port are needed")) };
+    let recipe: Recipe = serde_json::from_str(&recipe.to_string_lossy())?;
+    let port: u16 = port.to_string_lossy().parse().map_err(io::Error::other)?;
+    let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let crew = Crew::hire(&recipe, server);
+    for line in io::stdin().lock().lines() {
+        match line?.parse::<u64>() {
+            Ok(ms) => println!("{}", serde_json::to_string(&crew.step(Duration::from_millis(ms)))?),
+            Err(_) => println!("ready"),
+        }
+    }
+    Ok(())
+}
+
+/// A step for one thread: when it began, how long it is, and where completions are counted.
+#[derive(Clone)]
+struct Task {
+    begun: Instant,
+    length: Duration,
+    parts: Arc<[AtomicU64; PARTS]>,
+}
+
+/// What one thread brings back from a step.
+type Done = (Histogram, Option<String>);
+
+/// The threads. They and their connections outlive the steps, so that an observer that looks a moment late still finds them.
+struct Crew {
+    tasks: Vec<mpsc::Sender<Task>>,
+    done: mpsc::Receiver<Done>,
+}
+
+impl Crew {
+    fn hire(recipe: &Recipe, server: SocketAddr) -> Crew {
+        let (report, done) = mpsc::channel();
+        let hire_one = |_| {
+            let (send, tasks) = mpsc::channel::<Task>();
+            let (recipe, report) = (recipe.clone(), report.clone());
+            std::thread::spawn(move || {
+                let mut stream = None;
+                for task in tasks {
+                    let result = one_client(&recipe, server, &task, &mut stream);
+                    if report.send(result).is_err() {
+                        return;
+                    }
+                }
+            });
+            send
+        };
+        Crew { tasks: (0..recipe.clients).map(hire_one).collect(), done }
+    }
+
+    fn step(&self, length: Duration) -> Report {
+        let (begun, cpu) = (Instant::now(), cpu_seconds());
+        let task = Task { begun, length, parts: Arc::default() };
+        let asked = self.tasks.iter().filter(|t| t.send(task.clone()).is_ok()).count();
+        let results: Vec<Done> = self.done.iter().take(asked).collect();
+        let mut latencies = Histogram::new();
+        results.iter().for_each(|(h, _)| latencies.merge(h));
+        Report {
+            // Clients that wait for their last answer are past the end; what they get then is not counted.
+            elapsed_s: length.as_secs_f64(),
+            parts: task.parts.iter().map(|n| n.load(Ordering::Relaxed)).collect(),
+            latencies: latencies.counted(),
+            cpu_s: (cpu_seconds() - cpu) * (length.as_secs_f64() / begun.elapsed().as_secs_f64()).min(1.0),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            errors: results.iter().filter(|(_, why)| why.is_some()).count() as u64,
+            why: results.into_iter().find_map(|(_, why)| why),
+        }
+    }
+}
+
+fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, stream: &mut Option<TcpStream>) -> Done {
+    let mut seen = Histogram::new();
+    let mut answer = vec![0; recipe.answer.max(2)];
+    while task.begun.elapsed() < task.length {
+        if recipe.think_us > 0 {
+            std::thread::sleep(Duration::from_micros(recipe.think_us));
+        }
+        let asked = Instant::now();
+        match transaction(recipe, server, stream, &mut answer) {
+            Ok(()) => {
+                let at = task.begun.elapsed();
+                if at < task.length {
+                    seen.record(asked.elapsed().as_nanos() as u64);
+                    let part = (at.as_secs_f64() / task.length.as_secs_f64() * PARTS as f64) as usize;
+                    task.parts[part.min(PARTS - 1)].fetch_add(1, Ordering::Relaxed);
+                }
+                work(recipe.client_work);
+            }
+            Err(e) => {
+                *stream = None;
+                return (seen, Some(e.to_string()));
+            }
+        }
+    }
+    (seen, None)
+}
+
+fn transaction(recipe: &Recipe, server: SocketAddr, stream: &mut Option<TcpStream>, answer: &mut [u8]) -> io::Result<()> {
+    if stream.is_none() {
+        let new = TcpStream::connect_timeout(&server, TIMEOUT)?;
+        new.set_nodelay(true)?;
+        new.set_read_timeout(Some(TIMEOUT))?;
+        *stream = Some(new);
+    }
+    let Some(connection) = stream.as_mut() else { return Ok(()) };
+    connection.write_all(&[b'?'; REQUEST])?;
+    connection.read_exact(answer)?;
+    if recipe.connects {
+        *stream = None;
+    }
+    Ok(())
+}
+
+/// CPU seconds of this process, user and system.
+fn cpu_seconds() -> f64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
+}

@@ -1,0 +1,272 @@
+//! A small server whose every transaction costs exactly what its recipe says: what `prove` plants causes in.
+//!
+//! A server and a load generator, both this same binary started again, speak over TCP on 127.0.0.1. A recipe puts user work, system
+//! calls, memory, syncs or a lock into each transaction, so that each planted cause has something to bite on.
+
+pub mod client;
+pub mod neighbour;
+pub mod server;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fingerpost_record::Params;
+use fingerpost_sys::child::{self, die_with_parent};
+use serde::{Deserialize, Serialize};
+
+use crate::{Step, Subjects, Workload, WorkloadError, worker};
+
+/// The workload's name.
+pub const NAME: &str = "rehearsal";
+
+/// How long a worker may take to get ready or to end a step, beyond the step itself.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How much longer than asked a step lasts, so that observers who begin late and wait for a CPU still see load only.
+const WARM_UP: Duration = Duration::from_millis(150);
+
+/// A step of this length that let nothing through is not repeated.
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// What one transaction costs, and how it comes to the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// Clients in the closed loop.
+    pub clients: usize,
+    /// Turns of a loop of integer arithmetic.
+    pub work: u32,
+    /// Stores to an address that is known late, each before a load that need not wait for it.
+    pub stores: u32,
+    /// System calls that do next to nothing.
+    pub calls: u32,
+    /// KiB of fresh memory that are mapped, touched in every small page, and given back.
+    pub fresh_kib: usize,
+    /// MiB that the server holds, dirty, all its connections together.
+    pub held_mib: usize,
+    /// Pages of them that a transaction touches at random.
+    pub touches: u32,
+    /// Writes and syncs every so many transactions of a connection; 0 for never.
+    pub sync_every: u32,
+    /// Microseconds that the server sleeps, after the work.
+    pub pause_us: u64,
+    /// Whether work and sleep are done under one lock of the whole server.
+    pub lock: bool,
+    /// Whether the answer goes out in two small writes.
+    pub split: bool,
+    /// Bytes of the answer.
+    pub answer: usize,
+    /// Whether each transaction makes a connection of its own.
+    pub connects: bool,
+    /// The accept queue's length.
+    pub backlog: i32,
+    /// Microseconds that the client thinks before each transaction.
+    pub think_us: u64,
+    /// Turns of the loop that the client does with each answer.
+    pub client_work: u32,
+}
+
+impl Default for Recipe {
+    fn default() -> Self {
+        Recipe {
+            clients: 4,
+            work: 0,
+            stores: 0,
+            calls: 0,
+            fresh_kib: 0,
+            held_mib: 0,
+            touches: 0,
+            sync_every: 0,
+            pause_us: 0,
+            lock: false,
+            split: false,
+            answer: 64,
+            connects: false,
+            backlog: 128,
+            think_us: 0,
+            client_work: 0,
+        }
+    }
+}
+
+/// Integer arithmetic that no compiler can leave out: about a nanosecond a turn.
+pub(crate) fn work(turns: u32) -> u64 {
+    let mut x = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(turns);
+    for _ in 0..turns {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+    }
+    std::hint::black_box(x)
+}
+
+/// Changes the command of the server or the client before it is started.
+pub type Prepare = Box<dyn FnMut(&mut Command) + Send>;
+
+/// The server with its clients.
+pub struct Rehearsal {
+    recipe: Recipe,
+    dir: PathBuf,
+    prepare: Prepare,
+    prepare_client: Prepare,
+    /// Called with the server's process id before the server touches any of its memory.
+    placed: Box<dyn FnMut(u32) -> Result<(), String> + Send>,
+    server: Option<Worker>,
+    client: Option<Worker>,
+}
+
+impl Rehearsal {
+    /// A server of this recipe that writes its file in this directory.
+    pub fn new(recipe: Recipe, dir: &Path) -> Self {
+        Rehearsal {
+            recipe,
+            dir: dir.to_owned(),
+            prepare: Box::new(|_| ()),
+            prepare_client: Box::new(|_| ()),
+            placed: Box::new(|_| Ok(())),
+            server: None,
+            client: None,
+        }
+    }
+
+    /// With changes to the server's command.
+    #[must_use]
+    pub fn prepared(mut self, prepare: impl FnMut(&mut Command) + Send + 'static) -> Self {
+        self.prepare = Box::new(prepare);
+        self
+    }
+
+    /// With changes to the client's command.
+    #[must_use]
+    pub fn client_prepared(mut self, prepare: impl FnMut(&mut Command) + Send + 'static) -> Self {
+        self.prepare_client = Box::new(prepare);
+        self
+    }
+
+    /// With the server put somewhere (into a control group) before it takes its memory.
+    #[must_use]
+    pub fn placed(mut self, place: impl FnMut(u32) -> Result<(), String> + Send + 'static) -> Self {
+        self.placed = Box::new(place);
+        self
+    }
+}
+
+impl Workload for Rehearsal {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn start(&mut self) -> Result<(), WorkloadError> {
+        let recipe = serde_json::to_string(&self.recipe).map_err(|e| WorkloadError::Failed(e.to_string()))?;
+        let mut command = worker::command(server::NAME);
+        command.arg(&recipe).arg(&self.dir);
+        (self.prepare)(&mut command);
+        let mut server = Worker::start(command, "server")?;
+        (self.placed)(server.child.id()).map_err(WorkloadError::Failed)?;
+        let port = server.ask("go", PATIENCE)?;
+        self.server = Some(server);
+        let mut command = worker::command(client::NAME);
+        command.arg(&recipe).arg(port.trim());
+        (self.prepare_client)(&mut command);
+        let mut client = Worker::start(command, "client")?;
+        client.ask("go", PATIENCE)?;
+        self.client = Some(client);
+        Ok(())
+    }
+
+    fn steps(&self) -> Vec<Params> {
+        vec![Params::new()]
+    }
+
+    fn subjects(&self) -> Subjects {
+        let pid = |w: &Option<Worker>| w.iter().map(|w| w.child.id() as i32).collect();
+        Subjects { servers: pid(&self.server), clients: pid(&self.client) }
+    }
+
+    fn step(&mut self, _: &Params, length: Duration) -> Result<Step, WorkloadError> {
+        let Some(client) = &mut self.client else { return Err(WorkloadError::Failed("the client was not started".into())) };
+        let mut length = length + WARM_UP;
+        loop {
+            let answer = client.ask(&length.as_millis().to_string(), length + PATIENCE)?;
+            let report: client::Report =
+                serde_json::from_str(&answer).map_err(|e| WorkloadError::Failed(format!("the client's report cannot be read: {e}")))?;
+            let step = report.into_step(self.recipe.clients);
+            // A plant that bites hard on a busy machine may let nothing through in a short step: it gets a longer one.
+            if step.is_ok() || length > LONGEST {
+                return step;
+            }
+            length *= 3;
+        }
+    }
+
+    fn stop(&mut self) {
+        self.client = None;
+        self.server = None;
+    }
+}
+
+/// A worker process that is asked in lines and answers in lines. Dropping it ends it.
+pub struct Worker {
+    /// The process.
+    pub child: Child,
+    what: &'static str,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    /// Starts a worker in a process group of its own that dies with this thread.
+    pub fn start(mut command: Command, what: &'static str) -> Result<Worker, WorkloadError> {
+        die_with_parent(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| WorkloadError::Failed(format!("cannot start the {what}: {e}")))?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().map(BufReader::new);
+        match output {
+            Some(output) => Ok(Worker { child, what, input, output }),
+            None => Err(WorkloadError::Failed(format!("the {what} has no output"))),
+        }
+    }
+
+    /// Sends a line and waits for one. A worker that does not answer in time is killed, which ends the waiting.
+    pub fn ask(&mut self, line: &str, patience: Duration) -> Result<String, WorkloadError> {
+        let failed = |what: &str, why: String| WorkloadError::Failed(format!("the {what} {why}"));
+        let input = self.input.as_mut().ok_or_else(|| failed(self.what, "has no input".into()))?;
+        writeln!(input, "{line}").and_then(|()| input.flush()).map_err(|e| failed(self.what, format!("does not listen: {e}")))?;
+        let deadline = Instant::now() + patience;
+        if !readable(self.output.get_ref(), deadline) {
+            let _ = child::signal_group(self.child.id() as i32, libc::SIGKILL);
+            return Err(failed(self.what, format!("did not answer within {:.0} s", patience.as_secs_f64())));
+        }
+        let mut answer = String::new();
+        match self.output.read_line(&mut answer) {
+            Ok(0) => Err(failed(self.what, "ended before it answered".into())),
+            Ok(_) if answer.starts_with("error ") => Err(failed(self.what, format!("says: {}", answer[6..].trim()))),
+            Ok(_) => Ok(answer),
+            Err(e) => Err(failed(self.what, format!("cannot be heard: {e}"))),
+        }
+    }
+}
+
+/// Waits until there is something to read, or the other side is gone; false at the deadline.
+fn readable(output: &ChildStdout, deadline: Instant) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        let wait = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut [PollFd::new(output, PollFlags::IN)], Some(&wait)) {
+            Ok(n) if n > 0 => return true,
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = child::signal_group(self.child.id() as i32, libc::SIGKILL);
+        let _ = self.child.wait();
+    }
+}
