@@ -1,6 +1,6 @@
 //! A web server for real use on loopback: a site from a directory or from an object database.
 //!
-//! A thread for each connection, no more than [`CONNECTIONS`] of them: it serves the person who looks at a site on their own machine. The
+//! A thread for each connection, a bounded number of them: it serves the person who looks at a site on their own machine. The
 //! server that is put under load is [`crate::web::static_server`].
 
 use std::fs::File;
