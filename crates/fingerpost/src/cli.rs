@@ -28,7 +28,7 @@ pub enum Command {
     Show(commands::show::Args),
     /// The zero-fill calculator: four timings taken apart
     Zerofill(commands::zerofill::Args),
-    /// A run as one HTML file
+    /// A run, or two compared, as one HTML file
     Report(commands::report::Args),
     /// The runs that are kept: list, import, export, remove, verify
     Archive(commands::archive::Args),

@@ -3,6 +3,7 @@
 //! Deterministic: the same rows and samples each time. It has every outcome, several units, asymmetric intervals and parameters.
 
 pub mod conform;
+pub mod loaded;
 
 use std::collections::BTreeMap;
 
