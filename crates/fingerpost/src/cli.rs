@@ -30,6 +30,8 @@ pub enum Command {
     Zerofill(commands::zerofill::Args),
     /// A run, or two compared, as one HTML file
     Report(commands::report::Args),
+    /// The web page, on this machine alone: look through the archive, compare, measure, calculate
+    Serve(commands::serve::Args),
     /// The runs that are kept: list, import, export, remove, verify
     Archive(commands::archive::Args),
     /// Completions for a shell

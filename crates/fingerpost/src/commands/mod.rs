@@ -9,6 +9,7 @@ pub mod list;
 pub mod man;
 pub mod report;
 pub mod run;
+pub mod serve;
 pub mod show;
 pub mod zerofill;
 
@@ -25,6 +26,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::Compare(args) => compare::run(args),
         Command::Zerofill(args) => zerofill::run(args),
         Command::Report(args) => report::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Archive(args) => archive::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
