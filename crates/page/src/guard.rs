@@ -69,7 +69,9 @@ pub fn check(method: &Method, headers: &HeaderMap, port: u16) -> Result<(), Refu
         Some(origin) if origin.to_str().ok().and_then(|o| o.strip_prefix("http://")) != Some(host) => {
             Err((StatusCode::FORBIDDEN, "The request comes from a page of another server."))
         }
-        None if *method == Method::POST => Err((StatusCode::FORBIDDEN, "A request that changes something must say which page it comes from.")),
+        None if *method == Method::POST => {
+            Err((StatusCode::FORBIDDEN, "A request that changes something must say which page it comes from."))
+        }
         _ => Ok(()),
     }
 }
@@ -120,7 +122,9 @@ mod tests {
         assert_eq!(asks(Method::GET, &[]), 421);
         assert_eq!(asks(Method::GET, &[host, host]), 421);
         assert_eq!(asks(Method::GET, &[host, ("origin", "http://127.0.0.1:8042")]), 200);
-        for wrong in ["null", "http://localhost:8042", "https://127.0.0.1:8042", "http://evil.example", "http://127.0.0.1:8042.evil.example"] {
+        for wrong in
+            ["null", "http://localhost:8042", "https://127.0.0.1:8042", "http://evil.example", "http://127.0.0.1:8042.evil.example"]
+        {
             assert_eq!(asks(Method::GET, &[host, ("origin", wrong)]), 403, "{wrong}");
         }
         assert_eq!(asks(Method::POST, &[host]), 403);
@@ -134,7 +138,8 @@ mod tests {
         assert_ne!(a.0, b.0);
         assert_eq!(a.strip(&format!("{}/run/x", a.base())), Some("/run/x"));
         assert_eq!(a.strip(&a.base()), Some(""));
-        for wrong in ["", "/", "//", &b.base(), &a.base()[..20], &format!("{}x", a.base()), &a.base()[1..], "/ééééééééééééééééé"] {
+        for wrong in ["", "/", "//", &b.base(), &a.base()[..20], &format!("{}x", a.base()), &a.base()[1..], "/ééééééééééééééééé"]
+        {
             assert_eq!(a.strip(wrong), None, "{wrong}");
         }
     }

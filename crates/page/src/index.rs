@@ -162,7 +162,8 @@ fn read_all(unread: Vec<(PathBuf, Stamp)>) -> Vec<Arc<Item>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let each = unread.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
-        let read = |part: &[(PathBuf, Stamp)]| part.iter().map(|(path, stamp)| Arc::new(Item::read(path.clone(), *stamp))).collect::<Vec<_>>();
+        let read =
+            |part: &[(PathBuf, Stamp)]| part.iter().map(|(path, stamp)| Arc::new(Item::read(path.clone(), *stamp))).collect::<Vec<_>>();
         let parts: Vec<_> = unread.chunks(each).map(|part| scope.spawn(move || read(part))).collect();
         parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
     })

@@ -85,7 +85,9 @@ async fn make(site: Arc<Site>, page: impl FnOnce(&Site) -> Answer + Send + 'stat
 
 /// The query, or the page that says what is wrong with it.
 fn asked<T>(site: &Site, query: Result<Query<T>, QueryRejection>) -> Result<T, Box<Response>> {
-    query.map(|q| q.0).map_err(|_| Box::new(pages::respond(&site.base, Err(pages::bad("The address has a part that this page does not understand.")))))
+    query
+        .map(|q| q.0)
+        .map_err(|_| Box::new(pages::respond(&site.base, Err(pages::bad("The address has a part that this page does not understand.")))))
 }
 
 async fn runs(State(site): Shared, query: Result<Query<list::Filter>, QueryRejection>) -> Response {
@@ -107,10 +109,17 @@ async fn report(State(site): Shared, Path(id): Path<String>) -> Response {
     download(site, id, "html", "text/html; charset=utf-8", run::report).await
 }
 
-async fn download(site: Arc<Site>, id: String, ending: &str, kind: &'static str, content: fn(&Site, &str) -> Result<Vec<u8>, pages::Wrong>) -> Response {
+async fn download(
+    site: Arc<Site>,
+    id: String,
+    ending: &str,
+    kind: &'static str,
+    content: fn(&Site, &str) -> Result<Vec<u8>, pages::Wrong>,
+) -> Response {
     let base = site.base.clone();
     // An id is letters, digits and a dash once it is known to be one.
-    let disposition = format!("attachment; filename=\"fingerpost-{}.{ending}\"", id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', ""));
+    let disposition =
+        format!("attachment; filename=\"fingerpost-{}.{ending}\"", id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', ""));
     match tokio::task::spawn_blocking(move || content(&site, &id)).await {
         Ok(Ok(bytes)) => ([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes).into_response(),
         Ok(Err(wrong)) => pages::respond(&base, Err(wrong)),
@@ -139,7 +148,11 @@ async fn measuring(State(site): Shared) -> Response {
 async fn begin(State(site): Shared, form: Result<Form<measure::Wanted>, FormRejection>) -> Response {
     let Ok(Form(wanted)) = form else { return pages::respond(&site.base, Err(pages::bad("The form is not the one of this page."))) };
     let to = format!("{}/measure", site.base);
-    let started = tokio::task::spawn_blocking({ let site = site.clone(); move || measure::start(&site, &wanted) }).await;
+    let started = tokio::task::spawn_blocking({
+        let site = site.clone();
+        move || measure::start(&site, &wanted)
+    })
+    .await;
     match started {
         Ok(Ok(())) => Redirect::to(&to).into_response(),
         Ok(Err((status, sentence))) => pages::respond(&site.base, Ok(measure::page(&site, Some((status, sentence))))),
@@ -154,7 +167,11 @@ async fn state(State(site): Shared) -> Response {
 
 async fn stop(State(site): Shared, headers: HeaderMap) -> Response {
     site.jobs.stop();
-    if wants_json(&headers) { StatusCode::NO_CONTENT.into_response() } else { Redirect::to(&format!("{}/measure", site.base)).into_response() }
+    if wants_json(&headers) {
+        StatusCode::NO_CONTENT.into_response()
+    } else {
+        Redirect::to(&format!("{}/measure", site.base)).into_response()
+    }
 }
 
 async fn calculate(State(site): Shared, query: Result<Query<calculator::Fields>, QueryRejection>) -> Response {
@@ -200,7 +217,11 @@ async fn upload(State(site): Shared, parts: Result<Multipart, axum::extract::mul
         Err(sentence) => pages::respond(&site.base, Ok(import::page(&site, Some(sentence)))),
         Ok((name, bytes)) => {
             let to = site.base.clone();
-            let imported = tokio::task::spawn_blocking({ let site = site.clone(); move || import::take(&site, &name, &bytes) }).await;
+            let imported = tokio::task::spawn_blocking({
+                let site = site.clone();
+                move || import::take(&site, &name, &bytes)
+            })
+            .await;
             match imported {
                 Ok(Ok(id)) => Redirect::to(&format!("{to}/run/{id}")).into_response(),
                 Ok(Err(sentence)) => pages::respond(&to, Ok(import::page(&site, Some(sentence)))),

@@ -66,10 +66,15 @@ async fn accept(listener: tokio::net::TcpListener, door: Arc<Door>) {
         };
         let door = door.clone();
         tokio::spawn(async move {
-            let service = hyper::service::service_fn(move |request| { let door = door.clone(); async move { door.answer(request).await } });
+            let service = hyper::service::service_fn(move |request| {
+                let door = door.clone();
+                async move { door.answer(request).await }
+            });
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD)
+                // A client that has said all it has to say is answered still.
+                .half_close(true)
                 .max_buf_size(HEAD_BYTES)
                 .serve_connection(TokioIo::new(stream), service);
             // A client that breaks off or talks nonsense is answered by hyper, and is nobody's trouble.
@@ -107,10 +112,10 @@ impl Door {
     /// The request without the token in its path, as the routes know it.
     fn admit(&self, request: Request<Incoming>) -> Result<Request<Body>, guard::Refusal> {
         guard::check(request.method(), request.headers(), self.port)?;
-        let path = self.token.strip(request.uri().path()).ok_or((
-            StatusCode::FORBIDDEN,
-            "This address lacks the token. Open the address that “fingerpost serve” printed.",
-        ))?;
+        let path = self
+            .token
+            .strip(request.uri().path())
+            .ok_or((StatusCode::FORBIDDEN, "This address lacks the token. Open the address that “fingerpost serve” printed."))?;
         let query = request.uri().query().map_or(String::new(), |q| format!("?{q}"));
         let path = if path.is_empty() { "/" } else { path };
         let uri: Uri = format!("{path}{query}").parse().map_err(|_| (StatusCode::BAD_REQUEST, "The address is not one."))?;

@@ -248,7 +248,11 @@ impl Archive {
         let target = self.path_of(&run.id);
         if target.exists() {
             let same = load::from_path(&target).is_ok_and(|kept| kept == run);
-            return if same { Ok((run, Imported::AlreadyThere)) } else { Err(ArchiveError::Conflict { path: name.to_owned(), id: run.id }) };
+            return if same {
+                Ok((run, Imported::AlreadyThere))
+            } else {
+                Err(ArchiveError::Conflict { path: name.to_owned(), id: run.id })
+            };
         }
         fs::create_dir_all(&self.dir).map_err(|e| ArchiveError::io("make the archive", &self.dir, e))?;
         writer::replace(&target, bytes, true)?;

@@ -76,9 +76,15 @@ impl Axis {
         self.log
     }
 
-    /// A linear axis from one value to another, for values whose differences matter more than their size.
+    /// A linear axis from one value to another, or round ones just beyond, for values whose differences matter more than their size.
     pub fn between(from: f64, to: f64) -> Axis {
-        if to > from && (to - from).is_finite() { Axis { from, to, log: false } } else { Axis { from: from - 0.5, to: from + 0.5, log: false } }
+        let step = nice_step(to - from);
+        let (from, to) = ((from / step).floor() * step, (to / step).ceil() * step);
+        if to > from && (to - from).is_finite() {
+            Axis { from, to, log: false }
+        } else {
+            Axis { from: from - 0.5, to: from + 0.5, log: false }
+        }
     }
 
     /// How far along the axis a value lies, 0 to 1; values beyond an end lie at it.

@@ -12,8 +12,8 @@ use fingerpost_report::Format;
 
 use crate::conduct::{self, Conducted, Options};
 use crate::cpus;
-use crate::progress::{self, Progressing};
 use crate::exit::{Done, usage};
+use crate::progress::{self, Progressing};
 use crate::{output, plan, profile};
 
 /// Arguments of `run`.

@@ -83,10 +83,8 @@ pub fn page(site: &Site, fields: &Fields) -> Body {
         p { "Four timings, taken apart into allocation, fault, zero-fill and object costs. "
             a href={ (site.base) "/zerofill" } target="_blank" rel="noopener" { "Another window" } " is independent of this one." }
         div class="calculator" data-calculator="" {
-            (given(site, &texts))
-            (derived(&solved))
-            (shares(&solved))
-            (here(site))
+            div { (given(site, &texts)) (here(site)) }
+            div { (derived(&solved)) (shares(&solved)) }
         }
     };
     let going = !fields.measured.is_empty() && site.jobs.state().is_some_and(|s| s.phase != crate::jobs::Phase::Ended);

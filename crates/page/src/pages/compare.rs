@@ -44,5 +44,7 @@ fn previous(site: &Site, id: &str) -> Result<String, Wrong> {
     let heads: Vec<_> = items.iter().filter_map(|i| i.head.as_ref().ok()).collect();
     let at = heads.iter().position(|h| h.id == id);
     let before = at.and_then(|at| heads[at + 1..].iter().find(|h| h.hostname == heads[at].hostname));
-    before.map(|h| h.id.clone()).ok_or_else(|| Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no earlier run of this host to compare with.".into() })
+    before
+        .map(|h| h.id.clone())
+        .ok_or_else(|| Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no earlier run of this host to compare with.".into() })
 }

@@ -40,7 +40,8 @@ pub fn page(site: &Site, wanted: &Wanted) -> Answer {
     let readable: Vec<&Arc<Item>> = items.iter().filter(|i| i.head.is_ok()).take(MOST).collect();
     // The newest run's rows, to choose from.
     let offered = readable.first().map(|i| i.figures()).unwrap_or_default();
-    let found: Vec<Figured> = if wanted.probe.is_empty() { vec![] } else { readable.iter().rev().filter_map(|i| figured(i, wanted)).collect() };
+    let found: Vec<Figured> =
+        if wanted.probe.is_empty() { vec![] } else { readable.iter().rev().filter_map(|i| figured(i, wanted)).collect() };
     let main = html! {
         h1 { "History" }
         (form(wanted, &offered))

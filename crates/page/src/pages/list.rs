@@ -40,11 +40,15 @@ impl Filter {
             && (self.lab.is_empty() || item.groups.contains(&self.lab.as_str()))
             && (self.from.is_empty() || day >= self.from.as_str())
             && (self.to.is_empty() || day <= self.to.as_str())
-            && (self.q.trim().is_empty() || { let text = text(); self.q.to_lowercase().split_whitespace().all(|word| text.contains(word)) })
+            && (self.q.trim().is_empty() || {
+                let text = text();
+                self.q.to_lowercase().split_whitespace().all(|word| text.contains(word))
+            })
     }
 
     fn query(&self, page: usize) -> String {
-        let fields = [("q", &self.q), ("host", &self.host), ("kernel", &self.kernel), ("lab", &self.lab), ("from", &self.from), ("to", &self.to)];
+        let fields =
+            [("q", &self.q), ("host", &self.host), ("kernel", &self.kernel), ("lab", &self.lab), ("from", &self.from), ("to", &self.to)];
         let mut parts: Vec<String> = fields.iter().filter(|f| !f.1.is_empty()).map(|(name, v)| format!("{name}={}", encoded(v))).collect();
         parts.push(format!("page={page}"));
         parts.join("&")
@@ -142,7 +146,8 @@ fn table(site: &Site, shown: &[&(&Head, &Arc<Item>)]) -> Markup {
 
 /// What was measured: the groups, or their number where they are many.
 fn what(head: &Head, item: &Item) -> Markup {
-    let titles: Vec<&str> = groups::GROUPS.iter().chain([&groups::OTHER]).filter(|g| item.groups.contains(&g.key)).map(|g| g.title).collect();
+    let titles: Vec<&str> =
+        groups::GROUPS.iter().chain([&groups::OTHER]).filter(|g| item.groups.contains(&g.key)).map(|g| g.title).collect();
     html! {
         span class="tag" { (head.profile.as_str()) } " "
         @if titles.len() > 3 { span title=(titles.join(", ")) { (titles.len()) " groups" } } @else { (titles.join(", ")) }

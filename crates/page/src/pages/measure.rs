@@ -17,7 +17,8 @@ pub struct Wanted {
     seconds: String,
 }
 
-const PROFILES: [(&str, &str); 3] = [("quick", "quick: a minute for all primitives"), ("standard", "standard: three minutes"), ("thorough", "thorough: ten minutes")];
+const PROFILES: [(&str, &str); 3] =
+    [("quick", "quick: a minute for all primitives"), ("standard", "standard: three minutes"), ("thorough", "thorough: ten minutes")];
 /// The most names that one measurement takes.
 const NAMES: usize = 100;
 
@@ -141,7 +142,15 @@ mod tests {
 
     #[test]
     fn what_is_no_name_no_profile_and_no_time_is_refused() {
-        for (names, profile, seconds) in [("a;b", "quick", ""), ("$(x)", "quick", ""), ("../x", "quick", ""), ("a", "all", ""), ("a", "quick", "0"), ("a", "quick", "-1"), ("a", "quick", "x")] {
+        for (names, profile, seconds) in [
+            ("a;b", "quick", ""),
+            ("$(x)", "quick", ""),
+            ("../x", "quick", ""),
+            ("a", "all", ""),
+            ("a", "quick", "0"),
+            ("a", "quick", "-1"),
+            ("a", "quick", "x"),
+        ] {
             assert!(wanted(names, profile, seconds).is_err(), "{names} {profile} {seconds}");
         }
     }

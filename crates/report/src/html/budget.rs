@@ -34,7 +34,7 @@ pub fn section(run: &Run) -> Option<Section> {
         }
         (scrolling("Budgets, table", html! {
             table class="budgets" {
-                thead { tr { th scope="col" { "Step" } th scope="col" class="number" { "a transaction" } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number" { "unexplained" } } }
+                thead { tr { th scope="col" { "Step" } th scope="col" class="number" { "a transaction" } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { "unexplained" } } }
                 tbody { @for b in &run.budgets { (line(b)) } }
             }
         }))
@@ -63,7 +63,8 @@ fn line(b: &Budget) -> Markup {
     let mut pieces: Vec<Piece> = Vec::new();
     for layer in LAYERS {
         for p in b.parts.iter().filter(|p| p.layer == layer) {
-            let title = clean(&format!("{} ({}): {}, {}", p.component, p.layer, time(p.seconds_per_transaction), percent(p.share))).into_owned();
+            let title =
+                clean(&format!("{} ({}): {}, {}", p.component, p.layer, time(p.seconds_per_transaction), percent(p.share))).into_owned();
             pieces.push(Piece { class: layer_class(layer), title, share: p.share });
         }
     }
@@ -73,7 +74,7 @@ fn line(b: &Budget) -> Markup {
             th scope="row" { (step(b)) }
             td class="number" { (time(b.seconds_per_transaction)) }
             td class="graphic" { (cells::stacked(&pieces)) }
-            td class="number" { (percent(b.unexplained)) }
+            td class="number extra" { (percent(b.unexplained)) }
         }
     }
 }
@@ -95,6 +96,14 @@ fn parts(b: &Budget) -> Markup {
             }))
         }
     }
+}
+
+/// Who is guilty, in one sentence; nothing where nobody is.
+pub fn headline(run: &Run) -> Option<String> {
+    let guilty: Vec<&Finding> = run.findings.iter().filter(|f| f.status == Status::Guilty).collect();
+    let name = |f: &&Finding| format!("{} ({}), {:.0} % of the time", f.cause, f.layer, f.share * 100.0);
+    let names: Vec<String> = guilty.iter().map(name).collect();
+    (!names.is_empty()).then(|| clean(&format!("Guilty: {}.", names.join("; "))).into_owned())
 }
 
 /// The suspects of a run; nothing where none was looked at.

@@ -5,7 +5,7 @@ use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
 use super::{Section, budget, forest, scaling, scrolling, waterfall};
-use crate::compare::{not_compared, sides, summary};
+use crate::compare::{not_compared, sides, summary, waterfall_title};
 
 /// The title: who against whom.
 pub fn title(c: &Comparison) -> String {
@@ -36,7 +36,7 @@ pub fn sections(c: &Comparison) -> Vec<Section> {
         add("why", "Why", body);
     }
     if !c.waterfalls.is_empty() {
-        add("waterfall", "From base to new", html! { @for fall in &c.waterfalls { (waterfall::draw(fall, &c.causes)) } });
+        add("waterfall", "From base to new", waterfalls(c));
     }
     if !c.hosts.is_empty() {
         add("hosts", "What differs between the hosts", hosts(c));
@@ -60,13 +60,25 @@ pub fn sections(c: &Comparison) -> Vec<Section> {
     list
 }
 
+/// The steps whose time changed as pictures; the others by name.
+fn waterfalls(c: &Comparison) -> Markup {
+    let (changed, same): (Vec<_>, Vec<_>) = c.waterfalls.iter().partition(|f| (f.new_seconds / f.base_seconds - 1.0).abs() > c.threshold);
+    html! {
+        @for fall in changed { (waterfall::draw(fall, &c.causes)) }
+        @if !same.is_empty() { h3 { "Within the threshold" } ul { @for fall in same { li { (waterfall_title(fall)) } } } }
+    }
+}
+
 fn hosts(c: &Comparison) -> Markup {
-    scrolling("Differences of the hosts, table", html! {
-        table {
-            thead { tr { th scope="col" { "" span class="unseen" { "what" } } th scope="col" { "base" } th scope="col" { "new" } } }
-            tbody { @for d in &c.hosts { tr { th scope="row" { (clean(&d.what)) } td { (clean(&d.base)) } td { (clean(&d.new)) } } } }
-        }
-    })
+    scrolling(
+        "Differences of the hosts, table",
+        html! {
+            table {
+                thead { tr { th scope="col" { "" span class="unseen" { "what" } } th scope="col" { "base" } th scope="col" { "new" } } }
+                tbody { @for d in &c.hosts { tr { th scope="row" { (clean(&d.what)) } td { (clean(&d.base)) } td { (clean(&d.new)) } } } }
+            }
+        },
+    )
 }
 
 fn reproduce(c: &Comparison) -> Markup {

@@ -1,7 +1,7 @@
 //! A comparison's rows as a forest plot: sorted by effect, before the band of what does not matter.
 
-use fingerpost_compare::comparison::{Comparison, Row};
 use fingerpost_compare::Verdict;
+use fingerpost_compare::comparison::{Comparison, Row};
 use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
@@ -34,30 +34,36 @@ fn sense(verdict: Verdict) -> Sense {
 /// The plot: a table with a mark in each row.
 pub fn draw(c: &Comparison) -> Markup {
     let rows = sorted(c);
-    let axis = RatioAxis::over(rows.iter().filter_map(|r| r.ratio).flat_map(|r| [r.value, r.low.max(r.value / 3.0), r.high.min(r.value * 3.0)]), c.threshold);
-    scrolling("All rows by effect, table", html! {
-        table class="forest" {
-            thead { tr {
-                th scope="col" { "Probe" }
-                th scope="col" class="number extra" { "base" }
-                th scope="col" class="number extra" { "new" }
-                th scope="col" class="graphic" { span class="axis-name" { "faster ← new against base → slower" } (axis.head()) }
-                th scope="col" class="number" { "× slower" }
-                th scope="col" { "95 % interval" }
-                th scope="col" { "verdict" }
-            } }
-            tbody { @for row in rows { @if let Some(r) = row.ratio {
-                @let w = words(row);
-                tr class=(row.verdict.to_string()) {
-                    th scope="row" class="name" { (w[0]) @if !w[1].is_empty() { " " span class="params" { (w[1]) } } @if let Some(note) = &row.note { span class="reason" { (clean(note)) } } }
-                    td class="number extra" { (w[2]) }
-                    td class="number extra" { (w[3]) }
-                    td class="graphic" { (axis.mark(r.value, r.low, r.high, sense(row.verdict))) }
-                    td class="number value" { (number(r.value)) }
-                    td class="interval" { (interval(&r)) }
-                    td class="verdict" { (row.verdict.to_string()) }
-                }
-            } } }
-        }
-    })
+    let axis = RatioAxis::over(
+        rows.iter().filter_map(|r| r.ratio).flat_map(|r| [r.value, r.low.max(r.value / 3.0), r.high.min(r.value * 3.0)]),
+        c.threshold,
+    );
+    scrolling(
+        "All rows by effect, table",
+        html! {
+            table class="forest" {
+                thead { tr {
+                    th scope="col" { "Probe" }
+                    th scope="col" class="number extra" { "base" }
+                    th scope="col" class="number extra" { "new" }
+                    th scope="col" class="graphic" { span class="axis-name" { "faster ← new against base → slower" } (axis.head()) }
+                    th scope="col" class="number" { "× slower" }
+                    th scope="col" { "95 % interval" }
+                    th scope="col" { "verdict" }
+                } }
+                tbody { @for row in rows { @if let Some(r) = row.ratio {
+                    @let w = words(row);
+                    tr class=(row.verdict.to_string()) {
+                        th scope="row" class="name" { (w[0]) @if !w[1].is_empty() { " " span class="params" { (w[1]) } } @if let Some(note) = &row.note { span class="reason" { (clean(note)) } } }
+                        td class="number extra" { (w[2]) }
+                        td class="number extra" { (w[3]) }
+                        td class="graphic" { (axis.mark(r.value, r.low, r.high, sense(row.verdict))) }
+                        td class="number value" { (number(r.value)) }
+                        td class="interval" { (interval(&r)) }
+                        td class="verdict" { (row.verdict.to_string()) }
+                    }
+                } } }
+            }
+        },
+    )
 }

@@ -67,6 +67,7 @@ pub fn of_run(run: &Run, link: Link) -> Content {
     sections.push(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {
+        @if let Some(sentence) = budget::headline(run) { p class="headline" { span aria-hidden="true" { "☞ " } (sentence) } }
         (facts(&view.headline))
         (doubts(&view))
         (probes::tiles(&view))

@@ -26,7 +26,8 @@ const MOST_TILES: usize = 6;
 
 /// A few figures in large letters.
 pub fn tiles(view: &View) -> Markup {
-    let rows: Vec<&Row> = view.groups.iter().flat_map(Group::shown).filter(|r| r.outcome == Outcome::Measured && r.figure.is_some()).collect();
+    let rows: Vec<&Row> =
+        view.groups.iter().flat_map(Group::shown).filter(|r| r.outcome == Outcome::Measured && r.figure.is_some()).collect();
     let best = |a: &&&Row, b: &&&Row| {
         let value = |r: &&&Row| r.figure.map_or(0.0, |f| f.estimate.value);
         value(a).total_cmp(&value(b))
@@ -122,20 +123,23 @@ fn table(group: &Group, unit: Unit, better: Better, link: Link) -> Markup {
     let axis = Axis::over(rows.iter().flat_map(|r| ends(r)));
     let direction = if better == Better::Lower { "less is better" } else { "more is better" };
     let scale = if axis.is_log() { "logarithmic" } else { "linear" };
-    scrolling(&format!("{}, {}", group.title, unit.as_str()), html! {
-        table class="probes" {
-            thead { tr {
-                th scope="col" { "Probe" }
-                @if columns.params { th scope="col" { "Parameters" } }
-                th scope="col" class="number" { "Value" }
-                th scope="col" { "95 % interval" }
-                th scope="col" class="graphic" { span class="axis-name" { (scale) ", " (direction) } (cells::interval_head(&axis, unit)) }
-                @if columns.percentiles { @for title in ["p50", "p90", "p99"] { th scope="col" class="number extra" { (title) } } }
-                @if columns.lmbench { th scope="col" class="extra" { "lmbench" } }
-            } }
-            tbody { @for row in rows { (line(row, &axis, &columns, link)) } }
-        }
-    })
+    scrolling(
+        &format!("{}, {}", group.title, unit.as_str()),
+        html! {
+            table class="probes" {
+                thead { tr {
+                    th scope="col" { "Probe" }
+                    @if columns.params { th scope="col" { "Parameters" } }
+                    th scope="col" class="number" { "Value" }
+                    th scope="col" { "95 % interval" }
+                    th scope="col" class="graphic" { span class="axis-name" { (scale) ", " (direction) } (cells::interval_head(&axis, unit)) }
+                    @if columns.percentiles { @for title in ["p50", "p90", "p99"] { th scope="col" class="number extra" { (title) } } }
+                    @if columns.lmbench { th scope="col" class="extra" { "lmbench" } }
+                } }
+                tbody { @for row in rows { (line(row, &axis, &columns, link)) } }
+            }
+        },
+    )
 }
 
 fn ends(row: &Row) -> Vec<f64> {

@@ -23,10 +23,13 @@ type Points = BTreeMap<u64, Estimate>;
 /// A section for each workload that was measured with several numbers of clients.
 pub fn sections(run: &Run) -> Vec<Section> {
     let of = |probe, key, title: &str| section(run, probe, key, title);
-    [of("database.throughput", "database-scaling", "Database: scaling with clients"), of("web.throughput", "web-scaling", "Web server: scaling with connections")]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        of("database.throughput", "database-scaling", "Database: scaling with clients"),
+        of("web.throughput", "web-scaling", "Web server: scaling with connections"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn section(run: &Run, probe: &str, key: &'static str, title: &str) -> Option<Section> {
@@ -58,8 +61,8 @@ fn body(curves: &[(String, Points)], across: &str, title: &str) -> Markup {
             .filter_map(|(n, e)| Some(Point { step: steps.binary_search(n).ok()?, value: e.value, low: e.low, high: e.high }))
             .collect(),
     };
-    html! {
-        @for part in curves.chunks(MOST) {
+    html! { div class="pair" {
+        div { @for part in curves.chunks(MOST) {
             (Chart {
                 title: title.to_owned(),
                 across: across.to_owned(),
@@ -69,19 +72,24 @@ fn body(curves: &[(String, Points)], across: &str, title: &str) -> Markup {
                 from_zero: true,
                 series: part.iter().map(series).collect(),
             }.draw())
-        }
-        @for (name, points) in curves { (table(name, points, across)) }
-    }
+        } }
+        div { @for (name, points) in curves { (table(title, name, points, across)) } }
+    } }
+}
+
+/// The curve's shape in words, of what is counted here.
+fn sentence(scaling: &Scaling, across: &str) -> String {
+    scaling.to_string().replace("client", across.trim_end_matches('s'))
 }
 
 /// The articles' table: throughput, and in per cent of the first line.
-fn table(name: &str, points: &Points, across: &str) -> Markup {
+fn table(title: &str, name: &str, points: &Points, across: &str) -> Markup {
     let plain: Vec<(u64, f64)> = points.iter().map(|(n, e)| (*n, e.value)).collect();
     let scaling = Scaling::of(&plain);
     html! {
         h3 { (name) }
-        @if let Some(s) = &scaling { p class="verdict" { "It " (s.to_string()) "." } }
-        (scrolling(&format!("{name}, table"), html! {
+        @if let Some(s) = &scaling { p class="verdict" { "It " (sentence(s, across)) "." } }
+        (scrolling(&format!("{title}, {name}, table"), html! {
             table class="narrow" {
                 thead { tr { th scope="col" class="number" { (across) } th scope="col" class="number" { "throughput" } th scope="col" { "95 % interval" } th scope="col" class="number" { "scaling" } } }
                 tbody { @for (n, e) in points {
@@ -102,13 +110,21 @@ fn table(name: &str, points: &Points, across: &str) -> Markup {
 pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
     let side = |name: &str, value: fn(&(i64, f64, f64)) -> f64| Series {
         name: name.to_owned(),
-        points: curve.points.iter().enumerate().map(|(step, p)| { let v = value(p); Point { step, value: v, low: v, high: v } }).collect(),
+        points: curve
+            .points
+            .iter()
+            .enumerate()
+            .map(|(step, p)| {
+                let v = value(p);
+                Point { step, value: v, low: v, high: v }
+            })
+            .collect(),
     };
     let percent = |v: f64, one: Option<f64>| one.filter(|o| *o > 0.0).map_or_else(String::new, |o| format!("{:.0} %", v / o * 100.0));
     let first = curve.points.first().copied();
     let (one_base, one_new) = (first.map(|p| p.1), first.map(|p| p.2));
-    html! {
-        (Chart {
+    html! { div class="pair" {
+        div { (Chart {
             title: crate::compare::curve_title(curve),
             across: "clients".into(),
             steps: curve.points.iter().map(|p| p.0.to_string()).collect(),
@@ -116,11 +132,11 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
             unit: Unit::PerSecond,
             from_zero: true,
             series: vec![side(&format!("base: {base}"), |p| p.1), side(&format!("new: {new}"), |p| p.2)],
-        }.draw())
-        @for (name, from) in [(base, curve.base_collapses_from), (new, curve.new_collapses_from)] {
+        }.draw()) }
+        div { @for (name, from) in [(base, curve.base_collapses_from), (new, curve.new_collapses_from)] {
             @if let Some(n) = from { p class="verdict" { strong { (name) } " collapses from " (n) " clients on." } }
         }
-        (scrolling("Scaling, table", html! {
+        (scrolling(&format!("{}, table", crate::compare::curve_title(curve)), html! {
             table class="narrow" {
                 thead { tr { th scope="col" class="number" { "clients" } @for side in ["base", "new"] { th scope="col" class="number" { (side) } th scope="col" class="number" { "scaling" } } } }
                 tbody { @for (n, b, v) in &curve.points { tr {
@@ -129,6 +145,6 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
                     td class="number" { (Unit::PerSecond.format(*v)) } td class="number" { (percent(*v, one_new)) }
                 } } }
             }
-        }))
-    }
+        })) }
+    } }
 }

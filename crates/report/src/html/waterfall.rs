@@ -29,7 +29,7 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
     let guilty = |layer: Option<Layer>| causes.iter().find(|f| f.status == Status::Guilty && Some(f.layer) == layer);
     html! {
         h3 { (waterfall_title(fall)) }
-        (scrolling("Waterfall, table", html! {
+        (scrolling(&format!("{}, table", waterfall_title(fall)), html! {
             table class="waterfall" {
                 thead { tr { th scope="col" { "Part" } th scope="col" { "Layer" } th scope="col" class="number" { "Change" } th scope="col" class="graphic" { span class="axis-name" { "time of one transaction" } (cells::interval_head(&axis, Unit::Nanoseconds)) } } }
                 tbody { @for line in &lines {

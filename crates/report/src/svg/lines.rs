@@ -188,7 +188,9 @@ mod tests {
     #[test]
     fn title_axes_units_and_values_are_in_words_too() {
         let text = chart(&[192.0, 274.0, 113.0], true).draw().into_string();
-        for expected in ["<title>A &lt;b&gt;</title>", "queries a second, over clients", "x&amp;y: 192.0 /s at 1, 274.0 /s at 2", ">300 /s<"] {
+        for expected in
+            ["<title>A &lt;b&gt;</title>", "queries a second, over clients", "x&amp;y: 192.0 /s at 1, 274.0 /s at 2", ">300 /s<"]
+        {
             assert!(text.contains(expected), "{expected} in {text}");
         }
     }
