@@ -44,23 +44,23 @@ pub fn draw(c: &Comparison) -> Markup {
             table class="forest" {
                 thead { tr {
                     th scope="col" { "Probe" }
-                    th scope="col" class="number extra" { "base" }
-                    th scope="col" class="number extra" { "new" }
                     th scope="col" class="graphic" { span class="axis-name" { "faster ← new against base → slower" } (axis.head()) }
                     th scope="col" class="number" { "× slower" }
-                    th scope="col" { "95 % interval" }
                     th scope="col" { "verdict" }
+                    th scope="col" { "95 % interval" }
+                    th scope="col" class="number" { "base" }
+                    th scope="col" class="number" { "new" }
                 } }
                 tbody { @for row in rows { @if let Some(r) = row.ratio {
                     @let w = words(row);
                     tr class=(row.verdict.to_string()) {
                         th scope="row" class="name" { (w[0]) @if !w[1].is_empty() { " " span class="params" { (w[1]) } } @if let Some(note) = &row.note { span class="reason" { (clean(note)) } } }
-                        td class="number extra" { (w[2]) }
-                        td class="number extra" { (w[3]) }
                         td class="graphic" { (axis.mark(r.value, r.low, r.high, sense(row.verdict))) }
                         td class="number value" { (number(r.value)) }
-                        td class="interval" { (interval(&r)) }
                         td class="verdict" { (row.verdict.to_string()) }
+                        td class="interval" { (interval(&r)) }
+                        td class="number" { (w[2]) }
+                        td class="number" { (w[3]) }
                     }
                 } } }
             }

@@ -31,7 +31,7 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
         h3 { (waterfall_title(fall)) }
         (scrolling(&format!("{}, table", waterfall_title(fall)), html! {
             table class="waterfall" {
-                thead { tr { th scope="col" { "Part" } th scope="col" { "Layer" } th scope="col" class="number" { "Change" } th scope="col" class="graphic" { span class="axis-name" { "time of one transaction" } (cells::interval_head(&axis, Unit::Nanoseconds)) } } }
+                thead { tr { th scope="col" { "Part" } th scope="col" class="extra" { "Layer" } th scope="col" class="number" { "Change" } th scope="col" class="graphic" { span class="axis-name" { "time of one transaction" } (cells::interval_head(&axis, Unit::Nanoseconds)) } } }
                 tbody { @for line in &lines {
                     @let named = if line.kind == "dearer" { guilty(line.layer) } else { None };
                     tr class=(if named.is_some() { "guilty" } else { line.kind }) {
@@ -39,7 +39,7 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
                             (clean(&line.name))
                             @if let Some(f) = named { span class="accused" { span aria-hidden="true" { "☞ " } "guilty: " (clean(&f.cause)) } }
                         }
-                        td { @if let Some(layer) = line.layer { (layer.as_str()) } }
+                        td class="extra" { @if let Some(layer) = line.layer { (layer.as_str()) } }
                         td class="number" { (change(line)) }
                         td class="graphic" { (cells::floating(&axis, line.from * 1e9, line.to * 1e9, if named.is_some() { "guilty" } else { line.kind })) }
                     }
