@@ -6,8 +6,8 @@
 pub mod attribute;
 pub mod database;
 mod explained;
-mod stalls;
 pub mod launch;
+mod stalls;
 pub mod web;
 
 use std::path::Path;

@@ -45,8 +45,8 @@ fn choices() -> Vec<Choice> {
             all.push(choice(name, summary));
         }
     };
-    for lab in fingerpost_probes::all().filter_map(|p| p.lab) {
-        add(lab, &format!("the laboratory of {lab}.*"));
+    for (lab, summary) in fingerpost_probes::LABS {
+        add(lab, summary);
     }
     for probe in fingerpost_probes::all() {
         add(probe.name, probe.summary);
