@@ -34,8 +34,10 @@ pub enum Command {
     Site(commands::site::Args),
     /// The zero-fill calculator: four timings taken apart
     Zerofill(commands::zerofill::Args),
-    /// A run as one HTML file
+    /// A run, or two compared, as one HTML file
     Report(commands::report::Args),
+    /// The web page, on this machine alone: look through the archive, compare, measure, calculate
+    Serve(commands::serve::Args),
     /// The runs that are kept: list, import, export, remove, verify
     Archive(commands::archive::Args),
     /// Completions for a shell

@@ -18,7 +18,7 @@ use crate::compilers;
 use crate::executor::ProcessExecutor;
 use crate::plan::{LabRun, Plan, Row};
 use crate::profile;
-use crate::progress::Progress;
+use crate::progress::{Progress, Progressing};
 use crate::recorder::{Recorder, RowListener};
 
 /// How a run is to be made.
@@ -39,8 +39,8 @@ pub struct Options {
     pub server_prefix: Vec<String>,
     /// Whether the system may be changed (and restored).
     pub allow_system_changes: bool,
-    /// Whether to show progress.
-    pub quiet: bool,
+    /// To whom progress is told.
+    pub progress: Progressing,
     /// The command line, for the record.
     pub command: Vec<String>,
 }
@@ -63,7 +63,7 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     let dir = work_dir(&mut scratch, options)?;
     let run = begin(options, &dir);
     let (writer, trouble) = open_writer(options, &run)?;
-    let progress = Progress::start(&describe(plan), expected(plan, options), options.quiet);
+    let progress = Progress::start(&describe(plan), expected(plan, options), options.progress);
     if let Some(sentence) = trouble {
         progress.say(&sentence);
     }

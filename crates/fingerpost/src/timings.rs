@@ -8,6 +8,7 @@ use std::time::Duration;
 use fingerpost_compare::zerofill::solve::{self, Timings};
 use fingerpost_measure::rounds::Executor;
 use fingerpost_measure::{Slice, estimate};
+use fingerpost_page::Event;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Params};
 use fingerpost_sys::scratch::Scratch;
@@ -15,6 +16,7 @@ use fingerpost_sys::scratch::Scratch;
 use crate::executor::ProcessExecutor;
 use crate::exit::usage;
 use crate::plan::Row;
+use crate::progress::{self, Progressing};
 use crate::{conduct, cpus};
 
 /// Rounds without `--loop`: three seconds.
@@ -26,6 +28,18 @@ pub enum Taken {
     All(Timings),
     /// Why there are none.
     Failed(String),
+}
+
+/// The ways to get memory whose four timings can be taken here, the articles' successor first.
+pub fn apis() -> Vec<String> {
+    let mut apis = vec![fingerpost_compare::zerofill::MAIN_API.to_owned()];
+    let variants = fingerpost_probes::find("zerofill.touch").map(|probe| (probe.variants)()).unwrap_or_default();
+    for api in variants.iter().filter_map(|p| p.text("api")) {
+        if !apis.iter().any(|a| a == api) && rows(api).is_ok() {
+            apis.push(api.to_owned());
+        }
+    }
+    apis
 }
 
 /// The rows in the order of the fields.
@@ -45,7 +59,7 @@ fn rows(api: &str) -> anyhow::Result<Vec<Row>> {
 }
 
 /// Takes the timings: for [`ROUNDS`] rounds, or with `repeat` until a signal, and then shows each round's state on standard error.
-pub fn take(api: &str, repeat: bool) -> anyhow::Result<Taken> {
+pub fn take(api: &str, repeat: bool, progress: Progressing) -> anyhow::Result<Taken> {
     let rows = rows(api)?;
     let stop = Arc::new(AtomicBool::new(false));
     conduct::stop_on_signals(&stop)?;
@@ -53,7 +67,7 @@ pub fn take(api: &str, repeat: bool) -> anyhow::Result<Taken> {
     let dir = scratch.subdir("work")?;
     let cpus = cpus::choose(None)?;
     let mut executor = ProcessExecutor::new(&rows, &cpus, |_| Duration::from_millis(40), &dir, &stop);
-    let mut show = Show::new(repeat);
+    let mut show = Show::new(repeat, progress);
     let mut values = vec![Vec::new(); rows.len()];
     let mut figures = Vec::new();
     for round in 1.. {
@@ -90,20 +104,25 @@ fn one_round(executor: &mut ProcessExecutor, values: &mut [Vec<f64>]) -> Result<
 /// Shows the figures settle: one line refreshed on a terminal, one line per round elsewhere, on standard error.
 struct Show {
     on: bool,
+    json: bool,
     terminal: bool,
 }
 
 impl Show {
-    fn new(repeat: bool) -> Show {
-        let terminal = std::io::stderr().is_terminal();
-        if repeat {
+    fn new(repeat: bool, progress: Progressing) -> Show {
+        let json = progress == Progressing::Json;
+        let terminal = std::io::stderr().is_terminal() && !json;
+        if repeat && !json {
             eprintln!("fingerpost: nanoseconds with the interval's half width; Ctrl-C ends");
         }
-        Show { on: repeat, terminal }
+        Show { on: repeat, json, terminal }
     }
 
     fn round(&mut self, round: usize, figures: &[Estimate]) {
-        if !self.on {
+        if self.json {
+            progress::tell(&Event::Timings { round, figures: figures.to_vec() });
+        }
+        if !self.on || self.json {
             return;
         }
         let line = line(round, figures);

@@ -18,7 +18,7 @@ use crate::load::{self, LoadError};
 use crate::run::Run;
 use crate::text::{clean, clean_short};
 
-pub use head::Head;
+pub use head::{Head, entry};
 pub use names::{new_id, rfc3339};
 pub use writer::Writer;
 
@@ -162,6 +162,19 @@ impl Archive {
 
     /// Every run file, the latest first, files that cannot be read last. Only the heads are read.
     pub fn list(&self) -> Result<Vec<Entry>, ArchiveError> {
+        let mut list: Vec<Entry> = self.files()?.into_iter().map(entry).collect();
+        list.sort_by_cached_key(|e| {
+            let key = e.head.as_ref().ok().map(|h| (names::instant(&h.started), h.id.clone()));
+            (std::cmp::Reverse(key), e.path.clone())
+        });
+        Ok(list)
+    }
+
+    /// The run files in no order, unread: what [`entry`] takes.
+    ///
+    /// # Errors
+    /// When the directory is there and cannot be read.
+    pub fn files(&self) -> Result<Vec<PathBuf>, ArchiveError> {
         let reading = |e| ArchiveError::io("read the archive", &self.dir, e);
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
@@ -173,13 +186,9 @@ impl Archive {
             let path = entry.map_err(reading)?.path();
             let hidden = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
             if !hidden && path.extension().is_some_and(|e| e == "json") {
-                list.push(head::entry(path));
+                list.push(path);
             }
         }
-        list.sort_by_cached_key(|e| {
-            let key = e.head.as_ref().ok().map(|h| (names::instant(&h.started), h.id.clone()));
-            (std::cmp::Reverse(key), e.path.clone())
-        });
         Ok(list)
     }
 
@@ -227,15 +236,26 @@ impl Archive {
 
     /// Adds a run file from elsewhere, as it is, after checking it whole.
     pub fn import(&self, path: &Path) -> Result<(Run, Imported), ArchiveError> {
-        let bytes = load::bytes_of(path)?;
-        let run = load::from_slice(&bytes, &shown(path))?;
+        self.import_bytes(&load::bytes_of(path)?, &shown(path))
+    }
+
+    /// Takes the text of a run file into the archive; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`Archive::import`].
+    pub fn import_bytes(&self, bytes: &[u8], name: &str) -> Result<(Run, Imported), ArchiveError> {
+        let run = load::from_slice(bytes, name)?;
         let target = self.path_of(&run.id);
         if target.exists() {
             let same = load::from_path(&target).is_ok_and(|kept| kept == run);
-            return if same { Ok((run, Imported::AlreadyThere)) } else { Err(ArchiveError::Conflict { path: shown(path), id: run.id }) };
+            return if same {
+                Ok((run, Imported::AlreadyThere))
+            } else {
+                Err(ArchiveError::Conflict { path: name.to_owned(), id: run.id })
+            };
         }
         fs::create_dir_all(&self.dir).map_err(|e| ArchiveError::io("make the archive", &self.dir, e))?;
-        writer::replace(&target, &bytes, true)?;
+        writer::replace(&target, bytes, true)?;
         Ok((run, Imported::Added))
     }
 

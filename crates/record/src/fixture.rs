@@ -3,6 +3,7 @@
 //! Deterministic: the same rows and samples each time. It has every outcome, several units, asymmetric intervals and parameters.
 
 pub mod conform;
+pub mod loaded;
 
 use std::collections::BTreeMap;
 
@@ -46,6 +47,13 @@ pub fn later_run() -> Run {
         }
     }
     run
+}
+
+/// The run under another id, measured when the id says.
+pub fn with_id(id: &str) -> Run {
+    let part = |range| id.get(range).unwrap_or_default();
+    let started = format!("{}-{}-{}T{}:{}:{}Z", part(0..4), part(4..6), part(6..8), part(9..11), part(11..13), part(13..15));
+    Run { id: id.to_owned(), started, ..run() }
 }
 
 /// The run with an observed workload as well: every part of the record is there.

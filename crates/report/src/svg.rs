@@ -1,7 +1,15 @@
 //! Charts as inline SVG: they need no script, print well, and are read out by a screen reader.
 //!
 //! Horizontal positions are percentages and vertical ones pixels, so a chart is as wide as its page and its letters keep their size on a
-//! phone. Colours come from the page's style sheet by class.
+//! phone. Colours come from the page's style sheet by class; series differ by the shape of their marks too.
+//!
+//! A chart is one of two kinds. Where each mark has a row of a table to itself (intervals, a comparison, a budget, a waterfall) it is a
+//! cell of that table ([`cells`]): the table is its text alternative, and both scroll and print together. Else it is a picture of its own
+//! with a title and a description ([`lines`], [`strip`]).
+
+pub mod cells;
+pub mod lines;
+pub mod strip;
 
 use fingerpost_record::Unit;
 use maud::{Markup, html};
@@ -68,14 +76,30 @@ impl Axis {
         self.log
     }
 
-    /// Where a value lies, as a percentage of the box's width.
-    pub fn place(&self, value: f64) -> f64 {
+    /// A linear axis from one value to another, or round ones just beyond, for values whose differences matter more than their size.
+    pub fn between(from: f64, to: f64) -> Axis {
+        let step = nice_step(to - from);
+        let (from, to) = ((from / step).floor() * step, (to / step).ceil() * step);
+        if to > from && (to - from).is_finite() {
+            Axis { from, to, log: false }
+        } else {
+            Axis { from: from - 0.5, to: from + 0.5, log: false }
+        }
+    }
+
+    /// How far along the axis a value lies, 0 to 1; values beyond an end lie at it.
+    pub fn share(&self, value: f64) -> f64 {
         let share = if self.log {
             (value.max(self.from).log10() - self.from.log10()) / (self.to.log10() - self.from.log10())
         } else {
             (value - self.from) / (self.to - self.from)
         };
-        MARGIN + share.clamp(0.0, 1.0) * (100.0 - 2.0 * MARGIN)
+        if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
+    }
+
+    /// Where a value lies, as a percentage of the box's width.
+    pub fn place(&self, value: f64) -> f64 {
+        MARGIN + self.share(value) * (100.0 - 2.0 * MARGIN)
     }
 
     /// Values to label: at most six.
@@ -103,7 +127,7 @@ fn nice_step(width: f64) -> f64 {
 }
 
 /// A value on an axis in as few digits as it has: `10 µs`, `2.5 GB/s`.
-fn tick_label(unit: Unit, value: f64) -> String {
+pub(crate) fn tick_label(unit: Unit, value: f64) -> String {
     let scale = unit.scale_for(value);
     let number = scale.number(value);
     let short = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
@@ -150,12 +174,12 @@ fn row(axis: &Axis, mark: &Mark, top: f64) -> Markup {
     }
 }
 
-fn percent(place: f64) -> String {
+pub(crate) fn percent(place: f64) -> String {
     format!("{place:.2}%")
 }
 
 /// Labels at the edges grow inwards.
-fn anchor(place: f64) -> &'static str {
+pub(crate) fn anchor(place: f64) -> &'static str {
     match place {
         p if p < 10.0 => "start",
         p if p > 90.0 => "end",

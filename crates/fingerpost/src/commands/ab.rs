@@ -15,7 +15,7 @@ use crate::ab::setting::Setting;
 use crate::ab::{self, Options, pair};
 use crate::exit::{Done, say, usage};
 use crate::plan::{self, Plan, Row};
-use crate::progress::Progress;
+use crate::progress::{Progress, Progressing};
 use crate::{conduct, cpus, output};
 
 /// Arguments of `ab`.
@@ -146,7 +146,7 @@ fn measure(args: &Args, subject: &Subject, settings: &[Setting; 2], options: &Op
     let begun = Instant::now();
     let now = jiff::Timestamp::now();
     let mut scratch = Scratch::create().context("cannot make a private directory for the run")?;
-    let progress = Progress::start(&format!("comparing two settings of {}", args.name), options.budget, options.quiet);
+    let progress = Progress::start(&format!("comparing two settings of {}", args.name), options.budget, Progressing::unless(options.quiet));
     let ids = pair::ids(&new_id(now, fastrand::u32(..)));
     let mut runs = match subject {
         Subject::Probes(rows) => {

@@ -11,6 +11,7 @@ pub mod man;
 pub mod prove;
 pub mod report;
 pub mod run;
+pub mod serve;
 pub mod show;
 pub mod site;
 mod site_serve;
@@ -32,6 +33,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::Prove(args) => prove::run(args),
         Command::Zerofill(args) => zerofill::run(args),
         Command::Report(args) => report::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Archive(args) => archive::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

@@ -18,7 +18,7 @@ use wildmatch::WildMatch;
 
 use crate::ab::pair;
 use crate::exit::{Done, say, usage};
-use crate::progress::Progress;
+use crate::progress::{Progress, Progressing};
 use crate::{conduct, cpus, output};
 
 mod table;
@@ -129,7 +129,7 @@ fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Res
     let host = fingerpost_host::describe_for(&dir, &cpus);
     let root = we_are_root();
     let course = Course { time, dir: &dir, cpus: &cpus, host: &host, root, stop };
-    let progress = Progress::start("planting known causes", time * plants.len() as u32, args.quiet);
+    let progress = Progress::start("planting known causes", time * plants.len() as u32, Progressing::unless(args.quiet));
     let mut proofs = Vec::new();
     for (i, plant) in plants.iter().enumerate() {
         progress.show(plant.name, i as f64 / plants.len() as f64);

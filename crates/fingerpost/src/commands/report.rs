@@ -1,7 +1,8 @@
-//! `fingerpost report`: a run as one HTML file that needs nothing else.
+//! `fingerpost report`: a run, or two side by side, as one HTML file that needs nothing else.
 
 use std::path::PathBuf;
 
+use fingerpost_compare::{Options, compare_sides};
 use fingerpost_record::archive;
 use fingerpost_report::html;
 
@@ -13,6 +14,9 @@ use crate::{output, runs};
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN")]
     run: String,
+    /// Another run: the report is then of the comparison, with RUN as the base
+    #[arg(value_name = "OTHER")]
+    other: Option<String>,
     /// The file to write
     #[arg(short, long, value_name = "FILE.html")]
     output: PathBuf,
@@ -20,11 +24,22 @@ pub struct Args {
 
 /// Writes the report.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let run = runs::load(&args.run)?;
-    archive::write_whole(&args.output, html::report(&run).as_bytes())?;
+    let (subject, page) = match &args.other {
+        None => {
+            let run = runs::load(&args.run)?;
+            (run.id.clone(), html::report(&run))
+        }
+        Some(other) => {
+            let (base, new) = (runs::side(&args.run)?, runs::side(other)?);
+            let comparison = compare_sides(&base, &new, &Options::default());
+            let content = html::of_comparison(&comparison);
+            (content.title.clone(), html::page(&content))
+        }
+    };
+    archive::write_whole(&args.output, page.as_bytes())?;
     // The page may have gone to standard output itself.
     if args.output.is_file() {
-        output::write(|out| writeln!(out, "The report on {} is in {}.", run.id, args.output.display()))?;
+        output::write(|out| writeln!(out, "The report on {subject} is in {}.", args.output.display()))?;
     }
     Ok(Done::Well)
 }

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use fingerpost_page::Event;
 use fingerpost_record::{Outcome, Profile};
 use fingerpost_report::Format;
 
 use crate::conduct::{self, Conducted, Options};
 use crate::cpus;
 use crate::exit::{Done, usage};
+use crate::progress::{self, Progressing};
 use crate::{output, plan, profile};
 
 /// Arguments of `run`.
@@ -50,6 +52,9 @@ pub struct Args {
     /// No progress, no notes
     #[arg(short, long)]
     quiet: bool,
+    /// How to tell progress, on standard error
+    #[arg(long, value_enum, default_value_t, hide = true)]
+    progress: Progressing,
 }
 
 /// A profile's name on the command line.
@@ -79,12 +84,13 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let mut plan = plan::resolve(&args.names, &settings)?;
     let options = resolve(&args, &settings)?;
     plan.rows.retain(|row| profile::includes(options.profile, row, &settings));
-    conduct::clean_up(args.quiet);
+    let progress = options.progress;
+    conduct::clean_up(progress == Progressing::None);
     let stop = Arc::new(AtomicBool::new(false));
     conduct::stop_on_signals(&stop)?;
     let conducted = conduct::conduct(&plan, &options, &stop)?;
     super::show::print(&conducted.run, args.format, false)?;
-    Ok(conclude(&conducted, args.quiet, stop.load(Ordering::Relaxed)))
+    Ok(conclude(&conducted, progress, stop.load(Ordering::Relaxed)))
 }
 
 /// Turns arguments into options, or says which of them cannot be.
@@ -102,18 +108,36 @@ fn resolve(args: &Args, settings: &plan::Settings) -> anyhow::Result<Options> {
         output: args.output.clone(),
         server_prefix: args.server_prefix.split_whitespace().map(str::to_owned).collect(),
         allow_system_changes: args.allow_system_changes,
-        quiet: args.quiet,
-        command: std::env::args().collect(),
+        progress: if args.quiet { Progressing::None } else { args.progress },
+        command: command(std::env::args()),
     })
 }
 
+/// The command line for the record, without how its progress was told: that is no part of what was measured.
+fn command(mut words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--progress" => drop(words.next()),
+            w if w.starts_with("--progress=") => {}
+            // What follows are names, which nothing is taken from.
+            "--" => {
+                kept.extend(words.by_ref());
+            }
+            _ => kept.push(word),
+        }
+    }
+    kept
+}
+
 /// Says where the run is kept, what went wrong, and chooses the exit status.
-fn conclude(conducted: &Conducted, quiet: bool, interrupted: bool) -> Done {
+fn conclude(conducted: &Conducted, progress: Progressing, interrupted: bool) -> Done {
     if interrupted {
         eprintln!("fingerpost: interrupted; the run holds what was measured until then");
     }
     match &conducted.kept {
-        Ok(path) if !quiet => eprintln!("fingerpost: kept as {} in {}", conducted.run.id, path.display()),
+        Ok(_) if progress == Progressing::Json => progress::tell(&Event::Kept { id: conducted.run.id.clone() }),
+        Ok(path) if progress == Progressing::Person => eprintln!("fingerpost: kept as {} in {}", conducted.run.id, path.display()),
         Ok(_) => {}
         Err(sentence) => eprintln!("fingerpost: the run is not kept: {sentence}"),
     }

@@ -8,6 +8,7 @@ use fingerpost_record::unit::significant;
 use fingerpost_report::{Format, zerofill as words};
 
 use crate::exit::{Done, Usage, usage};
+use crate::progress::Progressing;
 use crate::{output, runs, timings};
 
 /// Arguments of `zerofill`.
@@ -28,6 +29,9 @@ pub struct Args {
     /// How to print the result
     #[arg(long, default_value = "table", value_parser = output::format_parser())]
     format: Format,
+    /// How to tell progress, on standard error
+    #[arg(long, value_enum, default_value_t, hide = true)]
+    progress: Progressing,
 }
 
 /// Takes four timings apart, or a run, and prints the parts.
@@ -37,7 +41,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     }
     let timings = match &args.solve {
         Some(text) => solve::parse(text).map_err(|e| Usage(e.to_string()))?,
-        None => match timings::take(&args.api, args.repeat)? {
+        None => match timings::take(&args.api, args.repeat, args.progress)? {
             timings::Taken::All(timings) => timings,
             timings::Taken::Failed(why) => {
                 eprintln!("fingerpost: the timings of {} could not be taken: {why}", args.api);

@@ -42,8 +42,8 @@ pub struct Head {
     pub cpu_model: String,
 }
 
-/// Reads one file's head.
-pub(super) fn entry(path: PathBuf) -> Entry {
+/// Reads one file's head: what [`super::Archive::list`] does for each. What is wrong with it is in the entry.
+pub fn entry(path: PathBuf) -> Entry {
     let (bytes, head) = match std::fs::metadata(&path) {
         // Opening a pipe would wait for its writer.
         Ok(meta) if !meta.is_file() => (0, Err("it is not a regular file".to_owned())),

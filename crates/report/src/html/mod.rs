@@ -1,22 +1,29 @@
 //! The report: one HTML file that needs nothing else, no script and no network.
 //!
 //! A page is a list of sections, each made by one file here and left out where the run has nothing for it. To add one, write
-//! `fn section(view) -> Option<Section>` and name it in [`report`].
+//! `fn section(run) -> Option<Section>` and name it in [`of_run`].
 
+mod budget;
+pub mod comparison;
 mod flops;
+mod forest;
 mod host;
 mod launch;
 mod memory;
 mod probes;
+mod samples;
+mod scaling;
 mod site;
-mod style;
+pub mod style;
+mod waterfall;
 mod zerofill;
 
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use fingerpost_compare::Comparison;
 use fingerpost_record::Run;
 
-use crate::view::{Fact, View};
+use crate::view::{Fact, Row, View};
 
 /// A part of the page with a title and an anchor.
 pub struct Section {
@@ -28,27 +35,56 @@ pub struct Section {
     pub body: Markup,
 }
 
+/// A page without its frame: what a person reads first, and the sections. The web page puts it in a frame of its own.
+pub struct Content {
+    /// The title.
+    pub title: String,
+    /// What a person reads first.
+    pub lead: Markup,
+    /// The rest.
+    pub sections: Vec<Section>,
+}
+
+/// Where a row's name leads, where it leads anywhere.
+pub type Link<'a> = Option<&'a dyn Fn(&Row) -> String>;
+
 /// The report of one run.
 pub fn report(run: &Run) -> String {
+    page(&of_run(run, None))
+}
+
+/// A run's content.
+pub fn of_run(run: &Run, link: Link) -> Content {
     let view = View::of(run);
-    let mut sections = probes::sections(&view);
+    let mut sections = Vec::new();
+    sections.extend(budget::findings(run));
+    sections.extend(budget::section(run));
+    sections.extend(scaling::sections(run));
     sections.extend(zerofill::section(run));
     sections.extend(flops::section(fingerpost_compare::flops::Flops::of(&run.measurements)));
     sections.extend(memory::section(fingerpost_compare::memory::Memory::of(run)));
     sections.extend(launch::section(run));
     sections.extend(site::section(&view));
+    sections.extend(probes::sections(&view, run, link));
     sections.push(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {
+        @if let Some(sentence) = budget::headline(run) { p class="headline" { span aria-hidden="true" { "☞ " } (sentence) } }
         (facts(&view.headline))
-        (probes::summary(&view))
         (doubts(&view))
+        (probes::tiles(&view))
+        (probes::summary(&view))
     };
-    page(&format!("Run {}", view.id), lead, &sections)
+    Content { title: format!("Run {}", view.id), lead, sections }
 }
 
-/// A whole page: a title, what a person reads first, and sections with a list of links to them.
-pub fn page(title: &str, lead: Markup, sections: &[Section]) -> String {
+/// A comparison's content.
+pub fn of_comparison(c: &Comparison) -> Content {
+    Content { title: comparison::title(c), lead: comparison::lead(c), sections: comparison::sections(c) }
+}
+
+/// A whole page that stands alone.
+pub fn page(content: &Content) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -58,23 +94,36 @@ pub fn page(title: &str, lead: Markup, sections: &[Section]) -> String {
                 // The page has no script; a hostile run must not bring one.
                 meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:";
                 meta name="referrer" content="no-referrer";
-                title { (title) " – Fingerpost" }
-                style { (maud::PreEscaped(style::SHEET)) }
+                title { (content.title) " – Fingerpost" }
+                style { (PreEscaped(style::SHEET)) }
             }
-            body {
-                header { h1 { (title) } (lead) }
-                nav aria-label="Sections" { ul { @for s in sections { li { a href={ "#" (s.key) } { (s.title) } } } } }
-                main { @for s in sections { section id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (s.title) } (s.body) } } }
-                footer { p { "Made by Fingerpost from the run's record alone." } }
-            }
+            body { (body(content)) footer { p { "Made by Fingerpost from the run’s record alone." } } }
         }
     };
     markup.into_string()
 }
 
+/// A content's header, list of sections and main part.
+pub fn body(content: &Content) -> Markup {
+    html! {
+        header class="lead" { p class="mark" { span aria-hidden="true" { "☞ " } "Fingerpost" } h1 { (content.title) } (content.lead) }
+        nav class="sections" aria-label="Sections" { ul { @for s in &content.sections { li { a href={ "#" (s.key) } { (s.title) } } } } }
+        main {
+            @for s in &content.sections {
+                section id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (s.title) } (s.body) }
+            }
+        }
+    }
+}
+
 /// Names and texts as a list of terms.
 pub fn facts(list: &[Fact]) -> Markup {
     html! { dl class="facts" { @for f in list { div { dt { (f.name) } dd { (f.text) } } } } }
+}
+
+/// A table that scrolls by itself where the page is too narrow for it.
+pub fn scrolling(label: &str, table: Markup) -> Markup {
+    html! { div class="scroll" tabindex="0" role="region" aria-label=(label) { (table) } }
 }
 
 /// What speaks against the figures. Published ones were not looked at, so nothing is said of them.
@@ -92,10 +141,10 @@ fn reproduce(view: &View) -> Section {
     let body = html! {
         @if let Some(command) = &view.command {
             p { "The same probes in the same random order, on this host or another:" }
-            pre { code { (command) } }
+            pre tabindex="0" { code { (command) } }
         }
-        p { "Every sample is in the run's file, which is plain JSON:" }
-        pre { code { "fingerpost show " (view.id) " --format json" } }
+        p { "Every sample is in the run’s file, which is plain JSON:" }
+        pre tabindex="0" { code { "fingerpost show " (view.id) " --format json" } }
     };
     Section { key: "reproduce", title: "How to reproduce".into(), body }
 }

@@ -1,125 +1,173 @@
-//! The probes: a table and interval charts per group.
+//! The probes: per group a table with an interval bar in each row, and the raw samples below.
 
-use fingerpost_record::{Better, Outcome, Unit};
+use fingerpost_record::{Better, Outcome, Run, Unit};
 use maud::{Markup, html};
 
-use super::Section;
-use crate::figure::Figure;
-use crate::svg::{self, Mark};
+use super::samples::Samples;
+use super::{Link, Section, scrolling};
+use crate::svg::{Axis, cells};
 use crate::view::{Group, Row, View, outcome_name};
 
-/// How many rows there are of each outcome.
+/// Rows that stand for a machine at a glance: the probe, a parameter that it should have, what it is called.
+const TILES: [(&str, &str, &str); 10] = [
+    ("syscall.null", "", "system call"),
+    ("switch.ring", "tasks=2", "context switch"),
+    ("ipc.pipe", "placement=cross", "pipe round trip"),
+    ("process.fork", "", "fork"),
+    ("process.exec", "", "exec"),
+    ("vm.fault_anon", "", "page fault"),
+    ("memory.copy", "", "memory copy"),
+    ("fs.fsync", "", "fsync"),
+    ("database.throughput", "", "database"),
+    ("web.throughput", "", "web server"),
+];
+/// The most of them that are shown.
+const MOST_TILES: usize = 6;
+
+/// A few figures in large letters.
+pub fn tiles(view: &View) -> Markup {
+    let rows: Vec<&Row> =
+        view.groups.iter().flat_map(Group::shown).filter(|r| r.outcome == Outcome::Measured && r.figure.is_some()).collect();
+    let best = |a: &&&Row, b: &&&Row| {
+        let value = |r: &&&Row| r.figure.map_or(0.0, |f| f.estimate.value);
+        value(a).total_cmp(&value(b))
+    };
+    let find = |(probe, params, name): &(&str, &str, &'static str)| {
+        // Of several rows of a throughput, the peak.
+        let of: Vec<&&Row> = rows.iter().filter(|r| r.probe == *probe).collect();
+        let row = of.iter().find(|r| r.params.contains(params)).or(of.first()).copied();
+        let row = if probe.ends_with("throughput") { of.into_iter().max_by(best) } else { row };
+        row.map(|r| (*name, *r))
+    };
+    let found: Vec<_> = TILES.iter().filter_map(find).take(MOST_TILES).collect();
+    html! {
+        @if found.len() > 1 {
+            ul class="tiles" aria-label="Key figures" {
+                @for (name, row) in &found {
+                    @if let Some(f) = &row.figure {
+                        li {
+                            span class="tile-name" { (name) }
+                            span class="tile-value" { (f.value()) " " small { (f.symbol()) } }
+                            span class="tile-note" { (f.interval()) }
+                            span class="tile-note" { (row.name()) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How many rows there are of each outcome, and how to read them.
 pub fn summary(view: &View) -> Markup {
     html! {
-        p { (crate::table::summary(view)) "." }
-        p class="skipped" {
-            "A value is the run's estimate with its interval. p50, p90 and p99 are percentiles of all samples, disturbed ones included, in the value's unit. "
-            "In the charts, dot and line are the value and its interval, and the faint band reaches from p50 to p99."
+        p class="count" { (crate::table::summary(view)) "." }
+        details class="how" {
+            summary { "How to read the tables" }
+            p {
+                "A value is the run’s estimate with its 95 % interval. p50, p90 and p99 are percentiles of all samples, disturbed ones included, in the value’s unit. "
+                "In the bars, dot and line are the value and its interval, and the faint band reaches from p50 to p99."
+            }
         }
     }
 }
 
 /// One section per group.
-pub fn sections(view: &View) -> Vec<Section> {
-    view.groups.iter().map(|g| Section { key: g.key, title: g.title.into(), body: body(g) }).collect()
+pub fn sections(view: &View, run: &Run, link: Link) -> Vec<Section> {
+    let samples = Samples::of(run);
+    view.groups.iter().map(|g| Section { key: g.key, title: g.title.into(), body: body(g, &samples, link) }).collect()
 }
 
-fn body(group: &Group) -> Markup {
+fn body(group: &Group, samples: &Samples, link: Link) -> Markup {
     html! {
-        @if group.shown().next().is_some() { (table(group)) }
+        @for (unit, better) in kinds(group) { (table(group, unit, better, link)) }
+        @let none: Vec<&Row> = group.shown().filter(|r| r.figure.is_none()).collect();
+        @if !none.is_empty() {
+            ul class="without" { @for row in none {
+                li class=(outcome_name(row.outcome)) {
+                    strong { (row.name()) } " " (outcome_name(row.outcome))
+                    @if let Some(reason) = &row.reason { ": " (reason) }
+                }
+            } }
+        }
+        (samples.details(group))
         @for s in group.skipped() { p class="skipped" { "Skipped: " (s.names.join(", ")) " – " (s.reason) "." } }
-        @for chart in charts(group) { (chart) }
     }
 }
 
-fn table(group: &Group) -> Markup {
-    // Columns that this group has nothing for would cost a phone its width.
-    let params = group.shown().any(|r| !r.params.is_empty());
-    let lmbench = group.shown().any(|r| r.lmbench.is_some());
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label={ (group.title) ", table" } {
-            table {
-                thead { tr {
-                    th scope="col" { "Probe" }
-                    @if params { th scope="col" { "Parameters" } }
-                    th scope="col" class="number" { "Value" }
-                    th scope="col" { "Interval" }
-                    @for title in ["p50", "p90", "p99"] { th scope="col" class="number" { (title) } }
-                    @if lmbench { th scope="col" { "lmbench" } }
-                } }
-                tbody { @for row in group.shown() { (line(row, params, lmbench)) } }
-            }
-        }
-    }
-}
-
-fn line(row: &Row, params: bool, lmbench: bool) -> Markup {
-    html! {
-        tr class=(outcome_name(row.outcome)) {
-            td class="name" {
-                (row.probe)
-                @if let Some(reason) = &row.reason { span class="reason" { (outcome_name(row.outcome)) ": " (reason) } }
-            }
-            @if params { td { (row.params) } }
-            (figures(row))
-            @if lmbench { td class="name" { (row.lmbench.as_deref().unwrap_or_default()) } }
-        }
-    }
-}
-
-fn figures(row: &Row) -> Markup {
-    html! {
-        @if let Some(f) = &row.figure {
-            td class="number" { (f.value()) " " (f.symbol()) }
-            td class="interval" { (f.interval()) }
-        } @else {
-            td class="number" { "–" } td {}
-        }
-        @match (&row.figure, &row.percentiles) {
-            (Some(f), Some(p)) => { @for v in [p.p50, p.p90, p.p99] { td class="number" { (f.number(v)) } } }
-            _ => { td {} td {} td {} }
-        }
-    }
-}
-
-/// One chart per unit and direction: what shares an axis must be comparable by eye.
-fn charts(group: &Group) -> Vec<Markup> {
+/// What shares an axis must be comparable by eye: one table per unit and direction.
+fn kinds(group: &Group) -> Vec<(Unit, Better)> {
     let mut kinds: Vec<(Unit, Better)> = Vec::new();
     for row in group.shown().filter(|r| r.figure.is_some()) {
         if !kinds.contains(&(row.unit, row.better)) {
             kinds.push((row.unit, row.better));
         }
     }
-    kinds.into_iter().map(|(unit, better)| chart(group, unit, better)).collect()
+    kinds
 }
 
-fn chart(group: &Group, unit: Unit, better: Better) -> Markup {
-    let marks: Vec<Mark> = group.shown().filter(|r| r.unit == unit && r.better == better).filter_map(mark).collect();
-    html! {
-            figure {
-    figcaption { (group.title) " (" (unit.as_str()) ")" }
-                (svg::interval_chart(group.title, unit, better == Better::Lower, &marks))
+/// The columns that a table needs: empty ones would cost a phone its width.
+struct Columns {
+    params: bool,
+    percentiles: bool,
+    lmbench: bool,
+}
+
+fn table(group: &Group, unit: Unit, better: Better, link: Link) -> Markup {
+    let rows: Vec<&Row> = group.shown().filter(|r| r.figure.is_some() && r.unit == unit && r.better == better).collect();
+    let columns = Columns {
+        params: rows.iter().any(|r| !r.params.is_empty()),
+        percentiles: rows.iter().any(|r| r.percentiles.is_some()),
+        lmbench: rows.iter().any(|r| r.lmbench.is_some()),
+    };
+    let axis = Axis::over(rows.iter().flat_map(|r| ends(r)));
+    let direction = if better == Better::Lower { "less is better" } else { "more is better" };
+    let scale = if axis.is_log() { "logarithmic" } else { "linear" };
+    scrolling(
+        &format!("{}, {}", group.title, unit.as_str()),
+        html! {
+            table class="probes" {
+                thead { tr {
+                    th scope="col" { "Probe" }
+                    @if columns.params { th scope="col" { "Parameters" } }
+                    th scope="col" class="number" { "Value" }
+                    th scope="col" { "95 % interval" }
+                    th scope="col" class="graphic" { span class="axis-name" { (scale) ", " (direction) } (cells::interval_head(&axis, unit)) }
+                    @if columns.percentiles { @for title in ["p50", "p90", "p99"] { th scope="col" class="number extra" { (title) } } }
+                    @if columns.lmbench { th scope="col" class="extra" { "lmbench" } }
+                } }
+                tbody { @for row in rows { (line(row, &axis, &columns, link)) } }
             }
-        }
+        },
+    )
 }
 
-fn mark(row: &Row) -> Option<Mark> {
-    let f = row.figure?;
+fn ends(row: &Row) -> Vec<f64> {
+    let mut all: Vec<f64> = row.figure.iter().flat_map(|f| [f.estimate.low, f.estimate.value, f.estimate.high]).collect();
+    all.extend(row.percentiles.iter().flat_map(|p| [p.p50, p.p99]));
+    all
+}
+
+fn line(row: &Row, axis: &Axis, columns: &Columns, link: Link) -> Markup {
+    let Some(f) = row.figure else { return html! {} };
     let e = f.estimate;
-    Some(Mark {
-        label: row.name(),
-        text: chart_text(&f),
-        value: e.value,
-        low: e.low,
-        high: e.high,
-        spread: row.percentiles.map(|p| (p.p50, p.p99)),
-        doubtful: row.outcome == Outcome::Untrusted,
-    })
-}
-
-/// The value, and half the interval as a share of it: on a common axis most intervals are narrower than their dot.
-fn chart_text(f: &Figure) -> String {
-    let share = f.estimate.relative_half_width() * 100.0;
-    let value = format!("{} {}", f.value(), f.symbol()).trim_end().to_owned();
-    if share > 0.0 && share < 1000.0 { format!("{value} ± {share:.1} %") } else { value }
+    html! {
+        tr class=(outcome_name(row.outcome)) {
+            th scope="row" class="name" {
+                @if let Some(link) = link { a href=(link(row)) { (row.probe) } } @else { (row.probe) }
+                @if let Some(reason) = &row.reason { span class="reason" { (outcome_name(row.outcome)) ": " (reason) } }
+            }
+            @if columns.params { td class="params" { (row.params) } }
+            td class="number value" { (f.value()) " " (f.symbol()) }
+            td class="interval" { (f.interval()) }
+            td class="graphic" { (cells::interval(axis, e.value, (e.low, e.high), row.percentiles.map(|p| (p.p50, p.p99)), row.outcome == Outcome::Untrusted)) }
+            @if columns.percentiles {
+                @match &row.percentiles {
+                    Some(p) => { @for v in [p.p50, p.p90, p.p99] { td class="number extra" { (f.number(v)) } } }
+                    None => { td class="extra" {} td class="extra" {} td class="extra" {} }
+                }
+            }
+            @if columns.lmbench { td class="name extra" { (row.lmbench.as_deref().unwrap_or_default()) } }
+        }
+    }
 }

@@ -82,7 +82,7 @@ pub struct Options {
     pub engine: Engine,
     /// What users do.
     pub mix: Mix,
-    /// Size of the data set;.
+    /// Size of the data set, in thousands of members.
     pub scale: u32,
     /// Clients at the same time, one step each.
     pub clients: Vec<usize>,

@@ -1,0 +1,225 @@
+//! A small WebDriver client (https://www.w3.org/TR/webdriver2/): Chromium under chromedriver, with its console and its network.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fingerpost_sys::child;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How long anything may take.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A browser of its own, ended with the value.
+pub struct Browser {
+    driver: Child,
+    session: String,
+    _profile: TempDir,
+}
+
+/// Why there is no browser here; in CI that is a failure.
+pub fn missing() -> Option<String> {
+    let there =
+        |name: &str| Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
+    let lacking: Vec<&str> = ["chromium", "chromedriver"].into_iter().filter(|name| !there(name)).collect();
+    if lacking.is_empty() {
+        return None;
+    }
+    let sentence = format!("{} not installed (Debian: apt-get install chromium chromium-driver)", lacking.join(" and "));
+    assert!(std::env::var_os("CI").is_none_or(|v| v != "true"), "{sentence}");
+    Some(sentence)
+}
+
+impl Browser {
+    /// Starts one.
+    pub fn start() -> Browser {
+        let mut command = Command::new("chromedriver");
+        command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut driver = child::die_with_parent(&mut command).spawn().expect("chromedriver starts");
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let port = loop {
+            let line = lines.next().expect("chromedriver tells its port").unwrap();
+            if let Some((_, port)) = line.split_once("successfully on port ") {
+                break port.trim_end_matches('.').parse::<u16>().unwrap();
+            }
+        };
+        // A pipe that nobody reads would fill.
+        std::thread::spawn(move || lines.for_each(drop));
+        let profile = tempfile::tempdir().unwrap();
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--force-color-profile=srgb",
+            "--window-size=1200,900",
+            &format!("--user-data-dir={}", profile.path().display()),
+        ];
+        let wanted = json!({ "capabilities": { "alwaysMatch": {
+            "browserName": "chrome",
+            "goog:chromeOptions": { "args": arguments },
+            "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
+        } } });
+        let base = format!("http://127.0.0.1:{port}/session");
+        let answer = send(minreq::post(&base), Some(&wanted));
+        let session = format!("{base}/{}", answer["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {answer}")));
+        Browser { driver, session, _profile: profile }
+    }
+
+    fn post(&self, what: &str, body: Value) -> Value {
+        send(minreq::post(format!("{}/{what}", self.session)), Some(&body))
+    }
+
+    /// Opens an address and waits until it is loaded.
+    pub fn open(&self, address: &str) {
+        self.post("url", json!({ "url": address }));
+    }
+
+    /// What a script returns.
+    pub fn run(&self, script: &str) -> Value {
+        self.post("execute/sync", json!({ "script": script, "args": [] }))
+    }
+
+    /// What a script gives to the function in its last argument.
+    pub fn run_async(&self, script: &str) -> Value {
+        self.post("execute/async", json!({ "script": script, "args": [] }))
+    }
+
+    /// Waits until a script returns true.
+    #[track_caller]
+    pub fn until(&self, what: &str, script: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.run(script) != json!(true) {
+            assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}; the page says: {}", self.text("main"));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn element(&self, selector: &str) -> String {
+        let found = self.post("element", json!({ "using": "css selector", "value": selector }));
+        let id = found.as_object().and_then(|o| o.values().next()).and_then(Value::as_str);
+        id.unwrap_or_else(|| panic!("no {selector} in the page: {found}")).to_owned()
+    }
+
+    /// Clicks on what a selector finds, as a person does.
+    pub fn click(&self, selector: &str) {
+        let answer = self.post(&format!("element/{}/click", self.element(selector)), json!({}));
+        assert!(answer.is_null(), "cannot click {selector}: {answer}");
+    }
+
+    /// Replaces a field's text, key by key.
+    pub fn type_into(&self, selector: &str, text: &str) {
+        let element = self.element(selector);
+        self.post(&format!("element/{element}/clear"), json!({}));
+        let answer = self.post(&format!("element/{element}/value"), json!({ "text": text }));
+        assert!(answer.is_null(), "cannot type into {selector}: {answer}");
+    }
+
+    /// Gives a file field its file.
+    pub fn choose_file(&self, selector: &str, path: &Path) {
+        self.post(&format!("element/{}/value", self.element(selector)), json!({ "text": path.to_str().unwrap() }));
+    }
+
+    /// Presses keys on what has the focus; `\u{e004}` is the tabulator.
+    pub fn keys(&self, keys: &str) {
+        let presses: Vec<Value> =
+            keys.chars().flat_map(|k| ["keyDown", "keyUp"].map(|t| json!({ "type": t, "value": k.to_string() }))).collect();
+        self.post("actions", json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": presses }] }));
+    }
+
+    /// The text that a person sees there; empty where there is no such element.
+    pub fn text(&self, selector: &str) -> String {
+        let found = self.run(&format!("return document.querySelector({})?.innerText ?? ''", json!(selector)));
+        found.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The address that is shown.
+    pub fn address(&self) -> String {
+        self.run("return location.href").as_str().unwrap().to_owned()
+    }
+
+    fn devtools(&self, command: &str, parameters: Value) -> Value {
+        self.post("goog/cdp/execute", json!({ "cmd": command, "params": parameters }))
+    }
+
+    /// Light or dark, and a width.
+    pub fn look(&self, scheme: &str, width: u32) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.devtools("Emulation.setEmulatedMedia", json!({ "features": features }));
+        let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.devtools("Emulation.setDeviceMetricsOverride", size);
+    }
+
+    /// A picture of the whole page.
+    pub fn picture(&self, file: &Path) {
+        let shot = self.devtools("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true, "clip": self.whole() }));
+        let data = shot["data"].as_str().unwrap_or_else(|| panic!("no picture: {shot}"));
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, base64(data)).unwrap();
+    }
+
+    fn whole(&self) -> Value {
+        let size = self.run("return [document.documentElement.clientWidth, Math.min(document.documentElement.scrollHeight, 6000)]");
+        json!({ "x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1 })
+    }
+
+    /// Everything that the console said since it was last asked; the browser's own notes on failed requests are in it.
+    pub fn console(&self) -> Vec<String> {
+        let log = self.post("se/log", json!({ "type": "browser" }));
+        let entries = log.as_array().cloned().unwrap_or_default();
+        entries.iter().map(|e| format!("{}: {}", e["level"].as_str().unwrap_or("?"), e["message"].as_str().unwrap_or("?"))).collect()
+    }
+
+    /// The addresses of all requests since it was last asked.
+    pub fn requests(&self) -> Vec<String> {
+        let log = self.post("se/log", json!({ "type": "performance" }));
+        let message = |e: &Value| serde_json::from_str::<Value>(e["message"].as_str()?).ok();
+        let sent = |m: &Value| {
+            let m = &m["message"];
+            (m["method"] == "Network.requestWillBeSent").then(|| m["params"]["request"]["url"].as_str().unwrap_or("?").to_owned())
+        };
+        log.as_array().into_iter().flatten().filter_map(message).filter_map(|m| sent(&m)).collect()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = minreq::delete(&self.session).with_timeout(10).send();
+        // Whatever of the browser is left is in the driver's process group.
+        let _ = child::signal_group(self.driver.id() as i32, libc::SIGKILL);
+        let _ = self.driver.wait();
+    }
+}
+
+fn send(request: minreq::Request, body: Option<&Value>) -> Value {
+    let text = body.map_or_else(String::new, Value::to_string);
+    let request = request.with_timeout(PATIENCE.as_secs() * 2).with_header("Content-Type", "application/json").with_body(text);
+    let answer = request.send().expect("chromedriver answers");
+    let value: Value = serde_json::from_slice(answer.as_bytes()).expect("JSON");
+    value["value"].clone()
+}
+
+/// Decodes base64 (RFC 4648), which a picture comes in.
+fn base64(text: &str) -> Vec<u8> {
+    let digit = |b: u8| match b {
+        b'A'..=b'Z' => Some(b - b'A'),
+        b'a'..=b'z' => Some(b - b'a' + 26),
+        b'0'..=b'9' => Some(b - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let (mut bytes, mut held, mut bits) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
+    for d in text.bytes().filter_map(digit) {
+        held = held << 6 | u32::from(d);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((held >> bits) as u8);
+        }
+    }
+    bytes
+}

@@ -1,0 +1,220 @@
+//! What a person does on the page, in a browser.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use fingerpost_record::{Run, fixture};
+use serde_json::json;
+
+use crate::browser::{self, Browser};
+use crate::server::Server;
+
+/// Browsers are heavy, and measuring is one at a time: the journeys take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A server, a browser, and the turn; nothing where there is no browser.
+pub fn setting(runs: &[Run]) -> Option<(MutexGuard<'static, ()>, Server, Browser)> {
+    if let Some(why) = browser::missing() {
+        eprintln!("skipped: {why}");
+        return None;
+    }
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    Some((turn, Server::with(runs), Browser::start()))
+}
+
+/// Nothing was complained of in the console, and nothing asked of any other server.
+#[track_caller]
+pub fn clean(server: &Server, browser: &Browser) {
+    let said = browser.console();
+    assert!(said.is_empty(), "the console says {said:?}");
+    let strangers: Vec<String> =
+        browser.requests().into_iter().filter(|url| !url.starts_with(server.origin()) && !url.starts_with("data:") && !own(url)).collect();
+    assert!(strangers.is_empty(), "asked for {strangers:?}");
+}
+
+/// Pages of the browser itself.
+fn own(url: &str) -> bool {
+    ["chrome:", "chrome-extension:", "about:", "devtools:"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+fn many(n: u32) -> Vec<Run> {
+    (0..n)
+        .map(|i| {
+            let mut run = if i % 5 == 4 { fixture::loaded::healthy() } else { fixture::run() };
+            run.id = format!("2026010{}T0304{:02}Z-{i:08x}", 1 + i % 9, i / 9);
+            run.started = format!("2026-01-0{}T03:04:{:02}Z", 1 + i % 9, i / 9);
+            run.host.hostname = format!("host-{}", i % 3);
+            run.host.kernel = format!("6.{}.0", i % 4);
+            run
+        })
+        .collect()
+}
+
+#[test]
+fn runs_are_found_and_opened() {
+    let Some((_turn, server, browser)) = setting(&many(30)) else { return };
+    browser.open(&server.address);
+    assert!(browser.text("#runs").contains("30 of 30 runs"), "{}", browser.text("#runs"));
+    browser.type_into("#q", "HOST-1 6.1.0");
+    browser.until("the search shows", "return document.querySelector('#runs .count').innerText.startsWith('3 of 30')");
+    browser.type_into("#q", "nothing like it");
+    browser.until("nothing is found", "return document.querySelector('#runs .count').innerText.startsWith('0 of 30')");
+    browser.open(&format!("{}?lab=database&host=host-1", server.address));
+    assert!(browser.text("#runs .count").starts_with("2 of 30"), "{}", browser.text("#runs .count"));
+    browser.open(&format!("{}?from=2026-01-02&to=2026-01-02", server.address));
+    assert!(browser.text("#runs .count").starts_with("4 of 30"), "{}", browser.text("#runs .count"));
+    browser.click("#runs tbody a");
+    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run 2026')");
+    // A figure, its unit and its interval.
+    let row = browser
+        .run("return [...document.querySelectorAll('#syscalls tbody tr')].find(r => r.innerText.includes('syscall.null')).innerText");
+    let row = row.as_str().unwrap();
+    assert!(row.contains("41.30 ns") && row.contains("± 0.17"), "{row}");
+    // Raw samples are one click away.
+    assert_eq!(browser.run("return document.querySelector('#syscalls .strip').checkVisibility()"), json!(false));
+    browser.click("#syscalls details.samples summary");
+    assert_eq!(browser.run("return document.querySelector('#syscalls .strip').checkVisibility()"), json!(true));
+    clean(&server, &browser);
+}
+
+#[test]
+fn two_ticked_runs_are_compared_and_a_probe_has_a_history() {
+    let Some((_turn, server, browser)) = setting(&[fixture::loaded::healthy(), fixture::loaded::collapsed(), fixture::run()]) else {
+        return;
+    };
+    browser.open(&server.address);
+    assert_eq!(browser.run("return document.querySelector('form[data-pick] button').disabled"), json!(true));
+    browser.click(&format!("input[value='{}']", fixture::loaded::collapsed().id));
+    browser.click(&format!("input[value='{}']", fixture::loaded::healthy().id));
+    browser.click("form[data-pick] button");
+    browser.until("the comparison shows", "return document.querySelector('.headline') !== null");
+    // The older run is the base, in whichever order they were ticked.
+    assert_eq!(browser.text("h1"), "slow-guest against small-guest");
+    assert!(browser.text(".headline").contains("a lock in the application"), "{}", browser.text(".headline"));
+    assert!(browser.text("#waterfall tr.guilty").contains("app.lock"), "{}", browser.text("#waterfall"));
+    let first = browser.text("#rows tbody tr");
+    assert!(first.contains("database.throughput") && first.contains("slower"), "sorted by effect: {first}");
+    browser.open(&format!("{}run/{}", server.address, fixture::run().id));
+    browser.click("#syscalls tbody a");
+    browser.until("the history shows", "return document.querySelector('h1').innerText === 'History'");
+    assert!(browser.text("main").contains("over 3 runs"), "{}", browser.text("main"));
+    assert_eq!(browser.run("return document.querySelectorAll('svg.chart .series svg').length"), json!(3));
+    clean(&server, &browser);
+}
+
+fn derived(browser: &Browser) -> Vec<String> {
+    let keys = ["page_extra", "allocation", "page_fault_extra", "object", "fault_and_zerofill", "deallocation", "zerofill"];
+    keys.iter().map(|key| browser.text(&format!("#{key}"))).collect()
+}
+
+#[test]
+fn the_calculator_knows_the_articles_answers_while_one_types() {
+    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    browser.open(&format!("{}zerofill", server.address));
+    assert_eq!(derived(&browser), ["0.3000", "5.450", "12.80", "3.500", "9.300", "7.350", "6.188"]);
+    for (key, value) in [("alloc_1", "9.7"), ("touch_1", "41.0"), ("alloc_2", "11.1"), ("touch_2", "65.9")] {
+        browser.type_into(&format!("#{key}"), value);
+    }
+    assert_eq!(derived(&browser), ["1.400", "4.150", "31.30", "7.800", "23.50", "8.750", "18.56"]);
+    browser.run("document.querySelectorAll('[data-preset]')[2].click()");
+    let by_script = derived(&browser);
+    assert_eq!(by_script, ["1.300", "8.150", "33.90", "9.400", "24.50", "13.50", "17.76"]);
+    let shares = "return [...document.querySelectorAll('.shares output')].map(o => o.innerText).join()";
+    let shares_by_script = browser.run(shares);
+    // What cannot be is said, and the derived fields say nothing.
+    browser.type_into("#touch_1", "3");
+    assert!(browser.text("#impossible").contains("1p touch (3) is below 1p alloc (17.6)"), "{}", browser.text("#impossible"));
+    assert_eq!(derived(&browser)[6], "–");
+    // The server calculates the same, for a browser without script.
+    browser.open(&format!("{}zerofill?alloc_1=17.6&touch_1=51.5&alloc_2=18.9&touch_2=77.3", server.address));
+    assert_eq!(derived(&browser), by_script);
+    assert_eq!(browser.run(shares), shares_by_script);
+    let (_, plain) = server.get("/zerofill?alloc_1=17.6&touch_1=51.5&alloc_2=18.9&touch_2=77.3");
+    assert!(by_script.iter().all(|value| plain.contains(&format!(">{value}</output>"))));
+    // Only four fields can be edited, and the keyboard reaches them in order.
+    assert_eq!(
+        browser.run("return document.querySelectorAll('.given input').length + '/' + document.querySelectorAll('.derived input').length"),
+        json!("4/0")
+    );
+    browser.run("document.getElementById('alloc_1').focus()");
+    browser.keys("\u{e004}\u{e004}");
+    assert_eq!(browser.run("return document.activeElement.id"), json!("alloc_2"));
+    clean(&server, &browser);
+}
+
+#[test]
+fn the_calculator_measures_here_and_loops_until_it_is_stopped() {
+    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    browser.open(&format!("{}zerofill", server.address));
+    browser.click("#repeat");
+    browser.click("#take");
+    browser.until("three rounds", "return Number(/Round (\\d+)/.exec(document.getElementById('timing-status').innerText)?.[1]) >= 3");
+    assert_ne!(browser.run("return document.getElementById('alloc_1').value"), json!("11.2"));
+    // A second measurement is told of the first.
+    let (code, answer) = server.post("/measure", "application/x-www-form-urlencoded", b"names=syscall.null&profile=quick");
+    assert!(code == 409 && answer.contains("A measurement is running already (the four timings of"), "{code} {answer}");
+    browser.click("#take-stop");
+    browser.until("it ended", "return document.getElementById('take-stop').disabled");
+    clean(&server, &browser);
+}
+
+#[test]
+fn measuring_shows_its_progress_and_leads_to_the_run() {
+    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    browser.open(&format!("{}measure", server.address));
+    browser.type_into("#names", "syscall.null, syscall.read");
+    browser.type_into("#seconds", "3");
+    browser.click("form.measure button");
+    browser.until("it begins", "return document.getElementById('job').dataset.phase === 'running'");
+    browser.until("a probe is named", "return document.getElementById('job-doing').innerText.includes('syscall.')");
+    browser.until("the bar moves", "return document.getElementById('job-done').value > 0.05");
+    browser.until("it ends", "return document.getElementById('job-phase').innerText.startsWith('Done')");
+    browser.click("#job-run a");
+    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run ')");
+    assert!(browser.text("#syscalls").contains("syscall.read"));
+    // How it was shown is no part of the command.
+    let command = browser.text("#reproduce");
+    assert!(command.contains("fingerpost run --profile quick --budget 3 syscall.null syscall.read --seed"), "{command}");
+    clean(&server, &browser);
+}
+
+#[test]
+fn a_stopped_measurement_keeps_what_it_has() {
+    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    browser.open(&format!("{}measure", server.address));
+    // Every primitive: far from done when the button is pressed.
+    browser.type_into("#seconds", "600");
+    browser.click("form.measure button");
+    browser.until("it measures", "return document.getElementById('job-done').value > 0.005");
+    // The form again: the page says that one runs.
+    browser.click("form.measure button");
+    browser.until("the second is refused", "return document.querySelector('.error')?.innerText.includes('running already')");
+    browser.click("#job-stop");
+    browser.until("it ends", "return document.getElementById('job').dataset.phase === 'ended' || document.getElementById('job-phase').innerText.startsWith('Ended')");
+    browser.click("#job-run a");
+    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run ')");
+    assert!(browser.text(".doubts").contains("partial"), "{}", browser.text(".doubts"));
+    // The refusal has the status 409, which the console notes.
+    let said: Vec<String> = browser.console().into_iter().filter(|line| !line.contains("409")).collect();
+    assert!(said.is_empty(), "{said:?}");
+}
+
+#[test]
+fn a_bad_file_is_refused_in_words_and_a_good_one_is_shown() {
+    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (bad, good) = (dir.path().join("<b>bad.json"), dir.path().join("good.json"));
+    std::fs::write(&bad, "{\"schema\":\"fingerpost/run/1\",").unwrap();
+    std::fs::write(&good, serde_json::to_vec(&fixture::run()).unwrap()).unwrap();
+    browser.open(&format!("{}import", server.address));
+    browser.choose_file("#file", &bad);
+    browser.click("main form button");
+    browser.until("it is refused", "return document.querySelector('.error') !== null");
+    assert!(browser.text(".error").contains("is not a complete run"), "{}", browser.text(".error"));
+    let said: Vec<String> = browser.console().into_iter().filter(|line| !line.contains("400")).collect();
+    assert!(said.is_empty(), "{said:?}");
+    browser.choose_file("#file", &good);
+    browser.click("main form button");
+    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run ')");
+    assert!(browser.address().ends_with(&fixture::run().id));
+    clean(&server, &browser);
+}

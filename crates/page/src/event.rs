@@ -1,0 +1,66 @@
+//! What a measuring process says on standard error with `--progress json`: one JSON object a line.
+
+use fingerpost_record::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub enum Event {
+    /// Measuring begins.
+    Started {
+        /// What is measured.
+        what: String,
+        /// How long it will take, in seconds, about.
+        seconds: f64,
+    },
+    /// What is done now.
+    Progress {
+        /// What.
+        doing: String,
+        /// The share done, 0 to 1.
+        done: f64,
+    },
+    /// A sentence for the person who waits.
+    Note {
+        /// The sentence.
+        sentence: String,
+    },
+    /// The four timings of the zero-fill calculator after a round, in nanoseconds: 1p alloc, 1p touch, 2p alloc, 2p touch.
+    Timings {
+        /// How many rounds there were.
+        round: usize,
+        /// The timings.
+        figures: Vec<Estimate>,
+    },
+    /// The run is kept.
+    Kept {
+        /// Its id.
+        id: String,
+    },
+}
+
+impl Event {
+    /// The event as its line, without the line's end.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The event of a line; a line that is none is a note.
+    pub fn of_line(line: &str) -> Event {
+        serde_json::from_str(line).unwrap_or_else(|_| Event::Note { sentence: line.trim().trim_start_matches("fingerpost: ").to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_back_and_a_stranger_is_a_note() {
+        let event = Event::Progress { doing: "round 1: syscall.null".into(), done: 0.25 };
+        assert_eq!(Event::of_line(&event.line()), event);
+        assert_eq!(event.line(), r#"{"event":"progress","doing":"round 1: syscall.null","done":0.25}"#);
+        assert_eq!(Event::of_line("fingerpost: no such probe"), Event::Note { sentence: "no such probe".into() });
+    }
+}

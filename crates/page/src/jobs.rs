@@ -1,0 +1,273 @@
+//! Measuring from the page: a process of its own that says how far it is, one at a time.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use fingerpost_record::Estimate;
+use fingerpost_record::text::clean_short;
+use fingerpost_sys::child;
+use serde::Serialize;
+
+use crate::event::Event;
+
+/// The longest line that is read, and the most sentences that are kept.
+const LINE: u64 = 64 << 10;
+const NOTES: usize = 30;
+/// How long a measurement may take to end when the page itself ends.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How far a measurement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// It measures.
+    Running,
+    /// It was asked to stop and finishes what it is at.
+    Stopping,
+    /// It is over.
+    Ended,
+}
+
+/// What is known of a measurement, as the script polls it.
+#[derive(Clone, Debug, Serialize)]
+pub struct State {
+    /// Its number, to tell it from the next one.
+    pub job: u64,
+    /// What is measured.
+    pub what: String,
+    /// How far it is.
+    pub phase: Phase,
+    /// What is done now.
+    pub doing: String,
+    /// The share done, 0 to 1.
+    pub done: f64,
+    /// Seconds since it began.
+    pub seconds: f64,
+    /// What it said.
+    pub notes: Vec<String>,
+    /// The run that it made.
+    pub run: Option<String>,
+    /// Rounds of the calculator's timings.
+    pub round: usize,
+    /// The calculator's timings, in nanoseconds.
+    pub timings: Vec<Estimate>,
+    /// Whether it ended well.
+    pub well: bool,
+    #[serde(skip)]
+    begun: Instant,
+    #[serde(skip)]
+    group: i32,
+}
+
+/// The measurement that runs, or the last one.
+pub struct Jobs {
+    program: PathBuf,
+    current: Arc<(Mutex<Option<State>>, Condvar)>,
+}
+
+/// Why a measurement did not begin.
+#[derive(Debug)]
+pub enum Refused {
+    /// Another one runs.
+    Busy(String),
+    /// The process could not be started.
+    Failed(String),
+}
+
+impl Jobs {
+    /// No measurement yet; `program` is what measures.
+    pub fn new(program: PathBuf) -> Jobs {
+        Jobs { program, current: Arc::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+        self.current.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The measurement that runs, or the last one.
+    pub fn state(&self) -> Option<State> {
+        self.lock().clone().map(|mut s| {
+            if s.phase != Phase::Ended {
+                s.seconds = s.begun.elapsed().as_secs_f64();
+            }
+            s
+        })
+    }
+
+    /// Begins a measurement: the program with these words. Returns its number.
+    ///
+    /// # Errors
+    /// When one runs already, or the program cannot be started.
+    pub fn start(&self, what: &str, words: &[String]) -> Result<u64, Refused> {
+        let mut current = self.lock();
+        if let Some(s) = current.as_ref().filter(|s| s.phase != Phase::Ended) {
+            return Err(Refused::Busy(format!(
+                "A measurement is running already ({}), and a second one beside it would spoil both. Wait for it, or stop it first.",
+                s.what
+            )));
+        }
+        let number = current.as_ref().map_or(1, |s| s.job + 1);
+        let mut command = Command::new(&self.program);
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let (sender, started) = mpsc::channel();
+        let shared = self.current.clone();
+        // The kernel ends the child with the thread that started it, so this thread stays until the child is gone.
+        std::thread::spawn(move || watch(command, &sender, &shared));
+        let group = match started.recv() {
+            Ok(Ok(group)) => group,
+            Ok(Err(e)) => return Err(Refused::Failed(format!("cannot start measuring: {e}"))),
+            Err(_) => return Err(Refused::Failed("cannot start measuring".into())),
+        };
+        *current = Some(State {
+            job: number,
+            what: what.to_owned(),
+            phase: Phase::Running,
+            doing: "starting".into(),
+            done: 0.0,
+            seconds: 0.0,
+            notes: vec![],
+            run: None,
+            round: 0,
+            timings: vec![],
+            well: false,
+            begun: Instant::now(),
+            group,
+        });
+        Ok(number)
+    }
+
+    /// Asks the measurement to stop; it keeps what it has. Asked again, it ends at once.
+    pub fn stop(&self) {
+        if let Some(s) = self.lock().as_mut().filter(|s| s.phase != Phase::Ended) {
+            s.phase = Phase::Stopping;
+            let _ = child::signal_group(s.group, libc::SIGINT);
+        }
+    }
+
+    /// Stops the measurement and waits until it is over.
+    pub fn end(&self) {
+        self.stop();
+        let over = |s: &mut Option<State>| s.as_ref().is_some_and(|s| s.phase != Phase::Ended);
+        let waited = self.current.1.wait_timeout_while(self.lock(), PATIENCE, over);
+        let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        if let Some(s) = state.as_mut().filter(|_| timeout.timed_out()) {
+            let _ = child::signal_group(s.group, libc::SIGKILL);
+        }
+    }
+}
+
+fn watch(mut command: Command, started: &mpsc::Sender<std::io::Result<i32>>, shared: &(Mutex<Option<State>>, Condvar)) {
+    let mut process = match child::die_with_parent(&mut command).spawn() {
+        Ok(process) => process,
+        Err(e) => {
+            let _ = started.send(Err(e));
+            return;
+        }
+    };
+    let _ = started.send(Ok(process.id() as i32));
+    if let Some(err) = process.stderr.take() {
+        listen(err, shared);
+    }
+    let status = process.wait();
+    let mut current = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(s) = current.as_mut() {
+        s.seconds = s.begun.elapsed().as_secs_f64();
+        s.phase = Phase::Ended;
+        s.well = status.is_ok_and(|s| s.success());
+        s.doing = String::new();
+    }
+    shared.1.notify_all();
+}
+
+/// Takes in what the process says until it says no more.
+fn listen(err: impl Read, shared: &(Mutex<Option<State>>, Condvar)) {
+    let mut reader = BufReader::new(err);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match reader.by_ref().take(LINE).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let event = Event::of_line(&String::from_utf8_lossy(&line));
+        if let Some(s) = shared.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            s.take(event);
+        }
+    }
+}
+
+impl State {
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Started { what, .. } => self.doing = clean_short(&what, 200),
+            Event::Progress { doing, done } => {
+                self.doing = clean_short(&doing, 200);
+                self.done = done.clamp(0.0, 1.0);
+            }
+            Event::Note { sentence } if sentence.is_empty() || self.notes.len() >= NOTES => {}
+            Event::Note { sentence } => self.notes.push(clean_short(&sentence, 500)),
+            Event::Timings { round, figures } => {
+                self.round = round;
+                self.timings = figures.into_iter().take(4).collect();
+            }
+            Event::Kept { id } => self.run = Some(id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> (Jobs, Vec<String>) {
+        (Jobs::new("/bin/sh".into()), vec!["-c".into(), script.into()])
+    }
+
+    fn wait_for(jobs: &Jobs, until: impl Fn(&State) -> bool) -> State {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let state = jobs.state().unwrap();
+            if until(&state) {
+                return state;
+            }
+            assert!(Instant::now() < deadline, "{state:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn what_the_process_says_becomes_the_state() {
+        let (jobs, words) = shell(
+            r#"echo '{"event":"progress","doing":"x","done":0.5}' >&2; echo careful >&2; echo '{"event":"kept","id":"20260101T000000Z-00000001"}' >&2"#,
+        );
+        assert_eq!(jobs.start("a test", &words).unwrap(), 1);
+        let state = wait_for(&jobs, |s| s.phase == Phase::Ended);
+        assert_eq!((state.done, state.notes.as_slice(), state.well), (0.5, &["careful".to_owned()][..], true));
+        assert_eq!(state.run.as_deref(), Some("20260101T000000Z-00000001"));
+        assert_eq!(jobs.start("another", &words).unwrap(), 2);
+        jobs.end();
+    }
+
+    #[test]
+    fn a_second_measurement_is_told_of_the_first_and_stopping_ends_it() {
+        let (jobs, words) = shell("trap 'echo stopped >&2; exit 3' INT; echo ready >&2; while :; do sleep 0.05; done");
+        jobs.start("the first", &words).unwrap();
+        wait_for(&jobs, |s| !s.notes.is_empty());
+        match jobs.start("the second", &words) {
+            Err(Refused::Busy(sentence)) => assert!(sentence.contains("the first"), "{sentence}"),
+            other => panic!("{other:?}"),
+        }
+        jobs.stop();
+        let state = wait_for(&jobs, |s| s.phase == Phase::Ended);
+        assert!(!state.well && state.notes.contains(&"stopped".to_owned()), "{state:?}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_said() {
+        assert!(matches!(Jobs::new("/nonexistent".into()).start("x", &[]), Err(Refused::Failed(_))));
+    }
+}

@@ -1,0 +1,177 @@
+//! The zero-fill calculator: four editable fields, and what follows from them.
+
+use axum::http::StatusCode;
+use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS, Timings};
+use fingerpost_record::unit::significant;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{Body, body, measure};
+use crate::routes::Site;
+
+/// The fields as the form has them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Fields {
+    alloc_1: String,
+    touch_1: String,
+    alloc_2: String,
+    touch_2: String,
+    measured: String,
+}
+
+/// How to measure.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Timing {
+    api: String,
+    repeat: String,
+}
+
+/// Name of the field, label, and what is timed.
+const GIVEN: [(&str, &str, &str); 4] = [
+    ("alloc_1", "1p alloc", "allocate and free one page"),
+    ("touch_1", "1p alloc + fault", "the same with the page touched"),
+    ("alloc_2", "2p alloc", "allocate and free two pages"),
+    ("touch_2", "2p alloc + fault", "the same with both pages touched"),
+];
+
+/// The articles' timings.
+const PRESETS: [(&str, [f64; 4]); 3] = [
+    ("Zerofilling III: 1 GHz, vm_allocate", [11.2, 24.0, 11.5, 33.6]),
+    ("Zerofilling IV: Cube 450, mmap", [9.7, 41.0, 11.1, 65.9]),
+    ("Zerofilling IV: Cube 450, vm_allocate", [17.6, 51.5, 18.9, 77.3]),
+];
+
+/// Numbers of pages whose shares are shown.
+const PAGES: [u32; 5] = [1, 2, 4, 16, 256];
+
+/// Begins to take the four timings; gives the number of the measurement.
+///
+/// # Errors
+/// The status and the sentence for the reader.
+pub fn start(site: &Site, wanted: &Timing) -> Result<u64, (StatusCode, String)> {
+    let Some(api) = site.apis.iter().find(|api| **api == wanted.api) else {
+        return Err((StatusCode::BAD_REQUEST, "There is no such way to get memory here.".into()));
+    };
+    let mut words = ["zerofill", "--progress", "json", "--api", api].map(str::to_owned).to_vec();
+    if !wanted.repeat.is_empty() {
+        words.push("--loop".into());
+    }
+    site.jobs.start(&format!("the four timings of {api}"), &words).map_err(measure::refused)
+}
+
+/// The fields' texts: those given, else those measured, else the first preset.
+fn texts(site: &Site, fields: &Fields) -> [String; 4] {
+    let given = [&fields.alloc_1, &fields.touch_1, &fields.alloc_2, &fields.touch_2];
+    if given.iter().any(|f| !f.is_empty()) {
+        return given.map(|f| f.trim().replace(',', "."));
+    }
+    let timings = site.jobs.state().map(|s| s.timings).unwrap_or_default();
+    match timings.as_slice() {
+        [a, b, c, d] if !fields.measured.is_empty() => [a, b, c, d].map(|e| significant(e.value)),
+        _ => PRESETS[0].1.map(|v| v.to_string()),
+    }
+}
+
+/// The page.
+pub fn page(site: &Site, fields: &Fields) -> Body {
+    let texts = texts(site, fields);
+    let solved = solve::parse(&texts.join(",")).and_then(|t: Timings| solve::solve(&t)).map_err(|e| e.to_string());
+    let main = html! {
+        h1 { "Zero-fill calculator" }
+        p { "Four timings, taken apart into allocation, fault, zero-fill and object costs. "
+            a href={ (site.base) "/zerofill" } target="_blank" rel="noopener" { "Another window" } " is independent of this one." }
+        div class="calculator" data-calculator="" {
+            div { (given(site, &texts)) (here(site)) }
+            div { (derived(&solved)) (shares(&solved)) }
+        }
+    };
+    let going = !fields.measured.is_empty() && site.jobs.state().is_some_and(|s| s.phase != crate::jobs::Phase::Ended);
+    Body { goes_on: going, ..body("Zero-fill calculator", "/zerofill", main) }
+}
+
+fn given(site: &Site, texts: &[String; 4]) -> Markup {
+    html! {
+        form class="card given" method="get" action={ (site.base) "/zerofill" } aria-labelledby="given-title" {
+            h2 id="given-title" { "Given" }
+            @for ((name, label, help), text) in GIVEN.iter().zip(texts) {
+                p {
+                    label for=(name) { (label) }
+                    input id=(name) name=(name) value=(text) type="text" inputmode="decimal" autocomplete="off" aria-describedby={ (name) "-help" };
+                    span class="note" id={ (name) "-help" } { (help) }
+                }
+            }
+            p class="note" { "In any one unit of time; what is measured here is in nanoseconds." }
+            p class="buttons" { button { "Calculate" } }
+            fieldset { legend { "From the articles" }
+                @for (name, values) in PRESETS {
+                    @let query = GIVEN.iter().zip(values).map(|(g, v)| format!("{}={v}", g.0)).collect::<Vec<_>>().join("&");
+                    p { a href={ (site.base) "/zerofill?" (query) } data-preset=(values.map(|v| v.to_string()).join(",")) { (name) } }
+                }
+            }
+        }
+    }
+}
+
+fn derived(solved: &Result<Costs, String>) -> Markup {
+    let values = solved.as_ref().ok().map(Costs::values);
+    html! {
+        section class="card derived" aria-labelledby="derived-title" {
+            h2 id="derived-title" { "Derived" }
+            p class="error" role="alert" id="impossible" hidden[solved.is_ok()] { (solved.as_ref().err().map_or("", String::as_str)) }
+            table {
+                thead class="unseen" { tr { th scope="col" { "cost" } th scope="col" { "value" } th scope="col" { "formula" } } }
+                tbody { @for (i, (key, name, formula)) in FIELDS.iter().enumerate() {
+                    tr { th scope="row" { (name) } td class="number value" { output id=(key) { (values.map_or("–".into(), |v| significant(v[i]))) } } td class="note" { "= " (formula) } }
+                } }
+            }
+        }
+    }
+}
+
+/// Shares of the time of allocating, touching and freeing.
+fn shares(solved: &Result<Costs, String>) -> Markup {
+    let of = |pages: u32| solved.as_ref().map_or((0.0, 0.0), |c| (c.zerofill_share(pages), c.fault_share(pages)));
+    let percent = |v: f64| format!("{:.2}%", (v * 100.0).clamp(0.0, 100.0));
+    html! {
+        section class="card shares" aria-labelledby="shares-title" {
+            h2 id="shares-title" { "Where the time goes" }
+            p class="note" { "Shares of allocating, touching and freeing so many pages at once." }
+            ul class="legend" { @for (class, name) in [("z-zero", "zero-filling"), ("z-fault", "the rest of the fault"), ("z-rest", "allocating and freeing")] {
+                li { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class=(class) width="14" height="14" {} } (name) }
+            } }
+            table {
+                thead { tr { th scope="col" { "pages" } th scope="col" class="graphic" { span class="axis-name" { "share of the time, 0 to 100 %" } } th scope="col" class="number" { "faults" } th scope="col" class="number" { "zero-filling" } } }
+                tbody { @for pages in PAGES {
+                    @let (zero, fault) = of(pages);
+                    tr data-pages=(pages) {
+                        th scope="row" { (pages) }
+                        td class="graphic" { svg class="cell" width="100%" height="26" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" {
+                            rect class="z-rest" width="100%" height="18" y="4" {}
+                            rect class="z-fault" width=(percent(fault)) height="18" y="4" {}
+                            rect class="z-zero" width=(percent(zero)) height="18" y="4" {}
+                        } }
+                        td class="number" { output class="share-fault" { (format!("{:.1} %", fault * 100.0)) } }
+                        td class="number" { output class="share-zero" { (format!("{:.1} %", zero * 100.0)) } }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+/// Taking the timings on this machine.
+fn here(site: &Site) -> Markup {
+    html! {
+        @if !site.apis.is_empty() {
+            form class="card here" method="post" action={ (site.base) "/zerofill/measure" } aria-labelledby="here-title" data-timing="" {
+                h2 id="here-title" { "Measure here" }
+                p { label for="api" { "Memory from" } select id="api" name="api" { @for api in &site.apis { option value=(api) { (api) } } } }
+                p class="check" { input id="repeat" name="repeat" type="checkbox" value="on"; label for="repeat" { "Loop until stopped, to let the values settle" } }
+                p class="buttons" { button id="take" { "Take the timings" } button id="take-stop" formaction={ (site.base) "/measure/stop" } { "Stop" } }
+                p role="status" id="timing-status" class="note" {}
+            }
+        }
+    }
+}

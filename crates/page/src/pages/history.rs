@@ -1,0 +1,117 @@
+//! One probe over the runs, with its intervals.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use fingerpost_record::Unit;
+use fingerpost_record::archive::Head;
+use fingerpost_report::figure::Figure;
+use fingerpost_report::svg::lines::{Chart, Point, Series};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{Answer, Wrong, body, moment};
+use crate::index::{Item, RowFigure};
+use crate::routes::Site;
+
+/// The most runs that are looked at, the newest first: each must be read once.
+const MOST: usize = 400;
+/// Hosts that get a line of their own; the picture has as many shapes.
+const HOSTS: usize = 6;
+
+/// Which row.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Wanted {
+    probe: String,
+    params: String,
+}
+
+/// A run's figure of the row.
+struct Figured {
+    head: Head,
+    row: RowFigure,
+}
+
+/// The page.
+pub fn page(site: &Site, wanted: &Wanted) -> Answer {
+    let items = site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
+    let readable: Vec<&Arc<Item>> = items.iter().filter(|i| i.head.is_ok()).take(MOST).collect();
+    // The newest run's rows, to choose from.
+    let offered = readable.first().map(|i| i.figures()).unwrap_or_default();
+    let found: Vec<Figured> =
+        if wanted.probe.is_empty() { vec![] } else { readable.iter().rev().filter_map(|i| figured(i, wanted)).collect() };
+    let main = html! {
+        h1 { "History" }
+        (form(wanted, &offered))
+        @if found.is_empty() {
+            @if wanted.probe.is_empty() { p { "Choose a probe: here, or by its name on a run’s page." } }
+            @else { p class="error" role="alert" { "No run has a figure of " (wanted.probe) " " (wanted.params) "." } }
+        } @else { (shown(site, wanted, &found)) }
+        @if items.len() > MOST { p class="note" { "The newest " (MOST) " runs were looked at." } }
+    };
+    Ok(body("History", "/history", main))
+}
+
+fn figured(item: &Arc<Item>, wanted: &Wanted) -> Option<Figured> {
+    let figures = item.figures();
+    let row = figures.iter().find(|r| r.probe == wanted.probe && r.params == wanted.params)?;
+    Some(Figured { head: item.head.as_ref().ok()?.clone(), row: row.clone() })
+}
+
+fn form(wanted: &Wanted, offered: &[RowFigure]) -> Markup {
+    let probes: std::collections::BTreeSet<&str> = offered.iter().map(|r| r.probe.as_str()).collect();
+    let params: std::collections::BTreeSet<&str> =
+        offered.iter().filter(|r| r.probe == wanted.probe && !r.params.is_empty()).map(|r| r.params.as_str()).collect();
+    html! {
+        form class="filter card" method="get" {
+            p { label for="probe" { "Probe" } input id="probe" name="probe" value=(wanted.probe) list="probes" required autocomplete="off"; }
+            p { label for="params" { "Parameters" } input id="params" name="params" value=(wanted.params) list="params-known" autocomplete="off"; }
+            datalist id="probes" { @for p in probes { option value=(p) {} } }
+            datalist id="params-known" { @for p in params { option value=(p) {} } }
+            p class="buttons" { button { "Show" } }
+        }
+    }
+}
+
+fn shown(site: &Site, wanted: &Wanted, found: &[Figured]) -> Markup {
+    let name = format!("{} {}", wanted.probe, wanted.params).trim().to_owned();
+    let versions: std::collections::BTreeSet<u32> = found.iter().map(|f| f.row.version).collect();
+    html! {
+        section class="card" aria-label=(name) {
+            (chart(&name, found))
+            @if versions.len() > 1 { p class="doubts" { "The probe’s definition changed between these runs; figures of different versions are not to be compared." } }
+            div class="scroll" tabindex="0" role="region" aria-label="Figures by run, table" { table {
+                thead { tr { th scope="col" { "Run" } th scope="col" { "Host" } th scope="col" { "Kernel" } th scope="col" class="number" { "Value" } th scope="col" { "95 % interval" } } }
+                tbody { @for f in found.iter().rev() {
+                    @let figure = Figure::new(f.row.estimate, f.row.unit);
+                    tr class=(if f.row.trusted { "measured" } else { "untrusted" }) {
+                        th scope="row" { a href={ (site.base) "/run/" (f.head.id) } { (moment(&f.head.started)) } @if !f.row.trusted { " " span class="tag doubt" { "untrusted" } } }
+                        td { (f.head.hostname) } td { (f.head.kernel) }
+                        td class="number value" { (figure.value()) " " (figure.symbol()) } td class="interval" { (figure.interval()) }
+                    }
+                } }
+            } }
+        }
+    }
+}
+
+fn chart(name: &str, found: &[Figured]) -> Markup {
+    let unit = found.first().map_or(Unit::Count, |f| f.row.unit);
+    let mut hosts: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
+    for (step, f) in found.iter().enumerate().filter(|(_, f)| f.row.unit == unit) {
+        let e = f.row.estimate;
+        hosts.entry(&f.head.hostname).or_default().push(Point { step, value: e.value, low: e.low, high: e.high });
+    }
+    let chart = Chart {
+        title: format!("{name} over {} runs", found.len()),
+        across: "runs".into(),
+        steps: found.iter().map(|f| f.head.started.get(2..10).unwrap_or_default().to_owned()).collect(),
+        up: "value with its 95 % interval".into(),
+        unit,
+        from_zero: false,
+        series: hosts.into_iter().take(HOSTS).map(|(host, points)| Series { name: host.to_owned(), points }).collect(),
+    };
+    chart.draw()
+}

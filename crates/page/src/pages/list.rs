@@ -1,0 +1,165 @@
+//! The runs of the archive, searched and filtered.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fingerpost_record::Profile;
+use fingerpost_record::archive::Head;
+use fingerpost_report::groups;
+use fingerpost_report::view::duration;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{Answer, Wrong, body, encoded, moment};
+use crate::index::Item;
+use crate::routes::Site;
+
+/// Runs of one page.
+const PAGE: usize = 50;
+
+/// What is looked for; empty fields are not.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Filter {
+    q: String,
+    host: String,
+    kernel: String,
+    lab: String,
+    from: String,
+    to: String,
+    page: usize,
+}
+
+impl Filter {
+    /// Whether a run is looked for. Words are found anywhere, in any case.
+    fn takes(&self, head: &Head, item: &Item) -> bool {
+        let day = head.started.get(..10).unwrap_or_default();
+        let text = || format!("{} {} {} {} {}", head.id, head.hostname, head.kernel, head.cpu_model, head.command.join(" ")).to_lowercase();
+        (self.host.is_empty() || head.hostname == self.host)
+            && (self.kernel.is_empty() || head.kernel == self.kernel)
+            && (self.lab.is_empty() || item.groups.contains(&self.lab.as_str()))
+            && (self.from.is_empty() || day >= self.from.as_str())
+            && (self.to.is_empty() || day <= self.to.as_str())
+            && (self.q.trim().is_empty() || {
+                let text = text();
+                self.q.to_lowercase().split_whitespace().all(|word| text.contains(word))
+            })
+    }
+
+    fn query(&self, page: usize) -> String {
+        let fields =
+            [("q", &self.q), ("host", &self.host), ("kernel", &self.kernel), ("lab", &self.lab), ("from", &self.from), ("to", &self.to)];
+        let mut parts: Vec<String> = fields.iter().filter(|f| !f.1.is_empty()).map(|(name, v)| format!("{name}={}", encoded(v))).collect();
+        parts.push(format!("page={page}"));
+        parts.join("&")
+    }
+}
+
+/// The list.
+pub fn page(site: &Site, filter: &Filter) -> Answer {
+    let items = site.index.items().map_err(|e| Wrong { status: axum::http::StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
+    let readable: Vec<(&Head, &Arc<Item>)> = items.iter().filter_map(|i| Some((i.head.as_ref().ok()?, i))).collect();
+    let found: Vec<&(&Head, &Arc<Item>)> = readable.iter().filter(|(head, item)| filter.takes(head, item)).collect();
+    let pages = found.len().div_ceil(PAGE).max(1);
+    let page = filter.page.clamp(1, pages);
+    let shown = &found[(page - 1) * PAGE..(page * PAGE).min(found.len())];
+    let unreadable: Vec<&Arc<Item>> = items.iter().filter(|i| i.head.is_err()).collect();
+    let main = html! {
+        h1 { "Runs" }
+        (form(filter, &readable))
+        div id="runs" aria-live="polite" {
+            @if readable.is_empty() {
+                p { "The archive is empty. " a href={ (site.base) "/measure" } { "Measure this machine" } ", or " a href={ (site.base) "/import" } { "import a run" } "." }
+            } @else {
+                p class="count" { (found.len()) " of " (readable.len()) " runs" @if pages > 1 { ", page " (page) " of " (pages) } }
+                (table(site, shown))
+                (turn(site, filter, page, pages))
+            }
+            @if !unreadable.is_empty() {
+                details { summary { (unreadable.len()) " files that are no runs" }
+                    ul { @for item in unreadable.iter().take(100) { li { code { (file_name(item)) } ": " (item.head.as_ref().err().map_or("", String::as_str)) } } }
+                }
+            }
+        }
+    };
+    Ok(body("Runs", "/", main))
+}
+
+fn file_name(item: &Item) -> String {
+    fingerpost_record::text::clean_short(&item.path.file_name().unwrap_or_default().to_string_lossy(), 80)
+}
+
+fn form(filter: &Filter, runs: &[(&Head, &Arc<Item>)]) -> Markup {
+    let hosts: BTreeSet<&str> = runs.iter().map(|r| r.0.hostname.as_str()).collect();
+    let kernels: BTreeSet<&str> = runs.iter().map(|r| r.0.kernel.as_str()).collect();
+    let labs: BTreeSet<&str> = runs.iter().flat_map(|r| r.1.groups.iter().copied()).collect();
+    let labs: Vec<(&str, &str)> = groups::GROUPS.iter().filter(|g| labs.contains(g.key)).map(|g| (g.key, g.title)).collect();
+    let plain = |set: BTreeSet<&'_ str>| set.into_iter().map(|v| (v.to_owned(), v.to_owned())).collect::<Vec<_>>();
+    html! {
+        form class="filter card" method="get" role="search" data-live="runs" {
+            p { label for="q" { "Search" } input id="q" name="q" type="search" value=(filter.q) placeholder="id, host, kernel, processor, command" autocomplete="off"; }
+            (choose("host", "Host", &filter.host, plain(hosts)))
+            (choose("kernel", "Kernel", &filter.kernel, plain(kernels)))
+            (choose("lab", "With rows of", &filter.lab, labs.iter().map(|(k, t)| ((*k).to_owned(), (*t).to_owned())).collect()))
+            p { label for="from" { "From" } input id="from" name="from" type="date" value=(filter.from); }
+            p { label for="to" { "To" } input id="to" name="to" type="date" value=(filter.to); }
+            p class="buttons" { button { "Filter" } }
+        }
+    }
+}
+
+fn choose(name: &str, label: &str, chosen: &str, values: Vec<(String, String)>) -> Markup {
+    html! {
+        p {
+            label for=(name) { (label) }
+            select id=(name) name=(name) {
+                option value="" { "any" }
+                @for (value, text) in &values { option value=(value) selected[value == chosen] { (text) } }
+            }
+        }
+    }
+}
+
+fn table(site: &Site, shown: &[&(&Head, &Arc<Item>)]) -> Markup {
+    html! {
+        form method="get" action={ (site.base) "/compare" } data-pick="2" {
+            div class="scroll card" tabindex="0" role="region" aria-label="Runs, table" { table class="runs" {
+                thead { tr {
+                    th scope="col" { span class="unseen" { "Compare" } }
+                    th scope="col" { "Started (UTC)" } th scope="col" { "Host" } th scope="col" { "Kernel" }
+                    th scope="col" class="extra" { "Processor" } th scope="col" { "Measured" } th scope="col" class="number extra" { "Took" }
+                } }
+                tbody { @for (head, item) in shown { tr {
+                    td { input type="checkbox" name="run" value=(head.id) aria-label={ "Compare " (head.id) }; }
+                    th scope="row" { a href={ (site.base) "/run/" (head.id) } { (moment(&head.started)) } @if !head.complete { " " span class="tag doubt" { "partial" } } }
+                    td { (head.hostname) }
+                    td { (head.kernel) }
+                    td class="extra" { (head.cpu_model) }
+                    td { (what(head, item)) }
+                    td class="number extra" { (duration(head.duration_s)) }
+                } } }
+            } }
+            p class="buttons" { button { "Compare the two ticked runs" } span class="note" id="picked" aria-live="polite" {} }
+        }
+    }
+}
+
+/// What was measured: the groups, or their number where they are many.
+fn what(head: &Head, item: &Item) -> Markup {
+    let titles: Vec<&str> =
+        groups::GROUPS.iter().chain([&groups::OTHER]).filter(|g| item.groups.contains(&g.key)).map(|g| g.title).collect();
+    html! {
+        span class="tag" { (head.profile.as_str()) } " "
+        @if titles.len() > 3 { span title=(titles.join(", ")) { (titles.len()) " groups" } } @else { (titles.join(", ")) }
+        @if head.profile == Profile::Imported { " (published)" }
+    }
+}
+
+fn turn(site: &Site, filter: &Filter, page: usize, pages: usize) -> Markup {
+    let link = |to: usize, text: &str| html! { a href={ (site.base) "/?" (filter.query(to)) } { (text) } };
+    html! {
+        @if pages > 1 {
+            nav class="turn" aria-label="Pages of the list" { @if page > 1 { (link(page - 1, "Newer")) } " " @if page < pages { (link(page + 1, "Older")) } }
+        }
+    }
+}

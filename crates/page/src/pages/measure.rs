@@ -1,0 +1,157 @@
+//! Measuring from the page.
+
+use axum::http::StatusCode;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{Body, body};
+use crate::jobs::{Phase, Refused, State};
+use crate::routes::Site;
+
+/// What the form says.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Wanted {
+    names: String,
+    profile: String,
+    seconds: String,
+}
+
+const PROFILES: [(&str, &str); 3] =
+    [("quick", "quick: a minute for all primitives"), ("standard", "standard: three minutes"), ("thorough", "thorough: ten minutes")];
+/// The most names that one measurement takes.
+const NAMES: usize = 100;
+
+/// Begins to measure what the form asks for.
+///
+/// # Errors
+/// The status and the sentence for the reader.
+pub fn start(site: &Site, wanted: &Wanted) -> Result<(), (StatusCode, String)> {
+    let words = words(wanted).map_err(|sentence| (StatusCode::BAD_REQUEST, sentence))?;
+    let what = if wanted.names.trim().is_empty() { "every primitive".to_owned() } else { wanted.names.trim().to_owned() };
+    site.jobs.start(&what, &words).map(drop).map_err(refused)
+}
+
+/// A refusal as the reader gets it.
+pub fn refused(refused: Refused) -> (StatusCode, String) {
+    match refused {
+        Refused::Busy(sentence) => (StatusCode::CONFLICT, sentence),
+        Refused::Failed(sentence) => (StatusCode::INTERNAL_SERVER_ERROR, sentence),
+    }
+}
+
+/// The command line of a measurement. Names come from a form, so nothing that could be an option is let through.
+fn words(wanted: &Wanted) -> Result<Vec<String>, String> {
+    let profile = PROFILES.iter().map(|p| p.0).find(|p| *p == wanted.profile).ok_or("Choose a profile.")?;
+    let mut words: Vec<String> = ["run", "--progress", "json", "--profile", profile].map(str::to_owned).to_vec();
+    if !wanted.seconds.trim().is_empty() {
+        let seconds = wanted.seconds.trim().parse::<u32>().ok().filter(|s| (1..=86_400).contains(s));
+        words.extend(["--budget".to_owned(), seconds.ok_or("The time is a number of seconds from 1 to 86400, or empty.")?.to_string()]);
+    }
+    words.push("--".to_owned());
+    let names: Vec<&str> = wanted.names.split([' ', ',', '\n', '\r', '\t']).filter(|n| !n.is_empty()).collect();
+    let plain = |name: &str| name.len() <= 100 && name.chars().all(|c| c.is_ascii_alphanumeric() || "._*?-".contains(c));
+    match names.iter().find(|n| !plain(n)) {
+        Some(_) => Err("A name has letters, digits, dots, and * for a glob, such as syscall.* or database.".to_owned()),
+        None if names.len() > NAMES => Err(format!("At most {NAMES} names at a time.")),
+        None => {
+            words.extend(names.into_iter().map(str::to_owned));
+            Ok(words)
+        }
+    }
+}
+
+/// The page: the measurement that runs, or the last one, and the form for the next.
+pub fn page(site: &Site, wrong: Option<(StatusCode, String)>) -> Body {
+    let state = site.jobs.state();
+    let goes_on = state.as_ref().is_some_and(|s| s.phase != Phase::Ended);
+    let main = html! {
+        h1 { "Measure" }
+        @if let Some((_, sentence)) = &wrong { p class="error" role="alert" { (sentence) } }
+        (progress(site, state.as_ref()))
+        (form(site))
+        p class="note" { "While it measures, leave the machine alone: whatever else runs, this page's own browser included, is measured with it." }
+    };
+    Body { goes_on, status: wrong.map_or(StatusCode::OK, |w| w.0), ..body("Measure", "/measure", main) }
+}
+
+/// How far it is. The script keeps this part up to date; without it the page is loaded again.
+fn progress(site: &Site, state: Option<&State>) -> Markup {
+    let s = state;
+    let phase = s.map_or("none", |s| match s.phase {
+        Phase::Running => "running",
+        Phase::Stopping => "stopping",
+        Phase::Ended => "ended",
+    });
+    html! {
+        section class="card job" id="job" aria-label="Measurement" data-phase=(phase) hidden[s.is_none()] {
+            h2 id="job-what" { (s.map_or("", |s| s.what.as_str())) }
+            p role="status" id="job-phase" { (s.map_or("", sentence)) }
+            p { label for="job-done" class="unseen" { "Done" } progress id="job-done" max="1" value=(s.map_or(0.0, |s| s.done)) {} " " span id="job-doing" class="note" { (s.map_or("", |s| s.doing.as_str())) } }
+            p { span id="job-seconds" class="note" { @if let Some(s) = s { (format!("{:.0} s", s.seconds)) } } }
+            ul id="job-notes" { @for note in s.iter().flat_map(|s| &s.notes) { li { (note) } } }
+            p id="job-run" { @if let Some(id) = s.and_then(|s| s.run.as_ref()) { a href={ (site.base) "/run/" (id) } { "To the run" } } }
+            form method="post" action={ (site.base) "/measure/stop" } data-stop="" { button id="job-stop" disabled[phase != "running" && phase != "stopping"] { "Stop" } }
+        }
+    }
+}
+
+fn sentence(s: &State) -> &'static str {
+    match (s.phase, s.well) {
+        (Phase::Running, _) => "Measuring.",
+        (Phase::Stopping, _) => "Stopping: what was measured is kept.",
+        (Phase::Ended, true) => "Done.",
+        (Phase::Ended, false) if s.run.is_some() => "Ended before all was measured, or something failed; the run says what.",
+        (Phase::Ended, false) => "Nothing was measured.",
+    }
+}
+
+fn form(site: &Site) -> Markup {
+    html! {
+        form class="card measure" method="post" action={ (site.base) "/measure" } {
+            h2 { "Begin" }
+            p {
+                label for="names" { "What" }
+                input id="names" name="names" list="choices" placeholder="every primitive" aria-describedby="names-help" autocomplete="off";
+                span class="note" id="names-help" { "Labs, probes or globs with spaces between: “syscall.* ipc.pipe”, “database”. Empty measures every primitive." }
+            }
+            datalist id="choices" { @for c in &site.choices { option value=(c.name) { (c.summary) } } }
+            p { label for="profile" { "How long" } select id="profile" name="profile" { @for (name, text) in PROFILES { option value=(name) { (text) } } } }
+            p { label for="seconds" { "Or this many seconds" } input id="seconds" name="seconds" type="number" min="1" max="86400" inputmode="numeric"; }
+            p class="buttons" { button { "Measure this machine" } }
+            details { summary { "What can be measured" } dl class="facts" { @for c in &site.choices { div { dt { code { (c.name) } } dd { (c.summary) } } } } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(names: &str, profile: &str, seconds: &str) -> Result<Vec<String>, String> {
+        words(&Wanted { names: names.into(), profile: profile.into(), seconds: seconds.into() })
+    }
+
+    #[test]
+    fn names_become_words_after_the_options() {
+        let words = wanted("syscall.*, ipc.pipe", "quick", "3").unwrap();
+        assert_eq!(words.join(" "), "run --progress json --profile quick --budget 3 -- syscall.* ipc.pipe");
+        // A name that looks like an option stands behind the two dashes.
+        assert_eq!(wanted("--output", "quick", "").unwrap().iter().rev().take(2).cloned().collect::<Vec<_>>(), ["--output", "--"]);
+    }
+
+    #[test]
+    fn what_is_no_name_no_profile_and_no_time_is_refused() {
+        for (names, profile, seconds) in [
+            ("a;b", "quick", ""),
+            ("$(x)", "quick", ""),
+            ("../x", "quick", ""),
+            ("a", "all", ""),
+            ("a", "quick", "0"),
+            ("a", "quick", "-1"),
+            ("a", "quick", "x"),
+        ] {
+            assert!(wanted(names, profile, seconds).is_err(), "{names} {profile} {seconds}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The pages, one file each, and the frame that they stand in.
+
+pub mod calculator;
+pub mod compare;
+pub mod history;
+pub mod import;
+pub mod list;
+pub mod measure;
+pub mod run;
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use fingerpost_report::html::{Content, style};
+use maud::{DOCTYPE, Markup, html};
+
+/// A page without its frame.
+pub struct Body {
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// The title.
+    pub title: String,
+    /// Which entry of the menu it belongs to.
+    pub menu: &'static str,
+    /// Whether a browser without script should load it again and again, because it shows something that goes on.
+    pub goes_on: bool,
+    /// What it shows.
+    pub main: Markup,
+}
+
+/// What went wrong, as a page.
+#[derive(Debug)]
+pub struct Wrong {
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// The sentence for the reader.
+    pub sentence: String,
+}
+
+/// A page, or what went wrong.
+pub type Answer = Result<Body, Wrong>;
+
+/// The menu: address and name.
+const MENU: [(&str, &str); 5] =
+    [("/", "Runs"), ("/measure", "Measure"), ("/zerofill", "Zero-fill calculator"), ("/history", "History"), ("/import", "Import")];
+
+/// A page that is there.
+pub fn body(title: &str, menu: &'static str, main: Markup) -> Body {
+    Body { status: StatusCode::OK, title: title.to_owned(), menu, goes_on: false, main }
+}
+
+/// A request that cannot be answered as it is.
+pub fn bad(sentence: impl Into<String>) -> Wrong {
+    Wrong { status: StatusCode::BAD_REQUEST, sentence: sentence.into() }
+}
+
+/// A page in its frame.
+pub fn respond(base: &str, answer: Answer) -> Response {
+    let body = answer.unwrap_or_else(|w| Body {
+        status: w.status,
+        title: "That did not work".into(),
+        menu: "",
+        goes_on: false,
+        main: html! { h1 { "That did not work" } p class="error" role="alert" { (w.sentence) } p { a href={ (base) "/" } { "To the runs" } } },
+    });
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (body.title) " – Fingerpost" }
+                link rel="stylesheet" href={ (base) "/static/style.css" };
+                link rel="icon" href={ (base) "/static/icon.svg" };
+                @if body.goes_on { noscript { meta http-equiv="refresh" content="2"; } }
+                script src={ (base) "/static/page.js" } defer {}
+            }
+            body data-base=(base) {
+                a class="skip" href="#main" { "To the content" }
+                header class="bar" {
+                    p class="mark" { span aria-hidden="true" { "☞ " } "Fingerpost" }
+                    nav aria-label="Pages" { ul { @for (path, name) in MENU {
+                        li { a href={ (base) (path) } aria-current=[(path == body.menu).then_some("page")] { (name) } }
+                    } } }
+                }
+                main id="main" { (body.main) }
+            }
+        }
+    };
+    (body.status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], markup.into_string()).into_response()
+}
+
+/// A report's content within a page: title, what is read first, what can be done with it, sections.
+pub fn content(content: &Content, actions: Markup) -> Markup {
+    html! {
+        h1 { (content.title) }
+        (actions)
+        (content.lead)
+        nav class="sections" aria-label="Sections" { ul { @for s in &content.sections { li { a href={ "#" (s.key) } { (s.title) } } } } }
+        @for s in &content.sections { section class="card" id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (s.title) } (s.body) } }
+    }
+}
+
+/// A sentence without a frame, for who is not let in.
+pub fn plain(status: StatusCode, sentence: &'static str) -> Response {
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{sentence}\n")).into_response()
+}
+
+/// The style, the script and the icon, which the binary carries.
+pub fn file(name: &str) -> Response {
+    let (kind, text) = match name {
+        "style.css" => ("text/css; charset=utf-8", format!("{}{}", style::SHEET, include_str!("../static/page.css"))),
+        "page.js" => ("text/javascript; charset=utf-8", include_str!("../static/page.js").to_owned()),
+        "icon.svg" => ("image/svg+xml", include_str!("../static/icon.svg").to_owned()),
+        _ => return plain(StatusCode::NOT_FOUND, "There is no such file."),
+    };
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// A value in the query of an address.
+pub fn encoded(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(text.len());
+    for b in text.bytes() {
+        match b {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(b)),
+            other => {
+                let _ = write!(out, "%{other:02X}");
+            }
+        }
+    }
+    out
+}
+
+/// When a run started, as a person reads it: `2026-01-02 03:04`.
+pub fn moment(started: &str) -> String {
+    started.chars().take(16).collect::<String>().replace('T', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_addresses_are_encoded() {
+        assert_eq!(encoded("fds=100 placement=same&x"), "fds%3D100%20placement%3Dsame%26x");
+        assert_eq!(moment("2026-01-02T03:04:05Z"), "2026-01-02 03:04");
+        assert_eq!(moment("é"), "é");
+    }
+}

@@ -1,0 +1,58 @@
+//! One run.
+
+use std::path::PathBuf;
+
+use axum::http::StatusCode;
+use fingerpost_record::{Run, load};
+use fingerpost_report::html;
+use fingerpost_report::view::Row;
+use maud::html as markup;
+
+use super::{Answer, Wrong, body, content, encoded};
+use crate::routes::Site;
+
+/// The file of a run; the id is from an address, so it must be one.
+///
+/// # Errors
+/// When it is no id, or there is no such run.
+pub fn path(site: &Site, id: &str) -> Result<PathBuf, Wrong> {
+    let none = || Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no such run in the archive.".into() };
+    load::valid_id(id).map_err(|_| none())?;
+    let path = site.index.archive().path_of(id);
+    if path.is_file() { Ok(path) } else { Err(none()) }
+}
+
+fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
+    load::from_path(&path(site, id)?).map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
+}
+
+/// The page.
+pub fn page(site: &Site, id: &str) -> Answer {
+    let run = read(site, id)?;
+    let link = |row: &Row| format!("{}/history?probe={}&params={}", site.base, encoded(&row.probe), encoded(&row.params));
+    let content_of = html::of_run(&run, Some(&link));
+    let actions = markup! {
+        p class="actions" {
+            a href={ (site.base) "/run/" (id) "/report" } { "Report as one file" } " "
+            a href={ (site.base) "/run/" (id) "/record" } { "Record (JSON)" } " "
+            a href={ (site.base) "/compare?run=" (id) "&run=previous" } { "Compare with the run before" }
+        }
+    };
+    Ok(body(&content_of.title, "/", content(&content_of, actions)))
+}
+
+/// The record as its file has it.
+///
+/// # Errors
+/// When there is no such run.
+pub fn record(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
+    load::bytes_of(&path(site, id)?).map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
+}
+
+/// The report as one file.
+///
+/// # Errors
+/// When there is no such run.
+pub fn report(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
+    Ok(html::report(&read(site, id)?).into_bytes())
+}

@@ -1,0 +1,254 @@
+//! Which page answers which address.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::rejection::{FormRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Form, Multipart, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use fingerpost_record::load::MAX_BYTES;
+use tokio::sync::Semaphore;
+
+use crate::index::Index;
+use crate::jobs::Jobs;
+use crate::pages::{self, Answer, calculator, compare, history, import, list, measure, run};
+use crate::{Choice, Options};
+
+/// Everything that the pages are made from.
+pub struct Site {
+    /// The archive.
+    pub index: Arc<Index>,
+    /// The measurement.
+    pub jobs: Jobs,
+    /// What can be measured.
+    pub choices: Vec<Choice>,
+    /// The calculator's ways to get memory.
+    pub apis: Vec<String>,
+    /// What every address begins with.
+    pub base: String,
+    /// One upload at a time: each may be as large as a run.
+    imports: Semaphore,
+}
+
+/// Bytes of a form.
+const FORM: usize = 64 << 10;
+
+impl Site {
+    /// A site over the archive.
+    pub fn new(options: Options, base: String) -> Site {
+        Site {
+            index: Arc::new(Index::new(options.archive)),
+            jobs: Jobs::new(options.program),
+            choices: options.choices,
+            apis: options.apis,
+            base,
+            imports: Semaphore::new(1),
+        }
+    }
+}
+
+/// The site as handlers get it.
+type Shared = State<Arc<Site>>;
+
+/// Every address.
+pub fn router(site: Arc<Site>) -> Router {
+    Router::new()
+        .route("/", get(runs))
+        .route("/run/{id}", get(one_run))
+        .route("/run/{id}/record", get(record))
+        .route("/run/{id}/report", get(report))
+        .route("/compare", get(compare_runs))
+        .route("/history", get(history_of))
+        .route("/measure", get(measuring).post(begin))
+        .route("/measure/state", get(state))
+        .route("/measure/stop", post(stop))
+        .route("/zerofill", get(calculate))
+        .route("/zerofill/measure", post(take_timings))
+        .route("/import", get(import_form).post(upload).layer(DefaultBodyLimit::max(MAX_BYTES as usize + FORM)))
+        .route("/static/{file}", get(file))
+        .fallback(nothing)
+        .layer(DefaultBodyLimit::max(FORM))
+        .with_state(site)
+}
+
+/// Makes a page where waiting for the disk holds nobody up.
+async fn make(site: Arc<Site>, page: impl FnOnce(&Site) -> Answer + Send + 'static) -> Response {
+    let base = site.base.clone();
+    match tokio::task::spawn_blocking(move || page(&site)).await {
+        Ok(answer) => pages::respond(&base, answer),
+        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be made; this is a fault of fingerpost."),
+    }
+}
+
+/// The query, or the page that says what is wrong with it.
+fn asked<T>(site: &Site, query: Result<Query<T>, QueryRejection>) -> Result<T, Box<Response>> {
+    query
+        .map(|q| q.0)
+        .map_err(|_| Box::new(pages::respond(&site.base, Err(pages::bad("The address has a part that this page does not understand.")))))
+}
+
+async fn runs(State(site): Shared, query: Result<Query<list::Filter>, QueryRejection>) -> Response {
+    match asked(&site, query) {
+        Ok(filter) => make(site, move |site| list::page(site, &filter)).await,
+        Err(response) => *response,
+    }
+}
+
+async fn one_run(State(site): Shared, Path(id): Path<String>) -> Response {
+    make(site, move |site| run::page(site, &id)).await
+}
+
+async fn record(State(site): Shared, Path(id): Path<String>) -> Response {
+    download(site, id, "json", "application/json", run::record).await
+}
+
+async fn report(State(site): Shared, Path(id): Path<String>) -> Response {
+    download(site, id, "html", "text/html; charset=utf-8", run::report).await
+}
+
+async fn download(
+    site: Arc<Site>,
+    id: String,
+    ending: &str,
+    kind: &'static str,
+    content: fn(&Site, &str) -> Result<Vec<u8>, pages::Wrong>,
+) -> Response {
+    let base = site.base.clone();
+    // An id is letters, digits and a dash once it is known to be one.
+    let disposition =
+        format!("attachment; filename=\"fingerpost-{}.{ending}\"", id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', ""));
+    match tokio::task::spawn_blocking(move || content(&site, &id)).await {
+        Ok(Ok(bytes)) => ([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes).into_response(),
+        Ok(Err(wrong)) => pages::respond(&base, Err(wrong)),
+        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, "The file could not be made; this is a fault of fingerpost."),
+    }
+}
+
+async fn compare_runs(State(site): Shared, query: Result<Query<Vec<(String, String)>>, QueryRejection>) -> Response {
+    match asked(&site, query) {
+        Ok(pairs) => make(site, move |site| compare::page(site, &pairs)).await,
+        Err(response) => *response,
+    }
+}
+
+async fn history_of(State(site): Shared, query: Result<Query<history::Wanted>, QueryRejection>) -> Response {
+    match asked(&site, query) {
+        Ok(wanted) => make(site, move |site| history::page(site, &wanted)).await,
+        Err(response) => *response,
+    }
+}
+
+async fn measuring(State(site): Shared) -> Response {
+    make(site, |site| Ok(measure::page(site, None))).await
+}
+
+async fn begin(State(site): Shared, form: Result<Form<measure::Wanted>, FormRejection>) -> Response {
+    let Ok(Form(wanted)) = form else { return pages::respond(&site.base, Err(pages::bad("The form is not the one of this page."))) };
+    let to = format!("{}/measure", site.base);
+    let started = tokio::task::spawn_blocking({
+        let site = site.clone();
+        move || measure::start(&site, &wanted)
+    })
+    .await;
+    match started {
+        Ok(Ok(())) => Redirect::to(&to).into_response(),
+        Ok(Err((status, sentence))) => pages::respond(&site.base, Ok(measure::page(&site, Some((status, sentence))))),
+        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, "Measuring could not begin; this is a fault of fingerpost."),
+    }
+}
+
+async fn state(State(site): Shared) -> Response {
+    let state = serde_json::to_vec(&site.jobs.state()).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "application/json")], state).into_response()
+}
+
+async fn stop(State(site): Shared, headers: HeaderMap) -> Response {
+    site.jobs.stop();
+    if wants_json(&headers) {
+        StatusCode::NO_CONTENT.into_response()
+    } else {
+        Redirect::to(&format!("{}/measure", site.base)).into_response()
+    }
+}
+
+async fn calculate(State(site): Shared, query: Result<Query<calculator::Fields>, QueryRejection>) -> Response {
+    match asked(&site, query) {
+        Ok(fields) => make(site, move |site| Ok(calculator::page(site, &fields))).await,
+        Err(response) => *response,
+    }
+}
+
+async fn take_timings(State(site): Shared, headers: HeaderMap, form: Result<Form<calculator::Timing>, FormRejection>) -> Response {
+    let Ok(Form(wanted)) = form else { return pages::respond(&site.base, Err(pages::bad("The form is not the one of this page."))) };
+    let started = calculator::start(&site, &wanted);
+    let json = wants_json(&headers);
+    match started {
+        Ok(job) if json => axum_json(StatusCode::OK, &serde_json::json!({ "job": job })),
+        Ok(_) => Redirect::to(&format!("{}/zerofill?measured=1", site.base)).into_response(),
+        Err((status, sentence)) if json => axum_json(status, &serde_json::json!({ "error": sentence })),
+        Err((status, sentence)) => pages::respond(&site.base, Err(pages::Wrong { status, sentence })),
+    }
+}
+
+fn wants_json(headers: &HeaderMap) -> bool {
+    headers.get(header::ACCEPT).is_some_and(|a| a.as_bytes().starts_with(b"application/json"))
+}
+
+fn axum_json(status: StatusCode, value: &serde_json::Value) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
+}
+
+async fn import_form(State(site): Shared) -> Response {
+    make(site, |site| Ok(import::page(site, None))).await
+}
+
+async fn upload(State(site): Shared, parts: Result<Multipart, axum::extract::multipart::MultipartRejection>) -> Response {
+    let Ok(_alone) = site.imports.try_acquire() else {
+        return pages::respond(&site.base, Ok(import::page(&site, Some("Another file is being imported; try again in a moment.".into()))));
+    };
+    let bytes = match parts {
+        Ok(parts) => first_file(parts).await,
+        Err(_) => Err("The upload is not a form with a file.".to_owned()),
+    };
+    match bytes {
+        Err(sentence) => pages::respond(&site.base, Ok(import::page(&site, Some(sentence)))),
+        Ok((name, bytes)) => {
+            let to = site.base.clone();
+            let imported = tokio::task::spawn_blocking({
+                let site = site.clone();
+                move || import::take(&site, &name, &bytes)
+            })
+            .await;
+            match imported {
+                Ok(Ok(id)) => Redirect::to(&format!("{to}/run/{id}")).into_response(),
+                Ok(Err(sentence)) => pages::respond(&to, Ok(import::page(&site, Some(sentence)))),
+                Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, "The import failed; this is a fault of fingerpost."),
+            }
+        }
+    }
+}
+
+/// The first file of an upload, with what it is called.
+async fn first_file(mut parts: Multipart) -> Result<(String, Bytes), String> {
+    let broken = |e: axum::extract::multipart::MultipartError| match e.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => format!("The file is larger than the {} MiB that a run may have.", MAX_BYTES >> 20),
+        _ => "The upload broke off or is not a form with a file.".to_owned(),
+    };
+    while let Some(field) = parts.next_field().await.map_err(broken)? {
+        if let Some(name) = field.file_name().map(str::to_owned) {
+            return Ok((name, field.bytes().await.map_err(broken)?));
+        }
+    }
+    Err("No file was chosen.".to_owned())
+}
+
+async fn file(Path(name): Path<String>) -> Response {
+    pages::file(&name)
+}
+
+async fn nothing(State(site): Shared) -> Response {
+    pages::respond(&site.base, Err(pages::Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no such page.".into() }))
+}

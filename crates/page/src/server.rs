@@ -1,0 +1,126 @@
+//! The listening socket: connections within bounds, requests past the guard.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response, StatusCode, Uri};
+use axum::response::IntoResponse;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::Semaphore;
+use tower_service::Service;
+
+use crate::guard::{self, Token};
+use crate::routes::{self, Site};
+use crate::{Page, pages, shutdown};
+
+/// Connections at a time; a browser opens six.
+const CONNECTIONS: usize = 64;
+/// For the head of a request to arrive, also the next one on a connection that is kept.
+const HEAD: Duration = Duration::from_secs(10);
+/// For a request to be answered, its body included.
+const REQUEST: Duration = Duration::from_secs(60);
+/// For a connection to live; a browser makes a new one when it needs it.
+const CONNECTION: Duration = Duration::from_secs(900);
+/// Bytes of a request's head.
+const HEAD_BYTES: usize = 16 << 10;
+
+/// Serves until told to stop.
+pub fn run(page: Page, stop: Arc<AtomicBool>) -> io::Result<()> {
+    // Blocking work (reading runs) has threads of its own.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(8).enable_all().build()?;
+    let port = page.listener.local_addr()?.port();
+    page.listener.set_nonblocking(true)?;
+    let site = Arc::new(Site::new(page.options, page.token.base()));
+    site.index.warm();
+    let door = Arc::new(Door { router: routes::router(site.clone()), token: page.token, port });
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(page.listener)?;
+        tokio::select! {
+            () = accept(listener, door) => {}
+            () = shutdown::requested(stop) => {}
+        }
+        io::Result::Ok(())
+    })?;
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    site.jobs.end();
+    Ok(())
+}
+
+async fn accept(listener: tokio::net::TcpListener, door: Arc<Door>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                // Out of descriptors: a connection that ends will give one back.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let door = door.clone();
+        tokio::spawn(async move {
+            let service = hyper::service::service_fn(move |request| {
+                let door = door.clone();
+                async move { door.answer(request).await }
+            });
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD)
+                // A client that has said all it has to say is answered still.
+                .half_close(true)
+                .max_buf_size(HEAD_BYTES)
+                .serve_connection(TokioIo::new(stream), service);
+            // A client that breaks off or talks nonsense is answered by hyper, and is nobody's trouble.
+            let _ = tokio::time::timeout(CONNECTION, connection).await;
+            drop(place);
+        });
+    }
+}
+
+/// The guard before the routes.
+struct Door {
+    router: Router,
+    token: Token,
+    port: u16,
+}
+
+impl Door {
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let mut response = match self.admit(request) {
+            Ok(request) => {
+                let answer = self.router.clone().call(request);
+                match tokio::time::timeout(REQUEST, answer).await {
+                    Ok(Ok(response)) => response,
+                    Err(_) => pages::plain(StatusCode::REQUEST_TIMEOUT, "The request took too long."),
+                }
+            }
+            Err((status, sentence)) => pages::plain(status, sentence),
+        };
+        for (name, value) in guard::HEADERS {
+            response.headers_mut().insert(name, value);
+        }
+        Ok(response.into_response())
+    }
+
+    /// The request without the token in its path, as the routes know it.
+    fn admit(&self, request: Request<Incoming>) -> Result<Request<Body>, guard::Refusal> {
+        guard::check(request.method(), request.headers(), self.port)?;
+        let path = self
+            .token
+            .strip(request.uri().path())
+            .ok_or((StatusCode::FORBIDDEN, "This address lacks the token. Open the address that “fingerpost serve” printed."))?;
+        let query = request.uri().query().map_or(String::new(), |q| format!("?{q}"));
+        let path = if path.is_empty() { "/" } else { path };
+        let uri: Uri = format!("{path}{query}").parse().map_err(|_| (StatusCode::BAD_REQUEST, "The address is not one."))?;
+        let (mut head, body) = request.into_parts();
+        head.uri = uri;
+        Ok(Request::from_parts(head, Body::new(body)))
+    }
+}

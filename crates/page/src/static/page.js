@@ -1,0 +1,176 @@
+// What the pages can do without this script, they do; it spares loading them again.
+"use strict";
+
+const base = document.body.dataset.base;
+const $ = (id) => document.getElementById(id);
+
+// The list: filter as one types.
+for (const form of document.querySelectorAll("form[data-live]")) {
+  let timer;
+  let asked = 0;
+  const refresh = async () => {
+    const mine = ++asked;
+    const query = new URLSearchParams(new FormData(form)).toString();
+    const answer = await fetch(`${base}/?${query}`);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const part = page.getElementById(form.dataset.live);
+    if (mine === asked && part) {
+      $(form.dataset.live).replaceChildren(...part.childNodes);
+      history.replaceState(null, "", `?${query}`);
+      picking();
+    }
+  };
+  form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(refresh, 150); });
+  form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); refresh(); });
+}
+
+// The list: two runs must be ticked.
+function picking() {
+  for (const form of document.querySelectorAll("form[data-pick]")) {
+    const boxes = [...form.querySelectorAll("input[type=checkbox]")];
+    const update = () => {
+      const n = boxes.filter((box) => box.checked).length;
+      form.querySelector("button").disabled = n !== 2;
+      $("picked").textContent = n === 2 ? "" : `${n} of 2 ticked`;
+    };
+    form.addEventListener("change", update);
+    update();
+  }
+}
+picking();
+
+async function jobState() {
+  const answer = await fetch(`${base}/measure/state`);
+  return answer.ok ? answer.json() : null;
+}
+
+// Measuring: live progress.
+const job = $("job");
+if (job) {
+  const words = { running: "Measuring.", stopping: "Stopping: what was measured is kept." };
+  const show = (s) => {
+    job.hidden = false;
+    job.dataset.phase = s.phase;
+    $("job-what").textContent = s.what;
+    const ended = s.well ? "Done." : s.run ? "Ended before all was measured, or something failed; the run says what." : "Nothing was measured.";
+    const phase = words[s.phase] || ended;
+    if ($("job-phase").textContent !== phase) $("job-phase").textContent = phase;
+    $("job-done").value = s.phase === "ended" && s.well ? 1 : s.done;
+    $("job-doing").textContent = s.doing;
+    $("job-seconds").textContent = `${Math.round(s.seconds)} s`;
+    $("job-notes").replaceChildren(...s.notes.map((note) => { const li = document.createElement("li"); li.textContent = note; return li; }));
+    if (s.run && !$("job-run").firstElementChild) {
+      const a = document.createElement("a");
+      a.href = `${base}/run/${encodeURIComponent(s.run)}`;
+      a.textContent = "To the run";
+      $("job-run").replaceChildren(a);
+    }
+    $("job-stop").disabled = s.phase === "ended";
+  };
+  const poll = async () => {
+    const s = await jobState().catch(() => null);
+    if (s) show(s);
+    if (!s || s.phase !== "ended") setTimeout(poll, 500);
+  };
+  if (job.dataset.phase === "running" || job.dataset.phase === "stopping") poll();
+}
+for (const form of document.querySelectorAll("form[data-stop]")) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    fetch(form.action, { method: "POST", headers: { Accept: "application/json" } });
+  });
+}
+
+// The calculator: the arithmetic of the article, as the server does it.
+const names = { alloc_1: "1p alloc", touch_1: "1p touch", alloc_2: "2p alloc", touch_2: "2p touch" };
+const fields = Object.keys(names);
+
+function solve(t) {
+  for (const key of fields) {
+    if (!(Number.isFinite(t[key]) && t[key] > 0)) return { error: `${names[key]} must be a time above zero` };
+  }
+  for (const n of [1, 2]) {
+    if (t[`touch_${n}`] < t[`alloc_${n}`]) {
+      return { error: `${n}p touch (${t[`touch_${n}`]}) is below ${n}p alloc (${t[`alloc_${n}`]}): touching pages cannot be cheaper than leaving them alone` };
+    }
+  }
+  const c = {};
+  c.page_extra = t.alloc_2 - t.alloc_1;
+  c.allocation = (t.alloc_1 - c.page_extra) / 2;
+  c.page_fault_extra = t.touch_1 - t.alloc_1;
+  c.object = 2 * c.page_fault_extra - (t.touch_2 - t.alloc_2);
+  c.fault_and_zerofill = (t.touch_2 - t.alloc_2) / 2 - c.object / 2;
+  c.deallocation = c.allocation + c.page_extra / 2 + c.object / 2;
+  c.zerofill = c.fault_and_zerofill - c.allocation / 4 - c.object / 2;
+  return { costs: c };
+}
+
+function significant(v) {
+  if (!Number.isFinite(v)) return "–";
+  if (v === 0) return "0";
+  return v.toFixed(Math.min(9, Math.max(0, 3 - Math.floor(Math.log10(Math.abs(v))))));
+}
+
+const calculator = document.querySelector("[data-calculator]");
+if (calculator) {
+  const derived = ["page_extra", "allocation", "page_fault_extra", "object", "fault_and_zerofill", "deallocation", "zerofill"];
+  const number = (text) => (text.trim() === "" ? NaN : Number(text.trim().replace(",", ".")));
+  const update = () => {
+    const t = Object.fromEntries(fields.map((key) => [key, number($(key).value)]));
+    const { costs, error } = solve(t);
+    $("impossible").hidden = !error;
+    $("impossible").textContent = error || "";
+    for (const key of derived) $(key).textContent = costs ? significant(costs[key]) : "–";
+    for (const row of calculator.querySelectorAll("[data-pages]")) {
+      const pages = Number(row.dataset.pages);
+      const total = costs ? 2 * costs.allocation + (costs.page_extra + costs.fault_and_zerofill) * pages + costs.object : NaN;
+      for (const [part, cost] of [["zero", costs?.zerofill], ["fault", costs?.fault_and_zerofill]]) {
+        const share = (cost * pages) / total;
+        row.querySelector(`.share-${part}`).textContent = Number.isFinite(share) ? `${(share * 100).toFixed(1)} %` : "–";
+        const width = Math.min(100, Math.max(0, share * 100)) || 0;
+        row.querySelector(`.z-${part}`).setAttribute("width", `${width.toFixed(2)}%`);
+      }
+    }
+  };
+  const fill = (values) => { fields.forEach((key, i) => { $(key).value = values[i]; }); update(); };
+  for (const key of fields) $(key).addEventListener("input", update);
+  calculator.querySelector("form.given").addEventListener("submit", (event) => { event.preventDefault(); update(); });
+  for (const preset of calculator.querySelectorAll("[data-preset]")) {
+    preset.addEventListener("click", (event) => { event.preventDefault(); fill(preset.dataset.preset.split(",")); });
+  }
+
+  const timing = calculator.querySelector("form[data-timing]");
+  if (timing) {
+    const say = (text) => { $("timing-status").textContent = text; };
+    const buttons = (running) => { $("take").disabled = running; $("take-stop").disabled = !running; };
+    buttons(false);
+    const follow = async (number) => {
+      const s = await jobState().catch(() => null);
+      // Another window's measurement is none of ours.
+      if (s && s.job !== number) return buttons(false);
+      if (s && s.timings.length === 4) {
+        fill(s.timings.map((e) => significant(e.value)));
+        const widest = Math.max(...s.timings.map((e) => (e.high - e.low) / 2 / e.value)) * 100;
+        say(`Round ${s.round}, in nanoseconds, each within ± ${widest.toFixed(1)} %.`);
+      }
+      if (s && s.phase === "ended") {
+        if (s.timings.length !== 4) say(s.notes.length ? s.notes[s.notes.length - 1] : "Nothing was measured.");
+        return buttons(false);
+      }
+      setTimeout(() => follow(number), 300);
+    };
+    timing.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const headers = { Accept: "application/json" };
+      if (event.submitter === $("take-stop")) {
+        await fetch(`${base}/measure/stop`, { method: "POST", headers });
+        return;
+      }
+      buttons(true);
+      say("Measuring.");
+      const answer = await fetch(timing.action, { method: "POST", headers, body: new URLSearchParams(new FormData(timing)) });
+      const { job: number, error } = await answer.json();
+      if (error) { say(error); buttons(false); } else follow(number);
+    });
+  }
+}

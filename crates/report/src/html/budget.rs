@@ -1,0 +1,152 @@
+//! Where a transaction's time went, and who is suspected of what.
+
+use fingerpost_record::text::clean;
+use fingerpost_record::{Budget, Finding, Layer, Run, Status, Unit};
+use maud::{Markup, html};
+
+use super::{Section, scrolling};
+use crate::svg::cells::{self, Piece, layer_class};
+
+/// The layers in the order of the legend.
+const LAYERS: [Layer; 9] = [
+    Layer::Application,
+    Layer::Kernel,
+    Layer::Scheduler,
+    Layer::Cpu,
+    Layer::Memory,
+    Layer::Storage,
+    Layer::Network,
+    Layer::Client,
+    Layer::Host,
+];
+
+/// Budgets as stacked bars, with every part in a table one click away; nothing where the run has none.
+pub fn section(run: &Run) -> Option<Section> {
+    if run.budgets.is_empty() {
+        return None;
+    }
+    let used = |layer: &Layer| run.budgets.iter().flat_map(|b| &b.parts).any(|p| p.layer == *layer && p.share > 0.0);
+    let body = html! {
+        p { "The wall time of one transaction, part by part. What no observer could place is shown as unexplained, always." }
+        ul class="legend" {
+            @for layer in LAYERS.iter().filter(|l| used(l)) { li { (swatch(layer_class(*layer))) (layer.as_str()) } }
+            li { (swatch("l-unexplained")) "unexplained" }
+        }
+        (scrolling("Budgets, table", html! {
+            table class="budgets" {
+                thead { tr { th scope="col" { "Step" } th scope="col" class="number" { "a transaction" } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { "unexplained" } } }
+                tbody { @for b in &run.budgets { (line(b)) } }
+            }
+        }))
+        @for b in &run.budgets { (parts(b)) }
+    };
+    Some(Section { key: "budget", title: "Where the time went".into(), body })
+}
+
+fn swatch(class: &str) -> Markup {
+    html! { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class={ "piece " (class) } width="14" height="14" {} } }
+}
+
+fn step(b: &Budget) -> String {
+    clean(&format!("{} {}", b.workload, b.params)).trim().to_owned()
+}
+
+fn time(seconds: f64) -> String {
+    Unit::Nanoseconds.format(seconds * 1e9)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn line(b: &Budget) -> Markup {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for layer in LAYERS {
+        for p in b.parts.iter().filter(|p| p.layer == layer) {
+            let title =
+                clean(&format!("{} ({}): {}, {}", p.component, p.layer, time(p.seconds_per_transaction), percent(p.share))).into_owned();
+            pieces.push(Piece { class: layer_class(layer), title, share: p.share });
+        }
+    }
+    pieces.push(Piece { class: "l-unexplained", title: format!("unexplained: {}", percent(b.unexplained)), share: b.unexplained });
+    html! {
+        tr {
+            th scope="row" { (step(b)) }
+            td class="number" { (time(b.seconds_per_transaction)) }
+            td class="graphic" { (cells::stacked(&pieces)) }
+            td class="number extra" { (percent(b.unexplained)) }
+        }
+    }
+}
+
+fn parts(b: &Budget) -> Markup {
+    let mut parts: Vec<_> = b.parts.iter().collect();
+    parts.sort_by(|x, y| y.share.total_cmp(&x.share));
+    html! {
+        details {
+            summary { "Every part of " (step(b)) ", over " (b.transactions) " transactions" }
+            (scrolling(&format!("Parts of {}", step(b)), html! {
+                table class="narrow" {
+                    thead { tr { th scope="col" { "part" } th scope="col" { "layer" } th scope="col" class="number" { "a transaction" } th scope="col" class="number" { "share" } } }
+                    tbody {
+                        @for p in parts { tr { th scope="row" { (clean(&p.component)) } td { (p.layer.as_str()) } td class="number" { (time(p.seconds_per_transaction)) } td class="number" { (percent(p.share)) } } }
+                        tr { th scope="row" { "unexplained" } td {} td class="number" { (time(b.unexplained * b.seconds_per_transaction)) } td class="number" { (percent(b.unexplained)) } }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+/// Who is guilty, in one sentence; nothing where nobody is.
+pub fn headline(run: &Run) -> Option<String> {
+    let guilty: Vec<&Finding> = run.findings.iter().filter(|f| f.status == Status::Guilty).collect();
+    let name = |f: &&Finding| format!("{} ({}), {:.0} % of the time", f.cause, f.layer, f.share * 100.0);
+    let names: Vec<String> = guilty.iter().map(name).collect();
+    (!names.is_empty()).then(|| clean(&format!("Guilty: {}.", names.join("; "))).into_owned())
+}
+
+/// The suspects of a run; nothing where none was looked at.
+pub fn findings(run: &Run) -> Option<Section> {
+    let body = suspects(&run.findings, 0.0)?;
+    Some(Section { key: "suspects", title: "Suspects".into(), body })
+}
+
+/// Suspects with their status: guilty and suspected with their evidence, then those that were cleared and by what.
+pub fn suspects(findings: &[Finding], unexplained: f64) -> Option<Markup> {
+    if findings.is_empty() && unexplained == 0.0 {
+        return None;
+    }
+    let named: Vec<&Finding> = findings.iter().filter(|f| f.status != Status::Cleared).collect();
+    let cleared: Vec<&Finding> = findings.iter().filter(|f| f.status == Status::Cleared).collect();
+    Some(html! {
+        @if !named.is_empty() || unexplained > 0.0 {
+            ol class="suspects" {
+                @for f in named { (suspect(f)) }
+                @if unexplained > 0.0 { li class="rest" { div class="who" { strong { "unexplained" } } (cells::share(unexplained, "rest")) p { (percent(unexplained)) " of the difference is explained by no cause." } } }
+            }
+        }
+        @if !cleared.is_empty() {
+            details class="cleared" open {
+                summary { (cleared.len()) " cleared" }
+                ul { @for f in cleared { li { strong { (clean(&f.cause)) } " " span class="layer" { (f.layer.as_str()) } " – " (clean(&f.evidence.join("; "))) } } }
+            }
+        }
+    })
+}
+
+fn suspect(f: &Finding) -> Markup {
+    let guilty = f.status == Status::Guilty;
+    html! {
+        li class=(if guilty { "guilty" } else { "suspected" }) {
+            div class="who" {
+                span class="status" { @if guilty { span aria-hidden="true" { "☞ " } "guilty" } @else { "suspected" } }
+                strong { (clean(&f.cause)) }
+                span class="layer" { (f.layer.as_str()) }
+                span class="share" { (percent(f.share)) }
+            }
+            (cells::share(f.share, if guilty { "guilty" } else { "suspected" }))
+            ul { @for e in &f.evidence { li { (clean(e)) } } }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Two sides in pictures: the sentence, the suspects, the waterfall, the curves, every row by effect.
+
+use fingerpost_compare::Comparison;
+use fingerpost_record::text::clean;
+use maud::{Markup, html};
+
+use super::{Section, budget, forest, scaling, scrolling, waterfall};
+use crate::compare::{not_compared, sides, summary, waterfall_title};
+
+/// The title: who against whom.
+pub fn title(c: &Comparison) -> String {
+    clean(&format!("{} against {}", c.new.name, c.base.name)).into_owned()
+}
+
+/// The headline, the sides with their doubts, the count of verdicts.
+pub fn lead(c: &Comparison) -> Markup {
+    let sides = sides(c);
+    let doubts: Vec<_> = sides.iter().filter(|s| s.2).collect();
+    html! {
+        p class="headline" { (clean(&c.headline)) }
+        dl class="facts" {
+            @for (name, text, _) in sides.iter().filter(|s| !s.2) { div { dt { (name) } dd { (text) } } }
+            div { dt { "Rows" } dd { (summary(c)) } }
+        }
+        @if !doubts.is_empty() {
+            div class="doubts" role="note" { h2 { "Doubts" } ul { @for (name, text, _) in doubts { li { strong { (name.trim_end_matches(" doubt")) ": " } (text) } } } }
+        }
+    }
+}
+
+/// What a person reads after that.
+pub fn sections(c: &Comparison) -> Vec<Section> {
+    let mut list = Vec::new();
+    let mut add = |key, title: &str, body: Markup| list.push(Section { key, title: title.to_owned(), body });
+    if let Some(body) = budget::suspects(&c.causes, c.unexplained) {
+        add("why", "Why", body);
+    }
+    if !c.waterfalls.is_empty() {
+        add("waterfall", "From base to new", waterfalls(c));
+    }
+    if !c.hosts.is_empty() {
+        add("hosts", "What differs between the hosts", hosts(c));
+    }
+    if !c.curves.is_empty() {
+        let (base, new) = (clean(&c.base.name), clean(&c.new.name));
+        add("curves", "Scaling", html! { @for curve in &c.curves { (scaling::curve(curve, &base, &new)) } });
+    }
+    if c.rows.iter().any(|r| r.ratio.is_some()) {
+        let band = format!("{:.1} %", c.threshold * 100.0);
+        let body = html! {
+            p class="note" { "Sorted by effect. The band marks differences within " (band) ", which are called the same; a verdict needs the whole interval on one side of it." }
+            (forest::draw(c))
+        };
+        add("rows", "All rows by effect", body);
+    }
+    if !c.not_compared.is_empty() {
+        add("not-compared", "Not compared", html! { ul { @for line in not_compared(c) { li { (line) } } } });
+    }
+    add("reproduce", "How to reproduce", reproduce(c));
+    list
+}
+
+/// The steps whose time changed as pictures; the others by name.
+fn waterfalls(c: &Comparison) -> Markup {
+    let (changed, same): (Vec<_>, Vec<_>) = c.waterfalls.iter().partition(|f| (f.new_seconds / f.base_seconds - 1.0).abs() > c.threshold);
+    html! {
+        @for fall in changed { (waterfall::draw(fall, &c.causes)) }
+        @if !same.is_empty() { h3 { "Within the threshold" } ul { @for fall in same { li { (waterfall_title(fall)) } } } }
+    }
+}
+
+fn hosts(c: &Comparison) -> Markup {
+    scrolling(
+        "Differences of the hosts, table",
+        html! {
+            table {
+                thead { tr { th scope="col" { "" span class="unseen" { "what" } } th scope="col" { "base" } th scope="col" { "new" } } }
+                tbody { @for d in &c.hosts { tr { th scope="row" { (clean(&d.what)) } td { (clean(&d.base)) } td { (clean(&d.new)) } } } }
+            }
+        },
+    )
+}
+
+fn reproduce(c: &Comparison) -> Markup {
+    let ids = |ids: &[String]| clean(&ids.join(",")).into_owned();
+    html! {
+        p { "The same comparison in the terminal, from the same files:" }
+        pre tabindex="0" { code { "fingerpost compare " (ids(&c.base.ids)) " " (ids(&c.new.ids)) " --threshold " (c.threshold) } }
+    }
+}

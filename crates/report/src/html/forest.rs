@@ -1,0 +1,69 @@
+//! A comparison's rows as a forest plot: sorted by effect, before the band of what does not matter.
+
+use fingerpost_compare::Verdict;
+use fingerpost_compare::comparison::{Comparison, Row};
+use fingerpost_record::text::clean;
+use maud::{Markup, html};
+
+use super::scrolling;
+use crate::compare::{cells as words, interval, number};
+use crate::svg::cells::{RatioAxis, Sense};
+
+/// Largest effects first; rows that cannot be told apart come after those that can.
+pub fn sorted(c: &Comparison) -> Vec<&Row> {
+    let mut rows: Vec<&Row> = c.rows.iter().filter(|r| r.ratio.is_some()).collect();
+    let class = |r: &Row| match r.verdict {
+        Verdict::Slower | Verdict::Faster => 0,
+        Verdict::Unresolved => 1,
+        Verdict::Same => 2,
+    };
+    let effect = |r: &Row| r.log().unwrap_or_default();
+    rows.sort_by(|a, b| class(a).cmp(&class(b)).then(effect(b).total_cmp(&effect(a))));
+    rows
+}
+
+fn sense(verdict: Verdict) -> Sense {
+    match verdict {
+        Verdict::Slower => Sense::Slower,
+        Verdict::Faster => Sense::Faster,
+        Verdict::Same => Sense::Same,
+        Verdict::Unresolved => Sense::Unresolved,
+    }
+}
+
+/// The plot: a table with a mark in each row.
+pub fn draw(c: &Comparison) -> Markup {
+    let rows = sorted(c);
+    let axis = RatioAxis::over(
+        rows.iter().filter_map(|r| r.ratio).flat_map(|r| [r.value, r.low.max(r.value / 3.0), r.high.min(r.value * 3.0)]),
+        c.threshold,
+    );
+    scrolling(
+        "All rows by effect, table",
+        html! {
+            table class="forest" {
+                thead { tr {
+                    th scope="col" { "Probe" }
+                    th scope="col" class="graphic" { span class="axis-name" { "faster ← new against base → slower" } (axis.head()) }
+                    th scope="col" class="number" { "× slower" }
+                    th scope="col" { "verdict" }
+                    th scope="col" { "95 % interval" }
+                    th scope="col" class="number" { "base" }
+                    th scope="col" class="number" { "new" }
+                } }
+                tbody { @for row in rows { @if let Some(r) = row.ratio {
+                    @let w = words(row);
+                    tr class=(row.verdict.to_string()) {
+                        th scope="row" class="name" { (w[0]) @if !w[1].is_empty() { " " span class="params" { (w[1]) } } @if let Some(note) = &row.note { span class="reason" { (clean(note)) } } }
+                        td class="graphic" { (axis.mark(r.value, r.low, r.high, sense(row.verdict))) }
+                        td class="number value" { (number(r.value)) }
+                        td class="verdict" { (row.verdict.to_string()) }
+                        td class="interval" { (interval(&r)) }
+                        td class="number" { (w[2]) }
+                        td class="number" { (w[3]) }
+                    }
+                } } }
+            }
+        },
+    )
+}

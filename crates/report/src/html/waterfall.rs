@@ -1,0 +1,128 @@
+//! From base to new, layer by layer: each part's bar begins where the one before it ended.
+
+use fingerpost_compare::comparison::Waterfall;
+use fingerpost_record::text::clean;
+use fingerpost_record::{Finding, Layer, Status, Unit};
+use maud::{Markup, html};
+
+use super::scrolling;
+use crate::compare::waterfall_title;
+use crate::svg::Axis;
+use crate::svg::cells;
+
+/// Steps below this share of the change are summed up.
+const SMALL: f64 = 0.01;
+
+/// One line of the picture.
+struct Line {
+    name: String,
+    layer: Option<Layer>,
+    from: f64,
+    to: f64,
+    kind: &'static str,
+}
+
+/// The waterfall as a table with a floating bar in each row. Guilty layers are named.
+pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
+    let lines = lines(fall);
+    let axis = Axis::over(lines.iter().flat_map(|l| [l.from * 1e9, l.to * 1e9]));
+    let guilty = |layer: Option<Layer>| causes.iter().find(|f| f.status == Status::Guilty && Some(f.layer) == layer);
+    html! {
+        h3 { (waterfall_title(fall)) }
+        (scrolling(&format!("{}, table", waterfall_title(fall)), html! {
+            table class="waterfall" {
+                thead { tr { th scope="col" { "Part" } th scope="col" class="extra" { "Layer" } th scope="col" class="number" { "Change" } th scope="col" class="graphic" { span class="axis-name" { "time of one transaction" } (cells::interval_head(&axis, Unit::Nanoseconds)) } } }
+                tbody { @for line in &lines {
+                    @let named = if line.kind == "dearer" { guilty(line.layer) } else { None };
+                    tr class=(if named.is_some() { "guilty" } else { line.kind }) {
+                        th scope="row" {
+                            (clean(&line.name))
+                            @if let Some(f) = named { span class="accused" { span aria-hidden="true" { "☞ " } "guilty: " (clean(&f.cause)) } }
+                        }
+                        td class="extra" { @if let Some(layer) = line.layer { (layer.as_str()) } }
+                        td class="number" { (change(line)) }
+                        td class="graphic" { (cells::floating(&axis, line.from * 1e9, line.to * 1e9, if named.is_some() { "guilty" } else { line.kind })) }
+                    }
+                } }
+            }
+        }))
+        @if let Some(share) = fall.predicted_share { p { "Unit costs of the primitives times their counts predict " (format!("{:.0} %", share * 100.0)) " of the change." } }
+        @if !fall.predictions.is_empty() { ul class="note" { @for p in &fall.predictions { li { (clean(p)) } } } }
+    }
+}
+
+/// Base, the parts by size, the small ones together, what is unexplained, new.
+fn lines(fall: &Waterfall) -> Vec<Line> {
+    let kind = |d: f64| if d >= 0.0 { "dearer" } else { "cheaper" };
+    let mut at = fall.base_seconds;
+    let mut lines = vec![Line { name: "base".into(), layer: None, from: 0.0, to: at, kind: "total" }];
+    let mut add = |name: String, layer: Option<Layer>, d: f64, kind: &'static str| {
+        lines.push(Line { name, layer, from: at, to: at + d, kind });
+        at += d;
+    };
+    let mut small = 0.0;
+    for s in &fall.steps {
+        let d = s.new_seconds - s.base_seconds;
+        if s.share.abs() < SMALL {
+            small += d;
+        } else {
+            add(s.component.clone(), Some(s.layer), d, kind(d));
+        }
+    }
+    if small != 0.0 {
+        add("parts that changed little".into(), None, small, kind(small));
+    }
+    add("unexplained".into(), None, fall.unexplained_seconds, "rest");
+    lines.push(Line { name: "new".into(), layer: None, from: 0.0, to: fall.new_seconds, kind: "total" });
+    lines
+}
+
+fn change(line: &Line) -> String {
+    let time = |s: f64| Unit::Nanoseconds.format(s * 1e9);
+    if line.kind == "total" {
+        return time(line.to);
+    }
+    let d = line.to - line.from;
+    format!("{}{}", if d < 0.0 { "−" } else { "+" }, time(d.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_compare::comparison::WaterfallStep;
+    use fingerpost_record::Params;
+
+    #[test]
+    fn the_bars_lead_from_base_to_new() {
+        let step = |name: &str, layer, b: f64, n: f64| WaterfallStep {
+            layer,
+            component: name.into(),
+            base_seconds: b,
+            new_seconds: n,
+            share: (n - b) / 2.0e-3,
+        };
+        let fall = Waterfall {
+            workload: "database".into(),
+            params: Params::new(),
+            base_seconds: 1e-3,
+            new_seconds: 3e-3,
+            steps: vec![
+                step("waiting for a CPU", Layer::Scheduler, 1e-4, 2.1e-3),
+                step("read", Layer::Kernel, 3e-4, 2e-4),
+                step("x", Layer::Host, 1e-6, 2e-6),
+            ],
+            unexplained_seconds: 9.9e-5,
+            predicted_share: None,
+            predictions: vec![],
+        };
+        let lines = lines(&fall);
+        for pair in lines[..lines.len() - 1].windows(2) {
+            assert_eq!(pair[0].to, pair[1].from);
+        }
+        let last = &lines[lines.len() - 2..];
+        assert!((last[0].to - last[1].to).abs() < 1e-12);
+        let quota = Finding { cause: "cpu.quota".into(), layer: Layer::Scheduler, status: Status::Guilty, share: 0.9, evidence: vec![] };
+        let text = draw(&fall, &[quota]).into_string();
+        assert!(text.contains("guilty: cpu.quota") && text.contains("+2.000 ms") && text.contains("−100.0"), "{text}");
+    }
+}

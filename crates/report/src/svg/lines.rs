@@ -1,0 +1,213 @@
+//! A line chart: values with intervals over steps that are spaced evenly (numbers of clients, sizes, runs).
+
+use fingerpost_record::Unit;
+use maud::{Markup, html};
+
+use super::{Axis, anchor, percent, tick_label};
+
+/// Height of the plot, and of the space for the labels below it.
+const PLOT: f64 = 240.0;
+const BELOW: f64 = 40.0;
+/// Space above the plot, for the label of the highest line of the grid.
+const ABOVE: f64 = 18.0;
+/// Where the first and the last step lie, in per cent of the width.
+const FROM: f64 = 12.0;
+const TO: f64 = 96.0;
+/// The most labels along the steps.
+const LABELS: usize = 8;
+
+/// The shapes of the series' marks: they differ without colours too.
+const SHAPES: [&str; 6] = [
+    "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0-4 0Z",
+    "M-4-4H4V4H-4Z",
+    "M0-5L5 4H-5Z",
+    "M0-5.5L5.5 0L0 5.5L-5.5 0Z",
+    "M0 5L5-4H-5Z",
+    "M-5-1.5H-1.5V-5H1.5V-1.5H5V1.5H1.5V5H-1.5V1.5H-5Z",
+];
+
+/// A point of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Which step, an index into [`Chart::steps`].
+    pub step: usize,
+    /// The value.
+    pub value: f64,
+    /// The interval's lower end.
+    pub low: f64,
+    /// The interval's upper end.
+    pub high: f64,
+}
+
+/// A line of the chart.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// Its points, by step.
+    pub points: Vec<Point>,
+}
+
+/// What is drawn. Texts are clean; they are escaped here.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// The title.
+    pub title: String,
+    /// What the steps are: `clients`.
+    pub across: String,
+    /// The steps' labels.
+    pub steps: Vec<String>,
+    /// What the values are: `queries a second`.
+    pub up: String,
+    /// Their unit.
+    pub unit: Unit,
+    /// Whether the values' axis begins at zero; else at the values, because their changes matter.
+    pub from_zero: bool,
+    /// The lines.
+    pub series: Vec<Series>,
+}
+
+impl Chart {
+    fn axis(&self) -> Axis {
+        let values = || self.series.iter().flat_map(|s| &s.points).flat_map(|p| [p.low, p.value, p.high]).filter(|v| v.is_finite());
+        if self.from_zero {
+            return Axis::over(values());
+        }
+        let (low, high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+        if low > high {
+            return Axis::over([]);
+        }
+        // Noise of a per mille must not look like a mountain: at least a tenth of the value is shown.
+        let reach = ((high - low) * 0.6).max(high.abs() * 0.05).max(f64::MIN_POSITIVE);
+        let middle = low / 2.0 + high / 2.0;
+        Axis::between(middle - reach, middle + reach)
+    }
+
+    fn across(&self, step: usize) -> f64 {
+        match self.steps.len() {
+            0 | 1 => (FROM + TO) / 2.0,
+            n => FROM + (TO - FROM) * step as f64 / (n - 1) as f64,
+        }
+    }
+
+    fn spoken(&self) -> String {
+        let point = |p: &Point| format!("{} at {}", self.unit.format(p.value), self.steps.get(p.step).map_or("", String::as_str));
+        let series = |s: &Series| format!("{}: {}", s.name, s.points.iter().take(30).map(point).collect::<Vec<_>>().join(", "));
+        self.series.iter().map(series).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The picture with its title and its legend.
+    pub fn draw(&self) -> Markup {
+        let axis = self.axis();
+        let down = |value: f64| ABOVE + PLOT * (1.0 - axis.share(value));
+        let scale = if axis.is_log() { ", logarithmic" } else { "" };
+        html! {
+            figure class="lines" {
+                figcaption { strong { (self.title) } " " span class="axis-name" { (self.up) (scale) ", over " (self.across) } }
+                @if self.series.len() > 1 { (self.legend()) }
+                svg class="chart" width="100%" height=(ABOVE + PLOT + BELOW) role="img" xmlns="http://www.w3.org/2000/svg" {
+                    title { (self.title) }
+                    desc { (self.up) (scale) ", over " (self.across) ". " (self.spoken()) "." }
+                    @for tick in axis.ticks() {
+                        line class="rule" x1="0" x2="100%" y1=(round(down(tick))) y2=(round(down(tick))) {}
+                        text class="tick" x="0" y=(round(down(tick) - 4.0)) { (tick_label(self.unit, tick)) }
+                    }
+                    (self.step_labels())
+                    @for (i, series) in self.series.iter().enumerate() { (self.line(i, series, &down)) }
+                }
+            }
+        }
+    }
+
+    fn step_labels(&self) -> Markup {
+        let every = self.steps.len().div_ceil(LABELS).max(1);
+        html! {
+            @for (i, label) in self.steps.iter().enumerate().filter(|(i, _)| i % every == 0) {
+                @let x = self.across(i);
+                text class="tick" x=(percent(x)) y=(ABOVE + PLOT + 16.0) text-anchor=(if every > 1 { "middle" } else { anchor(x) }) { (label) }
+            }
+            text class="tick" x="50%" y=(ABOVE + PLOT + 33.0) text-anchor="middle" { (self.across) }
+        }
+    }
+
+    fn line(&self, index: usize, series: &Series, down: &dyn Fn(f64) -> f64) -> Markup {
+        let x = |p: &Point| percent(self.across(p.step));
+        html! {
+            g class={ "series s" (index % SHAPES.len()) } {
+                @for pair in series.points.windows(2) {
+                    line class="link" x1=(x(&pair[0])) y1=(round(down(pair[0].value))) x2=(x(&pair[1])) y2=(round(down(pair[1].value))) {}
+                }
+                @for p in &series.points {
+                    @if p.low < p.high { line class="whisker" x1=(x(p)) x2=(x(p)) y1=(round(down(p.low))) y2=(round(down(p.high))) {} }
+                    svg x=(x(p)) y=(round(down(p.value))) overflow="visible" {
+                        path d=(SHAPES[index % SHAPES.len()]) { title { (series.name) ", " (self.steps.get(p.step).map_or("", String::as_str)) ": " (self.unit.format(p.value)) } }
+                    }
+                }
+            }
+        }
+    }
+
+    fn legend(&self) -> Markup {
+        html! {
+            ul class="legend" {
+                @for (i, series) in self.series.iter().enumerate() {
+                    li {
+                        svg class={ "key series s" (i % SHAPES.len()) } width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" {
+                            svg x="7" y="7" overflow="visible" { path d=(SHAPES[i % SHAPES.len()]) {} }
+                        }
+                        (series.name)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A tenth of a pixel is enough.
+fn round(pixels: f64) -> f64 {
+    (pixels * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(values: &[f64], from_zero: bool) -> Chart {
+        let points = values.iter().enumerate().map(|(step, &value)| Point { step, value, low: value * 0.9, high: value * 1.1 }).collect();
+        Chart {
+            title: "A <b>".into(),
+            across: "clients".into(),
+            steps: (1..=values.len()).map(|n| n.to_string()).collect(),
+            up: "queries a second".into(),
+            unit: Unit::PerSecond,
+            from_zero,
+            series: vec![Series { name: "x&y".into(), points }],
+        }
+    }
+
+    #[test]
+    fn title_axes_units_and_values_are_in_words_too() {
+        let text = chart(&[192.0, 274.0, 113.0], true).draw().into_string();
+        for expected in
+            ["<title>A &lt;b&gt;</title>", "queries a second, over clients", "x&amp;y: 192.0 /s at 1, 274.0 /s at 2", ">300 /s<"]
+        {
+            assert!(text.contains(expected), "{expected} in {text}");
+        }
+    }
+
+    #[test]
+    fn small_changes_are_not_blown_up() {
+        let axis = chart(&[100.0, 100.1], false).axis();
+        assert!((axis.share(100.1) - axis.share(100.0)).abs() < 0.02);
+    }
+
+    #[test]
+    fn any_values_make_a_picture() {
+        for values in [&[][..], &[0.0], &[f64::MAX, 1.0], &[f64::NAN, 2.0], &[-1.0, 1.0]] {
+            for from_zero in [true, false] {
+                let text = chart(values, from_zero).draw().into_string();
+                assert!(!text.contains("NaN%") && !text.contains("y1=\"NaN"), "{values:?}: {text}");
+            }
+        }
+    }
+}

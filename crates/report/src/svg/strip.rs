@@ -1,0 +1,96 @@
+//! A strip of dots: raw samples, one line per process.
+
+use std::fmt::Write as _;
+
+use fingerpost_record::Unit;
+use maud::{Markup, html};
+
+/// The most dots of one strip: a full run has hundreds of strips, and its report stays below a MiB.
+pub const MOST: usize = 150;
+/// The strip's own coordinates; it is stretched to its place, its dots are not.
+const WIDTH: f64 = 1000.0;
+
+/// A process's samples, and which of them were disturbed.
+pub struct Process<'a> {
+    /// One value per batch.
+    pub samples: &'a [f64],
+    /// Indexes of the disturbed ones.
+    pub disturbed: &'a [u32],
+}
+
+/// What of a strip can be told in words.
+pub struct Strip {
+    /// The picture.
+    pub picture: Markup,
+    /// Samples shown, and samples that there are.
+    pub shown: (usize, usize),
+}
+
+/// The samples of a row on a linear axis from the least to the greatest; nothing where there are none.
+pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
+    let finite = || processes.iter().flat_map(|p| p.samples).copied().filter(|v| v.is_finite());
+    let total = finite().count();
+    if total == 0 {
+        return None;
+    }
+    let (low, high) = finite().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    let every = total.div_ceil(MOST).max(1);
+    let step = (24.0 / processes.len() as f64).min(5.0);
+    let height = step * processes.len() as f64 + 6.0;
+    let (mut calm, mut hit, mut shown) = (String::new(), String::new(), 0);
+    let mut at = 0;
+    // Thinning keeps one of each end: they are what a reader looks for.
+    let mut ends = [low, high].map(Some);
+    for (i, process) in processes.iter().enumerate() {
+        let y = 3.0 + step * (i as f64 + 0.5);
+        for (j, &value) in process.samples.iter().enumerate().filter(|(_, v)| v.is_finite()) {
+            at += 1;
+            let end = ends.iter_mut().find(|e| **e == Some(value)).and_then(Option::take);
+            if at % every != 0 && end.is_none() {
+                continue;
+            }
+            let x = if high > low { 6.0 + (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) * (WIDTH - 12.0) } else { WIDTH / 2.0 };
+            let path = if process.disturbed.contains(&(j as u32)) { &mut hit } else { &mut calm };
+            // A line without length and with round ends is a dot.
+            let _ = write!(path, "M{x:.0} {y:.1}h0");
+            shown += 1;
+        }
+    }
+    let picture = html! {
+        div class="strip" {
+            svg viewBox={ "0 0 " (WIDTH) " " (format!("{height:.1}")) } preserveAspectRatio="none" height=(format!("{:.0}", height.max(14.0))) width="100%" role="img" xmlns="http://www.w3.org/2000/svg" {
+                title { "Samples of " (name) }
+                desc { (total) " samples from " (unit.format(low)) " to " (unit.format(high)) ", a line for each of " (processes.len()) " processes." }
+                path class="dots" d=(calm) {}
+                @if !hit.is_empty() { path class="dots hit" d=(hit) {} }
+            }
+            div class="ends" aria-hidden="true" { span { (unit.format(low)) } span { (unit.format(high)) } }
+        }
+    };
+    Some(Strip { picture, shown: (shown, total) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_of_samples_become_some_dots_with_both_ends() {
+        let samples: Vec<f64> = (0..9_000).map(|i| 100.0 + f64::from(i % 77)).collect();
+        let s = strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[] }]).unwrap();
+        assert!(s.shown.0 <= MOST + 2 && s.shown.1 == 9_000, "{:?}", s.shown);
+        let text = s.picture.into_string();
+        assert!(text.contains("M6 ") && text.contains("M994 ") && text.contains("from 100.0 ns to 176.0 ns"), "{text}");
+    }
+
+    #[test]
+    fn disturbed_ones_are_apart_and_nothing_is_no_strip() {
+        let samples = [1.0, 2.0, f64::NAN, 3.0];
+        let text = strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[3] }]).unwrap().picture.into_string();
+        assert_eq!(text.matches("h0").count(), 3);
+        assert!(text.contains("dots hit"));
+        assert!(strip("x", Unit::Nanoseconds, &[]).is_none());
+        let same = strip("x", Unit::Nanoseconds, &[Process { samples: &[f64::MAX, f64::MIN], disturbed: &[] }]).unwrap();
+        assert!(!same.picture.into_string().contains("NaN"));
+    }
+}
