@@ -15,6 +15,8 @@ use crate::Sink;
 
 /// The nice value of observers (of their threads alone).
 const PRIORITY: i32 = -15;
+/// The share of a step after which observers take their last look: on a busy machine a look takes a while.
+const WATCHED: f64 = 0.9;
 /// The share of a step that must have been seen.
 const SEEN: f64 = 0.4;
 
@@ -108,7 +110,7 @@ fn observed(
     let settle = (length / 4).min(Duration::from_millis(300));
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();
-        let observer = scope.spawn(move || observe(&subjects, level, settle, length, &told));
+        let observer = scope.spawn(move || observe(&subjects, level, settle, length.mul_f64(WATCHED), &told));
         let step = workload.step_observed(params, length, &mut || _ = tell.send(()));
         drop(tell);
         let observations = observer.join().unwrap_or_default();

@@ -20,7 +20,7 @@ pub struct Args {
     /// Labs, probes or globs (`syscall.*`); with none, every primitive
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// How much time to spend: a minute, three, or ten for all primitives
+    /// How much time to spend: a minute, three, or ten for all primitives; 20 s, 90 s, or 5 minutes for a lab that loads a server
     #[arg(long, value_enum, default_value_t = ProfileName::Standard)]
     profile: ProfileName,
     /// Spend this many seconds instead of the profile's time
