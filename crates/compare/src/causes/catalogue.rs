@@ -68,11 +68,6 @@ fn scheduler(layer: Layer, part: &str) -> bool {
     layer == Layer::Scheduler || part == "request waits for the server" || part == "client waiting for a CPU"
 }
 
-/// The kernel's work but for page faults, which nobody enters by a call.
-fn entering(layer: Layer, part: &str) -> bool {
-    kernel(layer, part) && !part.contains("fault")
-}
-
 fn memory(layer: Layer, _: &str) -> bool {
     layer == Layer::Memory
 }
@@ -112,7 +107,7 @@ pub const CATALOGUE: &[Candidate] = &[
     Candidate { cause: "host.steal", layer: Layer::Host, words: "the host under this guest", moves: on_cpu, sign: steal },
     Candidate { cause: "cpu.mitigation", layer: Layer::Cpu, words: "a CPU mitigation", moves: on_cpu, sign: mitigation },
     Candidate { cause: "cpu.speed", layer: Layer::Cpu, words: "a slower CPU", moves: on_cpu, sign: speed },
-    Candidate { cause: "syscall.entry", layer: Layer::Kernel, words: "the cost of entering the kernel", moves: entering, sign: entry },
+    Candidate { cause: "syscall.entry", layer: Layer::Kernel, words: "the cost of entering the kernel", moves: kernel, sign: entry },
     Candidate { cause: "memory.limit", layer: Layer::Memory, words: "too little memory", moves: memory, sign: memory_limit },
     Candidate { cause: "memory.page_size", layer: Layer::Memory, words: "small pages", moves: faulting, sign: page_size },
     Candidate {
@@ -122,6 +117,7 @@ pub const CATALOGUE: &[Candidate] = &[
         moves: storage,
         sign: durability,
     },
+    Candidate { cause: "storage.throttle", layer: Layer::Storage, words: "a throttled disk", moves: storage, sign: throttle },
     Candidate {
         cause: "storage.contention",
         layer: Layer::Storage,
@@ -129,7 +125,6 @@ pub const CATALOGUE: &[Candidate] = &[
         moves: storage,
         sign: disk_contention,
     },
-    Candidate { cause: "storage.throttle", layer: Layer::Storage, words: "a throttled disk", moves: storage, sign: throttle },
     Candidate { cause: "storage.latency", layer: Layer::Storage, words: "a slower disk", moves: storage, sign: disk_latency },
     Candidate { cause: "network.accept_queue", layer: Layer::Network, words: "a full listen queue", moves: network, sign: accept_queue },
     Candidate { cause: "network.delay", layer: Layer::Network, words: "delayed acknowledgements", moves: network, sign: delay },
@@ -263,7 +258,7 @@ fn speed(clues: &Clues) -> Sign {
 }
 
 fn entry(clues: &Clues) -> Sign {
-    let (on_user, on_kernel) = (clues.parts(user), clues.parts(entering));
+    let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let text = format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
     let calls = clues.calls_per_transaction();
     let mut facts = host_clues(clues.cheap(), clues.dear(), &["seccomp", "seccomp filters"]);
@@ -277,7 +272,8 @@ fn entry(clues: &Clues) -> Sign {
         return Against(format!("{text}; the pages that it handles grew in number"));
     }
     let dearer = on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05;
-    if dearer && calls.is_none_or(|c| c.ratio() < 1.2) { Fits(text) } else { Against(text) }
+    // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
+    if dearer && (filtered || calls.is_none_or(|c| c.ratio() < 1.2)) { Fits(text) } else { Against(text) }
 }
 
 fn memory_limit(clues: &Clues) -> Sign {
@@ -314,6 +310,12 @@ fn durability(clues: &Clues) -> Sign {
     let calls = ["server.call.fsync.count", "server.call.fdatasync.count"].iter().find_map(|name| clues.per_transaction(name));
     let Some(count) = calls.or(flushes(clues).map(|f| f.0)) else { return Unknown };
     let text = format!("flushes a transaction: {:.2} → {:.2}", count.cheap, count.dear);
+    // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the disk's.
+    if let Some(cost) = flush_cost(clues)
+        && cost > count.ratio()
+    {
+        return Against(format!("{text}, at {cost:.2} times the cost each"));
+    }
     if count.ratio() > 1.5 && count.dear > 0.01 { Fits(text) } else { Against(text) }
 }
 
@@ -368,7 +370,7 @@ fn throttle(clues: &Clues) -> Sign {
     }
     let Some(busy) = busy(clues) else { return Unknown };
     let text = format!("the disk was busy {:.0} % of the time", busy * 100.0);
-    if busy < 0.5 { Fits(text + " while the server waited for it") } else { Against(text) }
+    if busy < 0.5 && !matches!(disk_contention(clues), Fits(_)) { Fits(text + " while the server waited for it") } else { Against(text) }
 }
 
 fn disk_latency(clues: &Clues) -> Sign {
