@@ -186,7 +186,7 @@ fn largest<'a>(of: impl Iterator<Item = (&'a str, f64)>) -> (String, f64) {
 impl Facts {
     /// The facts of one step. `budget` is the step's own.
     ///
-    /// A request that waits behind others waits for what those do: the share of [`component::AT_SERVER`] is spread over the
+    /// A request that waits behind others waits for what those do: the share of `component::AT_SERVER` is spread over the
     /// server's own parts, so that a queue is blamed on its cause.
     pub fn of(step: &StepFigures, t: &Totals, budget: &Budget) -> Facts {
         let mut f = Facts { elapsed_s: step.elapsed_s, transactions: step.transactions as f64, ..Facts::default() };

@@ -1,7 +1,7 @@
 //! One run explained: where a transaction's time went, and who is to blame.
 //!
 //! Pure: from the totals that observers wrote into the record ([`Totals`]) and the figures of the step ([`StepFigures`]) to a
-//! [`Budget`](fingerpost_record::Budget) and [`Finding`](fingerpost_record::Finding)s. The names of the totals are listed in
+//! [`Budget`] and [`Finding`]s. The names of the totals are listed in
 //! `docs/observers.md`.
 
 pub mod budget;
