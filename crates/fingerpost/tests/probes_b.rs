@@ -77,7 +77,8 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 fn plausible(unit: Unit) -> std::ops::Range<f64> {
     match unit {
         Unit::Nanoseconds => 0.05..1e9,
-        Unit::BytesPerSecond => 1e6..1e13,
+        Unit::BytesPerSecond | Unit::FlopPerSecond => 1e6..1e13,
+        Unit::PerSecond => 1e6..1e12,
         Unit::Percent => f64::MIN_POSITIVE..1e6,
         other => panic!("no probe here is in {}", other.as_str()),
     }
