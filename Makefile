@@ -21,7 +21,7 @@ build:
 	cargo build --release --locked
 
 test: install-test-tools
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 
 # What CI checks besides the tests.
 check:

@@ -6,7 +6,7 @@ use fingerpost_record::Unit;
 use maud::{Markup, html};
 
 /// The most dots of one strip: a full run has hundreds of strips, and its report stays below a MiB.
-pub const MOST: usize = 150;
+pub const MOST: usize = 70;
 /// The strip's own coordinates; it is stretched to its place, its dots are not.
 const WIDTH: f64 = 1000.0;
 
