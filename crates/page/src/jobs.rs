@@ -144,7 +144,7 @@ impl Jobs {
     pub fn stop(&self) {
         if let Some(s) = self.lock().as_mut().filter(|s| s.phase != Phase::Ended) {
             s.phase = Phase::Stopping;
-            let _ = child::signal_group(s.group, libc::SIGINT);
+            let _ = child::signal_group(s.group, libc::SIGTERM);
         }
     }
 
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_second_measurement_is_told_of_the_first_and_stopping_ends_it() {
-        let (jobs, words) = shell("trap 'echo stopped >&2; exit 3' INT; echo ready >&2; while :; do sleep 0.05; done");
+        let (jobs, words) = shell("trap 'echo stopped >&2; exit 3' TERM; echo ready >&2; while :; do sleep 0.05; done");
         jobs.start("the first", &words).unwrap();
         wait_for(&jobs, |s| !s.notes.is_empty());
         match jobs.start("the second", &words) {
