@@ -2,11 +2,11 @@
 
 use std::io;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::Params;
 
 use super::api::{self, Brk, Malloc, Memory, Mmap};
 use super::{LAB, base_pages_only, count_faults, page_size, pages_of, per_pages, touch};
-use crate::probe::{Nature, Probe};
+use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 
 /// The page counts of the main way, and of the others.
@@ -114,20 +114,15 @@ fn variants() -> Vec<Params> {
 const fn probe(name: &'static str, summary: &'static str, timed: &'static str, run: fn(&mut Session) -> Result<(), Stop>) -> Probe {
     Probe {
         name,
-        version: 1,
-        lmbench: None,
         summary,
         timed,
         pitfalls: "malloc_small takes from the heap what it gave back before: after the first time its pages are neither new nor zeroed. \
                    memfd makes and closes a file each time. hugetlb rounds up to huge pages. vm_allocate is compiled on macOS only, \
                    and is not verified.",
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        nature: Nature::Computes,
-        cpus: 1,
         lab: Some(LAB),
         variants,
         run,
+        ..LATENCY
     }
 }
 

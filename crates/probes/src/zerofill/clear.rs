@@ -1,10 +1,10 @@
 //! Zeroing alone, from user space: pages that are mapped already are set to zero, one page after the other, as the kernel does it.
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::Params;
 
 use super::api::map;
 use super::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
-use crate::probe::{Nature, Probe};
+use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop, now_ns};
 
 const LINE: usize = 64;
@@ -80,20 +80,15 @@ fn variants() -> Vec<Params> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.clear",
-    version: 1,
-    lmbench: None,
     summary: "set mapped pages to zero from user space, per page",
     timed: "setting `pages` base pages to zero, one call of memset per page; per page. state=warm: over and over, as warm as their number \
             allows. state=cold: flushed from every cache before each time, outside of the timing.",
     pitfalls: "the kernel clears pages through its own mapping and with its own instruction; it seldom finds them as warm as the first rows \
                here or as cold as the last.",
-    unit: Unit::Nanoseconds,
-    better: Better::Lower,
-    nature: Nature::Computes,
-    cpus: 1,
     lab: Some(LAB),
     variants,
     run,
+    ..LATENCY
 }];
 
 #[cfg(test)]

@@ -5,11 +5,11 @@
 
 use std::io;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::Params;
 
 use super::api::{map, unmap};
 use super::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
-use crate::probe::{Nature, Probe};
+use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop, now_ns};
 
 /// What is timed.
@@ -124,18 +124,13 @@ fn variants() -> Vec<Params> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.phase",
-    version: 1,
-    lmbench: None,
     summary: "one part of getting, touching and giving back mapped memory",
     timed: "of mmap, a write to each of `pages` base pages, and munmap, the `phase` alone: allocate, touch, free_touched, or free_untouched.",
     pitfalls: "up to 16 regions are held at once, each in page tables of its own; the first touch of each makes its page table.",
-    unit: Unit::Nanoseconds,
-    better: Better::Lower,
-    nature: Nature::Computes,
-    cpus: 1,
     lab: Some(LAB),
     variants,
     run,
+    ..LATENCY
 }];
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use fingerpost_record::{Better, Params, Unit};
+use fingerpost_record::Params;
 
 use super::api::{map, unmap};
 use super::{LAB, base_pages_only, count_faults, page_size, pages_of, per_pages, touch};
-use crate::probe::{Nature, Probe};
+use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
@@ -222,21 +222,16 @@ fn variants() -> Vec<Params> {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.prefault",
-    version: 1,
-    lmbench: None,
     summary: "map memory, have its pages faulted in one way or another, use them, unmap it",
     timed: "mmap of `pages` base pages, their faulting in by `how` (touch; MAP_POPULATE; MADV_POPULATE_WRITE; MADV_HUGEPAGE with huge or \
             multi-size pages; for a cached file fault-around or MAP_POPULATE), one access to each page, munmap.",
     pitfalls: "thp maps whole huge pages also for fewer pages than one holds, as a program that wants them must. Whether a huge page is \
                free when it is asked for depends on how fragmented memory is. thp_read only reads, and is given a shared huge page of zeroes: \
                what a huge page costs without its zeroing.",
-    unit: Unit::Nanoseconds,
-    better: Better::Lower,
-    nature: Nature::Computes,
-    cpus: 1,
     lab: Some(LAB),
     variants,
     run,
+    ..LATENCY
 }];
 
 #[cfg(test)]
