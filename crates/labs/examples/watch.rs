@@ -25,7 +25,11 @@ fn main() {
     let observations = session.finish();
     let totals = Totals::of(&observations);
     let step = StepFigures {
-        transactions: 1,
+        // As many as the server sent answers.
+        transactions: ["writev", "sendto", "write", "sendmsg"]
+            .iter()
+            .map(|c| totals.get(&format!("server.call.{c}.count")))
+            .fold(1.0, f64::max) as u64,
         elapsed_s: totals.get("elapsed.seconds"),
         clients: connections.parse().unwrap_or(1.0),
         ..StepFigures::default()

@@ -9,6 +9,8 @@
 //! may be opened, else by sampling `/proc`: for the pass that is attributed.
 
 pub mod calls;
+mod delays;
+pub mod holding;
 pub mod machine;
 pub mod population;
 pub mod queues;
@@ -16,6 +18,7 @@ pub mod session;
 pub mod states;
 mod summary;
 pub mod tracer;
+pub mod transit;
 pub mod windows;
 
 pub use session::{Level, Session};

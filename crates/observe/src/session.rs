@@ -10,6 +10,8 @@ use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::trace::thread_cpu_seconds;
 use fingerpost_workloads::Subjects;
 
+use crate::calls::Role;
+use crate::delays::Delayed;
 use crate::machine::{self, Reading, Totals};
 use crate::population::{Descriptors, Population};
 use crate::queues::{Queues, Sampler};
@@ -81,6 +83,8 @@ pub struct Session {
     stop: Arc<Stop>,
     watcher: JoinHandle<Watched>,
     sockets: Option<JoinHandle<Sockets>>,
+    /// At the levels that attribute.
+    delays: Option<Result<Delayed, String>>,
     attach_cost: f64,
 }
 
@@ -108,6 +112,7 @@ impl Prepared {
         let stop = Arc::new(Stop::default());
         let before = Reading::take(&paths, subject);
         let population = Population::find(subjects);
+        let delays = (level != Level::Counting).then(|| Delayed::begin(&paths, population.processes.keys().copied()));
         let begun = Instant::now();
         let servers = population.processes.keys().copied().filter(|p| !subjects.clients.contains(p)).collect::<Vec<_>>();
         let separate = subjects.clients.iter().any(|c| !subjects.servers.contains(c));
@@ -120,7 +125,17 @@ impl Prepared {
             let stop = Arc::clone(&stop);
             thread::spawn(move || sample_sockets(&servers, &stop))
         });
-        Session { begun, before, population: closing, subject, stop, watcher, sockets, attach_cost: prepared + thread_cpu_seconds() - cost }
+        Session {
+            begun,
+            before,
+            population: closing,
+            subject,
+            stop,
+            watcher,
+            sockets,
+            delays,
+            attach_cost: prepared + thread_cpu_seconds() - cost,
+        }
     }
 }
 
@@ -138,6 +153,9 @@ impl Session {
         // At once: on a busy machine the watching thread ends when the load may be over, and its threads gone.
         self.population.look(elapsed, true);
         let after = Reading::take(&paths, self.subject);
+        let roles = self.population.roles();
+        let sides = self.population.processes.keys().map(|pid| (*pid, summary::plain_name(roles.get(pid).copied().unwrap_or(Role::Whole))));
+        let delays = self.delays.map(|delays| delays.map(|d| d.finish(sides)));
         self.stop.ask();
         let Ok(mut watched) = self.watcher.join() else { return Vec::new() };
         let sockets = self.sockets.and_then(|s| s.join().ok());
@@ -168,6 +186,10 @@ impl Session {
             found.push(observation("syscalls", &watched.source, syscalls));
         }
         found.extend(sockets.map(sockets_observation));
+        found.extend(delays.map(|delays| match delays {
+            Ok(totals) => observation("delays", "delay accounting (taskstats)", totals),
+            Err(why) => observation("delays", &format!("none: {why}"), Totals::new()),
+        }));
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
         found
     }
@@ -255,8 +277,12 @@ fn finish_watch(
             notes.insert("trace.windows.torn".into(), w.torn as f64);
             notes.insert("trace.events".into(), w.events as f64);
             let tracer = w.finish();
-            let (open, idle) = (tracer.window_seconds(), tracer.ready_while_idle());
+            let (open, idle, waiting) = (tracer.window_seconds(), tracer.ready_while_idle(), tracer.waiting());
             notes.insert("trace.window.seconds".into(), open);
+            if let Some([server, client]) = waiting {
+                notes.insert("trace.queue.server.mean".into(), server);
+                notes.insert("trace.queue.client.mean".into(), client);
+            }
             Seen::Traced(tracer.into_threads(), open, idle)
         }
         (None, _) => {
@@ -305,6 +331,7 @@ fn sockets_observation(sockets: Sockets) -> Observation {
     t.insert("accept.queue.max".into(), q.accept_max as f64);
     t.insert("accept.backlog".into(), q.backlog as f64);
     t.insert("sockets.samples".into(), q.samples as f64);
+    t.insert("sockets.sample.seconds".into(), cost / n);
     if q.rtt_count > 0 {
         t.insert("sockets.rtt.us".into(), q.rtt_us / q.rtt_count as f64);
     }
@@ -314,7 +341,7 @@ fn sockets_observation(sockets: Sockets) -> Observation {
 /// Settings of the subjects' tasks that explain: allowed CPUs, nice, seccomp, speculation.
 fn task_settings(population: &Population) -> Totals {
     let mut t = Totals::new();
-    let servers = population.processes.iter().filter(|(pid, _)| population.roles().get(pid) != Some(&crate::calls::Role::Client));
+    let servers = population.processes.iter().filter(|(pid, _)| population.roles().get(pid) != Some(&Role::Client));
     for (_, p) in servers {
         let s = &p.status;
         let mut most = |name: &str, value: f64| {

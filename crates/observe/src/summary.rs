@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use fingerpost_workloads::WATCHER;
 
 use crate::calls::{self, Role, Wait, Waits};
+use crate::holding::Unheld;
 use crate::machine::Totals;
 use crate::population::{Counters, Population, Thread};
 use crate::states::Looks;
@@ -28,6 +29,7 @@ struct Side {
     counters: Counters,
     thread_cpu: f64,
     after_idle: f64,
+    unheld: Unheld,
     blocked: Waits,
     woken_by_sibling: f64,
     woken_otherwise: f64,
@@ -67,6 +69,9 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
             && let Some((_, _, traced)) = threads.get(&tid)
         {
             side.add_calls(traced, scale(elapsed, *window));
+            if traced.on_cpu > 0.0 {
+                side.unheld.add(traced.unheld.scaled(c.on_cpu_s / traced.on_cpu));
+            }
         }
     }
     add_threads_without_counters(population, seen, elapsed, &mut sides);
@@ -122,7 +127,8 @@ fn shares(seen: &Seen, tid: i32, c: &Counters) -> (Waits, f64) {
     }
 }
 
-fn plain_name(role: Role) -> &'static str {
+/// What a side is called in the names of totals.
+pub fn plain_name(role: Role) -> &'static str {
     if role == Role::Client { "client" } else { "server" }
 }
 
@@ -178,6 +184,7 @@ impl Side {
             sum.count += (time.count as f64 * scale).round() as u64;
             sum.seconds += time.seconds * scale;
             sum.on_cpu += time.on_cpu * scale;
+            sum.unheld.add(time.unheld.scaled(scale));
         }
     }
 
@@ -202,12 +209,16 @@ impl Side {
             }
             put("lock.woken_by_sibling", self.woken_by_sibling);
             put("lock.woken_otherwise", self.woken_otherwise);
+            put("after_send.seconds", self.unheld.after_send);
+            put("before_read.seconds", self.unheld.before_read);
         }
         for (&number, time) in &self.calls {
             let call = calls::name(number);
             syscalls.insert(format!("{name}.call.{call}.count"), time.count as f64);
             syscalls.insert(format!("{name}.call.{call}.seconds"), time.seconds);
             syscalls.insert(format!("{name}.call.{call}.cpu_seconds"), time.on_cpu);
+            syscalls.insert(format!("{name}.call.{call}.after_send_seconds"), time.unheld.after_send);
+            syscalls.insert(format!("{name}.call.{call}.before_read_seconds"), time.unheld.before_read);
         }
     }
 }

@@ -3,12 +3,10 @@
 //! A dump of binary messages: some microseconds for a hundred sockets, where `/proc/net/tcp` takes milliseconds.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use crate::netlink::{Netlink, REQUEST_DUMP, each_attribute, u32_at, u64_at};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const REQUEST_DUMP: u16 = 0x301;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
 const INET_DIAG_INFO: u16 = 2;
 const UNIX_NAME: u16 = 0;
 const UNIX_PEER: u16 = 2;
@@ -61,21 +59,12 @@ pub struct Unix {
 }
 
 /// An open connection to the kernel's socket diagnosis.
-pub struct SockDiag {
-    fd: OwnedFd,
-    buffer: Vec<u8>,
-}
+pub struct SockDiag(Netlink);
 
 impl SockDiag {
     /// Opens it. Works without root; sockets of other users are shown too.
     pub fn open() -> io::Result<SockDiag> {
-        // SAFETY: socket takes plain numbers.
-        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, libc::NETLINK_SOCK_DIAG) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just gave us this descriptor; nothing else owns it.
-        Ok(SockDiag { fd: unsafe { OwnedFd::from_raw_fd(fd) }, buffer: vec![0; 256 << 10] })
+        Netlink::open(libc::NETLINK_SOCK_DIAG, 256 << 10).map(SockDiag)
     }
 
     /// Connected and listening TCP sockets of both IP versions. `info` asks for byte counts and round trips too.
@@ -84,7 +73,7 @@ impl SockDiag {
             let mut request = vec![family, libc::IPPROTO_TCP as u8, if info { 1 << (INET_DIAG_INFO - 1) } else { 0 }, 0];
             request.extend(((1u32 << ESTABLISHED) | (1 << LISTEN)).to_ne_bytes());
             request.resize(56, 0);
-            self.dump(&request, &mut |body| {
+            self.0.ask(SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, &request, &mut |body| {
                 if let Some(socket) = parse_tcp(body) {
                     take(socket);
                 }
@@ -100,53 +89,12 @@ impl SockDiag {
         request.extend(0u32.to_ne_bytes());
         request.extend(UNIX_SHOW.to_ne_bytes());
         request.resize(24, 0);
-        self.dump(&request, &mut |body| {
+        self.0.ask(SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, &request, &mut |body| {
             if let Some(socket) = parse_unix(body) {
                 take(socket);
             }
         })
     }
-
-    fn dump(&mut self, request: &[u8], take: &mut impl FnMut(&[u8])) -> io::Result<()> {
-        let mut message = Vec::with_capacity(16 + request.len());
-        message.extend(((16 + request.len()) as u32).to_ne_bytes());
-        message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-        message.extend(REQUEST_DUMP.to_ne_bytes());
-        message.extend([0; 8]);
-        message.extend(request);
-        // SAFETY: the buffer is ours and as long as we say.
-        if unsafe { libc::send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        loop {
-            // SAFETY: as above; the kernel writes at most the buffer's length.
-            let n = unsafe { libc::recv(self.fd.as_raw_fd(), self.buffer.as_mut_ptr().cast(), self.buffer.len(), 0) };
-            if n < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            if n == 0 || each_message(&self.buffer[..n as usize], take)? {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// Walks one datagram of netlink messages; true when the dump is complete.
-fn each_message(mut bytes: &[u8], take: &mut impl FnMut(&[u8])) -> io::Result<bool> {
-    while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
-        let length = length as usize;
-        let Some(body) = bytes.get(16..length) else { break };
-        match kind {
-            NLMSG_DONE => return Ok(true),
-            NLMSG_ERROR => {
-                let code = u32_at(body, 0).map_or(0, |c| (c as i32).wrapping_neg());
-                return if code == 0 { Ok(true) } else { Err(io::Error::from_raw_os_error(code)) };
-            }
-            _ => take(body),
-        }
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-    }
-    Ok(false)
 }
 
 /// `struct inet_diag_msg` and, where it follows, `struct tcp_info`.
@@ -184,31 +132,11 @@ fn parse_unix(body: &[u8]) -> Option<Unix> {
     Some(socket)
 }
 
-fn each_attribute(mut bytes: &[u8], take: &mut impl FnMut(u16, &[u8])) {
-    while let (Some(length), Some(kind)) = (u16_at(bytes, 0), u16_at(bytes, 2)) {
-        let length = usize::from(length);
-        let Some(data) = bytes.get(4..length) else { return };
-        take(kind & 0x3fff, data);
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-    }
-}
-
-fn u16_at(b: &[u8], at: usize) -> Option<u16> {
-    b.get(at..at + 2).map(|x| u16::from_ne_bytes([x[0], x[1]]))
-}
-
-fn u32_at(b: &[u8], at: usize) -> Option<u32> {
-    b.get(at..at + 4).map(|x| u32::from_ne_bytes([x[0], x[1], x[2], x[3]]))
-}
-
-fn u64_at(b: &[u8], at: usize) -> Option<u64> {
-    b.get(at..at + 8).and_then(|x| x.try_into().ok()).map(u64::from_ne_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 
     use super::*;
@@ -255,12 +183,7 @@ mod tests {
 
     #[test]
     fn torn_messages_are_left_alone() {
-        let mut n = 0;
-        assert!(!each_message(&[1, 2, 3], &mut |_| n += 1).unwrap());
-        assert!(!each_message(&[200, 0, 0, 0, 20, 0, 0, 0], &mut |_| n += 1).unwrap());
-        assert_eq!(n, 0);
         assert_eq!(parse_tcp(&[0; 20]), None);
         assert_eq!(parse_unix(&[0; 3]), None);
-        each_attribute(&[2, 0, 0, 0, 9], &mut |_, _| panic!("an attribute shorter than its head"));
     }
 }

@@ -13,9 +13,14 @@
 //!   2. *waiting at the server*: its request lies in the server's socket unread. This is measured by sampling the sockets: by
 //!      Little's law the mean number of such connections × T is the client-seconds spent there, for any order of arrival. With a
 //!      thread per connection it is the wake-up and the run queue; with an event loop it is queueing behind other requests;
+//!      Where a transaction is over sooner than a sample, the samples are only the most that it can be, and the least is what the trace
+//!      counts as sent by one side and not read by the other;
 //!   3. *on the way*: written, not arrived. Measured in the same samples by comparing both ends' byte counts;
 //!   4. *waiting at the client*: its answer lies in the client's socket unread;
 //!   5. *in service at the client*: the client's threads' user, kernel and run-queue time but for what belongs to (4).
+//!
+//!   What a thread does between sending an answer and going to sleep is no part of a transaction, for that is the other side's already;
+//!   nor, under (2), what it does between being woken and having read. The trace tells both.
 //!
 //!   Two corrections follow from the samples, where the server or the client serves many connections with few threads:
 //!   - a thread that was preempted after its answer had been sent holds no transaction: what its connections wait for is in a queue
@@ -72,8 +77,48 @@ pub(super) mod component {
     pub const KERNEL: &str = "kernel";
 }
 
+/// Which work of a side's threads is for no transaction: what follows the sending of an answer is in any case; what precedes the reading
+/// of the next request, where the sockets' samples count that request as waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Idle {
+    AfterSend,
+    AfterSendAndBeforeRead,
+}
+
+impl Idle {
+    /// Its names in the totals.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Idle::AfterSend => &["after_send"],
+            Idle::AfterSendAndBeforeRead => &["after_send", "before_read"],
+        }
+    }
+
+    /// Seconds of it, of a side or a system call.
+    fn seconds(self, t: &Totals, of: &str, unit: &str) -> f64 {
+        self.names().iter().map(|n| t.get(&format!("{of}.{n}{unit}"))).sum()
+    }
+
+    /// Seconds of it in a system call.
+    fn in_call(self, t: &Totals, side: &str, call: &str) -> f64 {
+        self.seconds(t, &format!("{side}.call.{call}"), "_seconds")
+    }
+}
+
+/// Seconds of a side's threads in user code and in the kernel, but for what they did on no transaction's behalf.
+fn user_and_kernel(t: &Totals, side: &str, idle: Idle) -> (f64, f64) {
+    let (user, kernel) = all_user_and_kernel(t, side);
+    let prefix = format!("{side}.call.");
+    let calls = || t.between(&prefix, ".cpu_seconds");
+    let traced: f64 = calls().map(|c| c.1).sum();
+    let scale = if traced > 0.0 { (kernel / traced).min(1.0) } else { 0.0 };
+    let idle_kernel = scale * calls().map(|(call, _)| idle.in_call(t, side, call)).sum::<f64>();
+    let idle_user = (idle.seconds(t, side, ".seconds") - idle_kernel).clamp(0.0, user);
+    (user - idle_user, (kernel - idle_kernel).max(0.0))
+}
+
 /// Seconds of a side's threads in user code and in the kernel: the scheduler's exact CPU time, split as the ticks split it.
-fn user_and_kernel(t: &Totals, side: &str) -> (f64, f64) {
+fn all_user_and_kernel(t: &Totals, side: &str) -> (f64, f64) {
     let get = |what: &str| t.get(&format!("{side}.{what}"));
     let (user, kernel) = (get("thread_user.seconds"), get("thread_kernel.seconds"));
     let (user, kernel) = if user + kernel > 0.0 { (user, kernel) } else { (get("user.seconds"), get("kernel.seconds")) };
@@ -89,9 +134,19 @@ fn user_and_kernel(t: &Totals, side: &str) -> (f64, f64) {
     (cpu * user / (user + kernel), cpu * kernel / (user + kernel))
 }
 
+/// Seconds in which a side's threads waited for memory, by the kernel's delay accounting; 0 where it is off.
+pub(super) fn paging_delay(t: &Totals, side: &str) -> f64 {
+    ["swap_in", "reclaim", "thrashing", "compaction"].iter().map(|d| t.get(&format!("{side}.delay.{d}.seconds"))).sum()
+}
+
 /// Seconds that a side waited for a CPU after having waited for the other side: it held no transaction yet.
 fn after_idle(t: &Totals, side: &str) -> f64 {
     t.get(&format!("{side}.runqueue_after_idle.seconds")).min(t.get(&format!("{side}.runqueue.seconds")))
+}
+
+/// Seconds that a side waited for a CPU after having been preempted.
+fn preempted(t: &Totals, side: &str) -> f64 {
+    (t.get(&format!("{side}.runqueue.seconds")) - after_idle(t, side)).max(0.0)
 }
 
 /// A list of parts in seconds of the whole pass.
@@ -112,8 +167,7 @@ impl Parts {
     /// Waiting for a CPU after having been preempted, of both sides, as far as it fits into what is left of `wall`: who was preempted
     /// when its answer had been sent holds no transaction.
     fn add_preempted(&mut self, t: &Totals, wall: f64) {
-        let held = |side: &str| (t.get(&format!("{side}.runqueue.seconds")) - after_idle(t, side)).max(0.0);
-        let (server, client) = (held("server"), held("client"));
+        let (server, client) = (preempted(t, "server"), preempted(t, "client"));
         let kept = if server + client > 0.0 { ((wall - self.sum()) / (server + client)).clamp(0.0, 1.0) } else { 1.0 };
         self.add(Layer::Scheduler, component::RUN_QUEUE, server * kept);
         self.add(Layer::Client, component::CLIENT_RUN_QUEUE, client * kept);
@@ -124,8 +178,9 @@ impl Parts {
     }
 
     /// The kernel's seconds, by system call where the trace told.
-    fn add_kernel(&mut self, t: &Totals, kernel: f64, wall: f64) {
-        let calls: Vec<(&str, f64)> = t.between("server.call.", ".cpu_seconds").collect();
+    fn add_kernel(&mut self, t: &Totals, kernel: f64, wall: f64, idle: Idle) {
+        let calls: Vec<(&str, f64)> =
+            t.between("server.call.", ".cpu_seconds").map(|(call, s)| (call, (s - idle.in_call(t, "server", call)).max(0.0))).collect();
         let traced: f64 = calls.iter().map(|c| c.1).sum();
         if traced <= 0.0 {
             return self.add(Layer::Kernel, component::KERNEL, kernel);
@@ -144,9 +199,18 @@ impl Parts {
         self.add(Layer::Kernel, &format!("{}: faults and interrupts", component::KERNEL), kernel - traced * scale);
     }
 
+    /// Blocked time by cause. Where the kernel accounts for delays, what waited for memory is known better than by the thread's state,
+    /// which is that of a wait for any device: what is more than the states say is taken from the wait for the disk.
     fn add_blocked(&mut self, t: &Totals, side: &str) {
+        let blocked = |what: &str| t.get(&format!("{side}.blocked.{what}.seconds"));
+        let paging = (paging_delay(t, side) - blocked("memory")).clamp(0.0, blocked("disk"));
         for (what, layer, name) in BLOCKED {
-            self.add(*layer, name, t.get(&format!("{side}.blocked.{what}.seconds")));
+            let moved = match *what {
+                "memory" => paging,
+                "disk" => -paging,
+                _ => 0.0,
+            };
+            self.add(*layer, name, blocked(what) + moved);
         }
     }
 
@@ -176,12 +240,21 @@ impl Parts {
 pub fn budget(step: &StepFigures, t: &Totals) -> Budget {
     let wall = step.clients * step.elapsed_s;
     let mut parts = Parts::default();
-    let (user, kernel) = user_and_kernel(t, "server");
+    // Where few threads serve many connections, the sockets tell what waits; else the threads do.
+    let threads = t.get("server.threads") >= 0.8 * step.clients;
+    let idle = if threads { Idle::AfterSend } else { Idle::AfterSendAndBeforeRead };
+    let (user, kernel) = user_and_kernel(t, "server", idle);
     parts.add(Layer::Application, component::USER, user);
-    parts.add_kernel(t, kernel, wall);
+    parts.add_kernel(t, kernel, wall, idle);
     parts.add_blocked(t, "server");
     if t.get("client.threads") + t.get("client.threads.parked") > 0.0 {
-        add_client_and_queues(&mut parts, step, t);
+        let (user, kernel) = user_and_kernel(t, "client", idle);
+        parts.add(Layer::Client, component::CLIENT, user + kernel);
+        if threads {
+            add_client_of_threads(&mut parts, step, t);
+        } else {
+            add_client_and_queues(&mut parts, step, t);
+        }
     } else {
         parts.add(Layer::Scheduler, component::RUN_QUEUE, t.get("server.runqueue.seconds"));
     }
@@ -189,31 +262,27 @@ pub fn budget(step: &StepFigures, t: &Totals) -> Budget {
 }
 
 fn add_client_and_queues(parts: &mut Parts, step: &StepFigures, t: &Totals) {
-    if t.get("server.threads") >= 0.8 * step.clients {
-        return add_client_of_threads(parts, step, t);
-    }
-    let observed = t.get("elapsed.seconds");
-    let sampled = t.get("sockets.samples") > 0.0 && t.get("connections.mean") > 0.0;
-    // A client or server that waits before it reads shows in the sockets already: the run queue is taken out of the queue.
-    let queue = |name: &str, after_idle: f64| {
-        let seconds = if sampled { t.get(name) * observed } else { after_idle };
-        (after_idle.min(seconds), (seconds - after_idle).max(0.0))
-    };
-    let (user, kernel) = user_and_kernel(t, "client");
-    parts.add(Layer::Client, component::CLIENT, user + kernel);
     // With a thread per client its own waits hold its transaction up; a few threads' waits are not any one transaction's.
     if t.get("client.threads") >= 0.8 * step.clients {
         let own = ["lock", "disk", "commit", "timer", "memory"];
         parts.add(Layer::Client, component::CLIENT_WAITS, own.iter().map(|w| t.get(&format!("client.blocked.{w}.seconds"))).sum());
     }
-    let (woken, behind) = queue("queue.server.mean", after_idle(t, "server"));
-    parts.add(Layer::Scheduler, component::RUN_QUEUE, woken);
-    parts.add(Layer::Application, component::AT_SERVER, behind);
-    let (woken, behind) = queue("queue.client.mean", after_idle(t, "client"));
-    parts.add(Layer::Client, component::CLIENT_RUN_QUEUE, woken);
-    parts.add(Layer::Client, component::AT_CLIENT, behind);
-    parts.add(Layer::Network, component::ON_THE_WAY, t.get("queue.network.mean") * observed);
     let wall = step.clients * step.elapsed_s;
+    let sampled = t.get("sockets.samples") > 0.0 && t.get("connections.mean") > 0.0;
+    let [server, client, on_the_way] = if !sampled {
+        [after_idle(t, "server"), after_idle(t, "client"), 0.0]
+    } else if samples_are_slow(step, t) {
+        bracketed(t, (wall - parts.sum() - preempted(t, "server") - preempted(t, "client")).max(0.0))
+    } else {
+        ["queue.server.mean", "queue.client.mean", "queue.network.mean"].map(|q| t.get(q) * t.get("elapsed.seconds"))
+    };
+    // A client or server that waits for a CPU before it reads shows in the queue already: the run queue is taken out of it.
+    let woken = [after_idle(t, "server").min(server), after_idle(t, "client").min(client)];
+    parts.add(Layer::Scheduler, component::RUN_QUEUE, woken[0]);
+    parts.add(Layer::Application, component::AT_SERVER, server - woken[0]);
+    parts.add(Layer::Client, component::CLIENT_RUN_QUEUE, woken[1]);
+    parts.add(Layer::Client, component::AT_CLIENT, client - woken[1]);
+    parts.add(Layer::Network, component::ON_THE_WAY, on_the_way);
     parts.add_preempted(t, wall);
     if sampled {
         let busy = busy_loop(t, "server", step).max(busy_loop(t, "client", step));
@@ -221,11 +290,28 @@ fn add_client_and_queues(parts: &mut Parts, step: &StepFigures, t: &Totals) {
     }
 }
 
+/// Whether a transaction is over before a sample of the sockets is. A sampler that takes a CPU for as long as a transaction lasts finds
+/// all of them waiting, for what it took.
+fn samples_are_slow(step: &StepFigures, t: &Totals) -> bool {
+    let wall = step.clients * step.elapsed_s / (step.transactions.max(1) as f64);
+    t.get("sockets.sample.seconds") > 0.5 * wall && t.find("trace.queue.server.mean").is_some()
+}
+
+/// Seconds of waiting at the server, at the client and on the way, of which there is room for so many. What the trace counts is the least
+/// that they can be, for it misses what never goes away; what slow samples see is the most. Between the two, the room decides; where
+/// even the least does not fit, or the most does not fill it, the rest of the budget says so.
+fn bracketed(t: &Totals, room: f64) -> [f64; 3] {
+    let observed = t.get("elapsed.seconds");
+    let least = [t.get("trace.queue.server.mean") * observed, t.get("trace.queue.client.mean") * observed, 0.0];
+    let seen = ["queue.server.mean", "queue.client.mean", "queue.network.mean"].map(|q| t.get(q) * observed);
+    let span: f64 = least.iter().zip(seen).map(|(l, s)| (s - l).max(0.0)).sum();
+    let share = if span > 0.0 { ((room - least.iter().sum::<f64>()) / span).clamp(0.0, 1.0) } else { 0.0 };
+    [0, 1, 2].map(|i| least[i] + share * (seen[i] - least[i]).max(0.0))
+}
+
 /// The rest of the budget of a server with a thread per connection.
 fn add_client_of_threads(parts: &mut Parts, step: &StepFigures, t: &Totals) {
-    let (user, kernel) = user_and_kernel(t, "client");
     parts.add(Layer::Scheduler, component::RUN_QUEUE, after_idle(t, "server"));
-    parts.add(Layer::Client, component::CLIENT, user + kernel);
     parts.add(Layer::Client, component::CLIENT_RUN_QUEUE, after_idle(t, "client"));
     parts.add_preempted(t, step.clients * step.elapsed_s);
     let queues = [
@@ -257,13 +343,13 @@ fn busy_loop(t: &Totals, side: &str, step: &StepFigures) -> f64 {
 pub fn command_budget(elapsed_s: f64, t: &Totals) -> Budget {
     let mut parts = Parts::default();
     let (user, kernel) = (t.get("server.user.seconds"), t.get("server.kernel.seconds"));
-    let (thread_user, thread_kernel) = user_and_kernel(t, "server");
+    let (thread_user, thread_kernel) = all_user_and_kernel(t, "server");
     // Ticks are coarse for a short command, the scheduler's account misses threads that ended: the larger is nearer.
     let (user, kernel) = if user + kernel > thread_user + thread_kernel { (user, kernel) } else { (thread_user, thread_kernel) };
     let seen = t.get("server.wall.seconds") - t.get("server.blocked.child.seconds");
     let wall = seen.max(user + kernel + t.get("server.runqueue.seconds"));
     parts.add(Layer::Application, "user code", user);
-    parts.add_kernel(t, kernel, wall);
+    parts.add_kernel(t, kernel, wall, Idle::AfterSend);
     parts.add(Layer::Scheduler, component::RUN_QUEUE, t.get("server.runqueue.seconds"));
     for (what, layer, name) in BLOCKED.iter().filter(|b| b.0 != "child") {
         parts.add(*layer, name, t.get(&format!("server.blocked.{what}.seconds")));
@@ -272,192 +358,4 @@ pub fn command_budget(elapsed_s: f64, t: &Totals) -> Budget {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    pub(crate) fn totals(list: &[(&str, f64)]) -> Totals {
-        Totals(list.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect())
-    }
-
-    fn share(b: &Budget, component: &str) -> f64 {
-        b.parts.iter().filter(|p| p.component == component).map(|p| p.share).sum()
-    }
-
-    fn adds_up(b: &Budget) {
-        let sum: f64 = b.parts.iter().map(|p| p.share).sum();
-        assert!((sum + b.unexplained - 1.0).abs() < 1e-9);
-        let seconds: f64 = b.parts.iter().map(|p| p.seconds_per_transaction).sum();
-        assert!((seconds + b.unexplained * b.seconds_per_transaction - b.seconds_per_transaction).abs() < 1e-12);
-    }
-
-    #[test]
-    fn an_embedded_program_is_taken_apart_by_its_threads() {
-        let step = StepFigures { transactions: 1000, elapsed_s: 10.0, clients: 2.0, ..StepFigures::default() };
-        let t = totals(&[
-            ("server.threads", 2.0),
-            ("server.cpu.seconds", 8.0),
-            ("server.thread_user.seconds", 3.0),
-            ("server.thread_kernel.seconds", 1.0),
-            ("server.runqueue.seconds", 2.0),
-            ("server.blocked.lock.seconds", 4.0),
-            ("server.blocked.disk.seconds", 5.0),
-            ("server.blocked.other.seconds", 0.5),
-            ("server.call.pread64.cpu_seconds", 1.5),
-            ("server.call.fcntl.cpu_seconds", 0.01),
-        ]);
-        let b = budget(&step, &t);
-        adds_up(&b);
-        assert_eq!(b.seconds_per_transaction, 0.02);
-        assert!((share(&b, "server user code") - 0.3).abs() < 1e-9);
-        assert!((share(&b, "kernel: pread64") - 0.075).abs() < 1e-9);
-        assert!((share(&b, "kernel: other calls") - 0.0005).abs() < 1e-9);
-        assert!((share(&b, "kernel: faults and interrupts") - 0.0245).abs() < 1e-9);
-        assert!((share(&b, "waiting for a lock") - 0.2).abs() < 1e-9);
-        assert!((b.unexplained - 0.05).abs() < 1e-9, "{}", b.unexplained);
-    }
-
-    #[test]
-    fn calls_that_tracing_made_dear_are_scaled_to_the_kernels_own_account() {
-        let step = StepFigures { transactions: 1, elapsed_s: 1.0, clients: 1.0, ..StepFigures::default() };
-        let t = totals(&[
-            ("server.cpu.seconds", 1.0),
-            ("server.thread_user.seconds", 0.5),
-            ("server.thread_kernel.seconds", 0.5),
-            ("server.call.read.cpu_seconds", 0.6),
-            ("server.call.write.cpu_seconds", 0.4),
-        ]);
-        let b = budget(&step, &t);
-        assert!((share(&b, "kernel: read") - 0.3).abs() < 1e-9);
-        assert!((share(&b, "kernel: write") - 0.2).abs() < 1e-9);
-        assert!(b.unexplained.abs() < 1e-9);
-    }
-
-    #[test]
-    fn an_event_loop_server_is_taken_apart_by_where_connections_are() {
-        let step = StepFigures { transactions: 10_000, elapsed_s: 10.0, clients: 100.0, ..StepFigures::default() };
-        let t = totals(&[
-            ("elapsed.seconds", 10.0),
-            ("server.cpu.seconds", 8.0),
-            ("server.thread_user.seconds", 2.0),
-            ("server.thread_kernel.seconds", 6.0),
-            ("server.runqueue.seconds", 3.0),
-            ("server.runqueue_after_idle.seconds", 2.0),
-            ("client.threads", 1.0),
-            ("client.cpu.seconds", 9.0),
-            ("client.runqueue.seconds", 1.0),
-            ("client.runqueue_after_idle.seconds", 0.5),
-            ("sockets.samples", 500.0),
-            ("connections.mean", 100.0),
-            ("queue.server.mean", 60.0),
-            ("queue.client.mean", 37.0),
-            ("queue.network.mean", 0.5),
-        ]);
-        let b = budget(&step, &t);
-        adds_up(&b);
-        assert!((share(&b, "request waits for the server") - 0.598).abs() < 1e-9, "the run queue is not counted twice");
-        assert!((share(&b, "waiting for a CPU") - 0.003).abs() < 1e-9);
-        assert!((share(&b, "answer waits for the client") - 0.3695).abs() < 1e-9);
-        assert!((b.unexplained - (1.0 - 0.008 - 0.003 - 0.598 - 0.009 - 0.001 - 0.3695 - 0.005)).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_thread_that_is_busy_while_every_transaction_is_queued_holds_none() {
-        let step = StepFigures { transactions: 1, elapsed_s: 10.0, clients: 2.0, ..StepFigures::default() };
-        let t = totals(&[
-            ("elapsed.seconds", 10.0),
-            ("server.cpu.seconds", 3.0),
-            ("server.runqueue.seconds", 5.0),
-            ("client.threads", 1.0),
-            ("client.cpu.seconds", 2.0),
-            ("sockets.samples", 500.0),
-            ("connections.mean", 2.0),
-            ("queue.server.mean", 0.5),
-            ("queue.client.mean", 1.0),
-        ]);
-        let b = budget(&step, &t);
-        adds_up(&b);
-        assert!(b.unexplained.abs() < 1e-9, "{b:#?}");
-        assert!((share(&b, "answer waits for the client") - 0.5).abs() < 1e-9);
-        assert!((share(&b, "waiting for a CPU") - 0.0).abs() < 1e-9, "the preempted server held nothing: {b:#?}");
-    }
-
-    #[test]
-    fn a_thread_per_connection_counts_by_its_own_account_and_sockets_explain_only_what_is_left() {
-        let step = StepFigures { transactions: 1, elapsed_s: 10.0, clients: 2.0, ..StepFigures::default() };
-        let mut t = totals(&[
-            ("elapsed.seconds", 10.0),
-            ("server.threads", 2.0),
-            ("server.cpu.seconds", 6.0),
-            ("server.runqueue.seconds", 2.0),
-            ("server.runqueue_after_idle.seconds", 2.0),
-            ("server.blocked.lock.seconds", 4.0),
-            ("client.threads", 1.0),
-            ("client.cpu.seconds", 4.0),
-            ("sockets.samples", 500.0),
-            ("connections.mean", 2.0),
-            ("queue.server.mean", 0.6),
-            ("queue.client.mean", 0.2),
-        ]);
-        let b = budget(&step, &t);
-        adds_up(&b);
-        assert!((share(&b, "waiting for a CPU") - 0.1).abs() < 1e-9);
-        assert!((share(&b, "request waits for the server") - 0.15).abs() < 1e-9, "{b:#?}");
-        assert!(b.unexplained.abs() < 1e-9);
-        t.0.insert("queue.server.mean".into(), 0.1);
-        t.0.insert("queue.client.mean".into(), 0.0);
-        let b = budget(&step, &t);
-        assert!((b.unexplained - 0.15).abs() < 1e-9, "what no socket shows stays unexplained: {b:#?}");
-    }
-
-    #[test]
-    fn what_a_busy_event_loop_has_read_and_not_turned_to_is_in_its_own_queue() {
-        let step = StepFigures { transactions: 1, elapsed_s: 10.0, clients: 10.0, ..StepFigures::default() };
-        let t = totals(&[
-            ("elapsed.seconds", 10.0),
-            ("server.threads", 1.0),
-            ("server.wall.seconds", 10.0),
-            ("server.cpu.seconds", 5.0),
-            ("client.threads", 1.0),
-            ("client.wall.seconds", 10.0),
-            ("client.cpu.seconds", 8.0),
-            ("sockets.samples", 500.0),
-            ("connections.mean", 10.0),
-            ("queue.server.mean", 4.0),
-        ]);
-        let b = budget(&step, &t);
-        adds_up(&b);
-        assert!((share(&b, "in a program's own queue") - 0.8 * 0.47).abs() < 1e-9, "{b:#?}");
-        assert!((b.unexplained - 0.2 * 0.47).abs() < 1e-9, "{b:#?}");
-    }
-
-    #[test]
-    fn parts_are_scaled_to_the_measured_pass() {
-        let step = StepFigures { transactions: 900, elapsed_s: 10.0, clients: 1.0, measured: Some((1000, 10.0)), ..StepFigures::default() };
-        let t = totals(&[("server.cpu.seconds", 5.0)]);
-        let b = budget(&step, &t);
-        assert_eq!((b.transactions, b.seconds_per_transaction), (1000, 0.01));
-        assert!((b.parts[0].seconds_per_transaction - 0.005).abs() < 1e-12);
-    }
-
-    #[test]
-    fn a_command_that_waits_for_its_children_is_its_children() {
-        let t = totals(&[
-            ("server.wall.seconds", 20.0),
-            ("server.blocked.child.seconds", 10.0),
-            ("server.user.seconds", 6.0),
-            ("server.kernel.seconds", 2.0),
-            ("server.blocked.disk.seconds", 2.0),
-        ]);
-        let b = command_budget(10.0, &t);
-        adds_up(&b);
-        assert!((share(&b, "user code") - 0.6).abs() < 1e-9);
-        assert!(b.unexplained.abs() < 1e-9);
-    }
-
-    #[test]
-    fn nothing_observed_is_all_unexplained() {
-        let b = budget(&StepFigures::default(), &Totals::default());
-        assert_eq!((b.parts.len(), b.unexplained), (0, 1.0));
-        assert_eq!(command_budget(1.0, &Totals::default()).unexplained, 1.0);
-    }
-}
+mod tests;
