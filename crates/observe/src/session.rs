@@ -230,9 +230,7 @@ fn watch(mut population: Population, level: Level, windows: Option<Result<Window
     loop {
         let pause = match (&mut windows, level) {
             (_, Level::Counting) => SERIES_EVERY,
-            (Some(w), _) => match w.trace(&population, &mut descriptors, |length| {
-                stop.sleep(length);
-            }) {
+            (Some(w), _) => match w.trace(&population, &mut descriptors, |length| stop.sleep(length)) {
                 Ok(pause) => pause,
                 Err(e) => {
                     source = format!("perf tracepoints, ended early: {e}");

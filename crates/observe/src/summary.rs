@@ -33,9 +33,15 @@ struct Side {
     blocked: Waits,
     woken_by_sibling: f64,
     woken_otherwise: f64,
+    /// Within the windows.
     calls: BTreeMap<i64, CallTime>,
+    /// Times that its threads gave up their CPUs: within the windows, and in all by the kernel's own count.
+    gave_up: [u64; 2],
     parked: u64,
 }
+
+/// So many times must threads be seen to give up their CPUs for these times to be a measure.
+const ENOUGH: u64 = 8;
 
 /// Threads' totals (observer `threads`) and system calls' totals (observer `syscalls`) over `elapsed` seconds.
 pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, Totals) {
@@ -49,7 +55,7 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
             c.waiting_s = alive - c.on_cpu_s;
         }
         let (waits, after_idle) = shares(seen, tid, &c);
-        let name = side_name(thread.role, seen, &waits, &c);
+        let name = side_name(tid, thread.role, seen, &waits, &c);
         let side = sides.entry(name).or_default();
         if moving.contains(&thread.role) && is_parked(thread) {
             side.parked += 1;
@@ -72,9 +78,14 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
             if traced.on_cpu > 0.0 {
                 side.unheld.add(traced.unheld.scaled(c.on_cpu_s / traced.on_cpu));
             }
+            side.gave_up[0] += traced.gave_up;
+            side.gave_up[1] += c.switches[0];
         }
     }
     add_threads_without_counters(population, seen, elapsed, &mut sides);
+    if let Seen::Traced(_, window, _) = seen {
+        sides.values_mut().for_each(|side| side.correct_counts(scale(elapsed, *window)));
+    }
     let mut threads = Totals::from([("elapsed.seconds".to_owned(), elapsed)]);
     let mut syscalls = Totals::new();
     for (name, side) in &sides {
@@ -132,9 +143,17 @@ pub fn plain_name(role: Role) -> &'static str {
     if role == Role::Client { "client" } else { "server" }
 }
 
-fn side_name(role: Role, seen: &Seen, waits: &Waits, c: &Counters) -> &'static str {
-    // A server's thread that never waits for a request works on no transaction of its own accord: a purger, a log writer.
-    let serves = matches!(seen, Seen::Counters) || waits[Wait::Idle.index()] > 0.0 || c.waiting_s + c.on_cpu_s == 0.0;
+/// A server's thread that never asks for a request works on no transaction of its own accord: a purger, a log writer. One that was
+/// seen to end no more than a call may be in the middle of one transaction.
+fn side_name(tid: i32, role: Role, seen: &Seen, waits: &Waits, c: &Counters) -> &'static str {
+    let serves = match seen {
+        Seen::Counters => true,
+        Seen::Traced(threads, _, _) => {
+            threads.get(&tid).is_none_or(|(_, _, t)| t.asked || t.calls.values().map(|c| c.count).sum::<u64>() < 2)
+        }
+        Seen::Sampled(_) => false,
+    };
+    let serves = serves || waits[Wait::Idle.index()] > 0.0 || c.waiting_s + c.on_cpu_s == 0.0;
     if role == Role::Server && !serves && waits[Wait::Other.index()] < 1.0 { "background" } else { plain_name(role) }
 }
 
@@ -188,6 +207,21 @@ impl Side {
         }
     }
 
+    /// Counts of a window are too low where tracing slows the thread: a call of 0.1 µs takes ten times as long while it is traced, and
+    /// so fewer are made. How often threads give up their CPUs is known exactly for all of the time, and slows down alike.
+    fn correct_counts(&mut self, by_time: f64) {
+        let [windows, all] = self.gave_up;
+        if windows < ENOUGH || all == 0 || by_time <= 0.0 {
+            return;
+        }
+        let factor = all as f64 / windows as f64 / by_time;
+        self.woken_by_sibling *= factor;
+        self.woken_otherwise *= factor;
+        for time in self.calls.values_mut() {
+            time.count = (time.count as f64 * factor).round() as u64;
+        }
+    }
+
     fn write(&self, name: &str, states: bool, threads: &mut Totals, syscalls: &mut Totals) {
         let mut put = |what: &str, value: f64| threads.insert(format!("{name}.{what}"), value);
         put("threads", self.threads as f64);
@@ -220,5 +254,47 @@ impl Side {
             syscalls.insert(format!("{name}.call.{call}.after_send_seconds"), time.unheld.after_send);
             syscalls.insert(format!("{name}.call.{call}.before_read_seconds"), time.unheld.before_read);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_follow_what_is_known_exactly_and_not_the_time_that_tracing_stretched() {
+        let traced = Traced {
+            calls: [(libc::SYS_getppid, CallTime { count: 1500 * 8, seconds: 0.03, on_cpu: 0.03 })].into(),
+            gave_up: 8,
+            woken_by_sibling: 8,
+            ..Traced::default()
+        };
+        let mut side = Side { gave_up: [8, 1000], ..Side::default() };
+        side.add_calls(&traced, 10.0);
+        side.correct_counts(10.0);
+        let time = side.calls[&libc::SYS_getppid];
+        assert_eq!((time.count, side.woken_by_sibling), (1500 * 1000, 1000.0));
+        assert!((time.seconds - 0.3).abs() < 1e-9, "times are shares of the time");
+
+        let mut few = Side { gave_up: [7, 1000], ..Side::default() };
+        few.add_calls(&traced, 10.0);
+        few.correct_counts(10.0);
+        assert_eq!(few.calls[&libc::SYS_getppid].count, 120_000, "seven say nothing");
+    }
+
+    #[test]
+    fn a_thread_that_asks_for_requests_serves_though_it_never_waits_for_one() {
+        let mut waits = [0.0; Wait::ALL.len()];
+        waits[Wait::Disk.index()] = 1.0;
+        let counters = Counters { on_cpu_s: 0.1, ..Counters::default() };
+        let name = |asked: bool, calls: u64| {
+            let traced = Traced {
+                asked,
+                calls: [(libc::SYS_fdatasync, CallTime { count: calls, ..CallTime::default() })].into(),
+                ..Traced::default()
+            };
+            side_name(7, Role::Server, &Seen::Traced([(7, (7, Role::Server, traced))].into(), 1.0, 0.0), &waits, &counters)
+        };
+        assert_eq!((name(true, 50), name(false, 50), name(false, 1)), ("server", "background", "server"));
     }
 }

@@ -102,6 +102,10 @@ pub struct Traced {
     pub unheld: Unheld,
     /// System calls by number.
     pub calls: BTreeMap<i64, CallTime>,
+    /// Times that it left its CPU of its own accord.
+    pub gave_up: u64,
+    /// Whether it was seen to ask for a request, were there one waiting or not: on a busy machine a server may never have to wait.
+    pub asked: bool,
     /// Waits for a lock that ended because a thread of the same process woke this one.
     pub woken_by_sibling: u64,
     /// Waits for a lock that ended otherwise: a timeout, another process.
@@ -197,6 +201,10 @@ impl Tracer {
         if self.roles.contains_key(&e.pid) {
             self.threads.entry(e.tid).or_insert_with(|| Thread::new(e.pid, Place::Unknown, e.time));
         }
+        if e.tid != 0 {
+            self.idle.insert(e.cpu, false);
+            self.wake_lost(e.tid, e.time, fd);
+        }
         match e.event {
             Event::Enter { number, args } => {
                 if let Some(t) = self.threads.get_mut(&e.tid) {
@@ -211,8 +219,11 @@ impl Tracer {
                     t.mode = Mode::Call { number, args, way, since: e.time, on_cpu: 0.0 };
                 }
             }
-            Event::Exit { number, result } => self.exit(e, number, result),
-            Event::Switch { left, next } => self.switch(e, left, next),
+            Event::Exit { number, result } => self.exit(e, number, result, fd),
+            Event::Switch { left, next } => {
+                self.wake_lost(next, e.time, fd);
+                self.switch(e, left, next);
+            }
             Event::Waking { who } => self.waking(e, who, fd),
             Event::Fork { child } => {
                 if self.threads.contains_key(&e.tid) {
@@ -235,7 +246,7 @@ impl Tracer {
         }
     }
 
-    fn exit(&mut self, e: &Stamped, number: i64, result: i64) {
+    fn exit(&mut self, e: &Stamped, number: i64, result: i64, fd: &mut impl FnMut(i32, i32) -> Fd) {
         let Some(t) = self.threads.get_mut(&e.tid) else { return };
         t.runs(e.time);
         let role = role_of(&self.roles, t.pid);
@@ -244,6 +255,13 @@ impl Tracer {
             let wait = guess.unwrap_or_else(|| calls::wait(number, [0; 2], role, |_| Fd::Unknown));
             let timed_out = wait == Wait::Network && result == 0 && calls::is_poll(number);
             t.settle_unresolved(if timed_out { Wait::Timer } else { wait });
+        }
+        if !t.traced.asked {
+            let wait = match t.mode {
+                Mode::Call { args, .. } => calls::wait(number, args, role, |n| fd(t.pid, n)),
+                _ => calls::wait(number, [0; 2], role, |_| Fd::Unknown),
+            };
+            t.traced.asked = wait == Wait::Idle;
         }
         let stat = t.traced.calls.entry(number).or_default();
         stat.count += 1;
@@ -271,6 +289,7 @@ impl Tracer {
         if let Some(t) = self.threads.get_mut(&e.tid) {
             t.runs(e.time);
             t.uninterruptible = left == Left::Uninterruptible;
+            t.traced.gave_up += u64::from(matches!(left, Left::Blocked | Left::Uninterruptible));
             t.place = match left {
                 Left::Ready => Place::Ready { after_idle: false },
                 Left::Blocked | Left::Uninterruptible => Place::Blocked,
@@ -282,10 +301,10 @@ impl Tracer {
         }
         if let Some(t) = self.threads.get_mut(&next) {
             match t.place {
+                // What could have run on an idle CPU was not ready; what it waited for shows when its call ends.
+                Place::Unknown if e.tid == 0 => t.unresolved += e.time.saturating_sub(t.since) as f64 * NS,
                 // Nothing woke it within the window, so it was ready from the start.
                 Place::Unknown => t.place = Place::Ready { after_idle: false },
-                // Its waking was lost.
-                Place::Blocked => t.place = Place::Unknown,
                 _ => {}
             }
             t.settle(e.time);
@@ -293,13 +312,26 @@ impl Tracer {
         }
     }
 
+    /// A blocked thread that acts has been woken. Some kernels show nothing that happens in an interrupt of an idle CPU: neither the
+    /// waking, which is most devices' and timers', nor the switch from the idle task. An idle CPU takes a thread at once, so that
+    /// the time was the wait's.
+    fn wake_lost(&mut self, who: i32, time: u64, fd: &mut impl FnMut(i32, i32) -> Fd) {
+        if self.threads.get(&who).is_some_and(|t| t.place == Place::Blocked) {
+            self.woken(who, time, None, fd);
+        }
+    }
+
     fn waking(&mut self, e: &Stamped, who: i32, fd: &mut impl FnMut(i32, i32) -> Fd) {
         let waker = self.threads.get(&e.tid).map(|t| (t.pid, t.disk));
-        let Some(t) = self.threads.get_mut(&who) else { return };
-        if !matches!(t.place, Place::Blocked | Place::Unknown) {
-            return;
+        if self.threads.get(&who).is_some_and(|t| matches!(t.place, Place::Blocked | Place::Unknown)) {
+            self.woken(who, e.time, waker, fd);
         }
-        let seconds = e.time.saturating_sub(t.since) as f64 * NS;
+    }
+
+    /// Ends a thread's wait. `waker` is the watched thread that did, by its process, and when that last waited for the disk.
+    fn woken(&mut self, who: i32, time: u64, waker: Option<(i32, (u64, u64))>, fd: &mut impl FnMut(i32, i32) -> Fd) {
+        let Some(t) = self.threads.get_mut(&who) else { return };
+        let seconds = time.saturating_sub(t.since) as f64 * NS;
         let role = role_of(&self.roles, t.pid);
         let mut wait = match t.mode {
             Mode::Unknown => None,
@@ -316,7 +348,7 @@ impl Tracer {
         let sibling = waker.filter(|w| w.0 == t.pid);
         if wait == Some(Wait::Lock) {
             match sibling {
-                Some((_, disk)) if overlap(disk, (t.since, e.time)) * 2 > e.time - t.since => wait = Some(Wait::Commit),
+                Some((_, disk)) if overlap(disk, (t.since, time)) * 2 > time - t.since => wait = Some(Wait::Commit),
                 Some(_) => t.traced.woken_by_sibling += 1,
                 None => t.traced.woken_otherwise += 1,
             }
@@ -326,10 +358,10 @@ impl Tracer {
             None => t.unresolved += seconds,
         }
         if wait == Some(Wait::Disk) {
-            t.disk = (t.since, e.time);
+            t.disk = (t.since, time);
         }
         let after_idle = wait == Some(Wait::Idle) || (role == Role::Client && wait == Some(Wait::Network));
-        (t.place, t.since) = (Place::Ready { after_idle }, e.time);
+        (t.place, t.since) = (Place::Ready { after_idle }, time);
     }
 
     /// Adds up the time in which a watched thread was ready while a CPU idled: affinity, a quota, or a slow wake-up.
@@ -431,11 +463,8 @@ impl Thread {
 
     /// It is on a CPU now, and was since its last event.
     fn runs(&mut self, time: u64) {
-        match self.place {
-            Place::Unknown => self.place = Place::Cpu,
-            // Its waking was lost: when it came to its CPU is not known.
-            Place::Blocked => self.since = time,
-            _ => {}
+        if self.place == Place::Unknown {
+            self.place = Place::Cpu;
         }
         self.settle(time);
         self.place = Place::Cpu;

@@ -17,6 +17,12 @@ const COST_SHARE: f64 = 0.02;
 /// What the kernel spends on writing one event, in seconds: an upper estimate, measured on virtual machines.
 const EVENT_COST: f64 = 0.7e-6;
 const RING_BYTES: usize = 8 << 20;
+/// How often an open window looks how full its rings are, and the share from which on it closes before its time: a server that makes a
+/// million calls a second fills a ring sooner than a window ends.
+const SLICE: Duration = Duration::from_millis(5);
+const FULL: f64 = 0.5;
+/// From this share on a ring has dropped something, or may have: a record is a hundred bytes.
+const BRIMFUL: f64 = 0.999;
 
 const NAMES: [&str; 5] =
     ["raw_syscalls/sys_enter", "raw_syscalls/sys_exit", "sched/sched_switch", "sched/sched_waking", "sched/sched_process_fork"];
@@ -107,12 +113,12 @@ impl Windows {
         Ok(Windows { rings, layout, tracer: Tracer::new(), buffer: Vec::new(), own, lost: 0, events: 0, count: 0, torn: 0 })
     }
 
-    /// Traces one window. Returns how long to pause before the next, so that the cost keeps within its share.
+    /// Traces one window. `wait` sleeps, and returns true when the end was asked for. Returns how long to pause before the next, so that the cost keeps within its share.
     pub fn trace(
         &mut self,
         population: &Population,
         descriptors: &mut Descriptors,
-        wait: impl FnOnce(Duration),
+        wait: impl FnMut(Duration) -> bool,
     ) -> std::io::Result<Duration> {
         let cpu_before = fingerpost_sys::trace::thread_cpu_seconds();
         for (&tid, thread) in &population.threads {
@@ -120,7 +126,7 @@ impl Windows {
         }
         self.rings.enable()?;
         let start = monotonic_ns();
-        wait(WINDOW);
+        self.let_flow(start, wait);
         let end = monotonic_ns();
         self.rings.disable()?;
         self.read(start, end, descriptors);
@@ -130,12 +136,25 @@ impl Windows {
         Ok(Duration::from_secs_f64(pause))
     }
 
+    /// Keeps the window open for its time, or until a ring is about to be full.
+    fn let_flow(&self, start: u64, mut wait: impl FnMut(Duration) -> bool) {
+        let left = || WINDOW.saturating_sub(Duration::from_nanos(monotonic_ns() - start));
+        while !left().is_zero() && self.rings.fullness() < FULL {
+            if wait(left().min(SLICE)) {
+                return;
+            }
+        }
+    }
+
     fn read(&mut self, start: u64, end: u64, descriptors: &mut Descriptors) {
         self.buffer.clear();
         let (layout, buffer) = (&self.layout, &mut self.buffer);
-        let lost = self.rings.drain(|raw| {
-            buffer.extend(layout.event(&raw).filter(|e| e.time >= start && e.time <= end));
-        });
+        // What the kernel could not write it reports with the next record that it can write: into the next window, if this one is full.
+        let full = self.rings.fullness() > BRIMFUL;
+        let lost = u64::from(full)
+            + self.rings.drain(|raw| {
+                buffer.extend(layout.event(&raw).filter(|e| e.time >= start && e.time <= end));
+            });
         self.count += 1;
         self.events += self.buffer.len() as u64;
         self.lost += lost;

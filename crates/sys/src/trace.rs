@@ -125,6 +125,12 @@ impl Rings {
         self.rings.len()
     }
 
+    /// The share, 0 to 1, of the fullest ring that waits to be drained. A ring that has become full drops what comes, and says so only
+    /// when there is room again.
+    pub fn fullness(&self) -> f64 {
+        self.rings.iter().map(Ring::fullness).fold(0.0, f64::max)
+    }
+
     /// Takes everything out of the rings, in order per CPU but not between CPUs. Returns the number of events that were lost.
     pub fn drain(&mut self, mut take: impl FnMut(Raw)) -> u64 {
         self.rings.iter_mut().map(|r| r.drain(&mut take)).sum()
@@ -154,6 +160,13 @@ impl Ring {
     fn word(&self, at: usize) -> u64 {
         // SAFETY: the places are within the first page of the mapping, aligned, and the kernel writes them as 64-bit words.
         unsafe { (*self.map.add(at).cast::<AtomicU64>()).load(Ordering::Acquire) }
+    }
+
+    fn fullness(&self) -> f64 {
+        if self.map.is_null() {
+            return 0.0;
+        }
+        self.word(HEAD).wrapping_sub(self.word(TAIL)) as f64 / self.word(DATA_SIZE).max(1) as f64
     }
 
     fn drain(&mut self, take: &mut impl FnMut(Raw)) -> u64 {

@@ -219,3 +219,37 @@ fn an_uninterruptible_wait_is_a_devices_whatever_its_descriptor_has_become() {
     }
     near(thread(tracer, 10).blocked[Wait::Disk.index()], 4.0);
 }
+
+#[test]
+fn a_wait_whose_end_an_idle_cpu_did_not_show_is_booked_all_the_same() {
+    let recv = libc::SYS_recvfrom;
+    let tracer = run(
+        &[
+            at(0, 10, exit(recv)),
+            // A fault that is read in; the next event is the thread's own.
+            at(1, 10, Event::Switch { left: Left::Uninterruptible, next: 0 }),
+            at(6, 10, enter(recv)),
+            at(7, 10, Event::Switch { left: Left::Blocked, next: 0 }),
+            // Here the switch from the idle task is shown, and the waking is not.
+            at(9, 0, Event::Switch { left: Left::Ready, next: 10 }),
+            at(10, 10, exit(recv)),
+        ],
+        10,
+        Role::Server,
+    );
+    assert_eq!(tracer.ready_while_idle(), 0.0);
+    let t = thread(tracer, 10);
+    near(t.blocked[Wait::Memory.index()], 5.0);
+    near(t.blocked[Wait::Idle.index()], 2.0);
+    near(t.ready, 0.0);
+    assert!(t.asked);
+}
+
+#[test]
+fn what_comes_to_an_idle_cpu_without_a_waking_was_not_ready_before() {
+    let tracer = run(&[at(4, 0, Event::Switch { left: Left::Ready, next: 10 }), at(5, 10, exit(libc::SYS_fsync))], 5, Role::Server);
+    let t = thread(tracer, 10);
+    near(t.blocked[Wait::Disk.index()], 4.0);
+    near(t.ready, 0.0);
+    assert!(!t.asked);
+}
