@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn counts_follow_what_is_known_exactly_and_not_the_time_that_tracing_stretched() {
         let traced = Traced {
-            calls: [(libc::SYS_getppid, CallTime { count: 1500 * 8, seconds: 0.03, on_cpu: 0.03 })].into(),
+            calls: [(libc::SYS_getppid, CallTime { count: 1500 * 8, seconds: 0.03, on_cpu: 0.03, ..CallTime::default() })].into(),
             gave_up: 8,
             woken_by_sibling: 8,
             ..Traced::default()
