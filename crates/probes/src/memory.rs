@@ -196,9 +196,9 @@ pub static LAB_ROWS: &[Probe] = &[
 
 /// Copying by number of threads, and on one CPU by method: which instructions copy best at which size.
 fn copies() -> Vec<Params> {
-    let by_method = threads::SIZES.iter().flat_map(|size| {
-        ["vector", "string"].map(|method| Params::new().with("size", *size).with("threads", 1i64).with("method", method))
-    });
+    let by_method = threads::SIZES
+        .iter()
+        .flat_map(|size| ["vector", "string"].map(|method| Params::new().with("size", *size).with("threads", 1i64).with("method", method)));
     threads::sweep().into_iter().chain(by_method).collect()
 }
 
