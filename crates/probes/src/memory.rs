@@ -1,10 +1,10 @@
 //! Memory bandwidth: reading, writing and copying a range of a given size, again and again.
 //!
-//! The loops are plain arithmetic on words, which the compiler turns into vector instructions; each is compiled twice on x86-64,
-//! for the baseline (SSE2, 16 bytes) and for AVX2 (32 bytes), and the better one that the CPU has is used. The counter
-//! `vector_bytes` says which, so that a comparison of two hosts shows when it compares two instruction sets.
+//! There is a loop for every instruction set ([`loops`]); each process tries those that its CPU has on its own range, and measures the
+//! fastest. The counter `vector_bytes` says which, so that a comparison of two hosts shows when it compares two instruction sets.
 
 mod latency;
+mod loops;
 mod range;
 mod threads;
 
@@ -15,7 +15,9 @@ use fingerpost_record::{Better, Params, Unit};
 use crate::probe::{Nature, Probe};
 use crate::session::{Session, Stop};
 
+use loops::{Loop, fastest};
 use range::{Pages, Range};
+use threads::Op;
 
 /// Bytes that one operation moves at most, so that a batch of a large range stays far below a scheduler tick.
 const STEP: usize = 64 << 10;
@@ -23,99 +25,31 @@ const STEP: usize = 64 << 10;
 /// The smallest and the largest range.
 const SIZES: std::ops::RangeInclusive<i64> = 4096..=1 << 30;
 
-/// Words handled in one turn of a loop: four vectors of 32 bytes, as many independent sums.
-const LANES: usize = 16;
-
-/// Compiles a loop for the baseline and, on x86-64, for AVX2, and picks one at run time.
-macro_rules! for_each_instruction_set {
-    ($(#[$doc:meta])* $name:ident, $wide:ident, $body:ident, ($($arg:ident: $type:ty),*) -> $out:ty) => {
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2")]
-        fn $wide($($arg: $type),*) -> $out {
-            $body($($arg),*)
-        }
-
-        $(#[$doc])*
-        #[inline(never)]
-        pub fn $name($($arg: $type),*) -> $out {
-            #[cfg(target_arch = "x86_64")]
-            if has_avx2() {
-                // SAFETY: the CPU has AVX2.
-                return unsafe { $wide($($arg),*) };
-            }
-            $body($($arg),*)
-        }
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_avx2() -> bool {
-    std::arch::is_x86_feature_detected!("avx2")
-}
-
-/// Bytes of one vector register as the loops use it: 32 with AVX2, else 16.
-fn vector_bytes() -> f64 {
-    #[cfg(target_arch = "x86_64")]
-    if has_avx2() {
-        return 32.0;
-    }
-    16.0
-}
-
-#[inline(always)]
-fn sum_body(words: &[u64]) -> u64 {
-    let mut sums = [0u64; LANES];
-    let chunks = words.chunks_exact(LANES);
-    let rest = chunks.remainder().iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
-    for chunk in chunks {
-        for (sum, word) in sums.iter_mut().zip(chunk) {
-            *sum = sum.wrapping_add(*word);
-        }
-    }
-    sums.iter().fold(rest, |total, sum| total.wrapping_add(*sum))
-}
-
-/// Stores a value that the compiler does not know: a known one would become a call of memset.
-#[inline(always)]
-fn fill_body(words: &mut [u64], value: u64) {
-    for chunk in words.chunks_exact_mut(LANES) {
-        for word in chunk {
-            *word = value;
-        }
+/// The row's size in bytes, checked.
+fn size(s: &Session) -> Result<usize, Stop> {
+    match s.int("size", *SIZES.start())? {
+        size if SIZES.contains(&size) => Ok(size as usize),
+        _ => Err(Stop::Fail(format!("a size of more than {} bytes is not taken", SIZES.end()))),
     }
 }
 
-/// Copies, and adds a zero that the compiler does not know: a plain copy would become a call of memcpy.
-#[inline(always)]
-fn copy_body(to: &mut [u64], from: &[u64], zero: u64) {
-    for (to, from) in to.chunks_exact_mut(LANES).zip(from.chunks_exact(LANES)) {
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = from.wrapping_add(zero);
-        }
-    }
-}
+/// Words by which the source of a copy lies further into its page than the target: 33 lines. Between equal places in a page, and between
+/// places an even number of lines apart, loads wait for stores that they have nothing to do with: a fifth of the rate within the
+/// first-level cache. A program's two buffers seldom lie so.
+const SHIFT: usize = 33 * 64 / size_of::<u64>();
 
-for_each_instruction_set!(
-    /// The sum of words, modulo 2⁶⁴.
-    sum, sum_wide, sum_body, (words: &[u64]) -> u64
-);
-for_each_instruction_set!(
-    /// Stores `value` in each word, but for the last few of a slice that is no multiple of sixteen.
-    fill, fill_wide, fill_body, (words: &mut [u64], value: u64) -> ()
-);
-for_each_instruction_set!(
-    /// Copies words and adds `zero` to each, but for the last few of a slice that is no multiple of sixteen.
-    copy, copy_wide, copy_body, (to: &mut [u64], from: &[u64], zero: u64) -> ()
-);
-
-fn range(s: &mut Session) -> Result<Range, Stop> {
-    let size = s.int("size", *SIZES.start())?;
-    if !SIZES.contains(&size) {
-        return Err(Stop::Fail(format!("a size of more than {} bytes is not taken", SIZES.end())));
-    }
-    let mut range = Range::map(size as usize, Pages::HugeIfAllowed)?;
+/// Fresh memory to do `op` in, written once.
+fn range(op: Op, size: usize) -> Result<Range, Stop> {
+    let room = if op == Op::Copy { SHIFT * size_of::<u64>() } else { 0 };
+    let mut range = Range::map(size + room, Pages::HugeIfAllowed)?;
     range.words().fill(1);
     Ok(range)
+}
+
+/// Words that `op` walks through: all of a range's, or one half of what a copy needs no shift for.
+fn length(op: Op, size: usize) -> usize {
+    let words = size / size_of::<u64>();
+    if op == Op::Copy { words / 2 } else { words }
 }
 
 /// The pieces that a range is walked in: its start and end in words, one after the other, round and round.
@@ -124,50 +58,70 @@ fn pieces(words: usize) -> impl Iterator<Item = std::ops::Range<usize>> + Clone 
     (0..words / step).map(move |i| i * step..(i + 1) * step).cycle()
 }
 
-/// Measures `body` on one piece after the other of `words` words.
-fn walk(s: &mut Session, words: usize, mut body: impl FnMut(std::ops::Range<usize>)) -> Result<(), Stop> {
-    let mut pieces = pieces(words);
-    s.work_per_op(pieces.clone().next().map_or(0, |p| p.len() * size_of::<u64>()) as u64);
+/// The loops that a row allows: those of `method` where it names one, else all that can do what is to be done.
+fn candidates(params: &Params, op: Op) -> Result<Vec<Loop>, Stop> {
+    let string = if op == Op::Copy { Loop::string() } else { None };
+    match params.text("method") {
+        None => Ok(Loop::vectors().into_iter().chain(string).collect()),
+        Some("vector") => Ok(Loop::vectors()),
+        Some("string") if op == Op::Copy => {
+            string.map(|one| vec![one]).ok_or_else(|| Stop::Skip("needs a CPU with string instructions (x86-64)".into()))
+        }
+        Some(other) => Err(Stop::Fail(format!("parameter method must be vector, or string for a copy; it is “{other}”"))),
+    }
+}
+
+/// Adds up words with the widest vectors that this CPU has, up to so many bytes.
+pub(crate) fn reader(most_bytes: f64) -> impl Fn(&[u64]) -> u64 {
+    let one = Loop::vectors().into_iter().find(|one| one.vector_bytes() <= most_bytes);
+    move |words| one.map_or(0, |one| one.sum(words))
+}
+
+/// Does `op` with `one` in a piece of a range of which `op` walks through `length` words: reads it, writes it, or copies to it from the
+/// same place of the second half.
+#[inline(always)]
+fn step(one: Loop, op: Op, words: &mut [u64], length: usize, piece: std::ops::Range<usize>) {
+    match op {
+        Op::Read => {
+            black_box(one.sum(black_box(&words[piece])));
+        }
+        Op::Write => one.fill(black_box(&mut words[piece]), black_box(7)),
+        Op::Copy => {
+            let (to, from) = words.split_at_mut(length + SHIFT);
+            one.copy(black_box(&mut to[piece.clone()]), black_box(&from[piece]));
+        }
+    }
+}
+
+/// Measures `op` on one piece of the row's range after the other, with the fastest of the loops that the row allows.
+fn walk(s: &mut Session, op: Op) -> Result<(), Stop> {
+    if s.params().get("threads").is_some() {
+        return threads::measure(s, op);
+    }
+    let (size, candidates) = (size(s)?, candidates(s.params(), op)?);
+    let (mut range, length) = (range(op, size)?, length(op, size));
+    let words = range.words();
+    let mut pieces = pieces(length);
+    let one = fastest(&candidates, |one| pieces.by_ref().take(1).for_each(|piece| step(one, op, words, length, piece)));
+    s.work_per_op(((STEP / size_of::<u64>()).min(length) * size_of::<u64>()) as u64);
     s.batches(|ops| {
-        pieces.by_ref().take(ops as usize).for_each(&mut body);
+        pieces.by_ref().take(ops as usize).for_each(|piece| step(one, op, words, length, piece));
         Ok(())
     })?;
-    s.counter("vector_bytes", vector_bytes());
+    s.counter("vector_bytes", one.vector_bytes());
     Ok(())
 }
 
 fn read(s: &mut Session) -> Result<(), Stop> {
-    if s.params().get("threads").is_some() {
-        return threads::measure(s, threads::Op::Read);
-    }
-    let mut range = range(s)?;
-    let words = range.words();
-    walk(s, words.len(), |piece| {
-        black_box(sum(black_box(&words[piece])));
-    })
+    walk(s, Op::Read)
 }
 
 fn write(s: &mut Session) -> Result<(), Stop> {
-    if s.params().get("threads").is_some() {
-        return threads::measure(s, threads::Op::Write);
-    }
-    let mut range = range(s)?;
-    let words = range.words();
-    walk(s, words.len(), |piece| {
-        fill(black_box(&mut words[piece]), black_box(7));
-    })
+    walk(s, Op::Write)
 }
 
 fn copy_halves(s: &mut Session) -> Result<(), Stop> {
-    if s.params().get("threads").is_some() {
-        return threads::measure(s, threads::Op::Copy);
-    }
-    let mut range = range(s)?;
-    let words = range.words();
-    let (to, from) = words.split_at_mut(words.len() / 2);
-    walk(s, to.len(), |piece| {
-        copy(black_box(&mut to[piece.clone()]), black_box(&from[piece]), black_box(0));
-    })
+    walk(s, Op::Copy)
 }
 
 fn sizes() -> Vec<Params> {
@@ -177,7 +131,7 @@ fn sizes() -> Vec<Params> {
 const fn probe(name: &'static str, texts: [&'static str; 4], run: fn(&mut Session) -> Result<(), Stop>) -> Probe {
     Probe {
         name,
-        version: 1,
+        version: 2,
         lmbench: Some(texts[0]),
         summary: texts[1],
         timed: texts[2],
@@ -197,7 +151,8 @@ const READ: Probe = probe(
     [
         "Mem read",
         "bytes read from memory",
-        "adding up the words of a range of `size` bytes with vector loads (AVX2 where there is it, else SSE2 or NEON), 64 KiB at a time.",
+        "adding up the words of a range of `size` bytes with vector loads (of AVX-512, AVX2 or SSE2, whichever is fastest here; NEON), 64 KiB \
+         at a time; the counter vector_bytes says which.",
         "the range is in huge pages where madvise may ask for them; a guest's “RAM” range may sit in a large shared cache of the host.",
     ],
     read,
@@ -208,7 +163,8 @@ const WRITE: Probe = probe(
     [
         "Mem write",
         "bytes written to memory",
-        "storing a word all over a range of `size` bytes with ordinary vector stores, 64 KiB at a time.",
+        "storing a word all over a range of `size` bytes with ordinary vector stores (of AVX-512, AVX2 or SSE2, whichever is fastest here; \
+         NEON), 64 KiB at a time; the counter vector_bytes says which.",
         "ordinary stores read each line before they write it, so the memory moves twice the figure.",
     ],
     write,
@@ -219,8 +175,9 @@ const COPY: Probe = probe(
     [
         "Bcopy (hand)",
         "bytes copied in memory",
-        "copying one half of a range of `size` bytes to the other with ordinary vector loads and stores, 64 KiB at a time; bytes copied \
-         are counted once.",
+        "copying one half of a range of `size` bytes to the other, which lies 33 lines aside in its page, 64 KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
+         SSE2; NEON) or with `rep movsb`, whichever is fastest here; the counter vector_bytes says which (0: rep movsb). `method`, where \
+         it is given, allows one of the two only: vector or string. Bytes copied are counted once.",
         "lmbench's size is that of one half. Ordinary stores read each line before they write it: the memory moves three times the figure.",
     ],
     copy_halves,
@@ -234,23 +191,49 @@ pub static LAB_ROWS: &[Probe] = &[
     Probe { lab: Some("memory"), variants: latency::sweep, ..latency::LATENCY },
     Probe { lab: Some("memory"), variants: threads::sweep, ..READ },
     Probe { lab: Some("memory"), variants: threads::sweep, ..WRITE },
-    Probe { lab: Some("memory"), variants: threads::sweep, ..COPY },
+    Probe { lab: Some("memory"), variants: copies, ..COPY },
 ];
+
+/// Copying by number of threads, and on one CPU by method: which instructions copy best at which size.
+fn copies() -> Vec<Params> {
+    let by_method = threads::SIZES
+        .iter()
+        .flat_map(|size| ["vector", "string"].map(|method| Params::new().with("size", *size).with("threads", 1i64).with("method", method)));
+    threads::sweep().into_iter().chain(by_method).collect()
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_loops_read_write_and_copy_every_word() {
-        let mut words: Vec<u64> = (0..64).collect();
-        assert_eq!(sum(&words), 2016);
-        assert_eq!(sum(&words[..19]), 171);
-        let mut copied = vec![0; 64];
-        copy(&mut copied, &words, 0);
-        assert_eq!(copied, words);
-        fill(&mut words, 3);
-        assert_eq!(words, [3; 64]);
+    fn a_row_allows_the_loops_that_its_method_names() {
+        let row = |method: &str| Params::new().with("method", method);
+        let of = |params: &Params, op| candidates(params, op).map(|all| all.into_iter().map(Loop::vector_bytes).collect::<Vec<_>>());
+        let vectors = of(&Params::new(), Op::Read).unwrap();
+        assert!(!vectors.contains(&0.0) && vectors.contains(&16.0));
+        assert_eq!(of(&row("vector"), Op::Copy).unwrap(), vectors);
+        assert!(of(&row("string"), Op::Copy).is_ok_and(|all| all == [0.0]) || Loop::string().is_none());
+        assert!(matches!(of(&row("string"), Op::Write), Err(Stop::Fail(_))));
+        assert!(matches!(of(&row("telepathy"), Op::Copy), Err(Stop::Fail(_))));
+    }
+
+    #[test]
+    fn a_copy_goes_from_the_second_half_to_the_first() {
+        let half = 512;
+        let mut words: Vec<u64> = (0..2 * half + SHIFT as u64).collect();
+        step(Loop::vectors()[0], Op::Copy, &mut words, half as usize, 0..256);
+        let source = half + SHIFT as u64;
+        assert!(words[..256].iter().copied().eq(source..source + 256));
+        assert!(words[256..].iter().copied().eq(256..2 * half + SHIFT as u64));
+        // An odd number of lines, so that the two halves do not lie alike in their pages.
+        assert!((SHIFT * 8).is_multiple_of(64) && !(SHIFT * 8 / 64).is_multiple_of(2));
+    }
+
+    #[test]
+    fn each_method_of_copying_has_a_row_of_its_own() {
+        let methods: Vec<_> = copies().iter().filter_map(|row| row.text("method").map(str::to_owned)).collect();
+        assert_eq!(methods.len(), 2 * threads::SIZES.len());
     }
 
     #[test]

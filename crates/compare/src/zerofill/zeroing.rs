@@ -8,7 +8,7 @@ use super::points;
 /// One way to learn what zeroing costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Route {
-    /// A word for programs: `kernel_samples`, `huge_pages`, `user_warm`, `user_cold`.
+    /// A word for programs: `fault_difference`, `kernel_samples`, `kernel_samples_seen`, `huge_pages`, `user_warm`, `user_cold`.
     pub key: &'static str,
     /// What it is.
     pub name: &'static str,
@@ -18,25 +18,39 @@ pub struct Route {
     pub per_page: Estimate,
 }
 
-/// All routes that the run has rows for, the most trusted first: the kernel's own samples see the very zeroing in question; huge pages
-/// are zeroed by the same code, nearly without faults; user space uses its own code on pages warmer or colder than the kernel's.
+/// A route that is a probe's rows: its key, its name, and the rows' probe, parameter and word.
+type Rows = (&'static str, &'static str, [&'static str; 3]);
+
+/// Those before the huge pages, the most trusted first, and those behind.
+const FIRST: [Rows; 3] = [
+    ("fault_difference", "timed in the kernel's faults: those that zero, less those that need not", ["zerofill.zeroing", "how", "memfd"]),
+    (
+        "kernel_samples",
+        "the kernel's samples of the same faults, in its clearing and behind it",
+        ["zerofill.kernel_profile", "how", "memfd"],
+    ),
+    (
+        "kernel_samples_seen",
+        "the kernel's samples of anonymous faults, without what other work hides",
+        ["zerofill.kernel_profile", "how", "touch"],
+    ),
+];
+const LAST: [Rows; 2] = [
+    ("user_warm", "cleared from user space, warm", ["zerofill.clear", "state", "warm"]),
+    ("user_cold", "cleared from user space, flushed from the caches", ["zerofill.clear", "state", "cold"]),
+];
+
+/// All routes that the run has rows for, the most trusted first: the difference of two kinds of faults is the kernel's own zeroing of base
+/// pages by the clock, and needs no rights; its samples see the same; huge pages are zeroed by the same code, nearly without faults; user
+/// space uses its own code on pages warmer or colder than the kernel's.
 pub fn routes(run: &Run) -> Vec<Route> {
-    let mut list = Vec::new();
-    for p in points::curve(run, "zerofill.kernel_profile", "how", "touch") {
-        list.push(Route {
-            key: "kernel_samples",
-            name: "the kernel's samples in its page-clearing, stores included",
-            pages: p.pages,
-            per_page: p.figure,
-        });
-    }
+    let of = |(key, name, [probe, parameter, word]): &Rows| {
+        let rows = points::curve(run, probe, parameter, word).into_iter();
+        rows.map(|p| Route { key, name, pages: p.pages, per_page: p.figure }).collect::<Vec<_>>()
+    };
+    let mut list: Vec<Route> = FIRST.iter().flat_map(of).collect();
     list.extend(huge_pages(run));
-    for (key, word, name) in
-        [("user_warm", "warm", "cleared from user space, warm"), ("user_cold", "cold", "cleared from user space, flushed from the caches")]
-    {
-        let of = points::curve(run, "zerofill.clear", "state", word);
-        list.extend(of.iter().map(|p| Route { key, name, pages: p.pages, per_page: p.figure }));
-    }
+    list.extend(LAST.iter().flat_map(of));
     list
 }
 
@@ -74,17 +88,19 @@ mod tests {
     fn independent_routes_come_to_the_known_cost() {
         let routes = routes(&run_of(&Machine::default(), 0.005));
         let of = |key: &str| routes.iter().find(|r| r.key == key).unwrap().per_page;
-        for key in ["kernel_samples", "huge_pages"] {
+        for key in ["fault_difference", "kernel_samples", "kernel_samples_seen", "huge_pages"] {
             assert!((of(key).value / 100.0 - 1.0).abs() < 0.02, "{key}: {:?}", of(key));
         }
         assert!((of("user_warm").value / 50.0 - 1.0).abs() < 0.02);
-        assert_eq!((best(&routes, 1).unwrap().key, best(&routes, 1).unwrap().pages), ("kernel_samples", 16));
-        assert_eq!(best(&routes, 4096).unwrap().pages, 256);
+        assert_eq!((best(&routes, 1).unwrap().key, best(&routes, 1).unwrap().pages), ("fault_difference", 16));
+        assert_eq!(best(&routes, 4096).unwrap().pages, 4096);
     }
 
     #[test]
-    fn without_samples_the_next_route_is_taken() {
+    fn without_a_route_the_next_is_taken() {
         let mut run = run_of(&Machine::default(), 0.005);
+        run.measurements.retain(|m| m.probe != "zerofill.zeroing");
+        assert_eq!((best(&routes(&run), 4096).unwrap().key, best(&routes(&run), 4096).unwrap().pages), ("kernel_samples", 256));
         run.measurements.retain(|m| m.probe != "zerofill.kernel_profile");
         assert_eq!(best(&routes(&run), 16).unwrap().key, "huge_pages");
         run.measurements.retain(|m| m.probe != "zerofill.prefault");

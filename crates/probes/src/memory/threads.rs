@@ -3,14 +3,14 @@
 //! Each publishes how far it has come and when it was there. Its rate over a window is taken between two such marks of its own, so that
 //! the window need not fit the work.
 
-use std::hint::black_box;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fingerpost_record::Params;
 
-use super::range::{Pages, Range};
-use super::{SIZES, copy, fill, sum, vector_bytes};
+use super::loops::{Loop, fastest};
+use super::range::Range;
+use super::{candidates, length, range, size, step};
 use crate::peer::Peer;
 use crate::session::{Session, Stop, now_ns};
 use crate::share::Shared;
@@ -22,7 +22,7 @@ pub enum Op {
     Read,
     /// Storing a word all over it.
     Write,
-    /// Copying its first half to its second.
+    /// Copying its second half to its first.
     Copy,
 }
 
@@ -34,6 +34,9 @@ const TURN: usize = 128 << 10;
 
 /// The length of one sample in nanoseconds.
 const WINDOW_NS: u64 = 1_000_000;
+
+/// Bytes of a process's range: in the first- and second-level cache, in what is shared, and in memory.
+pub const SIZES: [i64; 4] = [16 << 10, 512 << 10, 4 << 20, 64 << 20];
 
 /// How long the partners may take to fill their ranges.
 const READY_NS: u64 = 3_000_000_000;
@@ -73,40 +76,38 @@ impl Default for Marks {
 /// A range, and how far the walk through it is.
 struct Walk {
     op: Op,
+    one: Loop,
     range: Range,
+    length: usize,
     at: usize,
     turns: u64,
 }
 
 impl Walk {
-    fn new(op: Op, size: usize) -> Result<Walk, Stop> {
-        let mut range = Range::map(size, Pages::HugeIfAllowed)?;
-        range.words().fill(1);
-        Ok(Walk { op, range, at: 0, turns: 0 })
+    /// Fresh memory, and the fastest of `candidates` on it.
+    fn new(op: Op, size: usize, candidates: &[Loop]) -> Result<Walk, Stop> {
+        let mut walk = Walk { op, one: candidates[0], range: range(op, size)?, length: length(op, size), at: 0, turns: 0 };
+        walk.one = fastest(candidates, |one| {
+            walk.one = one;
+            walk.advance();
+        });
+        Ok(walk)
     }
 
-    /// Moves [`TURN`] bytes, round and round, and marks it.
-    fn turn(&mut self, mark: &Mark) {
-        let words = self.range.words();
-        let half = words.len() / 2;
-        let length = if self.op == Op::Copy { half } else { words.len() };
+    /// Moves [`TURN`] bytes, round and round.
+    fn advance(&mut self) {
         let mut left = TURN / size_of::<u64>();
         while left > 0 {
-            let step = left.min(length - self.at);
-            let piece = self.at..self.at + step;
-            match self.op {
-                Op::Read => {
-                    black_box(sum(black_box(&words[piece])));
-                }
-                Op::Write => fill(black_box(&mut words[piece]), black_box(7)),
-                Op::Copy => {
-                    let (to, from) = words.split_at_mut(half);
-                    copy(black_box(&mut to[piece.clone()]), black_box(&from[piece]), black_box(0));
-                }
-            }
-            self.at = (self.at + step) % length;
-            left -= step;
+            let piece = left.min(self.length - self.at);
+            step(self.one, self.op, self.range.words(), self.length, self.at..self.at + piece);
+            self.at = (self.at + piece) % self.length;
+            left -= piece;
         }
+    }
+
+    /// Moves [`TURN`] bytes and marks it.
+    fn turn(&mut self, mark: &Mark) {
+        self.advance();
         self.turns += 1;
         mark.set(self.turns);
     }
@@ -115,19 +116,20 @@ impl Walk {
 /// Measures `op` on as many CPUs as `threads` says, each with a range of `size` bytes.
 pub fn measure(s: &mut Session, op: Op) -> Result<(), Stop> {
     let threads = s.int("threads", 1)? as usize;
-    let size = s.int("size", *SIZES.start())?;
-    if threads > MOST || !SIZES.contains(&size) {
-        return Err(Stop::Fail(format!("more than {MOST} threads, or {} bytes each, are not taken", SIZES.end())));
+    let size = size(s)?;
+    if threads > MOST {
+        return Err(Stop::Fail(format!("more than {MOST} threads are not taken")));
     }
     if threads > s.cpus().len() {
         return Err(Stop::Skip(format!("needs {threads} CPUs, and this process may use {}", s.cpus().len())));
     }
+    let candidates = candidates(s.params(), op)?;
     let marks = Shared::<Marks>::new()?;
     let mut peers = Vec::new();
     for (cpu, mark) in s.cpus()[1..threads].iter().zip(&marks.0[1..]) {
-        peers.push(Peer::fork(*cpu, || work(op, size as usize, mark))?);
+        peers.push(Peer::fork(*cpu, || work(op, size, &candidates, mark))?);
     }
-    let mut own = Walk::new(op, size as usize)?;
+    let mut own = Walk::new(op, size, &candidates)?;
     let marks = &marks.0[..threads];
     wait_for(&marks[1..])?;
     s.marked_values(|| {
@@ -141,13 +143,13 @@ pub fn measure(s: &mut Session, op: Op) -> Result<(), Stop> {
         // A partner that moved nothing in a millisecond had lost its CPU.
         Ok((rates.iter().sum(), rates.contains(&0.0)))
     })?;
-    s.counter("vector_bytes", vector_bytes());
+    s.counter("vector_bytes", own.one.vector_bytes());
     Ok(())
 }
 
 /// What a partner does until it is ended.
-fn work(op: Op, size: usize, mark: &Mark) -> io::Result<()> {
-    let mut walk = Walk::new(op, size).map_err(|stop| io::Error::other(format!("{stop:?}")))?;
+fn work(op: Op, size: usize, candidates: &[Loop], mark: &Mark) -> io::Result<()> {
+    let mut walk = Walk::new(op, size, candidates).map_err(|stop| io::Error::other(format!("{stop:?}")))?;
     loop {
         walk.turn(mark);
     }
@@ -171,14 +173,13 @@ fn rate(before: u64, after: u64) -> f64 {
     if ns == 0 { 0.0 } else { (turns * TURN as u64) as f64 * 1e9 / ns as f64 }
 }
 
-/// The laboratory's rows: in the first- and second-level cache, in what is shared, and in memory, on one CPU, two, four and so on to all.
+/// The laboratory's rows: each of [`SIZES`] on one CPU, two, four and so on to all.
 pub fn sweep() -> Vec<Params> {
     let all = std::thread::available_parallelism().map_or(1, usize::from).min(MOST);
     let mut counts: Vec<usize> = std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < all).collect();
     counts.push(all);
-    let sizes = [16 << 10, 512 << 10, 4 << 20, 64 << 20];
     let row = |size: i64, threads: &usize| Params::new().with("size", size).with("threads", *threads as i64);
-    sizes.into_iter().flat_map(|size| counts.iter().map(move |threads| row(size, threads))).collect()
+    SIZES.into_iter().flat_map(|size| counts.iter().map(move |threads| row(size, threads))).collect()
 }
 
 #[cfg(test)]
@@ -198,14 +199,15 @@ mod tests {
     #[test]
     fn a_turn_moves_all_that_it_counts() {
         let mark = Mark::default();
-        let mut walk = Walk::new(Op::Write, 3 << 12).unwrap_or_else(|stop| panic!("{stop:?}"));
+        let mut walk = Walk::new(Op::Write, 3 << 12, &Loop::vectors()).unwrap_or_else(|stop| panic!("{stop:?}"));
+        let begun = walk.at;
         walk.turn(&mark);
         assert!(walk.range.words().iter().all(|w| *w == 7));
-        assert_eq!((walk.turns, walk.at), (1, TURN / 8 % (3 << 9)));
-        let mut walk = Walk::new(Op::Copy, 1 << 14).unwrap_or_else(|stop| panic!("{stop:?}"));
+        assert_eq!((walk.turns, walk.at), (1, (begun + TURN / 8) % (3 << 9)));
+        let mut walk = Walk::new(Op::Copy, 1 << 14, &Loop::vectors()).unwrap_or_else(|stop| panic!("{stop:?}"));
         walk.range.words()[1024..].fill(9);
         walk.turn(&mark);
-        assert!(walk.range.words().iter().all(|w| *w == 9));
+        assert!(walk.range.words()[..1024].iter().all(|w| *w == 9));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | [`phase`] | the same taken apart with the clock: which part is allocating, faulting, freeing |
 //! | [`prefault`] | what the article asked for: several pages per fault, and mapping at once |
 //! | [`clear`] | zeroing alone, from user space |
+//! | [`zeroing`] | zeroing alone, inside the kernel's faults, by the clock |
 //! | [`profile`] | zeroing and faulting as the kernel's own samples show them |
 //!
 //! Base pages are measured as base pages: [`base_pages_only`] switches transparent huge pages off for the probe's process, and costs
@@ -18,6 +19,7 @@ mod clear;
 mod phase;
 mod prefault;
 mod profile;
+mod zeroing;
 
 use std::io;
 
@@ -27,7 +29,7 @@ use crate::probe::Probe;
 use crate::session::{Session, Stop};
 
 /// Every probe of the laboratory.
-pub static PROBES: &[&[Probe]] = &[alloc::PROBES, phase::PROBES, prefault::PROBES, clear::PROBES, profile::PROBES];
+pub static PROBES: &[&[Probe]] = &[alloc::PROBES, phase::PROBES, prefault::PROBES, clear::PROBES, zeroing::PROBES, profile::PROBES];
 
 /// The name of the laboratory.
 pub const LAB: &str = "zerofill";

@@ -1,0 +1,142 @@
+//! The kernel's own zeroing of a page inside a fault, by the clock alone.
+//!
+//! `fallocate` gives a file in memory pages that are not zeroed yet: the kernel puts that off to the first fault. So the first touch of such
+//! a page and the next one, after the page was taken out of the page tables but not out of the file, are the same fault with and without
+//! the zeroing. Everything before the two is made alike: a page at either end of the range is touched, and the whole range unmapped, so
+//! that the same translations are flushed.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+
+use fingerpost_record::Params;
+
+use super::api::{map, unmap};
+use super::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
+use crate::probe::{LATENCY, Nature, Probe};
+use crate::session::{Session, Stop, now_ns};
+
+/// A file in memory, mapped: one page that stays, so many that come and go, one page that stays.
+pub(super) struct Zeroing {
+    file: File,
+    at: usize,
+    pages: usize,
+    page: usize,
+}
+
+impl Zeroing {
+    /// Makes and maps the file.
+    pub(super) fn new(pages: usize, page: usize) -> io::Result<Zeroing> {
+        let bytes = (pages + 2) * page;
+        // SAFETY: the name is a string with its end; the descriptor is new, and owned by the file from here on.
+        let file = unsafe {
+            let fd = libc::memfd_create(c"zeroing".as_ptr(), libc::MFD_CLOEXEC);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            File::from_raw_fd(fd)
+        };
+        file.set_len(bytes as u64)?;
+        let at = map(0, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd())?;
+        Ok(Zeroing { file, at, pages, page })
+    }
+
+    /// Gives the pages between the two ends back, and gets new ones that are not zeroed yet.
+    pub(super) fn renew(&self) -> io::Result<()> {
+        for mode in [libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, 0] {
+            let (begin, bytes) = (self.page as libc::off_t, (self.pages * self.page) as libc::off_t);
+            // SAFETY: numbers and a descriptor of ours; the mapping stays valid, with other content.
+            if unsafe { libc::fallocate(self.file.as_raw_fd(), mode, begin, bytes) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes every page out of the page tables; the file keeps them.
+    pub(super) fn forget(&self) -> io::Result<()> {
+        touch(self.at, 2, (self.pages + 1) * self.page);
+        // SAFETY: the mapping is ours, shared, and so keeps its content.
+        let rc = unsafe { libc::madvise(self.at as *mut libc::c_void, (self.pages + 2) * self.page, libc::MADV_DONTNEED) };
+        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Writes to each of the pages between the ends: a fault each after [`Zeroing::forget`].
+    pub(super) fn touch(&self) {
+        touch(self.at + self.page, self.pages, self.page);
+    }
+
+    /// Nanoseconds that a fault which zeroes takes beyond one that does not, per page.
+    pub(super) fn difference(&self) -> io::Result<f64> {
+        self.renew()?;
+        let mut touches = [0; 2];
+        for ns in &mut touches {
+            self.forget()?;
+            let begin = now_ns();
+            self.touch();
+            *ns = now_ns() - begin;
+        }
+        Ok((touches[0] as f64 - touches[1] as f64) / self.pages as f64)
+    }
+}
+
+impl Drop for Zeroing {
+    fn drop(&mut self) {
+        // It is ours, and nothing points into it. What cannot be unmapped ends with the process.
+        let _ = unmap(self.at, (self.pages + 2) * self.page);
+    }
+}
+
+fn run(s: &mut Session) -> Result<(), Stop> {
+    let (pages, _) = pages_of(s.params())?;
+    s.word("how", &["memfd"])?;
+    base_pages_only();
+    let zeroing = Zeroing::new(pages, page_size())?;
+    // The first time the kernel makes page tables, and its own lists of pages fill.
+    zeroing.difference()?;
+    s.values(|| Ok(zeroing.difference()?))
+}
+
+/// The probes of this file.
+pub static PROBES: &[Probe] = &[Probe {
+    name: "zerofill.zeroing",
+    summary: "the kernel's zeroing of a page inside a fault, timed",
+    timed: "a write to each of `pages` base pages of a file in memory that are allocated but not zeroed yet, less a write to each of the same \
+            pages after they were taken out of the page tables: the same faults with and without zeroing; per page.",
+    pitfalls: "the difference of two times, each several times as long. The pages were freed and allocated just before, so they are as warm as \
+               their number allows.",
+    // A difference errs to both sides.
+    nature: Nature::Blocks,
+    lab: Some(LAB),
+    variants: || per_pages(&Params::new().with("how", "memfd"), &[16, 256, 4096]),
+    run,
+    ..LATENCY
+}];
+
+#[cfg(test)]
+mod tests {
+    use super::super::minor_faults;
+    use super::*;
+
+    #[test]
+    fn both_touches_fault_on_every_page_and_only_new_pages_are_zero() {
+        let page = page_size();
+        let zeroing = Zeroing::new(5, page).unwrap();
+        let first = |i: usize| {
+            // SAFETY: inside the mapping.
+            unsafe { ((zeroing.at + (1 + i) * page) as *const u8).read_volatile() }
+        };
+        for _ in 0..2 {
+            zeroing.renew().unwrap();
+            assert!((0..5).all(|i| first(i) == 0));
+            for _ in 0..2 {
+                zeroing.forget().unwrap();
+                let before = minor_faults();
+                zeroing.touch();
+                assert!(minor_faults() - before >= 5);
+                assert!((0..5).all(|i| first(i) == 1));
+            }
+        }
+        assert!(zeroing.difference().unwrap().is_finite());
+    }
+}
