@@ -224,7 +224,7 @@ impl Counted {
         }
         if now < span.end {
             self.completed += 1;
-            self.slots[((now - span.start).as_nanos() / span.slot.as_nanos()) as usize] += 1;
+            self.slots[((now - span.start).as_nanos() as u64 / span.slot.as_nanos() as u64) as usize] += 1;
         }
     }
 

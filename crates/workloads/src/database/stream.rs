@@ -7,6 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
@@ -36,8 +38,27 @@ impl fmt::Display for Address {
 
 #[derive(Debug)]
 enum Socket {
-    Unix(UnixStream),
+    /// With how long to wait for something to read.
+    Unix(UnixStream, Timespec),
     Tcp(TcpStream),
+}
+
+impl Socket {
+    /// Reads what there is, after waiting for it.
+    fn read(&mut self, free: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Unix(socket, patience) => {
+                // Whoever sleeps in a read of a Unix stream is woken twice for each answer: already when the other side takes the
+                // request, because that makes room to write, and goes back to sleep. `poll` is woken for what it waits for. Here,
+                // on Linux 6.18, that is one switch of contexts instead of two, for one more system call.
+                if poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(patience))? == 0 {
+                    return Err(Errno::AGAIN.into());
+                }
+                socket.read(free)
+            }
+            Socket::Tcp(socket) => socket.read(free),
+        }
+    }
 }
 
 /// A connected stream. Reading fills a buffer with as much as there is, so that a short answer costs one system call.
@@ -55,9 +76,8 @@ impl Stream {
         let socket = match address {
             Address::Unix(path) => {
                 let socket = UnixStream::connect(path)?;
-                socket.set_read_timeout(Some(patience))?;
                 socket.set_write_timeout(Some(patience))?;
-                Socket::Unix(socket)
+                Socket::Unix(socket, timespec(patience))
             }
             Address::Tcp(host, port) => {
                 let addresses = (host.as_str(), *port).to_socket_addrs()?;
@@ -82,13 +102,13 @@ impl Stream {
 
     /// Whether the stream stays on this machine and only the two ends can read it.
     pub fn is_unix(&self) -> bool {
-        matches!(self.socket, Socket::Unix(_))
+        matches!(self.socket, Socket::Unix(..))
     }
 
     /// Sends everything.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.socket {
-            Socket::Unix(s) => s.write_all(bytes),
+            Socket::Unix(s, _) => s.write_all(bytes),
             Socket::Tcp(s) => s.write_all(bytes),
         }
     }
@@ -133,11 +153,7 @@ impl Stream {
         }
         let free = &mut self.buffer[self.end..];
         let read = loop {
-            let result = match &mut self.socket {
-                Socket::Unix(s) => s.read(free),
-                Socket::Tcp(s) => s.read(free),
-            };
-            match result {
+            match self.socket.read(free) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => break other?,
             }
@@ -150,18 +166,23 @@ impl Stream {
     }
 }
 
+fn timespec(length: Duration) -> Timespec {
+    Timespec { tv_sec: length.as_secs() as i64, tv_nsec: i64::from(length.subsec_nanos()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::connection::ANSWER_DEADLINE;
 
-    fn pair() -> (UnixStream, Stream) {
+    fn pair(patience: Duration) -> (UnixStream, Stream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        (theirs, Stream { socket: Socket::Unix(ours), buffer: vec![0; 16], start: 0, end: 0 })
+        (theirs, Stream { socket: Socket::Unix(ours, timespec(patience)), buffer: vec![0; 16], start: 0, end: 0 })
     }
 
     #[test]
     fn bytes_come_in_order_whatever_pieces_they_arrive_in() {
-        let (mut server, mut stream) = pair();
+        let (mut server, mut stream) = pair(ANSWER_DEADLINE);
         let sent: Vec<u8> = (0..=255).cycle().take(5000).map(|b: u16| b as u8).collect();
         let copy = sent.clone();
         let writer = std::thread::spawn(move || copy.chunks(7).for_each(|chunk| server.write_all(chunk).unwrap()));
@@ -177,8 +198,14 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_does_not_answer_is_given_up() {
+        let (_server, mut stream) = pair(Duration::from_millis(5));
+        assert_eq!(stream.take(1).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
     fn an_answer_that_nobody_could_have_sent_is_refused() {
-        let (_server, mut stream) = pair();
+        let (_server, mut stream) = pair(ANSWER_DEADLINE);
         assert_eq!(stream.take(1 << 30).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -146,3 +146,14 @@ pub fn token(index: u32, generation: u32) -> u64 {
 pub fn untoken(token: u64) -> (usize, u32) {
     (token as u32 as usize, (token >> 32) as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_names_the_place_and_the_socket_in_it() {
+        assert_eq!(untoken(token(7, 9)), (7, 9));
+        assert_eq!(untoken(token(u32::MAX, 0)), (u32::MAX as usize, 0));
+    }
+}

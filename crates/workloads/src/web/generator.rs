@@ -4,9 +4,10 @@
 //! going back to the kernel to ask whether the socket is writable. Every latency is kept. In an open loop a request has a time at
 //! which it is due, and its latency is told from there as well. And it watches itself: its CPU time, its errors, its stalls.
 
+mod exchange;
+
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
@@ -14,14 +15,14 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
-use super::connection::{Connection, Stage, Target, untoken};
+use super::connection::{Connection, Stage};
 use super::errors;
-use super::http::{HeadCache, Progress};
+use super::http::HeadCache;
 use super::input::{Input, answer};
 use super::kernel::{self, Scheduled, Sockets};
 use super::protocol::{Load, Order, Reply, Report, STRETCH_NS, StallNs, cpu_ns, now_ns};
-use super::stall::{Doing, StallWatch};
-use super::tally::{Pace, Tally, Times, Window};
+use super::stall::StallWatch;
+use super::tally::{Pace, Tally, Window};
 
 /// The worker's name.
 pub const NAME: &str = "web-generator";
@@ -290,20 +291,6 @@ impl Generator {
         self.pace = Some(pace);
     }
 
-    fn doing(&self) -> Doing {
-        let mut doing = Doing { last_error: self.last_error.clone(), ..Doing::default() };
-        for c in &self.connections {
-            match c.stage {
-                Stage::Idle => doing.idle += 1,
-                Stage::Connecting => doing.connecting += 1,
-                Stage::Pausing => doing.pausing += 1,
-                Stage::Receiving if c.parser.begun() => doing.receiving += 1,
-                Stage::Sending(_) | Stage::Receiving => doing.waiting += 1,
-            }
-        }
-        doing
-    }
-
     /// Opens first connections, as long as not too many of them wait for their first answer.
     fn open_some(&mut self, now: u64) {
         while self.may_open(now) {
@@ -320,129 +307,6 @@ impl Generator {
     fn may_open(&self, now: u64) -> bool {
         let waiting = self.connections.len() - self.unopened - self.answered;
         self.unopened > 0 && (waiting < UNANSWERED || now > self.opened_at + OPEN_WAIT_NS)
-    }
-
-    /// Begins a request on a connection that has none under way.
-    fn begin(&mut self, index: u32, now: u64, intended: u64) {
-        self.turn = (self.turn + 1) % self.requests.len();
-        self.turns[index as usize] = self.turn;
-        let connection = &mut self.connections[index as usize];
-        connection.times = Times { intended, started: now };
-        self.busy += 1;
-        let sent = if connection.socket.is_some() {
-            connection.stage = Stage::Sending(0);
-            connection.send(&self.requests[self.turns[index as usize]])
-        } else {
-            let source = self.load.spread.then(|| Ipv4Addr::new(127, 0, 0, 1 + (index % 100) as u8));
-            let target = Target {
-                address: self.load.address,
-                source,
-                request: &self.requests[self.turns[index as usize]],
-                keep_alive: self.load.keep_alive,
-            };
-            connection.open(&self.epoll, index, &target)
-        };
-        if let Err(e) = sent {
-            self.fail(index, &errors::kind(e));
-        }
-    }
-
-    /// What a connection does that has become free.
-    fn next(&mut self, index: u32, now: u64) {
-        if self.tally.over(now) {
-            return;
-        }
-        if self.pace.is_none() {
-            self.begin(index, now, now);
-        } else if let Some(due) = self.queue.pop_front() {
-            self.begin(index, now, due);
-        } else {
-            self.free.push(index);
-        }
-    }
-
-    fn on_event(&mut self, token_of_event: u64, flags: EventFlags) {
-        let (index, generation) = untoken(token_of_event);
-        let Some(connection) = self.connections.get_mut(index).filter(|c| c.generation == generation && c.socket.is_some()) else { return };
-        let hung_up = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        if hung_up && connection.stage == Stage::Idle {
-            // A server may close a connection that has nothing to do; the next request makes a new one.
-            connection.close();
-            return;
-        }
-        if connection.stage == Stage::Connecting
-            && let Some(e) = connection.error()
-        {
-            return self.fail(index as u32, &errors::kind(e));
-        }
-        if matches!(connection.stage, Stage::Connecting | Stage::Sending(_))
-            && flags.contains(EventFlags::OUT)
-            && let Err(e) = connection.send(&self.requests[self.turns[index]])
-        {
-            return self.fail(index as u32, &errors::kind(e));
-        }
-        if flags.contains(EventFlags::IN) || hung_up {
-            self.receive(index as u32, hung_up);
-        }
-    }
-
-    /// Reads what is there. `hung_up` tells that the server's end of the stream is there too, which a short read alone does not show.
-    fn receive(&mut self, index: u32, hung_up: bool) {
-        let connection = &mut self.connections[index as usize];
-        while connection.busy() {
-            let Some(socket) = &connection.socket else { return };
-            let n = match rustix::io::read(socket, &mut self.buffer[..]) {
-                Ok(n) => n,
-                Err(Errno::AGAIN) => return,
-                Err(Errno::INTR) => continue,
-                Err(e) => return self.fail(index, &errors::kind(e)),
-            };
-            if n == 0 {
-                return match connection.parser.close() {
-                    Ok(done) => self.complete(index, done.status, false),
-                    Err(bad) => self.fail(index, &bad.to_string()),
-                };
-            }
-            match connection.parser.feed(&self.buffer[..n], &mut self.heads) {
-                Ok(Progress::More) if n < BUFFER && !hung_up => return,
-                Ok(Progress::More) => {}
-                Ok(Progress::Done(_, used)) if used < n => return self.fail(index, errors::TRAILING),
-                Ok(Progress::Done(done, _)) => return self.complete(index, done.status, done.keep_alive && !hung_up),
-                Err(bad) => return self.fail(index, &bad.to_string()),
-            }
-        }
-    }
-
-    fn complete(&mut self, index: u32, status: u16, keep_alive: bool) {
-        let now = now_ns();
-        let connection = &mut self.connections[index as usize];
-        self.tally.complete(connection.times, now);
-        self.watch.completed(now);
-        if status >= 400 {
-            self.tally.error(&format!("status {status}"), now);
-        }
-        self.answered += usize::from(!std::mem::replace(&mut connection.answered, true));
-        connection.stage = Stage::Idle;
-        self.busy -= 1;
-        if !(keep_alive && self.load.keep_alive) {
-            connection.close();
-        }
-        self.next(index, now);
-    }
-
-    /// A request came to nothing.
-    fn fail(&mut self, index: u32, kind: &str) {
-        let now = now_ns();
-        let connection = &mut self.connections[index as usize];
-        let connected = connection.socket.is_some() && connection.stage != Stage::Connecting;
-        connection.close();
-        connection.stage = Stage::Pausing;
-        self.busy -= 1;
-        self.tally.error(kind, now);
-        if self.last_error.as_deref() != Some(kind) {
-            self.last_error = Some(kind.to_owned());
-        }
-        self.pausing.push((now + if connected { PAUSE_NS.1 } else { PAUSE_NS.0 }, index));
     }
 
     /// The report, once the window is over and nothing is under way, or what is under way has been waited for long enough.
@@ -487,15 +351,4 @@ fn periodic_timer(epoll: &OwnedFd, interval_ns: u64) -> Result<OwnedFd, Errno> {
     rustix::time::timerfd_settime(&timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: every, it_value: every })?;
     epoll::add(epoll, &timer, epoll::EventData::new_u64(TIMER_TOKEN), EventFlags::IN | EventFlags::ET)?;
     Ok(timer)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::connection::{token, untoken};
-
-    #[test]
-    fn a_token_names_the_place_and_the_socket_in_it() {
-        assert_eq!(untoken(token(7, 9)), (7, 9));
-        assert_eq!(untoken(token(u32::MAX, 0)), (u32::MAX as usize, 0));
-    }
 }
