@@ -1,8 +1,7 @@
 //! Child processes that die with their parent.
 
-use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -29,56 +28,6 @@ pub fn die_with_parent(command: &mut Command) -> &mut Command {
             Ok(())
         })
     }
-}
-
-/// Has the child put itself into control groups just before it becomes the program, and tell how long that took.
-///
-/// Moving waits for a grace period of the kernel, milliseconds that are no part of the launch, so two readings of the monotonic clock
-/// are written to `report`, before and after, each as two native 64-bit numbers: seconds and nanoseconds. The child also offers
-/// itself to the kernel when memory runs out, before anybody else.
-pub fn enter_groups(command: &mut Command, procs: Vec<File>, report: OwnedFd) -> &mut Command {
-    // SAFETY: the closure runs between fork and exec and calls only clock_gettime, open, write and close, all async-signal-safe, on
-    // descriptors that it owns and buffers on its stack.
-    unsafe {
-        command.pre_exec(move || {
-            let mut times = [0i64; 4];
-            read_clock(&mut times[..2]);
-            for file in &procs {
-                if libc::write(file.as_raw_fd(), b"0".as_ptr().cast(), 1) != 1 {
-                    return Err(io::Error::last_os_error());
-                }
-            }
-            let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-            if score >= 0 {
-                libc::write(score, b"500".as_ptr().cast(), 3);
-                libc::close(score);
-            }
-            read_clock(&mut times[2..]);
-            let bytes = std::mem::size_of_val(&times);
-            if libc::write(report.as_raw_fd(), times.as_ptr().cast(), bytes) != bytes as isize {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(())
-        })
-    }
-}
-
-/// Async-signal-safe: one system call, no allocation.
-fn read_clock(into: &mut [i64]) {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-    into[0] = now.tv_sec;
-    into[1] = now.tv_nsec;
-}
-
-/// What [`enter_groups`] reported: how long the child took to enter.
-pub fn entered_in(report: &mut impl Read) -> io::Result<Duration> {
-    let mut bytes = [0u8; 32];
-    report.read_exact(&mut bytes)?;
-    let number = |i: usize| i64::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
-    let nanos = (number(2) - number(0)) * 1_000_000_000 + number(3) - number(1);
-    Ok(Duration::from_nanos(nanos.max(0) as u64))
 }
 
 /// The processes in the control group with this directory.
@@ -310,14 +259,6 @@ mod tests {
         kill_all(|| marked(dir.path())).unwrap();
         assert!(!child.wait().unwrap().success());
         assert!(marked(dir.path()).is_empty());
-    }
-
-    #[test]
-    fn entering_no_group_reports_its_time_and_runs_the_program() {
-        let (mut reader, writer) = io::pipe().unwrap();
-        let mut child = enter_groups(&mut Command::new("true"), Vec::new(), writer.into()).spawn().unwrap();
-        assert!(entered_in(&mut reader).unwrap() < Duration::from_secs(10));
-        assert!(child.wait().unwrap().success());
     }
 
     #[test]

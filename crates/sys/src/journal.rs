@@ -100,11 +100,6 @@ pub enum Undo {
         /// The directory.
         path: PathBuf,
     },
-    /// Detach the loop devices whose file is this one of ours.
-    DetachImage {
-        /// The image file.
-        image: PathBuf,
-    },
 }
 
 impl fmt::Display for Undo {
@@ -123,7 +118,6 @@ impl fmt::Display for Undo {
             Undo::Unthrottle { device, .. } => write!(f, "took the limits on the block device {device} away"),
             Undo::ZramReset { number, .. } => write!(f, "emptied /dev/zram{number}"),
             Undo::Unmount { path } => write!(f, "unmounted {}", path.display()),
-            Undo::DetachImage { image } => write!(f, "detached the loop device of {}", image.display()),
         }
     }
 }
@@ -171,9 +165,6 @@ impl Undo {
             Undo::ZramReset { number, bytes, remove } => zram::tear_down(zram::Choice { number: *number, make: *remove }, *bytes)
                 .map_err(|e| format!("cannot empty /dev/zram{number}: {e}")),
             Undo::Unmount { path } => crate::mount::unmount(path).map_err(|e| format!("cannot unmount {}: {e}", path.display())),
-            Undo::DetachImage { image } => {
-                crate::mount::detach_image(image).map_err(|e| format!("cannot detach the loop device of {}: {e}", image.display()))
-            }
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod sample;
 pub mod scratch;
 pub mod shm;
 pub mod sockdiag;
+pub mod spawn;
 pub mod swap;
 pub mod system;
 pub mod task;

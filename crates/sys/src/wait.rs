@@ -6,15 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// A descriptor that becomes readable when the process ends. The process must be our child and not yet waited for.
-pub fn process(pid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: pidfd_open takes plain numbers; what it returns is a new descriptor that nobody else owns.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
-        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
-    }
-}
-
 /// A descriptor that becomes readable when the file is written to, and stays so until [`drain`]ed.
 pub fn writes(path: &Path) -> io::Result<OwnedFd> {
     let path = std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -53,17 +44,8 @@ pub fn any(fds: &[BorrowedFd], time: Duration) -> io::Result<Vec<bool>> {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd;
-    use std::process::Command;
 
     use super::*;
-
-    #[test]
-    fn the_end_of_a_child_is_seen() {
-        let mut child = Command::new("true").spawn().unwrap();
-        let fd = process(child.id()).unwrap();
-        assert_eq!(any(&[fd.as_fd()], Duration::from_secs(20)).unwrap(), [true]);
-        assert!(child.wait().unwrap().success());
-    }
 
     #[test]
     fn a_write_is_seen_once() {

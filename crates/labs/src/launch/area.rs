@@ -15,8 +15,6 @@ use super::placement::{Part, Placement};
 const ZSWAP: &str = "/sys/module/zswap/parameters/enabled";
 /// What must stay free on a file system beside the area.
 const SPARE: u64 = 64 << 20;
-/// A loop device or a zram device may be taken by somebody else between asking and taking.
-const ATTEMPTS: usize = 10;
 
 /// The areas of one placement that are switched on.
 #[derive(Debug, Default)]
@@ -97,18 +95,10 @@ impl Areas {
     }
 
     fn attach(&mut self, scratch: &mut Scratch, backing: &Path) -> Result<PathBuf, String> {
-        let trouble = |e: io::Error| format!("cannot make a loop device over {}: {e}", backing.display());
-        for _ in 0..ATTEMPTS {
-            let free = loopdev::find_free().map_err(trouble)?;
-            let (device, backing) = (free.device.clone(), backing.to_owned());
-            self.record(scratch, Undo::LoopDetach { device, backing: backing.clone(), remove: free.made })?;
-            match loopdev::attach(&free.device, &backing) {
-                Ok(()) => return Ok(free.device),
-                Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {}
-                Err(e) => return Err(trouble(e)),
-            }
-        }
-        Err(format!("every loop device was taken by somebody else, {ATTEMPTS} times"))
+        let attached =
+            loopdev::attach(scratch, backing).map_err(|e| format!("cannot make a loop device over {}: {e}", backing.display()))?;
+        self.tickets.push(attached.ticket);
+        Ok(attached.device)
     }
 
     /// Formats a file or device of ours and switches it on, before everything that was there.

@@ -1,18 +1,21 @@
-//! Starts one application and times it from before the fork until it is ready.
+//! Starts one application and times it from before its process is made until it is ready.
+//!
+//! For `ready = "exit"` that is what hyperfine times: from before the start until the process has been waited for.
 //!
 //! Nothing is polled where the kernel can tell: the end of a process (pidfd), a line (inotify on the file that takes its output) and
 //! a window (the X connection) wake the waiter. A file, a port and a socket are tried every [`RETRY`].
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{PipeWriter, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fingerpost_sys::{child, scratch, wait};
+use fingerpost_sys::spawn::{Process, Spawn};
+use fingerpost_sys::{child, scratch, system, wait};
 use regex_lite::Regex;
 
 use super::manifest::{App, Places, PortSpec, Ready, find_program};
@@ -39,10 +42,19 @@ pub struct Home {
 /// An application that was launched.
 #[derive(Debug)]
 pub struct Launched {
-    /// From before the fork to ready.
+    /// From before its process was made to ready.
     pub elapsed: Duration,
     /// Its first process; `None` when it has ended, as `ready = "exit"` expects.
-    pub child: Option<Child>,
+    pub running: Option<Running>,
+}
+
+/// An application that runs.
+#[derive(Debug)]
+pub struct Running {
+    /// Its first process.
+    pub process: Process,
+    /// Its standard input stays open for as long as this.
+    _input: PipeWriter,
 }
 
 /// Why there is no time.
@@ -64,75 +76,75 @@ impl From<String> for Trouble {
 pub fn launch(app: &App, places: &Places, home: &Home, stop: &dyn Fn() -> bool) -> Result<Launched, Trouble> {
     let mut condition = Condition::new(app, places)?;
     let log = places.dir.join("output");
-    let (mut command, mut report) = command(app, places, home, &log)?;
-    let written = wait::writes(&log).map_err(|e| format!("cannot watch the output of {}: {e}", app.name))?;
+    let (spawn, input) = program(app, places, home, &log)?;
+    // Nobody listens where no line is waited for: a wake-up for each write would be part of the time.
+    let written = matches!(condition, Condition::Line { .. }).then(|| wait::writes(&log)).transpose();
+    let written = written.map_err(|e| format!("cannot watch the output of {}: {e}", app.name))?;
+    let trouble = |e| format!("cannot start {} ({}): {e}", app.name, app.command[0]);
+    let spawn = spawn.ready().map_err(trouble)?;
     let start = Instant::now();
-    let mut child = command.spawn().map_err(|e| format!("cannot start {} ({}): {e}", app.name, app.command[0]))?;
-    let ended = wait::process(child.id()).map_err(|e| format!("cannot watch {}: {e}", app.name))?;
-    let outcome = until_ready(app, &mut condition, &mut child, &ended, &written, start, stop);
-    drop(command);
+    let started = spawn.start().map_err(trouble)?;
+    let mut process = started.process;
+    let outcome = until_ready(app, &mut condition, &mut process, written.as_ref(), start, stop);
     let ready = match outcome {
         Ok(ready) => ready,
         Err(trouble) => {
             // Its group is ended by whoever made it; the process itself must not stay a zombie until then.
-            let _ = child::signal_group(child.id() as i32, libc::SIGKILL);
-            let _ = child.wait();
+            let _ = child::signal_group(process.pid(), libc::SIGKILL);
+            let _ = process.wait();
             return Err(explain(trouble, &log));
         }
     };
-    let entering = report.as_mut().map_or(Ok(Duration::ZERO), child::entered_in).unwrap_or_default();
-    let elapsed = (ready - start).saturating_sub(entering);
-    let running = !matches!(child.try_wait(), Ok(Some(_)));
-    Ok(Launched { elapsed, child: running.then_some(child) })
+    let elapsed = (ready - start).saturating_sub(started.entering);
+    let runs = !matches!(process.try_wait(), Ok(Some(_)));
+    Ok(Launched { elapsed, running: runs.then_some(Running { process, _input: input }) })
 }
 
-/// The command, with its output to a file and its input from a pipe that stays open, and the pipe on which it tells how long it took
-/// to enter its control groups.
-fn command(app: &App, places: &Places, home: &Home, log: &Path) -> Result<(Command, Option<std::io::PipeReader>), String> {
+/// The program, with its output to a file and its input from a pipe that stays open.
+fn program(app: &App, places: &Places, home: &Home, log: &Path) -> Result<(Spawn, PipeWriter), String> {
     let words: Vec<String> = app.command.iter().map(|word| places.fill(word)).collect();
     let program = find_program(&words[0]).ok_or_else(|| format!("{} is not installed: no program `{}` here", app.name, words[0]))?;
-    let output = File::create(log).map_err(|e| format!("cannot write the output of {}: {e}", app.name))?;
-    let errors = output.try_clone().map_err(|e| format!("cannot write the output of {}: {e}", app.name))?;
-    let mut command = Command::new(program);
-    command.args(&words[1..]).current_dir(&places.dir).stdin(Stdio::piped()).stdout(output).stderr(errors);
+    let cannot_write = |e| format!("cannot write the output of {}: {e}", app.name);
+    let output = File::create(log).map_err(cannot_write)?;
+    let errors = output.try_clone().map_err(cannot_write)?;
+    let (reader, input) = std::io::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
+    let fds = [reader.into(), output.into(), errors.into()];
+    let trouble = |e| format!("cannot start {} ({}): {e}", app.name, words[0]);
+    let mut spawn = Spawn::new(&program, &words[1..], &places.dir, fds).map_err(trouble)?;
     // What it leaves in the temporary directory goes with the sequence.
-    command.env("TMPDIR", &places.dir).env("FINGERPOST_SCRATCH", &home.scratch);
-    command.envs(app.env.iter().map(|(name, value)| (name, places.fill(value))));
+    spawn.env("TMPDIR", &places.dir);
+    spawn.env("FINGERPOST_SCRATCH", &home.scratch);
     if app.unprivileged {
-        scratch::drop_privileges(&mut command, NOBODY, NOBODY);
-        command.env("HOME", &places.dir);
+        spawn.env("HOME", &places.dir);
+        if system::is_root() {
+            spawn.user(NOBODY, NOBODY);
+        }
     }
-    child::die_with_parent(&mut command);
-    if home.procs.is_empty() {
-        return Ok((command, None));
-    }
-    let (reader, writer) = std::io::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
+    app.env.iter().for_each(|(name, value)| spawn.env(name, places.fill(value)));
     let open = |path: &PathBuf| {
         OpenOptions::new().write(true).open(path).map_err(|e| format!("cannot use the control group {}: {e}", path.display()))
     };
-    let procs = home.procs.iter().map(open).collect::<Result<_, _>>()?;
-    child::enter_groups(&mut command, procs, OwnedFd::from(writer));
-    Ok((command, Some(reader)))
+    spawn.groups(home.procs.iter().map(open).collect::<Result<_, _>>()?);
+    Ok((spawn, input))
 }
 
 /// Waits, and gives the moment at which it was ready.
 fn until_ready(
     app: &App,
     condition: &mut Condition,
-    child: &mut Child,
-    ended: &OwnedFd,
-    written: &OwnedFd,
+    process: &mut Process,
+    written: Option<&OwnedFd>,
     start: Instant,
     stop: &dyn Fn() -> bool,
 ) -> Result<Instant, Trouble> {
     let mut alive = true;
     let mut looked = start;
     loop {
-        if condition.holds(child, alive)? {
+        if condition.holds(process, alive)? {
             return Ok(Instant::now());
         }
         // What has ended well may have left a server behind, so only a bad end is the end of waiting.
-        if !alive && let Some(status) = child.try_wait().ok().flatten().filter(|s| !s.success()) {
+        if !alive && let Some(status) = process.try_wait().ok().flatten().filter(|s| !s.success()) {
             return Err(Trouble::Failed(format!("{} ended before it was ready ({status})", app.name)));
         }
         let now = Instant::now();
@@ -145,15 +157,17 @@ fn until_ready(
                 return Err(Trouble::Stopped);
             }
         }
-        let mut fds: Vec<BorrowedFd> = vec![written.as_fd()];
+        let mut fds: Vec<BorrowedFd> = written.map(AsFd::as_fd).into_iter().collect();
         fds.extend(condition.display().map(AsFd::as_fd));
         if alive {
-            fds.push(ended.as_fd());
+            fds.push(process.as_fd());
         }
         let pause = if condition.is_tried() { RETRY } else { LOOK_UP };
         let happened = wait::any(&fds, pause).map_err(|e| format!("cannot wait for {}: {e}", app.name))?;
-        wait::drain(written.as_fd());
-        alive &= !(happened.len() == fds.len() && alive && happened.last() == Some(&true));
+        alive &= happened.last() != Some(&true) || happened.len() != fds.len();
+        if let Some(written) = written {
+            wait::drain(written.as_fd());
+        }
     }
 }
 
@@ -195,9 +209,9 @@ impl Condition {
         matches!(self, Condition::Port(_) | Condition::Socket(_) | Condition::File(_))
     }
 
-    fn holds(&mut self, child: &mut Child, alive: bool) -> Result<bool, String> {
+    fn holds(&mut self, process: &mut Process, alive: bool) -> Result<bool, String> {
         match self {
-            Condition::Exit => Ok(!alive && child.try_wait().map_err(|e| format!("cannot wait: {e}"))?.is_some_and(|s| s.success())),
+            Condition::Exit => Ok(!alive && process.try_wait().map_err(|e| format!("cannot wait: {e}"))?.is_some_and(|s| s.success())),
             Condition::Line { pattern, log, from, rest } => Ok(has_line(pattern, log, from, rest)),
             Condition::Port(address) => Ok(TcpStream::connect_timeout(address, Duration::from_secs(1)).is_ok()),
             Condition::Socket(path) => Ok(UnixStream::connect(path).is_ok()),
@@ -294,8 +308,8 @@ mod tests {
         let launched = launched.unwrap();
         assert!(launched.elapsed > Duration::ZERO);
         child::kill_all(|| child::marked(dir.path())).unwrap();
-        if let Some(mut child) = launched.child {
-            child.wait().unwrap();
+        if let Some(mut running) = launched.running {
+            running.process.wait().unwrap();
         }
     }
 

@@ -7,7 +7,6 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::cgroup::Throttle;
@@ -17,7 +16,7 @@ use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{child, swap, system};
 
 use super::area::Areas;
-use super::launcher::{self, Home, NOBODY, Trouble};
+use super::launcher::{self, Home, NOBODY, Running, Trouble};
 use super::manifest::{App, Places};
 use super::paging;
 use super::placement::Placement;
@@ -112,7 +111,7 @@ fn prepared(
     step: &Step,
     pen: &mut Pen,
     dir: &Path,
-    running: &mut Vec<Child>,
+    running: &mut Vec<Running>,
     sink: &mut dyn Sink,
     done: f64,
 ) -> Result<Sequence, String> {
@@ -140,7 +139,7 @@ fn prepared(
         let launched = places.map_err(Trouble::Failed).and_then(|at| launcher::launch(app, &at, &home, &|| sink.interrupted()));
         match launched {
             Ok(launched) => {
-                running.extend(launched.child);
+                running.extend(launched.running);
                 sequence.times.push(Ok(launched.elapsed));
             }
             Err(Trouble::Stopped) => break,
@@ -203,17 +202,17 @@ pub fn prepare(scratch: &Scratch, app: &App, dir: &Path, data: &Path, number: us
 }
 
 /// Asks every application to end, as a desktop does, and waits a while. What stays is killed by the caller's tickets.
-fn quit(mut running: Vec<Child>, pen: &Pen) {
+fn quit(mut running: Vec<Running>, pen: &Pen) {
     // Ending takes memory, too.
     let _ = pen.unlimit();
-    for child in &running {
-        let _ = child::signal_group(child.id() as i32, libc::SIGTERM);
+    for application in &running {
+        let _ = child::signal_group(application.process.pid(), libc::SIGTERM);
     }
     let deadline = Instant::now() + GRACE;
-    for child in &mut running {
-        if !matches!(child::wait_deadline(child, deadline), Ok(Some(_))) {
-            let _ = child::signal_group(child.id() as i32, libc::SIGKILL);
-            let _ = child.wait();
+    for Running { process, .. } in &mut running {
+        if !matches!(process.wait_deadline(deadline), Ok(Some(_))) {
+            let _ = child::signal_group(process.pid(), libc::SIGKILL);
+            let _ = process.wait();
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::Ticket;
-use fingerpost_sys::{child, mount, system};
+use fingerpost_sys::{child, loopdev, mount, system};
 
 use super::settings::Settings;
 use crate::{Context, LabError};
@@ -86,10 +86,11 @@ fn on_image(kind: &str, context: &mut Context) -> Result<Place, LabError> {
         let image = context.scratch.path().join(format!("image-{kind}"));
         File::create(&image).and_then(|f| f.set_len(IMAGE)).map_err(|e| failed("no image", e))?;
         make_filesystem(kind, &image)?;
-        tickets.push(context.scratch.record(Undo::DetachImage { image: image.clone() }).map_err(|e| failed("no journal", e))?);
+        let attached =
+            loopdev::attach(context.scratch, &image).map_err(|e| LabError::Missing(format!("no loop device can be had: {e}")))?;
+        tickets.push(attached.ticket);
         tickets.push(context.scratch.record(Undo::Unmount { path: point.clone() }).map_err(|e| failed("no journal", e))?);
-        let device = mount::attach(&image).map_err(|e| LabError::Missing(format!("no loop device can be had: {e}")))?;
-        mount::mount(&device.path, &point, kind, "").map_err(|e| LabError::Missing(format!("it cannot be mounted: {e}")))?;
+        mount::mount(&attached.device, &point, kind, "").map_err(|e| LabError::Missing(format!("it cannot be mounted: {e}")))?;
     }
     let dir = point.join("site");
     fs::create_dir(&dir).map_err(|e| failed("no directory", e))?;
