@@ -2,8 +2,8 @@
 //!
 //! A cause is **guilty** when the parts of the budget that it moves make up a good share of the change and its discriminator fits
 //! or the slower run's own findings convict it; **suspected** when only one of those speaks for it; **cleared** when its parts did not grow or its
-//! discriminator speaks against it. Causes that move the same parts compete: the first that is guilty clears those without a sign
-//! of their own.
+//! discriminator speaks against it. Each part of the budget is explained once: the first guilty cause in the catalogue's order takes
+//! the parts that it moves, and a later one whose parts are all taken is at most suspected.
 
 use fingerpost_record::{Finding, Layer, Status};
 
@@ -13,10 +13,37 @@ use super::clues::Clues;
 /// A cause must make up this share of the change to be named.
 const WORTH_NAMING: f64 = 0.1;
 
+/// The guilty so far, each with its share of the change.
+#[derive(Default)]
+struct Taken(Vec<(&'static Candidate, f64)>);
+
+impl Taken {
+    fn by(&mut self, candidate: &'static Candidate, share: f64) {
+        self.0.push((candidate, share));
+    }
+
+    /// Whether a part is explained already.
+    fn has(&self, layer: Layer, part: &str) -> bool {
+        self.0.iter().any(|(c, _)| (c.moves)(layer, part))
+    }
+
+    fn has_rest(&self) -> bool {
+        self.0.iter().any(|(c, _)| TAKES_THE_REST.contains(&c.cause))
+    }
+
+    /// The smallest share among the guilty.
+    fn least_share(&self) -> f64 {
+        self.0.iter().map(|t| t.1).fold(f64::INFINITY, f64::min)
+    }
+}
+
 /// What is known about one candidate.
 struct Case {
     candidate: &'static Candidate,
+    /// Of the change, what it moves.
     share: f64,
+    /// Of that, what no other is guilty of.
+    left: f64,
     sign: Sign,
     own: Option<Status>,
     evidence: Vec<String>,
@@ -28,14 +55,17 @@ pub fn judge(clues: &Clues) -> (Vec<Finding>, f64) {
     if change <= 0.0 {
         return (Vec::new(), 0.0);
     }
-    let mut taken: Vec<(&'static Candidate, Layer)> = Vec::new();
+    let mut taken = Taken::default();
     let mut findings: Vec<Finding> = CATALOGUE
         .iter()
         .filter_map(|candidate| {
-            let case = Case::of(candidate, clues, change);
-            let status = case.status(&taken)?;
-            if status == Status::Guilty {
-                taken.push((candidate, candidate.layer));
+            let mut case = Case::of(candidate, clues, change, &taken);
+            let status = case.status()?;
+            match status {
+                Status::Guilty => taken.by(candidate, case.left),
+                // What is suspected of parts that another is guilty of comes after it.
+                Status::Suspected => case.share = case.share.min(taken.least_share()),
+                Status::Cleared => {}
             }
             Some(case.finding(status))
         })
@@ -47,24 +77,26 @@ pub fn judge(clues: &Clues) -> (Vec<Finding>, f64) {
 }
 
 impl Case {
-    fn of(candidate: &'static Candidate, clues: &Clues, change: f64) -> Case {
+    fn of(candidate: &'static Candidate, clues: &Clues, change: f64, taken: &Taken) -> Case {
         let moved = clues.parts(candidate.moves);
+        let free = clues.parts(|layer, part| (candidate.moves)(layer, part) && !taken.has(layer, part));
         let rest = if TAKES_THE_REST.contains(&candidate.cause) { clues.rest().more().max(0.0) } else { 0.0 };
-        let share = ((moved.more() + rest) / change).clamp(0.0, 1.0);
+        let free_rest = if taken.has_rest() { 0.0 } else { rest };
+        let share = |seconds: f64| (seconds / change).clamp(0.0, 1.0);
         let own = own_finding(candidate.cause, clues);
         let parts = format!("its part of a transaction: {} → {}", duration(moved.cheap), duration(moved.dear));
-        Case { candidate, share, sign: (candidate.sign)(clues), own, evidence: vec![parts] }
+        let sign = (candidate.sign)(clues);
+        Case { candidate, share: share(moved.more() + rest), left: share(free.more() + free_rest), sign, own, evidence: vec![parts] }
     }
 
     /// Nothing when there is neither a part nor a sign nor a record of it: then it was not looked at.
-    fn status(&self, taken: &[(&Candidate, Layer)]) -> Option<Status> {
-        let large = self.share >= WORTH_NAMING;
-        let rival = taken.iter().any(|(other, _)| std::ptr::fn_addr_eq(other.moves, self.candidate.moves));
+    fn status(&self) -> Option<Status> {
+        let (large, free) = (self.share >= WORTH_NAMING, self.left >= WORTH_NAMING);
         match (&self.sign, self.own) {
-            (Sign::Fits(_), _) if large && rival => Some(Status::Suspected),
-            (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if large => Some(Status::Guilty),
+            (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if free => Some(Status::Guilty),
+            (Sign::Fits(_), _) if large => Some(Status::Suspected),
             (Sign::Against(_), _) => Some(Status::Cleared),
-            (Sign::Unknown, Some(Status::Suspected)) if large && !rival => Some(Status::Suspected),
+            (Sign::Unknown, Some(Status::Suspected)) if free => Some(Status::Suspected),
             (Sign::Unknown, _) if large => None,
             (Sign::Fits(_), _) => Some(Status::Cleared),
             (Sign::Unknown, _) => (self.evidence_of_absence()).then_some(Status::Cleared),
@@ -82,7 +114,11 @@ impl Case {
             Sign::Unknown => Vec::new(),
         };
         evidence.extend(self.evidence);
-        let share = if status == Status::Cleared { 0.0 } else { self.share };
+        let share = match status {
+            Status::Guilty => self.left,
+            Status::Suspected => self.share,
+            Status::Cleared => 0.0,
+        };
         Finding { cause: self.candidate.cause.into(), layer: self.candidate.layer, status, share, evidence }
     }
 }

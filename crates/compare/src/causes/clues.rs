@@ -57,6 +57,11 @@ impl Pair {
         }
     }
 
+    /// Both together.
+    pub fn sum(a: Pair, b: Pair) -> Pair {
+        Pair { cheap: a.cheap + b.cheap, dear: a.dear + b.dear }
+    }
+
     /// What came on top.
     pub fn more(self) -> f64 {
         self.dear - self.cheap

@@ -9,6 +9,8 @@ pub mod clues;
 mod cpu;
 pub mod groups;
 pub mod probes;
+mod signs;
+mod signs_io;
 mod watched;
 pub mod waterfall;
 

@@ -1,0 +1,229 @@
+//! What tells the causes of CPUs, kernel and memory from their neighbours, and the helpers that all discriminators share.
+
+use super::catalogue::Sign::{self, Against, Fits, Unknown};
+use super::catalogue::{kernel, on_cpu, user};
+use super::clues::{Clues, Pair};
+use super::host_clues;
+
+/// A total that must grow clearly for the cause to fit.
+pub(super) fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
+    let Some(pair) = clues.per_transaction(name) else { return Unknown };
+    let text = format!("{words}: {} → {} a transaction", quantity(pair.cheap, name), quantity(pair.dear, name));
+    if pair.ratio() > by && pair.dear > 0.0 { Fits(text) } else { Against(text) }
+}
+
+pub(super) fn quantity(value: f64, name: &str) -> String {
+    if name.ends_with("seconds") {
+        fingerpost_record::Unit::Nanoseconds.format(value * 1e9)
+    } else {
+        fingerpost_record::unit::significant(value)
+    }
+}
+
+/// Whether a setting holds on the slower side only.
+pub(super) fn set_now(clues: &Clues, name: &str) -> bool {
+    clues.total(name).is_some_and(|p| p.dear > p.cheap)
+}
+
+/// A level (not a sum over the step) that must be clearly higher for the cause to fit.
+pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
+    let Some(level) = clues.total(name) else { return Unknown };
+    let text =
+        format!("{words}: {} → {}", fingerpost_record::unit::significant(level.cheap), fingerpost_record::unit::significant(level.dear));
+    if level.ratio() > 2.0 && level.dear > 0.0 { Fits(text) } else { Against(text) }
+}
+
+/// CPUs of the machine that idled meanwhile, as CPUs' worth.
+fn idle(clues: &Clues) -> Option<f64> {
+    Some(clues.total("cpu.idle.seconds")?.dear / clues.total("elapsed.seconds")?.dear.max(1e-9))
+}
+
+pub(super) fn quota(clues: &Clues) -> Sign {
+    let (cheap, dear) = clues.hosts();
+    match grows(clues, "throttle.seconds", 2.0, "throttled time") {
+        Unknown => match (cheap.cgroup.cpu_quota, dear.cgroup.cpu_quota) {
+            (before, Some(now)) if before.is_none_or(|b| b > now) => Fits(format!("a quota of {now} CPUs holds on the slower side only")),
+            (_, None) => Against("there is no quota".into()),
+            _ => Against("the quota is no tighter".into()),
+        },
+        sign => sign,
+    }
+}
+
+pub(super) fn affinity(clues: &Clues) -> Sign {
+    let (cheap, dear) = clues.hosts();
+    let allowed = clues.total("server.cpus_allowed").map_or((f64::from(cheap.cpu.count), f64::from(dear.cpu.count)), |p| (p.cheap, p.dear));
+    if allowed.1 < 1.0 {
+        return Unknown;
+    }
+    let idling = idle(clues).map_or(String::new(), |i| format!(", while {i:.1} CPUs idled"));
+    let text = format!("the server may use {} CPUs, {} on the faster side{idling}", allowed.1, allowed.0);
+    if allowed.1 < allowed.0 { Fits(text) } else { Against(text) }
+}
+
+pub(super) fn priority(clues: &Clues) -> Sign {
+    if let Some(nice) = clues.total("server.nice") {
+        let text = format!("the server's nice value is {:.0}, {:.0} on the faster side", nice.dear, nice.cheap);
+        return if nice.dear > nice.cheap { Fits(text) } else { Against(text) };
+    }
+    match (clues.hosts().0.cgroup.cpu_weight, clues.hosts().1.cgroup.cpu_weight) {
+        (Some(before), Some(now)) if now < before => Fits(format!("the CPU weight is {now}, {before} on the faster side")),
+        (Some(before), Some(now)) => Against(format!("the CPU weight is {now}, {before} on the faster side")),
+        _ => Unknown,
+    }
+}
+
+pub(super) fn contention(clues: &Clues) -> Sign {
+    let (Some(others), Some(elapsed)) = (clues.total("other.cpu.seconds"), clues.total("elapsed.seconds")) else { return Unknown };
+    let (cheap, dear) = (others.cheap / elapsed.cheap.max(1e-9), others.dear / elapsed.dear.max(1e-9));
+    let most = clues.largest("other.cpu.", ".seconds").map_or(String::new(), |name| format!(", most of it {name}"));
+    let text = format!("other processes used {dear:.2} CPUs{most}; {cheap:.2} on the faster side");
+    if dear > cheap + 0.2 && dear > 1.5 * cheap { Fits(text) } else { Against(text) }
+}
+
+/// A guest that does not get its CPUs does everything more slowly, in proportion: the share of the time that it wanted a CPU and that
+/// was taken from it must be larger on the slower side, and large enough to make a good part of the change.
+pub(super) fn steal(clues: &Clues) -> Sign {
+    let busy = ["cpu.user.seconds", "cpu.system.seconds", "cpu.interrupts.seconds"].map(|name| clues.total(name));
+    let Some(stolen) = clues.total("cpu.steal.seconds") else { return Unknown };
+    let sum = |side: fn(Pair) -> f64| busy.iter().flatten().map(|p| side(*p)).sum::<f64>();
+    let share = |stolen: f64, busy: f64| if stolen > 0.0 { stolen / (stolen + busy) } else { 0.0 };
+    let (cheap, dear) = (share(stolen.cheap, sum(|p| p.cheap)), share(stolen.dear, sum(|p| p.dear)));
+    let text = format!(
+        "the hypervisor took {:.0} % of the time in which CPUs were wanted, {:.0} % on the faster side",
+        dear * 100.0,
+        cheap * 100.0
+    );
+    let lost = clues.parts(on_cpu).dear * (dear - cheap);
+    if dear > cheap + 0.03 && lost > 0.1 * clues.wall().more() { Fits(text) } else { Against(text) }
+}
+
+/// Instructions and cycles per transaction, user mode, dear to cheap.
+fn user_counters(clues: &Clues) -> Option<(f64, f64)> {
+    Some((clues.per_transaction("server.instructions.user")?.ratio(), clues.per_transaction("server.cycles.user")?.ratio()))
+}
+
+pub(super) fn mitigation(clues: &Clues) -> Sign {
+    let mut differs = host_clues(clues.cheap(), clues.dear(), &["mitigations"]);
+    for (name, words) in
+        [("server.store_bypass.mitigated", "speculative store bypass"), ("server.indirect_branch.mitigated", "indirect branch speculation")]
+    {
+        differs.extend(set_now(clues, name).then(|| format!("{words} is mitigated for the server on the slower side only")));
+    }
+    match (user_counters(clues), differs.first()) {
+        (Some((instructions, cycles)), fact) => {
+            let text = format!("instructions {instructions:.2} times, cycles {cycles:.2} times in user code");
+            let dearer = cycles > 1.1 && cycles / instructions > 1.05;
+            match (dearer, fact) {
+                (true, Some(fact)) => Fits(format!("{text}; {fact}")),
+                (true, None) => Unknown,
+                (false, _) => Against(text),
+            }
+        }
+        (None, Some(fact)) => {
+            let on_user = clues.parts(user);
+            let text = format!("user code takes {:.2} times as long; {fact}", on_user.ratio());
+            if on_user.ratio() > 1.05 { Fits(text) } else { Against(text) }
+        }
+        (None, None) => Against("the mitigations are the same".into()),
+    }
+}
+
+pub(super) fn speed(clues: &Clues) -> Sign {
+    let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
+    let proportion = (on_user.ratio(), on_kernel.ratio());
+    let text = format!("user code takes {:.2} times, the kernel {:.2} times as long", proportion.0, proportion.1);
+    if let Some((instructions, cycles)) = user_counters(clues)
+        && (instructions > 1.05 || cycles > 1.05)
+    {
+        return Against(format!("{text}, with {instructions:.2} times the instructions and {cycles:.2} times the cycles"));
+    }
+    if let Some(more) = more_to_do(clues) {
+        return Against(format!("{text}; {more}"));
+    }
+    // Both modes move together, and neither by nothing.
+    let together = proportion.0 > 1.05 && proportion.1 > 1.05 && (proportion.0 / proportion.1).ln().abs() < 0.25;
+    if together { Fits(text) } else { Against(text) }
+}
+
+/// Page faults of the server per transaction.
+fn faults(clues: &Clues) -> Option<Pair> {
+    let minor = clues.per_transaction("server.faults.minor")?;
+    Some(clues.per_transaction("server.faults.major").map_or(minor, |major| Pair::sum(minor, major)))
+}
+
+/// What makes the CPU do more for a transaction, so that its longer time says nothing of its speed.
+fn more_to_do(clues: &Clues) -> Option<String> {
+    if [set_now(clues, "server.thp_disabled"), set_now(clues, "server.seccomp.filters"), set_now(clues, "server.store_bypass.mitigated")]
+        .contains(&true)
+    {
+        return Some("a setting of the server's tasks differs that costs CPU time".into());
+    }
+    let grew = |pair: Option<Pair>, least: f64, words: &str| {
+        let pair = pair.filter(|p| p.ratio() > 1.3 && p.dear > least)?;
+        Some(format!("{words} a transaction: {} → {}", quantity(pair.cheap, ""), quantity(pair.dear, "")))
+    };
+    grew(faults(clues), 5.0, "faults").or_else(|| grew(clues.calls_per_transaction(), 10.0, "system calls"))
+}
+
+pub(super) fn entry(clues: &Clues) -> Sign {
+    let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
+    let text = format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
+    let calls = clues.calls_per_transaction();
+    let mut facts = host_clues(clues.cheap(), clues.dear(), &["seccomp", "seccomp filters"]);
+    let filtered = ["server.seccomp.mode", "server.seccomp.filters"].iter().any(|name| set_now(clues, name));
+    facts.extend(filtered.then(|| "system calls pass a seccomp filter on the slower side only".to_owned()));
+    facts.extend(calls.map(|c| format!("{:.1} → {:.1} calls a transaction", c.cheap, c.dear)));
+    let text = facts.into_iter().fold(text, |t, fact| format!("{t}; {fact}"));
+    // Calls that map and unmap memory get dearer with the number of its pages, and faults are no calls.
+    if !filtered && faults(clues).is_some_and(|p| p.ratio() > 1.5 && p.dear > 5.0) {
+        return Against(format!("{text}; the pages that it handles grew in number"));
+    }
+    let dearer = on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05;
+    // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
+    if dearer && (filtered || calls.is_none_or(|c| c.ratio() < 1.2)) { Fits(text) } else { Against(text) }
+}
+
+pub(super) fn memory_limit(clues: &Clues) -> Sign {
+    for (name, words) in [
+        ("memory.swap_in.pages", "pages swapped in"),
+        ("server.faults.major", "major faults"),
+        ("memory.direct_reclaim.pages", "pages reclaimed directly"),
+    ] {
+        if let fits @ Fits(_) = grows(clues, name, 1.5, words) {
+            return fits;
+        }
+    }
+    grows(clues, "psi.memory.some.seconds", 1.5, "stalled for memory")
+}
+
+pub(super) fn page_size(clues: &Clues) -> Sign {
+    let mut facts = host_clues(clues.cheap(), clues.dear(), &["transparent huge pages"]);
+    let off = set_now(clues, "server.thp_disabled") || clues.total("thp.always").is_some_and(|p| p.dear < p.cheap);
+    facts.extend((facts.is_empty() && off).then(|| "the server may use huge pages on the faster side only".to_owned()));
+    let misses = [("server.tlb_misses", "TLB misses"), ("server.faults.minor", "minor faults")];
+    let signs: Vec<Sign> = misses.iter().map(|(name, words)| grows(clues, name, 1.5, words)).collect();
+    let grown = signs.iter().find_map(|s| if let Fits(text) = s { Some(text) } else { None });
+    match (grown, facts.first()) {
+        (Some(text), Some(fact)) => Fits(format!("{text}; {fact}")),
+        (None, Some(fact)) if signs.iter().all(|s| *s == Unknown) => Fits(fact.clone()),
+        // Misses without more faults are what small pages cost a server that keeps its memory; only a counter would show them.
+        (None, Some(_)) if signs[0] == Unknown => Unknown,
+        (None, Some(fact)) => Against(format!("there are no more misses or faults, though {fact}")),
+        (_, None) => Against("huge pages are set alike".into()),
+    }
+}
+
+pub(super) fn app_work(clues: &Clues) -> Sign {
+    match user_counters(clues) {
+        Some((instructions, _)) => {
+            let text = format!("{instructions:.2} times the user instructions");
+            if instructions > 1.05 { Fits(text) } else { Against(text) }
+        }
+        None => {
+            let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
+            let text = format!("user code takes {:.2} times as long, the kernel {:.2} times", on_user.ratio(), on_kernel.ratio());
+            if on_user.ratio() > 1.05 && on_user.ratio() > 1.2 * on_kernel.ratio() { Fits(text) } else { Against(text) }
+        }
+    }
+}

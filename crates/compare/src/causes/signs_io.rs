@@ -1,0 +1,143 @@
+//! What tells the causes of disks, networks, locks and clients from their neighbours.
+
+use super::catalogue::Sign::{self, Against, Fits, Unknown};
+use super::clues::{Clues, Pair};
+use super::signs::{grows, higher, quantity, set_now};
+
+fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
+    Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
+}
+
+pub(super) fn durability(clues: &Clues) -> Sign {
+    let calls = ["server.call.fsync.count", "server.call.fdatasync.count"].iter().find_map(|name| clues.per_transaction(name));
+    let Some(count) = calls.or(flushes(clues).map(|f| f.0)) else { return Unknown };
+    let text = format!("flushes a transaction: {:.2} → {:.2}", count.cheap, count.dear);
+    // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the disk's.
+    if let Some(cost) = flush_cost(clues)
+        && cost > count.ratio()
+    {
+        return Against(format!("{text}, at {cost:.2} times the cost each"));
+    }
+    if count.ratio() > 1.5 && count.dear > 0.01 { Fits(text) } else { Against(text) }
+}
+
+/// How many times as dear one sync became: the server's own calls where they were traced, else the device's flushes.
+fn flush_cost(clues: &Clues) -> Option<f64> {
+    let calls = |what: &str| -> Option<Pair> {
+        let of = |name: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
+        let zero = Pair { cheap: 0.0, dear: 0.0 };
+        let (a, b) = (of("fsync"), of("fdatasync"));
+        if a.is_none() && b.is_none() {
+            return None;
+        }
+        let (a, b) = (a.unwrap_or(zero), b.unwrap_or(zero));
+        Some(Pair { cheap: a.cheap + b.cheap, dear: a.dear + b.dear })
+    };
+    if let (Some(count), Some(seconds)) = (calls("count"), calls("seconds"))
+        && count.cheap > 0.0
+        && count.dear > 0.0
+        && seconds.cheap > 0.0
+    {
+        return Some((seconds.dear / count.dear) / (seconds.cheap / count.cheap));
+    }
+    let (count, seconds) = flushes(clues)?;
+    let each = |seconds: f64, count: f64| (count > 0.0).then(|| seconds / count);
+    Some(each(seconds.dear, count.dear)? / each(seconds.cheap, count.cheap)?.max(1e-12))
+}
+
+pub(super) fn disk_contention(clues: &Clues) -> Sign {
+    let Some(others) = clues.total("other.disk.bytes") else { return Unknown };
+    let text = format!("others moved {} on the disk, {} on the faster side", bytes(others.dear), bytes(others.cheap));
+    let dearer = flush_cost(clues).is_none_or(|cost| cost > 1.2);
+    if others.ratio() > 2.0 && others.dear > 65_536.0 && dearer { Fits(text) } else { Against(text) }
+}
+
+fn bytes(n: f64) -> String {
+    fingerpost_record::Unit::Bytes.format(n)
+}
+
+/// The share of the step in which the disk was busy, on the slower side.
+fn busy(clues: &Clues) -> Option<f64> {
+    Some(clues.total("disk.busy.seconds")?.dear / clues.total("elapsed.seconds")?.dear.max(1e-9))
+}
+
+pub(super) fn throttle(clues: &Clues) -> Sign {
+    if set_now(clues, "cgroup.disk_limits") {
+        return Fits("the server's group has a limit on the disk on the slower side only".into());
+    }
+    if let Some(cost) = flush_cost(clues)
+        && cost < 1.5
+    {
+        return Against(format!("a sync took {cost:.2} times as long, and no limit is set on the slower side alone"));
+    }
+    let Some(busy) = busy(clues) else { return Unknown };
+    let text = format!("the disk was busy {:.0} % of the time", busy * 100.0);
+    if busy < 0.5 && !matches!(disk_contention(clues), Fits(_)) { Fits(text + " while the server waited for it") } else { Against(text) }
+}
+
+pub(super) fn disk_latency(clues: &Clues) -> Sign {
+    match (busy(clues), flush_cost(clues)) {
+        (Some(busy), cost) if busy >= 0.5 => Fits(format!(
+            "the disk was busy {:.0} % of the time{}",
+            busy * 100.0,
+            cost.map_or(String::new(), |c| format!(", a flush took {c:.2} times as long"))
+        )),
+        (_, Some(cost)) if cost > 1.2 => Fits(format!("a flush took {cost:.2} times as long")),
+        (_, Some(cost)) => Against(format!("a flush took {cost:.2} times as long")),
+        (Some(busy), None) => Against(format!("the disk was busy {:.0} % of the time only", busy * 100.0)),
+        (None, None) => Unknown,
+    }
+}
+
+pub(super) fn accept_queue(clues: &Clues) -> Sign {
+    match clues.per_transaction("tcp.listen_overflows") {
+        // Few connections that others make elsewhere are no matter of ours.
+        Some(pair) if pair.dear < 0.001 => Against(format!("listen overflows: {} a transaction", quantity(pair.dear, ""))),
+        _ => grows(clues, "tcp.listen_overflows", 1.5, "listen overflows"),
+    }
+}
+
+pub(super) fn delay(clues: &Clues) -> Sign {
+    match clues.per_transaction("tcp.delayed_acks") {
+        // An acknowledgement that is late now and then is usual; one in three transactions is a pattern.
+        Some(pair) if pair.dear < 0.3 => Against(format!("delayed acknowledgements: {} a transaction", quantity(pair.dear, ""))),
+        _ => grows(clues, "tcp.delayed_acks", 2.0, "delayed acknowledgements"),
+    }
+}
+
+pub(super) fn shaping(clues: &Clues) -> Sign {
+    for (name, words) in [("net.drops", "drops"), ("tcp.retransmits", "retransmits")] {
+        if let fits @ Fits(_) = grows(clues, name, 1.5, words) {
+            return fits;
+        }
+    }
+    higher(clues, "queue.network.mean", "bytes on the way between the sockets")
+}
+
+pub(super) fn app_lock(clues: &Clues) -> Sign {
+    grows(clues, "server.blocked.lock.seconds", 1.2, "waiting for locks")
+}
+
+pub(super) fn client_saturated(clues: &Clues) -> Sign {
+    // Over several passes, the share of those in which it said so.
+    let told =
+        ["client.saturated", "step.client.saturated"].iter().filter_map(|name| clues.total(name)).any(|p| p.dear > 0.5 && p.cheap < 0.5);
+    match client_share(clues) {
+        _ if told => Fits("the load generator found itself to be the limit".into()),
+        Some(share) => {
+            let text = format!("the load generator used {:.0} % of its CPUs", share.dear * 100.0);
+            if share.dear > 0.9 && share.cheap < 0.9 { Fits(text) } else { Against(text) }
+        }
+        None => Unknown,
+    }
+}
+
+/// The share of its CPUs that the load generator used.
+fn client_share(clues: &Clues) -> Option<Pair> {
+    if let Some(told) = clues.total("client.cpu_share") {
+        return Some(told);
+    }
+    let (cpu, elapsed, cpus) = (clues.total("client.cpu.seconds")?, clues.total("elapsed.seconds")?, clues.total("step.client.cpus")?);
+    let share = |cpu: f64, elapsed: f64, cpus: f64| cpu / (elapsed * cpus.max(1.0)).max(1e-9);
+    Some(Pair { cheap: share(cpu.cheap, elapsed.cheap, cpus.cheap), dear: share(cpu.dear, elapsed.dear, cpus.dear) })
+}
