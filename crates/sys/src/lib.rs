@@ -19,6 +19,7 @@ pub mod sample;
 pub mod scratch;
 pub mod shm;
 pub mod sockdiag;
+pub mod sum;
 pub mod swap;
 pub mod system;
 pub mod task;
