@@ -103,11 +103,11 @@ pub(crate) const FORMAT_KEY: &[u8] = b"/format";
 pub(crate) const NEXT_KEY: &[u8] = b"/next";
 
 impl Keys {
-    /// As it is written under [`FORMAT_KEY`].
+    /// As it is written under [`FORMAT_KEY`]; longer than a head.
     pub(crate) fn mark(self) -> &'static [u8] {
         match self {
-            Keys::Nested => b"odb 1 nested",
-            Keys::Flat => b"odb 1 flat",
+            Keys::Nested => b"fingerpost odb 2 nested",
+            Keys::Flat => b"fingerpost odb 2 flat",
         }
     }
 

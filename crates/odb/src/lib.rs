@@ -12,6 +12,7 @@ mod error;
 mod flat;
 mod lmdb;
 mod loaded;
+mod names;
 mod nested;
 mod path;
 mod redb;

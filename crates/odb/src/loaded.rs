@@ -8,12 +8,10 @@
 //! The price is a snapshot that is held between requests: pages that a writer frees meanwhile are used again only after the next
 //! request.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use fingerpost_sys::lmdb::{Place, Snapshot};
 
 use crate::database::Reader;
+use crate::names::{Name, Names};
 use crate::nested::ROOT;
 use crate::path::{self, bad_name, shown};
 use crate::value::{self, Cell, Entry, HEAD, Kind, Listing, Read};
@@ -24,28 +22,48 @@ pub(crate) struct Loaded {
     snapshot: Snapshot,
     /// The root table first.
     tables: Vec<Table>,
+    cells: Vec<Content>,
 }
 
 struct Table {
     number: u64,
-    /// `None` until a walk comes here.
-    names: Option<HashMap<Box<[u8]>, Node, BuildHasherDefault<NameHash>>>,
+    /// Each with what it names; `None` until a walk comes here.
+    names: Option<Names>,
 }
 
+/// A cell whose table was loaded.
 #[derive(Clone, Copy)]
-enum Node {
-    /// The index of a table.
-    Table(usize),
-    Cell {
-        kind: Kind,
-        modified: i64,
-        place: Place,
-    },
+struct Content {
+    kind: Kind,
+    modified: i64,
+    place: Place,
+}
+
+/// The index of a table, or, with the highest bit, that of a cell.
+#[derive(Clone, Copy)]
+struct Node(u32);
+
+const CELL: u32 = 1 << 31;
+
+impl Node {
+    /// The node of the one that comes next. There is no room for more in memory long before this overflows.
+    fn next<T>(of: &[T], bit: u32) -> Result<Node> {
+        let index = u32::try_from(of.len()).ok().filter(|index| *index < CELL - 1);
+        index.map(|index| Node(index | bit)).ok_or_else(|| Error::Engine("there are too many entries to keep in memory".to_owned()))
+    }
+
+    fn table(self) -> Option<usize> {
+        (self.0 & CELL == 0).then_some(self.0 as usize)
+    }
+
+    fn cell(self) -> Option<usize> {
+        (self.0 & CELL != 0).then_some((self.0 ^ CELL) as usize)
+    }
 }
 
 impl Loaded {
     pub(crate) fn new(snapshot: Snapshot) -> Loaded {
-        Loaded { snapshot, tables: root() }
+        Loaded { snapshot, tables: root(), cells: Vec::new() }
     }
 
     /// Forgets what was loaded from an older commit.
@@ -53,22 +71,25 @@ impl Loaded {
     fn refresh(&mut self) -> Result<()> {
         if self.snapshot.refresh()? {
             self.tables = root();
+            self.cells.clear();
         }
         Ok(())
     }
 
+    /// The names of a table.
     #[inline]
-    fn find(&mut self, index: usize, name: &[u8]) -> Result<Option<Node>> {
+    fn names(&mut self, index: usize) -> Result<&Names> {
         if self.tables[index].names.is_none() {
             self.load(index)?;
         }
-        Ok(self.tables[index].names.as_ref().and_then(|names| names.get(name)).copied())
+        self.tables[index].names.as_ref().ok_or_else(|| Error::Engine("a table was not loaded".to_owned()))
     }
 
     /// Loads one table: one pass over its keys.
+    #[cold]
     fn load(&mut self, index: usize) -> Result<()> {
         let prefix = self.tables[index].number.to_be_bytes();
-        let mut names: HashMap<Box<[u8]>, Node, _> = HashMap::default();
+        let mut names: Vec<(Vec<u8>, u32)> = Vec::new();
         let mut from = prefix.to_vec();
         while let Some((key, val)) = self.snapshot.lower_bound(&from)? {
             let Some(name) = key.strip_prefix(&prefix[..]) else { break };
@@ -78,40 +99,53 @@ impl Loaded {
             let (head, body) = val.split_at(HEAD.min(val.len()));
             let node = match value::read(head, body)? {
                 Read::Table(number) => {
+                    let node = Node::next(&self.tables, 0)?;
                     self.tables.push(Table { number, names: None });
-                    Node::Table(self.tables.len() - 1)
+                    node
                 }
-                Read::Cell(cell) => {
+                Read::Cell(Cell { kind, modified, .. }) => {
                     let place =
                         self.snapshot.locate(key, HEAD)?.ok_or_else(|| Error::Damaged("a key is there and not there".to_owned()))?;
-                    Node::Cell { kind: cell.kind, modified: cell.modified, place }
+                    let node = Node::next(&self.cells, CELL)?;
+                    self.cells.push(Content { kind, modified, place });
+                    node
                 }
             };
             let next = [key, b"\0"].concat();
-            names.insert(name.into(), node);
+            names.push((name.to_vec(), node.0));
             from = next;
         }
-        self.tables[index].names = Some(names);
+        self.tables[index].names = Some(Names::new(&names));
         Ok(())
     }
 
-    /// Walks to what a path names.
+    /// Walks to what a path names, which is trimmed.
     #[inline]
     fn walk(&mut self, path: &[u8]) -> Result<Option<Node>> {
-        let mut at = 0;
-        let mut rest = path::trimmed(path);
-        if rest.is_empty() {
-            return Ok(Some(Node::Table(0)));
+        let (mut node, mut at) = (Node(0), 0);
+        if path.is_empty() {
+            return Ok(Some(node));
         }
-        while let Some(slash) = rest.iter().position(|&b| b == b'/') {
-            match self.find(at, &rest[..slash])? {
-                Some(Node::Table(next)) => at = next,
-                _ => return Ok(None),
+        loop {
+            let Some(table) = node.table() else { return Ok(None) };
+            let (name, end) = Name::cut(path, at);
+            // A name that cannot be is in no table, so nothing else need be checked here.
+            match self.names(table)?.get(&name) {
+                Some(found) if end == path.len() => return Ok(Some(Node(found))),
+                Some(found) => node = Node(found),
+                None => return Ok(None),
             }
-            rest = &rest[slash + 1..];
+            at = end + 1;
         }
-        // A name that cannot be is in no table, so nothing else need be checked here.
-        self.find(at, rest)
+    }
+
+    fn describe(&self, node: Node) -> Entry {
+        match node.cell().map(|index| self.cells[index]) {
+            None => Entry::Table,
+            Some(Content { kind, modified, place }) => {
+                Entry::Cell { kind, modified, size: self.snapshot.at(place).map_or(0, |body| body.len() as u64) }
+            }
+        }
     }
 }
 
@@ -122,74 +156,33 @@ fn root() -> Vec<Table> {
 impl Reader for Loaded {
     fn cell(&mut self, path: &[u8], take: &mut dyn FnMut(Cell<'_>)) -> Result<bool> {
         self.refresh()?;
-        match self.walk(path)? {
-            Some(Node::Cell { kind, modified, place }) => {
-                let body = self.snapshot.at(place).ok_or_else(|| Error::Engine("the snapshot moved".to_owned()))?;
-                take(Cell { kind, modified, body });
-                Ok(true)
-            }
+        let path = path::trimmed(path);
+        let Some(node) = self.walk(path)? else {
             // Nothing is found under a path that cannot be, either; it is told as everywhere.
-            None => path::check(path::trimmed(path)).map(|()| false),
-            Some(Node::Table(_)) => Ok(false),
-        }
+            return path::check(path).map(|()| false);
+        };
+        let Some(index) = node.cell() else { return Ok(false) };
+        let Content { kind, modified, place } = self.cells[index];
+        let body = self.snapshot.at(place).ok_or_else(|| Error::Engine("the snapshot moved".to_owned()))?;
+        take(Cell { kind, modified, body });
+        Ok(true)
     }
 
     fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>> {
-        path::check(path::trimmed(path))?;
+        let path = path::trimmed(path);
+        path::check(path)?;
         self.refresh()?;
-        Ok(self.walk(path)?.map(|node| describe(&self.snapshot, node)))
+        Ok(self.walk(path)?.map(|node| self.describe(node)))
     }
 
     fn list(&mut self, path: &[u8]) -> Result<Option<Listing>> {
-        path::check(path::trimmed(path))?;
+        let path = path::trimmed(path);
+        path::check(path)?;
         self.refresh()?;
-        let Some(Node::Table(index)) = self.walk(path)? else { return Ok(None) };
-        if self.tables[index].names.is_none() {
-            self.load(index)?;
-        }
-        let names = self.tables[index].names.iter().flatten();
-        let mut entries: Vec<_> = names.map(|(name, node)| (name.to_vec(), describe(&self.snapshot, *node))).collect();
+        let Some(index) = self.walk(path)?.and_then(Node::table) else { return Ok(None) };
+        let found: Vec<(Vec<u8>, u32)> = self.names(index)?.all().collect();
+        let mut entries: Vec<_> = found.into_iter().map(|(name, node)| (name, self.describe(Node(node)))).collect();
         entries.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(Some(entries))
-    }
-}
-
-fn describe(snapshot: &Snapshot, node: Node) -> Entry {
-    match node {
-        Node::Table(_) => Entry::Table,
-        Node::Cell { kind, modified, place } => Entry::Cell { kind, modified, size: snapshot.at(place).map_or(0, |b| b.len() as u64) },
-    }
-}
-
-/// A hash for short names: eight bytes at a time, multiplied and folded. What is hashed is the site's own names, which its owner chose;
-/// a request only looks up.
-#[derive(Default)]
-struct NameHash(u64);
-
-impl Hasher for NameHash {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        let mut mix = |word: u64| {
-            let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15_u128;
-            self.0 = (product as u64) ^ ((product >> 64) as u64);
-        };
-        let mut chunks = bytes.chunks_exact(8);
-        for chunk in &mut chunks {
-            mix(u64::from_le_bytes(chunk.try_into().expect("eight bytes")));
-        }
-        let rest = chunks.remainder();
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        mix(u64::from_le_bytes(last) ^ ((bytes.len() as u64) << 56));
-    }
-
-    #[inline]
-    fn write_usize(&mut self, _length: usize) {
-        // A slice hashes its length before its bytes; it is mixed in with the last of them.
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

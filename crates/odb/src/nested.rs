@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::engine::{Change, NEXT_KEY, View};
 use crate::path::{self, bad_name, shown};
-use crate::value::{self, Cell, Entry, HEAD, Listing, Read};
+use crate::value::{self, Cell, Entry, Listing, Read};
 use crate::{Error, Result};
 
 /// The number of the root table.
@@ -173,7 +173,7 @@ impl Tables {
     /// Writes down which number is next, if any was given out.
     pub(crate) fn finish<C: Change>(&self, change: &mut C) -> Result<()> {
         match self.next {
-            Some(next) => change.put(NEXT_KEY, &[&[COUNTER][..], &next.to_le_bytes()].concat(), &[]),
+            Some(next) => change.put(NEXT_KEY, &value::head(COUNTER, next.to_le_bytes()), &[]),
             None => Ok(()),
         }
     }
@@ -200,8 +200,7 @@ impl Tables {
 const COUNTER: u8 = 1;
 
 fn counter(head: &[u8]) -> Result<u64> {
-    let bytes = head.get(1..HEAD).and_then(|b| b.try_into().ok());
-    bytes.map(u64::from_le_bytes).ok_or_else(|| Error::Damaged("the number of the next table is cut short".to_owned()))
+    value::number_of(head).map(u64::from_le_bytes).ok_or_else(|| Error::Damaged("the number of the next table is cut short".to_owned()))
 }
 
 /// A path's tables, and its last name.

@@ -17,20 +17,33 @@ pub(crate) fn trimmed(path: &[u8]) -> &[u8] {
 
 /// Refuses what is no path. `path` is trimmed.
 pub(crate) fn check(path: &[u8]) -> Result<()> {
-    let refuse = |why| Err(Error::Path(String::from_utf8_lossy(&path[..path.len().min(200)]).into_owned(), why));
-    if path.is_empty() {
+    if is_fine(path) {
         return Ok(());
     }
+    let refuse = |why| Err(Error::Path(String::from_utf8_lossy(&path[..path.len().min(200)]).into_owned(), why));
     if path.len() > MAX_PATH {
         return refuse("it is longer than 4095 bytes");
     }
     if path.split(|&b| b == b'/').count() > MAX_DEPTH {
         return refuse("it goes through more than 128 tables");
     }
-    match path.split(|&b| b == b'/').find_map(bad_name) {
-        Some(why) => refuse(why),
-        None => Ok(()),
+    refuse(path.split(|&b| b == b'/').find_map(bad_name).unwrap_or("it is no path"))
+}
+
+/// The same in one pass, because every look-up asks it.
+#[inline]
+fn is_fine(path: &[u8]) -> bool {
+    let name_is_fine = |name: &[u8]| !name.is_empty() && name.len() <= MAX_NAME && name != b"." && name != b"..";
+    let (mut start, mut names) = (0, 1);
+    for (at, &byte) in path.iter().enumerate() {
+        match byte {
+            0 => return false,
+            b'/' if !name_is_fine(&path[start..at]) => return false,
+            b'/' => (start, names) = (at + 1, names + 1),
+            _ => {}
+        }
     }
+    path.is_empty() || (name_is_fine(&path[start..]) && names <= MAX_DEPTH && path.len() <= MAX_PATH)
 }
 
 /// What is wrong with a name; also asked of names that come out of a file, before anything is written in their place.

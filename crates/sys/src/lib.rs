@@ -21,6 +21,7 @@ pub mod scratch;
 pub mod shm;
 pub mod sockdiag;
 pub mod spawn;
+pub mod sum;
 pub mod swap;
 pub mod system;
 pub mod task;

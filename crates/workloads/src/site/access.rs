@@ -1,8 +1,9 @@
-//! The contestants: every way to get the whole content of a page into a buffer.
+//! The contestants: every way to get at the whole content of a page.
 //!
-//! All are given the same URL and the same buffer and do the same with them: find the page, copy all of its bytes to the buffer's
-//! beginning, tell how many. What each does around that is the best honest use of it: one open, one read into a buffer that is larger
-//! than any page, one close; values that an engine has in memory copied straight from there; statements prepared once; one read
+//! All are given the same URL and hand the whole content to the same consumer, which looks at every byte of it. Where the content lies by
+//! then is the contestant's matter, and is what the contest is about: a file has to be copied out of the kernel by a read into a buffer
+//! (or mapped); an engine whose values lie in memory in one piece hands them over where they lie. What each does around that is the best
+//! honest use of it: one open, one read into a buffer that is larger than any page, one close; statements prepared once; one read
 //! transaction for each page.
 
 use std::ffi::CString;
@@ -24,7 +25,7 @@ pub enum Access {
     FilesOpen,
     /// openat, relative to the site's directory.
     FilesOpenat,
-    /// openat, fstat, mmap with all pages populated, copy, munmap, close.
+    /// openat, fstat, mmap with all pages populated, munmap, close.
     FilesMmap,
     /// open, read, close as one chain of requests to io_uring: one system call.
     FilesUring,
@@ -99,8 +100,8 @@ impl FromStr for Access {
 
 /// Something that reads pages.
 pub trait Contestant {
-    /// Puts the whole content of a page at the beginning of the buffer, and tells its length.
-    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize>;
+    /// Hands the whole content of a page to `see`, once. The buffer, which must be larger than the page, is for those that have to copy.
+    fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()>;
 }
 
 fn directory(path: &Path) -> io::Result<OwnedFd> {
@@ -113,9 +114,18 @@ fn too_large() -> io::Error {
 
 /// One read: for a regular file, fewer bytes than there is room for are all there are.
 #[inline]
-fn read_whole(mut file: File, buffer: &mut [u8]) -> io::Result<usize> {
+fn read_whole(mut file: File, buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
     let n = file.read(buffer)?;
-    if n == buffer.len() { Err(too_large()) } else { Ok(n) }
+    drop(file);
+    whole(n, buffer, see)
+}
+
+#[inline]
+fn whole(n: usize, buffer: &[u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    // A buffer that is full may not hold all.
+    let content = buffer.get(..n).filter(|_| n < buffer.len()).ok_or_else(too_large)?;
+    see(content);
+    Ok(())
 }
 
 /// A path that begins with the site's directory, built in place and closed by a zero byte.
@@ -142,57 +152,50 @@ impl PathBuffer {
 struct Open(PathBuffer);
 
 impl Contestant for Open {
-    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         let path = Path::new(std::ffi::OsStr::from_bytes(self.0.with(url)));
-        read_whole(File::open(path)?, buffer)
+        read_whole(File::open(path)?, buffer, see)
     }
 }
 
 struct Openat(OwnedFd);
 
 impl Contestant for Openat {
-    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         let file = rustix::fs::openat(&self.0, url, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        read_whole(file.into(), buffer)
+        read_whole(file.into(), buffer, see)
     }
 }
 
 struct Mapped(OwnedFd);
 
 impl Contestant for Mapped {
-    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, url: &[u8], _buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         let file: File = rustix::fs::openat(&self.0, url, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into();
         let length = rustix::fs::fstat(&file)?.st_size as usize;
-        let room = buffer.get_mut(..length).ok_or_else(too_large)?;
-        map::with_mapped(&file, length, |bytes| room.copy_from_slice(bytes))?;
-        Ok(length)
+        map::with_mapped(&file, length, see)
     }
 }
 
 struct Uring(PathBuffer, uring::FileReader);
 
 impl Contestant for Uring {
-    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, url: &[u8], buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         let path = CString::new(self.0.with(url))?;
         let n = self.1.read(&path, buffer)?;
-        if n == buffer.len() { Err(too_large()) } else { Ok(n) }
+        whole(n, buffer, see)
     }
 }
 
 struct Odb(Box<dyn Reader>);
 
 impl Contestant for Odb {
-    fn read(&mut self, url: &[u8], buffer: &mut [u8]) -> io::Result<usize> {
-        let mut length = Err(io::Error::from(io::ErrorKind::NotFound));
-        self.0
-            .cell(url, &mut |cell| {
-                length = buffer.get_mut(..cell.body.len()).ok_or_else(too_large).map(|room| {
-                    room.copy_from_slice(cell.body);
-                    room.len()
-                });
-            })
-            .map_err(io::Error::other)?;
-        length
+    fn read(&mut self, url: &[u8], _buffer: &mut [u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        match self.0.cell(url, &mut |cell| see(cell.body)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(io::ErrorKind::NotFound.into()),
+            Err(e) => Err(io::Error::other(e)),
+        }
     }
 }
 
@@ -227,11 +230,17 @@ mod tests {
                 Err(why) => panic!("{why}"),
             };
             for page in &pages {
-                let n = contestant.read(&page.path, &mut buffer).unwrap();
-                assert_eq!((n as u64, tree::checksum(&buffer[..n])), (page.size, page.sum), "{}", access.name());
+                let mut seen = Vec::new();
+                contestant
+                    .read(&page.path, &mut buffer, &mut |content| seen.push((content.len() as u64, tree::checksum(content))))
+                    .unwrap();
+                assert_eq!(seen, [(page.size, page.sum)], "{}", access.name());
             }
-            assert!(contestant.read(b"section0/none.html", &mut buffer).is_err(), "{}", access.name());
-            assert!(contestant.read(&pages[0].path, &mut buffer[..1]).is_err(), "a page must fit: {}", access.name());
+            assert!(contestant.read(b"section0/none.html", &mut buffer, &mut |_| panic!("nothing is there")).is_err(), "{}", access.name());
+            if matches!(access, Access::FilesOpen | Access::FilesOpenat | Access::FilesUring) {
+                let cut = contestant.read(&pages[0].path, &mut buffer[..1], &mut |_| panic!("it was cut"));
+                assert!(cut.is_err(), "a page must fit: {}", access.name());
+            }
             assert_eq!(access.name().parse(), Ok(access));
         }
     }

@@ -1,7 +1,8 @@
 //! A reader: one contestant in a process of its own, told what to do line by line over its input.
 //!
-//! The timed loop holds only the reading of pages, one after the other into the same buffer. After it, outside the timing, the same pages
-//! are read again and their sums compared with those that the site was made with: a contestant that is fast and wrong is found out.
+//! The timed loop holds only the reading of pages, one after the other, and one sum over all of their bytes, the same for every contestant:
+//! nothing counts as read that nobody looked at. After it, outside the timing, the same pages are read again and compared with what the
+//! site was made of, and their sum with that of the loop: a contestant that is fast and wrong is found out.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
@@ -10,6 +11,7 @@ use std::process::{ChildStdin, ChildStdout, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_sys::sum;
 
 use super::access::{Access, Contestant};
 use super::tree::{self, Page};
@@ -19,6 +21,10 @@ use crate::{WorkloadError, worker};
 pub const NAME: &str = "site-reader";
 /// Pages between two looks at the clock while reading for a time.
 const CLOCK_EVERY: u64 = 32;
+/// Bytes of a page of memory.
+const PAGE: usize = 4096;
+/// How long a warm round's pages are read before it: many times as long as it takes, so that the caches are as full as they get.
+const WARM_UP: Duration = Duration::from_millis(2);
 
 /// The process: `STORE SOURCE LIST [CPU]`.
 pub fn main(args: Vec<OsString>) -> ExitCode {
@@ -50,6 +56,21 @@ fn answer(text: &str) {
 /// The contestant, the pages, and the buffer that they are read into.
 type Opened<'a> = (&'a mut dyn Contestant, &'a [Page], &'a mut [u8]);
 
+/// What a timed loop has looked at.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    bytes: u64,
+    total: u64,
+}
+
+impl Seen {
+    #[inline]
+    fn look(&mut self, content: &[u8]) {
+        self.bytes += content.len() as u64;
+        self.total = self.total.wrapping_add(sum::total(content));
+    }
+}
+
 /// What the process has.
 struct Desk {
     access: Access,
@@ -57,7 +78,27 @@ struct Desk {
     pages: Vec<Page>,
     /// Open, unless it was told to close: a cold start then opens it again.
     contestant: Option<Box<dyn Contestant>>,
-    buffer: Vec<u8>,
+    buffer: Buffer,
+}
+
+/// Room that begins at a page of memory, as the files' content does in the kernel: neither copies nor sums then cross more cache lines than
+/// they must.
+struct Buffer {
+    memory: Vec<u8>,
+    start: usize,
+}
+
+impl Buffer {
+    fn new(length: usize) -> Buffer {
+        let memory = vec![1; length + PAGE];
+        let start = memory.as_ptr().align_offset(PAGE).min(PAGE);
+        Buffer { memory, start }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        let end = self.memory.len() - PAGE + self.start;
+        &mut self.memory[self.start..end]
+    }
 }
 
 impl Desk {
@@ -71,7 +112,7 @@ impl Desk {
         let largest = pages.iter().map(|p| p.size).max().ok_or("the site has no pages")?;
         let contestant = Some(access.open(Path::new(source))?);
         // One more than the largest page: a read that fills the buffer was not whole.
-        Ok(Desk { access, source: source.into(), pages, contestant, buffer: vec![1; largest as usize + 1] })
+        Ok(Desk { access, source: source.into(), pages, contestant, buffer: Buffer::new(largest as usize + 1) })
     }
 
     fn obey(&mut self, line: &str) -> Result<String, String> {
@@ -95,27 +136,32 @@ impl Desk {
             self.contestant = Some(self.access.open(&self.source)?);
         }
         let contestant = self.contestant.as_mut().ok_or("not open")?;
-        Ok((&mut **contestant, &self.pages, &mut self.buffer))
+        Ok((&mut **contestant, &self.pages, self.buffer.bytes()))
     }
 
-    /// Reads so many random pages: the time, and the bytes. For a warm round the same pages were read just before: then no contestant
-    /// pays for what the others, which read in turn, drove out of the CPU's caches.
+    /// Reads so many random pages: the time, and the bytes. For a warm round the same pages are read before, again and again for a short
+    /// time: then no contestant pays for what the others, which read in turn, drove out of the CPU's caches and predictors.
     fn round(&mut self, seed: u64, count: usize, warm: bool) -> Result<String, String> {
         let list = draw(seed, count, self.pages.len());
         let (contestant, pages, buffer) = self.open()?;
-        for &i in list.iter().filter(|_| warm) {
-            contestant.read(&pages[i].path, buffer).map_err(|e| failure(&pages[i], &e))?;
+        let begun = Instant::now();
+        while warm && begun.elapsed() < WARM_UP {
+            let mut seen = Seen::default();
+            for &i in &list {
+                contestant.read(&pages[i].path, buffer, &mut |content| seen.look(content)).map_err(|e| failure(&pages[i], &e))?;
+            }
+            std::hint::black_box(seen);
         }
+        let mut seen = Seen::default();
         let start = Instant::now();
-        let mut bytes = 0;
         for &i in &list {
-            bytes += contestant.read(&pages[i].path, buffer).map_err(|e| failure(&pages[i], &e))?;
+            contestant.read(&pages[i].path, buffer, &mut |content| seen.look(content)).map_err(|e| failure(&pages[i], &e))?;
         }
         let ns = start.elapsed().as_nanos();
-        if self.check(list)? != bytes as u64 {
+        if self.check(list)? != seen {
             return Err("the pages read within the time were not whole".to_owned());
         }
-        Ok(format!("ok {ns} {bytes}"))
+        Ok(format!("ok {ns} {}", seen.bytes))
     }
 
     /// Reads random pages for a time: how many, in which time.
@@ -123,32 +169,39 @@ impl Desk {
         let list = draw(seed, 4096, self.pages.len());
         let (contestant, pages, buffer) = self.open()?;
         let start = Instant::now();
-        let mut count = 0u64;
+        let (mut count, mut wanted, mut seen) = (0u64, 0, Seen::default());
         let length = Duration::from_millis(ms);
         while !count.is_multiple_of(CLOCK_EVERY) || start.elapsed() < length {
             let page = &pages[list[(count % 4096) as usize]];
-            let n = contestant.read(&page.path, buffer).map_err(|e| failure(page, &e))?;
-            if n as u64 != page.size {
-                return Err(failure(page, &io::Error::other("it is not whole")));
-            }
+            contestant.read(&page.path, buffer, &mut |content| seen.look(content)).map_err(|e| failure(page, &e))?;
+            wanted += page.size;
             count += 1;
         }
-        Ok(format!("ok {} {count}", start.elapsed().as_nanos()))
+        let ns = start.elapsed().as_nanos();
+        // The sum is written down so that nobody can leave it out.
+        if std::hint::black_box(&seen).bytes != wanted {
+            return Err("the pages read within the time were not whole".to_owned());
+        }
+        Ok(format!("ok {ns} {count}"))
     }
 
-    /// Reads pages and compares what comes with what was put there; gives the bytes.
-    fn check(&mut self, list: impl IntoIterator<Item = usize>) -> Result<u64, String> {
+    /// Reads pages and compares what comes with what was put there.
+    fn check(&mut self, list: impl IntoIterator<Item = usize>) -> Result<Seen, String> {
         let (contestant, pages, buffer) = self.open()?;
-        let mut bytes = 0;
+        let mut seen = Seen::default();
         for i in list {
             let page = &pages[i];
-            let n = contestant.read(&page.path, buffer).map_err(|e| failure(page, &e))?;
-            if n as u64 != page.size || tree::checksum(&buffer[..n]) != page.sum {
+            let mut good = false;
+            let mut look = |content: &[u8]| {
+                good = content.len() as u64 == page.size && tree::checksum(content) == page.sum;
+                seen.look(content);
+            };
+            contestant.read(&page.path, buffer, &mut look).map_err(|e| failure(page, &e))?;
+            if !good {
                 return Err(failure(page, &io::Error::other("its content is not what was put there")));
             }
-            bytes += n as u64;
         }
-        Ok(bytes)
+        Ok(seen)
     }
 }
 
