@@ -108,12 +108,12 @@ pub fn analyse(run: &Run) -> Option<Launch> {
     Some(launch)
 }
 
-/// Seconds as the source printed them, one decimal; more where one would show nothing.
+/// Seconds as the source printed them, one decimal; below a second with more, where one would hide what the ratio beside it says.
 pub fn seconds(ns: f64) -> String {
     let s = ns / 1e9;
     match s {
-        s if s >= 0.095 => format!("{s:.1}"),
-        s if s >= 0.0095 => format!("{s:.2}"),
+        s if s >= 0.995 => format!("{s:.1}"),
+        s if s >= 0.0995 => format!("{s:.2}"),
         s => format!("{s:.3}"),
     }
 }
@@ -266,7 +266,8 @@ fn for_whom(launch: &Launch, placement: usize) -> String {
 
 /// Whether paging was observed, and no page went to swap.
 fn nothing_swapped(launch: &Launch) -> bool {
-    let outs: Vec<f64> = launch.paging.iter().filter_map(|p| p.totals.get("swap_out.pages").copied()).collect();
+    let outs = ["swap_out.pages", "zswap_out.pages"];
+    let outs: Vec<f64> = launch.paging.iter().flat_map(|p| outs.iter().filter_map(|name| p.totals.get(*name).copied())).collect();
     !outs.is_empty() && outs.iter().all(|pages| *pages == 0.0)
 }
 
@@ -367,12 +368,16 @@ mod tests {
         assert!(analyse(&run).unwrap().sentence.contains("Nothing was swapped out"));
         run.observations = vec![observation(5.0)];
         assert!(!analyse(&run).unwrap().sentence.contains("Nothing was swapped out"));
+        // zswap took it all.
+        run.observations = vec![observation(0.0)];
+        run.observations[0].totals.insert("zswap_out.pages".into(), 5.0);
+        assert!(!analyse(&run).unwrap().sentence.contains("Nothing was swapped out"));
     }
 
     #[test]
     fn seconds_have_one_decimal_where_that_shows_something() {
         let shown = [4.34e9, 0.1e9, 0.0426e9, 0.0007e9].map(seconds);
-        assert_eq!(shown, ["4.3", "0.1", "0.04", "0.001"]);
+        assert_eq!(shown, ["4.3", "0.10", "0.043", "0.001"]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ use self::sequence::{Obstacle, Push, Sequence, Step};
 use crate::{Context, Lab, LabError, Setting};
 
 /// The longest that a quick run with the default placements may become.
-const QUICK: Duration = Duration::from_secs(55);
+const QUICK: Duration = Duration::from_secs(30);
 /// More repetitions than these tell nothing new.
 const MOST_ROUNDS: usize = 30;
 
@@ -147,7 +147,11 @@ impl<'c, 'r> Course<'c, 'r> {
             Means::Limit => "a limit on their control group".to_owned(),
             Means::Reserve => format!("a pinned reserve of {} MiB", need.reserve(share, before) >> 20),
         };
-        let (mib, left) = (need.bytes >> 20, need.share(share) >> 20);
+        let left = match means {
+            Means::Limit => need.share(share),
+            Means::Reserve => before - need.reserve(share, before),
+        };
+        let (mib, left) = (need.bytes >> 20, left >> 20);
         self.context.sink.warn(&format!("the applications need {mib} MiB together; {how} leaves them {left} MiB"));
         self.fit(begun.elapsed());
         Ok(())

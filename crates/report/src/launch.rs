@@ -77,6 +77,8 @@ pub fn block(paging: &Paging) -> Vec<String> {
         ("page_out.kib", "KiB paged out"),
         ("swap_in.pages", "swap-ins"),
         ("swap_out.pages", "swap-outs"),
+        ("zswap_in.pages", "out of zswap"),
+        ("zswap_out.pages", "into zswap"),
         ("major_faults", "major faults"),
         ("applications.major_faults", "of them the applications'"),
     ];
@@ -87,7 +89,10 @@ pub fn block(paging: &Paging) -> Vec<String> {
             lines.push(format!("{name}: {}", parts.join(", ")));
         }
     };
-    add("VM", counted.iter().filter_map(|(key, words)| Some(format!("{:.0} {words}", t.get(*key)?))).collect());
+    // Where zswap is off its counters stand still, and nobody asks for them.
+    let asked = |key: &str| !key.starts_with("zswap") || t.get(key).is_some_and(|pages| *pages > 0.0);
+    let counted = counted.iter().filter(|(key, _)| asked(key));
+    add("VM", counted.filter_map(|(key, words)| Some(format!("{:.0} {words}", t.get(*key)?))).collect());
     add("Waiting for memory", stalled.iter().filter_map(|(key, words)| Some(format!("{:.2} {words}", t.get(*key)?))).collect());
     add("PhysMem", ["before", "after"].iter().filter_map(|when| memory(t, when)).collect());
     lines
@@ -117,11 +122,13 @@ mod tests {
     fn the_block_tells_what_was_observed_and_nothing_else() {
         let totals = BTreeMap::from([
             ("swap_in.pages".to_owned(), 12.4),
+            ("zswap_in.pages".to_owned(), 0.0),
+            ("zswap_out.pages".to_owned(), 3.0),
             ("free_before.bytes".to_owned(), f64::from(10 << 20)),
             ("used_before.bytes".to_owned(), f64::from(5 << 20)),
         ]);
         let lines = block(&Paging { placement: "file".into(), totals });
-        assert_eq!(lines, ["VM: 12 swap-ins", "PhysMem: before 5M used, 10M free"]);
+        assert_eq!(lines, ["VM: 12 swap-ins, 3 into zswap", "PhysMem: before 5M used, 10M free"]);
     }
 
     #[test]

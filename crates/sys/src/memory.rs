@@ -1,7 +1,8 @@
 //! What this process itself has in memory.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::FromRawFd;
 
 /// Takes the pages of the program's own code and constants out of this process's page tables. The page cache keeps them, so what is
 /// needed again comes back by a minor fault; everything that only starting up has touched stays out.
@@ -33,6 +34,15 @@ fn read_only_ranges(maps: &str, program: &str) -> Vec<(usize, usize)> {
     maps.lines().filter_map(parse).collect()
 }
 
+/// A file without a name, in memory: gone when its last descriptor is closed.
+pub fn nameless_file() -> io::Result<File> {
+    // SAFETY: the name ends in a zero byte; what is returned is a new descriptor that nobody else owns.
+    unsafe {
+        let fd = libc::memfd_create(c"fingerpost".as_ptr(), libc::MFD_CLOEXEC);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(File::from_raw_fd(fd)) }
+    }
+}
+
 /// Memory that is touched and cannot be paged out for as long as this lives.
 #[derive(Debug)]
 pub struct Pinned {
@@ -52,6 +62,9 @@ impl Pinned {
             return Err(io::Error::last_os_error());
         }
         let pinned = Self { start, length: bytes };
+        // Gigabytes are filled much faster where the kernel has huge pages to give.
+        // SAFETY: advice on the mapping just made changes nothing in it.
+        unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         // SAFETY: the range is the mapping just made; locking it also touches it.
         if unsafe { libc::mlock(start, bytes) } == 0 { Ok(pinned) } else { Err(io::Error::last_os_error()) }
     }

@@ -8,14 +8,14 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{PipeWriter, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::spawn::{Process, Spawn};
-use fingerpost_sys::{child, scratch, system, wait};
+use fingerpost_sys::{child, memory, scratch, system, wait};
 use regex_lite::Regex;
 
 use super::manifest::{App, Places, PortSpec, Ready, find_program};
@@ -75,8 +75,8 @@ impl From<String> for Trouble {
 /// Starts an application and waits until it is ready. What it started is left running; whoever made `home` ends it.
 pub fn launch(app: &App, places: &Places, home: &Home, stop: &dyn Fn() -> bool) -> Result<Launched, Trouble> {
     let mut condition = Condition::new(app, places)?;
-    let log = places.dir.join("output");
-    let (spawn, input) = program(app, places, home, &log)?;
+    let (output, log) = output(app, places)?;
+    let (spawn, input) = program(app, places, home, output)?;
     // Nobody listens where no line is waited for: a wake-up for each write would be part of the time.
     let written = matches!(condition, Condition::Line { .. }).then(|| wait::writes(&log)).transpose();
     let written = written.map_err(|e| format!("cannot watch the output of {}: {e}", app.name))?;
@@ -100,13 +100,24 @@ pub fn launch(app: &App, places: &Places, home: &Home, stop: &dyn Fn() -> bool) 
     Ok(Launched { elapsed, running: runs.then_some(Running { process, _input: input }) })
 }
 
+/// Where the application writes, and the path at which it is read. What runs to its end writes to memory: the first block of a new
+/// file on a disk costs 25 µs, a twentieth of the time of a small program. What stays may write for long, and goes to a file.
+fn output(app: &App, places: &Places) -> Result<(File, PathBuf), String> {
+    let trouble = |e| format!("cannot write the output of {}: {e}", app.name);
+    if app.ready == Ready::Exit {
+        let file = memory::nameless_file().map_err(trouble)?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        return Ok((file, path));
+    }
+    let path = places.dir.join("output");
+    Ok((File::create(&path).map_err(trouble)?, path))
+}
+
 /// The program, with its output to a file and its input from a pipe that stays open.
-fn program(app: &App, places: &Places, home: &Home, log: &Path) -> Result<(Spawn, PipeWriter), String> {
+fn program(app: &App, places: &Places, home: &Home, output: File) -> Result<(Spawn, PipeWriter), String> {
     let words: Vec<String> = app.command.iter().map(|word| places.fill(word)).collect();
     let program = find_program(&words[0]).ok_or_else(|| format!("{} is not installed: no program `{}` here", app.name, words[0]))?;
-    let cannot_write = |e| format!("cannot write the output of {}: {e}", app.name);
-    let output = File::create(log).map_err(cannot_write)?;
-    let errors = output.try_clone().map_err(cannot_write)?;
+    let errors = output.try_clone().map_err(|e| format!("cannot write the output of {}: {e}", app.name))?;
     let (reader, input) = std::io::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
     let fds = [reader.into(), output.into(), errors.into()];
     let trouble = |e| format!("cannot start {} ({}): {e}", app.name, words[0]);
@@ -337,7 +348,8 @@ mod tests {
         };
         let bad = sentence("command = [\"sh\", \"-c\", \"echo no such thing >&2; exit 3\"]\nready = { line = \"x\" }");
         assert!(bad.contains("ended before it was ready") && bad.contains("no such thing"), "{bad}");
-        assert!(sentence("command = [\"false\"]\nready = \"exit\"").contains("ended before"));
+        let bad = sentence("command = [\"sh\", \"-c\", \"echo alas; false\"]\nready = \"exit\"");
+        assert!(bad.contains("ended before") && bad.contains("alas"), "{bad}");
         assert!(sentence("command = [\"no-such-program\"]\nready = \"exit\"").contains("is not installed"));
         assert!(sentence("command = [\"sleep\", \"60\"]\nready = { line = \"x\" }\ntimeout = 1").contains("not ready within 1 s"));
         assert!(sentence("command = [\"true\"]\nready = \"window\"\nenv = { DISPLAY = \"far:0\" }").contains("no X display"));

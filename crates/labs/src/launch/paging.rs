@@ -7,12 +7,15 @@ use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::procfs::memory::{Meminfo, parse_counters};
 use fingerpost_sys::procfs::system::Pressure;
 
-/// `/proc/vmstat`'s names and ours, which carry the unit. The kernel counts disk traffic in KiB, swap in pages.
-const COUNTED: [(&str, &str); 6] = [
+/// `/proc/vmstat`'s names and ours, which carry the unit. The kernel counts disk traffic in KiB, swap in pages; what zswap takes
+/// never gets to a swap area and is counted apart.
+const COUNTED: [(&str, &str); 8] = [
     ("pgpgin", "page_in.kib"),
     ("pgpgout", "page_out.kib"),
     ("pswpin", "swap_in.pages"),
     ("pswpout", "swap_out.pages"),
+    ("zswpin", "zswap_in.pages"),
+    ("zswpout", "zswap_out.pages"),
     ("pgmajfault", "major_faults"),
     ("pgfault", "faults"),
 ];

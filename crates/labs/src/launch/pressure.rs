@@ -11,6 +11,9 @@ use fingerpost_sys::scratch::{Scratch, Ticket};
 
 /// Less than this and no application starts.
 const LEAST: u64 = 16 << 20;
+/// A reserve is taken away from everybody, so it leaves this much however little the applications need: below, the kernel starts
+/// to kill, and not only what is ours.
+const LEAST_FOR_ALL: u64 = 128 << 20;
 
 /// Who makes the pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +39,7 @@ impl Need {
 
     /// How much must be taken away so that a share of the need is left of what is available.
     pub fn reserve(self, share: f64, available: u64) -> u64 {
-        available.saturating_sub(self.share(share))
+        available.saturating_sub(self.share(share).max(LEAST_FOR_ALL))
     }
 }
 
@@ -135,6 +138,7 @@ mod tests {
         assert_eq!(need.share(0.6), 600 << 20);
         assert_eq!(need.reserve(0.6, 4000 << 20), 3400 << 20);
         assert_eq!(need.reserve(0.6, 100 << 20), 0);
+        assert_eq!(need.reserve(0.01, 4000 << 20), (4000 - 128) << 20);
         // However little is asked for, an application can start.
         assert_eq!(need.share(0.0001), 16 << 20);
         assert_eq!(Need::default().share(1.0), 16 << 20);
