@@ -19,15 +19,26 @@ static uint64_t divide(uint64_t ops) {
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* By hand, four loads to a turn: what a compiler makes of the plain loop differs by some percent between compilers. */
-__attribute__((target("avx2"))) static uint64_t add_up(const uint64_t *p, uint64_t n) {
+/* By hand, 512 bytes to a turn as for the probe: with four loads of 32 bytes to a turn, which is what a compiler makes of the plain loop,
+ * it reads 5 % less a second. */
+__attribute__((target("avx512f"))) static uint64_t add_up_512(const uint64_t *p, uint64_t n) {
+    __m512i a[8];
+    for (int j = 0; j < 8; j++) a[j] = _mm512_setzero_si512();
+    for (uint64_t i = 0; i + 64 <= n; i += 64) {
+#pragma GCC unroll 8
+        for (int j = 0; j < 8; j++) a[j] = _mm512_add_epi64(a[j], _mm512_load_si512(p + i + 8 * j));
+    }
+    uint64_t sum = 0;
+    for (int j = 0; j < 8; j++) sum += (uint64_t)_mm512_reduce_add_epi64(a[j]);
+    return sum;
+}
+
+__attribute__((target("avx2"))) static uint64_t add_up_256(const uint64_t *p, uint64_t n) {
     __m256i a[4];
     for (int j = 0; j < 4; j++) a[j] = _mm256_setzero_si256();
-    for (uint64_t i = 0; i + 16 <= n; i += 16) {
-        a[0] = _mm256_add_epi64(a[0], _mm256_load_si256((const __m256i *)(p + i + 0)));
-        a[1] = _mm256_add_epi64(a[1], _mm256_load_si256((const __m256i *)(p + i + 4)));
-        a[2] = _mm256_add_epi64(a[2], _mm256_load_si256((const __m256i *)(p + i + 8)));
-        a[3] = _mm256_add_epi64(a[3], _mm256_load_si256((const __m256i *)(p + i + 12)));
+    for (uint64_t i = 0; i + 64 <= n; i += 64) {
+#pragma GCC unroll 16
+        for (int j = 0; j < 16; j++) a[j % 4] = _mm256_add_epi64(a[j % 4], _mm256_load_si256((const __m256i *)(p + i + 4 * j)));
     }
     uint64_t sum = 0, words_of[4];
     for (int j = 0; j < 4; j++) {
@@ -35,6 +46,10 @@ __attribute__((target("avx2"))) static uint64_t add_up(const uint64_t *p, uint64
         for (int k = 0; k < 4; k++) sum += words_of[k];
     }
     return sum;
+}
+
+static uint64_t add_up(const uint64_t *p, uint64_t n) {
+    return __builtin_cpu_supports("avx512f") ? add_up_512(p, n) : add_up_256(p, n);
 }
 #else
 static uint64_t add_up(const uint64_t *p, uint64_t n) {
@@ -47,7 +62,7 @@ static uint64_t add_up(const uint64_t *p, uint64_t n) {
 #endif
 
 static uint64_t read_range(uint64_t ops) {
-    uint64_t step = words < 8192 ? words : 8192, begin = now_ns();
+    uint64_t step = words < 32768 ? words : 32768, begin = now_ns();
     for (uint64_t i = 0; i < ops; i++) {
         sink = add_up(range + at, step);
         at = at + 2 * step <= words ? at + step : 0;
@@ -67,11 +82,11 @@ int main(int argc, char **argv) {
     if (!range) die("aligned_alloc");
     madvise(range, bytes, MADV_HUGEPAGE);
     memset(range, 1, bytes);
-    if (add_up(range, 32) != 32 * 0x0101010101010101u) {
+    if (add_up(range, 64) != 64 * 0x0101010101010101u) {
         errno = EDOM;
         die("the sum is wrong");
     }
     /* Nanoseconds per byte. */
-    loop_run(read_range, (double)(bytes < 65536 ? bytes : 65536));
+    loop_run(read_range, (double)(bytes < 262144 ? bytes : 262144));
     return 0;
 }

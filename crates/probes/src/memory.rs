@@ -20,7 +20,7 @@ use range::{Pages, Range};
 use threads::Op;
 
 /// Bytes that one operation moves at most, so that a batch of a large range stays far below a scheduler tick.
-const STEP: usize = 64 << 10;
+const STEP: usize = 256 << 10;
 
 /// The smallest and the largest range.
 const SIZES: std::ops::RangeInclusive<i64> = 4096..=1 << 30;
@@ -151,7 +151,7 @@ const READ: Probe = probe(
     [
         "Mem read",
         "bytes read from memory",
-        "adding up the words of a range of `size` bytes with vector loads (of AVX-512, AVX2 or SSE2, whichever is fastest here; NEON), 64 KiB \
+        "adding up the words of a range of `size` bytes with vector loads (of AVX-512, AVX2 or SSE2, whichever is fastest here; NEON), 256 KiB \
          at a time; the counter vector_bytes says which.",
         "the range is in huge pages where madvise may ask for them; a guest's “RAM” range may sit in a large shared cache of the host.",
     ],
@@ -164,7 +164,7 @@ const WRITE: Probe = probe(
         "Mem write",
         "bytes written to memory",
         "storing a word all over a range of `size` bytes with ordinary vector stores (of AVX-512, AVX2 or SSE2, whichever is fastest here; \
-         NEON), 64 KiB at a time; the counter vector_bytes says which.",
+         NEON), 256 KiB at a time; the counter vector_bytes says which.",
         "ordinary stores read each line before they write it, so the memory moves twice the figure.",
     ],
     write,
@@ -175,7 +175,7 @@ const COPY: Probe = probe(
     [
         "Bcopy (hand)",
         "bytes copied in memory",
-        "copying one half of a range of `size` bytes to the other, which lies 33 lines aside in its page, 64 KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
+        "copying one half of a range of `size` bytes to the other, which lies 33 lines aside in its page, 256 KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
          SSE2; NEON) or with `rep movsb`, whichever is fastest here; the counter vector_bytes says which (0: rep movsb). `method`, where \
          it is given, allows one of the two only: vector or string. Bytes copied are counted once.",
         "lmbench's size is that of one half. Ordinary stores read each line before they write it: the memory moves three times the figure.",

@@ -31,7 +31,7 @@ pub enum Unit {
 
 impl Unit {
     /// The unit's name as the record writes it.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Unit::Nanoseconds => "ns",
             Unit::PerSecond => "1/s",

@@ -1,9 +1,10 @@
-//! Comma-separated values as RFC 4180 has them: one line per measurement, values unrounded in the record's units.
+//! Comma-separated values as RFC 4180 has them: one line per measurement, values unrounded in the record's units, then one
+//! per figure that a laboratory derives.
 
-use fingerpost_record::Better;
+use fingerpost_record::{Better, Run};
 
-use crate::groups;
 use crate::view::{Row, View, outcome_name};
+use crate::{csv_derived, groups};
 
 /// The columns.
 pub const HEADER: [&str; 24] = [
@@ -33,14 +34,14 @@ pub const HEADER: [&str; 24] = [
     "reason",
 ];
 
-/// The whole run.
-pub fn render(view: &View) -> String {
+/// The whole run: its measurements, and behind them what the laboratories of memory and arithmetic derive from them.
+pub fn render(run: &Run, view: &View) -> String {
     let mut text = line(HEADER.iter().map(|h| h.to_string()));
     let host = view.headline.iter().find(|f| f.name == "Host").map_or("", |f| f.text.as_str());
     for row in view.groups.iter().flat_map(|g| &g.rows) {
         text.push_str(&line(fields(view, host, row)));
     }
-    text
+    text + &csv_derived::render(run, &view.id, host)
 }
 
 fn fields(view: &View, host: &str, row: &Row) -> Vec<String> {

@@ -60,6 +60,15 @@ fn limit_text(limit: &Limit) -> String {
 
 /// The table for a terminal.
 pub fn render(flops: &Flops, style: &Style) -> String {
+    grid(flops).render(style)
+}
+
+/// The table in Markdown.
+pub fn markdown(flops: &Flops) -> String {
+    grid(flops).markdown()
+}
+
+fn grid(flops: &Flops) -> Grid {
     let mut grid = Grid { columns: columns(flops), lines: vec![Line::Heading(TITLE.to_owned())] };
     if !flops.columns.is_empty() {
         let titles = ["module", "FADD", "FSUB", "FMUL", "FDIV"].map(str::to_owned).into_iter();
@@ -74,7 +83,7 @@ pub fn render(flops: &Flops, style: &Style) -> String {
         grid.lines.push(Line::Cells(start.chain(rates(flops, Column::average)).collect(), Tone::Strong));
     }
     grid.lines.extend(sentences(flops).into_iter().map(|(label, text, tone)| Line::Labelled(label, text, tone)));
-    grid.render(style)
+    grid
 }
 
 fn columns(flops: &Flops) -> Vec<grid::Column> {

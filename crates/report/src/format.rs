@@ -18,7 +18,7 @@ pub enum Format {
     Table,
     /// The record itself.
     Json,
-    /// One line per measurement (RFC 4180).
+    /// One line per measurement and per derived figure (RFC 4180).
     Csv,
     /// For an issue or a page.
     Markdown,
@@ -63,7 +63,7 @@ pub fn write_run(out: &mut dyn Write, run: &Run, format: Format, style: &Style) 
             out.write_all(lab::pictures(run, style).as_bytes())
         }
         Format::Json => json::write(out, run),
-        Format::Csv => out.write_all(csv::render(&View::of(run)).as_bytes()),
+        Format::Csv => out.write_all(csv::render(run, &View::of(run)).as_bytes()),
         Format::Markdown => {
             out.write_all(markdown::render(&View::of(run)).as_bytes())?;
             out.write_all(lab::markdown(run).as_bytes())

@@ -103,7 +103,7 @@ impl Grid {
     }
 
     /// The widest text of a column; 0 where all cells are empty, and then the title goes too.
-    fn natural_width(&self, column: usize) -> usize {
+    pub(crate) fn natural_width(&self, column: usize) -> usize {
         let title = self.columns[column].title;
         let cells = self.lines.iter().filter_map(|l| if let Line::Cells(cells, _) = l { cells.get(column) } else { None });
         let widest = cells.filter(|c| *c != title).map(|c| c.width()).max().unwrap_or(0);

@@ -30,8 +30,13 @@ fn explained(run: &Run, style: &Style) -> Option<String> {
 
 /// What laboratories add to a run in Markdown.
 pub fn markdown(run: &Run) -> String {
+    let labs = [
+        fingerpost_compare::zerofill::analyse(run).map(|found| zerofill::markdown(&found)),
+        Flops::of(&run.measurements).map(|found| flops::markdown(&found)),
+        Memory::of(run).map(|found| memory::markdown(&found)),
+    ];
     let explained: String = explain::speaking(explain::of_run(run)).iter().map(|e| format!("\n{}", explain::markdown(e))).collect();
-    scaling::markdown(&tables(run)) + &explained
+    labs.into_iter().flatten().collect::<String>() + &scaling::markdown(&tables(run)) + &explained
 }
 
 /// A run's text without what could mislead a reader.

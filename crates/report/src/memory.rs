@@ -77,18 +77,25 @@ fn backing(memory: &Memory) -> Option<(String, String, Tone)> {
 
 /// The staircase, the sentences and the bandwidths for a terminal.
 pub fn render(memory: &Memory, style: &Style) -> String {
-    let mut text = String::new();
-    if let Some(curve) = memory.curves.first() {
-        text.push_str(&staircase(memory, curve).render(style));
+    let parts: Vec<String> = grids(memory).iter().map(|grid| grid.render(style)).collect();
+    // The sentences belong to the staircase; the bandwidths are a table of their own.
+    match parts.as_slice() {
+        [before @ .., bandwidths] if !memory.bandwidths.is_empty() => format!("{}\n{bandwidths}", before.concat()),
+        all => all.concat(),
     }
-    let mut grid = Grid::default();
-    grid.lines.extend(sentences(memory).into_iter().map(|(label, sentence, tone)| Line::Labelled(label, sentence, tone)));
-    text.push_str(&grid.render(style));
-    if !memory.bandwidths.is_empty() {
-        text.push('\n');
-        text.push_str(&bandwidths(memory).render(style));
-    }
-    text
+}
+
+/// The same in Markdown.
+pub fn markdown(memory: &Memory) -> String {
+    grids(memory).iter().map(Grid::markdown).collect()
+}
+
+fn grids(memory: &Memory) -> Vec<Grid> {
+    let labelled = |(label, sentence, tone)| Line::Labelled(label, sentence, tone);
+    let mut grids: Vec<Grid> = memory.curves.first().map(|curve| staircase(memory, curve)).into_iter().collect();
+    grids.push(Grid { lines: sentences(memory).into_iter().map(labelled).collect(), ..Grid::default() });
+    grids.extend((!memory.bandwidths.is_empty()).then(|| bandwidths(memory)));
+    grids
 }
 
 /// A bar per size; a line where a level ends.

@@ -126,11 +126,20 @@ pub fn places(ranking: &Ranking) -> String {
 
 /// The laboratory's part of a run's table; ends with a line end.
 pub fn render(analysis: &Analysis, style: &Style) -> String {
+    grids(analysis).iter().map(|grid| grid.render(style)).collect()
+}
+
+/// The same in Markdown.
+pub fn markdown(analysis: &Analysis) -> String {
+    grids(analysis).iter().map(Grid::markdown).collect()
+}
+
+fn grids(analysis: &Analysis) -> Vec<Grid> {
     let lead = vec![Line::Heading("Zero-filling, taken apart".into())].into_iter();
     let lead = lead.chain(headline(analysis).map(|sentence| Line::Note(sentence, Tone::Strong))).collect();
     // Each part has columns of its own: a formula must not push the bars of a picture aside.
     let parts = [lead, article(analysis), costs(analysis), shares(analysis), guesses(analysis), rankings(analysis)];
-    parts.into_iter().map(|lines| Grid { columns: columns(), lines }.render(style)).collect()
+    parts.into_iter().map(|lines| Grid { columns: columns(), lines }).collect()
 }
 
 fn columns() -> Vec<Column> {

@@ -78,7 +78,7 @@ pub struct Reach {
 /// One bandwidth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bandwidth {
-    /// `read`, `write` or `copy`.
+    /// `read`, `write` or `copy`; with a method that was asked for, `copy, string`.
     pub op: String,
     /// Bytes that each CPU walks through.
     pub size: u64,
@@ -156,11 +156,12 @@ fn reach(rows: &[Measurement], pages: &str, curves: &[Curve]) -> Option<Reach> {
 fn bandwidths(rows: &[Measurement]) -> Vec<Bandwidth> {
     let bandwidth = |row: &Measurement| {
         let op = row.probe.strip_prefix("memory.").filter(|op| ["read", "write", "copy"].contains(op))?;
-        Some(Bandwidth { op: op.to_owned(), size: bytes(row, "size")?, threads: bytes(row, "threads")?, rate: row.estimate? })
+        let op = row.params.text("method").map_or(op.to_owned(), |method| format!("{op}, {method}"));
+        Some(Bandwidth { op, size: bytes(row, "size")?, threads: bytes(row, "threads")?, rate: row.estimate? })
     };
     let mut all: Vec<Bandwidth> = rows.iter().filter_map(bandwidth).collect();
-    let place = |op: &str| ["read", "write", "copy"].iter().position(|o| *o == op);
-    all.sort_by_key(|b| (place(&b.op), b.size, b.threads));
+    let place = |op: &str| ["read", "write", "copy"].iter().position(|o| op.starts_with(o));
+    all.sort_by(|a, b| (place(&a.op), &a.op, a.size, a.threads).cmp(&(place(&b.op), &b.op, b.size, b.threads)));
     all
 }
 

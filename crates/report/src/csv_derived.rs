@@ -1,0 +1,189 @@
+//! What the laboratories of memory and arithmetic derive from a run's rows, as further lines of its comma-separated values: outcome
+//! `derived`, no version, and no samples of their own.
+
+use fingerpost_compare::flops::Flops;
+use fingerpost_compare::memory::{Memory, staircase};
+use fingerpost_compare::zerofill::solve::FIELDS;
+use fingerpost_compare::zerofill::{self, Analysis};
+use fingerpost_record::text::clean;
+use fingerpost_record::{Estimate, Run, Unit};
+
+use crate::csv::{HEADER, line, word};
+use crate::zerofill::{fit_fields, given_fields};
+
+/// A derived figure.
+struct Derived {
+    group: &'static str,
+    name: &'static str,
+    params: Vec<(&'static str, String)>,
+    unit: &'static str,
+    value: f64,
+    /// Its interval: low, high and confidence, where there is one.
+    interval: Option<[f64; 3]>,
+}
+
+impl Derived {
+    fn exact(group: &'static str, name: &'static str, params: Vec<(&'static str, String)>, unit: &'static str, value: f64) -> Derived {
+        Derived { group, name, params, unit, value, interval: None }
+    }
+
+    fn estimated(group: &'static str, name: &'static str, params: Vec<(&'static str, String)>, unit: &'static str, e: Estimate) -> Derived {
+        Derived { interval: Some([e.low, e.high, e.confidence]), ..Derived::exact(group, name, params, unit, e.value) }
+    }
+
+    /// The line, in the columns of [`HEADER`].
+    fn text(&self, run: &str, host: &str) -> String {
+        let params = self.params.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(";");
+        let [low, high, confidence] = self.interval.map_or([const { String::new() }; 3], |i| i.map(|v| v.to_string()));
+        let cell = |column: &str| match column {
+            "run" => word(run),
+            "host" => word(host),
+            "group" => self.group.to_owned(),
+            "probe" => self.name.to_owned(),
+            "params" => word(&clean(&params)),
+            "unit" => self.unit.to_owned(),
+            "outcome" => "derived".to_owned(),
+            "value" => self.value.to_string(),
+            "low" => low.clone(),
+            "high" => high.clone(),
+            "confidence" => confidence.clone(),
+            _ => String::new(),
+        };
+        line(HEADER.iter().map(|column| cell(column)))
+    }
+}
+
+/// All of it; nothing for a run without these laboratories.
+pub fn render(run: &Run, id: &str, host: &str) -> String {
+    let mut all = Vec::new();
+    all.extend(zerofill::analyse(run).iter().flat_map(zero_filling));
+    all.extend(Flops::of(&run.measurements).iter().flat_map(floating_point));
+    all.extend(Memory::of(run).iter().flat_map(hierarchy));
+    all.iter().filter(|d| d.value.is_finite()).map(|d| d.text(id, host)).collect()
+}
+
+const NS: &str = Unit::Nanoseconds.as_str();
+const BYTES: &str = Unit::Bytes.as_str();
+const RATIO: &str = "ratio";
+
+fn zero_filling(a: &Analysis) -> Vec<Derived> {
+    const GROUP: &str = "Zero-filling, taken apart";
+    let what = |name: &str| vec![("api", a.api.clone()), ("what", name.to_owned())];
+    let estimated = |name, params, e| Derived::estimated(GROUP, name, params, NS, e);
+    let mut all: Vec<Derived> = a.given.iter().flat_map(given_fields).map(|(name, e)| estimated("zerofill.given", what(name), e)).collect();
+    if let Some(costs) = &a.derived {
+        let fields = FIELDS.iter().zip(costs.values());
+        all.extend(fields.map(|((key, ..), value)| Derived::exact(GROUP, "zerofill.derived", what(key), NS, value)));
+    }
+    all.extend(fit_fields(a).into_iter().map(|(name, e)| estimated("zerofill.fit", what(name), e)));
+    all.extend(
+        a.zeroing
+            .iter()
+            .map(|r| estimated("zerofill.zeroing_by_route", vec![("route", r.key.to_owned()), ("pages", r.pages.to_string())], r.per_page)),
+    );
+    for s in &a.shares {
+        for (part, share) in [("allocation", s.allocation), ("fault", s.fault), ("zero", s.zero)] {
+            let params = vec![("pages", s.pages.to_string()), ("part", part.to_owned())];
+            all.push(Derived::exact(GROUP, "zerofill.share", params, RATIO, share));
+        }
+    }
+    let guess =
+        |g: &zerofill::guesses::Guess| Derived::estimated(GROUP, "zerofill.guess", vec![("what", g.key.to_owned())], RATIO, g.measured);
+    all.extend(a.guesses.iter().map(guess));
+    all.extend(a.agreement.iter().map(|g| Derived::exact(GROUP, "zerofill.agreement", vec![("what", g.what.to_owned())], RATIO, g.ratio)));
+    for (name, rankings) in
+        [("zerofill.rank_prefault", &a.prefault), ("zerofill.rank_touched", &a.apis), ("zerofill.rank_untouched", &a.apis_untouched)]
+    {
+        for (ranking, (place, at)) in rankings.iter().flat_map(|r| r.places.iter().enumerate().map(move |p| (r, p))) {
+            let params = vec![("pages", ranking.pages.to_string()), ("name", at.name.clone()), ("place", (place + 1).to_string())];
+            all.push(Derived::exact(GROUP, name, params, RATIO, at.times));
+        }
+    }
+    all.extend(a.crossovers.iter().filter_map(|c| {
+        let params = vec![("name", c.name.clone()), ("against", c.against.clone())];
+        Some(Derived::exact(GROUP, "zerofill.wins_from_pages", params, Unit::Count.as_str(), c.from_pages? as f64))
+    }));
+    all
+}
+
+fn floating_point(flops: &Flops) -> Vec<Derived> {
+    const GROUP: &str = "Floating point by instruction mix and compiler";
+    let mut all = Vec::new();
+    for column in &flops.columns {
+        let params = |module: &str| {
+            let flags = column.cflags.clone().map(|flags| ("cflags", flags));
+            [("compiler", column.compiler.clone()), ("module", module.to_owned())].into_iter().chain(flags).collect::<Vec<_>>()
+        };
+        let modules = column.modules.iter().enumerate().map(|(i, m)| ((i + 1).to_string(), m.map(|e| e.value)));
+        all.extend(column.average().map(|v| Derived::exact(GROUP, "flops.average", params("all"), Unit::FlopPerSecond.as_str(), v)));
+        for (module, rate) in modules.chain([("all".to_owned(), column.average())]) {
+            let share = rate.and_then(|rate| flops.share(rate));
+            all.extend(share.map(|share| Derived::exact(GROUP, "flops.share_of_peak", params(&module), RATIO, share)));
+        }
+    }
+    for limit in &flops.limits {
+        let kind = || vec![("kind", limit.kind.clone())];
+        all.extend(limit.units().map(|units| Derived::exact(GROUP, "flops.units", kind(), Unit::Count.as_str(), units)));
+        all.extend(limit.deviation().map(|off| Derived::exact(GROUP, "flops.off_formula", kind(), RATIO, off)));
+    }
+    all
+}
+
+fn hierarchy(memory: &Memory) -> Vec<Derived> {
+    const GROUP: &str = "Memory hierarchy";
+    let level = |names: [&'static str; 3], params: &[(&'static str, String)], level: &staircase::Level| {
+        let bytes = |name, bytes: u64| Derived::exact(GROUP, name, params.to_vec(), BYTES, bytes as f64);
+        let mut found = vec![Derived::exact(GROUP, names[0], params.to_vec(), NS, level.height), bytes(names[1], level.fits)];
+        found.extend(level.passed.map(|passed| bytes(names[2], passed)));
+        found
+    };
+    let mut all = Vec::new();
+    for (i, cache) in memory.levels.iter().enumerate() {
+        let reported = cache.reported.as_ref();
+        let name = reported.map_or(format!("level {}", i + 1), |(name, _)| name.clone());
+        let params = [("level", name)];
+        all.extend(level(["memory.level_load", "memory.level_holds", "memory.level_no_longer_holds"], &params, &cache.level));
+        all.extend(reported.map(|(_, b)| Derived::exact(GROUP, "memory.level_reported", params.to_vec(), BYTES, *b as f64)));
+    }
+    for reach in &memory.reaches {
+        for (i, found) in reach.levels.iter().enumerate() {
+            let params = [("pages", reach.pages.clone()), ("level", (i + 1).to_string())];
+            all.extend(level(
+                ["memory.translation_load", "memory.translation_reach", "memory.translation_no_longer_reaches"],
+                &params,
+                found,
+            ));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(all: &[Derived]) -> Vec<String> {
+        all.iter().map(|d| d.text("run", "host")).collect()
+    }
+
+    #[test]
+    fn caches_translation_and_peaks_are_lines_of_the_same_columns() {
+        let memory = lines(&hierarchy(&crate::memory::tests::example()));
+        let flops = lines(&floating_point(&crate::flops::tests::example()));
+        for text in memory.iter().chain(&flops) {
+            assert_eq!(text.trim_end().split(',').count(), HEADER.len(), "{text}");
+            assert!(!text.contains('\u{1b}') && text.contains(",derived,"), "{text}");
+        }
+        let has = |all: &[String], parts: &[&str]| all.iter().any(|l| parts.iter().all(|p| l.contains(p)));
+        assert!(has(&memory, &["memory.level_holds", "level=L1d", ",bytes,", "derived,16384,"]), "{memory:?}");
+        assert!(has(&memory, &["memory.level_reported", "level=L1d", "derived,32768,"]));
+        assert!(has(&memory, &["memory.translation_reach", "pages=small;level=1", "derived,262144,"]));
+        assert!(has(&flops, &["flops.average", "compiler=built-in;module=all", "derived,1234000000,"]));
+        assert!(has(&flops, &["flops.units", "kind=vector_fma", "derived,2,"]), "{flops:?}");
+    }
+
+    #[test]
+    fn a_run_without_laboratories_has_no_such_line() {
+        assert_eq!(render(&Run::default(), "run", "host"), "");
+    }
+}

@@ -1,0 +1,89 @@
+//! A grid in Markdown: what a laboratory shows in the terminal, as an issue tracker renders it.
+
+use crate::grid::{Align, Grid, Line};
+use crate::markdown::escape;
+use crate::style::Tone;
+
+/// What the line before belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Block {
+    Text,
+    Table,
+    List,
+}
+
+impl Grid {
+    /// Headings of the second rank, tables, lists and sentences. The first cells of a table are its head where they are titles (faint);
+    /// else the head stays empty, since Markdown knows no table without one.
+    pub fn markdown(&self) -> String {
+        let used: Vec<usize> = (0..self.columns.len()).filter(|i| self.natural_width(*i) > 0).collect();
+        let mut text = String::new();
+        let mut before = Block::Text;
+        for line in &self.lines {
+            let block = match line {
+                Line::Blank => continue,
+                Line::Cells(..) => Block::Table,
+                Line::Labelled(..) => Block::List,
+                Line::Heading(_) | Line::Note(..) => Block::Text,
+            };
+            let begins = block == Block::Text || block != before;
+            if begins {
+                text.push('\n');
+            }
+            match line {
+                Line::Blank => {}
+                Line::Heading(title) => text.push_str(&format!("## {}\n", escape(title))),
+                Line::Note(sentence, _) => text.push_str(&format!("{}\n", escape(sentence.trim()))),
+                Line::Labelled(name, sentence, _) => text.push_str(&format!("- **{}**: {}\n", escape(name.trim()), escape(sentence))),
+                Line::Cells(cells, tone) => {
+                    let cells = row(used.iter().map(|i| cells.get(*i).map_or(String::new(), |cell| escape(cell.trim()))));
+                    match (begins, *tone == Tone::Faint) {
+                        (false, _) => text.push_str(&cells),
+                        (true, true) => text.push_str(&(cells + &self.rule(&used))),
+                        (true, false) => text.push_str(&(row(used.iter().map(|_| String::new())) + &self.rule(&used) + &cells)),
+                    }
+                }
+            }
+            before = block;
+        }
+        text
+    }
+
+    /// The line below a table's head, which says how its columns are aligned.
+    fn rule(&self, used: &[usize]) -> String {
+        row(used.iter().map(|i| if self.columns[*i].align == Align::Right { "---:" } else { "---" }.to_owned()))
+    }
+}
+
+fn row(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::Column;
+
+    #[test]
+    fn a_grid_becomes_headings_tables_lists_and_sentences() {
+        let column = |align| Column { title: "", align, rank: 0 };
+        let cells = |cells: [&str; 3], tone| Line::Cells(cells.map(String::from).to_vec(), tone);
+        let lines = vec![
+            Line::Heading("One".into()),
+            cells(["", "", "size"], Tone::Faint),
+            cells(["  a|b", "", "1"], Tone::Plain),
+            Line::Blank,
+            Line::Note("A *sentence*.".into(), Tone::Plain),
+            cells(["c", "", "2"], Tone::Plain),
+            Line::Labelled("  L1".into(), "holds".into(), Tone::Plain),
+            Line::Labelled("L2".into(), "holds more".into(), Tone::Plain),
+        ];
+        let grid = Grid { columns: vec![column(Align::Left), column(Align::Left), column(Align::Right)], lines };
+        // The column in the middle is empty, and goes.
+        assert_eq!(
+            grid.markdown(),
+            "\n## One\n\n|  | size |\n| --- | ---: |\n| a\\|b | 1 |\n\nA \\*sentence\\*.\n\n|  |  |\n| --- | ---: |\n| c | 2 |\n\n\
+             - **L1**: holds\n- **L2**: holds more\n"
+        );
+    }
+}
