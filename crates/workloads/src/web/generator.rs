@@ -4,6 +4,7 @@
 //! going back to the kernel to ask whether the socket is writable. Every latency is kept. In an open loop a request has a time at
 //! which it is due, and its latency is told from there as well. And it watches itself: its CPU time, its errors, its stalls.
 
+mod alarm;
 mod exchange;
 
 use std::collections::VecDeque;
@@ -13,8 +14,9 @@ use std::process::ExitCode;
 
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use rustix::time::Timespec;
 
+use self::alarm::Alarm;
 use super::connection::{Connection, Stage};
 use super::errors;
 use super::http::HeadCache;
@@ -42,7 +44,7 @@ const UNANSWERED: usize = 128;
 const OPEN_WAIT_NS: u64 = 100_000_000;
 const BUFFER: usize = 64 << 10;
 const STDIN_TOKEN: u64 = u64::MAX;
-const TIMER_TOKEN: u64 = u64::MAX - 1;
+const ALARM_TOKEN: u64 = u64::MAX - 1;
 
 /// The process: takes orders until its input ends.
 pub fn main(_args: Vec<OsString>) -> ExitCode {
@@ -95,7 +97,8 @@ struct Generator {
     /// Which of them each connection has under way.
     turns: Vec<usize>,
     epoll: OwnedFd,
-    timer: Option<OwnedFd>,
+    /// Set to the time at which the next request of an open loop is due.
+    alarm: Option<Alarm>,
     connections: Vec<Connection>,
     /// Places whose first connection is still to be opened, and when the last one was.
     unopened: usize,
@@ -129,7 +132,7 @@ impl Generator {
         epoll::add(&epoll, rustix::stdio::stdin(), epoll::EventData::new_u64(STDIN_TOKEN), EventFlags::IN)?;
         let now = now_ns();
         let pace = load.rate.map(|rate| Pace::new(now, rate, load.phase));
-        let timer = pace.map(|pace| periodic_timer(&epoll, pace.interval_ns())).transpose()?;
+        let alarm = pace.map(|_| Alarm::new(&epoll, ALARM_TOKEN)).transpose()?;
         let connection = if load.keep_alive { "" } else { "Connection: close\r\n" };
         let request = |path: &String| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", load.host).into_bytes();
         let paths = if load.paths.is_empty() { std::slice::from_ref(&load.path) } else { &load.paths };
@@ -138,7 +141,7 @@ impl Generator {
             turn: 0,
             turns: vec![0; load.connections],
             epoll,
-            timer,
+            alarm,
             connections: (0..load.connections).map(|_| Connection::default()).collect(),
             unopened: load.connections,
             opened_at: now,
@@ -184,8 +187,8 @@ impl Generator {
             self.open_some(turn);
             let asleep = self.sleep(turn);
             events.clear();
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&asleep)) {
-                Ok(_) | Err(Errno::INTR) => {}
+            match self.wait(&mut events, &asleep) {
+                Ok(()) | Err(Errno::INTR) => {}
                 Err(e) => {
                     return Some(Reply::Cannot(format!("the load generator cannot wait for its sockets: {}", std::io::Error::from(e))));
                 }
@@ -205,8 +208,12 @@ impl Generator {
                             None => {}
                         }
                     }
-                    TIMER_TOKEN => {}
+                    ALARM_TOKEN => {}
                     token => self.on_event(token, event.flags),
+                }
+                // What has become due meanwhile does not wait for the rest of the events.
+                if self.pace.is_some() {
+                    self.take_due(now_ns());
                 }
             }
             self.after_events();
@@ -222,6 +229,14 @@ impl Generator {
         }
     }
 
+    /// Waits for events, or for the next request that is due.
+    fn wait(&mut self, events: &mut Vec<epoll::Event>, asleep: &Timespec) -> Result<(), Errno> {
+        if let (Some(alarm), Some(pace)) = (&mut self.alarm, &self.pace) {
+            alarm.set(pace.due())?;
+        }
+        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(asleep)).map(drop)
+    }
+
     /// How long the loop may sleep: until the next thing that has a time, a tick at most.
     fn sleep(&self, now: u64) -> Timespec {
         let mut until = now + TICK_NS;
@@ -234,7 +249,7 @@ impl Generator {
         for (at, _) in &self.pausing {
             until = until.min((*at).max(now));
         }
-        // Whole milliseconds, rounded up: older kernels have no finer sleep, and an open loop has its timer.
+        // Whole milliseconds, rounded up: older kernels have no finer sleep, and an open loop has its alarm.
         let ms = (until - now).div_ceil(1_000_000);
         Timespec { tv_sec: 0, tv_nsec: (ms * 1_000_000) as i64 }
     }
@@ -323,7 +338,6 @@ impl Generator {
             self.tally.never_sent(due, now);
         }
         let at_start = self.at_start.unwrap_or(at_end);
-        self.timer = None;
         Some(Reply::Report(Box::new(Report {
             completed: self.tally.completed,
             elapsed_ns: window.end - window.start,
@@ -340,15 +354,4 @@ impl Generator {
             listen_overflows: at_end.2.listen_overflows.saturating_sub(at_start.2.listen_overflows),
         })))
     }
-}
-
-/// A timer that wakes the loop at each interval. Edge-triggered, so that it need not be read.
-fn periodic_timer(epoll: &OwnedFd, interval_ns: u64) -> Result<OwnedFd, Errno> {
-    // Above some ten thousand wake-ups a second the loop is awake anyway.
-    let interval = interval_ns.max(50_000);
-    let every = Timespec { tv_sec: (interval / 1_000_000_000) as i64, tv_nsec: (interval % 1_000_000_000) as i64 };
-    let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-    rustix::time::timerfd_settime(&timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: every, it_value: every })?;
-    epoll::add(epoll, &timer, epoll::EventData::new_u64(TIMER_TOKEN), EventFlags::IN | EventFlags::ET)?;
-    Ok(timer)
 }

@@ -169,11 +169,6 @@ impl Pace {
             due
         })
     }
-
-    /// The distance between two requests.
-    pub fn interval_ns(&self) -> u64 {
-        (self.interval_ns as u64).max(1)
-    }
 }
 
 #[cfg(test)]
