@@ -38,18 +38,45 @@ fn size(s: &Session) -> Result<usize, Stop> {
 /// first-level cache. A program's two buffers seldom lie so.
 const SHIFT: usize = 33 * 64 / size_of::<u64>();
 
-/// Fresh memory to do `op` in, written once.
-fn range(op: Op, size: usize) -> Result<Range, Stop> {
-    let room = if op == Op::Copy { SHIFT * size_of::<u64>() } else { 0 };
-    let mut range = Range::map(size + room, Pages::HugeIfAllowed)?;
-    range.words().fill(1);
-    Ok(range)
+/// Memory to do something with: one range, or for a copy two, as a program has two buffers.
+struct Ground {
+    op: Op,
+    /// What is read, or written.
+    range: Range,
+    /// What is copied from.
+    source: Option<Range>,
+    /// Words that are walked through.
+    length: usize,
 }
 
-/// Words that `op` walks through: all of a range's, or one half of what a copy needs no shift for.
-fn length(op: Op, size: usize) -> usize {
-    let words = size / size_of::<u64>();
-    if op == Op::Copy { words / 2 } else { words }
+impl Ground {
+    /// Fresh memory for `op`, written once: `size` bytes, for a copy half of them on either side.
+    fn new(op: Op, size: usize) -> Result<Ground, Stop> {
+        let bytes = if op == Op::Copy { size / 2 } else { size };
+        let filled = |bytes| -> Result<Range, Stop> {
+            let mut range = Range::map(bytes, Pages::HugeIfAllowed)?;
+            range.words().fill(1);
+            Ok(range)
+        };
+        let source = if op == Op::Copy { Some(filled(bytes + SHIFT * size_of::<u64>())?) } else { None };
+        Ok(Ground { op, range: filled(bytes)?, source, length: bytes / size_of::<u64>() })
+    }
+
+    /// Reads a piece with `one`, writes it, or copies to it.
+    #[inline(always)]
+    fn step(&mut self, one: Loop, piece: std::ops::Range<usize>) {
+        let words = self.range.words();
+        match (self.op, &mut self.source) {
+            (Op::Read, _) => {
+                black_box(one.sum(black_box(&words[piece])));
+            }
+            (Op::Copy, Some(source)) => {
+                let from = &source.words()[SHIFT + piece.start..SHIFT + piece.end];
+                one.copy(black_box(&mut words[piece]), black_box(from));
+            }
+            (Op::Write | Op::Copy, _) => one.fill(black_box(&mut words[piece]), black_box(7)),
+        }
+    }
 }
 
 /// The pieces that a range is walked in: its start and end in words, one after the other, round and round.
@@ -77,35 +104,18 @@ pub(crate) fn reader(most_bytes: f64) -> impl Fn(&[u64]) -> u64 {
     move |words| one.map_or(0, |one| one.sum(words))
 }
 
-/// Does `op` with `one` in a piece of a range of which `op` walks through `length` words: reads it, writes it, or copies to it from the
-/// same place of the second half.
-#[inline(always)]
-fn step(one: Loop, op: Op, words: &mut [u64], length: usize, piece: std::ops::Range<usize>) {
-    match op {
-        Op::Read => {
-            black_box(one.sum(black_box(&words[piece])));
-        }
-        Op::Write => one.fill(black_box(&mut words[piece]), black_box(7)),
-        Op::Copy => {
-            let (to, from) = words.split_at_mut(length + SHIFT);
-            one.copy(black_box(&mut to[piece.clone()]), black_box(&from[piece]));
-        }
-    }
-}
-
 /// Measures `op` on one piece of the row's range after the other, with the fastest of the loops that the row allows.
 fn walk(s: &mut Session, op: Op) -> Result<(), Stop> {
     if s.params().get("threads").is_some() {
         return threads::measure(s, op);
     }
     let (size, candidates) = (size(s)?, candidates(s.params(), op)?);
-    let (mut range, length) = (range(op, size)?, length(op, size));
-    let words = range.words();
-    let mut pieces = pieces(length);
-    let one = fastest(&candidates, |one| pieces.by_ref().take(1).for_each(|piece| step(one, op, words, length, piece)));
-    s.work_per_op(((STEP / size_of::<u64>()).min(length) * size_of::<u64>()) as u64);
+    let mut ground = Ground::new(op, size)?;
+    let mut pieces = pieces(ground.length);
+    let one = fastest(&candidates, |one| pieces.by_ref().take(1).for_each(|piece| ground.step(one, piece)));
+    s.work_per_op(((STEP / size_of::<u64>()).min(ground.length) * size_of::<u64>()) as u64);
     s.batches(|ops| {
-        pieces.by_ref().take(ops as usize).for_each(|piece| step(one, op, words, length, piece));
+        pieces.by_ref().take(ops as usize).for_each(|piece| ground.step(one, piece));
         Ok(())
     })?;
     s.counter("vector_bytes", one.vector_bytes());
@@ -175,7 +185,7 @@ const COPY: Probe = probe(
     [
         "Bcopy (hand)",
         "bytes copied in memory",
-        "copying one half of a range of `size` bytes to the other, which lies 33 lines aside in its page, 256 KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
+        "copying a buffer of half of `size` bytes to another, which lies 33 lines aside in its page, 256 KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
          SSE2; NEON) or with `rep movsb`, whichever is fastest here; the counter vector_bytes says which (0: rep movsb). `method`, where \
          it is given, allows one of the two only: vector or string. Bytes copied are counted once.",
         "lmbench's size is that of one half. Ordinary stores read each line before they write it: the memory moves three times the figure.",
@@ -219,14 +229,15 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_goes_from_the_second_half_to_the_first() {
-        let half = 512;
-        let mut words: Vec<u64> = (0..2 * half + SHIFT as u64).collect();
-        step(Loop::vectors()[0], Op::Copy, &mut words, half as usize, 0..256);
-        let source = half + SHIFT as u64;
-        assert!(words[..256].iter().copied().eq(source..source + 256));
-        assert!(words[256..].iter().copied().eq(256..2 * half + SHIFT as u64));
-        // An odd number of lines, so that the two halves do not lie alike in their pages.
+    fn a_copy_goes_from_one_buffer_to_the_other() {
+        let mut ground = Ground::new(Op::Copy, 16 << 10).unwrap_or_else(|stop| panic!("{stop:?}"));
+        assert_eq!(ground.length, 1024);
+        let source = ground.source.as_mut().unwrap();
+        source.words().iter_mut().enumerate().for_each(|(i, word)| *word = i as u64);
+        ground.step(Loop::vectors()[0], 0..256);
+        let (words, shift) = (ground.range.words(), SHIFT as u64);
+        assert!(words[..256].iter().copied().eq(shift..shift + 256) && words[256..].iter().all(|w| *w == 1));
+        // An odd number of lines, so that the two do not lie alike in their pages.
         assert!((SHIFT * 8).is_multiple_of(64) && !(SHIFT * 8 / 64).is_multiple_of(2));
     }
 

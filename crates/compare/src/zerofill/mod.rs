@@ -161,9 +161,9 @@ fn shares(run: &Run, api: &str, routes: &[Route]) -> Vec<Share> {
         .collect()
 }
 
-/// So many base pages, 64 KiB, stay in a second-level cache beside all that faulting and allocating touch. More are colder to the kernel
+/// So many base pages, 256 KiB, stay in a second-level cache beside all that faulting and allocating touch. More are colder to the kernel
 /// than to a loop that does nothing but clear them.
-const FEW_PAGES: i64 = 16;
+const FEW_PAGES: i64 = 64;
 
 /// Like beside like: the regression beside what the samples put into faults and the dearer unmapping; the zeroing of huge pages beside
 /// the samples taken while huge pages are touched; zeroing by the clock beside the samples of the same faults; and warm clearing from

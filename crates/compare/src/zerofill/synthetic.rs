@@ -66,7 +66,7 @@ pub fn run_of(machine: &Machine, spread: f64) -> Run {
     let mut run = Run { seed: 7, ..Run::default() };
     let mut rng = fastrand::Rng::with_seed(11);
     let all = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
-    let rows: [(&str, &str, &[&str], &[i64]); 9] = [
+    let rows: [(&str, &str, &[&str], &[i64]); 10] = [
         ("zerofill.alloc", "api", &["mmap", "brk"], &all),
         ("zerofill.touch", "api", &["mmap", "brk"], &all),
         ("zerofill.phase", "phase", &["allocate", "free_untouched", "touch", "free_touched"], &[1, 2, 4, 16, 256]),
@@ -77,9 +77,10 @@ pub fn run_of(machine: &Machine, spread: f64) -> Run {
             &[1, 2, 4, 16, 64, 256, 512, 1024, 4096],
         ),
         ("zerofill.prefault", "how", &["thp_read"], &[512]),
-        ("zerofill.clear", "state", &["warm", "cold"], &[16, 256]),
-        ("zerofill.zeroing", "how", &["memfd"], &[16, 256, 4096]),
-        ("zerofill.kernel_profile", "how", &["touch", "memfd"], &[16, 256]),
+        ("zerofill.clear", "state", &["warm", "cold"], &[16, 64, 256]),
+        ("zerofill.zeroing", "how", &["memfd"], &[16, 64, 256, 1024, 4096]),
+        ("zerofill.kernel_profile", "how", &["touch"], &[16, 256]),
+        ("zerofill.kernel_profile", "how", &["memfd"], &[64, 256]),
         ("zerofill.kernel_profile", "how", &["thp"], &[512]),
     ];
     for (probe, key, words, pages) in rows {

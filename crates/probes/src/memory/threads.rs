@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fingerpost_record::Params;
 
 use super::loops::{Loop, fastest};
-use super::range::Range;
-use super::{candidates, length, range, size, step};
+use super::{Ground, candidates, size};
 use crate::peer::Peer;
 use crate::session::{Session, Stop, now_ns};
 use crate::share::Shared;
@@ -73,12 +72,10 @@ impl Default for Marks {
     }
 }
 
-/// A range, and how far the walk through it is.
+/// Memory, and how far the walk through it is.
 struct Walk {
-    op: Op,
+    ground: Ground,
     one: Loop,
-    range: Range,
-    length: usize,
     at: usize,
     turns: u64,
 }
@@ -86,7 +83,7 @@ struct Walk {
 impl Walk {
     /// Fresh memory, and the fastest of `candidates` on it.
     fn new(op: Op, size: usize, candidates: &[Loop]) -> Result<Walk, Stop> {
-        let mut walk = Walk { op, one: candidates[0], range: range(op, size)?, length: length(op, size), at: 0, turns: 0 };
+        let mut walk = Walk { ground: Ground::new(op, size)?, one: candidates[0], at: 0, turns: 0 };
         walk.one = fastest(candidates, |one| {
             walk.one = one;
             walk.advance();
@@ -98,9 +95,9 @@ impl Walk {
     fn advance(&mut self) {
         let mut left = TURN / size_of::<u64>();
         while left > 0 {
-            let piece = left.min(self.length - self.at);
-            step(self.one, self.op, self.range.words(), self.length, self.at..self.at + piece);
-            self.at = (self.at + piece) % self.length;
+            let piece = left.min(self.ground.length - self.at);
+            self.ground.step(self.one, self.at..self.at + piece);
+            self.at = (self.at + piece) % self.ground.length;
             left -= piece;
         }
     }
@@ -202,12 +199,12 @@ mod tests {
         let mut walk = Walk::new(Op::Write, 3 << 12, &Loop::vectors()).unwrap_or_else(|stop| panic!("{stop:?}"));
         let begun = walk.at;
         walk.turn(&mark);
-        assert!(walk.range.words().iter().all(|w| *w == 7));
+        assert!(walk.ground.range.words().iter().all(|w| *w == 7));
         assert_eq!((walk.turns, walk.at), (1, (begun + TURN / 8) % (3 << 9)));
         let mut walk = Walk::new(Op::Copy, 1 << 14, &Loop::vectors()).unwrap_or_else(|stop| panic!("{stop:?}"));
-        walk.range.words()[1024..].fill(9);
+        walk.ground.source.as_mut().unwrap().words().fill(9);
         walk.turn(&mark);
-        assert!(walk.range.words()[..1024].iter().all(|w| *w == 9));
+        assert!(walk.ground.range.words().iter().all(|w| *w == 9));
     }
 
     #[test]

@@ -74,7 +74,7 @@ fn run(s: &mut Session) -> Result<(), Stop> {
 
 fn variants() -> Vec<Params> {
     let state = |name: &str, pages: &[i64]| per_pages(&Params::new().with("state", name), pages);
-    [state("warm", &[1, 16, 256, 4096]), state("cold", &[16, 256, 4096])].concat()
+    [state("warm", &[1, 16, 64, 256, 4096]), state("cold", &[16, 256, 4096])].concat()
 }
 
 /// The probes of this file.

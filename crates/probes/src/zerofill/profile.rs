@@ -325,7 +325,7 @@ pub static PROBES: &[Probe] = &[Probe {
     lab: Some(LAB),
     variants: || {
         let how = |name: &str, pages: &[i64]| per_pages(&Params::new().with("how", name), pages);
-        [how("touch", &[16, 256]), how("memfd", &[16, 256]), how("thp", &[512])].concat()
+        [how("touch", &[16, 256]), how("memfd", &[64, 256]), how("thp", &[512])].concat()
     },
     run,
 }];

@@ -108,7 +108,7 @@ pub static PROBES: &[Probe] = &[Probe {
     // A difference errs to both sides.
     nature: Nature::Blocks,
     lab: Some(LAB),
-    variants: || per_pages(&Params::new().with("how", "memfd"), &[16, 256, 4096]),
+    variants: || per_pages(&Params::new().with("how", "memfd"), &[16, 64, 256, 1024, 4096]),
     run,
     ..LATENCY
 }];
