@@ -83,6 +83,14 @@ fn a_run_is_measured_shown_analysed_and_reported() {
     assert!(!found["guesses"].as_array().unwrap().is_empty());
     let csv = home.says(&["zerofill", "latest", "--format", "csv"]).well();
     assert!(csv.starts_with("field,pages,value,low,high\n") && csv.lines().all(|l| l.split(',').count() == 5), "{csv}");
+    let markdown = home.says(&["show", "latest", "--format", "markdown"]).well();
+    for part in ["## Zero-filling, taken apart", "| 1p alloc + fault |", "= 2p alloc − 1p alloc", "## The article's guesses on this machine"] {
+        assert!(markdown.contains(part), "{part}: {markdown}");
+    }
+    let csv = home.says(&["show", "latest", "--format", "csv"]).well();
+    for part in ["zerofill.given", "zerofill.derived", "zerofill.fit", "zerofill.guess"] {
+        assert!(csv.lines().any(|l| l.contains(part) && l.contains(",derived,")), "{part}: {csv}");
+    }
     home.says(&["report", "latest", "-o", "page.html"]).well();
     let page = std::fs::read_to_string(home.path().join("page.html")).unwrap();
     assert!(page.contains("id=\"zerofill-analysis\"") && page.contains("1p alloc + fault"));
