@@ -163,9 +163,12 @@ impl Side {
                 self.observation_runs[i] += 1;
                 let n = f64::from(self.observation_runs[i]);
                 let into = &mut self.observations[i];
-                for (name, value) in &observation.totals {
-                    let mean = into.totals.entry(name.clone()).or_insert(0.0);
-                    *mean += (value - *mean) / n;
+                // What only one pass counted did not happen in the others.
+                for name in observation.totals.keys() {
+                    into.totals.entry(name.clone()).or_insert(0.0);
+                }
+                for (name, mean) in &mut into.totals {
+                    *mean += (observation.totals.get(name).copied().unwrap_or(0.0) - *mean) / n;
                 }
             }
         }

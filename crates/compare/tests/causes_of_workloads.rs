@@ -217,3 +217,34 @@ fn unit_costs_times_counts_predict_their_part() {
     assert!((share - 0.95).abs() < 0.01, "{share}");
     assert!(c.waterfalls[0].predictions[0].contains("read: 4.0 → 4.0"), "{:?}", c.waterfalls[0].predictions);
 }
+
+#[test]
+fn a_queue_before_few_threads_is_blamed_on_what_they_do() {
+    let queue = |user: f64, queued: f64, threads: f64| {
+        let parts = [(Layer::Application, "user code", user), (Layer::Application, "request waits for the server", queued)];
+        let mut run = run(&parts, &[("server.threads", threads), ("step.clients", 100.0)]);
+        // The made-up budget has the parts of a quiet server; the queue comes on top.
+        let budget = &mut run.budgets[0];
+        let wall = budget.seconds_per_transaction + queued * 1e-6;
+        budget.parts.push(Part {
+            layer: Layer::Application,
+            component: "request waits for the server".into(),
+            seconds_per_transaction: queued * 1e-6,
+            share: queued * 1e-6 / wall,
+        });
+        budget.seconds_per_transaction = wall;
+        let slower = 400.0 / user;
+        for process in &mut run.measurements[0].processes {
+            process.value = process.value.map(|v| v * slower);
+        }
+        run
+    };
+    let named = |threads: f64| {
+        // As many wait as before, each for a service that takes 400 µs more than 770.
+        let (before, after) = (queue(400.0, 40_000.0, threads), queue(800.0, 40_000.0 * 1170.0 / 770.0, threads));
+        let c = compare(&[before], &[after], &Options::default());
+        c.causes.first().map(|f| (f.cause.clone(), f.share > 0.9))
+    };
+    assert_eq!(named(2.0), Some(("app.work".to_owned(), true)));
+    assert_ne!(named(100.0).map(|n| n.0), Some("app.work".to_owned()), "a thread of its own does not queue behind others");
+}

@@ -78,8 +78,9 @@ fn faulting(layer: Layer, part: &str) -> bool {
     layer == Layer::Memory || user(layer, part) || part.contains("fault")
 }
 
-fn storage(layer: Layer, _: &str) -> bool {
-    layer == Layer::Storage
+/// Waiting for the disk, and the kernel's work on the way to it.
+fn storage(layer: Layer, part: &str) -> bool {
+    layer == Layer::Storage || (layer == Layer::Kernel && part.contains("sync"))
 }
 
 fn network(layer: Layer, _: &str) -> bool {

@@ -3,8 +3,9 @@
 //! Observers name their totals; [`Clues`] looks a total up by the names of [`crate::causes::catalogue`]'s vocabulary, over all observers of the
 //! step, with `cheap` the side on which a transaction takes less time and `dear` the other.
 
-use fingerpost_record::{Budget, Host, Observation};
+use fingerpost_record::{Budget, Host, Layer, Observation, Part};
 
+use crate::explain::budget::component;
 use crate::side::Side;
 
 /// The system calls whose count times the unit cost of a probe is held against the budget.
@@ -72,14 +73,43 @@ impl Pair {
 pub struct Clues<'a> {
     base: (&'a Side, &'a Budget),
     new: (&'a Side, &'a Budget),
+    /// Their parts, queues resolved: seconds per transaction.
+    parts: [Vec<(Layer, &'a str, f64)>; 2],
     new_is_dear: bool,
+}
+
+/// With this many threads for each client, a request that waits at the server waits for its own thread, and not behind others.
+const OWN_THREAD: f64 = 0.8;
+
+/// The parts of a budget. Where few threads serve many clients, a request that waits behind others waits for what those do: the time
+/// in the server's queue is spread over the server's own parts, in proportion.
+fn resolved<'a>(side: &Side, budget: &'a Budget) -> Vec<(Layer, &'a str, f64)> {
+    let queue = |part: &str| part == component::AT_SERVER || part == component::OWN_QUEUE;
+    let own = |layer: Layer, part: &str| layer != Layer::Client && part != component::ON_THE_WAY && !queue(part);
+    let sum = |pick: &dyn Fn(Layer, &str) -> bool| -> f64 {
+        budget.parts.iter().filter(|p| pick(p.layer, &p.component)).map(|p| p.seconds_per_transaction).sum()
+    };
+    let (served, queued) = (sum(&own), sum(&|_, part| queue(part)));
+    let threads = total((side, budget), "server.threads").zip(total((side, budget), "step.clients"));
+    let few = threads.is_some_and(|(threads, clients)| threads < OWN_THREAD * clients);
+    let factor = if few && served > 0.0 { 1.0 + queued / served } else { 1.0 };
+    let part = |p: &'a Part| {
+        let seconds = match () {
+            () if own(p.layer, &p.component) => p.seconds_per_transaction * factor,
+            () if factor > 1.0 && queue(&p.component) => 0.0,
+            () => p.seconds_per_transaction,
+        };
+        (p.layer, p.component.as_str(), seconds)
+    };
+    budget.parts.iter().map(part).collect()
 }
 
 impl<'a> Clues<'a> {
     /// The clues about a step that both sides have a budget of.
     pub fn new(base: &'a Side, new: &'a Side, base_budget: &'a Budget, new_budget: &'a Budget) -> Self {
         let new_is_dear = super::waterfall::wall(new_budget) >= super::waterfall::wall(base_budget);
-        Clues { base: (base, base_budget), new: (new, new_budget), new_is_dear }
+        let parts = [resolved(base, base_budget), resolved(new, new_budget)];
+        Clues { base: (base, base_budget), new: (new, new_budget), parts, new_is_dear }
     }
 
     /// The side with the longer transactions.
@@ -149,9 +179,8 @@ impl<'a> Clues<'a> {
     }
 
     /// Sum over the parts of both budgets that a rule picks: seconds per transaction, cheap and dear.
-    pub fn parts(&self, pick: impl Fn(fingerpost_record::Layer, &str) -> bool) -> Pair {
-        let sum = |b: &Budget| b.parts.iter().filter(|p| pick(p.layer, &p.component)).map(|p| p.seconds_per_transaction).sum::<f64>();
-        let (base, new) = (sum(self.base.1), sum(self.new.1));
+    pub fn parts(&self, pick: impl Fn(Layer, &str) -> bool) -> Pair {
+        let [base, new] = [0, 1].map(|i| self.parts[i].iter().filter(|p| pick(p.0, p.1)).map(|p| p.2).sum::<f64>());
         if self.new_is_dear { Pair { cheap: base, dear: new } } else { Pair { cheap: new, dear: base } }
     }
 

@@ -64,7 +64,7 @@ pub(super) static BLOCKED: &[(&str, Layer, &str)] = &[
 ];
 
 /// Names of components that the suspects refer to.
-pub(super) mod component {
+pub(crate) mod component {
     pub const USER: &str = "server user code";
     pub const RUN_QUEUE: &str = "waiting for a CPU";
     pub const AT_SERVER: &str = "request waits for the server";

@@ -139,6 +139,9 @@ fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Res
             let trial = prove::run(plant, &course, &mut scratch);
             kept(trial, args.keep)
         };
+        if let (Some([base, new]), false) = (&proof.kept, args.quiet) {
+            eprintln!("fingerpost: {} is kept as {base} and {new}", proof.plant);
+        }
         proofs.push(proof);
         if stop.load(Ordering::Relaxed) {
             break;
@@ -173,7 +176,7 @@ fn in_own_network(plant: &Plant, time: Duration, args: &Args) -> Proof {
 
 /// Keeps both sides, when that was asked for, and gives the row.
 fn kept(trial: Trial, keep: bool) -> Proof {
-    let Trial { proof, runs } = trial;
+    let Trial { mut proof, runs } = trial;
     if let (true, Some(mut runs)) = (keep, runs) {
         let now = jiff::Timestamp::now();
         let ids = pair::ids(&new_id(now, fastrand::u32(..)));
@@ -184,7 +187,7 @@ fn kept(trial: Trial, keep: bool) -> Proof {
             run.command = std::env::args().collect();
         }
         match pair::keep(&runs) {
-            Ok(()) => eprintln!("fingerpost: {} is kept as {} and {}", proof.plant, runs[0].id, runs[1].id),
+            Ok(()) => proof.kept = Some(runs.map(|run| run.id)),
             Err(e) => say(&format!("the runs of {} are not kept: {e}", proof.plant)),
         }
     }

@@ -61,6 +61,9 @@ pub struct Proof {
     /// How long it took, in seconds.
     #[serde(default)]
     pub seconds: f64,
+    /// The ids of both sides' runs, where they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<[String; 2]>,
 }
 
 impl Proof {
@@ -84,6 +87,7 @@ impl Proof {
             unexplained: 0.0,
             headline: String::new(),
             seconds: 0.0,
+            kept: None,
         }
     }
 

@@ -175,11 +175,11 @@ pub static PLANTS: &[Plant] = &[
     },
     Plant {
         name: "storage.throttle",
-        what: "the server's group may write 40 times a second",
+        what: "the server's group may write 600 times a second",
         causes: &["storage.throttle"],
         layer: Some(Layer::Storage),
         recipes: || same(committing()),
-        changes: || planted(Change { writes: Some(40), ..Change::default() }),
+        changes: || planted(Change { writes: Some(600), ..Change::default() }),
         root: true,
         cpus: 1,
         least: USUAL,

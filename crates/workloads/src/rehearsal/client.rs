@@ -64,7 +64,8 @@ impl Report {
     }
 }
 
-/// Answers "go", then a report to each line with a number of milliseconds.
+/// Answers "go" when every connection has had its first transaction, for which the server takes its memory, then a report to each line
+/// with a number of milliseconds.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     match listen(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -84,7 +85,11 @@ fn listen(args: Vec<OsString>) -> io::Result<()> {
     for line in io::stdin().lock().lines() {
         match line?.parse::<u64>() {
             Ok(ms) => println!("{}", serde_json::to_string(&crew.step(Duration::from_millis(ms)))?),
-            Err(_) => println!("ready"),
+            // Where each transaction makes its own connection, there is none to prepare.
+            Err(_) => match (!recipe.connects).then(|| crew.first_transactions()).flatten() {
+                None => println!("ready"),
+                Some(why) => println!("error {why}"),
+            },
         }
     }
     Ok(())
@@ -94,8 +99,24 @@ fn listen(args: Vec<OsString>) -> io::Result<()> {
 #[derive(Clone)]
 struct Task {
     begun: Instant,
-    length: Duration,
+    /// Nothing for a single transaction.
+    length: Option<Duration>,
     parts: Arc<[AtomicU64; PARTS]>,
+}
+
+impl Task {
+    /// The time that is left, and nothing when the step is over.
+    fn left(&self) -> Option<Duration> {
+        self.length.map_or(Some(TIMEOUT), |length| length.checked_sub(self.begun.elapsed()).filter(|d| !d.is_zero()))
+    }
+
+    fn count(&self) {
+        let Some(length) = self.length else { return };
+        let part = (self.begun.elapsed().as_secs_f64() / length.as_secs_f64() * PARTS as f64) as usize;
+        if let Some(part) = self.parts.get(part) {
+            part.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What one thread brings back from a step.
@@ -127,11 +148,20 @@ impl Crew {
         Crew { tasks: (0..recipe.clients).map(hire_one).collect(), done }
     }
 
+    fn all(&self, task: &Task) -> Vec<Done> {
+        let asked = self.tasks.iter().filter(|t| t.send(task.clone()).is_ok()).count();
+        self.done.iter().take(asked).collect()
+    }
+
+    /// Has every thread make its connection and one transaction. Why one failed, if one did.
+    fn first_transactions(&self) -> Option<String> {
+        self.all(&Task { begun: Instant::now(), length: None, parts: Arc::default() }).into_iter().find_map(|(_, why)| why)
+    }
+
     fn step(&self, length: Duration) -> Report {
         let (begun, cpu) = (Instant::now(), cpu_seconds());
-        let task = Task { begun, length, parts: Arc::default() };
-        let asked = self.tasks.iter().filter(|t| t.send(task.clone()).is_ok()).count();
-        let results: Vec<Done> = self.done.iter().take(asked).collect();
+        let task = Task { begun, length: Some(length), parts: Arc::default() };
+        let results = self.all(&task);
         let mut latencies = Histogram::new();
         results.iter().for_each(|(h, _)| latencies.merge(h));
         Report {
@@ -150,35 +180,37 @@ impl Crew {
 fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, stream: &mut Option<TcpStream>) -> Done {
     let mut seen = Histogram::new();
     let mut answer = vec![0; recipe.answer.max(2)];
-    while task.begun.elapsed() < task.length {
+    while let Some(left) = task.left() {
         if recipe.think_us > 0 {
             std::thread::sleep(Duration::from_micros(recipe.think_us));
         }
         let asked = Instant::now();
-        match transaction(recipe, server, stream, &mut answer) {
+        match transaction(recipe, server, stream, &mut answer, left) {
+            Ok(()) if task.length.is_none() => return (seen, None),
             Ok(()) => {
-                let at = task.begun.elapsed();
-                if at < task.length {
+                if task.left().is_some() {
                     seen.record(asked.elapsed().as_nanos() as u64);
-                    let part = (at.as_secs_f64() / task.length.as_secs_f64() * PARTS as f64) as usize;
-                    task.parts[part.min(PARTS - 1)].fetch_add(1, Ordering::Relaxed);
+                    task.count();
                 }
                 work(recipe.client_work);
             }
             Err(e) => {
                 *stream = None;
-                return (seen, Some(e.to_string()));
+                // A connection of its own for each transaction is given up at the end: its next try may be seconds away.
+                let over = recipe.connects && task.left().is_none();
+                return (seen, (!over).then(|| e.to_string()));
             }
         }
     }
     (seen, None)
 }
 
-fn transaction(recipe: &Recipe, server: SocketAddr, stream: &mut Option<TcpStream>, answer: &mut [u8]) -> io::Result<()> {
+fn transaction(recipe: &Recipe, server: SocketAddr, stream: &mut Option<TcpStream>, answer: &mut [u8], left: Duration) -> io::Result<()> {
     if stream.is_none() {
-        let new = TcpStream::connect_timeout(&server, TIMEOUT)?;
+        let patience = if recipe.connects { left } else { TIMEOUT };
+        let new = TcpStream::connect_timeout(&server, patience)?;
         new.set_nodelay(true)?;
-        new.set_read_timeout(Some(TIMEOUT))?;
+        new.set_read_timeout(Some(patience))?;
         *stream = Some(new);
     }
     let Some(connection) = stream.as_mut() else { return Ok(()) };
