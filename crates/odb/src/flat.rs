@@ -12,9 +12,9 @@ use crate::{Error, Result};
 #[inline]
 pub(crate) fn cell<V: View>(view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool> {
     let path = path::trimmed(path);
-    path::check(path)?;
-    if path.is_empty() {
-        return Ok(false);
+    // Our own two keys begin with a slash.
+    if path.is_empty() || path[0] == b'/' {
+        return path::check(path).map(|()| false);
     }
     let found = view.get(path, true, |head, body| match value::read(head, body)? {
         Read::Cell(cell) => {
@@ -23,7 +23,8 @@ pub(crate) fn cell<V: View>(view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell
         }
         Read::Table(_) => Err(Error::Damaged(format!("“{}” is a table under the key of a cell", shown(path)))),
     })?;
-    found.unwrap_or(Ok(false))
+    // Nothing is found under a path that cannot be, so only now need it be told from one that merely is not there.
+    found.unwrap_or_else(|| path::check(path).map(|()| false))
 }
 
 /// What a path names.

@@ -68,6 +68,17 @@ fn end_in(word: u64, left: usize) -> Option<usize> {
     (slash < 8 || left < 8).then(|| slash.min(left))
 }
 
+/// Where the name that begins at `at` ends.
+#[inline]
+pub(crate) fn end_of_name(path: &[u8], mut at: usize) -> usize {
+    loop {
+        match end_in(word(path, at), path.len() - at) {
+            Some(bytes) => return at + bytes,
+            None => at += 8,
+        }
+    }
+}
+
 /// The lowest bytes of a word.
 #[inline]
 fn below(word: u64, bytes: usize) -> u64 {
@@ -162,6 +173,7 @@ mod tests {
                 assert_eq!(end, 2 + length, "{length} {tail}");
                 assert_eq!(cut, Name::cut(&name, 0).0, "{length} {tail}");
                 assert_eq!(Name::cut(&name, 0).1, length);
+                assert_eq!((end_of_name(&path, 2), end_of_name(&name, 0)), (2 + length, length));
             }
         }
         // Neighbours of the slash, and bytes with the highest bit set, are none.

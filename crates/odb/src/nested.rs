@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::engine::{Change, NEXT_KEY, View};
+use crate::names::end_of_name;
 use crate::path::{self, bad_name, shown};
 use crate::value::{self, Cell, Entry, Listing, Read};
 use crate::{Error, Result};
@@ -38,20 +39,26 @@ struct Walked<'p> {
     name: &'p [u8],
 }
 
-/// Walks to the table of the last name. `None` when there is no such table.
+/// Walks to the table of the last name. `None` when there is no such table. `path` is trimmed; a path that cannot be leads nowhere,
+/// because a name that cannot be is in no table.
 #[inline]
 fn walk<'p, V: View>(view: &mut V, key: &mut Key, path: &'p [u8]) -> Result<Option<Walked<'p>>> {
-    let mut table = ROOT;
-    let mut rest = path::trimmed(path);
-    path::check(rest)?;
-    while let Some(at) = rest.iter().position(|&b| b == b'/') {
-        match view.get(key.set(table, &rest[..at]), false, number)?.transpose()?.flatten() {
+    let (mut table, mut at) = (ROOT, 0);
+    loop {
+        let end = end_of_name(path, at);
+        let name = &path[at..end];
+        if name.len() > path::MAX_NAME {
+            return Ok(None);
+        }
+        if end == path.len() {
+            return Ok(Some(Walked { table, name }));
+        }
+        match view.get(key.set(table, name), false, number)?.transpose()?.flatten() {
             Some(next) => table = next,
             None => return Ok(None),
         }
-        rest = &rest[at + 1..];
+        at = end + 1;
     }
-    Ok(Some(Walked { table, name: rest }))
 }
 
 /// The number of a table; `None` for a cell.
@@ -65,23 +72,29 @@ fn number(head: &[u8], body: &[u8]) -> Result<Option<u64>> {
 /// Hands over a cell; false when there is none.
 #[inline]
 pub(crate) fn cell<V: View>(view: &mut V, key: &mut Key, path: &[u8], take: &mut dyn FnMut(Cell)) -> Result<bool> {
-    match walk(view, key, path)? {
-        None | Some(Walked { name: b"", .. }) => Ok(false),
-        Some(Walked { table, name }) => {
-            let found = view.get(key.set(table, name), true, |head, body| match value::read(head, body)? {
-                Read::Cell(cell) => {
-                    take(cell);
-                    Ok(true)
-                }
-                Read::Table(_) => Ok(false),
-            })?;
-            found.unwrap_or(Ok(false))
+    let path = path::trimmed(path);
+    if let Some(Walked { table, name }) = walk(view, key, path)?
+        && !name.is_empty()
+    {
+        let found = view.get(key.set(table, name), true, |head, body| match value::read(head, body)? {
+            Read::Cell(cell) => {
+                take(cell);
+                Ok(true)
+            }
+            Read::Table(_) => Ok(false),
+        })?;
+        if let Some(is_cell) = found {
+            return is_cell;
         }
     }
+    // Nothing is found under a path that cannot be, so only now need it be told from one that merely is not there.
+    path::check(path).map(|()| false)
 }
 
 /// What a path names.
 pub(crate) fn entry<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result<Option<Entry>> {
+    let path = path::trimmed(path);
+    path::check(path)?;
     match walk(view, key, path)? {
         None => Ok(None),
         Some(Walked { name: b"", .. }) => Ok(Some(Entry::Table)),
@@ -95,6 +108,8 @@ pub(crate) fn entry<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result
 
 /// The number of the table that a path names.
 fn table<V: View>(view: &mut V, key: &mut Key, path: &[u8]) -> Result<Option<u64>> {
+    let path = path::trimmed(path);
+    path::check(path)?;
     match walk(view, key, path)? {
         None => Ok(None),
         Some(Walked { name: b"", table }) => Ok(Some(table)),

@@ -98,28 +98,38 @@ impl SqliteView {
     }
 }
 
+/// The number in the first column of the row of a key. Parameters are bound by hand here and below: the usual way counts them anew each
+/// time, which a walk of several look-ups feels.
+#[inline]
+fn first_integer(statement: &mut Statement, key: &[u8]) -> Result<Option<i64>> {
+    statement.raw_bind_parameter(1, key)?;
+    let mut rows = statement.raw_query();
+    Ok(rows.next()?.and_then(|row| row.get_ref(0).ok()?.as_i64().ok()))
+}
+
 impl View for SqliteView {
     fn begin(&mut self) -> Result<()> {
-        self.0.with_dependent_mut(|_, s| s.begin.execute([]))?;
+        self.0.with_dependent_mut(|_, s| s.begin.raw_execute())?;
         Ok(())
     }
 
     fn end(&mut self) -> Result<()> {
-        self.0.with_dependent_mut(|_, s| s.end.execute([]))?;
+        self.0.with_dependent_mut(|_, s| s.end.raw_execute())?;
         Ok(())
     }
 
     fn get<R>(&mut self, key: &[u8], whole: bool, take: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
         self.0.with_dependent_mut(|_, s| {
             if !whole {
-                let id: Option<i64> = s.id.query_row([key], |row| row.get(0)).optional()?;
-                match id {
+                match first_integer(&mut s.id, key)? {
                     None => return Ok(None),
                     Some(id) if id < 0 => return Ok(Some(take(&value::table_value(id.unsigned_abs()), &[]))),
                     Some(_) => {}
                 }
             }
-            let mut rows = if whole { s.whole.query([key])? } else { s.head.query([key])? };
+            let statement = if whole { &mut s.whole } else { &mut s.head };
+            statement.raw_bind_parameter(1, key)?;
+            let mut rows = statement.raw_query();
             let Some(row) = rows.next()? else { return Ok(None) };
             let head = row.get_ref(0)?.as_blob().unwrap_or_default();
             let body = if whole { row.get_ref(1)?.as_blob().unwrap_or_default() } else { &[] };

@@ -5,8 +5,10 @@ use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Run, Unit};
 
+use crate::svg::lines::{Chart, Point, Series};
+
 /// What there is to show, as cleaned text.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct SiteView {
     /// The source's table, for the fastest object database of each kind of row.
     pub tables: Vec<RoundTable>,
@@ -14,6 +16,8 @@ pub struct SiteView {
     pub ratios: Vec<RatioLine>,
     /// Where the faster one changes, a sentence for each object database.
     pub crossings: Vec<String>,
+    /// The ratios by the size of the pages, one chart for each kind of row.
+    pub curves: Vec<Chart>,
 }
 
 /// The source's table.
@@ -60,7 +64,9 @@ impl SiteView {
             ratio: d.ratio.as_ref().map_or("–".to_owned(), ratio),
             rounds: d.rounds.len(),
         });
-        SiteView { tables, ratios: ratios.collect(), crossings: site::crossings(run).iter().map(crossing).collect() }
+        let crossings = site::crossings(run);
+        let curves = crossings.chunk_by(|a, b| a.params == b.params).filter_map(curves).collect();
+        SiteView { tables, ratios: ratios.collect(), crossings: crossings.iter().map(crossing).collect(), curves }
     }
 
     /// Whether there is nothing.
@@ -96,6 +102,28 @@ fn crossing(c: &site::Crossing) -> String {
     };
     let params = if c.params.is_empty() { String::new() } else { format!(" ({})", c.params) };
     clean(&format!("{}{params}: {what}; fs/odb is {}", c.odb, ends.join(" and "))).into_owned()
+}
+
+/// The ratios of several databases over the sizes that were measured; nothing for one size.
+fn curves(of: &[site::Crossing]) -> Option<Chart> {
+    let mut sizes: Vec<i64> = of.iter().flat_map(|c| &c.sizes).map(|s| s.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let point = |s: &AtSize| {
+        let step = sizes.binary_search(&s.size).ok()?;
+        Some(Point { step, value: s.ratio, low: s.ratio, high: s.ratio })
+    };
+    let series = of.iter().map(|c| Series { name: clean(&c.odb).into_owned(), points: c.sizes.iter().filter_map(point).collect() });
+    let params = of.first().map(|c| c.params.to_string()).filter(|p| !p.is_empty()).map(|p| format!(" ({p})")).unwrap_or_default();
+    (sizes.len() > 1).then(|| Chart {
+        title: clean(&format!("Files / object database{params}")).into_owned(),
+        across: "size of the pages".to_owned(),
+        steps: sizes.iter().map(|size| Unit::Bytes.format(*size as f64)).collect(),
+        up: "fs/odb; above 1 the database is faster".to_owned(),
+        unit: Unit::Count,
+        from_zero: true,
+        series: series.collect(),
+    })
 }
 
 fn at(s: &AtSize) -> String {
@@ -143,6 +171,9 @@ pub(crate) mod tests {
         assert_eq!(view.ratios[0].rounds, 12);
         assert!(view.crossings[0].starts_with("lmdb: faster than files at every size"), "{}", view.crossings[0]);
         assert!(view.crossings[1].starts_with("sqlite: files are faster from pages of 8.000 KiB on"), "{}", view.crossings[1]);
+        let chart = &view.curves[0];
+        assert_eq!((view.curves.len(), chart.steps.len(), chart.series.len()), (1, 2, 2));
+        assert_eq!(chart.series[0].points.iter().map(|p| (p.step, p.value)).collect::<Vec<_>>(), [(0, 9.0), (1, 2.0)]);
         assert!(!view.tables[0].title.contains('\u{1b}'));
         assert!(SiteView::of(&Run::default()).is_empty());
     }

@@ -1,6 +1,7 @@
 //! The parts: what the source measured, and what it suspected.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use fingerpost_record::{Process, Profile, Unit};
@@ -74,7 +75,19 @@ fn states(course: &mut Course) -> Vec<State> {
         course.context.sink.warn("the caches are warm: dropping them needs root and --allow-system-changes");
         states = vec![State::Warm];
     }
+    let memory = course.settings.site.iter().chain([&course.place.dir]).find(|dir| is_memory(dir)).cloned();
+    if let Some(dir) = memory.filter(|_| states.contains(&State::Cold)) {
+        course.context.sink.warn(&format!("the caches are warm on {}: that file system is memory and nothing else", dir.display()));
+        states = vec![State::Warm];
+    }
     states
+}
+
+/// Whether a directory's files are in memory only, where no cache can be dropped.
+fn is_memory(dir: &Path) -> bool {
+    /// The numbers of tmpfs and ramfs (linux/magic.h).
+    const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    rustix::fs::statfs(dir).is_ok_and(|fs| MEMORY.contains(&(fs.f_type as u64 & 0xffff_ffff)))
 }
 
 fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), LabError> {
@@ -261,6 +274,19 @@ mod tests {
     use fingerpost_record::Params;
 
     use super::*;
+
+    #[test]
+    fn a_file_system_in_memory_is_told_from_others() {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let fields: Vec<Vec<&str>> = mounts.lines().map(|l| l.split(' ').collect()).collect();
+        // The last mount on a place is the one that is seen.
+        let shown = |at: &str| fields.iter().rev().find(|f| f[1] == at).map(|f| f[2]);
+        for f in fields.iter().filter(|f| matches!(shown(f[1]), Some("tmpfs" | "ext4" | "xfs" | "btrfs" | "proc"))) {
+            if rustix::fs::statfs(f[1]).is_ok() {
+                assert_eq!(is_memory(Path::new(f[1])), shown(f[1]) == Some("tmpfs"), "{}", f[1]);
+            }
+        }
+    }
 
     #[test]
     fn sizes_reach_from_a_kilobyte_to_a_megabyte() {

@@ -15,12 +15,15 @@ pub fn section(view: &View) -> Option<Section> {
     let body = html! {
         @for t in &site.tables { (rounds(t)) }
         @if !site.ratios.is_empty() {
+            h3 { "All rounds" }
             table {
                 thead { tr { th scope="col" { "Files / object database" } th scope="col" class="number" { "fs/odb" } th scope="col" class="number" { "Rounds" } } }
                 tbody { @for r in &site.ratios { tr { td { (r.name) } td class="number" { (r.ratio) } td class="number" { (r.rounds) } } } }
             }
             p class="skipped" { "How many times longer files take, paired round by round, with a 95 % interval. " (site.source()) }
         }
+        @if !site.crossings.is_empty() { h3 { "By the size of the pages" } }
+        @for chart in &site.curves { (chart.draw()) }
         @if !site.crossings.is_empty() { ul { @for c in &site.crossings { li { (c) } } } }
     };
     Some(Section { key: "site-rounds", title: "File system against object database".into(), body })
