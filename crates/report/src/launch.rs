@@ -69,33 +69,56 @@ fn tone(answer: Answer) -> Tone {
     }
 }
 
+/// What was counted, and its words after a number.
+const COUNTED: [(&str, &str); 8] = [
+    ("page_in.kib", "KiB paged in"),
+    ("page_out.kib", "KiB paged out"),
+    ("swap_in.pages", "swap-ins"),
+    ("swap_out.pages", "swap-outs"),
+    ("zswap_in.pages", "out of zswap"),
+    ("zswap_out.pages", "into zswap"),
+    ("major_faults", "major faults"),
+    ("applications.major_faults", "of them the applications'"),
+];
+/// Seconds for which somebody waited for memory.
+const STALLED: [(&str, &str); 2] = [("pressure_some.seconds", "s some task"), ("pressure_full.seconds", "s all tasks")];
+
+/// Whether a counter is worth a place: where zswap is off its counters stand still, and nobody asks for them.
+fn asked(name: &str, totals: &BTreeMap<String, f64>) -> bool {
+    totals.get(name).is_some_and(|n| *n > 0.0 || !name.starts_with("zswap"))
+}
+
 /// The source's block from `top`, in today's words; what was not observed is left out.
 pub fn block(paging: &Paging) -> Vec<String> {
     let t = &paging.totals;
-    let counted = [
-        ("page_in.kib", "KiB paged in"),
-        ("page_out.kib", "KiB paged out"),
-        ("swap_in.pages", "swap-ins"),
-        ("swap_out.pages", "swap-outs"),
-        ("zswap_in.pages", "out of zswap"),
-        ("zswap_out.pages", "into zswap"),
-        ("major_faults", "major faults"),
-        ("applications.major_faults", "of them the applications'"),
-    ];
-    let stalled = [("pressure_some.seconds", "s some task"), ("pressure_full.seconds", "s all tasks")];
     let mut lines = Vec::new();
     let mut add = |name: &str, parts: Vec<String>| {
         if !parts.is_empty() {
             lines.push(format!("{name}: {}", parts.join(", ")));
         }
     };
-    // Where zswap is off its counters stand still, and nobody asks for them.
-    let asked = |key: &str| !key.starts_with("zswap") || t.get(key).is_some_and(|pages| *pages > 0.0);
-    let counted = counted.iter().filter(|(key, _)| asked(key));
-    add("VM", counted.filter_map(|(key, words)| Some(format!("{:.0} {words}", t.get(*key)?))).collect());
-    add("Waiting for memory", stalled.iter().filter_map(|(key, words)| Some(format!("{:.2} {words}", t.get(*key)?))).collect());
+    add("VM", COUNTED.iter().filter(|(key, _)| asked(key, t)).map(|(key, words)| format!("{:.0} {words}", t[*key])).collect());
+    add("Waiting for memory", STALLED.iter().filter_map(|(key, words)| Some(format!("{:.2} {words}", t.get(*key)?))).collect());
     add("PhysMem", ["before", "after"].iter().filter_map(|when| memory(t, when)).collect());
     lines
+}
+
+/// The same as a table: a name, and a figure for each placement; what was observed under none of them is left out.
+pub fn counters(paging: &[Paging]) -> Vec<(String, Vec<String>)> {
+    let row = |name: &str, key: &str, show: fn(f64) -> String| {
+        let figure = |p: &Paging| p.totals.get(key).map_or("–".to_owned(), |n| show(*n));
+        let shown = paging.iter().any(|p| asked(key, &p.totals));
+        shown.then(|| (name.to_owned(), paging.iter().map(figure).collect::<Vec<_>>()))
+    };
+    let mut rows: Vec<_> = COUNTED.iter().filter_map(|(key, words)| row(words, key, |n| format!("{n:.0}"))).collect();
+    rows.extend(STALLED.iter().filter_map(|(key, words)| row(&format!("waiting for memory, {words}"), key, |n| format!("{n:.2}"))));
+    for when in ["before", "after"] {
+        for (key, words) in [("used", "used"), ("free", "free"), ("swap_used", "in swap")] {
+            let name = format!("MiB {words} {when}");
+            rows.extend(row(&name, &format!("{key}_{when}.bytes"), |n| format!("{:.0}", n / f64::from(1 << 20))));
+        }
+    }
+    rows
 }
 
 fn memory(totals: &BTreeMap<String, f64>, when: &str) -> Option<String> {
@@ -129,6 +152,17 @@ mod tests {
         ]);
         let lines = block(&Paging { placement: "file".into(), totals });
         assert_eq!(lines, ["VM: 12 swap-ins, 3 into zswap", "PhysMem: before 5M used, 10M free"]);
+    }
+
+    #[test]
+    fn the_counters_of_all_placements_stand_side_by_side() {
+        let paging = |placement: &str, name: &str, value: f64| Paging {
+            placement: placement.into(),
+            totals: BTreeMap::from([(name.to_owned(), value), ("zswap_in.pages".to_owned(), 0.0)]),
+        };
+        let rows = counters(&[paging("file", "swap_out.pages", 7.0), paging("zram", "free_after.bytes", f64::from(3 << 20))]);
+        let expected = [("swap-outs", ["7", "–"]), ("MiB free after", ["–", "3"])];
+        assert_eq!(rows, expected.map(|(name, figures)| (name.to_owned(), figures.map(str::to_owned).to_vec())));
     }
 
     #[test]

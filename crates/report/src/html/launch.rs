@@ -30,7 +30,7 @@ fn table(launch: &Launch) -> Markup {
                 } }
                 tbody {
                     @for line in &launch.lines { tr { th scope="row" { (clean(&line.app)) } (cells(&line.cells)) } }
-                    tr { th scope="row" { "sum" } (cells(&launch.sum)) }
+                    tr { th scope="row" { strong { "sum" } } (cells(&launch.sum)) }
                 }
             }
         }
@@ -42,7 +42,7 @@ fn cells(row: &[Option<Cell>]) -> Markup {
         @for cell in row {
             td class="number" {
                 @match cell {
-                    Some(cell) => { (words::time(cell)) @if let Some(ratio) = words::ratio(cell) { br; span class="interval" { (ratio) } } },
+                    Some(cell) => { (words::time(cell)) @if let Some(ratio) = words::ratio(cell) { br; span class="params" { (ratio) } } },
                     None => { "–" },
                 }
             }
@@ -54,9 +54,19 @@ fn paging(launch: &Launch) -> Markup {
     html! {
         @if !launch.paging.is_empty() {
             h3 { "Paging during a sequence" }
-            @for paging in &launch.paging {
-                h4 { (clean(&paging.placement)) }
-                pre { @for line in words::block(paging) { (line) "\n" } }
+            div class="scroll" tabindex="0" role="region" aria-label="Paging, table" {
+                table {
+                    caption { "The whole machine's counters over a sequence, and its memory before and after; the mean over the sequences." }
+                    thead { tr {
+                        th scope="col" { "Counter" }
+                        @for paging in &launch.paging { th scope="col" class="number" { (clean(&paging.placement)) } }
+                    } }
+                    tbody {
+                        @for (name, figures) in words::counters(&launch.paging) {
+                            tr { th scope="row" { (name) } @for figure in figures { td class="number" { (figure) } } }
+                        }
+                    }
+                }
             }
         }
     }
@@ -76,5 +86,23 @@ mod tests {
         assert!(body.contains("OmniWeb") && body.contains("A dedicated swap place helps here"));
         assert!(body.contains("&lt;script&gt;") && !body.contains("<script"));
         assert!(section(&Run::default()).is_none());
+    }
+
+    #[test]
+    fn what_paging_there_was_is_a_table() {
+        let mut run = fingerpost_compare::references::load("launch-10.1").unwrap();
+        let placement = run.measurements[0].params.text("placement").unwrap().to_owned();
+        run.observations = vec![fingerpost_record::Observation {
+            workload: "launch".into(),
+            params: fingerpost_record::Params::new().with("placement", placement.as_str()),
+            observer: "paging".into(),
+            source: String::new(),
+            series: Vec::new(),
+            totals: std::collections::BTreeMap::from([("swap_in.pages".to_owned(), 4321.0)]),
+            self_cost: 0.0,
+            lost: 0,
+        }];
+        let body = section(&run).unwrap().body.into_string();
+        assert!(body.contains("swap-ins") && body.contains("4321"), "{body}");
     }
 }
