@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use fingerpost_sys::cgroup::{Hierarchies, Throttle};
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::procfs::memory::SwapArea;
 use fingerpost_sys::scratch::{Scratch, Ticket};
 use fingerpost_sys::{loopdev, swap, system, zram};
 
@@ -173,11 +174,31 @@ pub fn switch_existing_off(scratch: &mut Scratch, available: u64) -> Result<Vec<
         return Err(format!("existing swap holds {used} MiB, and memory has room for {available} MiB: leave it on, or free memory first"));
     }
     let mut tickets = Vec::new();
-    for area in areas {
+    for area in off_order(areas) {
         let path = PathBuf::from(&area.path);
         let undo = Undo::SwapOn { path: path.clone(), priority: area.priority };
         tickets.push(scratch.record(undo).map_err(|e| format!("cannot write the journal: {e}"))?);
         swap::off(&path).map_err(|e| format!("cannot switch off the swap area {}: {e}", area.path))?;
     }
     Ok(tickets)
+}
+
+/// The order in which areas go off so that undoing, newest first, brings them back from the highest priority to the lowest: those whose
+/// priority the kernel chose are numbered as they come.
+fn off_order(mut areas: Vec<SwapArea>) -> Vec<SwapArea> {
+    areas.sort_by_key(|area| area.priority);
+    areas
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_own_priorities_come_back_in_their_order() {
+        let area = |path: &str, priority| SwapArea { path: path.into(), priority, ..SwapArea::default() };
+        let off = off_order(vec![area("first", -2), area("fast", 5), area("second", -3)]);
+        let on: Vec<&str> = off.iter().rev().map(|area| area.path.as_str()).collect();
+        assert_eq!(on, ["fast", "first", "second"]);
+    }
 }
