@@ -20,7 +20,10 @@ const LINE: usize = 64;
 /// The largest range of a sweep, where there is memory enough.
 const LARGEST: i64 = 1 << 30;
 
-/// Lines that are read before a chase, and the share of all that are read where there are many: four to a page of 64.
+/// The most lines that are linked in the order of the chain: 64 MiB of them.
+const IN_ORDER: usize = 1 << 20;
+
+/// The lines that are read before a chase where there are more, and the share of all that are read where there are many: four to a page of 64.
 const WARM_LINES: usize = 1 << 18;
 const WARM_SHARE: usize = 16;
 
@@ -62,23 +65,27 @@ fn generator(mut state: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// Writes into each line the address of its successor, in the order of addresses: so writing a large range costs a fraction of what
-/// following the cycle would.
-fn link(words: &mut [u64], lines: Lines, next: &[u32]) {
-    let base = words.as_mut_ptr();
-    for (line, successor) in next.iter().enumerate() {
-        words[lines.offset(line) / 8] = base as u64 + lines.offset(*successor as usize) as u64;
-    }
-}
-
-/// Reads lines in a random order that is not the chain's, each load independent of the others and so ten times as fast as following it.
+/// Writes into each line the address of its successor, and leaves caches and page tables as warm as a walk along the chain does.
 ///
-/// Writing in the order of addresses leaves the page tables cold, since each of their lines was needed once and long ago, and the last
-/// part of the range alone in the caches. A chase of some milliseconds would spend itself on warming them: 256 MiB in base pages cost a
-/// tenth more a load in the first 20 ms than ever after. All lines are read where there are few, else enough to meet nearly every page.
-fn warm(words: &[u64], lines: Lines, order: &[u32]) {
-    let enough = WARM_LINES.max(order.len() / WARM_SHARE);
-    black_box(order.iter().take(enough).fold(0, |all, line| all ^ words[lines.offset(*line as usize) / 8]));
+/// Up to [`IN_ORDER`] lines are written in the order of the chain, which is such a walk. For more that would take as long as all the rest: they
+/// are written in the order of addresses, which leaves the page tables cold, since each of their lines was needed once and long ago, and
+/// the last part of the range alone in the caches. A chase of some milliseconds would spend itself on warming them: 256 MiB in base
+/// pages cost a tenth more a load in the first 20 ms than ever after. So some lines, enough to meet nearly every page, are then read in a
+/// random order, each load independent of the others and so ten times as fast as following the chain.
+fn link(words: &mut [u64], lines: Lines, next: &[u32]) {
+    let base = words.as_mut_ptr() as u64;
+    let mut write = |line: usize| words[lines.offset(line) / 8] = base + lines.offset(next[line] as usize) as u64;
+    if lines.count <= IN_ORDER {
+        let mut line = 0;
+        for _ in 0..lines.count {
+            write(line);
+            line = next[line] as usize;
+        }
+    } else {
+        (0..lines.count).for_each(write);
+        let order = next.iter().take(WARM_LINES.max(lines.count / WARM_SHARE));
+        black_box(order.fold(0, |all, line| all ^ words[lines.offset(*line as usize) / 8]));
+    }
 }
 
 /// Follows the chain for `turns` times [`UNROLLED`] loads.
@@ -119,7 +126,6 @@ fn latency(s: &mut Session) -> Result<(), Stop> {
     if pages == Pages::Huge {
         range.require_huge()?;
     }
-    warm(range.words(), lines, &next);
     drop(next);
     let mut at = range.words().as_ptr();
     s.work_per_op(UNROLLED as u64);
@@ -170,8 +176,8 @@ pub const LATENCY: Probe = Probe {
     lmbench: Some("lat_mem_rd"),
     summary: "one load that waits for the one before",
     timed: "a load whose address the load before it gave, along a random cycle through one word of each `stride` bytes of a range of \
-            `size` bytes; with a stride of a page or more, each word one line further into its page. Before it, lines are read in another random \
-            order, so that caches and page tables are as warm as such a walk leaves them.",
+            `size` bytes; with a stride of a page or more, each word one line further into its page. Before it, caches and page tables are \
+            made as warm as such a walk leaves them.",
     pitfalls: "which physical pages a process is given decides how its lines share a cache: beyond the first-level caches processes differ by \
                some percent, in base pages by ten and more, which the interval over processes holds. In base pages (`pages=small`) a large range pays for address translation too; the difference to huge pages is that price.",
     unit: Unit::Nanoseconds,
