@@ -21,7 +21,11 @@ pub(crate) fn cell<V: View>(view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell
             take(cell);
             Ok(true)
         }
-        Read::Table(_) => Err(Error::Damaged(format!("“{}” is a table under the key of a cell", shown(path)))),
+        Read::Table(_) => {
+            // A path with a slash too many has the key of a table.
+            path::check(path)?;
+            Err(Error::Damaged(format!("“{}” is a table under the key of a cell", shown(path))))
+        }
     })?;
     // Nothing is found under a path that cannot be, so only now need it be told from one that merely is not there.
     found.unwrap_or_else(|| path::check(path).map(|()| false))
