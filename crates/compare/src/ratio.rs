@@ -6,7 +6,7 @@
 //! - within a run, the variance of the median over the processes is the exact bootstrap variance (Maritz and Jarrett 1978: what
 //!   resampling the processes infinitely often would give, in closed form), so that nothing is random and no seed is needed;
 //! - it is never taken as smaller than the interval that the record itself states;
-//! - to it comes what no run can see of itself, [`RUN_TO_RUN`];
+//! - to it comes what no run can see of itself, [`RUN_TO_RUN`], and what a machine that did not keep its speed adds ([`crate::steady`]);
 //! - several runs per side show their spread themselves. Two or three of them say little about it, so their variance is never
 //!   taken as smaller than the single runs let expect, and counts for more degrees of freedom the more the two agree.
 
@@ -47,6 +47,8 @@ pub struct Figure {
     pub confidence: f64,
     /// One value per process or repetition.
     pub processes: Vec<f64>,
+    /// Variance of its logarithm because the machine did not keep its speed meanwhile (see [`crate::steady`]); 0 where it did.
+    pub wander: f64,
 }
 
 /// A row's value on one side, as a logarithm with its variance.
@@ -129,7 +131,7 @@ pub fn single(figure: &Figure, weights: &mut MedianWeights) -> Option<Level> {
     }
     logs.sort_by(f64::total_cmp);
     let within = weights.variance(&logs).max(stated);
-    let variance = within + RUN_TO_RUN * RUN_TO_RUN;
+    let variance = within + RUN_TO_RUN * RUN_TO_RUN + figure.wander;
     // Satterthwaite: only the part that was estimated from few processes is itself uncertain.
     let share = within / variance;
     let df = ((logs.len() - 1) as f64 / (share * share).max(1e-12)).clamp(2.0, 1e6);
@@ -195,7 +197,7 @@ mod tests {
     use super::*;
 
     fn published(value: f64, half: f64) -> Figure {
-        Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new() }
+        Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new(), wander: 0.0 }
     }
 
     fn ratio(base: &[Figure], new: &[Figure], higher: bool) -> Ratio {
@@ -235,6 +237,17 @@ mod tests {
         assert!(level(&[published(-1.0, 0.5)], &mut w).is_none());
         assert!(level(&[], &mut w).is_none());
         assert!(level(&[published(1.0, 2.0)], &mut w).unwrap().variance.is_finite());
+    }
+
+    #[test]
+    fn a_machine_that_did_not_keep_its_speed_resolves_less() {
+        let figure = |value: f64, wander| {
+            let processes = (0..16).map(|i| value * (1.0 + 0.001 * f64::from(i % 3))).collect();
+            Figure { value, low: value * 0.99, high: value * 1.01, confidence: 0.95, processes, wander }
+        };
+        let steady = ratio(&[figure(100.0, 0.0)], &[figure(140.0, 0.0)], false);
+        let unsteady = ratio(&[figure(100.0, 0.0)], &[figure(140.0, 0.06)], false);
+        assert!(steady.low > 1.3 && unsteady.low < 1.0, "{steady:?} {unsteady:?}");
     }
 
     #[test]

@@ -84,7 +84,9 @@ fn a_run_is_measured_shown_analysed_and_reported() {
     let csv = home.says(&["zerofill", "latest", "--format", "csv"]).well();
     assert!(csv.starts_with("field,pages,value,low,high\n") && csv.lines().all(|l| l.split(',').count() == 5), "{csv}");
     let markdown = home.says(&["show", "latest", "--format", "markdown"]).well();
-    for part in ["## Zero-filling, taken apart", "| 1p alloc + fault |", "= 2p alloc − 1p alloc", "## The article's guesses on this machine"] {
+    for part in
+        ["## Zero-filling, taken apart", "| 1p alloc + fault |", "= 2p alloc − 1p alloc", "## The article's guesses on this machine"]
+    {
         assert!(markdown.contains(part), "{part}: {markdown}");
     }
     let csv = home.says(&["show", "latest", "--format", "csv"]).well();

@@ -20,11 +20,11 @@ const LINE: usize = 64;
 /// The largest range of a sweep, where there is memory enough.
 const LARGEST: i64 = 1 << 30;
 
-/// The most lines that are linked in the order of the chain: 64 MiB of them.
-const IN_ORDER: usize = 1 << 20;
+/// The most lines that are linked in the order of the chain: 16 MiB of them.
+const IN_ORDER: usize = 1 << 18;
 
 /// The lines that are read before a chase where there are more, and the share of all that are read where there are many: four to a page of 64.
-const WARM_LINES: usize = 1 << 18;
+const WARM_LINES: usize = 1 << 20;
 const WARM_SHARE: usize = 16;
 
 /// Where the loads of a range lie: line `i` at `i` strides.
@@ -70,8 +70,8 @@ fn generator(mut state: u64) -> impl FnMut() -> u64 {
 /// Up to [`IN_ORDER`] lines are written in the order of the chain, which is such a walk. For more that would take as long as all the rest: they
 /// are written in the order of addresses, which leaves the page tables cold, since each of their lines was needed once and long ago, and
 /// the last part of the range alone in the caches. A chase of some milliseconds would spend itself on warming them: 256 MiB in base
-/// pages cost a tenth more a load in the first 20 ms than ever after. So some lines, enough to meet nearly every page, are then read in a
-/// random order, each load independent of the others and so ten times as fast as following the chain.
+/// pages cost a tenth more a load in the first 20 ms than ever after. So all lines, or where there are many enough to meet nearly every page, are then read in
+/// a random order, each load independent of the others and so ten times as fast as following the chain.
 fn link(words: &mut [u64], lines: Lines, next: &[u32]) {
     let base = words.as_mut_ptr() as u64;
     let mut write = |line: usize| words[lines.offset(line) / 8] = base + lines.offset(next[line] as usize) as u64;
