@@ -32,7 +32,7 @@ pub fn includes(profile: Profile, row: &Row, settings: &Settings) -> bool {
 /// The time for a laboratory's row: its share of a second, process starts included, for every base round and some more.
 fn lab_row_budget(profile: Profile) -> Duration {
     Duration::from_millis(match profile {
-        Profile::Quick => 100,
+        Profile::Quick => 95,
         Profile::Standard | Profile::Imported => 360,
         Profile::Thorough => 1200,
     })

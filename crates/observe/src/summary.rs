@@ -144,13 +144,15 @@ pub fn plain_name(role: Role) -> &'static str {
 }
 
 /// A server's thread that never asks for a request works on no transaction of its own accord: a purger, a log writer. One that was
-/// seen to end no more than a call may be in the middle of one transaction.
+/// seen to end no more than a call may be in the middle of one transaction, unless it waits for a lock all the time: so waits a
+/// thread that looks every second whether there is something to do.
 fn side_name(tid: i32, role: Role, seen: &Seen, waits: &Waits, c: &Counters) -> &'static str {
     let serves = match seen {
         Seen::Counters => true,
-        Seen::Traced(threads, _, _) => {
-            threads.get(&tid).is_none_or(|(_, _, t)| t.asked || t.calls.values().map(|c| c.count).sum::<u64>() < 2)
-        }
+        Seen::Traced(threads, _, _) => threads.get(&tid).is_none_or(|(_, _, t)| {
+            let calls: u64 = t.calls.values().map(|c| c.count).sum();
+            t.asked || (calls < 2 && waits[Wait::Lock.index()] < 0.99)
+        }),
         Seen::Sampled(_) => false,
     };
     let serves = serves || waits[Wait::Idle.index()] > 0.0 || c.waiting_s + c.on_cpu_s == 0.0;
@@ -287,14 +289,17 @@ mod tests {
         let mut waits = [0.0; Wait::ALL.len()];
         waits[Wait::Disk.index()] = 1.0;
         let counters = Counters { on_cpu_s: 0.1, ..Counters::default() };
-        let name = |asked: bool, calls: u64| {
+        let name = |waits: &Waits, asked: bool, calls: u64| {
             let traced = Traced {
                 asked,
                 calls: [(libc::SYS_fdatasync, CallTime { count: calls, ..CallTime::default() })].into(),
                 ..Traced::default()
             };
-            side_name(7, Role::Server, &Seen::Traced([(7, (7, Role::Server, traced))].into(), 1.0, 0.0), &waits, &counters)
+            side_name(7, Role::Server, &Seen::Traced([(7, (7, Role::Server, traced))].into(), 1.0, 0.0), waits, &counters)
         };
-        assert_eq!((name(true, 50), name(false, 50), name(false, 1)), ("server", "background", "server"));
+        assert_eq!((name(&waits, true, 50), name(&waits, false, 50), name(&waits, false, 1)), ("server", "background", "server"));
+        let mut looks_now_and_then = [0.0; Wait::ALL.len()];
+        looks_now_and_then[Wait::Lock.index()] = 1.0;
+        assert_eq!((name(&looks_now_and_then, false, 1), name(&looks_now_and_then, true, 1)), ("background", "server"));
     }
 }

@@ -185,7 +185,6 @@ fn lock(f: &Facts) -> Option<Verdict> {
         significant(f.sibling_wakes),
         f.server_threads
     )];
-    let collapse = f.scaling.filter(|s| s.kept < 0.9 && s.most_clients > s.best_clients);
     if let Some(s) = f.scaling {
         evidence.push(format!(
             "throughput is best with {} clients ({}/s); with {} it is {} of that",
@@ -198,8 +197,7 @@ fn lock(f: &Facts) -> Option<Verdict> {
     evidence.push(format!("{} context switches of the server per transaction", significant(f.switches)));
     // Without a trace, who ended a wait is not known; that there are several threads must do.
     let proof = if f.calls.is_some() { f.sibling_wakes > 0.01 } else { f.server_threads > 1.0 };
-    let weight = if collapse.is_some() { f.lock.max((1.0 - collapse.map_or(1.0, |s| s.kept)).min(f.lock * 3.0)) } else { f.lock };
-    by_share(weight.min(1.0), proof, evidence)
+    by_share(f.lock, proof, evidence)
 }
 
 fn query_cache(f: &Facts) -> Option<Verdict> {
