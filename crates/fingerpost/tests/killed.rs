@@ -7,11 +7,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::{Home, Said};
+use common::{Home, Said, until};
 use fingerpost_record::load;
-
-/// Long enough for a busy machine; a test that waits this long has failed.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 fn only_run(home: &Home) -> Option<PathBuf> {
     let mut files = fs::read_dir(home.runs()).ok()?.flatten().map(|e| e.path());
@@ -23,19 +20,11 @@ fn a_killed_run_keeps_what_it_had() {
     let home = Home::with(&[]);
     let mut child =
         home.command(&["run", "syscall.*", "--budget", "600", "--quiet"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let began = Instant::now();
-    loop {
-        // Whenever the file is there it is whole, however often it is replaced meanwhile.
-        if let Some(path) = only_run(&home)
-            && load::from_path(&path).unwrap().measurements.iter().any(|m| m.estimate.is_some())
-        {
-            break;
-        }
-        assert!(began.elapsed() < DEADLINE, "no measurement was written");
+    until("a measurement is written", || {
         assert!(child.try_wait().unwrap().is_none(), "the run ended by itself");
-        // The pause between two looks, not the wait: that ends with the condition or the deadline.
-        std::thread::sleep(Duration::from_millis(10));
-    }
+        // Whenever the file is there it is whole, however often it is replaced meanwhile.
+        only_run(&home).is_some_and(|path| load::from_path(&path).unwrap().measurements.iter().any(|m| m.estimate.is_some()))
+    });
     child.kill().unwrap();
     child.wait().unwrap();
 
@@ -93,24 +82,13 @@ fn what_a_killed_run_of_servers_left_is_gone_after_the_next_start() {
         let began = Instant::now();
         // The last one is killed when a server or load generator runs for certain, the others at random moments.
         let moment = Duration::from_millis(chance.u64(..3000));
-        let due = || if kill == 2 { !started_below(&tmp).is_empty() } else { began.elapsed() >= moment };
-        while !due() {
-            assert!(began.elapsed() < DEADLINE, "nothing was started");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until("the moment to kill comes", || if kill == 2 { !started_below(&tmp).is_empty() } else { began.elapsed() >= moment });
         servers += started_below(&tmp).len();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(start(&["run", "clock.gettime", "--profile", "quick", "--budget", "0.2"]).status().unwrap().success());
-        let began = Instant::now();
-        loop {
-            let left = (started_below(&tmp), directories(&tmp));
-            if left.0.is_empty() && left.1.is_empty() {
-                break;
-            }
-            assert!(began.elapsed() < DEADLINE, "left after kill {kill}: {left:?}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let left = || (started_below(&tmp), directories(&tmp));
+        until(&format!("nothing is left after kill {kill} of {:?}", left()), || left() == Default::default());
     }
     assert!(servers > 0);
 }

@@ -5,9 +5,8 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use common::{Home, Said};
+use common::{Home, Said, until};
 use fingerpost_record::{Outcome, Run};
 
 const TWO: &str = r#"
@@ -154,11 +153,10 @@ fn the_doctor_restores_what_a_killed_run_left() {
     let list = format!("placements=loop:{}", dir.display());
     let words = ["--allow-system-changes", "--set", &list, "--set", "pressure=none", "--set", "swap_size=64M", "--set", "state=warm"];
     let mut child = command(&home, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while left_running(&home).is_empty() || !left_behind(&home, &dir).iter().any(|l| l.contains("swap area")) {
-        assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none(), "the run never came to wait");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("the run waits with its swap area on", || {
+        assert!(child.try_wait().unwrap().is_none(), "the run never came to wait");
+        !left_running(&home).is_empty() && left_behind(&home, &dir).iter().any(|l| l.contains("swap area"))
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     let doctor = home.command(&["doctor"]).env("TMPDIR", home.path().join("tmp")).output().unwrap();

@@ -1,20 +1,20 @@
 //! Every row of the probes of switches, IPC, bandwidth, locks, parallel work, memory and CPU, run through the binary; and what
 //! happens when a partner or the probe itself is killed.
 
+mod common;
+
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use common::{DEADLINE, until};
 use fingerpost_measure::Slice;
 use fingerpost_probes::Probe;
 use fingerpost_probes::protocol::{Request, parse_answer};
 use fingerpost_record::{Params, Unit};
 
 const FAMILIES: [&str; 7] = ["switch.", "ipc.", "bandwidth.", "sync.", "parallel.", "memory.", "cpu."];
-
-/// Far above what any slice here needs on a loaded machine; only a hang reaches it.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A slice that only ends by being killed.
 const ENDLESS_NS: u64 = 600_000_000_000;
@@ -63,14 +63,6 @@ fn group_members(group: u32) -> Vec<(u32, u32)> {
         }
     }
     members
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < DEADLINE, "{what} did not come about within {DEADLINE:?}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// What no machine is outside of: from a part of a cycle to a second for an operation, from a slow disk to a cache for a rate.

@@ -4,9 +4,8 @@ mod common;
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use common::{Home, Said};
+use common::{Home, Said, until};
 use serde_json::Value;
 
 /// A proof with a temporary directory of its own, so that what it leaves can be seen.
@@ -69,18 +68,11 @@ fn a_killed_proof_is_cleaned_up_by_the_next() {
     let home = Home::with(&[]);
     let words = ["prove", "app.lock", "--seconds", "30", "--quiet"];
     let mut child = home.command(&words).env("TMPDIR", home.path()).stdout(std::process::Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while children(child.id()).len() < 2 {
-        assert!(Instant::now() < deadline, "the rehearsal never began");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("the rehearsal begins", || children(child.id()).len() >= 2);
     let workers = children(child.id());
     child.kill().unwrap();
     child.wait().unwrap();
-    while workers.iter().any(|pid| alive(*pid)) {
-        assert!(Instant::now() < deadline, "a worker outlives the proof");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("no worker outlives the proof", || !workers.iter().any(|pid| alive(*pid)));
     assert_eq!(left(&home).len(), 1);
     let doctor = home.command(&["doctor"]).env("TMPDIR", home.path()).output().unwrap();
     assert!(doctor.status.code().is_some());

@@ -4,13 +4,9 @@ mod common;
 
 use std::io::Read;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
-use common::{Home, Said};
+use common::{Home, Said, until};
 use fingerpost_record::{Outcome, Run, load};
-
-/// Long enough for a busy machine; a test that waits this long has failed.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 fn parse(said: &Said) -> Run {
     load::from_slice(said.out.as_bytes(), "standard output").unwrap()
@@ -74,15 +70,11 @@ fn an_interrupted_run_keeps_what_it_had_and_says_so() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let began = Instant::now();
     let measured = || {
         let file = std::fs::read_dir(home.runs()).ok()?.flatten().map(|e| e.path()).find(|p| p.extension().is_some_and(|e| e == "json"))?;
         load::from_path(&file).ok()?.measurements.iter().any(|m| m.estimate.is_some()).then_some(())
     };
-    while measured().is_none() {
-        assert!(began.elapsed() < DEADLINE, "no measurement was written");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("a measurement is written", || measured().is_some());
     // SAFETY: the process is our own child, not yet reaped.
     unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
     let (mut out, mut err) = (String::new(), String::new());

@@ -37,16 +37,8 @@ impl Delayed {
         let mut totals = Totals::new();
         for (pid, side) in processes {
             let Ok(now) = self.stats.delays(pid) else { continue };
-            let d = now.since(&self.before.get(&pid).copied().unwrap_or_default());
-            let parts = [
-                ("block_io", d.block_io),
-                ("swap_in", d.swap_in),
-                ("reclaim", d.reclaim),
-                ("thrashing", d.thrashing),
-                ("compaction", d.compaction),
-                ("copy_on_write", d.copy_on_write),
-            ];
-            for (name, seconds) in parts {
+            let before = self.before.get(&pid).copied().unwrap_or_default();
+            for (name, seconds) in now.since(&before) {
                 *totals.entry(format!("{side}.delay.{name}.seconds")).or_default() += seconds;
             }
         }

@@ -153,8 +153,7 @@ impl Session {
         // At once: on a busy machine the watching thread ends when the load may be over, and its threads gone.
         self.population.look(elapsed, true);
         let after = Reading::take(&paths, self.subject);
-        let roles = self.population.roles();
-        let sides = self.population.processes.keys().map(|pid| (*pid, summary::plain_name(roles.get(pid).copied().unwrap_or(Role::Whole))));
+        let sides = self.population.processes.keys().map(|&pid| (pid, summary::side_of(&self.population, pid)));
         let delays = self.delays.map(|delays| delays.map(|d| d.finish(sides)));
         self.stop.ask();
         let Ok(mut watched) = self.watcher.join() else { return Vec::new() };

@@ -138,8 +138,12 @@ fn shares(seen: &Seen, tid: i32, c: &Counters) -> (Waits, f64) {
     }
 }
 
-/// What a side is called in the names of totals.
-pub fn plain_name(role: Role) -> &'static str {
+/// What the side that a process is on is called in the names of totals.
+pub fn side_of(population: &Population, pid: i32) -> &'static str {
+    plain_name(population.roles().get(&pid).copied().unwrap_or(Role::Whole))
+}
+
+fn plain_name(role: Role) -> &'static str {
     if role == Role::Client { "client" } else { "server" }
 }
 
@@ -170,7 +174,7 @@ fn is_parked(thread: &Thread) -> bool {
 /// Adds what processes as a whole count: CPU by name, bytes, memory.
 fn add_processes(population: &Population, t: &mut Totals) {
     for (pid, p) in &population.processes {
-        let role = plain_name(population.roles().get(pid).copied().unwrap_or(Role::Whole));
+        let role = side_of(population, *pid);
         let (user, system) = population.process_cpu(*pid);
         let mut add = |name: String, value: f64| *t.entry(name).or_default() += value;
         add(format!("{role}.user.seconds"), user);

@@ -4,7 +4,7 @@ use fingerpost_compare::explain::{StepFigures, Totals, explain};
 use fingerpost_record::{Budget, Finding, Observation, Params, Run, Status, Unit};
 use serde::Serialize;
 
-use crate::grid::{Align, Column, Grid, Line};
+use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
 
 /// Everything that explains one step of a workload, or one command. Serialised as it stands, it is the JSON form.
@@ -151,16 +151,13 @@ fn headline(e: &Explanation) -> String {
 }
 
 fn budget_grid(budget: &Budget) -> Grid {
-    let column = |title, align, rank| Column { title, align, rank };
-    let columns = vec![
-        column("where the time went", Align::Left, 0),
-        column("layer", Align::Left, 2),
-        column("time", Align::Right, 0),
-        column("share", Align::Right, 0),
-        column("", Align::Left, 3),
-    ];
-    let mut grid = Grid { columns, lines: Vec::new() };
-    grid.lines.push(grid.titles());
+    let mut grid = Grid::titled([
+        ("where the time went", Align::Left, 0),
+        ("layer", Align::Left, 2),
+        ("time", Align::Right, 0),
+        ("share", Align::Right, 0),
+        ("", Align::Left, 3),
+    ]);
     let mut start = 0.0;
     for part in budget.parts.iter().filter(|p| p.share >= SMALL) {
         let cells = vec![
@@ -214,15 +211,8 @@ fn tone(status: Status) -> Tone {
 }
 
 fn suspects_grid(findings: &[Finding]) -> Grid {
-    let column = |title, align, rank| Column { title, align, rank };
-    let columns = vec![
-        column("suspect", Align::Left, 0),
-        column("cause", Align::Left, 1),
-        column("verdict", Align::Left, 0),
-        column("share", Align::Right, 0),
-    ];
-    let mut grid = Grid { columns, lines: Vec::new() };
-    grid.lines.push(grid.titles());
+    let mut grid =
+        Grid::titled([("suspect", Align::Left, 0), ("cause", Align::Left, 1), ("verdict", Align::Left, 0), ("share", Align::Right, 0)]);
     for f in findings {
         let label = fingerpost_compare::explain::label(&f.cause);
         let share = if f.status == Status::Cleared { String::new() } else { percent(f.share) };

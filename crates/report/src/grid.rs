@@ -54,6 +54,18 @@ pub struct Grid {
 }
 
 impl Grid {
+    /// Columns by title, side and rank, and no lines yet.
+    pub fn of<const N: usize>(columns: [(&'static str, Align, u8); N]) -> Grid {
+        Grid { columns: columns.map(|(title, align, rank)| Column { title, align, rank }).to_vec(), lines: Vec::new() }
+    }
+
+    /// The same, with a first line of the columns' titles.
+    pub fn titled<const N: usize>(columns: [(&'static str, Align, u8); N]) -> Grid {
+        let mut grid = Grid::of(columns);
+        grid.lines.push(grid.titles());
+        grid
+    }
+
     /// The text, every line ended.
     pub fn render(&self, style: &Style) -> String {
         let widths = self.widths(style);
@@ -194,16 +206,7 @@ mod tests {
     use super::*;
 
     fn grid() -> Grid {
-        let column = |title, align, rank| Column { title, align, rank };
-        let mut grid = Grid {
-            columns: vec![
-                column("name", Align::Left, 0),
-                column("value", Align::Right, 0),
-                column("p50", Align::Right, 1),
-                column("none", Align::Left, 0),
-            ],
-            lines: vec![],
-        };
+        let mut grid = Grid::of([("name", Align::Left, 0), ("value", Align::Right, 0), ("p50", Align::Right, 1), ("none", Align::Left, 0)]);
         let cells = |c: [&str; 4]| Line::Cells(c.map(String::from).to_vec(), Tone::Plain);
         grid.lines = vec![
             grid.titles(),

@@ -2,7 +2,7 @@
 
 use fingerpost_compare::scaling::Table;
 
-use crate::grid::{Align, Column, Grid, Line};
+use crate::grid::{Align, Grid, Line};
 use crate::lab::clean;
 use crate::markdown::escape;
 use crate::style::{Style, Tone};
@@ -31,12 +31,9 @@ pub fn render(tables: &[Table], style: &Style) -> Option<String> {
 }
 
 fn one(table: &Table, style: &Style) -> String {
-    let column = |title, align| Column { title, align, rank: 0 };
     let who = if table.who == "client" { "clients" } else { "connections" };
-    let columns =
-        vec![column(who, Align::Right), column("per second", Align::Right), column("scaling", Align::Right), column("", Align::Left)];
-    let mut grid = Grid { columns, lines: vec![Line::Heading(title(table))] };
-    grid.lines.push(grid.titles());
+    let mut grid = Grid::of([(who, Align::Right, 0), ("per second", Align::Right, 0), ("scaling", Align::Right, 0), ("", Align::Left, 0)]);
+    grid.lines.extend([Line::Heading(title(table)), grid.titles()]);
     for (doubtful, row) in cells(table) {
         grid.lines.push(Line::Cells(row.to_vec(), if doubtful { Tone::Doubtful } else { Tone::Plain }));
     }

@@ -235,19 +235,8 @@ impl Snapshot {
     /// The first key from this one on, with its value.
     pub fn lower_bound(&self, key: &[u8]) -> io::Result<Option<(&[u8], &[u8])>> {
         self.active()?;
-        let mut cursor = ptr::null_mut();
-        let from = first_or_from(key);
-        let (mut key, mut data) = (value(key), value(&[]));
-        // SAFETY: the transaction is active; the cursor is closed here, and what it gave stays in place until the transaction ends.
-        unsafe {
-            check(ffi::mdb_cursor_open(self.txn, self.env.dbi, &mut cursor))?;
-            let code = ffi::mdb_cursor_get(cursor, &mut key, &mut data, from);
-            ffi::mdb_cursor_close(cursor);
-            match code {
-                ffi::MDB_NOTFOUND => Ok(None),
-                code => check(code).map(|()| Some((bytes(&key), bytes(&data)))),
-            }
-        }
+        // SAFETY: the transaction is active, and what it gave stays in place until it ends, which needs `&mut self`.
+        unsafe { lower_bound(self.txn, self.env.dbi, key) }
     }
 
     /// Where the value of a key lies, without its first `skip` bytes.
@@ -287,6 +276,26 @@ unsafe fn bytes<'a>(val: &ffi::MDB_val) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(val.mv_data.cast(), val.mv_size) }
 }
 
+/// The first key from this one on, with its value, in the map itself.
+///
+/// # Safety
+/// The transaction must be active, and must neither end nor write while the slices are in use.
+unsafe fn lower_bound<'a>(txn: *mut ffi::MDB_txn, dbi: ffi::MDB_dbi, key: &[u8]) -> io::Result<Option<(&'a [u8], &'a [u8])>> {
+    let mut cursor = ptr::null_mut();
+    let from = first_or_from(key);
+    let (mut key, mut data) = (value(key), value(&[]));
+    // SAFETY: the transaction is active, as the caller promises; the cursor is closed here, and what it gave outlives it.
+    unsafe {
+        check(ffi::mdb_cursor_open(txn, dbi, &mut cursor))?;
+        let code = ffi::mdb_cursor_get(cursor, &mut key, &mut data, from);
+        ffi::mdb_cursor_close(cursor);
+        match code {
+            ffi::MDB_NOTFOUND => Ok(None),
+            code => check(code).map(|()| Some((bytes(&key), bytes(&data)))),
+        }
+    }
+}
+
 /// A write transaction. Dropped without [`Write::commit`], it changes nothing.
 #[derive(Debug)]
 pub struct Write<'e> {
@@ -311,17 +320,9 @@ impl Write<'_> {
 
     /// The first key from this one on.
     pub fn key_from(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
-        let mut cursor = ptr::null_mut();
-        let from = first_or_from(key);
-        let (mut key, mut data) = (value(key), value(&[]));
-        // SAFETY: as in `Snapshot::lower_bound`; the key is copied before anything changes.
-        unsafe {
-            check(ffi::mdb_cursor_open(self.txn, self.env.dbi, &mut cursor))?;
-            let code = ffi::mdb_cursor_get(cursor, &mut key, &mut data, from);
-            let found = if code == ffi::MDB_NOTFOUND { Ok(None) } else { check(code).map(|()| Some(bytes(&key).to_vec())) };
-            ffi::mdb_cursor_close(cursor);
-            found
-        }
+        // SAFETY: the transaction is active; the key is copied before anything changes.
+        let found = unsafe { lower_bound(self.txn, self.env.dbi, key) }?;
+        Ok(found.map(|(key, _)| key.to_vec()))
     }
 
     /// Sets the value of a key, given in two parts. `append` says that the key is above all others, which packs the pages full.

@@ -19,48 +19,37 @@ const ATTRIBUTE_TGID: u16 = 2;
 const TYPE_STATS: u16 = 3;
 const TYPE_AGGREGATE_TGID: u16 = 5;
 
-/// Where `struct taskstats` has what we read, by version of the structure: a version only ever adds at the end.
-const BLOCK_IO: Field = Field { since: 1, at: 40 };
-const SWAP_IN: Field = Field { since: 1, at: 56 };
-const RECLAIM: Field = Field { since: 7, at: 320 };
-const THRASHING: Field = Field { since: 9, at: 336 };
-const COMPACTION: Field = Field { since: 11, at: 360 };
-const COPY_ON_WRITE: Field = Field { since: 13, at: 408 };
-
+/// What delayed a process, and where `struct taskstats` has the nanoseconds, from which version on: a version only ever adds at the end.
 struct Field {
+    name: &'static str,
     since: u16,
     at: usize,
 }
 
-/// Seconds, summed over the threads of a process since each began.
+const FIELDS: [Field; 6] = [
+    // Block devices, but for swap.
+    Field { name: "block_io", since: 1, at: 40 },
+    // Pages that come back from swap.
+    Field { name: "swap_in", since: 1, at: 56 },
+    // Memory that has to be freed first (direct reclaim).
+    Field { name: "reclaim", since: 7, at: 320 },
+    // Pages that were evicted a moment ago.
+    Field { name: "thrashing", since: 9, at: 336 },
+    // Pages that are moved to make a large one.
+    Field { name: "compaction", since: 11, at: 360 },
+    // Pages that are copied since they were shared until written.
+    Field { name: "copy_on_write", since: 13, at: 408 },
+];
+
+/// Seconds by what they were waited for, summed over the threads of a process since each began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Delays {
-    /// Waiting for block devices, but for swap.
-    pub block_io: f64,
-    /// Waiting for pages to come back from swap.
-    pub swap_in: f64,
-    /// Freeing memory before getting any (direct reclaim).
-    pub reclaim: f64,
-    /// Waiting for pages that were evicted a moment ago.
-    pub thrashing: f64,
-    /// Moving pages to make a large one.
-    pub compaction: f64,
-    /// Copying pages that were shared until written.
-    pub copy_on_write: f64,
-}
+pub struct Delays([f64; FIELDS.len()]);
 
 impl Delays {
-    /// What came to be since an earlier reading; never negative.
-    pub fn since(&self, earlier: &Delays) -> Delays {
-        let d = |read: fn(&Delays) -> f64| (read(self) - read(earlier)).max(0.0);
-        Delays {
-            block_io: d(|x| x.block_io),
-            swap_in: d(|x| x.swap_in),
-            reclaim: d(|x| x.reclaim),
-            thrashing: d(|x| x.thrashing),
-            compaction: d(|x| x.compaction),
-            copy_on_write: d(|x| x.copy_on_write),
-        }
+    /// What came to be since an earlier reading, by name; never negative.
+    pub fn since(&self, earlier: &Delays) -> impl Iterator<Item = (&'static str, f64)> {
+        let seconds = std::array::from_fn::<_, { FIELDS.len() }, _>(|i| (self.0[i] - earlier.0[i]).max(0.0));
+        FIELDS.iter().zip(seconds).map(|(field, seconds)| (field.name, seconds))
     }
 }
 
@@ -122,15 +111,8 @@ fn question(command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
 /// `struct taskstats`, of whatever version.
 fn parse(data: &[u8]) -> Option<Delays> {
     let version = u16_at(data, 0)?;
-    let seconds = |f: Field| if version >= f.since { u64_at(data, f.at).map_or(0.0, |ns| ns as f64 * 1e-9) } else { 0.0 };
-    Some(Delays {
-        block_io: seconds(BLOCK_IO),
-        swap_in: seconds(SWAP_IN),
-        reclaim: seconds(RECLAIM),
-        thrashing: seconds(THRASHING),
-        compaction: seconds(COMPACTION),
-        copy_on_write: seconds(COPY_ON_WRITE),
-    })
+    let ns = |f: &Field| if version >= f.since { u64_at(data, f.at).unwrap_or(0) } else { 0 };
+    Some(Delays(FIELDS.each_ref().map(|f| ns(f) as f64 * 1e-9)))
 }
 
 #[cfg(test)]
@@ -144,12 +126,13 @@ mod tests {
         for (at, seconds) in [(40, 1u64), (56, 2), (320, 3), (336, 4), (360, 5), (408, 6)] {
             data[at..at + 8].copy_from_slice(&(seconds * 1_000_000_000).to_ne_bytes());
         }
-        let all = Delays { block_io: 1.0, swap_in: 2.0, reclaim: 3.0, thrashing: 4.0, compaction: 5.0, copy_on_write: 6.0 };
-        assert_eq!(parse(&data), Some(all));
+        let all = parse(&data).unwrap();
+        let names = ["block_io", "swap_in", "reclaim", "thrashing", "compaction", "copy_on_write"];
+        assert!(all.since(&Delays::default()).eq(names.into_iter().zip([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])));
         data[..2].copy_from_slice(&8u16.to_ne_bytes());
-        assert_eq!(parse(&data), Some(Delays { thrashing: 0.0, compaction: 0.0, copy_on_write: 0.0, ..all }));
+        assert_eq!(parse(&data), Some(Delays([1.0, 2.0, 3.0, 0.0, 0.0, 0.0])));
         assert_eq!(parse(&data[..1]), None);
-        assert_eq!(all.since(&all), Delays::default());
+        assert!(all.since(&all).all(|(_, seconds)| seconds == 0.0));
     }
 
     #[test]
@@ -163,7 +146,7 @@ mod tests {
             }
         };
         match stats.delays(std::process::id() as i32) {
-            Ok(d) => assert!(d.swap_in >= 0.0 && d.block_io < 1e6, "{d:?}"),
+            Ok(d) => assert!(d.0.iter().all(|seconds| (0.0..1e6).contains(seconds)), "{d:?}"),
             Err(e) => {
                 assert!(!root || std::env::var_os("CI").is_none(), "root may ask: {e}");
                 return eprintln!("skipped: may not ask: {e}");

@@ -8,7 +8,7 @@ use fingerpost_compare::import::{ImportError, hyperfine, lmbench};
 use fingerpost_record::archive::{Archive, Entry, Head, Imported, Writer};
 use fingerpost_record::text::clean;
 use fingerpost_record::{Run, Unit, load};
-use fingerpost_report::grid::{Align, Column, Grid, Line};
+use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::json;
 use fingerpost_report::style::Tone;
 use fingerpost_report::view::duration;
@@ -143,19 +143,16 @@ fn listed(e: &Entry) -> Listed<'_> {
 }
 
 fn grid(entries: &[Entry]) -> Grid {
-    let column = |title, align, rank| Column { title, align, rank };
-    let columns = vec![
-        column("id", Align::Left, 0),
-        column("started", Align::Left, 3),
-        column("profile", Align::Left, 0),
-        column("took", Align::Right, 2),
-        column("host", Align::Left, 0),
-        column("kernel", Align::Left, 1),
-        column("size", Align::Right, 4),
-        column("state", Align::Left, 0),
-    ];
-    let mut grid = Grid { columns, lines: vec![] };
-    grid.lines.push(grid.titles());
+    let mut grid = Grid::titled([
+        ("id", Align::Left, 0),
+        ("started", Align::Left, 3),
+        ("profile", Align::Left, 0),
+        ("took", Align::Right, 2),
+        ("host", Align::Left, 0),
+        ("kernel", Align::Left, 1),
+        ("size", Align::Right, 4),
+        ("state", Align::Left, 0),
+    ]);
     for e in entries {
         match &e.head {
             Ok(head) => grid.lines.push(Line::Cells(cells(head, e.bytes), Tone::Plain)),

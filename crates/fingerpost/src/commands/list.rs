@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use fingerpost_labs::Lab;
 use fingerpost_probes::Probe;
 use fingerpost_record::Params;
-use fingerpost_report::grid::{Align, Column, Grid, Line};
+use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 use serde::Serialize;
 use wildmatch::WildMatch;
@@ -132,14 +132,8 @@ fn lab_entry(lab: &'static Lab) -> Entry {
 }
 
 fn table(entries: &[Entry]) -> String {
-    let column = |title, align, rank| Column { title, align, rank };
-    let columns = vec![
-        column("name", Align::Left, 0),
-        column("rows", Align::Right, 2),
-        column("lmbench", Align::Left, 1),
-        column("what it is", Align::Left, 0),
-    ];
-    let mut grid = Grid { columns, lines: Vec::new() };
+    let mut grid =
+        Grid::of([("name", Align::Left, 0), ("rows", Align::Right, 2), ("lmbench", Align::Left, 1), ("what it is", Align::Left, 0)]);
     for (kind, title) in [("probe", "Probes (fingerpost run NAME; families and globs such as 'syscall.*' too)"), ("lab", "Labs")] {
         let of_kind: Vec<&Entry> = entries.iter().filter(|e| e.kind == kind).collect();
         if of_kind.is_empty() {

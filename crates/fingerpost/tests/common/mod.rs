@@ -4,9 +4,23 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use fingerpost_record::Run;
 use tempfile::TempDir;
+
+/// How long anything may take that a test waits for.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Waits for a condition, with a deadline. The sleep is the pause between two looks, not the wait.
+#[track_caller]
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 
 /// A directory with an archive in it, removed at the end.
 pub struct Home {

@@ -4,26 +4,22 @@ use std::io::{self, Write};
 
 use fingerpost_labs::prove::{Proof, Result as Verdict};
 use fingerpost_report::Style;
-use fingerpost_report::grid::{Align, Column, Grid, Line};
+use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 
 use super::Document;
 
 /// Writes the rows, the sums, and for each row that is not right what was said instead.
 pub fn write(out: &mut dyn Write, document: &Document, style: &Style) -> io::Result<()> {
-    let column = |title, align, rank| Column { title, align, rank };
-    let columns = vec![
-        column("plant", Align::Left, 0),
-        column("layer named", Align::Left, 1),
-        column("cause named", Align::Left, 0),
-        column("share", Align::Right, 1),
-        column("unexplained", Align::Right, 2),
-        column("× slower", Align::Right, 2),
-        column("", Align::Left, 0),
-    ];
-    let mut grid = Grid { columns, lines: Vec::new() };
-    let titles = grid.titles();
-    grid.lines.push(titles);
+    let mut grid = Grid::titled([
+        ("plant", Align::Left, 0),
+        ("layer named", Align::Left, 1),
+        ("cause named", Align::Left, 0),
+        ("share", Align::Right, 1),
+        ("unexplained", Align::Right, 2),
+        ("× slower", Align::Right, 2),
+        ("", Align::Left, 0),
+    ]);
     for proof in &document.plants {
         grid.lines.push(Line::Cells(cells(proof), tone(proof.result)));
         grid.lines.extend(note(proof).map(|text| Line::Note(text, tone(proof.result))));
