@@ -59,9 +59,11 @@ fn a_command_is_ended_when_its_time_is_up() {
 fn the_picture_and_the_table_are_for_people() {
     let output = explain(&["--", "sleep", "0.1"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    for word in ["where the time went", "unexplained", "suspect", "verdict", "cleared", "█"] {
+    for word in ["where the time went", "suspect", "verdict", "cleared", "█"] {
         assert!(text.contains(word), "no “{word}” in {text}");
     }
+    // Which of the two is the machine's to say: clocks that are read one after the other may overlap.
+    assert!(text.contains("unexplained") || text.contains("counted twice"), "no rest in {text}");
     assert!(!text.contains('\x1b'), "no colours where there is no terminal");
     let markdown = explain(&["--format", "markdown", "--", "sleep", "0.1"]);
     assert!(String::from_utf8(markdown.stdout).unwrap().starts_with("## sleep 0.1"));

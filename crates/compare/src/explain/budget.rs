@@ -51,6 +51,9 @@ const SMALL: f64 = 0.005;
 /// Below this many seconds of CPU, ticks (100 a second) split user from kernel worse than the trace does.
 const FEW_TICKS: f64 = 0.3;
 
+/// A rest of this share is what adding floating-point numbers leaves, nothing that was measured.
+const ROUNDING: f64 = 1e-9;
+
 /// What blocked time is called, and which layer it belongs to. `other` is in no part: it is unexplained.
 pub(super) static BLOCKED: &[(&str, Layer, &str)] = &[
     ("lock", Layer::Application, "waiting for a lock"),
@@ -218,7 +221,7 @@ impl Parts {
     fn into_budget(mut self, wall: f64, transactions: u64, seconds_per_transaction: f64) -> Budget {
         self.0.sort_by(|a, b| b.2.total_cmp(&a.2));
         let share = |seconds: f64| if wall > 0.0 { seconds / wall } else { 0.0 };
-        let unexplained = 1.0 - share(self.sum());
+        let unexplained = Some(1.0 - share(self.sum())).filter(|rest| rest.abs() > ROUNDING).unwrap_or(0.0);
         let part = |(layer, component, seconds): (Layer, String, f64)| Part {
             layer,
             component,

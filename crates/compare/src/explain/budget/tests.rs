@@ -259,6 +259,20 @@ fn a_command_that_waits_for_its_children_is_its_children() {
 }
 
 #[test]
+fn what_adding_up_leaves_is_no_rest() {
+    let t = totals(&[
+        ("server.wall.seconds", 1.0),
+        ("server.user.seconds", 0.3),
+        ("server.blocked.timer.seconds", 0.6),
+        ("server.blocked.disk.seconds", 0.1),
+    ]);
+    let b = command_budget(1.0, &t);
+    let sum: f64 = b.parts.iter().map(|p| p.share).sum();
+    assert_ne!(sum, 1.0, "these do not add up to 1 in floating point: {b:#?}");
+    assert_eq!(b.unexplained, 0.0);
+}
+
+#[test]
 fn nothing_observed_is_all_unexplained() {
     let b = budget(&StepFigures::default(), &Totals::default());
     assert_eq!((b.parts.len(), b.unexplained), (0, 1.0));
