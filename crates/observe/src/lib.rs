@@ -18,7 +18,7 @@ pub mod session;
 pub mod states;
 mod summary;
 pub mod tracer;
-pub mod transit;
+mod transit;
 pub mod windows;
 
 pub use session::{Level, Session};

@@ -196,7 +196,7 @@ impl Tracer {
             let timed_out = wait == Wait::Network && result == 0 && calls::is_poll(number);
             t.settle_unresolved(if timed_out { Wait::Timer } else { wait });
         }
-        if !t.traced.asked {
+        if role == Role::Server && !t.traced.asked {
             let wait = match t.mode {
                 Mode::Call { args, .. } => calls::wait(number, args, role, |n| fd(t.pid, n)),
                 _ => calls::wait(number, [0; 2], role, |_| Fd::Unknown),

@@ -9,11 +9,11 @@ use fingerpost_record::text::clean;
 use fingerpost_record::{Estimate, Run, Unit};
 
 use crate::csv::{HEADER, line, word};
+use crate::groups;
 use crate::zerofill::{fit_fields, given_fields};
 
 /// A derived figure.
 struct Derived {
-    group: &'static str,
     name: &'static str,
     params: Vec<(&'static str, String)>,
     unit: &'static str,
@@ -23,12 +23,12 @@ struct Derived {
 }
 
 impl Derived {
-    fn exact(group: &'static str, name: &'static str, params: Vec<(&'static str, String)>, unit: &'static str, value: f64) -> Derived {
-        Derived { group, name, params, unit, value, interval: None }
+    fn exact(name: &'static str, params: Vec<(&'static str, String)>, unit: &'static str, value: f64) -> Derived {
+        Derived { name, params, unit, value, interval: None }
     }
 
-    fn estimated(group: &'static str, name: &'static str, params: Vec<(&'static str, String)>, unit: &'static str, e: Estimate) -> Derived {
-        Derived { interval: Some([e.low, e.high, e.confidence]), ..Derived::exact(group, name, params, unit, e.value) }
+    fn estimated(name: &'static str, params: Vec<(&'static str, String)>, unit: &'static str, e: Estimate) -> Derived {
+        Derived { interval: Some([e.low, e.high, e.confidence]), ..Derived::exact(name, params, unit, e.value) }
     }
 
     /// The line, in the columns of [`HEADER`].
@@ -38,7 +38,7 @@ impl Derived {
         let cell = |column: &str| match column {
             "run" => word(run),
             "host" => word(host),
-            "group" => self.group.to_owned(),
+            "group" => word(groups::group_of(self.name).1.title),
             "probe" => self.name.to_owned(),
             "params" => word(&clean(&params)),
             "unit" => self.unit.to_owned(),
@@ -67,13 +67,12 @@ const BYTES: &str = Unit::Bytes.as_str();
 const RATIO: &str = "ratio";
 
 fn zero_filling(a: &Analysis) -> Vec<Derived> {
-    const GROUP: &str = "Zero-filling, taken apart";
     let what = |name: &str| vec![("api", a.api.clone()), ("what", name.to_owned())];
-    let estimated = |name, params, e| Derived::estimated(GROUP, name, params, NS, e);
+    let estimated = |name, params, e| Derived::estimated(name, params, NS, e);
     let mut all: Vec<Derived> = a.given.iter().flat_map(given_fields).map(|(name, e)| estimated("zerofill.given", what(name), e)).collect();
     if let Some(costs) = &a.derived {
         let fields = FIELDS.iter().zip(costs.values());
-        all.extend(fields.map(|((key, ..), value)| Derived::exact(GROUP, "zerofill.derived", what(key), NS, value)));
+        all.extend(fields.map(|((key, ..), value)| Derived::exact("zerofill.derived", what(key), NS, value)));
     }
     all.extend(fit_fields(a).into_iter().map(|(name, e)| estimated("zerofill.fit", what(name), e)));
     all.extend(
@@ -84,30 +83,28 @@ fn zero_filling(a: &Analysis) -> Vec<Derived> {
     for s in &a.shares {
         for (part, share) in [("allocation", s.allocation), ("fault", s.fault), ("zero", s.zero)] {
             let params = vec![("pages", s.pages.to_string()), ("part", part.to_owned())];
-            all.push(Derived::exact(GROUP, "zerofill.share", params, RATIO, share));
+            all.push(Derived::exact("zerofill.share", params, RATIO, share));
         }
     }
-    let guess =
-        |g: &zerofill::guesses::Guess| Derived::estimated(GROUP, "zerofill.guess", vec![("what", g.key.to_owned())], RATIO, g.measured);
+    let guess = |g: &zerofill::guesses::Guess| Derived::estimated("zerofill.guess", vec![("what", g.key.to_owned())], RATIO, g.measured);
     all.extend(a.guesses.iter().map(guess));
-    all.extend(a.agreement.iter().map(|g| Derived::exact(GROUP, "zerofill.agreement", vec![("what", g.what.to_owned())], RATIO, g.ratio)));
+    all.extend(a.agreement.iter().map(|g| Derived::exact("zerofill.agreement", vec![("what", g.what.to_owned())], RATIO, g.ratio)));
     for (name, rankings) in
         [("zerofill.rank_prefault", &a.prefault), ("zerofill.rank_touched", &a.apis), ("zerofill.rank_untouched", &a.apis_untouched)]
     {
         for (ranking, (place, at)) in rankings.iter().flat_map(|r| r.places.iter().enumerate().map(move |p| (r, p))) {
             let params = vec![("pages", ranking.pages.to_string()), ("name", at.name.clone()), ("place", (place + 1).to_string())];
-            all.push(Derived::exact(GROUP, name, params, RATIO, at.times));
+            all.push(Derived::exact(name, params, RATIO, at.times));
         }
     }
     all.extend(a.crossovers.iter().filter_map(|c| {
         let params = vec![("name", c.name.clone()), ("against", c.against.clone())];
-        Some(Derived::exact(GROUP, "zerofill.wins_from_pages", params, Unit::Count.as_str(), c.from_pages? as f64))
+        Some(Derived::exact("zerofill.wins_from_pages", params, Unit::Count.as_str(), c.from_pages? as f64))
     }));
     all
 }
 
 fn floating_point(flops: &Flops) -> Vec<Derived> {
-    const GROUP: &str = "Floating point by instruction mix and compiler";
     let mut all = Vec::new();
     for column in &flops.columns {
         let params = |module: &str| {
@@ -115,25 +112,24 @@ fn floating_point(flops: &Flops) -> Vec<Derived> {
             [("compiler", column.compiler.clone()), ("module", module.to_owned())].into_iter().chain(flags).collect::<Vec<_>>()
         };
         let modules = column.modules.iter().enumerate().map(|(i, m)| ((i + 1).to_string(), m.map(|e| e.value)));
-        all.extend(column.average().map(|v| Derived::exact(GROUP, "flops.average", params("all"), Unit::FlopPerSecond.as_str(), v)));
+        all.extend(column.average().map(|v| Derived::exact("flops.average", params("all"), Unit::FlopPerSecond.as_str(), v)));
         for (module, rate) in modules.chain([("all".to_owned(), column.average())]) {
             let share = rate.and_then(|rate| flops.share(rate));
-            all.extend(share.map(|share| Derived::exact(GROUP, "flops.share_of_peak", params(&module), RATIO, share)));
+            all.extend(share.map(|share| Derived::exact("flops.share_of_peak", params(&module), RATIO, share)));
         }
     }
     for limit in &flops.limits {
         let kind = || vec![("kind", limit.kind.clone())];
-        all.extend(limit.units().map(|units| Derived::exact(GROUP, "flops.units", kind(), Unit::Count.as_str(), units)));
-        all.extend(limit.deviation().map(|off| Derived::exact(GROUP, "flops.off_formula", kind(), RATIO, off)));
+        all.extend(limit.units().map(|units| Derived::exact("flops.units", kind(), Unit::Count.as_str(), units)));
+        all.extend(limit.deviation().map(|off| Derived::exact("flops.off_formula", kind(), RATIO, off)));
     }
     all
 }
 
 fn hierarchy(memory: &Memory) -> Vec<Derived> {
-    const GROUP: &str = "Memory hierarchy";
     let level = |names: [&'static str; 3], params: &[(&'static str, String)], level: &staircase::Level| {
-        let bytes = |name, bytes: u64| Derived::exact(GROUP, name, params.to_vec(), BYTES, bytes as f64);
-        let mut found = vec![Derived::exact(GROUP, names[0], params.to_vec(), NS, level.height), bytes(names[1], level.fits)];
+        let bytes = |name, bytes: u64| Derived::exact(name, params.to_vec(), BYTES, bytes as f64);
+        let mut found = vec![Derived::exact(names[0], params.to_vec(), NS, level.height), bytes(names[1], level.fits)];
         found.extend(level.passed.map(|passed| bytes(names[2], passed)));
         found
     };
@@ -143,7 +139,7 @@ fn hierarchy(memory: &Memory) -> Vec<Derived> {
         let name = reported.map_or(format!("level {}", i + 1), |(name, _)| name.clone());
         let params = [("level", name)];
         all.extend(level(["memory.level_load", "memory.level_holds", "memory.level_no_longer_holds"], &params, &cache.level));
-        all.extend(reported.map(|(_, b)| Derived::exact(GROUP, "memory.level_reported", params.to_vec(), BYTES, *b as f64)));
+        all.extend(reported.map(|(_, b)| Derived::exact("memory.level_reported", params.to_vec(), BYTES, *b as f64)));
     }
     for reach in &memory.reaches {
         for (i, found) in reach.levels.iter().enumerate() {

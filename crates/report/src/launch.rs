@@ -89,7 +89,7 @@ fn asked(name: &str, totals: &BTreeMap<String, f64>) -> bool {
 }
 
 /// The source's block from `top`, in today's words; what was not observed is left out.
-pub fn block(paging: &Paging) -> Vec<String> {
+fn block(paging: &Paging) -> Vec<String> {
     let t = &paging.totals;
     let mut lines = Vec::new();
     let mut add = |name: &str, parts: Vec<String>| {

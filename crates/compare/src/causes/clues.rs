@@ -5,7 +5,7 @@
 
 use fingerpost_record::{Budget, Host, Layer, Observation, Part};
 
-use crate::explain::budget::component;
+use crate::explain::budget::{component, own_threads};
 use crate::side::Side;
 
 /// The system calls whose count times the unit cost of a probe is held against the budget.
@@ -78,9 +78,6 @@ pub struct Clues<'a> {
     new_is_dear: bool,
 }
 
-/// With this many threads for each client, a request that waits at the server waits for its own thread, and not behind others.
-const OWN_THREAD: f64 = 0.8;
-
 /// The parts of a budget. Where few threads serve many clients, a request that waits behind others waits for what those do: the time
 /// in the server's queue is spread over the server's own parts, in proportion.
 fn resolved<'a>(side: &Side, budget: &'a Budget) -> Vec<(Layer, &'a str, f64)> {
@@ -91,7 +88,7 @@ fn resolved<'a>(side: &Side, budget: &'a Budget) -> Vec<(Layer, &'a str, f64)> {
     };
     let (served, queued) = (sum(&own), sum(&|_, part| queue(part)));
     let threads = total((side, budget), "server.threads").zip(total((side, budget), "step.clients"));
-    let few = threads.is_some_and(|(threads, clients)| threads < OWN_THREAD * clients);
+    let few = threads.is_some_and(|(threads, clients)| !own_threads(threads, clients));
     let factor = if few && served > 0.0 { 1.0 + queued / served } else { 1.0 };
     let part = |p: &'a Part| {
         let seconds = match () {

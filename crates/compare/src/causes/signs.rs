@@ -154,9 +154,7 @@ fn faults(clues: &Clues) -> Option<Pair> {
 
 /// What makes the CPU do more for a transaction, so that its longer time says nothing of its speed.
 fn more_to_do(clues: &Clues) -> Option<String> {
-    if [set_now(clues, "server.thp_disabled"), set_now(clues, "server.seccomp.filters"), set_now(clues, "server.store_bypass.mitigated")]
-        .contains(&true)
-    {
+    if ["server.thp_disabled", "server.seccomp.filters", "server.store_bypass.mitigated"].iter().any(|name| set_now(clues, name)) {
         return Some("a setting of the server's tasks differs that costs CPU time".into());
     }
     let grew = |pair: Option<Pair>, least: f64, words: &str| {

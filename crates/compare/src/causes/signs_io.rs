@@ -30,8 +30,7 @@ fn flush_cost(clues: &Clues) -> Option<f64> {
         if a.is_none() && b.is_none() {
             return None;
         }
-        let (a, b) = (a.unwrap_or(zero), b.unwrap_or(zero));
-        Some(Pair { cheap: a.cheap + b.cheap, dear: a.dear + b.dear })
+        Some(Pair::sum(a.unwrap_or(zero), b.unwrap_or(zero)))
     };
     if let (Some(count), Some(seconds)) = (calls("count"), calls("seconds"))
         && count.cheap > 0.0

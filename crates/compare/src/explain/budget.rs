@@ -138,7 +138,7 @@ fn all_user_and_kernel(t: &Totals, side: &str) -> (f64, f64) {
 }
 
 /// Seconds in which a side's threads waited for memory, by the kernel's delay accounting; 0 where it is off.
-pub(super) fn paging_delay(t: &Totals, side: &str) -> f64 {
+fn paging_delay(t: &Totals, side: &str) -> f64 {
     ["swap_in", "reclaim", "thrashing", "compaction"].iter().map(|d| t.get(&format!("{side}.delay.{d}.seconds"))).sum()
 }
 
@@ -239,12 +239,18 @@ impl Parts {
     }
 }
 
+/// Whether so many threads serve so many clients one to one, some of them seen too late or too early: then what a thread waits for
+/// is what its client waits for.
+pub(crate) fn own_threads(threads: f64, clients: f64) -> bool {
+    threads >= 0.8 * clients
+}
+
 /// The budget of one transaction of a workload. The caller fills in the workload's name and parameters.
 pub fn budget(step: &StepFigures, t: &Totals) -> Budget {
     let wall = step.clients * step.elapsed_s;
     let mut parts = Parts::default();
     // Where few threads serve many connections, the sockets tell what waits; else the threads do.
-    let threads = t.get("server.threads") >= 0.8 * step.clients;
+    let threads = own_threads(t.get("server.threads"), step.clients);
     let idle = if threads { Idle::AfterSend } else { Idle::AfterSendAndBeforeRead };
     let (user, kernel) = user_and_kernel(t, "server", idle);
     parts.add(Layer::Application, component::USER, user);
@@ -266,7 +272,7 @@ pub fn budget(step: &StepFigures, t: &Totals) -> Budget {
 
 fn add_client_and_queues(parts: &mut Parts, step: &StepFigures, t: &Totals) {
     // With a thread per client its own waits hold its transaction up; a few threads' waits are not any one transaction's.
-    if t.get("client.threads") >= 0.8 * step.clients {
+    if own_threads(t.get("client.threads"), step.clients) {
         let own = ["lock", "disk", "commit", "timer", "memory"];
         parts.add(Layer::Client, component::CLIENT_WAITS, own.iter().map(|w| t.get(&format!("client.blocked.{w}.seconds"))).sum());
     }
@@ -335,7 +341,7 @@ fn add_client_of_threads(parts: &mut Parts, step: &StepFigures, t: &Totals) {
 fn busy_loop(t: &Totals, side: &str, step: &StepFigures) -> f64 {
     let get = |what: &str| t.get(&format!("{side}.{what}"));
     let (threads, wall) = (get("threads"), get("wall.seconds"));
-    if threads <= 0.0 || threads >= 0.8 * step.clients || wall <= 0.0 {
+    if threads <= 0.0 || own_threads(threads, step.clients) || wall <= 0.0 {
         return 0.0;
     }
     ((get("cpu.seconds") + get("runqueue.seconds")) / wall).min(1.0)

@@ -15,7 +15,7 @@ pub const TURN_WORDS: usize = 64;
 const TRIALS: usize = 7;
 const TRIAL_NS: u64 = 25_000;
 
-/// A way to walk through memory that this CPU is able to take. It can only be had from [`Loop::available`].
+/// A way to walk through memory that this CPU is able to take. It can only be had from [`Loop::vectors`] and [`Loop::string`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loop(Kind);
 

@@ -21,7 +21,7 @@ pub enum Op {
     Read,
     /// Storing a word all over it.
     Write,
-    /// Copying its second half to its first.
+    /// Copying another range of the same length to it.
     Copy,
 }
 

@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 
 use fingerpost_record::Params;
 
@@ -28,14 +28,7 @@ impl Zeroing {
     /// Makes and maps the file.
     pub(super) fn new(pages: usize, page: usize) -> io::Result<Zeroing> {
         let bytes = (pages + 2) * page;
-        // SAFETY: the name is a string with its end; the descriptor is new, and owned by the file from here on.
-        let file = unsafe {
-            let fd = libc::memfd_create(c"zeroing".as_ptr(), libc::MFD_CLOEXEC);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            File::from_raw_fd(fd)
-        };
+        let file = fingerpost_sys::memory::nameless_file()?;
         file.set_len(bytes as u64)?;
         let at = map(0, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd())?;
         Ok(Zeroing { file, at, pages, page })

@@ -128,7 +128,7 @@ fn whole(n: usize, buffer: &[u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> 
     Ok(())
 }
 
-/// A path that begins with the site's directory, built in place and closed by a zero byte.
+/// A path that begins with the site's directory, built in place.
 struct PathBuffer {
     bytes: Vec<u8>,
     base: usize,
