@@ -21,7 +21,6 @@ pub mod select;
 pub mod side;
 pub mod site;
 pub mod special;
-pub mod steady;
 pub mod verdict;
 pub mod zerofill;
 

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::hosts;
 use crate::ratio::Figure;
-use crate::steady::Wander;
 
 /// Workload steps that a side keeps. No experiment has as many; a hostile file that does must not cost quadratic time.
 const MOST_STEPS: usize = 2_000;
@@ -104,16 +103,13 @@ impl Side {
                 values.push(value);
             }
         }
-        let wander = Wander::of(run);
-        self.info.doubts.extend(wander.as_ref().map(Wander::doubt));
-        let wander = wander.map_or(0.0, |w| w.variance());
-        run.measurements.iter().for_each(|m| self.add_row(m, wander));
+        run.measurements.iter().for_each(|m| self.add_row(m));
         run.budgets.iter().for_each(|b| self.add_budget(b));
         run.observations.iter().for_each(|o| self.add_observation(o));
         self.findings.extend(run.findings.iter().cloned());
     }
 
-    fn add_row(&mut self, m: &Measurement, wander: f64) {
+    fn add_row(&mut self, m: &Measurement) {
         let row = self.rows.entry((m.probe.clone(), m.version, m.params.clone())).or_insert_with(|| SideRow {
             version: m.version,
             unit: m.unit,
@@ -130,7 +126,7 @@ impl Side {
         // Runs that disagree about a row's unit cannot be averaged; the first one's counts.
         if let (Some(e), true) = (&m.estimate, m.unit == row.unit && m.better == row.better) {
             let processes = m.process_values();
-            row.figures.push(Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes, wander });
+            row.figures.push(Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes });
         }
         let names: std::collections::BTreeSet<&String> = m.processes.iter().flat_map(|p| p.counters.keys()).collect();
         for name in names {

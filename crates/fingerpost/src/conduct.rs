@@ -82,6 +82,9 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     recorder.run.complete = !stop.load(Ordering::Relaxed);
     recorder.run.duration_s = begun.elapsed().as_secs_f64();
     fingerpost_host::after(&mut recorder.run.host);
+    let paced = || recorder.run.measurements.iter().flat_map(|m| &m.processes).filter(|p| !p.pace.is_empty());
+    let (slow, all) = (paced().filter(|p| p.aside).count(), paced().count());
+    fingerpost_host::doubt_the_pace(&mut recorder.run.host, slow, all);
     let Recorder { run, writer, .. } = recorder;
     let kept = writer.finish(&run).map_err(|e| e.to_string());
     Ok(Conducted { run, kept })

@@ -142,19 +142,21 @@ fn outcome(row: &Row, state: &JobState) -> (Outcome, Option<String>) {
             (Outcome::Untrusted, Some(format!("only {processes} processes were measured; a figure needs {MIN_PROCESSES}")))
         }
         (None, None, Some(_)) => match mostly_disturbed(row, state) {
-            true => (Outcome::Untrusted, Some("more than half of its batches were interrupted; is the machine busy?".to_owned())),
+            true => {
+                (Outcome::Untrusted, Some("most of its processes were interrupted in nearly every batch; is the machine busy?".to_owned()))
+            }
             false => (Outcome::Measured, None),
         },
     }
 }
 
-/// Whether a probe that should only compute was interrupted in most of its batches. (One that blocks is switched by its nature.)
+/// Whether a probe that should only compute had hardly a batch undisturbed in most of its processes, so that their values are made of
+/// disturbed ones. (One that blocks is switched by its nature.)
 fn mostly_disturbed(row: &Row, state: &JobState) -> bool {
-    let samples: usize = state.processes.iter().map(|p| p.samples.len()).sum();
-    let disturbed: usize = state.processes.iter().map(|p| p.disturbed.len()).sum();
     // A slice with few long batches meets an interruption in most of them on the quietest machine.
-    let per_process = samples / state.processes.len().max(1);
-    row.probe.nature == Nature::Computes && per_process >= 50 && disturbed * 2 > samples
+    let judged = || state.processes.iter().filter(|p| !p.aside && p.samples.len() >= 50);
+    let hit = judged().filter(|p| p.samples.len() - p.disturbed.len() < estimate::MIN_UNDISTURBED).count();
+    row.probe.nature == Nature::Computes && hit * 2 > judged().count()
 }
 
 #[cfg(test)]
@@ -177,7 +179,8 @@ mod tests {
         assert_eq!(measurement(&row(), &state(8, 0)).outcome, Outcome::Measured);
         let few = measurement(&row(), &state(2, 0));
         assert_eq!((few.outcome, few.reason.unwrap().contains("only 2")), (Outcome::Untrusted, true));
-        assert_eq!(measurement(&row(), &state(8, 60)).outcome, Outcome::Untrusted);
+        assert_eq!(measurement(&row(), &state(8, 60)).outcome, Outcome::Measured, "forty are left");
+        assert_eq!(measurement(&row(), &state(8, 97)).outcome, Outcome::Untrusted);
         let failed = JobState { failures: vec!["crashed".into()], ..JobState::default() };
         assert_eq!(measurement(&row(), &failed).outcome, Outcome::Failed);
         let half = JobState { failures: vec!["crashed".into()], ..state(8, 0) };

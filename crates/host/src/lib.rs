@@ -66,6 +66,21 @@ fn finish(host: &mut Host, after: Load) {
     }
 }
 
+/// The share of the processes beside which the CPU was slow from which figures may suffer.
+const SLOW_DURING: f64 = 0.5;
+
+/// Adds the doubt that a CPU gives rise to which did not keep its pace: `slow` of so many processes were measured beside a slower one.
+pub fn doubt_the_pace(host: &mut Host, slow: usize, processes: usize) {
+    if slow as f64 > SLOW_DURING * processes as f64 {
+        let share = 100.0 * slow as f64 / processes as f64;
+        let what =
+            format!("The CPU did not keep its pace: beside {share:.0} % of the processes the same work took longer than beside the others");
+        let remedy = "a neighbour on the core or a lower clock rate does that; figures are made of the fastest processes, and their intervals \
+                      are wider; repeat the run at a quieter hour";
+        host.doubts.push(Doubt::new(Severity::Care, what, remedy).to_string());
+    }
+}
+
 /// The share of all CPUs' time that was stolen between two readings. Each tells seconds of steal and their share of all time since
 /// boot, so that all time is their quotient; `None` where nothing was stolen yet, or no time has passed.
 fn steal_between(before: &Load, after: &Load) -> Option<f64> {

@@ -121,6 +121,16 @@ fn what_is_not_told_is_absent() {
 }
 
 #[test]
+fn a_cpu_that_was_slow_most_of_the_time_is_a_doubt() {
+    let mut host = Host::default();
+    doubt_the_pace(&mut host, 40, 100);
+    doubt_the_pace(&mut host, 0, 0);
+    assert!(host.doubts.is_empty());
+    doubt_the_pace(&mut host, 60, 100);
+    assert!(host.doubts[0].contains("60 %"), "{:?}", host.doubts);
+}
+
+#[test]
 fn steal_during_a_run_is_a_doubt_of_its_own() {
     let load = |steal_seconds: f64, total: f64| Load { steal: steal_seconds / total, steal_seconds, ..Default::default() };
     let with = |before: Load, after: Load| {

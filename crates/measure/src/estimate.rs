@@ -40,7 +40,7 @@ impl Center {
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Undisturbed samples that an estimate wants. With fewer, the disturbed ones are better than nothing.
-const MIN_UNDISTURBED: usize = 5;
+pub const MIN_UNDISTURBED: usize = 5;
 
 /// What two runs of an unchanged machine differ by beyond what their processes differ by, as a share of the value (one standard
 /// deviation). Minutes apart, the same probe meets other neighbours, other physical pages and another clock rate. Measured by
@@ -97,6 +97,13 @@ pub fn percentiles(samples: &[f64], better: Better) -> Option<Percentiles> {
 ///
 /// Times and rates are above zero and err by factors, so all of this happens to their logarithms: an interval never reaches zero.
 pub fn across_processes(values: &[f64]) -> Option<Estimate> {
+    across_slowed_processes(values, 0.0)
+}
+
+/// The same for processes beside which the CPU was slower than at best, so that the figure may be off by a factor of which `slowed` is
+/// the logarithm ([`crate::pace`]). Half of that, either way, is taken for one standard deviation.
+pub fn across_slowed_processes(values: &[f64], slowed: f64) -> Option<Estimate> {
+    let between_runs = BETWEEN_RUNS.hypot(slowed / 2.0);
     if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
         return None;
     }
@@ -104,10 +111,10 @@ pub fn across_processes(values: &[f64]) -> Option<Estimate> {
     let value = quantile_sorted(&s, 0.5);
     let (low, high) = if s[0] > 0.0 {
         let logarithms: Vec<f64> = s.iter().map(|v| v.ln()).collect();
-        let (low, high) = repetition_interval(&logarithms, BETWEEN_RUNS);
+        let (low, high) = repetition_interval(&logarithms, between_runs);
         (low.exp(), high.exp())
     } else {
-        repetition_interval(&s, BETWEEN_RUNS * value.abs())
+        repetition_interval(&s, between_runs * value.abs())
     };
     // The median of the logarithms is not quite the logarithm of the median when there is no middle value.
     Some(Estimate { value, low: low.min(value), high: high.max(value), confidence: CONFIDENCE })

@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod estimate;
+pub mod pace;
 pub mod pairs;
 pub mod rounds;
 pub mod slice;

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::estimate::Center;
+use crate::pace::{self, Paces};
 use crate::rounds::{Effort, JobState, Listener};
 use crate::slice::Slice;
 
@@ -46,8 +47,9 @@ pub fn run(
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut states: Vec<PairState> = vec![PairState::default(); centers.len()];
     let mut resting = vec![false; centers.len()];
+    let mut paces = [Paces::default(), Paces::default()];
     let start = executor.now();
-    for round in 0..effort.max_rounds {
+    'rounds: for round in 0..effort.max_rounds {
         let mut open: Vec<usize> = (0..centers.len()).filter(|&r| !resting[r] && SIDES.iter().all(|&s| !states[r][s].given_up)).collect();
         if open.is_empty() {
             break;
@@ -59,7 +61,7 @@ pub fn run(
             // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by half.
             let limit = if base { effort.budget + effort.budget / 2 } else { effort.budget };
             if executor.interrupted() || spent >= limit {
-                return states;
+                break 'rounds;
             }
             let order = if rng.bool() { [0, 1] } else { [1, 0] };
             let mut slices = [None, None];
@@ -69,17 +71,20 @@ pub fn run(
                 slices[side] = Some(executor.slice(row, side));
             }
             let [Some(a), Some(b)] = slices else { continue };
-            take_pair(&mut states[row], [a, b], centers[row]);
+            take_pair(&mut states[row], [a, b], centers[row], &mut paces);
             SIDES.iter().for_each(|&side| listener.finished(2 * row + side, &states[row][side]));
             let pairs = states[row][0].processes.len();
             resting[row] = is_a_look(pairs, effort.base_rounds) && decided(row, &states[row]);
         }
     }
+    // The best paces are known only now.
+    states.iter_mut().for_each(|state| settle(state, &paces));
     states
 }
 
-/// Both halves, or neither; what kept one from coming is kept on its own side.
-fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center) {
+/// Both halves, or neither; what kept one from coming is kept on its own side. Pairs that the CPU's pace speaks against are set aside.
+fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center, paces: &mut [Paces; 2]) {
+    let before = state[0].processes.len();
     let whole = slices.iter().all(|s| matches!(s, Slice::Samples(_)));
     for (side, slice) in slices.into_iter().enumerate() {
         if whole || !matches!(slice, Slice::Samples(_)) {
@@ -89,6 +94,17 @@ fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center) {
         let lasting = state[side].skipped.is_some() || state[side].failures.len() >= MAX_FAILURES;
         state[side].given_up &= lasting || state[side].hung;
     }
+    for (side, paces) in state.iter().zip(paces.iter_mut()) {
+        side.processes[before..].iter().for_each(|new| paces.add(new));
+    }
+    settle(state, paces);
+}
+
+/// Sets the pairs aside that the CPU's pace speaks against, as it is known by now, and makes the estimates of both sides anew.
+fn settle(state: &mut PairState, paces: &[Paces; 2]) {
+    let [a, b] = state;
+    pace::set_pairs_aside(paces, [&mut a.processes, &mut b.processes]);
+    state.iter_mut().for_each(|side| side.estimate_again(0.0));
 }
 
 /// Doubling numbers of pairs, from the base rounds on.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use fingerpost_record::{Estimate, Process};
 
 use crate::estimate::{self, Center};
+use crate::pace::Paces;
 use crate::slice::Slice;
 
 /// One probe with one set of parameters, as the scheduler sees it.
@@ -77,8 +78,6 @@ impl JobState {
             Slice::Samples(samples) => {
                 self.resident = samples.resident;
                 self.processes.push(samples.into_process(center));
-                let values: Vec<f64> = self.processes.iter().filter_map(|p| p.value).collect();
-                self.estimate = estimate::across_processes(&values);
             }
             Slice::Skipped(reason) => {
                 self.skipped = Some(reason);
@@ -96,6 +95,18 @@ impl JobState {
         }
     }
 
+    /// Makes the estimate anew, from the processes that kept the best pace known by now.
+    fn settle(&mut self, paces: &Paces) {
+        let slowed = paces.set_aside(&mut self.processes);
+        self.estimate_again(slowed);
+    }
+
+    /// Makes the estimate anew from the processes that are not set aside.
+    pub(crate) fn estimate_again(&mut self, slowed: f64) {
+        let values: Vec<f64> = self.processes.iter().filter(|p| !p.aside).filter_map(|p| p.value).collect();
+        self.estimate = estimate::across_slowed_processes(&values, slowed);
+    }
+
     /// How far the interval is from its target: above 1 is too wide.
     fn need(&self, target: f64) -> f64 {
         self.estimate.map_or(f64::INFINITY, |e| e.relative_half_width() / target)
@@ -106,11 +117,30 @@ impl JobState {
 pub fn run(jobs: &[Job], effort: Effort, seed: u64, executor: &mut impl Executor, listener: &mut impl Listener) -> Vec<JobState> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut states = vec![JobState::default(); jobs.len()];
+    let mut paces = Paces::default();
+    measure(jobs, effort, &mut rng, executor, listener, &mut states, &mut paces);
+    // The best pace is known only now.
+    for (job, state) in states.iter_mut().enumerate().filter(|(_, s)| !s.processes.is_empty()) {
+        state.settle(&paces);
+        listener.finished(job, state);
+    }
+    states
+}
+
+fn measure(
+    jobs: &[Job],
+    effort: Effort,
+    rng: &mut fastrand::Rng,
+    executor: &mut impl Executor,
+    listener: &mut impl Listener,
+    states: &mut [JobState],
+    paces: &mut Paces,
+) {
     let mut costs = vec![Duration::ZERO; jobs.len()];
     let start = executor.now();
     for round in 0..effort.max_rounds {
         let left = effort.budget.saturating_sub(executor.now() - start);
-        let mut chosen = choose(jobs, &states, &costs, round < effort.base_rounds, left);
+        let mut chosen = choose(jobs, states, &costs, round < effort.base_rounds, left);
         if chosen.is_empty() {
             break;
         }
@@ -120,17 +150,19 @@ pub fn run(jobs: &[Job], effort: Effort, seed: u64, executor: &mut impl Executor
             // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by half.
             let limit = if round < effort.base_rounds { effort.budget + effort.budget / 2 } else { effort.budget };
             if executor.interrupted() || begun - start >= limit {
-                return states;
+                return;
             }
             let share = (begun - start).as_secs_f64() / effort.budget.as_secs_f64().max(1e-9);
             listener.starting(job, round, share.min(1.0));
             let slice = executor.slice(job);
+            let before = states[job].processes.len();
             states[job].take(slice, jobs[job].center);
+            states[job].processes[before..].iter().for_each(|new| paces.add(new));
+            states[job].settle(paces);
             costs[job] = executor.now() - begun;
             listener.finished(job, &states[job]);
         }
     }
-    states
 }
 
 /// The jobs of the next round. In a base round all; afterwards those whose interval is too wide, widest first, as far as the time

@@ -26,6 +26,8 @@ pub struct Samples {
     pub values: Vec<f64>,
     /// Indexes of the batches that were disturbed.
     pub disturbed: Vec<u32>,
+    /// Nanoseconds of the fixed work beside the undisturbed batches, by CPU: see [`crate::pace`].
+    pub pace: Vec<f64>,
     /// Operations in a batch.
     pub batch: u64,
     /// Counters per operation.
@@ -38,6 +40,14 @@ impl Samples {
     /// The process as the record keeps it, with its own estimate.
     pub fn into_process(self, center: Center) -> Process {
         let value = estimate::within_process(&self.values, &self.disturbed, center);
-        Process { value, samples: self.values, disturbed: self.disturbed, batch: self.batch, counters: self.counters }
+        Process {
+            value,
+            samples: self.values,
+            disturbed: self.disturbed,
+            pace: self.pace,
+            batch: self.batch,
+            counters: self.counters,
+            ..Process::default()
+        }
     }
 }

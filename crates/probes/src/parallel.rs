@@ -279,6 +279,7 @@ fn two_threads(s: &mut Session, what: Subsystem) -> Result<(), Stop> {
 }
 
 fn second_cpu(s: &Session) -> Result<usize, Stop> {
+    s.use_second_cpu();
     s.cpus().get(1).copied().ok_or_else(|| Stop::Skip("needs two CPUs, and this process may use one".into()))
 }
 

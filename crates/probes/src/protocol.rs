@@ -10,6 +10,7 @@
 //! batch OPS                 operations in a batch
 //! s WORK NANOSECONDS FLAG   a sample: work done (operations, or bytes, or flops), the time it took, 1 when disturbed
 //! v VALUE FLAG              a sample that is a value in the probe's unit already
+//! p NANOSECONDS             the fixed work's time beside the undisturbed samples: on the first CPU, then on the second
 //! c NAME VALUE              a counter per operation
 //! skip SENTENCE             it needs something that is not here
 //! fail SENTENCE             it went wrong
@@ -97,6 +98,7 @@ pub fn parse_answer(text: &str, unit: Unit) -> Slice {
             "batch" => rest.parse().map(|n| samples.batch = n).ok(),
             "s" => parse_sample(rest, unit).map(|(value, flag)| push(&mut samples, value, flag)),
             "v" => parse_value(rest).map(|(value, flag)| push(&mut samples, value, flag)),
+            "p" => rest.parse().map(|ns| samples.pace.push(ns)).ok(),
             "c" => parse_counter(rest).map(|(name, value)| {
                 samples.counters.insert(name, value);
             }),

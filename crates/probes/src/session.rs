@@ -10,6 +10,7 @@ use fingerpost_measure::batch::{Calibrator, TARGET_NS};
 use fingerpost_record::Params;
 use fingerpost_sys::perf::{Counters, Target};
 
+use crate::pace::Pace;
 use crate::protocol::{MAX_SAMPLES, Request};
 
 /// Why a probe stops without a figure.
@@ -34,8 +35,8 @@ impl Stop {
     }
 }
 
-/// How often the steal counter is read, in nanoseconds: it moves in steps of a tick, and reading it costs some ten microseconds.
-const STEAL_EVERY_NS: u64 = 8_000_000;
+/// How often the steal counter and the pace are read, in nanoseconds: each costs some ten microseconds, and steal moves in steps of a tick.
+const CHECK_EVERY_NS: u64 = 8_000_000;
 
 /// How long the counted batches may take, in nanoseconds.
 const COUNTED_NS: u64 = 2_000_000;
@@ -58,8 +59,12 @@ pub struct Session {
     batch: u64,
     counters: Vec<(&'static str, f64)>,
     resident: u64,
+    /// Nanoseconds of the fixed work beside the undisturbed samples, by CPU.
+    pace: Vec<u64>,
     /// Whether being switched out by a partner on this CPU is part of the operation, and so no disturbance.
     shares_cpu: Cell<bool>,
+    /// Whether the second CPU takes part.
+    uses_second: Cell<bool>,
 }
 
 impl Session {
@@ -73,7 +78,9 @@ impl Session {
             batch: 0,
             counters: Vec::new(),
             resident: 0,
+            pace: Vec::new(),
             shares_cpu: Cell::new(false),
+            uses_second: Cell::new(false),
         }
     }
 
@@ -124,7 +131,10 @@ impl Session {
                 self.share_cpu();
                 Ok(*first)
             }
-            ("cross", [_, second, ..]) => Ok(*second),
+            ("cross", [_, second, ..]) => {
+                self.use_second_cpu();
+                Ok(*second)
+            }
             _ => Err(Stop::Skip("needs two CPUs, and this process may use one".into())),
         }
     }
@@ -133,6 +143,15 @@ impl Session {
     /// an involuntary switch; to leave out such batches would leave out the usual case. Only migration and steal disturb then.
     pub fn share_cpu(&self) {
         self.shares_cpu.set(true);
+    }
+
+    /// Says that the second CPU takes part in the operation, so that its pace counts as well.
+    pub fn use_second_cpu(&self) {
+        self.uses_second.set(true);
+    }
+
+    fn second_cpu(&self) -> Option<usize> {
+        self.request.cpus.get(1).copied().filter(|_| self.uses_second.get())
     }
 
     /// Work that one operation does (bytes, flops), for units that are a rate of something other than operations.
@@ -164,6 +183,7 @@ impl Session {
     pub fn timed_batches(&mut self, mut body: impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {
         self.begin();
         self.batch = self.calibrate(&mut body)?;
+        let mut pace = Pace::start(self.second_cpu());
         let mut watch = Watch::start(self.request.cpus.first().copied(), self.shares_cpu.get());
         let begin = now_ns();
         let mut checked = begin;
@@ -174,16 +194,19 @@ impl Session {
             self.samples.push(Sample { work: self.batch * self.work_per_op, ns, value: 0.0, disturbed });
             let now = now_ns();
             let over = now - begin >= self.request.slice_ns;
-            if now - checked >= STEAL_EVERY_NS || over {
+            if now - checked >= CHECK_EVERY_NS || over {
                 if watch.stolen() {
                     self.samples[since_check..].iter_mut().for_each(|s| s.disturbed = true);
                 }
-                (checked, since_check) = (now, self.samples.len());
+                since_check = self.samples.len();
+                pace.read(since_check);
+                checked = now_ns();
             }
             if over {
                 break;
             }
         }
+        self.end(pace);
         if self.request.counters {
             self.count(&mut body)?;
         }
@@ -195,22 +218,41 @@ impl Session {
         self.marked_values(|| Ok((body()?, false)))
     }
 
+    /// Takes one value that is computed from many stretches of measuring, with the pace of those that went into it.
+    pub fn paced_value(&mut self, body: impl FnOnce() -> Result<(f64, u64), Stop>) -> Result<(), Stop> {
+        self.direct = true;
+        self.begin();
+        self.batch = 1;
+        let (value, pace) = body()?;
+        self.samples.push(Sample { work: 0, ns: 0, value, disturbed: false });
+        self.pace = vec![pace];
+        Ok(())
+    }
+
     /// As [`Session::values`], for a `body` that also tells whether it saw a disturbance that this thread cannot see, such as a
     /// partner that lost its CPU.
     pub fn marked_values(&mut self, mut body: impl FnMut() -> Result<(f64, bool), Stop>) -> Result<(), Stop> {
         self.direct = true;
         self.begin();
         self.batch = 1;
+        let mut pace = Pace::start(self.second_cpu());
         let mut watch = Watch::start(self.request.cpus.first().copied(), self.shares_cpu.get());
         let begin = now_ns();
+        let mut checked = begin;
         while self.samples.len() < MAX_SAMPLES {
             let (value, seen) = body()?;
             let disturbed = watch.disturbed() | watch.stolen() | seen;
             self.samples.push(Sample { work: 0, ns: 0, value, disturbed });
-            if now_ns() - begin >= self.request.slice_ns {
+            let now = now_ns();
+            if now - begin >= self.request.slice_ns {
                 break;
             }
+            if now - checked >= CHECK_EVERY_NS {
+                pace.read(self.samples.len());
+                checked = now_ns();
+            }
         }
+        self.end(pace);
         Ok(())
     }
 
@@ -218,6 +260,13 @@ impl Session {
     fn begin(&mut self) {
         fingerpost_sys::memory::forget_program_text();
         self.resident = resident_bytes();
+    }
+
+    /// The first thing after the loop: which samples the CPU's pace speaks against.
+    fn end(&mut self, pace: Pace) {
+        let mut disturbed: Vec<bool> = self.samples.iter().map(|s| s.disturbed).collect();
+        self.pace = pace.end(&mut disturbed);
+        self.samples.iter_mut().zip(disturbed).for_each(|(sample, hit)| sample.disturbed = hit);
     }
 
     /// Reports a counter of the probe's own, per operation.
@@ -267,6 +316,9 @@ impl Session {
         for s in &self.samples {
             let flag = u8::from(s.disturbed);
             let _ = if self.direct { writeln!(out, "v {} {flag}", s.value) } else { writeln!(out, "s {} {} {flag}", s.work, s.ns) };
+        }
+        for ns in &self.pace {
+            let _ = writeln!(out, "p {ns}");
         }
         for (name, value) in &self.counters {
             let _ = writeln!(out, "c {name} {value}");

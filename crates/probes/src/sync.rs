@@ -125,6 +125,7 @@ fn disputed(s: &mut Session, threads: usize, once: impl Fn() -> io::Result<()> +
     if cpus.len() < 2 {
         return Err(Stop::Skip("needs two CPUs, and this process may use one".into()));
     }
+    s.use_second_cpu();
     if threads > 2 {
         s.share_cpu();
     }

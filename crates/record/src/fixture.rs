@@ -239,6 +239,7 @@ fn process(seed: u64, value: f64) -> Process {
         disturbed: if seed.is_multiple_of(4) { vec![3] } else { vec![] },
         batch: 1000,
         counters: BTreeMap::from([("instructions_user".into(), 12.0)]),
+        ..Process::default()
     }
 }
 

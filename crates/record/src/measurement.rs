@@ -71,9 +71,16 @@ pub struct Process {
     pub value: Option<f64>,
     /// One value per batch, in the measurement's unit, in the order measured.
     pub samples: Vec<f64>,
-    /// Indexes of the samples that an involuntary switch, a migration or steal hit. They are kept, and estimated without.
+    /// Indexes of the samples that an involuntary switch, a migration, steal or a slower CPU hit. They are kept, and estimated without.
     #[serde(default)]
     pub disturbed: Vec<u32>,
+    /// Nanoseconds that a piece of fixed work in user mode took beside the undisturbed samples: on the measuring process's CPU, then on its
+    /// partner's. Longer than in other processes of the run: a neighbour shared the core, or the clock rate was lower.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pace: Vec<f64>,
+    /// Whether the measurement's estimate is made without this process, because the CPU did not keep its pace meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aside: bool,
     /// Operations that one sample averages over.
     #[serde(default)]
     pub batch: u64,
@@ -134,9 +141,9 @@ impl Measurement {
         self.probe == other.probe && self.version == other.version && self.params == other.params
     }
 
-    /// Per-process values, the top level of repetition within a run.
+    /// Per-process values that the estimate is made of, the top level of repetition within a run.
     pub fn process_values(&self) -> Vec<f64> {
-        self.processes.iter().filter_map(|p| p.value).collect()
+        self.processes.iter().filter(|p| !p.aside).filter_map(|p| p.value).collect()
     }
 
     /// A counter's median over the processes, per operation.

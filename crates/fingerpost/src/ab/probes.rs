@@ -90,7 +90,7 @@ fn surroundings(setting: &Setting) -> Surroundings {
 
 /// Whether the ratio is known to lie on one side of the threshold.
 fn decided(state: &PairState, better: Better, threshold: f64) -> bool {
-    let values = |s: &JobState| s.processes.iter().filter_map(|p| p.value).collect::<Vec<f64>>();
+    let values = |s: &JobState| s.processes.iter().filter(|p| !p.aside).filter_map(|p| p.value).collect::<Vec<f64>>();
     let Some(ratio) = paired(&values(&state[0]), &values(&state[1]), better == Better::Higher) else { return false };
     let log = ratio.value.ln();
     let half = CAUTION * (ratio.high.ln() - ratio.low.ln()) / 2.0;

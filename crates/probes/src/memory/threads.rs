@@ -120,6 +120,9 @@ pub fn measure(s: &mut Session, op: Op) -> Result<(), Stop> {
     if threads > s.cpus().len() {
         return Err(Stop::Skip(format!("needs {threads} CPUs, and this process may use {}", s.cpus().len())));
     }
+    if threads > 1 {
+        s.use_second_cpu();
+    }
     let candidates = candidates(s.params(), op)?;
     let marks = Shared::<Marks>::new()?;
     let mut peers = Vec::new();

@@ -21,7 +21,8 @@ impl<'a> Samples<'a> {
 
     fn strip(&self, row: &Row) -> Option<strip::Strip> {
         let m = self.0.get(&(row.probe.clone(), row.params.clone(), row.version))?;
-        let processes: Vec<Process> = m.processes.iter().map(|p| Process { samples: &p.samples, disturbed: &p.disturbed }).collect();
+        let process = |p: &'a fingerpost_record::Process| Process { samples: &p.samples, disturbed: &p.disturbed, aside: p.aside };
+        let processes: Vec<Process> = m.processes.iter().map(process).collect();
         strip::strip(&row.name(), row.unit, &processes)
     }
 
@@ -32,7 +33,7 @@ impl<'a> Samples<'a> {
             @if !strips.is_empty() {
                 details class="samples" {
                     summary { "Raw samples of " (group.title) }
-                    p class="note" { "A dot is one batch; each process has its own line. Batches that were interrupted are in the other colour. Left is the least, right the greatest." }
+                    p class="note" { "A dot is one batch; each process has its own line. Batches that were interrupted or slowed, and processes that were set aside because the CPU did not keep its pace, are in the other colour. Left is the least, right the greatest." }
                     dl { @for (name, s) in &strips { div {
                         dt { (name) " " span class="note" { @if s.shown.0 < s.shown.1 { (s.shown.0) " of " } (s.shown.1) " samples" } }
                         dd { (s.picture) }

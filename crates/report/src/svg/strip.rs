@@ -16,6 +16,8 @@ pub struct Process<'a> {
     pub samples: &'a [f64],
     /// Indexes of the disturbed ones.
     pub disturbed: &'a [u32],
+    /// Whether the row's figure is made without this process.
+    pub aside: bool,
 }
 
 /// What of a strip can be told in words.
@@ -50,7 +52,7 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
                 continue;
             }
             let x = if high > low { 6.0 + (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) * (WIDTH - 12.0) } else { WIDTH / 2.0 };
-            let path = if process.disturbed.contains(&(j as u32)) { &mut hit } else { &mut calm };
+            let path = if process.aside || process.disturbed.contains(&(j as u32)) { &mut hit } else { &mut calm };
             // A line without length and with round ends is a dot.
             let _ = write!(path, "M{x:.0} {y:.1}h0");
             shown += 1;
@@ -77,7 +79,7 @@ mod tests {
     #[test]
     fn thousands_of_samples_become_some_dots_with_both_ends() {
         let samples: Vec<f64> = (0..9_000).map(|i| 100.0 + f64::from(i % 77)).collect();
-        let s = strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[] }]).unwrap();
+        let s = strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[], aside: false }]).unwrap();
         assert!(s.shown.0 <= MOST + 2 && s.shown.1 == 9_000, "{:?}", s.shown);
         let text = s.picture.into_string();
         assert!(text.contains("M6 ") && text.contains("M994 ") && text.contains("from 100.0 ns to 176.0 ns"), "{text}");
@@ -86,11 +88,15 @@ mod tests {
     #[test]
     fn disturbed_ones_are_apart_and_nothing_is_no_strip() {
         let samples = [1.0, 2.0, f64::NAN, 3.0];
-        let text = strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[3] }]).unwrap().picture.into_string();
+        let text =
+            strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[3], aside: false }]).unwrap().picture.into_string();
         assert_eq!(text.matches("h0").count(), 3);
         assert!(text.contains("dots hit"));
+        let aside =
+            strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[], aside: true }]).unwrap().picture.into_string();
+        assert!(aside.contains("dots hit"));
         assert!(strip("x", Unit::Nanoseconds, &[]).is_none());
-        let same = strip("x", Unit::Nanoseconds, &[Process { samples: &[f64::MAX, f64::MIN], disturbed: &[] }]).unwrap();
+        let same = strip("x", Unit::Nanoseconds, &[Process { samples: &[f64::MAX, f64::MIN], disturbed: &[], aside: false }]).unwrap();
         assert!(!same.picture.into_string().contains("NaN"));
     }
 }
