@@ -3,14 +3,14 @@
 use fingerpost_record::{Estimate, Outcome, Params};
 
 use crate::comparison::{NotCompared, Options, Row};
-use crate::ratio::{self, CONFIDENCE, Level, MedianWeights, Ratio};
+use crate::ratio::{self, CONFIDENCE, Level, QuantileWeights, Ratio};
 use crate::side::{Side, SideRow};
 use crate::special::t_two_sided;
 use crate::verdict::{self, Verdict};
 
 /// Compares what both sides have; lists the rest with the reason.
 pub fn rows(base: &Side, new: &Side, options: &Options) -> (Vec<Row>, Vec<NotCompared>) {
-    let mut weights = MedianWeights::default();
+    let mut weights = QuantileWeights::default();
     let mut pairs = Vec::new();
     let mut rest = Vec::new();
     for pair in pair_up(base, new) {
@@ -117,7 +117,7 @@ fn other_version<'a>(side: &'a Side, probe: &str, params: &Params) -> Option<&'a
 }
 
 impl Pair<'_> {
-    fn compare(self, weights: &mut MedianWeights, paired: bool) -> Result<Row, NotCompared> {
+    fn compare(self, weights: &mut QuantileWeights, paired: bool) -> Result<Row, NotCompared> {
         let (base, new) = match (self.base, self.new) {
             (Some(base), Some(new)) => (base, new),
             (Some(_), None) => return Err(self.not("only the base has it")),

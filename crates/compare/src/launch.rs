@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use fingerpost_record::{Estimate, Measurement, Outcome, Run};
 
-use crate::ratio::{self, Figure, MedianWeights, Ratio};
+use crate::ratio::{self, Figure, QuantileWeights, Ratio};
 
 /// A share of time that nobody notices.
 const THRESHOLD: f64 = 0.03;
@@ -89,7 +89,7 @@ pub fn analyse(run: &Run) -> Option<Launch> {
     let find = |probe: &str, app: Option<&str>, placement: &str| {
         rows.iter().find(|m| m.probe == probe && m.params.text("app") == app && m.params.text("placement") == Some(placement)).copied()
     };
-    let mut weights = MedianWeights::default();
+    let mut weights = QuantileWeights::default();
     let lines: Vec<Line> = apps
         .iter()
         .map(|app| Line {
@@ -159,7 +159,7 @@ fn added(lines: &[Line], column: usize) -> Option<Given> {
     Some(Given { figure, doubtful: cells.iter().any(|c| c.doubtful) })
 }
 
-fn cells(row: Vec<Option<Given>>, weights: &mut MedianWeights) -> Vec<Option<Cell>> {
+fn cells(row: Vec<Option<Given>>, weights: &mut QuantileWeights) -> Vec<Option<Cell>> {
     let mut ratios: Vec<Option<Ratio>> = vec![None; row.len()];
     if let Some(Some(base)) = row.first() {
         for (i, new) in row.iter().enumerate().skip(1) {
@@ -174,7 +174,7 @@ fn cells(row: Vec<Option<Given>>, weights: &mut MedianWeights) -> Vec<Option<Cel
 }
 
 /// Round by round where every round has both, else from the two figures.
-fn ratio_to(base: &Given, new: &Given, weights: &mut MedianWeights) -> Option<Ratio> {
+fn ratio_to(base: &Given, new: &Given, weights: &mut QuantileWeights) -> Option<Ratio> {
     let (b, n) = (&base.figure.processes, &new.figure.processes);
     if b.len() == n.len()
         && !base.doubtful

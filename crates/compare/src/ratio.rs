@@ -3,7 +3,7 @@
 //! Everything is done on logarithms, where a ratio is a difference, noise is nearly symmetric, and "twice" and "half" weigh the
 //! same. The levels of repetition are the process within a run and the run between runs:
 //!
-//! - within a run, the variance of the median over the processes is the exact bootstrap variance (Maritz and Jarrett 1978: what
+//! - within a run, the variance of the figure, a quantile of the processes, is the exact bootstrap variance (Maritz and Jarrett 1978: what
 //!   resampling the processes infinitely often would give, in closed form), so that nothing is random and no seed is needed;
 //! - to it comes what no run can see of itself, [`RUN_TO_RUN`];
 //! - it is never taken as smaller than what the record itself states, which knows of a CPU that did not keep its pace. Our own
@@ -96,29 +96,30 @@ impl Ratio {
     }
 }
 
-/// Harrell–Davis weights of the order statistics, kept per number of values.
+/// Harrell–Davis weights of the order statistics, kept per number of values and quantile in hundredths.
 #[derive(Debug, Default)]
-pub struct MedianWeights(HashMap<usize, Vec<f64>>);
+pub struct QuantileWeights(HashMap<(usize, u8), Vec<f64>>);
 
-impl MedianWeights {
-    fn of(&mut self, n: usize) -> &[f64] {
-        self.0.entry(n).or_insert_with(|| {
-            let a = (n as f64 + 1.0) / 2.0;
-            let edge: Vec<f64> = (0..=n).map(|i| beta_inc(a, a, i as f64 / n as f64)).collect();
+impl QuantileWeights {
+    fn of(&mut self, n: usize, hundredths: u8) -> &[f64] {
+        self.0.entry((n, hundredths)).or_insert_with(|| {
+            let quantile = f64::from(hundredths) / 100.0;
+            let (a, b) = ((n as f64 + 1.0) * quantile, (n as f64 + 1.0) * (1.0 - quantile));
+            let edge: Vec<f64> = (0..=n).map(|i| beta_inc(a, b, i as f64 / n as f64)).collect();
             edge.windows(2).map(|w| w[1] - w[0]).collect()
         })
     }
 
-    /// The bootstrap variance of the median of these values (Maritz and Jarrett). They must be sorted.
-    fn variance(&mut self, sorted: &[f64]) -> f64 {
-        let weights = self.of(sorted.len());
+    /// The bootstrap variance of a quantile of these values (Maritz and Jarrett). They must be sorted.
+    fn variance(&mut self, sorted: &[f64], quantile: f64) -> f64 {
+        let weights = self.of(sorted.len(), (quantile * 100.0).round() as u8);
         let mean: f64 = weights.iter().zip(sorted).map(|(w, x)| w * x).sum();
         weights.iter().zip(sorted).map(|(w, x)| w * (x - mean) * (x - mean)).sum()
     }
 }
 
 /// A figure's log, or nothing when it is not positive: a ratio of it would mean nothing.
-pub fn single(figure: &Figure, weights: &mut MedianWeights) -> Option<Level> {
+pub fn single(figure: &Figure, weights: &mut QuantileWeights) -> Option<Level> {
     if !(figure.value > 0.0 && figure.value.is_finite()) {
         return None;
     }
@@ -129,12 +130,24 @@ pub fn single(figure: &Figure, weights: &mut MedianWeights) -> Option<Level> {
         return Some(Level { log: figure.value.ln(), variance, df: 1e6 });
     }
     logs.sort_by(f64::total_cmp);
-    let within = weights.variance(&logs);
+    let within = weights.variance(&logs, place(&logs, figure.value.ln()));
     let variance = (within + RUN_TO_RUN * RUN_TO_RUN).max(stated / 2.0);
     // Satterthwaite: only the part that was estimated from few processes is itself uncertain.
     let share = within / variance;
     let df = ((logs.len() - 1) as f64 / (share * share).max(1e-12)).clamp(2.0, 1e6);
     Some(Level { log: figure.value.ln(), variance, df })
+}
+
+/// Which quantile of these sorted values a figure is: ours are the median or the quarter from the good side, and others' a mean.
+fn place(sorted: &[f64], value: f64) -> f64 {
+    let last = (sorted.len() - 1) as f64;
+    // Equal values are all in one place.
+    let (below, upto) = (sorted.partition_point(|x| *x < value) as f64, sorted.partition_point(|x| *x <= value) as f64);
+    let rank = match (below, upto) {
+        (below, upto) if below < upto => f64::midpoint(below, upto - 1.0),
+        (below, _) => below - 0.5,
+    };
+    (rank / last).clamp(0.1, 0.9)
 }
 
 fn stated_variance(figure: &Figure) -> f64 {
@@ -146,7 +159,7 @@ fn stated_variance(figure: &Figure) -> f64 {
 }
 
 /// A row's level on one side, from one run or several.
-pub fn level(figures: &[Figure], weights: &mut MedianWeights) -> Option<Level> {
+pub fn level(figures: &[Figure], weights: &mut QuantileWeights) -> Option<Level> {
     let singles: Option<Vec<Level>> = figures.iter().map(|f| single(f, weights)).collect();
     let singles = singles?;
     let runs = singles.len() as f64;
@@ -186,7 +199,7 @@ pub fn paired(base: &[f64], new: &[f64], higher_is_better: bool) -> Option<Ratio
         logs.iter_mut().for_each(|l| *l = -*l);
     }
     logs.sort_by(f64::total_cmp);
-    let variance = MedianWeights::default().variance(&logs);
+    let variance = QuantileWeights::default().variance(&logs, 0.5);
     let middle = (logs[(logs.len() - 1) / 2] + logs[logs.len() / 2]) / 2.0;
     Some(Ratio::from_log(middle, variance, (logs.len() - 1) as f64))
 }
@@ -200,7 +213,7 @@ mod tests {
     }
 
     fn ratio(base: &[Figure], new: &[Figure], higher: bool) -> Ratio {
-        let mut w = MedianWeights::default();
+        let mut w = QuantileWeights::default();
         between(level(base, &mut w).unwrap(), level(new, &mut w).unwrap(), higher)
     }
 
@@ -215,23 +228,32 @@ mod tests {
     #[test]
     fn the_bootstrap_variance_of_a_median_has_its_textbook_value() {
         // For n = 1 the median is the value; for equal values it does not vary; for a large normal sample it is π/2n · σ².
-        let mut w = MedianWeights::default();
-        assert_eq!(w.variance(&[3.0]), 0.0);
-        assert!(w.variance(&[2.0; 7]).abs() < 1e-15);
+        let mut w = QuantileWeights::default();
+        assert_eq!(w.variance(&[3.0], 0.5), 0.0);
+        assert!(w.variance(&[2.0; 7], 0.5).abs() < 1e-15);
         let mut rng = fastrand::Rng::with_seed(7);
         let mut mean = 0.0;
         for _ in 0..200 {
             let mut v: Vec<f64> = (0..101).map(|_| normal(&mut rng)).collect();
             v.sort_by(f64::total_cmp);
-            mean += w.variance(&v) / 200.0;
+            mean += w.variance(&v, 0.5) / 200.0;
         }
         let textbook = std::f64::consts::PI / 2.0 / 101.0;
         assert!((mean / textbook - 1.0).abs() < 0.15, "{mean} against {textbook}");
     }
 
     #[test]
+    fn a_figure_has_its_own_place_among_its_values() {
+        let values: Vec<f64> = (0..9).map(f64::from).collect();
+        assert_eq!([2.0, 4.0, 6.0].map(|v| place(&values, v)), [0.25, 0.5, 0.75]);
+        assert_eq!([-1.0, 9.0].map(|v| place(&values, v)), [0.1, 0.9]);
+        assert_eq!(place(&[5.0; 7], 5.0), 0.5);
+        assert!((place(&values, 2.2) - 2.5 / 8.0).abs() < 1e-12);
+    }
+
+    #[test]
     fn figures_that_have_no_ratio_give_none() {
-        let mut w = MedianWeights::default();
+        let mut w = QuantileWeights::default();
         assert!(level(&[published(0.0, 0.0)], &mut w).is_none());
         assert!(level(&[published(-1.0, 0.5)], &mut w).is_none());
         assert!(level(&[], &mut w).is_none());

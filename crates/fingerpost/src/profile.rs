@@ -84,10 +84,10 @@ pub fn target(profile: Profile, probe: &Probe) -> f64 {
 fn single_target(profile: Profile, nature: Nature) -> f64 {
     match (profile, nature) {
         (Profile::Quick, Nature::Computes) => 0.012,
-        (Profile::Quick, Nature::Blocks) => 0.03,
+        (Profile::Quick, Nature::Blocks | Nature::Relates) => 0.03,
         (Profile::Standard | Profile::Imported, Nature::Computes) => 0.009,
-        (Profile::Standard | Profile::Imported, Nature::Blocks) => 0.015,
+        (Profile::Standard | Profile::Imported, Nature::Blocks | Nature::Relates) => 0.015,
         (Profile::Thorough, Nature::Computes) => 0.0075,
-        (Profile::Thorough, Nature::Blocks) => 0.01,
+        (Profile::Thorough, Nature::Blocks | Nature::Relates) => 0.01,
     }
 }

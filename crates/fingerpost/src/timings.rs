@@ -94,7 +94,9 @@ fn one_round(executor: &mut ProcessExecutor, values: &mut [Vec<f64>]) -> Result<
     fastrand::shuffle(&mut order);
     for row in order {
         match executor.slice(row) {
-            Slice::Samples(samples) => values[row].extend(samples.into_process(estimate::Center::Low).value),
+            Slice::Samples(samples) => {
+                values[row].extend(samples.into_process(estimate::Center::good_tenth(fingerpost_record::Better::Lower)).value)
+            }
             Slice::Skipped(why) | Slice::Failed(why) | Slice::Hung(why) => return Err(why),
         }
     }

@@ -78,7 +78,7 @@ pub fn run(
         }
     }
     // The best paces are known only now.
-    states.iter_mut().for_each(|state| settle(state, &paces));
+    states.iter_mut().zip(centers).for_each(|(state, center)| settle(state, &paces, *center));
     states
 }
 
@@ -97,14 +97,14 @@ fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center, paces: &
     for (side, paces) in state.iter().zip(paces.iter_mut()) {
         side.processes[before..].iter().for_each(|new| paces.add(new));
     }
-    settle(state, paces);
+    settle(state, paces, center);
 }
 
 /// Sets the pairs aside that the CPU's pace speaks against, as it is known by now, and makes the estimates of both sides anew.
-fn settle(state: &mut PairState, paces: &[Paces; 2]) {
+fn settle(state: &mut PairState, paces: &[Paces; 2], center: Center) {
     let [a, b] = state;
     pace::set_pairs_aside(paces, [&mut a.processes, &mut b.processes]);
-    state.iter_mut().for_each(|side| side.estimate_again(0.0));
+    state.iter_mut().for_each(|side| side.estimate_again(center, 0.0));
 }
 
 /// Doubling numbers of pairs, from the base rounds on.
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn drift_cancels_within_the_pairs() {
         let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
-        let states = run(&[Center::Median], EFFORT, 3, &mut machine, &mut Deaf, &|_, _| false);
+        let states = run(&[Center::MEDIAN], EFFORT, 3, &mut machine, &mut Deaf, &|_, _| false);
         let (a, b) = (values(&states[0][0]), values(&states[0][1]));
         assert_eq!(a.len(), b.len());
         assert!(a.len() > 250, "{}", a.len());
@@ -173,11 +173,11 @@ mod tests {
     fn a_failed_half_takes_its_partner_with_it() {
         let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |call| call == 7 };
         let effort = Effort { max_rounds: 12, ..EFFORT };
-        let states = run(&[Center::Median], effort, 3, &mut machine, &mut Deaf, &|_, _| false);
+        let states = run(&[Center::MEDIAN], effort, 3, &mut machine, &mut Deaf, &|_, _| false);
         assert_eq!((states[0][0].processes.len(), states[0][1].processes.len()), (11, 11));
         assert_eq!(states[0][0].failures.len() + states[0][1].failures.len(), 1);
         let mut broken = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| true };
-        let states = run(&[Center::Median], effort, 3, &mut broken, &mut Deaf, &|_, _| false);
+        let states = run(&[Center::MEDIAN], effort, 3, &mut broken, &mut Deaf, &|_, _| false);
         assert!(states[0][0].given_up && broken.calls.len() == 2 * MAX_FAILURES);
     }
 
@@ -185,7 +185,7 @@ mod tests {
     fn a_decided_row_rests_at_a_look_and_not_between() {
         let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
         let decided = |row: usize, state: &PairState| row == 0 && state[0].processes.len() > 10;
-        let states = run(&[Center::Median; 2], EFFORT, 3, &mut machine, &mut Deaf, &decided);
+        let states = run(&[Center::MEDIAN; 2], EFFORT, 3, &mut machine, &mut Deaf, &decided);
         assert_eq!(states[0][0].processes.len(), 20);
         assert!(states[1][0].processes.len() > 200);
         assert!(is_a_look(40, 10) && !is_a_look(30, 10) && !is_a_look(0, 10));

@@ -96,15 +96,15 @@ impl JobState {
     }
 
     /// Makes the estimate anew, from the processes that kept the best pace known by now.
-    fn settle(&mut self, paces: &Paces) {
+    fn settle(&mut self, paces: &Paces, center: Center) {
         let slowed = paces.set_aside(&mut self.processes);
-        self.estimate_again(slowed);
+        self.estimate_again(center, slowed);
     }
 
     /// Makes the estimate anew from the processes that are not set aside.
-    pub(crate) fn estimate_again(&mut self, slowed: f64) {
+    pub(crate) fn estimate_again(&mut self, center: Center, slowed: f64) {
         let values: Vec<f64> = self.processes.iter().filter(|p| !p.aside).filter_map(|p| p.value).collect();
-        self.estimate = estimate::across_slowed_processes(&values, slowed);
+        self.estimate = estimate::quantile_across(&values, center.across, slowed);
     }
 
     /// How far the interval is from its target: above 1 is too wide.
@@ -121,7 +121,7 @@ pub fn run(jobs: &[Job], effort: Effort, seed: u64, executor: &mut impl Executor
     measure(jobs, effort, &mut rng, executor, listener, &mut states, &mut paces);
     // The best pace is known only now.
     for (job, state) in states.iter_mut().enumerate().filter(|(_, s)| !s.processes.is_empty()) {
-        state.settle(&paces);
+        state.settle(&paces, jobs[job].center);
         listener.finished(job, state);
     }
     states
@@ -158,7 +158,7 @@ fn measure(
             let before = states[job].processes.len();
             states[job].take(slice, jobs[job].center);
             states[job].processes[before..].iter().for_each(|new| paces.add(new));
-            states[job].settle(paces);
+            states[job].settle(paces, jobs[job].center);
             costs[job] = executor.now() - begun;
             listener.finished(job, &states[job]);
         }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     fn jobs(n: usize) -> Vec<Job> {
-        vec![Job { center: Center::Low, target: 0.01 }; n]
+        vec![Job { center: Center::good_tenth(fingerpost_record::Better::Lower), target: 0.01 }; n]
     }
 
     const EFFORT: Effort = Effort { budget: Duration::from_secs(8), base_rounds: 5, max_rounds: 100 };

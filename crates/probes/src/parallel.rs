@@ -311,7 +311,7 @@ const fn probe(
                    not a lock. Noise can lift a value above 100.",
         unit: Unit::Percent,
         better: Better::Higher,
-        nature: Nature::Blocks,
+        nature: Nature::Relates,
         cpus: 2,
         lab: None,
         variants,

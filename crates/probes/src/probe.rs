@@ -12,6 +12,8 @@ pub enum Nature {
     Computes,
     /// It blocks, wakes somebody, or creates a process: noise goes both ways, so the median is taken.
     Blocks,
+    /// Its value sets figures against each other, as a ratio: it errs to both sides, so medians are taken throughout.
+    Relates,
 }
 
 /// The descriptor of a probe: what it is, what exactly it times, and the function that runs it.
@@ -63,11 +65,14 @@ pub const LATENCY: Probe = Probe {
 };
 
 impl Probe {
-    /// How samples of one process become one value.
+    /// How samples of one process become one value, and the processes' values the figure.
     pub fn center(&self) -> Center {
+        let within = if self.nature == Nature::Computes { Center::good_tenth(self.better) } else { Center::MEDIAN };
         match self.nature {
-            Nature::Computes => Center::good_side(self.better),
-            Nature::Blocks => Center::Median,
+            // One row of a laboratory is one point of a curve that is fitted through all.
+            _ if self.lab.is_some() => within,
+            Nature::Relates => within,
+            Nature::Computes | Nature::Blocks => within.across_good_quarter(self.better),
         }
     }
 
