@@ -48,6 +48,8 @@ pub struct Figure {
     pub confidence: f64,
     /// One value per process or repetition.
     pub processes: Vec<f64>,
+    /// Whether it depends on what a virtual machine shares with strangers, so that its processes are slow together.
+    pub shared: bool,
 }
 
 /// A row's value on one side, as a logarithm with its variance.
@@ -131,11 +133,19 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights) -> Option<Level> {
     }
     logs.sort_by(f64::total_cmp);
     let within = weights.variance(&logs, place(&logs, figure.value.ln()));
-    let variance = (within + RUN_TO_RUN * RUN_TO_RUN).max(stated / 2.0);
+    // Strangers that take memory may be there for the whole of one run and for none of the next: then runs differ as processes do.
+    let run_to_run = if figure.shared { spread(&logs).max(RUN_TO_RUN) } else { RUN_TO_RUN };
+    let variance = within.max(stated / 2.0 - RUN_TO_RUN * RUN_TO_RUN) + run_to_run * run_to_run;
     // Satterthwaite: only the part that was estimated from few processes is itself uncertain.
     let share = within / variance;
     let df = ((logs.len() - 1) as f64 / (share * share).max(1e-12)).clamp(2.0, 1e6);
     Some(Level { log: figure.value.ln(), variance, df })
+}
+
+/// Half the range that the middle two thirds of these sorted values take: a standard deviation that no single value moves far.
+fn spread(sorted: &[f64]) -> f64 {
+    let at = |quantile: f64| sorted[(quantile * (sorted.len() - 1) as f64).round() as usize];
+    (at(0.84) - at(0.16)) / 2.0
 }
 
 /// Which quantile of these sorted values a figure is: ours are the median or the quarter from the good side, and others' a mean.
@@ -209,7 +219,7 @@ mod tests {
     use super::*;
 
     fn published(value: f64, half: f64) -> Figure {
-        Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new() }
+        Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new(), shared: false }
     }
 
     fn ratio(base: &[Figure], new: &[Figure], higher: bool) -> Ratio {
@@ -263,9 +273,31 @@ mod tests {
     #[test]
     fn an_interval_that_holds_another_run_is_not_counted_twice() {
         // Both sides state ±2 % for another run: that is ±2 % for their ratio. Processes that agree better do not make it narrower.
-        let figure = |value: f64| Figure { value, low: value / 1.02, high: value * 1.02, confidence: 0.95, processes: vec![value; 16] };
+        let figure = |value: f64| Figure {
+            value,
+            low: value / 1.02,
+            high: value * 1.02,
+            confidence: 0.95,
+            processes: vec![value; 16],
+            shared: false,
+        };
         let r = ratio(&[figure(100.0)], &[figure(110.0)], false);
         assert!((r.high / r.value / 1.02 - 1.0).abs() < 1e-3, "{r:?}");
+    }
+
+    #[test]
+    fn runs_of_what_strangers_share_differ_as_their_processes_do() {
+        let figure = |value: f64, spread: f64, shared| {
+            let processes = (0..60).map(|i| value * (1.0 + spread * (f64::from(i) - 29.5) / 20.0)).collect();
+            Figure { value, low: value / 1.01, high: value * 1.01, confidence: 0.95, processes, shared }
+        };
+        let between = |spread: f64, shared, runs: usize| {
+            ratio(&vec![figure(100.0, spread, shared); runs], &vec![figure(115.0, spread, shared); runs], false)
+        };
+        assert!(between(0.08, false, 1).low > 1.05, "sixty independent processes tell");
+        assert!(between(0.08, true, 1).low < 1.0, "processes that are slow together do not");
+        assert!(between(0.08, true, 10).low > 1.05, "several runs do");
+        assert!(between(0.005, true, 1).low > 1.05, "nor is there a doubt where processes agree");
     }
 
     #[test]

@@ -103,13 +103,14 @@ impl Side {
                 values.push(value);
             }
         }
-        run.measurements.iter().for_each(|m| self.add_row(m));
+        let guest = run.host.virtualization.as_deref().is_some_and(|v| v != "none");
+        run.measurements.iter().for_each(|m| self.add_row(m, guest && beyond_own_caches(m)));
         run.budgets.iter().for_each(|b| self.add_budget(b));
         run.observations.iter().for_each(|o| self.add_observation(o));
         self.findings.extend(run.findings.iter().cloned());
     }
 
-    fn add_row(&mut self, m: &Measurement) {
+    fn add_row(&mut self, m: &Measurement, shared: bool) {
         let row = self.rows.entry((m.probe.clone(), m.version, m.params.clone())).or_insert_with(|| SideRow {
             version: m.version,
             unit: m.unit,
@@ -126,7 +127,7 @@ impl Side {
         // Runs that disagree about a row's unit cannot be averaged; the first one's counts.
         if let (Some(e), true) = (&m.estimate, m.unit == row.unit && m.better == row.better) {
             let processes = m.process_values();
-            row.figures.push(Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes });
+            row.figures.push(Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes, shared });
         }
         let names: std::collections::BTreeSet<&String> = m.processes.iter().flat_map(|p| p.counters.keys()).collect();
         for name in names {
@@ -191,6 +192,15 @@ impl SideRow {
         let values = self.counters.get(name)?;
         Some(values.iter().sum::<f64>() / values.len() as f64)
     }
+}
+
+/// Bytes that no core's own caches hold: what is beyond them is shared with other cores, and on a virtual machine with other guests.
+const OWN_CACHES: i64 = 8 << 20;
+
+/// Whether a probe works on more memory than a core's own caches hold.
+fn beyond_own_caches(m: &Measurement) -> bool {
+    let works_on_memory = ["memory.", "process."].iter().any(|group| m.probe.starts_with(group));
+    works_on_memory && ["size", "resident"].iter().filter_map(|key| m.params.int(key)).any(|bytes| bytes > OWN_CACHES)
 }
 
 /// How bad an outcome is.
