@@ -42,8 +42,12 @@ const TURNS: usize = 9;
 /// Stretches of either that it takes at least, however slow the CPU was.
 const LEAST_STRETCHES: usize = 3;
 
-/// Nanoseconds between two of their samples: the difference is an eighth of either.
+/// Nanoseconds between two of their samples in the first turn: the difference is an eighth of either.
 const DIFFERENCE_PERIOD_NS: u64 = 12_491;
+
+/// What a turn's period is longer by than that of the one before. Faults on one page after the other have a period of their own, and a
+/// sampler that keeps step with it would see the same instructions over and over.
+const LONGER_NS: u64 = 617;
 
 /// Fewer samples than these say nothing.
 const MIN_SAMPLES: u64 = 100;
@@ -171,9 +175,10 @@ struct Stretch {
 
 /// Two loops by turns, each of the stretches beside which the CPU kept its pace; and that pace.
 fn observe_both(slice_ns: u64, bodies: [&dyn Fn() -> io::Result<()>; 2]) -> Result<([Loop; 2], u64), Stop> {
-    let mut sampler = Sampler::of_this_thread(DIFFERENCE_PERIOD_NS).map_err(|refusal| Stop::Skip(refusal.to_string()))?;
     let mut stretches = [const { Vec::new() }; 2];
-    for _ in 0..TURNS {
+    for turn in 0..TURNS {
+        let period = DIFFERENCE_PERIOD_NS + LONGER_NS * turn as u64;
+        let mut sampler = Sampler::of_this_thread(period).map_err(|refusal| Stop::Skip(refusal.to_string()))?;
         for (body, stretches) in bodies.iter().zip(&mut stretches) {
             // What the other loop left behind.
             body()?;
