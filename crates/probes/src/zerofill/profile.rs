@@ -10,8 +10,8 @@
 //! allocated but not zeroed (`how=memfd`, see [`super::zeroing`]) it is the very function that calls the clearing. The same faults
 //! without zeroing are sampled too, and what the caller's own samples are more by is the wait. Clearing and wait are the figure. Two further
 //! parts are counters, because they take far more samples to tell: what the kernel then finds no longer in its first-level cache, and what
-//! the program's own write saves, which finds its line there. (Measured on one guest with 480 000 samples a side, of 64 pages: 12 ns a
-//! page in the function and 62 in its caller; 25 elsewhere below the handler of faults, -19 in the program. The clock said 75.)
+//! the program's own write costs more or less. (`bench/zeroing`, on one guest, 320 000 samples a side, of 64 pages: 14 ns a page in the
+//! function, 49 in its caller; 90 with all the rest, where the clock said 87.)
 
 use std::io;
 
