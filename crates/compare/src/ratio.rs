@@ -13,6 +13,7 @@
 
 use std::collections::HashMap;
 
+use fingerpost_measure::estimate::quantile_sorted;
 use serde::Serialize;
 
 use crate::special::{beta_inc, t_two_sided, t_upper, z_two_sided};
@@ -144,8 +145,7 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights) -> Option<Level> {
 
 /// Half the range that the middle two thirds of these sorted values take: a standard deviation that no single value moves far.
 fn spread(sorted: &[f64]) -> f64 {
-    let at = |quantile: f64| sorted[(quantile * (sorted.len() - 1) as f64).round() as usize];
-    (at(0.84) - at(0.16)) / 2.0
+    (quantile_sorted(sorted, 0.84) - quantile_sorted(sorted, 0.16)) / 2.0
 }
 
 /// Which quantile of these sorted values a figure is: ours are the median or the quarter from the good side, and others' a mean.

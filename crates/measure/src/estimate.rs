@@ -86,7 +86,7 @@ pub fn percentiles(samples: &[f64], better: Better) -> Option<Percentiles> {
         return None;
     }
     let s = sorted(samples);
-    let at = |q: f64| quantile_sorted(&s, if better == Better::Lower { q } else { 1.0 - q });
+    let at = |q: f64| quantile_sorted(&s, from_good_side(q, better));
     Some(Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) })
 }
 

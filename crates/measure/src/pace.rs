@@ -7,21 +7,16 @@
 
 use fingerpost_record::Process;
 
-use crate::estimate::{quantile_sorted, sorted};
+use crate::estimate::median;
 
 /// How much longer than at best the fixed work may take, relatively, where the CPU keeps its pace. One step of a clock rate is 2.5 to 4 %.
 pub const TOLERANCE: f64 = 0.02;
 
 /// Processes that a figure is made of at least, where there are so many: the least slowed, if fewer kept the pace.
-pub const LEAST: usize = 5;
+const LEAST: usize = 5;
 
 /// The share of all readings that is taken for the best pace: a rate that a CPU reaches but once in a run is not its own.
 const BEST: f64 = 0.02;
-
-/// The middle one of some readings; 0 for none.
-pub fn typical(readings: &[f64]) -> f64 {
-    if readings.is_empty() { 0.0 } else { quantile_sorted(&sorted(readings), 0.5) }
-}
 
 /// The readings of a run so far, in ascending order.
 ///
@@ -31,13 +26,6 @@ pub fn typical(readings: &[f64]) -> f64 {
 pub struct Paces(Vec<f64>);
 
 impl Paces {
-    /// The readings of all these processes.
-    pub fn of<'a>(processes: impl IntoIterator<Item = &'a Process>) -> Paces {
-        let mut paces = Paces::default();
-        processes.into_iter().for_each(|p| paces.add(p));
-        paces
-    }
-
     /// Adds a process's reading.
     pub fn add(&mut self, process: &Process) {
         if let [ns] = process.pace[..] {
@@ -66,7 +54,7 @@ impl Paces {
         aside.iter().for_each(|&i| processes[i].aside = true);
         let kept: Vec<f64> = kept.iter().map(|&i| slowed[i]).collect();
         // Within the tolerance readings differ by chance.
-        let Some(typical) = Some(typical(&kept)).filter(|s| *s > TOLERANCE) else { return 0.0 };
+        let Some(typical) = Some(median(&kept)).filter(|s| *s > TOLERANCE) else { return 0.0 };
         let points: Vec<(f64, f64)> = valid.iter().filter_map(|&i| Some((slowed[i].ln_1p(), processes[i].value?.abs().ln()))).collect();
         typical.ln_1p() * sensitivity(&points)
     }
@@ -110,37 +98,41 @@ fn part(mut some: Vec<usize>, slowed: &[f64]) -> (Vec<usize>, Vec<usize>) {
 fn sensitivity(points: &[(f64, f64)]) -> f64 {
     let pairs = points.iter().enumerate().flat_map(|(i, a)| points[..i].iter().map(move |b| (a, b)));
     let slopes: Vec<f64> = pairs.filter(|(a, b)| (a.0 - b.0).abs() > TOLERANCE).map(|(a, b)| ((a.1 - b.1) / (a.0 - b.0)).abs()).collect();
-    if slopes.len() < LEAST * LEAST { 1.0 } else { typical(&slopes).min(1.0) }
+    if slopes.len() < LEAST * LEAST { 1.0 } else { median(&slopes).min(1.0) }
 }
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::kept_values;
+
     use super::*;
 
     fn process(value: f64, pace: &[f64]) -> Process {
         Process { value: Some(value), pace: pace.to_vec(), ..Process::default() }
     }
 
-    fn values(processes: &[Process]) -> Vec<f64> {
-        processes.iter().filter(|p| !p.aside).filter_map(|p| p.value).collect()
+    fn paces_of(processes: &[Process]) -> Paces {
+        let mut paces = Paces::default();
+        processes.iter().for_each(|p| paces.add(p));
+        paces
     }
 
     #[test]
     fn those_that_kept_the_pace_are_taken_whatever_their_values() {
         let mut all: Vec<Process> = (0..10).map(|i| process(f64::from(i) * 100.0, &[4000.0 + f64::from(i)])).collect();
         all.extend((0..10).map(|_| process(50.0, &[8400.0])));
-        let paces = Paces::of(&all);
+        let paces = paces_of(&all);
         assert_eq!(paces.set_aside(&mut all), 0.0);
-        assert_eq!(values(&all), (0..10).map(|i| f64::from(i) * 100.0).collect::<Vec<_>>());
+        assert_eq!(kept_values(&all), (0..10).map(|i| f64::from(i) * 100.0).collect::<Vec<_>>());
     }
 
     #[test]
     fn where_few_kept_it_the_least_slowed_are_taken_and_it_is_told_by_how_much_they_were() {
         let mut all = vec![process(1.0, &[4000.0]), process(1.1, &[4000.0])];
         all.extend((0..20).map(|i| process(1.2, &[4200.0 + 10.0 * f64::from(i)])));
-        let paces = Paces::of(&all);
+        let paces = paces_of(&all);
         let slowed = paces.set_aside(&mut all);
-        assert_eq!(values(&all).len(), LEAST);
+        assert_eq!(kept_values(&all).len(), LEAST);
         assert_eq!(slowed, 0.0, "their values do not depend on it");
         all.iter_mut().for_each(|p| p.value = Some(p.pace[0] / 10.0));
         let slowed = paces.set_aside(&mut all);
@@ -152,7 +144,7 @@ mod tests {
         let side = |slow: usize, ns: f64| (0..8).map(|i| process(1.0, &[if i == slow { 2.0 * ns } else { ns }])).collect::<Vec<_>>();
         // The second side's CPU is slower by its setting.
         let (mut a, mut b) = (side(1, 4000.0), side(6, 7000.0));
-        set_pairs_aside(&[Paces::of(&a), Paces::of(&b)], [&mut a, &mut b]);
+        set_pairs_aside(&[paces_of(&a), paces_of(&b)], [&mut a, &mut b]);
         let out = |side: &[Process]| (0..8).filter(|i| side[*i].aside).collect::<Vec<_>>();
         assert_eq!((out(&a), out(&b)), (vec![1, 6], vec![1, 6]));
     }
@@ -169,22 +161,22 @@ mod tests {
     #[test]
     fn without_readings_or_with_few_processes_all_are_taken() {
         let mut plain: Vec<Process> = (0..8).map(|i| process(f64::from(i), &[])).collect();
-        assert_eq!(Paces::of(&plain).set_aside(&mut plain), 0.0);
-        assert_eq!(values(&plain).len(), 8);
+        assert_eq!(paces_of(&plain).set_aside(&mut plain), 0.0);
+        assert_eq!(kept_values(&plain).len(), 8);
         let mut few = vec![process(1.0, &[4000.0]), process(2.0, &[8000.0])];
-        assert_eq!(Paces::of(&few).set_aside(&mut few), 1.5_f64.ln(), "the middle of 0 and 1");
-        assert_eq!(values(&few).len(), 2);
+        assert_eq!(paces_of(&few).set_aside(&mut few), 1.5_f64.ln(), "the middle of 0 and 1");
+        assert_eq!(kept_values(&few).len(), 2);
         let mut failed = vec![Process::default(); 3];
         assert_eq!(Paces::default().set_aside(&mut failed), 0.0);
     }
 
     #[test]
     fn a_process_with_a_partner_is_set_beside_its_own_row_and_its_worst_cpu_counts() {
-        let run = Paces::of(&[process(1.0, &[4000.0]), process(1.0, &[4000.0]), process(1.0, &[9000.0, 1.0])]);
+        let run = paces_of(&[process(1.0, &[4000.0]), process(1.0, &[4000.0]), process(1.0, &[9000.0, 1.0])]);
         // The partner on the same core makes 6000 of 4000 in every process, and that is no reason to set any aside.
         let mut all: Vec<Process> = (0..6).map(|i| process(f64::from(i), &[6000.0, 4000.0])).collect();
         all.push(process(9.0, &[6000.0, 8000.0]));
         assert_eq!(run.set_aside(&mut all), 0.0);
-        assert_eq!(values(&all), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(kept_values(&all), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     }
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use fingerpost_record::{Estimate, Process};
+use fingerpost_record::{Estimate, Process, kept_values};
 
 use crate::estimate::{self, Center};
 use crate::pace::Paces;
@@ -103,8 +103,7 @@ impl JobState {
 
     /// Makes the estimate anew from the processes that are not set aside.
     pub(crate) fn estimate_again(&mut self, center: Center, slowed: f64) {
-        let values: Vec<f64> = self.processes.iter().filter(|p| !p.aside).filter_map(|p| p.value).collect();
-        self.estimate = estimate::quantile_across(&values, center.across, slowed);
+        self.estimate = estimate::quantile_across(&kept_values(&self.processes), center.across, slowed);
     }
 
     /// How far the interval is from its target: above 1 is too wide.

@@ -7,8 +7,8 @@
 
 use std::hint::black_box;
 
-use fingerpost_measure::estimate::MIN_UNDISTURBED;
-use fingerpost_measure::pace::{TOLERANCE, typical};
+use fingerpost_measure::estimate::{MIN_UNDISTURBED, median};
+use fingerpost_measure::pace::TOLERANCE;
 
 use crate::session::now_ns;
 
@@ -93,7 +93,8 @@ fn judge(readings: &[(usize, u64)], disturbed: &mut [bool]) -> u64 {
         return best;
     }
     let per_sample: Vec<f64> = stretches.iter().flat_map(|(samples, ns)| samples.clone().map(|_| *ns as f64)).collect();
-    typical(&per_sample) as u64
+    // 0 for no samples.
+    median(&per_sample) as u64
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ mod valid;
 
 pub use findings::{Budget, Finding, Layer, Observation, Part, Series, Status};
 pub use host::Host;
-pub use measurement::{Better, Estimate, Measurement, Outcome, Percentiles, Process};
+pub use measurement::{Better, Estimate, Measurement, Outcome, Percentiles, Process, kept_values};
 pub use params::{Param, Params};
 pub use run::{Instrument, Profile, Run, SCHEMA, Tool};
 pub use unit::Unit;

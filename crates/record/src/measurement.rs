@@ -89,6 +89,11 @@ pub struct Process {
     pub counters: BTreeMap<String, f64>,
 }
 
+/// The values of those processes that an estimate is made of: all but those set aside.
+pub fn kept_values(processes: &[Process]) -> Vec<f64> {
+    processes.iter().filter(|p| !p.aside).filter_map(|p| p.value).collect()
+}
+
 /// One row of a run: a probe or workload step with its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
@@ -143,7 +148,7 @@ impl Measurement {
 
     /// Per-process values that the estimate is made of, the top level of repetition within a run.
     pub fn process_values(&self) -> Vec<f64> {
-        self.processes.iter().filter(|p| !p.aside).filter_map(|p| p.value).collect()
+        kept_values(&self.processes)
     }
 
     /// A counter's median over the processes, per operation.

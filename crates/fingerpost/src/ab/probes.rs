@@ -9,7 +9,7 @@ use fingerpost_compare::ratio::paired;
 use fingerpost_measure::pairs::{self, PairExecutor, PairState};
 use fingerpost_measure::rounds::{Effort, Executor, JobState, Listener};
 use fingerpost_measure::{Center, Slice};
-use fingerpost_record::{Better, Measurement};
+use fingerpost_record::{Better, Measurement, kept_values};
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::Scratch;
 
@@ -90,8 +90,8 @@ fn surroundings(setting: &Setting) -> Surroundings {
 
 /// Whether the ratio is known to lie on one side of the threshold.
 fn decided(state: &PairState, better: Better, threshold: f64) -> bool {
-    let values = |s: &JobState| s.processes.iter().filter(|p| !p.aside).filter_map(|p| p.value).collect::<Vec<f64>>();
-    let Some(ratio) = paired(&values(&state[0]), &values(&state[1]), better == Better::Higher) else { return false };
+    let [base, new] = state.each_ref().map(|side| kept_values(&side.processes));
+    let Some(ratio) = paired(&base, &new, better == Better::Higher) else { return false };
     let log = ratio.value.ln();
     let half = CAUTION * (ratio.high.ln() - ratio.low.ln()) / 2.0;
     let edge = (1.0 + threshold).ln();

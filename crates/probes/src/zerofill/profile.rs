@@ -155,20 +155,23 @@ struct Loop {
 fn observe(slice_ns: u64, sampled_slices: u64, mut body: impl FnMut() -> io::Result<()>) -> Result<Loop, Stop> {
     let mut sampler = Sampler::of_this_thread(PERIOD_NS).map_err(|refusal| Stop::Skip(refusal.to_string()))?;
     spin(slice_ns / 4, &mut body)?;
-    let (turns, ns) = spin(slice_ns, &mut body)?;
+    timed_then_sampled(&mut sampler, slice_ns, slice_ns * sampled_slices, body)
+}
+
+/// Both in nanoseconds of CPU time.
+fn timed_then_sampled(sampler: &mut Sampler, timed: u64, sampled: u64, mut body: impl FnMut() -> io::Result<()>) -> Result<Loop, Stop> {
+    let (turns, ns) = spin(timed, &mut body)?;
     sampler.enable()?;
-    spin(slice_ns * sampled_slices, &mut body)?;
+    spin(sampled, &mut body)?;
     sampler.disable()?;
     let mut chains = Vec::new();
     let lost = sampler.drain(|sample| chains.push(if sample.kernel { sample.chain() } else { Vec::new() }));
     Ok(Loop { ns: ns as f64 / turns as f64, chains, lost })
 }
 
-/// A stretch of a loop: timed, then sampled.
+/// A stretch of a loop.
 struct Stretch {
-    ns: f64,
-    chains: Vec<Vec<u64>>,
-    lost: u64,
+    seen: Loop,
     /// The slower of the readings before and after it.
     pace: u64,
 }
@@ -183,13 +186,8 @@ fn observe_both(slice_ns: u64, bodies: [&dyn Fn() -> io::Result<()>; 2]) -> Resu
             // What the other loop left behind.
             body()?;
             let before = pace::reading();
-            let (turns, ns) = spin(slice_ns / 2, body)?;
-            sampler.enable()?;
-            spin(slice_ns, body)?;
-            sampler.disable()?;
-            let mut chains = Vec::new();
-            let lost = sampler.drain(|sample| chains.push(if sample.kernel { sample.chain() } else { Vec::new() }));
-            stretches.push(Stretch { ns: ns as f64 / turns as f64, chains, lost, pace: before.max(pace::reading()) });
+            let seen = timed_then_sampled(&mut sampler, slice_ns / 2, slice_ns, body)?;
+            stretches.push(Stretch { seen, pace: before.max(pace::reading()) });
         }
     }
     Ok(at_pace(stretches))
@@ -212,9 +210,9 @@ fn nth_pace(stretches: &[Stretch], n: usize) -> u64 {
 }
 
 fn joined(stretches: Vec<Stretch>) -> Loop {
-    let times: Vec<f64> = stretches.iter().map(|s| s.ns).collect();
-    let lost = stretches.iter().map(|s| s.lost).sum();
-    Loop { ns: estimate::median(&times), chains: stretches.into_iter().flat_map(|s| s.chains).collect(), lost }
+    let times: Vec<f64> = stretches.iter().map(|s| s.seen.ns).collect();
+    let lost = stretches.iter().map(|s| s.seen.lost).sum();
+    Loop { ns: estimate::median(&times), chains: stretches.into_iter().flat_map(|s| s.seen.chains).collect(), lost }
 }
 
 impl Loop {
@@ -337,11 +335,11 @@ fn zeroed_in_faults(s: &mut Session, pages: usize) -> Result<(), Stop> {
         let caller = caller_of_clearing(&first, &symbols)
             .ok_or_else(|| Stop::Skip("no sample shows the page-clearing function: the kernel's symbols are not complete".into()))?;
         let per_page = |observed: &Loop, samples: &Tally, count: u64| observed.share(count as f64, samples) / pages as f64;
-        let more = |count: &dyn Fn(&Loop) -> u64| per_page(&first, &samples, count(&first)) - per_page(&again, &without, count(&again));
+        let more = |new: u64, old: u64| per_page(&first, &samples, new) - per_page(&again, &without, old);
         let clear = per_page(&first, &samples, samples.clear);
-        let wait = more(&|observed| innermost(observed, &symbols, caller));
-        let elsewhere = more(&|observed| below(observed, &symbols, HANDLER)) - clear - wait;
-        seen = Some((samples.all, first.lost + again.lost, [clear, wait, elsewhere, more(&in_user_code)]));
+        let wait = more(innermost(&first, &symbols, caller), innermost(&again, &symbols, caller));
+        let elsewhere = more(below(&first, &symbols, HANDLER), below(&again, &symbols, HANDLER)) - clear - wait;
+        seen = Some((samples.all, first.lost + again.lost, [clear, wait, elsewhere, more(samples.user, without.user)]));
         Ok((clear + wait, pace))
     })?;
     if let Some((samples, lost, [clear, wait, elsewhere, user])) = seen {
@@ -376,11 +374,6 @@ const HANDLER: &str = "handle_mm_fault";
 fn below(observed: &Loop, symbols: &Symbols, function: &str) -> u64 {
     let inside = |chain: &&Vec<u64>| chain.iter().any(|address| symbols.name(*address) == Some(function));
     observed.chains.iter().filter(inside).count() as u64
-}
-
-/// Samples outside of the kernel.
-fn in_user_code(observed: &Loop) -> u64 {
-    observed.chains.iter().filter(|chain| chain.is_empty()).count() as u64
 }
 
 /// Samples whose innermost function is this one, below a fault.
@@ -436,7 +429,7 @@ mod tests {
 
     #[test]
     fn stretches_beside_a_slow_cpu_are_left_out_while_enough_remain() {
-        let stretch = |ns: f64, pace: u64| Stretch { ns, chains: vec![vec![7]], lost: 1, pace };
+        let stretch = |ns: f64, pace: u64| Stretch { seen: Loop { ns, chains: vec![vec![7]], lost: 1 }, pace };
         let calm = || vec![stretch(100.0, 4000), stretch(190.0, 8000), stretch(101.0, 4010), stretch(99.0, 4000)];
         let ([a, b], pace) = at_pace([calm(), calm()]);
         assert_eq!((a.ns, a.chains.len(), a.lost, b.ns, pace), (100.0, 3, 3, 100.0, 4010));
