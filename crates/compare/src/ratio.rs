@@ -49,8 +49,8 @@ pub struct Figure {
     pub confidence: f64,
     /// One value per process or repetition.
     pub processes: Vec<f64>,
-    /// Whether it depends on what a virtual machine shares with strangers, so that its processes are slow together.
-    pub shared: bool,
+    /// Whether it depends on what a virtual machine's host does for minutes, so that its processes are slow together.
+    pub host_made: bool,
 }
 
 /// A row's value on one side, as a logarithm with its variance.
@@ -134,8 +134,8 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights) -> Option<Level> {
     }
     logs.sort_by(f64::total_cmp);
     let within = weights.variance(&logs, place(&logs, figure.value.ln()));
-    // Strangers that take memory may be there for the whole of one run and for none of the next: then runs differ as processes do.
-    let run_to_run = if figure.shared { spread(&logs).max(RUN_TO_RUN) } else { RUN_TO_RUN };
+    // What the host does may be for the whole of one run and for none of the next: then runs differ as processes do.
+    let run_to_run = if figure.host_made { spread(&logs).max(RUN_TO_RUN) } else { RUN_TO_RUN };
     let variance = within.max(stated / 2.0 - RUN_TO_RUN * RUN_TO_RUN) + run_to_run * run_to_run;
     // Satterthwaite: only the part that was estimated from few processes is itself uncertain.
     let share = within / variance;
@@ -148,7 +148,7 @@ fn spread(sorted: &[f64]) -> f64 {
     (quantile_sorted(sorted, 0.84) - quantile_sorted(sorted, 0.16)) / 2.0
 }
 
-/// Which quantile of these sorted values a figure is: ours are the median or the quarter from the good side, and others' a mean.
+/// Which quantile of these sorted values a figure is: ours are the median, or the quarter or the tenth from the good side, and others' a mean.
 fn place(sorted: &[f64], value: f64) -> f64 {
     let last = (sorted.len() - 1) as f64;
     // Equal values are all in one place.
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     fn published(value: f64, half: f64) -> Figure {
-        Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new(), shared: false }
+        Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new(), host_made: false }
     }
 
     fn ratio(base: &[Figure], new: &[Figure], higher: bool) -> Ratio {
@@ -279,20 +279,20 @@ mod tests {
             high: value * 1.02,
             confidence: 0.95,
             processes: vec![value; 16],
-            shared: false,
+            host_made: false,
         };
         let r = ratio(&[figure(100.0)], &[figure(110.0)], false);
         assert!((r.high / r.value / 1.02 - 1.0).abs() < 1e-3, "{r:?}");
     }
 
     #[test]
-    fn runs_of_what_strangers_share_differ_as_their_processes_do() {
-        let figure = |value: f64, spread: f64, shared| {
+    fn runs_of_what_the_host_decides_differ_as_their_processes_do() {
+        let figure = |value: f64, spread: f64, host_made| {
             let processes = (0..60).map(|i| value * (1.0 + spread * (f64::from(i) - 29.5) / 20.0)).collect();
-            Figure { value, low: value / 1.01, high: value * 1.01, confidence: 0.95, processes, shared }
+            Figure { value, low: value / 1.01, high: value * 1.01, confidence: 0.95, processes, host_made }
         };
-        let between = |spread: f64, shared, runs: usize| {
-            ratio(&vec![figure(100.0, spread, shared); runs], &vec![figure(115.0, spread, shared); runs], false)
+        let between = |spread: f64, host_made, runs: usize| {
+            ratio(&vec![figure(100.0, spread, host_made); runs], &vec![figure(115.0, spread, host_made); runs], false)
         };
         assert!(between(0.08, false, 1).low > 1.05, "sixty independent processes tell");
         assert!(between(0.08, true, 1).low < 1.0, "processes that are slow together do not");

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use fingerpost_measure::OWN_CACHES;
 use fingerpost_record::{Better, Budget, Finding, Host, Measurement, Observation, Outcome, Params, Part, Profile, Run, Unit};
 use serde::Serialize;
 
@@ -104,13 +105,13 @@ impl Side {
             }
         }
         let guest = run.host.virtualization.as_deref().is_some_and(|v| v != "none");
-        run.measurements.iter().for_each(|m| self.add_row(m, guest && beyond_own_caches(m)));
+        run.measurements.iter().for_each(|m| self.add_row(m, guest && depends_on_the_host(m)));
         run.budgets.iter().for_each(|b| self.add_budget(b));
         run.observations.iter().for_each(|o| self.add_observation(o));
         self.findings.extend(run.findings.iter().cloned());
     }
 
-    fn add_row(&mut self, m: &Measurement, shared: bool) {
+    fn add_row(&mut self, m: &Measurement, host_made: bool) {
         let row = self.rows.entry((m.probe.clone(), m.version, m.params.clone())).or_insert_with(|| SideRow {
             version: m.version,
             unit: m.unit,
@@ -127,7 +128,7 @@ impl Side {
         // Runs that disagree about a row's unit cannot be averaged; the first one's counts.
         if let (Some(e), true) = (&m.estimate, m.unit == row.unit && m.better == row.better) {
             let processes = m.process_values();
-            row.figures.push(Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes, shared });
+            row.figures.push(Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes, host_made });
         }
         let names: std::collections::BTreeSet<&String> = m.processes.iter().flat_map(|p| p.counters.keys()).collect();
         for name in names {
@@ -194,13 +195,29 @@ impl SideRow {
     }
 }
 
-/// Bytes that no core's own caches hold: what is beyond them is shared with other cores, and on a virtual machine with other guests.
-const OWN_CACHES: i64 = 8 << 20;
+/// Probes that get pages from the kernel and give them back, time and again.
+const TAKE_PAGES: [&str; 6] = ["vm.fault_anon", "vm.fault_file", "vm.munmap", "fs.create", "fs.append", "parallel.fs"];
 
-/// Whether a probe works on more memory than a core's own caches hold.
-fn beyond_own_caches(m: &Measurement) -> bool {
-    let works_on_memory = ["memory.", "process."].iter().any(|group| m.probe.starts_with(group));
-    works_on_memory && ["size", "resident"].iter().filter_map(|key| m.params.int(key)).any(|bytes| bytes > OWN_CACHES)
+/// Probes of the memory's bandwidth.
+const BANDWIDTH: [&str; 3] = ["memory.read", "memory.write", "memory.copy"];
+
+/// Probes of two CPUs that want one thing.
+const CONTEND: [&str; 3] = ["sync.mutex_contended", "sync.rwlock", "ipc.shm"];
+
+/// Whether a virtual machine's figure depends on what its host does with it and with others, for minutes at a time:
+///
+/// - of memory beyond a core's own caches, and of processes that have so much, on who else uses it. (Not the primitives' bandwidth: the
+///   good tenth of all processes repeats as their spread lets expect, that of the latency does not.);
+/// - of pages taken anew, also on which part of the memory they are from, and how the host backs it;
+/// - of two CPUs that want one thing, on where the host runs them, and so how far apart.
+fn depends_on_the_host(m: &Measurement) -> bool {
+    let among = |probes: &[&str]| probes.contains(&m.probe.as_str());
+    let much = ["size", "resident"].iter().filter_map(|key| m.params.int(key)).any(|bytes| bytes > OWN_CACHES);
+    let of_a_lab = m.params.int("threads").is_some();
+    let good_tenth = among(&BANDWIDTH) && !of_a_lab;
+    let works_on_memory = m.probe.starts_with("memory.") || m.probe.starts_with("process.");
+    let two_cpus = m.params.int("threads").is_some_and(|threads| threads > 1) || m.params.text("placement") == Some("cross");
+    works_on_memory && much && !good_tenth || among(&TAKE_PAGES) || among(&CONTEND) && two_cpus
 }
 
 /// How bad an outcome is.
@@ -231,5 +248,30 @@ fn average_budget(into: &mut Budget, next: &Budget, n: f64) {
         let seen = next.parts.iter().find(|p| p.layer == part.layer && p.component == part.component);
         part.seconds_per_transaction += (seen.map_or(0.0, |p| p.seconds_per_transaction) - part.seconds_per_transaction) / n;
         part.share += (seen.map_or(0.0, |p| p.share) - part.share) / n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::{Better, Unit};
+
+    use super::*;
+
+    #[test]
+    fn what_a_guest_cannot_keep_steady_is_told_by_probe_and_parameters() {
+        let depends = |probe: &str, params: Params| {
+            let m = Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+            depends_on_the_host(&m)
+        };
+        let with = |key: &str, value: i64| Params::new().with(key, value);
+        assert!(depends("memory.latency", with("size", 64 << 20)) && !depends("memory.latency", with("size", 512 << 10)));
+        assert!(depends("process.fork", with("resident", 64 << 20)) && !depends("process.fork", with("resident", 0)));
+        assert!(!depends("memory.read", with("size", 64 << 20)), "the good tenth");
+        assert!(depends("memory.read", with("size", 64 << 20).with("threads", 1)), "a laboratory's median");
+        assert!(depends("vm.fault_anon", with("pages", 1)) && depends("fs.append", with("size", 4096)));
+        assert!(depends("sync.rwlock", with("threads", 2)) && !depends("sync.rwlock", with("threads", 1)));
+        let placed = |placement: &str| Params::new().with("placement", placement);
+        assert!(depends("ipc.shm", placed("cross")) && !depends("ipc.shm", placed("same")));
+        assert!(!depends("ipc.pipe", placed("cross")) && !depends("syscall.null", Params::new()));
     }
 }

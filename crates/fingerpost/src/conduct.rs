@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use fingerpost_labs::{LabError, Sink};
+use fingerpost_measure::pace::Paces;
 use fingerpost_measure::rounds::{self, Executor, Job};
 use fingerpost_measure::{Slice, estimate};
 use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
@@ -82,8 +83,9 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     recorder.run.complete = !stop.load(Ordering::Relaxed);
     recorder.run.duration_s = begun.elapsed().as_secs_f64();
     fingerpost_host::after(&mut recorder.run.host);
-    let paced = || recorder.run.measurements.iter().flat_map(|m| &m.processes).filter(|p| !p.pace.is_empty());
-    let (slow, all) = (paced().filter(|p| p.aside).count(), paced().count());
+    let mut paces = Paces::default();
+    recorder.run.measurements.iter().flat_map(|m| &m.processes).for_each(|p| paces.add(p));
+    let (slow, all) = paces.slowed_of_all();
     fingerpost_host::doubt_the_pace(&mut recorder.run.host, slow, all);
     let Recorder { run, writer, .. } = recorder;
     let kept = writer.finish(&run).map_err(|e| e.to_string());
@@ -209,7 +211,7 @@ fn measure_rows(rows: &[Row], budget: Duration, options: &Options, dir: &Path, s
     }
     let able: Vec<Row> = able.into_iter().cloned().collect();
     let jobs: Vec<Job> =
-        able.iter().map(|row| Job { center: row.probe.center(), target: profile::target(options.profile, row.probe) }).collect();
+        able.iter().map(|row| Job { center: row.probe.center(&row.params), target: profile::target(options.profile, row) }).collect();
     let mut executor = ProcessExecutor::new(&able, &options.cpus, profile::slice, dir, stop);
     let effort = profile::effort(options.profile, budget);
     rounds::run(&jobs, effort, options.seed, &mut executor, &mut RowListener { recorder, rows: &able });

@@ -74,20 +74,20 @@ pub fn effort(profile: Profile, budget: Duration) -> Effort {
     Effort { budget, base_rounds, max_rounds }
 }
 
-/// The relative half width of its interval at which a probe rests.
-pub fn target(profile: Profile, probe: &Probe) -> f64 {
+/// The relative half width of its interval at which a row rests.
+pub fn target(profile: Profile, row: &Row) -> f64 {
     // One row of a laboratory is one point of a curve.
-    let points = if probe.lab.is_some() { 2.0 } else { 1.0 };
-    points * single_target(profile, probe.nature)
+    let points = if row.probe.lab.is_some() { 2.0 } else { 1.0 };
+    points * single_target(profile, row.probe.nature_of(&row.params))
 }
 
 fn single_target(profile: Profile, nature: Nature) -> f64 {
     match (profile, nature) {
-        (Profile::Quick, Nature::Computes) => 0.012,
-        (Profile::Quick, Nature::Blocks | Nature::Relates) => 0.03,
-        (Profile::Standard | Profile::Imported, Nature::Computes) => 0.009,
-        (Profile::Standard | Profile::Imported, Nature::Blocks | Nature::Relates) => 0.015,
-        (Profile::Thorough, Nature::Computes) => 0.0075,
-        (Profile::Thorough, Nature::Blocks | Nature::Relates) => 0.01,
+        (Profile::Quick, Nature::Computes | Nature::Streams) => 0.012,
+        (Profile::Quick, Nature::Blocks | Nature::Relates | Nature::Contends) => 0.03,
+        (Profile::Standard | Profile::Imported, Nature::Computes | Nature::Streams) => 0.009,
+        (Profile::Standard | Profile::Imported, Nature::Blocks | Nature::Relates | Nature::Contends) => 0.015,
+        (Profile::Thorough, Nature::Computes | Nature::Streams) => 0.0075,
+        (Profile::Thorough, Nature::Blocks | Nature::Relates | Nature::Contends) => 0.01,
     }
 }

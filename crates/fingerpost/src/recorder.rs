@@ -151,12 +151,14 @@ fn outcome(row: &Row, state: &JobState) -> (Outcome, Option<String>) {
 }
 
 /// Whether a probe that should only compute had hardly a batch undisturbed in most of its processes, so that their values are made of
-/// disturbed ones. (One that blocks is switched by its nature.)
+/// disturbed ones. (One that blocks is switched by its nature, and where all processes count, a few undisturbed ones are enough.)
 fn mostly_disturbed(row: &Row, state: &JobState) -> bool {
+    let computes = matches!(row.probe.nature_of(&row.params), Nature::Computes | Nature::Streams)
+        && row.probe.center(&row.params).across_slowed.is_some();
     // A slice with few long batches meets an interruption in most of them on the quietest machine.
     let judged = || state.processes.iter().filter(|p| !p.aside && p.samples.len() >= 50);
     let hit = judged().filter(|p| p.samples.len() - p.disturbed.len() < estimate::MIN_UNDISTURBED).count();
-    row.probe.nature == Nature::Computes && hit * 2 > judged().count()
+    computes && hit * 2 > judged().count()
 }
 
 #[cfg(test)]
@@ -181,6 +183,9 @@ mod tests {
         assert_eq!((few.outcome, few.reason.unwrap().contains("only 2")), (Outcome::Untrusted, true));
         assert_eq!(measurement(&row(), &state(8, 60)).outcome, Outcome::Measured, "forty are left");
         assert_eq!(measurement(&row(), &state(8, 97)).outcome, Outcome::Untrusted);
+        let read = |size: i64| Row::new(fingerpost_probes::find("memory.read").unwrap(), Params::new().with("size", size));
+        assert_eq!(measurement(&read(16 << 10), &state(8, 97)).outcome, Outcome::Untrusted);
+        assert_eq!(measurement(&read(64 << 20), &state(8, 97)).outcome, Outcome::Measured, "all processes count");
         let failed = JobState { failures: vec!["crashed".into()], ..JobState::default() };
         assert_eq!(measurement(&row(), &failed).outcome, Outcome::Failed);
         let half = JobState { failures: vec!["crashed".into()], ..state(8, 0) };

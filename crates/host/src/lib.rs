@@ -75,7 +75,7 @@ pub fn doubt_the_pace(host: &mut Host, slow: usize, processes: usize) {
         let share = 100.0 * slow as f64 / processes as f64;
         let what =
             format!("The CPU did not keep its pace: beside {share:.0} % of the processes the same work took longer than beside the others");
-        let remedy = "a neighbour on the core or a lower clock rate does that; figures are made of the fastest processes, and their intervals \
+        let remedy = "a neighbour on the core or a lower clock rate does that; most figures are made of the fastest processes, and intervals \
                       are wider; repeat the run at a quieter hour";
         host.doubts.push(Doubt::new(Severity::Care, what, remedy).to_string());
     }

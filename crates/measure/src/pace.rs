@@ -33,6 +33,11 @@ impl Paces {
         }
     }
 
+    /// How many of the readings tell of a slowed CPU, and how many there are.
+    pub fn slowed_of_all(&self) -> (usize, usize) {
+        (self.0.iter().filter(|ns| self.slowed(**ns) > TOLERANCE).count(), self.0.len())
+    }
+
     fn insert(&mut self, ns: f64) {
         let at = self.0.partition_point(|x| *x < ns);
         self.0.insert(at, ns);
@@ -44,19 +49,19 @@ impl Paces {
         best.filter(|best| **best > 0.0).map_or(0.0, |best| (ns / best - 1.0).max(0.0))
     }
 
-    /// Marks the processes of one row that its figure is made without, and returns how far off the figure may be because the others
-    /// were slowed as well: as a logarithm, 0 where they kept the pace.
-    pub fn set_aside(&self, processes: &mut [Process]) -> f64 {
+    /// Marks the processes of one row that its figure is made without, and tells what is known of the others.
+    pub fn set_aside(&self, processes: &mut [Process]) -> Slowing {
         let slowed = self.of_each(processes);
         let valid: Vec<usize> = (0..processes.len()).filter(|&i| processes[i].value.is_some()).collect();
         let (kept, aside) = part(valid.clone(), &slowed);
         kept.iter().for_each(|&i| processes[i].aside = false);
         aside.iter().for_each(|&i| processes[i].aside = true);
-        let kept: Vec<f64> = kept.iter().map(|&i| slowed[i]).collect();
+        let of_kept: Vec<f64> = kept.iter().map(|&i| slowed[i]).collect();
+        let any = of_kept.iter().any(|s| *s > TOLERANCE);
         // Within the tolerance readings differ by chance.
-        let Some(typical) = Some(median(&kept)).filter(|s| *s > TOLERANCE) else { return 0.0 };
+        let Some(typical) = Some(median(&of_kept)).filter(|s| *s > TOLERANCE) else { return Slowing { any, by: 0.0 } };
         let points: Vec<(f64, f64)> = valid.iter().filter_map(|&i| Some((slowed[i].ln_1p(), processes[i].value?.abs().ln()))).collect();
-        typical.ln_1p() * sensitivity(&points)
+        Slowing { any, by: typical.ln_1p() * sensitivity(&points) }
     }
 
     /// By how much each process of a row was slowed, on the CPU where it was worst.
@@ -72,6 +77,15 @@ impl Paces {
         processes.iter().filter_map(|p| p.pace.get(cpu)).for_each(|ns| paces.insert(*ns));
         paces
     }
+}
+
+/// How the processes were slowed that a figure is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slowing {
+    /// Whether any of them was.
+    pub any: bool,
+    /// How far off the figure may be for it: as a logarithm, 0 where most kept the pace.
+    pub by: f64,
 }
 
 /// Marks the pairs of processes of one row that its ratio is made without, because either of the two was slowed. Each side has a best pace
@@ -107,6 +121,8 @@ mod tests {
 
     use super::*;
 
+    const STEADY: Slowing = Slowing { any: false, by: 0.0 };
+
     fn process(value: f64, pace: &[f64]) -> Process {
         Process { value: Some(value), pace: pace.to_vec(), ..Process::default() }
     }
@@ -122,7 +138,7 @@ mod tests {
         let mut all: Vec<Process> = (0..10).map(|i| process(f64::from(i) * 100.0, &[4000.0 + f64::from(i)])).collect();
         all.extend((0..10).map(|_| process(50.0, &[8400.0])));
         let paces = paces_of(&all);
-        assert_eq!(paces.set_aside(&mut all), 0.0);
+        assert_eq!(paces.set_aside(&mut all), STEADY);
         assert_eq!(kept_values(&all), (0..10).map(|i| f64::from(i) * 100.0).collect::<Vec<_>>());
     }
 
@@ -131,11 +147,11 @@ mod tests {
         let mut all = vec![process(1.0, &[4000.0]), process(1.1, &[4000.0])];
         all.extend((0..20).map(|i| process(1.2, &[4200.0 + 10.0 * f64::from(i)])));
         let paces = paces_of(&all);
-        let slowed = paces.set_aside(&mut all);
+        let slowing = paces.set_aside(&mut all);
         assert_eq!(kept_values(&all).len(), LEAST);
-        assert_eq!(slowed, 0.0, "their values do not depend on it");
+        assert_eq!(slowing, Slowing { any: true, by: 0.0 }, "their values do not depend on it");
         all.iter_mut().for_each(|p| p.value = Some(p.pace[0] / 10.0));
-        let slowed = paces.set_aside(&mut all);
+        let slowed = paces.set_aside(&mut all).by;
         assert!((slowed - 1.05_f64.ln()).abs() < 1e-9, "{slowed}");
     }
 
@@ -161,13 +177,21 @@ mod tests {
     #[test]
     fn without_readings_or_with_few_processes_all_are_taken() {
         let mut plain: Vec<Process> = (0..8).map(|i| process(f64::from(i), &[])).collect();
-        assert_eq!(paces_of(&plain).set_aside(&mut plain), 0.0);
+        assert_eq!(paces_of(&plain).set_aside(&mut plain), STEADY);
         assert_eq!(kept_values(&plain).len(), 8);
         let mut few = vec![process(1.0, &[4000.0]), process(2.0, &[8000.0])];
-        assert_eq!(paces_of(&few).set_aside(&mut few), 1.5_f64.ln(), "the middle of 0 and 1");
+        assert_eq!(paces_of(&few).set_aside(&mut few), Slowing { any: true, by: 1.5_f64.ln() }, "the middle of 0 and 1");
         assert_eq!(kept_values(&few).len(), 2);
         let mut failed = vec![Process::default(); 3];
-        assert_eq!(Paces::default().set_aside(&mut failed), 0.0);
+        assert_eq!(Paces::default().set_aside(&mut failed), STEADY);
+    }
+
+    #[test]
+    fn one_slowed_process_among_the_few_is_told_though_most_kept_the_pace() {
+        let mut few: Vec<Process> = [4000.0, 4000.0, 4000.0, 4000.0, 4400.0].iter().map(|ns| process(1.0, &[*ns])).collect();
+        assert_eq!(paces_of(&few).set_aside(&mut few), Slowing { any: true, by: 0.0 });
+        assert_eq!(paces_of(&few).slowed_of_all(), (1, 5));
+        assert_eq!(Paces::default().slowed_of_all(), (0, 0));
     }
 
     #[test]
@@ -176,7 +200,7 @@ mod tests {
         // The partner on the same core makes 6000 of 4000 in every process, and that is no reason to set any aside.
         let mut all: Vec<Process> = (0..6).map(|i| process(f64::from(i), &[6000.0, 4000.0])).collect();
         all.push(process(9.0, &[6000.0, 8000.0]));
-        assert_eq!(run.set_aside(&mut all), 0.0);
+        assert_eq!(run.set_aside(&mut all), STEADY);
         assert_eq!(kept_values(&all), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     }
 }

@@ -82,7 +82,7 @@ pub fn run(
     states
 }
 
-/// Both halves, or neither; what kept one from coming is kept on its own side. Pairs that the CPU's pace speaks against are set aside.
+/// Both halves, or neither; what kept one from coming is kept on its own side. Pairs that the CPU's pace speaks against are set aside where it matters.
 fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center, paces: &mut [Paces; 2]) {
     let before = state[0].processes.len();
     let whole = slices.iter().all(|s| matches!(s, Slice::Samples(_)));
@@ -100,11 +100,13 @@ fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center, paces: &
     settle(state, paces, center);
 }
 
-/// Sets the pairs aside that the CPU's pace speaks against, as it is known by now, and makes the estimates of both sides anew.
+/// Sets the pairs aside that the CPU's pace speaks against, as it is known by now and where it matters, and makes the estimates of both sides anew.
 fn settle(state: &mut PairState, paces: &[Paces; 2], center: Center) {
     let [a, b] = state;
-    pace::set_pairs_aside(paces, [&mut a.processes, &mut b.processes]);
-    state.iter_mut().for_each(|side| side.estimate_again(center, 0.0));
+    if center.across_slowed.is_some() {
+        pace::set_pairs_aside(paces, [&mut a.processes, &mut b.processes]);
+    }
+    state.iter_mut().for_each(|side| side.estimate_again(center.across, 0.0));
 }
 
 /// Doubling numbers of pairs, from the base rounds on.
@@ -134,7 +136,9 @@ mod tests {
             }
             let drift = 1.0 + 0.1 * (self.now.as_secs_f64() * 0.3).sin();
             let value = 100.0 * drift * if side == 1 { 1.01 } else { 1.0 };
-            Slice::Samples(Samples { values: vec![value; 5], batch: 1, ..Samples::default() })
+            // Every third slice has a neighbour.
+            let pace = if self.calls.len().is_multiple_of(3) { 8000.0 } else { 4000.0 };
+            Slice::Samples(Samples { values: vec![value; 5], batch: 1, pace: vec![pace], ..Samples::default() })
         }
         fn now(&self) -> Duration {
             self.now
@@ -167,6 +171,19 @@ mod tests {
         let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b / a).collect();
         assert!(spread(&a) > 1.15 && spread(&ratios) < 1.01, "{} {}", spread(&a), spread(&ratios));
         assert!(machine.calls.chunks(2).any(|c| c[0].1 == 0) && machine.calls.chunks(2).any(|c| c[0].1 == 1));
+    }
+
+    #[test]
+    fn pairs_beside_a_slowed_cpu_are_set_aside_where_the_pace_matters() {
+        let aside = |center: Center| {
+            let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
+            let effort = Effort { max_rounds: 30, ..EFFORT };
+            let states = run(&[center], effort, 3, &mut machine, &mut Deaf, &|_, _| false);
+            states[0].each_ref().map(|side| side.processes.iter().filter(|p| p.aside).count())
+        };
+        // Of three pairs two hold a third slice.
+        assert_eq!(aside(Center::MEDIAN), [20, 20]);
+        assert_eq!(aside(Center::MEDIAN.of_all()), [0, 0]);
     }
 
     #[test]

@@ -95,15 +95,16 @@ impl JobState {
         }
     }
 
-    /// Makes the estimate anew, from the processes that kept the best pace known by now.
+    /// Makes the estimate anew, where the pace matters from the processes that kept the best one known by now.
     fn settle(&mut self, paces: &Paces, center: Center) {
-        let slowed = paces.set_aside(&mut self.processes);
-        self.estimate_again(center, slowed);
+        let Some(across_slowed) = center.across_slowed else { return self.estimate_again(center.across, 0.0) };
+        let slowing = paces.set_aside(&mut self.processes);
+        self.estimate_again(if slowing.any { across_slowed } else { center.across }, slowing.by);
     }
 
-    /// Makes the estimate anew from the processes that are not set aside.
-    pub(crate) fn estimate_again(&mut self, center: Center, slowed: f64) {
-        self.estimate = estimate::quantile_across(&kept_values(&self.processes), center.across, slowed);
+    /// Makes the estimate anew from the processes that are not set aside: this quantile of them, which may be off by so much.
+    pub(crate) fn estimate_again(&mut self, quantile: f64, slowed: f64) {
+        self.estimate = estimate::quantile_across(&kept_values(&self.processes), quantile, slowed);
     }
 
     /// How far the interval is from its target: above 1 is too wide.
@@ -236,6 +237,41 @@ mod tests {
     }
 
     const EFFORT: Effort = Effort { budget: Duration::from_secs(8), base_rounds: 5, max_rounds: 100 };
+
+    /// A state of processes whose values are their paces, with its estimate made.
+    fn settled(paces: &[f64], center: Center) -> JobState {
+        let processes: Vec<Process> = paces.iter().map(|&ns| Process { value: Some(ns), pace: vec![ns], ..Process::default() }).collect();
+        let mut run = Paces::default();
+        processes.iter().for_each(|p| run.add(p));
+        let mut state = JobState { processes, ..JobState::default() };
+        state.settle(&run, center);
+        state
+    }
+
+    #[test]
+    fn a_figure_is_of_the_processes_that_kept_the_pace_where_the_pace_matters() {
+        let mut paces = vec![4000.0; 8];
+        paces.extend((0..32).map(|i| 6000.0 + 10.0 * f64::from(i)));
+        let quarter = Center::MEDIAN.across_good_quarter(fingerpost_record::Better::Lower);
+        let paced = settled(&paces, quarter);
+        assert_eq!((kept_values(&paced.processes).len(), paced.estimate.unwrap().value), (8, 4000.0));
+        let of_all = settled(&paces, Center::MEDIAN.of_all());
+        assert_eq!((kept_values(&of_all.processes).len(), of_all.estimate.unwrap().value), (40, 6115.0));
+        let tenth = settled(&paces, Center::MEDIAN.across_good_tenth_of_all(fingerpost_record::Better::Lower));
+        assert_eq!((kept_values(&tenth.processes).len(), tenth.estimate.unwrap().value), (40, 4000.0));
+    }
+
+    #[test]
+    fn of_slowed_processes_the_figure_is_nearer_to_the_least_slowed() {
+        let paces: Vec<f64> = [4000.0, 4400.0, 4800.0, 5200.0, 5600.0].into_iter().chain([8000.0; 20]).collect();
+        let of = |center: Center| settled(&paces, center).estimate.unwrap().value;
+        let quarter = |better| Center::MEDIAN.across_good_quarter(better);
+        assert_eq!(kept_values(&settled(&paces, Center::MEDIAN).processes).len(), 5);
+        // Their quarter is 4400.
+        assert_eq!(of(quarter(fingerpost_record::Better::Lower)), 4160.0);
+        assert_eq!(of(quarter(fingerpost_record::Better::Higher)), 5440.0);
+        assert_eq!(of(Center::MEDIAN), 4800.0, "a point of a curve is the median");
+    }
 
     #[test]
     fn a_round_holds_every_job_once_in_an_order_that_changes() {

@@ -275,6 +275,7 @@ pub static PROBES: &[Probe] = &[
         timed: "store to a shared word and a look at it, again and again, until the partner process has stored in answer; across CPUs both spin (a \
          cache line travels twice), on one CPU each look that fails calls sched_yield.",
         pitfalls: "on one CPU this is the price of two yields that switch; across CPUs it is the distance of the two caches.",
+        nature: Nature::Contends,
         run: over_shm,
         ..FAMILY
     },

@@ -148,7 +148,7 @@ const fn probe(name: &'static str, texts: [&'static str; 4], run: fn(&mut Sessio
         pitfalls: texts[3],
         unit: Unit::BytesPerSecond,
         better: Better::Higher,
-        nature: Nature::Computes,
+        nature: Nature::Streams,
         cpus: 1,
         lab: None,
         variants: sizes,

@@ -1,6 +1,6 @@
 //! What a probe says of itself.
 
-use fingerpost_measure::Center;
+use fingerpost_measure::{Center, OWN_CACHES};
 use fingerpost_record::{Better, Params, Unit};
 
 use crate::session::{Session, Stop};
@@ -12,15 +12,22 @@ pub enum Nature {
     Computes,
     /// It blocks, wakes somebody, or creates a process: noise goes both ways, so the median is taken.
     Blocks,
-    /// Its value sets figures against each other, as a ratio: it errs to both sides, so medians are taken throughout.
+    /// Its value sets figures against each other, as a ratio: it errs to both sides, so medians are taken throughout, and of all processes.
     Relates,
+    /// Several CPUs want the same thing all the time. One that is slowed leaves it to the others, so that through a neighbour a fight becomes
+    /// as easily faster as slower: the same medians.
+    Contends,
+    /// It waits for memory that other cores and guests use as well, most of whom only make it slower: the good tenth of samples and of all
+    /// processes.
+    Streams,
 }
 
 /// The descriptor of a probe: what it is, what exactly it times, and the function that runs it.
 pub struct Probe {
     /// Name, such as `syscall.null`. Fixed: other programs read it.
     pub name: &'static str,
-    /// Version of the definition. Raise it with any change that moves the figure; rows of different versions are never compared.
+    /// Version of the definition: what is timed, and how a process's samples become its value. Raise it with any change that moves that value;
+    /// rows of different versions are never compared. How figures are made of processes is the same for all, and no part of it.
     pub version: u32,
     /// What lmbench calls the same operation, where it has it.
     pub lmbench: Option<&'static str>,
@@ -34,7 +41,7 @@ pub struct Probe {
     pub unit: Unit,
     /// Which direction is the good one.
     pub better: Better,
-    /// What the operation does while it is timed.
+    /// What the operation does while it is timed. A row may differ: see [`Probe::nature_of`].
     pub nature: Nature,
     /// CPUs that it needs whatever its parameters. (`placement=cross` needs two in any case.)
     pub cpus: usize,
@@ -65,13 +72,25 @@ pub const LATENCY: Probe = Probe {
 };
 
 impl Probe {
-    /// How samples of one process become one value, and the processes' values the figure.
-    pub fn center(&self) -> Center {
-        let within = if self.nature == Nature::Computes { Center::good_tenth(self.better) } else { Center::MEDIAN };
+    /// What the operation does with these parameters.
+    pub fn nature_of(&self, params: &Params) -> Nature {
         match self.nature {
+            Nature::Contends if params.int("threads") == Some(1) => Nature::Computes,
+            Nature::Contends if params.text("placement") == Some("same") => Nature::Blocks,
+            Nature::Streams if params.int("size").is_none_or(|size| size <= OWN_CACHES) => Nature::Computes,
+            nature => nature,
+        }
+    }
+
+    /// How samples of one process become one value, and the processes' values the figure.
+    pub fn center(&self, params: &Params) -> Center {
+        let nature = self.nature_of(params);
+        let within = if matches!(nature, Nature::Computes | Nature::Streams) { Center::good_tenth(self.better) } else { Center::MEDIAN };
+        match nature {
             // One row of a laboratory is one point of a curve that is fitted through all.
             _ if self.lab.is_some() => within,
-            Nature::Relates => within,
+            Nature::Relates | Nature::Contends => within.of_all(),
+            Nature::Streams => within.across_good_tenth_of_all(self.better),
             Nature::Computes | Nature::Blocks => within.across_good_quarter(self.better),
         }
     }
@@ -90,4 +109,38 @@ pub fn plain() -> Vec<Params> {
 /// Both placements of a probe of two processes: on one CPU, and on two.
 pub fn placements() -> Vec<Params> {
     vec![Params::new().with("placement", "same"), Params::new().with("placement", "cross")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nature(name: &str, params: Params) -> Nature {
+        crate::find(name).unwrap().nature_of(&params)
+    }
+
+    #[test]
+    fn what_a_row_does_depends_on_its_parameters() {
+        let threads = |n: i64| Params::new().with("threads", n);
+        assert_eq!(nature("sync.rwlock", threads(1)), Nature::Computes, "nobody to contend with");
+        assert_eq!(nature("sync.rwlock", threads(2)), Nature::Contends);
+        assert_eq!(nature("ipc.shm", Params::new().with("placement", "cross")), Nature::Contends);
+        assert_eq!(nature("ipc.shm", Params::new().with("placement", "same")), Nature::Blocks, "one yields to the other");
+        assert_eq!(nature("memory.read", Params::new().with("size", 256 << 10)), Nature::Computes);
+        assert_eq!(nature("memory.read", Params::new().with("size", 64 << 20)), Nature::Streams);
+        assert_eq!(nature("ipc.pipe", Params::new().with("placement", "cross")), Nature::Blocks);
+    }
+
+    #[test]
+    fn where_a_neighbour_can_help_or_the_pace_says_little_all_processes_count() {
+        let center = |name: &str, params: Params| crate::find(name).unwrap().center(&params);
+        let fight = center("sync.mutex_contended", Params::new().with("threads", 2));
+        assert_eq!((fight.within, fight.across, fight.across_slowed), (0.5, 0.5, None));
+        let stream = center("memory.copy", Params::new().with("size", 64 << 20));
+        assert_eq!((stream.within, stream.across, stream.across_slowed), (0.9, 0.9, None));
+        let call = center("syscall.null", Params::new());
+        assert_eq!((call.within, call.across, call.across_slowed), (0.1, 0.25, Some(0.1)));
+        let of_lab = crate::lab_rows().find(|p| p.name == "memory.read").unwrap().center(&Params::new().with("size", 64 << 20));
+        assert_eq!((of_lab.within, of_lab.across, of_lab.across_slowed), (0.9, 0.5, Some(0.5)), "a point of a curve");
+    }
 }

@@ -343,7 +343,7 @@ pub static PROBES: &[Probe] = &[
                 releases it, without a pause; the threads sit on two CPUs by turns. Counters: switches per acquisition.",
         pitfalls: "the C library's mutex is unfair: whoever has just released it mostly takes it again, so the figure is throughput, not \
                    the wait of one thread.",
-        nature: Nature::Blocks,
+        nature: Nature::Contends,
         cpus: 2,
         variants: || by_threads(&[2, 4]),
         run: mutex_contended,
@@ -355,7 +355,8 @@ pub static PROBES: &[Probe] = &[
         timed: "pthread_rwlock_rdlock and pthread_rwlock_unlock: with one thread, the lock alone (a second thread asleep); with more, wall \
                 time divided by the acquisitions of all threads, readers every one, on two CPUs by turns.",
         pitfalls: "readers do not exclude each other, and still fight over the lock's cache line: two of them can be slower than one.",
-        nature: Nature::Blocks,
+        version: 2,
+        nature: Nature::Contends,
         variants: || by_threads(&[1, 2]),
         run: rwlock,
         ..PLAIN

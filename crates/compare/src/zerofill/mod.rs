@@ -10,7 +10,7 @@ pub mod zeroing;
 #[cfg(test)]
 mod synthetic;
 
-use fingerpost_record::{Estimate, Run};
+use fingerpost_record::{Estimate, Measurement, Process, Run};
 use serde::Serialize;
 
 use fit::Fit;
@@ -166,8 +166,8 @@ fn shares(run: &Run, api: &str, routes: &[Route]) -> Vec<Share> {
 const FEW_PAGES: i64 = 64;
 
 /// Like beside like: the regression beside what the samples put into faults and the dearer unmapping; the zeroing of huge pages beside
-/// the samples taken while huge pages are touched; zeroing by the clock beside the samples of the same faults; and warm clearing from
-/// user space beside those of as few base pages.
+/// the samples taken while huge pages are touched; zeroing by the clock beside the samples of the same turns, and the figure of its own
+/// row beside that clock; and warm clearing from user space beside the samples in the clearing and in the wait for it.
 fn agreement(run: &Run, fit: Option<&Fit>, routes: &[Route]) -> Vec<Agreement> {
     let compared =
         |what, ours: Estimate, kernel: Estimate| Agreement { what, ours, kernel, ratio: ours.value / kernel.value, upper_bound: false };
@@ -181,37 +181,61 @@ fn agreement(run: &Run, fit: Option<&Fit>, routes: &[Route]) -> Vec<Agreement> {
         let what = "zeroing in huge pages, finding and freeing them included: timed, beside the kernel's samples of the zeroing alone";
         list.push(Agreement { upper_bound: true, ..compared(what, huge.per_page, kernel) });
     }
-    for kernel in routes.iter().filter(|r| r.key == "kernel_samples") {
-        let timed = routes.iter().find(|r| r.key == "fault_difference" && r.pages == kernel.pages);
-        let what = if kernel.pages <= FEW_PAGES {
-            "zeroing a base page of few in a fault: timed, beside the kernel's samples"
+    let is_few = |row: &Measurement| row.params.int("pages").is_some_and(|pages| pages <= FEW_PAGES);
+    for row in profiles(run, "memfd") {
+        let [what, row_alone] = if is_few(row) {
+            [
+                "zeroing a base page of few in a fault: timed, beside the kernel's samples of the same turns (all processes)",
+                "zeroing a base page of few in a fault: timed in its own row, beside the clock of the sampled turns",
+            ]
         } else {
-            "zeroing a base page of many in a fault: timed, beside the kernel's samples"
+            [
+                "zeroing a base page of many in a fault: timed, beside the kernel's samples of the same turns (all processes)",
+                "zeroing a base page of many in a fault: timed in its own row, beside the clock of the sampled turns",
+            ]
         };
-        list.extend(timed.map(|timed| compared(what, timed.per_page, kernel.per_page)));
+        // What slows a process slows both, so that those that did not keep the pace say as much as the others.
+        let timed = estimate_of(row, |p| part(p, "clock_ns"));
+        list.extend(timed.zip(estimate_of(row, |p| p.value)).map(|(timed, kernel)| compared(what, timed, kernel)));
+        let own = routes.iter().find(|r| r.key == "fault_difference" && row.params.int("pages") == Some(r.pages));
+        let clock = kept(row, |p| part(p, "clock_ns"));
+        list.extend(own.zip(clock).map(|(own, clock)| compared(row_alone, own.per_page, clock)));
     }
-    let few = routes.iter().find(|r| r.key == "kernel_samples" && r.pages <= FEW_PAGES);
-    let user = few.and_then(|k| routes.iter().find(|r| r.key == "user_warm" && r.pages == k.pages));
-    if let (Some(kernel), Some(user)) = (few, user) {
-        let what = "zeroing a base page of few: warm from user space, beside the kernel's samples";
-        list.push(compared(what, user.per_page, kernel.per_page));
-    }
+    let few = profiles(run, "memfd").find(|row| is_few(row));
+    let clearing = few.and_then(|row| kept(row, |p| Some(part(p, "clear_ns")? + part(p, "store_wait_ns")?)));
+    let user = routes.iter().find(|r| r.key == "user_warm" && few.is_some_and(|row| row.params.int("pages") == Some(r.pages)));
+    let what = "zeroing a base page of few: warm from user space, beside the kernel's samples in its clearing and the wait for it";
+    list.extend(user.zip(clearing).map(|(user, kernel)| compared(what, user.per_page, kernel)));
     list
+}
+
+/// The rows of the kernel's samples of one kind.
+fn profiles<'a>(run: &'a Run, how: &'static str) -> impl Iterator<Item = &'a Measurement> {
+    run.measurements.iter().filter(move |m| m.probe == "zerofill.kernel_profile" && m.params.text("how") == Some(how))
+}
+
+fn part(process: &Process, counter: &str) -> Option<f64> {
+    process.counters.get(counter).copied()
+}
+
+/// What all processes of a row say; nothing where that is not a cost.
+fn estimate_of(row: &Measurement, of: impl Fn(&Process) -> Option<f64>) -> Option<Estimate> {
+    cost(row.processes.iter().filter_map(of).collect())
+}
+
+/// The same of those that its figure is made of.
+fn kept(row: &Measurement, of: impl Fn(&Process) -> Option<f64>) -> Option<Estimate> {
+    cost(row.processes.iter().filter(|p| !p.aside).filter_map(of).collect())
+}
+
+fn cost(values: Vec<f64>) -> Option<Estimate> {
+    fingerpost_measure::estimate::across_processes(&values).filter(|e| e.value > 0.0)
 }
 
 /// What the samples put into one page: faults, the entry and exit that user code pays, and what unmapping a touched page adds.
 fn sampled_fault(run: &Run) -> Option<Estimate> {
-    let touching = |m: &&fingerpost_record::Measurement| m.probe == "zerofill.kernel_profile" && m.params.text("how") == Some("touch");
-    let row = run.measurements.iter().filter(touching).max_by_key(|m| m.params.int("pages"))?;
-    let values: Vec<f64> = row
-        .processes
-        .iter()
-        .filter_map(|p| {
-            let part = |name: &str| p.counters.get(name).copied();
-            Some(part("fault_ns")? + part("user_ns")? + part("unmap_ns")? - part("unmap_untouched_ns")?)
-        })
-        .collect();
-    fingerpost_measure::estimate::across_processes(&values).filter(|e| e.value > 0.0)
+    let row = profiles(run, "touch").max_by_key(|m| m.params.int("pages"))?;
+    estimate_of(row, |p| Some(part(p, "fault_ns")? + part(p, "user_ns")? + part(p, "unmap_ns")? - part(p, "unmap_untouched_ns")?))
 }
 
 /// What zeroing and the rest of a fault cost per page, from the fit and the best route: for the headline.
@@ -244,10 +268,10 @@ mod tests {
             assert!((s.allocation + s.fault + s.zero - 1.0).abs() < 1e-9, "{s:?}");
         }
         assert!(a.shares.windows(2).all(|w| w[0].allocation > w[1].allocation));
-        assert_eq!(a.agreement.len(), 5);
-        // User space is made twice as fast here.
-        assert!((a.agreement[4].ratio - 0.5).abs() < 0.05);
-        for g in &a.agreement[..4] {
+        assert_eq!(a.agreement.len(), 7);
+        // User space is made twice as fast here, and the clearing and its wait four fifths of the zeroing.
+        assert!((a.agreement[6].ratio - 0.5 / 0.8).abs() < 0.05);
+        for g in &a.agreement[..6] {
             assert!((g.ratio - 1.0).abs() < 0.05, "{g:?}");
         }
         assert!(headline(&a).unwrap().contains("(25 %)"), "{:?}", headline(&a));

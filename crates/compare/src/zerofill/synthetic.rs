@@ -98,8 +98,10 @@ fn row(machine: &Machine, probe: &str, word: &str, pages: i64, params: Params, s
     let truth = machine.value(probe, word, pages as f64);
     let values: Vec<f64> = (0..9).map(|_| truth * (1.0 + spread * (rng.f64() + rng.f64() - 1.0))).collect();
     let counters: Vec<(&str, f64)> = if probe == "zerofill.kernel_profile" {
-        let part = machine.fault_page;
-        vec![("fault_ns", 0.7 * part), ("user_ns", 0.1 * part), ("unmap_ns", 0.25 * part), ("unmap_untouched_ns", 0.05 * part)]
+        let (part, zero) = (machine.fault_page, machine.zero_page);
+        let faults = [("fault_ns", 0.7 * part), ("user_ns", 0.1 * part), ("unmap_ns", 0.25 * part), ("unmap_untouched_ns", 0.05 * part)];
+        let zeroing = [("clock_ns", 1.01 * zero), ("clear_ns", 0.3 * zero), ("store_wait_ns", 0.5 * zero)];
+        if word == "memfd" { zeroing.to_vec() } else { faults.to_vec() }
     } else {
         Vec::new()
     };

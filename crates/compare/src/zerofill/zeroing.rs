@@ -24,11 +24,7 @@ type Rows = (&'static str, &'static str, [&'static str; 3]);
 /// Those before the huge pages, the most trusted first, and those behind.
 const FIRST: [Rows; 3] = [
     ("fault_difference", "timed in the kernel's faults: those that zero, less those that need not", ["zerofill.zeroing", "how", "memfd"]),
-    (
-        "kernel_samples",
-        "the kernel's samples of the same faults, in its clearing and behind it",
-        ["zerofill.kernel_profile", "how", "memfd"],
-    ),
+    ("kernel_samples", "the kernel's samples of such faults: what zeroing makes more of them", ["zerofill.kernel_profile", "how", "memfd"]),
     (
         "kernel_samples_seen",
         "the kernel's samples of anonymous faults, without what other work hides",

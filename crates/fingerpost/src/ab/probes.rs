@@ -46,7 +46,8 @@ pub fn measure(
     };
     let first = switch.first();
     let mut both = Both { sides: [executor(0), executor(1)], switch: &mut switch, first };
-    let centers: Vec<Center> = rows[0].iter().map(|row| row.probe.center()).collect();
+    let centers: Vec<Center> =
+        rows[0].iter().zip(&rows[1]).map(|(a, b)| a.probe.center(&a.params).common(b.probe.center(&b.params))).collect();
     let effort = Effort { budget: options.budget, base_rounds: FIRST_LOOK, max_rounds: MOST_PAIRS };
     let decided = |row: usize, state: &PairState| decided(state, rows[0][row].probe.better, options.threshold);
     let mut ear = Ear { rows, progress };

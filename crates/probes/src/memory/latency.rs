@@ -182,7 +182,7 @@ pub const LATENCY: Probe = Probe {
                some percent, in base pages by ten and more, which the interval over processes holds. In base pages (`pages=small`) a large range pays for address translation too; the difference to huge pages is that price.",
     unit: Unit::Nanoseconds,
     better: Better::Lower,
-    nature: Nature::Computes,
+    nature: Nature::Streams,
     cpus: 1,
     lab: None,
     variants: primitives,

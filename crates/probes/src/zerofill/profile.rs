@@ -8,10 +8,12 @@
 //! accounting to a control group, where there is one, and at the page-table lock, with work in between that goes on meanwhile. Samples at
 //! the lock are counted to the zeroing, and the sum is what of it is not hidden. In the fault of a page of a file in memory that is
 //! allocated but not zeroed (`how=memfd`, see [`super::zeroing`]) it is the very function that calls the clearing. The same faults
-//! without zeroing are sampled too, and what the caller's own samples are more by is the wait. Clearing and wait are the figure. Two further
-//! parts are counters, because they take far more samples to tell: what the kernel then finds no longer in its first-level cache, and what
-//! the program's own write costs more or less. (`bench/zeroing`, on one guest, 320 000 samples a side, of 64 pages: 14 ns a page in the
-//! function, 49 in its caller; 90 with all the rest, where the clock said 87.)
+//! without zeroing are sampled too, and what the caller's own samples are more by is the wait. But zeroing goes on to cost: the kernel then
+//! finds things no longer in its first-level cache, and the program's own write takes longer or shorter. So the figure is all that the
+//! handler of faults and the program have more samples by, and clearing, wait and these two are counters. Another is what the clock says
+//! of the same turns, a read of it before and after the writes: what slows the CPU meanwhile slows both, so that the two can be set
+//! beside each other in every process. (`bench/zeroing` does the same with perf: on one guest, 320 000 samples a side, of 64 pages, 14 ns
+//! a page in the function, 49 in its caller; 90 with all the rest, where the clock said 87.)
 
 use std::io;
 
@@ -27,7 +29,7 @@ use super::zeroing::Zeroing;
 use super::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
 use crate::pace;
 use crate::probe::{Nature, Probe};
-use crate::session::{Session, Stop};
+use crate::session::{Session, Stop, now_ns};
 
 /// Nanoseconds between two samples: 40 000 a second, and no multiple of anything that the loop does.
 const PERIOD_NS: u64 = 24_989;
@@ -127,18 +129,18 @@ fn cpu_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Runs `body` for about `ns` of CPU time and returns how often, and how long.
-fn spin(ns: u64, mut body: impl FnMut() -> io::Result<()>) -> io::Result<(u64, u64)> {
+/// Runs `body` for about `ns` of CPU time and returns nanoseconds per turn: all, and those that `body` says.
+fn spin(ns: u64, mut body: impl FnMut() -> io::Result<u64>) -> io::Result<[f64; 2]> {
     let begin = cpu_ns();
-    let mut turns = 0;
+    let (mut turns, mut told) = (0, 0);
     loop {
         for _ in 0..8 {
-            body()?;
+            told += body()?;
         }
         turns += 8;
         let spent = cpu_ns() - begin;
         if spent >= ns {
-            return Ok((turns, spent));
+            return Ok([spent, told].map(|ns| ns as f64 / turns as f64));
         }
     }
 }
@@ -147,26 +149,29 @@ fn spin(ns: u64, mut body: impl FnMut() -> io::Result<()>) -> io::Result<(u64, u
 struct Loop {
     /// Nanoseconds per turn, unsampled.
     ns: f64,
+    /// Nanoseconds on the wall per turn in the part that the samples are sought of.
+    part_ns: f64,
     /// The raw samples: the kernel's addresses, innermost first; none for user code.
     chains: Vec<Vec<u64>>,
     lost: u64,
 }
 
 fn observe(slice_ns: u64, sampled_slices: u64, mut body: impl FnMut() -> io::Result<()>) -> Result<Loop, Stop> {
+    let mut body = || body().map(|()| 0);
     let mut sampler = Sampler::of_this_thread(PERIOD_NS).map_err(|refusal| Stop::Skip(refusal.to_string()))?;
     spin(slice_ns / 4, &mut body)?;
     timed_then_sampled(&mut sampler, slice_ns, slice_ns * sampled_slices, body)
 }
 
 /// Both in nanoseconds of CPU time.
-fn timed_then_sampled(sampler: &mut Sampler, timed: u64, sampled: u64, mut body: impl FnMut() -> io::Result<()>) -> Result<Loop, Stop> {
-    let (turns, ns) = spin(timed, &mut body)?;
+fn timed_then_sampled(sampler: &mut Sampler, timed: u64, sampled: u64, mut body: impl FnMut() -> io::Result<u64>) -> Result<Loop, Stop> {
+    let [ns, part_ns] = spin(timed, &mut body)?;
     sampler.enable()?;
     spin(sampled, &mut body)?;
     sampler.disable()?;
     let mut chains = Vec::new();
     let lost = sampler.drain(|sample| chains.push(if sample.kernel { sample.chain() } else { Vec::new() }));
-    Ok(Loop { ns: ns as f64 / turns as f64, chains, lost })
+    Ok(Loop { ns, part_ns, chains, lost })
 }
 
 /// A stretch of a loop.
@@ -177,7 +182,7 @@ struct Stretch {
 }
 
 /// Two loops by turns, each of the stretches beside which the CPU kept its pace; and that pace.
-fn observe_both(slice_ns: u64, bodies: [&dyn Fn() -> io::Result<()>; 2]) -> Result<([Loop; 2], u64), Stop> {
+fn observe_both(slice_ns: u64, bodies: [&dyn Fn() -> io::Result<u64>; 2]) -> Result<([Loop; 2], u64), Stop> {
     let mut stretches = [const { Vec::new() }; 2];
     for turn in 0..TURNS {
         let period = DIFFERENCE_PERIOD_NS + LONGER_NS * turn as u64;
@@ -210,9 +215,10 @@ fn nth_pace(stretches: &[Stretch], n: usize) -> u64 {
 }
 
 fn joined(stretches: Vec<Stretch>) -> Loop {
-    let times: Vec<f64> = stretches.iter().map(|s| s.seen.ns).collect();
+    let typical = |ns: fn(&Loop) -> f64| estimate::median(&stretches.iter().map(|s| ns(&s.seen)).collect::<Vec<f64>>());
+    let (ns, part_ns) = (typical(|l| l.ns), typical(|l| l.part_ns));
     let lost = stretches.iter().map(|s| s.seen.lost).sum();
-    Loop { ns: estimate::median(&times), chains: stretches.into_iter().flat_map(|s| s.seen.chains).collect(), lost }
+    Loop { ns, part_ns, chains: stretches.into_iter().flat_map(|s| s.seen.chains).collect(), lost }
 }
 
 impl Loop {
@@ -314,7 +320,7 @@ fn article(s: &mut Session, pages: usize, bytes: usize, mut once: impl FnMut(usi
     Ok(())
 }
 
-/// Faults that zero beside the same faults without: the samples in the clearing function, and what its caller's own are more by.
+/// Faults that zero beside the same faults without: what the samples in the handler of faults and in the program are more by.
 fn zeroed_in_faults(s: &mut Session, pages: usize) -> Result<(), Stop> {
     let slice = s.slice_ns();
     let zeroing = Zeroing::new(pages, page_size())?;
@@ -322,8 +328,9 @@ fn zeroed_in_faults(s: &mut Session, pages: usize) -> Result<(), Stop> {
     s.paced_value(|| {
         let again = || {
             zeroing.forget()?;
+            let begin = now_ns();
             zeroing.touch();
-            Ok(())
+            Ok(now_ns() - begin)
         };
         let new = || {
             zeroing.renew()?;
@@ -338,17 +345,20 @@ fn zeroed_in_faults(s: &mut Session, pages: usize) -> Result<(), Stop> {
         let more = |new: u64, old: u64| per_page(&first, &samples, new) - per_page(&again, &without, old);
         let clear = per_page(&first, &samples, samples.clear);
         let wait = more(innermost(&first, &symbols, caller), innermost(&again, &symbols, caller));
-        let elsewhere = more(below(&first, &symbols, HANDLER), below(&again, &symbols, HANDLER)) - clear - wait;
-        seen = Some((samples.all, first.lost + again.lost, [clear, wait, elsewhere, more(samples.user, without.user)]));
-        Ok((clear + wait, pace))
+        let fault = more(below(&first, &symbols, HANDLER), below(&again, &symbols, HANDLER));
+        let program = more(samples.user, without.user);
+        let clock = (first.part_ns - again.part_ns) / pages as f64;
+        seen = Some((samples.all, first.lost + again.lost, [clock, clear, wait, fault - clear - wait, program]));
+        Ok((fault + program, pace))
     })?;
-    if let Some((samples, lost, [clear, wait, elsewhere, user])) = seen {
+    if let Some((samples, lost, [clock, clear, wait, elsewhere, program])) = seen {
         s.counter("samples", samples as f64);
         s.counter("lost", lost as f64);
+        s.counter("clock_ns", clock);
         s.counter("clear_ns", clear);
         s.counter("store_wait_ns", wait);
         s.counter("elsewhere_ns", elsewhere);
-        s.counter("program_ns", user);
+        s.counter("program_ns", program);
     }
     Ok(())
 }
@@ -388,13 +398,14 @@ fn innermost(observed: &Loop, symbols: &Symbols, function: &str) -> u64 {
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[Probe {
     name: "zerofill.kernel_profile",
-    version: 2,
+    version: 3,
     lmbench: None,
-    summary: "clearing a page, by the kernel's own samples",
-    timed: "the share of timer samples in the kernel's page-clearing function, or waiting for its stores, while faults zero `pages` pages, times \
-            the unsampled time of one turn, per page. how=touch, thp: mmap, a write to each page (of huge pages) and munmap; the wait is that at the \
-            page-table lock. how=memfd: a write to each page of a file in memory that is allocated and not zeroed; the wait is what the clearing's \
-            caller has more samples by than in the same faults without zeroing, which take turns with them. Counters: the parts, per page.",
+    summary: "zeroing a page, by the kernel's own samples",
+    timed: "a share of timer samples, while faults zero `pages` pages, times the unsampled time of one turn, per page. how=touch, thp: mmap, a \
+            write to each page (of huge pages) and munmap; the samples in the kernel's page-clearing function, or waiting for its stores at the \
+            page-table lock. how=memfd: a write to each page of a file in memory that is allocated and not zeroed; what the handler of faults and \
+            the program have more samples by than in the same faults without zeroing, which take turns with them. Counters: the parts, per \
+            page, and clock_ns, the same difference by the clock.",
     pitfalls: "needs sampling of the kernel (kernel.perf_event_paranoid of 1 or less, or CAP_PERFMON) and visible kernel addresses. Where \
                interrupts are off a sample falls on the instruction that switches them on again.",
     unit: Unit::Nanoseconds,
@@ -429,10 +440,10 @@ mod tests {
 
     #[test]
     fn stretches_beside_a_slow_cpu_are_left_out_while_enough_remain() {
-        let stretch = |ns: f64, pace: u64| Stretch { seen: Loop { ns, chains: vec![vec![7]], lost: 1 }, pace };
+        let stretch = |ns: f64, pace: u64| Stretch { seen: Loop { ns, part_ns: ns / 2.0, chains: vec![vec![7]], lost: 1 }, pace };
         let calm = || vec![stretch(100.0, 4000), stretch(190.0, 8000), stretch(101.0, 4010), stretch(99.0, 4000)];
         let ([a, b], pace) = at_pace([calm(), calm()]);
-        assert_eq!((a.ns, a.chains.len(), a.lost, b.ns, pace), (100.0, 3, 3, 100.0, 4010));
+        assert_eq!((a.ns, a.part_ns, a.chains.len(), a.lost, b.ns, pace), (100.0, 50.0, 3, 3, 100.0, 4010));
         let loud = vec![stretch(100.0, 4000), stretch(120.0, 5000), stretch(140.0, 6000), stretch(190.0, 8000)];
         let ([_, b], pace) = at_pace([calm(), loud]);
         assert_eq!((b.ns, b.chains.len(), pace), (120.0, 3, 6000));
