@@ -9,8 +9,8 @@
 //! the lock are counted to the zeroing, and the sum is what of it is not hidden. In the fault of a page of a file in memory that is
 //! allocated but not zeroed (`how=memfd`, see [`super::zeroing`]) it is the very function that calls the clearing. The same faults
 //! without zeroing are sampled too, and what the caller's own samples are more by is the wait. But zeroing goes on to cost: the kernel then
-//! finds things no longer in its first-level cache, and the program's own write takes longer or shorter. So the figure is all that the
-//! handler of faults and the program have more samples by, and clearing, wait and these two are counters. Another is what the clock says
+//! finds things no longer in its first-level cache, and the program's own write takes longer or shorter. So the figure is all that
+//! faults, from the exception on, and the program have more samples by, and clearing, wait and these two are counters. Another is what the clock says
 //! of the same turns, a read of it before and after the writes: what slows the CPU meanwhile slows both, so that the two can be set
 //! beside each other in every process. (`bench/zeroing` does the same with perf: on one guest, 320 000 samples a side, of 64 pages, 14 ns
 //! a page in the function, 49 in its caller; 90 with all the rest, where the clock said 87.)
@@ -320,22 +320,21 @@ fn article(s: &mut Session, pages: usize, bytes: usize, mut once: impl FnMut(usi
     Ok(())
 }
 
-/// Faults that zero beside the same faults without: what the samples in the handler of faults and in the program are more by.
+/// Faults that zero beside the same faults without: what the samples in faults and in the program are more by.
 fn zeroed_in_faults(s: &mut Session, pages: usize) -> Result<(), Stop> {
     let slice = s.slice_ns();
-    let zeroing = Zeroing::new(pages, page_size())?;
+    let [zeroing, spare] = [Zeroing::new(pages, page_size())?, Zeroing::new(pages, page_size())?];
     let mut seen = None;
     s.paced_value(|| {
-        let again = || {
+        let touched_after = |renewed: &Zeroing| {
+            renewed.renew()?;
             zeroing.forget()?;
             let begin = now_ns();
             zeroing.touch();
             Ok(now_ns() - begin)
         };
-        let new = || {
-            zeroing.renew()?;
-            again()
-        };
+        // Either loop renews as many pages, so that sampling, which slows one thing more than another, shifts the shares of both alike.
+        let (new, again) = (|| touched_after(&zeroing), || touched_after(&spare));
         let ([first, again], pace) = observe_both(slice, [&new, &again])?;
         let symbols = symbols()?;
         let (samples, without) = (sound(tally(&first, &symbols))?, sound(tally(&again, &symbols))?);
@@ -345,7 +344,7 @@ fn zeroed_in_faults(s: &mut Session, pages: usize) -> Result<(), Stop> {
         let more = |new: u64, old: u64| per_page(&first, &samples, new) - per_page(&again, &without, old);
         let clear = per_page(&first, &samples, samples.clear);
         let wait = more(innermost(&first, &symbols, caller), innermost(&again, &symbols, caller));
-        let fault = more(below(&first, &symbols, HANDLER), below(&again, &symbols, HANDLER));
+        let fault = more(samples.fault, without.fault);
         let program = more(samples.user, without.user);
         let clock = (first.part_ns - again.part_ns) / pages as f64;
         seen = Some((samples.all, first.lost + again.lost, [clock, clear, wait, fault - clear - wait, program]));
@@ -377,15 +376,6 @@ fn caller_of_clearing<'a>(observed: &Loop, symbols: &'a Symbols) -> Option<&'a s
     callers.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name)
 }
 
-/// The kernel's handler of faults, on every architecture. What enters and leaves the exception is above it.
-const HANDLER: &str = "handle_mm_fault";
-
-/// Samples of this function and of all that it calls.
-fn below(observed: &Loop, symbols: &Symbols, function: &str) -> u64 {
-    let inside = |chain: &&Vec<u64>| chain.iter().any(|address| symbols.name(*address) == Some(function));
-    observed.chains.iter().filter(inside).count() as u64
-}
-
 /// Samples whose innermost function is this one, below a fault.
 fn innermost(observed: &Loop, symbols: &Symbols, function: &str) -> u64 {
     let below = |chain: &&Vec<u64>| {
@@ -403,8 +393,8 @@ pub static PROBES: &[Probe] = &[Probe {
     summary: "zeroing a page, by the kernel's own samples",
     timed: "a share of timer samples, while faults zero `pages` pages, times the unsampled time of one turn, per page. how=touch, thp: mmap, a \
             write to each page (of huge pages) and munmap; the samples in the kernel's page-clearing function, or waiting for its stores at the \
-            page-table lock. how=memfd: a write to each page of a file in memory that is allocated and not zeroed; what the handler of faults and \
-            the program have more samples by than in the same faults without zeroing, which take turns with them. Counters: the parts, per \
+            page-table lock. how=memfd: a write to each page of a file in memory that is allocated and not zeroed; what faults and the program \
+            have more samples by than in the same faults without zeroing, which take turns with them. Counters: the parts, per \
             page, and clock_ns, the same difference by the clock.",
     pitfalls: "needs sampling of the kernel (kernel.perf_event_paranoid of 1 or less, or CAP_PERFMON) and visible kernel addresses. Where \
                interrupts are off a sample falls on the instruction that switches them on again.",
