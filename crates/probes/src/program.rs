@@ -143,9 +143,8 @@ mod tests {
 
     #[test]
     fn the_tiny_program_runs_and_ends_well() {
-        let dir = std::env::temp_dir().join(format!("fingerpost-tiny-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let status = tiny(&dir).map(|path| {
+        let dir = tempfile::tempdir().unwrap();
+        let status = tiny(dir.path()).map(|path| {
             // Another thread of the tests may hold the file open for writing across its own fork for a moment.
             let run = || std::process::Command::new(&path).status();
             let mut status = run();
@@ -157,7 +156,6 @@ mod tests {
             }
             status.unwrap()
         });
-        fs::remove_dir_all(&dir).unwrap();
         match status {
             Ok(status) => assert!(status.success()),
             Err(Stop::Skip(reason)) => println!("skipped: {reason}"),

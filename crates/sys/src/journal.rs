@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{child, loopdev, swap, zram};
+use crate::{child, files, loopdev, swap, zram};
 
 /// How to undo one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ impl Undo {
                 Ok(())
             }
             Undo::RemovePath { path } => gone(match fs::symlink_metadata(path) {
-                Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
+                Ok(meta) if meta.is_dir() => files::remove_tree(path),
                 Ok(_) => fs::remove_file(path),
                 Err(e) => Err(e),
             })

@@ -5,6 +5,7 @@
 pub mod affinity;
 pub mod cgroup;
 pub mod child;
+pub mod files;
 pub mod journal;
 pub mod kallsyms;
 pub mod lmdb;

@@ -16,6 +16,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use crate::child;
+use crate::files;
 use crate::journal::{self, Undo};
 
 /// How long a server may take to end on SIGTERM before it is killed.
@@ -138,7 +139,7 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // What could not be undone stays in the journal for the next sweep.
         if self.undo_all().is_empty() {
-            let _ = fs::remove_dir_all(&self.dir);
+            let _ = files::remove_tree(&self.dir);
         }
     }
 }
@@ -215,7 +216,7 @@ fn reclaim(dir: &Path) -> io::Result<Option<Vec<String>>> {
         }
     }
     if !failed {
-        fs::remove_dir_all(dir)?;
+        files::remove_tree(dir)?;
         sentences.push(format!("removed the work directory {} of a killed run", dir.display()));
     }
     Ok(Some(sentences))

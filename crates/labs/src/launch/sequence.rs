@@ -13,7 +13,7 @@ use fingerpost_sys::cgroup::Throttle;
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::scratch::Scratch;
-use fingerpost_sys::{child, swap, system};
+use fingerpost_sys::{child, files, swap, system};
 
 use super::area::Areas;
 use super::launcher::{self, Home, NOBODY, Running, Trouble};
@@ -101,7 +101,7 @@ fn in_pen(scratch: &mut Scratch, step: &Step, areas: &Areas, sink: &mut dyn Sink
     quit(running, &pen);
     let ended = scratch.undo(marked);
     let down = pen.take_down(scratch);
-    let _ = fs::remove_dir_all(&dir);
+    let _ = files::remove_tree(&dir);
     let sequence = result?;
     ended.and(down).map(|()| sequence)
 }

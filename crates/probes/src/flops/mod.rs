@@ -105,15 +105,10 @@ mod tests {
         }
     }
 
-    fn scratch(name: &str) -> std::path::PathBuf {
-        let dir = std::env::temp_dir().join(format!("fingerpost-flops-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        dir.join(name)
-    }
-
     #[test]
     fn the_kernels_in_c_compute_what_those_in_rust_do() {
-        let program = scratch("results");
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("results");
         if !compile(&["-O2"], &program) {
             return;
         }
@@ -131,7 +126,8 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn the_kernels_in_c_have_the_instruction_mix_of_their_module() {
-        let listing = scratch("listing.s");
+        let dir = tempfile::tempdir().unwrap();
+        let listing = dir.path().join("listing.s");
         let plain = ["-O2", "-march=x86-64", "-ffp-contract=off", "-fno-inline", "-fno-unroll-loops", "-fno-tree-vectorize", "-S"];
         if !compile(&plain, &listing) {
             return;

@@ -31,9 +31,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fingerpost_record::Params;
-use fingerpost_sys::child;
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_sys::{child, files};
 
 use crate::database::connection::Target;
 use crate::database::messages::{Load, Reply, Request, StepOrder, StepReply};
@@ -235,8 +235,7 @@ impl Workload for Database<'_> {
             self.warnings.extend(guard.stop().err());
         }
         if let Some(dir) = self.dir.take() {
-            let gone = std::fs::remove_dir_all(&dir);
-            let gone = gone.or_else(|e| if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) });
+            let gone = files::remove_tree(&dir);
             self.warnings.extend(gone.err().map(|e| format!("{} could not be removed: {e}", dir.display())));
         }
     }
