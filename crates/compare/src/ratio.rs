@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 
-use fingerpost_measure::estimate::quantile_sorted;
+use fingerpost_measure::estimate::{quantile_sorted, sorted};
 use serde::Serialize;
 
 use crate::special::{beta_inc, t_two_sided, t_upper, z_two_sided};
@@ -47,9 +47,9 @@ pub struct Figure {
     pub high: f64,
     /// That interval's coverage.
     pub confidence: f64,
-    /// One value per process or repetition.
+    /// One value per process or repetition, in the order of their measuring.
     pub processes: Vec<f64>,
-    /// Whether it depends on what a virtual machine's host does for minutes, so that its processes are slow together.
+    /// Whether it depends on what a virtual machine's host does for minutes, so that processes are slow together.
     pub host_made: bool,
 }
 
@@ -132,20 +132,48 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights) -> Option<Level> {
         let variance = stated + RUN_TO_RUN_PUBLISHED * RUN_TO_RUN_PUBLISHED;
         return Some(Level { log: figure.value.ln(), variance, df: 1e6 });
     }
+    let in_order = logs.clone();
     logs.sort_by(f64::total_cmp);
-    let within = weights.variance(&logs, place(&logs, figure.value.ln()));
-    // What the host does may be for the whole of one run and for none of the next: then runs differ as processes do.
-    let run_to_run = if figure.host_made { spread(&logs).max(RUN_TO_RUN) } else { RUN_TO_RUN };
-    let variance = within.max(stated / 2.0 - RUN_TO_RUN * RUN_TO_RUN) + run_to_run * run_to_run;
-    // Satterthwaite: only the part that was estimated from few processes is itself uncertain.
-    let share = within / variance;
-    let df = ((logs.len() - 1) as f64 / (share * share).max(1e-12)).clamp(2.0, 1e6);
-    Some(Level { log: figure.value.ln(), variance, df })
+    let quantile = place(&logs, figure.value.ln());
+    let within = weights.variance(&logs, quantile);
+    // What the host does may be for the whole of one run and for none of the next: then runs differ as the parts of one do.
+    let drift = if figure.host_made { between_parts(&in_order, quantile) } else { Drift::NONE };
+    let variance = within.max(stated / 2.0 - RUN_TO_RUN * RUN_TO_RUN) + RUN_TO_RUN * RUN_TO_RUN + drift.variance;
+    // Satterthwaite: only what was estimated from few processes, or few parts, is itself uncertain.
+    let uncertain = |part: f64, df: f64| (part / variance).powi(2) / df;
+    let df = 1.0 / (uncertain(within, (logs.len() - 1) as f64) + uncertain(drift.variance, drift.df)).max(1e-6);
+    Some(Level { log: figure.value.ln(), variance, df: df.max(1.0) })
 }
 
-/// Half the range that the middle two thirds of these sorted values take: a standard deviation that no single value moves far.
-fn spread(sorted: &[f64]) -> f64 {
-    (quantile_sorted(sorted, 0.84) - quantile_sorted(sorted, 0.16)) / 2.0
+/// Consecutive parts of a run that are set against each other. More would say more about their spread and less about each.
+const PARTS: usize = 4;
+
+/// How far the parts of a run are apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Drift {
+    variance: f64,
+    df: f64,
+}
+
+impl Drift {
+    const NONE: Drift = Drift { variance: 0.0, df: 1.0 };
+}
+
+/// The variance of the quantile over consecutive parts of these values (batch means, where a batch is as long as the run can show). Its
+/// own uncertainty is in it: it is not divided by the number of parts, because another run is one that the host may treat like one part.
+/// Where the values are too few for two parts, that of the values themselves.
+fn between_parts(in_order: &[f64], quantile: f64) -> Drift {
+    let (n, parts) = (in_order.len(), PARTS.min(in_order.len() / ENOUGH));
+    let (values, df) = match parts {
+        0 | 1 => (in_order.to_vec(), n - 1),
+        _ => {
+            let part = |i: usize| quantile_sorted(&sorted(&in_order[i * n / parts..(i + 1) * n / parts]), quantile);
+            ((0..parts).map(part).collect(), parts - 1)
+        }
+    };
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let df = df as f64;
+    Drift { variance: values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / df, df }
 }
 
 /// Which quantile of these sorted values a figure is: ours are the median, or the quarter or the tenth from the good side, and others' a mean.
@@ -286,18 +314,30 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_what_the_host_decides_differ_as_their_processes_do() {
-        let figure = |value: f64, spread: f64, host_made| {
-            let processes = (0..60).map(|i| value * (1.0 + spread * (f64::from(i) - 29.5) / 20.0)).collect();
+    fn runs_of_what_the_host_decides_differ_as_the_parts_of_one_do() {
+        // Sixty values, either rising all the time or the same ones in an order that any part of the run has its share of.
+        let figure = |value: f64, spread: f64, rising: bool, host_made| {
+            let place = |i: u32| f64::from(if rising { i } else { i * 7 % 60 });
+            let processes = (0..60).map(|i| value * (1.0 + spread * (place(i) - 29.5) / 20.0)).collect();
             Figure { value, low: value / 1.01, high: value * 1.01, confidence: 0.95, processes, host_made }
         };
-        let between = |spread: f64, host_made, runs: usize| {
-            ratio(&vec![figure(100.0, spread, host_made); runs], &vec![figure(115.0, spread, host_made); runs], false)
+        let between = |spread: f64, rising: bool, host_made, runs: usize| {
+            let side = |value: f64| vec![figure(value, spread, rising, host_made); runs];
+            ratio(&side(100.0), &side(115.0), false)
         };
-        assert!(between(0.08, false, 1).low > 1.05, "sixty independent processes tell");
-        assert!(between(0.08, true, 1).low < 1.0, "processes that are slow together do not");
-        assert!(between(0.08, true, 10).low > 1.05, "several runs do");
-        assert!(between(0.005, true, 1).low > 1.05, "nor is there a doubt where processes agree");
+        assert!(between(0.08, true, false, 1).low > 1.05, "sixty independent processes tell");
+        assert!(between(0.08, true, true, 1).low < 1.0, "a run that drifts does not");
+        assert!(between(0.08, true, true, 10).low > 1.05, "several do");
+        assert!(between(0.08, false, true, 1).low > 1.05, "nor is there a doubt where every part of the run says the same");
+        assert!(between(0.005, true, true, 1).low > 1.05, "or the drift is small");
+    }
+
+    #[test]
+    fn parts_of_a_run_have_the_variance_of_their_medians() {
+        let steps: Vec<f64> = (0..12).map(|i| f64::from(i / 3)).collect();
+        assert_eq!(between_parts(&steps, 0.5), Drift { variance: 5.0 / 3.0, df: 3.0 });
+        // Too few for parts: their own.
+        assert_eq!(between_parts(&[1.0, 2.0, 3.0], 0.5), Drift { variance: 1.0, df: 2.0 });
     }
 
     #[test]

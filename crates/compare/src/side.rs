@@ -198,6 +198,9 @@ impl SideRow {
 /// Probes that get pages from the kernel and give them back, time and again.
 const TAKE_PAGES: [&str; 6] = ["vm.fault_anon", "vm.fault_file", "vm.munmap", "fs.create", "fs.append", "parallel.fs"];
 
+/// Probes that wait for the disk.
+const DISK: [&str; 2] = ["fs.fsync", "fs.fdatasync"];
+
 /// Probes of the memory's bandwidth.
 const BANDWIDTH: [&str; 3] = ["memory.read", "memory.write", "memory.copy"];
 
@@ -209,6 +212,7 @@ const CONTEND: [&str; 3] = ["sync.mutex_contended", "sync.rwlock", "ipc.shm"];
 /// - of memory beyond a core's own caches, and of processes that have so much, on who else uses it. (Not the primitives' bandwidth: the
 ///   good tenth of all processes repeats as their spread lets expect, that of the latency does not.);
 /// - of pages taken anew, also on which part of the memory they are from, and how the host backs it;
+/// - of the disk, on who else writes to the one that the host made it from;
 /// - of two CPUs that want one thing, on where the host runs them, and so how far apart.
 fn depends_on_the_host(m: &Measurement) -> bool {
     let among = |probes: &[&str]| probes.contains(&m.probe.as_str());
@@ -217,7 +221,7 @@ fn depends_on_the_host(m: &Measurement) -> bool {
     let good_tenth = among(&BANDWIDTH) && !of_a_lab;
     let works_on_memory = m.probe.starts_with("memory.") || m.probe.starts_with("process.");
     let two_cpus = m.params.int("threads").is_some_and(|threads| threads > 1) || m.params.text("placement") == Some("cross");
-    works_on_memory && much && !good_tenth || among(&TAKE_PAGES) || among(&CONTEND) && two_cpus
+    works_on_memory && much && !good_tenth || among(&TAKE_PAGES) || among(&DISK) || among(&CONTEND) && two_cpus
 }
 
 /// How bad an outcome is.
@@ -269,6 +273,7 @@ mod tests {
         assert!(!depends("memory.read", with("size", 64 << 20)), "the good tenth");
         assert!(depends("memory.read", with("size", 64 << 20).with("threads", 1)), "a laboratory's median");
         assert!(depends("vm.fault_anon", with("pages", 1)) && depends("fs.append", with("size", 4096)));
+        assert!(depends("fs.fsync", with("size", 4096)));
         assert!(depends("sync.rwlock", with("threads", 2)) && !depends("sync.rwlock", with("threads", 1)));
         let placed = |placement: &str| Params::new().with("placement", placement);
         assert!(depends("ipc.shm", placed("cross")) && !depends("ipc.shm", placed("same")));

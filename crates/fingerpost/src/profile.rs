@@ -66,12 +66,12 @@ pub fn lab_budget(profile: Profile) -> Duration {
 
 /// Rounds and their limits.
 pub fn effort(profile: Profile, budget: Duration) -> Effort {
-    let (base_rounds, max_rounds) = match profile {
+    let (base_rounds, max_processes) = match profile {
         Profile::Quick => (8, 60),
         Profile::Standard | Profile::Imported => (16, 200),
         Profile::Thorough => (40, 1000),
     };
-    Effort { budget, base_rounds, max_rounds }
+    Effort { budget, base_rounds, max_processes }
 }
 
 /// The relative half width of its interval at which a row rests.

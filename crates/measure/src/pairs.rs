@@ -49,7 +49,7 @@ pub fn run(
     let mut resting = vec![false; centers.len()];
     let mut paces = [Paces::default(), Paces::default()];
     let start = executor.now();
-    'rounds: for round in 0..effort.max_rounds {
+    'rounds: for round in 0..effort.max_processes {
         let mut open: Vec<usize> = (0..centers.len()).filter(|&r| !resting[r] && SIDES.iter().all(|&s| !states[r][s].given_up)).collect();
         if open.is_empty() {
             break;
@@ -154,7 +154,7 @@ mod tests {
         fn finished(&mut self, _: usize, _: &JobState) {}
     }
 
-    const EFFORT: Effort = Effort { budget: Duration::from_secs(30), base_rounds: 10, max_rounds: 1000 };
+    const EFFORT: Effort = Effort { budget: Duration::from_secs(30), base_rounds: 10, max_processes: 1000 };
 
     fn values(state: &JobState) -> Vec<f64> {
         state.processes.iter().filter_map(|p| p.value).collect()
@@ -177,7 +177,7 @@ mod tests {
     fn pairs_beside_a_slowed_cpu_are_set_aside_where_the_pace_matters() {
         let aside = |center: Center| {
             let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |_| false };
-            let effort = Effort { max_rounds: 30, ..EFFORT };
+            let effort = Effort { max_processes: 30, ..EFFORT };
             let states = run(&[center], effort, 3, &mut machine, &mut Deaf, &|_, _| false);
             states[0].each_ref().map(|side| side.processes.iter().filter(|p| p.aside).count())
         };
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_failed_half_takes_its_partner_with_it() {
         let mut machine = Drifting { now: Duration::ZERO, calls: Vec::new(), fails: |call| call == 7 };
-        let effort = Effort { max_rounds: 12, ..EFFORT };
+        let effort = Effort { max_processes: 12, ..EFFORT };
         let states = run(&[Center::MEDIAN], effort, 3, &mut machine, &mut Deaf, &|_, _| false);
         assert_eq!((states[0][0].processes.len(), states[0][1].processes.len()), (11, 11));
         assert_eq!(states[0][0].failures.len() + states[0][1].failures.len(), 1);

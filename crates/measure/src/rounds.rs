@@ -1,8 +1,9 @@
 //! Which probe runs next, until when.
 //!
-//! A run is rounds. In a round every job runs once, in a fresh process, in random order, so that drift and noise hit all alike.
-//! After the first rounds, time goes where the uncertainty is: a job whose interval is inside its target rests, the others go on,
-//! until all rest or the budget is spent.
+//! A run is rounds. In a base round every job runs once, in a fresh process, in random order, so that drift and noise hit all alike.
+//! What time the base rounds leave goes where the uncertainty is: to rounds of those jobs only whose interval is wider than its target.
+//! The base rounds are spread over the budget with the others between them, so that every figure is of the whole run and not of the
+//! minute that it began with. When all intervals are narrow enough, what is left of the base rounds follows at once.
 
 use std::time::Duration;
 
@@ -28,8 +29,24 @@ pub struct Effort {
     pub budget: Duration,
     /// Rounds that every job takes part in whatever its interval.
     pub base_rounds: usize,
-    /// Rounds after which a job rests whatever its interval.
-    pub max_rounds: usize,
+    /// Processes after which a job rests whatever its interval, once the base rounds are over.
+    pub max_processes: usize,
+}
+
+/// Base rounds before a job can be in need: fewer processes say little about how wide an interval will stay.
+const FIRST_ROUNDS: usize = 4;
+
+impl Effort {
+    /// When the next base round is to begin, after so many of them; nothing after the last. The last one ends with the budget when it
+    /// takes as long as the one before.
+    fn base_round_due(&self, done: usize, round: Duration) -> Option<Duration> {
+        let last = self.base_rounds.checked_sub(1)?;
+        match done {
+            _ if done > last => None,
+            _ if done < FIRST_ROUNDS.min(last) => Some(Duration::ZERO),
+            _ => Some(self.budget.saturating_sub(round).mul_f64(done as f64 / last.max(1) as f64)),
+        }
+    }
 }
 
 /// Runs one slice, and knows the time. The scheduler's only way to the world.
@@ -137,10 +154,21 @@ fn measure(
     paces: &mut Paces,
 ) {
     let mut costs = vec![Duration::ZERO; jobs.len()];
+    let mut base_done = 0;
     let start = executor.now();
-    for round in 0..effort.max_rounds {
-        let left = effort.budget.saturating_sub(executor.now() - start);
-        let mut chosen = choose(jobs, states, &costs, round < effort.base_rounds, left);
+    for round in 0.. {
+        let elapsed = executor.now() - start;
+        let due = effort.base_round_due(base_done, costs.iter().sum());
+        let mut chosen = if due.is_some_and(|due| due <= elapsed) {
+            Vec::new()
+        } else {
+            most_in_need(jobs, effort.max_processes, states, &costs, due.unwrap_or(effort.budget).saturating_sub(elapsed))
+        };
+        let base = chosen.is_empty() && due.is_some();
+        if base {
+            base_done += 1;
+            chosen = (0..jobs.len()).filter(|&j| !states[j].given_up).collect();
+        }
         if chosen.is_empty() {
             break;
         }
@@ -148,7 +176,7 @@ fn measure(
         for job in chosen {
             let begun = executor.now();
             // The base rounds are the least that makes a figure; they are finished unless the budget is overdrawn by half.
-            let limit = if round < effort.base_rounds { effort.budget + effort.budget / 2 } else { effort.budget };
+            let limit = if base { effort.budget + effort.budget / 2 } else { effort.budget };
             if executor.interrupted() || begun - start >= limit {
                 return;
             }
@@ -165,15 +193,11 @@ fn measure(
     }
 }
 
-/// The jobs of the next round. In a base round all; afterwards those whose interval is too wide, widest first, as far as the time
-/// that is left goes.
-fn choose(jobs: &[Job], states: &[JobState], costs: &[Duration], base: bool, left: Duration) -> Vec<usize> {
-    let mut open: Vec<usize> = (0..jobs.len()).filter(|&j| !states[j].given_up).collect();
-    if base {
-        return open;
-    }
+/// The jobs whose interval is too wide, widest first, as far as the time that is left goes.
+fn most_in_need(jobs: &[Job], max_processes: usize, states: &[JobState], costs: &[Duration], left: Duration) -> Vec<usize> {
     let need = |j: usize| states[j].need(jobs[j].target);
-    open.retain(|&j| need(j) > 1.0);
+    let mut open: Vec<usize> =
+        (0..jobs.len()).filter(|&j| !states[j].given_up && states[j].processes.len() < max_processes && need(j) > 1.0).collect();
     open.sort_by(|&a, &b| need(b).total_cmp(&need(a)));
     let mut spent = Duration::ZERO;
     open.into_iter()
@@ -236,7 +260,7 @@ mod tests {
         vec![Job { center: Center::good_tenth(fingerpost_record::Better::Lower), target: 0.01 }; n]
     }
 
-    const EFFORT: Effort = Effort { budget: Duration::from_secs(8), base_rounds: 5, max_rounds: 100 };
+    const EFFORT: Effort = Effort { budget: Duration::from_secs(8), base_rounds: 5, max_processes: 200 };
 
     /// A state of processes whose values are their paces, with its estimate made.
     fn settled(paces: &[f64], center: Center) -> JobState {
@@ -296,6 +320,30 @@ mod tests {
     }
 
     #[test]
+    fn every_job_is_measured_from_the_beginning_of_the_run_to_its_end() {
+        let mut rng = fastrand::Rng::with_seed(9);
+        let mut m = mock(move |job, _| samples(if job == 3 { 100.0 * (1.0 + 0.2 * rng.f64()) } else { 100.0 }));
+        let effort = Effort { base_rounds: 9, ..EFFORT };
+        run(&jobs(6), effort, 7, &mut m, &mut Ear::default());
+        let certain: Vec<f64> =
+            m.calls.iter().enumerate().filter(|(_, job)| **job == 0).map(|(call, _)| call as f64 / m.calls.len() as f64).collect();
+        assert_eq!(certain.len(), 9);
+        assert!(certain[3] < 0.15, "the first rounds are base rounds: {certain:?}");
+        assert!(certain[8] > 0.9, "{certain:?}");
+        assert!(certain[4..].windows(2).all(|w| (0.05..0.2).contains(&(w[1] - w[0]))), "{certain:?}");
+        assert!(m.calls.len() > 150, "the rest of the time goes to the uncertain job: {}", m.calls.len());
+    }
+
+    #[test]
+    fn base_rounds_that_take_all_the_time_are_all_there_is() {
+        let mut rng = fastrand::Rng::with_seed(4);
+        let mut m = mock(move |_, _| samples(100.0 + 50.0 * rng.f64()));
+        // Five rounds of forty jobs of 40 ms: all of the 8 s.
+        let states = run(&jobs(40), EFFORT, 7, &mut m, &mut Ear::default());
+        assert!(states.iter().all(|s| s.processes.len() == 5));
+    }
+
+    #[test]
     fn it_ends_when_all_are_certain_and_never_much_after_the_budget() {
         let mut sure = mock(|_, _| samples(100.0));
         run(&jobs(6), EFFORT, 7, &mut sure, &mut Ear::default());
@@ -342,7 +390,7 @@ mod tests {
     fn drift_hits_all_jobs_alike() {
         // The machine grows slower by a tenth per second: every job's figure must grow by the same factor, within a round's length.
         let mut m = mock(|_, call| samples(100.0 * (1.0 + 0.004 * call as f64)));
-        let effort = Effort { base_rounds: 10, max_rounds: 10, ..EFFORT };
+        let effort = Effort { base_rounds: 10, max_processes: 10, ..EFFORT };
         let states = run(&jobs(10), effort, 7, &mut m, &mut Ear::default());
         let values: Vec<f64> = states.iter().map(|s| s.estimate.unwrap().value).collect();
         let (min, max) = values.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));

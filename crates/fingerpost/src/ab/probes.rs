@@ -48,7 +48,7 @@ pub fn measure(
     let mut both = Both { sides: [executor(0), executor(1)], switch: &mut switch, first };
     let centers: Vec<Center> =
         rows[0].iter().zip(&rows[1]).map(|(a, b)| a.probe.center(&a.params).common(b.probe.center(&b.params))).collect();
-    let effort = Effort { budget: options.budget, base_rounds: FIRST_LOOK, max_rounds: MOST_PAIRS };
+    let effort = Effort { budget: options.budget, base_rounds: FIRST_LOOK, max_processes: MOST_PAIRS };
     let decided = |row: usize, state: &PairState| decided(state, rows[0][row].probe.better, options.threshold);
     let mut ear = Ear { rows, progress };
     let states = pairs::run(&centers, effort, options.seed, &mut both, &mut ear, &decided);
