@@ -82,6 +82,11 @@ impl Side {
 
     /// Adds a run.
     pub fn add(&mut self, run: &Run) {
+        self.add_part(run, &Params::new());
+    }
+
+    /// Adds a part of a run, of whose rows these parameters were taken out ([`crate::select`]).
+    pub fn add_part(&mut self, run: &Run, taken_out: &Params) {
         if self.info.ids.is_empty() {
             self.host = run.host.clone();
             self.imported = true;
@@ -105,7 +110,10 @@ impl Side {
             }
         }
         let guest = run.host.virtualization.as_deref().is_some_and(|v| v != "none");
-        run.measurements.iter().for_each(|m| self.add_row(m, guest && depends_on_the_host(m)));
+        let whole = |m: &Measurement| taken_out.iter().fold(m.params.clone(), |params, (key, value)| params.with(key, value.clone()));
+        for m in &run.measurements {
+            self.add_row(m, guest && depends_on_the_host(&m.probe, &whole(m)));
+        }
         run.budgets.iter().for_each(|b| self.add_budget(b));
         run.observations.iter().for_each(|o| self.add_observation(o));
         self.findings.extend(run.findings.iter().cloned());
@@ -214,13 +222,13 @@ const CONTEND: [&str; 3] = ["sync.mutex_contended", "sync.rwlock", "ipc.shm"];
 /// - of pages taken anew, also on which part of the memory they are from, and how the host backs it;
 /// - of the disk, on who else writes to the one that the host made it from;
 /// - of two CPUs that want one thing, on where the host runs them, and so how far apart.
-fn depends_on_the_host(m: &Measurement) -> bool {
-    let among = |probes: &[&str]| probes.contains(&m.probe.as_str());
-    let much = ["size", "resident"].iter().filter_map(|key| m.params.int(key)).any(|bytes| bytes > OWN_CACHES);
-    let of_a_lab = m.params.int("threads").is_some();
+fn depends_on_the_host(probe: &str, params: &Params) -> bool {
+    let among = |probes: &[&str]| probes.contains(&probe);
+    let much = ["size", "resident"].iter().filter_map(|key| params.int(key)).any(|bytes| bytes > OWN_CACHES);
+    let of_a_lab = params.int("threads").is_some();
     let good_tenth = among(&BANDWIDTH) && !of_a_lab;
-    let works_on_memory = m.probe.starts_with("memory.") || m.probe.starts_with("process.");
-    let two_cpus = m.params.int("threads").is_some_and(|threads| threads > 1) || m.params.text("placement") == Some("cross");
+    let works_on_memory = probe.starts_with("memory.") || probe.starts_with("process.");
+    let two_cpus = params.int("threads").is_some_and(|threads| threads > 1) || params.text("placement") == Some("cross");
     works_on_memory && much && !good_tenth || among(&TAKE_PAGES) || among(&DISK) || among(&CONTEND) && two_cpus
 }
 
@@ -257,16 +265,36 @@ fn average_budget(into: &mut Budget, next: &Budget, n: f64) {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Better, Unit};
-
     use super::*;
 
     #[test]
-    fn what_a_guest_cannot_keep_steady_is_told_by_probe_and_parameters() {
-        let depends = |probe: &str, params: Params| {
-            let m = Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
-            depends_on_the_host(&m)
+    fn the_probes_that_are_named_here_exist() {
+        for name in TAKE_PAGES.iter().chain(&DISK).chain(&BANDWIDTH).chain(&CONTEND) {
+            assert!(fingerpost_probes::all().any(|probe| probe.name == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_run_is_judged_by_what_it_was_a_part_of() {
+        let mut run = fingerpost_record::fixture::run();
+        run.host.virtualization = Some("kvm".into());
+        let params = Params::new().with("stride", 64);
+        let mut row =
+            Measurement::without_figure("memory.latency", 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+        row.estimate = Some(fingerpost_record::Estimate { value: 100.0, low: 99.0, high: 101.0, confidence: 0.95 });
+        run.measurements = vec![row];
+        let host_made = |taken_out: Params| {
+            let mut side = Side::default();
+            side.add_part(&run, &taken_out);
+            side.rows.values().next().unwrap().figures[0].host_made
         };
+        assert!(host_made(Params::new().with("size", 64 << 20)));
+        assert!(!host_made(Params::new().with("size", 16 << 10)));
+    }
+
+    #[test]
+    fn what_a_guest_cannot_keep_steady_is_told_by_probe_and_parameters() {
+        let depends = |probe: &str, params: Params| depends_on_the_host(probe, &params);
         let with = |key: &str, value: i64| Params::new().with(key, value);
         assert!(depends("memory.latency", with("size", 64 << 20)) && !depends("memory.latency", with("size", 512 << 10)));
         assert!(depends("process.fork", with("resident", 64 << 20)) && !depends("process.fork", with("resident", 0)));

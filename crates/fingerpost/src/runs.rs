@@ -62,8 +62,8 @@ pub fn side(words: &str) -> anyhow::Result<Side> {
     }
     let mut side = Side::default();
     for batch in wanted.chunks(BATCH) {
-        for run in read_all(batch) {
-            side.add(&run?);
+        for (wanted, run) in batch.iter().zip(read_all(batch)) {
+            side.add_part(&run?, &wanted.part);
         }
     }
     Ok(side)
