@@ -146,7 +146,7 @@ struct Given {
 fn given(m: &Measurement) -> Option<Given> {
     let e = m.estimate?;
     let figure =
-        Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes: m.process_values(), host_made: false };
+        Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes: m.process_values(), host_made: None };
     Some(Given { figure, doubtful: m.outcome == Outcome::Untrusted })
 }
 
@@ -156,7 +156,7 @@ fn added(lines: &[Line], column: usize) -> Option<Given> {
     let cells = cells.filter(|cells| !cells.is_empty())?;
     let value: f64 = cells.iter().map(|c| c.time.value).sum();
     let half = cells.iter().map(|c| ((c.time.high - c.time.low) / 2.0).powi(2)).sum::<f64>().sqrt();
-    let figure = Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new(), host_made: false };
+    let figure = Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new(), host_made: None };
     Some(Given { figure, doubtful: cells.iter().any(|c| c.doubtful) })
 }
 

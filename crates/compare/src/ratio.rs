@@ -49,8 +49,9 @@ pub struct Figure {
     pub confidence: f64,
     /// One value per process or repetition, in the order of their measuring.
     pub processes: Vec<f64>,
-    /// Whether it depends on what a virtual machine's host does for minutes, so that processes are slow together.
-    pub host_made: bool,
+    /// Where it depends on what a virtual machine's host does for minutes, so that processes are slow together: what runs differ by for it at
+    /// least, as a share of the value (one standard deviation).
+    pub host_made: Option<f64>,
 }
 
 /// A row's value on one side, as a logarithm with its variance.
@@ -130,14 +131,14 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights) -> Option<Level> {
     let mut logs: Vec<f64> = figure.processes.iter().filter(|v| **v > 0.0).map(|v| v.ln()).collect();
     if logs.len() < ENOUGH {
         let variance = stated + RUN_TO_RUN_PUBLISHED * RUN_TO_RUN_PUBLISHED;
-        return Some(Level { log: figure.value.ln(), variance, df: 1e6 });
+        return Some(Level { log: figure.value.ln(), variance, df: KNOWN });
     }
     let in_order = logs.clone();
     logs.sort_by(f64::total_cmp);
     let quantile = place(&logs, figure.value.ln());
     let within = weights.variance(&logs, quantile);
     // What the host does may be for the whole of one run and for none of the next: then runs differ as the parts of one do.
-    let drift = if figure.host_made { between_parts(&in_order, quantile) } else { Drift::NONE };
+    let drift = figure.host_made.map_or(Drift::NONE, |least| between_parts(&in_order, quantile).at_least(least));
     let variance = within.max(stated / 2.0 - RUN_TO_RUN * RUN_TO_RUN) + RUN_TO_RUN * RUN_TO_RUN + drift.variance;
     // Satterthwaite: only what was estimated from few processes, or few parts, is itself uncertain.
     let uncertain = |part: f64, df: f64| (part / variance).powi(2) / df;
@@ -148,6 +149,9 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights) -> Option<Level> {
 /// Consecutive parts of a run that are set against each other. More would say more about their spread and less about each.
 const PARTS: usize = 4;
 
+/// Degrees of freedom of what is not estimated from the run.
+const KNOWN: f64 = 1e6;
+
 /// How far the parts of a run are apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Drift {
@@ -156,7 +160,11 @@ struct Drift {
 }
 
 impl Drift {
-    const NONE: Drift = Drift { variance: 0.0, df: 1.0 };
+    const NONE: Drift = Drift { variance: 0.0, df: KNOWN };
+
+    fn at_least(self, deviation: f64) -> Drift {
+        if self.variance < deviation * deviation { Drift { variance: deviation * deviation, df: KNOWN } } else { self }
+    }
 }
 
 /// The variance of the quantile over consecutive parts of these values (batch means, where a batch is as long as the run can show). Its
@@ -247,7 +255,7 @@ mod tests {
     use super::*;
 
     fn published(value: f64, half: f64) -> Figure {
-        Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new(), host_made: false }
+        Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new(), host_made: None }
     }
 
     fn ratio(base: &[Figure], new: &[Figure], higher: bool) -> Ratio {
@@ -307,7 +315,7 @@ mod tests {
             high: value * 1.02,
             confidence: 0.95,
             processes: vec![value; 16],
-            host_made: false,
+            host_made: None,
         };
         let r = ratio(&[figure(100.0)], &[figure(110.0)], false);
         assert!((r.high / r.value / 1.02 - 1.0).abs() < 1e-3, "{r:?}");
@@ -316,20 +324,21 @@ mod tests {
     #[test]
     fn runs_of_what_the_host_decides_differ_as_the_parts_of_one_do() {
         // Sixty values, either rising all the time or the same ones in an order that any part of the run has its share of.
-        let figure = |value: f64, spread: f64, rising: bool, host_made| {
+        let figure = |value: f64, spread: f64, rising: bool, host_made: Option<f64>| {
             let place = |i: u32| f64::from(if rising { i } else { i * 7 % 60 });
             let processes = (0..60).map(|i| value * (1.0 + spread * (place(i) - 29.5) / 20.0)).collect();
             Figure { value, low: value / 1.01, high: value * 1.01, confidence: 0.95, processes, host_made }
         };
-        let between = |spread: f64, rising: bool, host_made, runs: usize| {
+        let between = |spread: f64, rising: bool, host_made: Option<f64>, runs: usize| {
             let side = |value: f64| vec![figure(value, spread, rising, host_made); runs];
             ratio(&side(100.0), &side(115.0), false)
         };
-        assert!(between(0.08, true, false, 1).low > 1.05, "sixty independent processes tell");
-        assert!(between(0.08, true, true, 1).low < 1.0, "a run that drifts does not");
-        assert!(between(0.08, true, true, 10).low > 1.05, "several do");
-        assert!(between(0.08, false, true, 1).low > 1.05, "nor is there a doubt where every part of the run says the same");
-        assert!(between(0.005, true, true, 1).low > 1.05, "or the drift is small");
+        assert!(between(0.08, true, None, 1).low > 1.05, "sixty independent processes tell");
+        assert!(between(0.08, true, Some(0.0), 1).low < 1.0, "a run that drifts does not");
+        assert!(between(0.08, true, Some(0.0), 10).low > 1.05, "several do");
+        assert!(between(0.08, false, Some(0.0), 1).low > 1.05, "nor is there a doubt where every part of the run says the same");
+        assert!(between(0.005, true, Some(0.0), 1).low > 1.05, "or the drift is small");
+        assert!(between(0.005, true, Some(0.07), 1).low < 1.0, "except where runs are known to differ more than any of them shows");
     }
 
     #[test]
