@@ -49,9 +49,18 @@ enum From {
     Other(String),
 }
 
+/// The two sides of a comparison, each as [`side`] reads it.
+pub fn sides(base: &str, new: &str) -> anyhow::Result<(Side, Side)> {
+    let piped = |word: &&str| select::parse(word).is_ok_and(|(run, _)| run == "-");
+    if [base, new].into_iter().flat_map(select::list).filter(piped).count() > 1 {
+        return usage("standard input (“-”) can be one run only; write the other to a file and name its path");
+    }
+    Ok((side(base)?, side(new)?))
+}
+
 /// The side that a comma-separated list names. Each word is a RUN, may be a directory (every run file in it), and may be followed
 /// by `[KEY=VALUE]` for the rows with that parameter. The samples are not read.
-pub fn side(words: &str) -> anyhow::Result<Side> {
+fn side(words: &str) -> anyhow::Result<Side> {
     let mut wanted = Vec::new();
     for word in select::list(words) {
         let (run, part) = select::parse(word).or_else(usage)?;

@@ -82,6 +82,7 @@ fn what_cannot_be_compared_is_refused_in_a_sentence() {
         (["compare", "latest[", "latest"], "closing bracket"),
         (["compare", "latest", "latest[api=nothing]"], "has no row with api=nothing"),
         (["compare", ",", "latest"], "names no run"),
+        (["compare", "latest,-", "-"], "can be one run only"),
         (["compare", "./nothing.json", "latest"], "No such file"),
     ] {
         let sentence = home.says(&words).refused();
@@ -113,6 +114,8 @@ fn other_tools_results_become_runs_that_compare() {
     };
     let (fast, slow) = (export("fast.json", 1.0), export("slow.json", 1.5));
     assert!(home.says(&["archive", "import", "--from", "hyperfine", "fast.json"]).well().contains("was there already"));
+    let unnamed = home.says(&["archive", "import", "fast.json"]);
+    assert!(unnamed.status == 2 && unnamed.err.contains("add `--from hyperfine`"), "{}", unnamed.err);
     let v = json(&home.says(&["compare", &fast, &slow, "--format", "json"]).well());
     assert_eq!((v["rows"][0]["probe"].as_str(), v["rows"][0]["verdict"].as_str()), (Some("command.time"), Some("slower")));
     fs::write(home.path().join("host.0"), "[lmbench3.0 results for Linux tiger 5.4]\nSimple syscall: 0.05 microseconds\n").unwrap();

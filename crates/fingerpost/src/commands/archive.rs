@@ -60,7 +60,7 @@ enum What {
 }
 
 /// Whose files can be imported.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Tool {
     /// Run files of this tool
     Fingerpost,
@@ -191,12 +191,23 @@ fn import(archive: &Archive, from: Tool, files: &[PathBuf]) -> anyhow::Result<Do
             Ok((run, Imported::Added)) => output::write(|out| writeln!(out, "{} added", run.id))?,
             Ok((run, Imported::AlreadyThere)) => output::write(|out| writeln!(out, "{} was there already", run.id))?,
             Err(e) => {
-                say(&format!("{e:#}"));
+                let hint = if from == Tool::Fingerpost { of_another_tool(file) } else { None };
+                say(&format!("{e:#}{}", hint.map(|tool| format!("; it is a file of {tool}: add `--from {tool}`")).unwrap_or_default()));
                 bad += 1;
             }
         }
     }
     if bad > 0 { usage(format!("{bad} of {} files were not imported", files.len())) } else { Ok(Done::Well) }
+}
+
+/// Which other tool's results a file holds, if it reads as such.
+fn of_another_tool(file: &Path) -> Option<&'static str> {
+    let bytes = load::bytes_of(file).ok()?;
+    match () {
+        () if hyperfine(&bytes).is_ok() => Some("hyperfine"),
+        () if lmbench(&bytes).is_ok() => Some("lmbench"),
+        () => None,
+    }
 }
 
 /// Keeps another tool's results as a run; its id comes from the content, so that the same file is the same run.

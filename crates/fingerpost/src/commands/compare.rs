@@ -10,7 +10,7 @@ use crate::{output, runs};
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "BASE and NEW are each a RUN or several with commas between, which adds the variation from run to run to the \
-    intervals: a path, a directory of run files, the start of a run's id, `latest`, `latest~1`, `ref:NAME` (a reference system). \
+    intervals: a path, a directory of run files, the start of a run's id, `latest`, `latest~1`, `ref:NAME` (a reference system), `-` (standard input, once). \
     RUN[KEY=VALUE] takes the rows with that parameter, so that two parts of one run can be compared: 'latest[api=mmap]'.")]
 pub struct Args {
     /// What to compare with
@@ -54,7 +54,7 @@ pub fn threshold(text: &str) -> Result<f64, String> {
 
 /// Compares and prints.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let (base, new) = (runs::side(&args.base)?, runs::side(&args.new)?);
+    let (base, new) = runs::sides(&args.base, &args.new)?;
     let comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired });
     output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
     let met = comparison.rows.iter().any(|row| match args.fail_on {

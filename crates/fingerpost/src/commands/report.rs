@@ -30,7 +30,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             (run.id.clone(), html::report(&run))
         }
         Some(other) => {
-            let (base, new) = (runs::side(&args.run)?, runs::side(other)?);
+            let (base, new) = runs::sides(&args.run, other)?;
             let comparison = compare_sides(&base, &new, &Options::default());
             let content = html::of_comparison(&comparison);
             (content.title.clone(), html::page(&content))
