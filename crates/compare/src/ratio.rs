@@ -5,7 +5,8 @@
 //!
 //! - within a run, the variance of the figure, a quantile of the processes, is the exact bootstrap variance (Maritz and Jarrett 1978: what
 //!   resampling the processes infinitely often would give, in closed form), so that nothing is random and no seed is needed;
-//! - to it comes what no run can see of itself, [`RUN_TO_RUN`];
+//! - to it comes what no run can see of itself, [`RUN_TO_RUN`], and on a virtual machine, for what its host decides, how far consecutive
+//!   parts of the run are apart ([`Figure::host_made`]);
 //! - it is never taken as smaller than what the record itself states, which knows of a CPU that did not keep its pace. Our own
 //!   intervals hold the figure of another run, errors of both included: half of that variance is one run's;
 //! - several runs per side show their spread themselves. Two or three of them say little about it, so their variance is never
@@ -162,26 +163,28 @@ struct Drift {
 impl Drift {
     const NONE: Drift = Drift { variance: 0.0, df: KNOWN };
 
+    /// Never smaller than what is known of other runs, which adds degrees of freedom the more the two agree.
     fn at_least(self, deviation: f64) -> Drift {
-        if self.variance < deviation * deviation { Drift { variance: deviation * deviation, df: KNOWN } } else { self }
+        let least = deviation * deviation;
+        let variance = self.variance.max(least);
+        let agreement = if variance > 0.0 { least / variance } else { 0.0 };
+        Drift { variance, df: self.df + PRIOR_RUNS * agreement * agreement }
     }
 }
 
-/// The variance of the quantile over consecutive parts of these values (batch means, where a batch is as long as the run can show). Its
-/// own uncertainty is in it: it is not divided by the number of parts, because another run is one that the host may treat like one part.
-/// Where the values are too few for two parts, that of the values themselves.
+/// The variance of the quantile over consecutive parts of these values (batch means, where a batch is as long as the run can show). It is
+/// not divided by the number of parts, because another run is one that the host may treat like one part. Of values that are too few for
+/// parts it is their own.
 fn between_parts(in_order: &[f64], quantile: f64) -> Drift {
-    let (n, parts) = (in_order.len(), PARTS.min(in_order.len() / ENOUGH));
-    let (values, df) = match parts {
-        0 | 1 => (in_order.to_vec(), n - 1),
-        _ => {
-            let part = |i: usize| quantile_sorted(&sorted(&in_order[i * n / parts..(i + 1) * n / parts]), quantile);
-            ((0..parts).map(part).collect(), parts - 1)
-        }
+    let n = in_order.len();
+    let figures: Vec<f64> = if n < PARTS * ENOUGH {
+        in_order.to_vec()
+    } else {
+        (0..PARTS).map(|i| quantile_sorted(&sorted(&in_order[i * n / PARTS..(i + 1) * n / PARTS]), quantile)).collect()
     };
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let df = df as f64;
-    Drift { variance: values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / df, df }
+    let df = (figures.len() - 1) as f64;
+    let mean = figures.iter().sum::<f64>() / figures.len() as f64;
+    Drift { variance: figures.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / df, df }
 }
 
 /// Which quantile of these sorted values a figure is: ours are the median, or the quarter or the tenth from the good side, and others' a mean.
@@ -347,6 +350,16 @@ mod tests {
         assert_eq!(between_parts(&steps, 0.5), Drift { variance: 5.0 / 3.0, df: 3.0 });
         // Too few for parts: their own.
         assert_eq!(between_parts(&[1.0, 2.0, 3.0], 0.5), Drift { variance: 1.0, df: 2.0 });
+        assert_eq!(between_parts(&steps[..11], 0.5).df, 10.0);
+    }
+
+    #[test]
+    fn what_is_known_of_other_runs_makes_a_drift_more_certain_the_more_they_agree() {
+        let seen = |variance: f64| Drift { variance, df: 3.0 }.at_least(0.1);
+        assert_eq!(seen(0.001), Drift { variance: 0.1 * 0.1, df: 3.0 + PRIOR_RUNS });
+        let (alike, apart) = (seen(0.0101), seen(1.0));
+        assert!(alike.df > 10.0 && apart.df < 3.01, "{alike:?} {apart:?}");
+        assert_eq!(Drift { variance: 0.0, df: 3.0 }.at_least(0.0), Drift { variance: 0.0, df: 3.0 });
     }
 
     #[test]

@@ -120,6 +120,18 @@ impl Side {
         self.findings.extend(run.findings.iter().cloned());
     }
 
+    /// Two parts of one run were measured in the same minutes: what the host decided there it decided for both.
+    pub fn share_a_run(one: &mut Side, other: &mut Side) {
+        let run = |side: &Side| match &side.info.ids[..] {
+            [id] => id.split_once('[').map(|(run, _)| run.to_owned()),
+            _ => None,
+        };
+        if run(one).is_some() && run(one) == run(other) {
+            let figures = [one, other].into_iter().flat_map(|side| side.rows.values_mut()).flat_map(|row| &mut row.figures);
+            figures.for_each(|figure| figure.host_made = None);
+        }
+    }
+
     fn add_row(&mut self, m: &Measurement, host_made: Option<f64>) {
         let row = self.rows.entry((m.probe.clone(), m.version, m.params.clone())).or_insert_with(|| SideRow {
             version: m.version,
@@ -301,6 +313,34 @@ mod tests {
         };
         assert!(host_made(Params::new().with("size", 64 << 20)));
         assert!(!host_made(Params::new().with("size", 16 << 10)));
+    }
+
+    #[test]
+    fn parts_of_one_run_have_their_host_in_common() {
+        let side = |id: &str| {
+            let figure = Figure { value: 1.0, low: 1.0, high: 1.0, confidence: 0.95, processes: Vec::new(), host_made: Some(0.07) };
+            let mut side = Side::default();
+            side.info.ids.push(id.to_owned());
+            let row = SideRow {
+                version: 1,
+                unit: Unit::Nanoseconds,
+                better: Better::Lower,
+                outcome: Outcome::Measured,
+                reason: None,
+                figures: vec![figure],
+                counters: BTreeMap::new(),
+            };
+            side.rows.insert(("p".into(), 1, Params::new()), row);
+            side
+        };
+        let kept = |a: &str, b: &str| {
+            let (mut a, mut b) = (side(a), side(b));
+            Side::share_a_run(&mut a, &mut b);
+            [a, b].map(|side| side.rows.values().next().unwrap().figures[0].host_made.is_some())
+        };
+        assert_eq!(kept("x[api=mmap]", "x[api=brk]"), [false, false]);
+        assert_eq!(kept("x[api=mmap]", "y[api=brk]"), [true, true]);
+        assert_eq!(kept("x", "x"), [true, true], "a run beside itself is judged like two");
     }
 
     #[test]

@@ -55,7 +55,9 @@ pub fn sides(base: &str, new: &str) -> anyhow::Result<(Side, Side)> {
     if [base, new].into_iter().flat_map(select::list).filter(piped).count() > 1 {
         return usage("standard input (“-”) can be one run only; write the other to a file and name its path");
     }
-    Ok((side(base)?, side(new)?))
+    let (mut base, mut new) = (side(base)?, side(new)?);
+    Side::share_a_run(&mut base, &mut new);
+    Ok((base, new))
 }
 
 /// The side that a comma-separated list names. Each word is a RUN, may be a directory (every run file in it), and may be followed

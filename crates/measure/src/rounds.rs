@@ -29,11 +29,11 @@ pub struct Effort {
     pub budget: Duration,
     /// Rounds that every job takes part in whatever its interval.
     pub base_rounds: usize,
-    /// Processes after which a job rests whatever its interval, once the base rounds are over.
+    /// A job with so many processes gets no more than the base rounds give it, whatever its interval. Of pairs: the most rounds.
     pub max_processes: usize,
 }
 
-/// Base rounds before a job can be in need: fewer processes say little about how wide an interval will stay.
+/// Base rounds that follow each other at the beginning: fewer processes say little about how wide an interval will stay.
 const FIRST_ROUNDS: usize = 4;
 
 impl Effort {
@@ -158,7 +158,8 @@ fn measure(
     let start = executor.now();
     for round in 0.. {
         let elapsed = executor.now() - start;
-        let due = effort.base_round_due(base_done, costs.iter().sum());
+        let round_cost = (0..jobs.len()).filter(|&j| !states[j].given_up).map(|j| costs[j]).sum();
+        let due = effort.base_round_due(base_done, round_cost);
         let mut chosen = if due.is_some_and(|due| due <= elapsed) {
             Vec::new()
         } else {
@@ -193,7 +194,8 @@ fn measure(
     }
 }
 
-/// The jobs whose interval is too wide, widest first, as far as the time that is left goes.
+/// The jobs whose interval is too wide, the widest ones first, as far as the time that is left goes. One that takes too long for it is passed
+/// over.
 fn most_in_need(jobs: &[Job], max_processes: usize, states: &[JobState], costs: &[Duration], left: Duration) -> Vec<usize> {
     let need = |j: usize| states[j].need(jobs[j].target);
     let mut open: Vec<usize> =
@@ -201,9 +203,10 @@ fn most_in_need(jobs: &[Job], max_processes: usize, states: &[JobState], costs: 
     open.sort_by(|&a, &b| need(b).total_cmp(&need(a)));
     let mut spent = Duration::ZERO;
     open.into_iter()
-        .take_while(|&j| {
-            spent += costs[j];
-            spent <= left
+        .filter(|&j| {
+            let fits = spent + costs[j] <= left;
+            spent += if fits { costs[j] } else { Duration::ZERO };
+            fits
         })
         .collect()
 }
@@ -217,6 +220,7 @@ mod tests {
     struct Mock<F> {
         now: Duration,
         cost: Duration,
+        cost_of_first: Duration,
         slice: F,
         calls: Vec<usize>,
         stop_after: usize,
@@ -224,7 +228,7 @@ mod tests {
 
     impl<F: FnMut(usize, usize) -> Slice> Executor for Mock<F> {
         fn slice(&mut self, job: usize) -> Slice {
-            self.now += self.cost;
+            self.now += if job == 0 { self.cost_of_first } else { self.cost };
             self.calls.push(job);
             (self.slice)(job, self.calls.len())
         }
@@ -237,7 +241,8 @@ mod tests {
     }
 
     fn mock<F: FnMut(usize, usize) -> Slice>(slice: F) -> Mock<F> {
-        Mock { now: Duration::from_secs(5), cost: Duration::from_millis(40), slice, calls: Vec::new(), stop_after: usize::MAX }
+        let cost = Duration::from_millis(40);
+        Mock { now: Duration::from_secs(5), cost, cost_of_first: cost, slice, calls: Vec::new(), stop_after: usize::MAX }
     }
 
     #[derive(Default)]
@@ -332,6 +337,31 @@ mod tests {
         assert!(certain[8] > 0.9, "{certain:?}");
         assert!(certain[4..].windows(2).all(|w| (0.05..0.2).contains(&(w[1] - w[0]))), "{certain:?}");
         assert!(m.calls.len() > 150, "the rest of the time goes to the uncertain job: {}", m.calls.len());
+    }
+
+    #[test]
+    fn a_job_that_hung_is_not_waited_for_when_base_rounds_are_planned() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let mut m = mock(move |job, _| match job {
+            0 => Slice::Hung("did not end within 4 s".into()),
+            1 => samples(100.0 * (1.0 + 0.2 * rng.f64())),
+            _ => samples(100.0),
+        });
+        m.cost_of_first = Duration::from_secs(4);
+        run(&jobs(3), Effort { base_rounds: 9, ..EFFORT }, 7, &mut m, &mut Ear::default());
+        let last = m.calls.iter().rposition(|job| *job == 2).unwrap();
+        assert!(last as f64 > 0.9 * m.calls.len() as f64, "{last} of {}", m.calls.len());
+    }
+
+    #[test]
+    fn a_job_that_takes_too_long_for_the_time_that_is_left_does_not_keep_others_out() {
+        let states = [10.0, 1.0, 1.0].map(|spread| JobState {
+            estimate: Some(Estimate { value: 100.0, low: 100.0 - 5.0 * spread, high: 100.0 + 5.0 * spread, confidence: 0.95 }),
+            ..JobState::default()
+        });
+        let costs = [900, 40, 40].map(Duration::from_millis);
+        assert_eq!(most_in_need(&jobs(3), 100, &states, &costs, Duration::from_millis(100)), [1, 2]);
+        assert_eq!(most_in_need(&jobs(3), 100, &states, &costs, Duration::from_millis(950)), [0, 1]);
     }
 
     #[test]
