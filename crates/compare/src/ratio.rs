@@ -50,8 +50,8 @@ pub struct Figure {
     pub confidence: f64,
     /// One value per process or repetition, in the order of their measuring.
     pub processes: Vec<f64>,
-    /// Where it depends on what a virtual machine's host does for minutes, so that processes are slow together: what runs differ by for it at
-    /// least, as a share of the value (one standard deviation).
+    /// Where it depends on what a virtual machine's host does for minutes, so that processes are slow together: what runs differ by for
+    /// it at least, as a share of the value (one standard deviation).
     pub host_made: Option<f64>,
 }
 
@@ -187,7 +187,8 @@ fn between_parts(in_order: &[f64], quantile: f64) -> Drift {
     Drift { variance: figures.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / df, df }
 }
 
-/// Which quantile of these sorted values a figure is: ours are the median, or the quarter or the tenth from the good side, and others' a mean.
+/// Which quantile of these sorted values a figure is: ours are the median, or the quarter or the tenth from the good side, and others' a
+/// mean.
 fn place(sorted: &[f64], value: f64) -> f64 {
     let last = (sorted.len() - 1) as f64;
     // Equal values are all in one place.

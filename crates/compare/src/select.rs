@@ -39,6 +39,11 @@ pub fn list(text: &str) -> Vec<&str> {
     parts.into_iter().filter(|p| !p.is_empty()).collect()
 }
 
+/// The id of the run that one with this id is a part of; nothing when it is a whole run.
+pub fn whole(id: &str) -> Option<&str> {
+    id.split_once('[').map(|(run, _)| run)
+}
+
 /// Keeps the rows with these parameters and takes the parameters out of them.
 ///
 /// # Errors
@@ -66,6 +71,13 @@ pub fn part(mut run: Run, wanted: &Params) -> Result<Run, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_is_known_by_its_id() {
+        let run = fingerpost_record::fixture::run();
+        let (id, wanted) = (run.id.clone(), run.measurements.iter().find(|m| !m.params.is_empty()).unwrap().params.clone());
+        assert_eq!((whole(&id), whole(&part(run, &wanted).unwrap().id)), (None, Some(id.as_str())));
+    }
 
     #[test]
     fn a_run_may_be_followed_by_parameters() {

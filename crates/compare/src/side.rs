@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::hosts;
 use crate::ratio::Figure;
+use crate::select;
 
 /// Workload steps that a side keeps. No experiment has as many; a hostile file that does must not cost quadratic time.
 const MOST_STEPS: usize = 2_000;
@@ -110,9 +111,8 @@ impl Side {
             }
         }
         let guest = run.host.virtualization.as_deref().is_some_and(|v| v != "none");
-        let whole = |m: &Measurement| taken_out.iter().fold(m.params.clone(), |params, (key, value)| params.with(key, value.clone()));
         for m in &run.measurements {
-            let host_made = if guest { made_by_the_host(&m.probe, &whole(m)) } else { None };
+            let host_made = if guest { made_by_the_host(&m.probe, [&m.params, taken_out]) } else { None };
             self.add_row(m, host_made);
         }
         run.budgets.iter().for_each(|b| self.add_budget(b));
@@ -122,11 +122,11 @@ impl Side {
 
     /// Two parts of one run were measured in the same minutes: what the host decided there it decided for both.
     pub fn share_a_run(one: &mut Side, other: &mut Side) {
-        let run = |side: &Side| match &side.info.ids[..] {
-            [id] => id.split_once('[').map(|(run, _)| run.to_owned()),
-            _ => None,
+        let of_one_run = match (&one.info.ids[..], &other.info.ids[..]) {
+            ([a], [b]) => select::whole(a).zip(select::whole(b)).is_some_and(|(a, b)| a == b),
+            _ => false,
         };
-        if run(one).is_some() && run(one) == run(other) {
+        if of_one_run {
             let figures = [one, other].into_iter().flat_map(|side| side.rows.values_mut()).flat_map(|row| &mut row.figures);
             figures.for_each(|figure| figure.host_made = None);
         }
@@ -234,20 +234,21 @@ const CONTEND: [&str; 3] = ["sync.mutex_contended", "sync.rwlock", "ipc.shm"];
 const OTHERS_MEMORY: f64 = 0.07;
 
 /// Where a virtual machine's figure depends on what its host does with it and with others, for minutes at a time, what runs differ by for
-/// it at least:
+/// it at least. A row's parameters may be in two places, those that it has and those that were taken out of it:
 ///
 /// - of memory beyond a core's own caches, and of processes that have so much, on who else uses it and on how the host backs it. (Not the
 ///   primitives' bandwidth: the good tenth of all processes repeats as their spread lets expect, that of the latency does not.);
 /// - of pages taken anew, also on which part of the memory they are from;
 /// - of the disk, on who else writes to the one that the host made it from;
 /// - of two CPUs that want one thing, on where the host runs them, and so how far apart.
-fn made_by_the_host(probe: &str, params: &Params) -> Option<f64> {
+fn made_by_the_host(probe: &str, params: [&Params; 2]) -> Option<f64> {
     let among = |probes: &[&str]| probes.contains(&probe);
-    let much = ["size", "resident"].iter().filter_map(|key| params.int(key)).any(|bytes| bytes > OWN_CACHES);
-    let of_a_lab = params.int("threads").is_some();
+    let int = |key: &str| params.into_iter().find_map(|p| p.int(key));
+    let much = ["size", "resident"].into_iter().filter_map(int).any(|bytes| bytes > OWN_CACHES);
+    let of_a_lab = int("threads").is_some();
     let good_tenth = among(&BANDWIDTH) && !of_a_lab;
     let works_on_memory = probe.starts_with("memory.") || probe.starts_with("process.");
-    let two_cpus = params.int("threads").is_some_and(|threads| threads > 1) || params.text("placement") == Some("cross");
+    let two_cpus = int("threads").is_some_and(|threads| threads > 1) || params.iter().any(|p| p.text("placement") == Some("cross"));
     match () {
         () if works_on_memory && much && !good_tenth => Some(OTHERS_MEMORY),
         () if among(&TAKE_PAGES) || among(&DISK) || among(&CONTEND) && two_cpus => Some(0.0),
@@ -294,6 +295,9 @@ mod tests {
     fn the_probes_that_are_named_here_exist() {
         for name in TAKE_PAGES.iter().chain(&DISK).chain(&BANDWIDTH).chain(&CONTEND) {
             assert!(fingerpost_probes::all().any(|probe| probe.name == *name), "{name}");
+        }
+        for probe in fingerpost_probes::all() {
+            assert_eq!(CONTEND.contains(&probe.name), probe.nature == fingerpost_probes::Nature::Contends, "{}", probe.name);
         }
     }
 
@@ -345,7 +349,7 @@ mod tests {
 
     #[test]
     fn what_a_guest_cannot_keep_steady_is_told_by_probe_and_parameters() {
-        let depends = |probe: &str, params: Params| made_by_the_host(probe, &params).is_some();
+        let depends = |probe: &str, params: Params| made_by_the_host(probe, [&params, &Params::new()]).is_some();
         let with = |key: &str, value: i64| Params::new().with(key, value);
         assert!(depends("memory.latency", with("size", 64 << 20)) && !depends("memory.latency", with("size", 512 << 10)));
         assert!(depends("process.fork", with("resident", 64 << 20)) && !depends("process.fork", with("resident", 0)));

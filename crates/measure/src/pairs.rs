@@ -82,7 +82,8 @@ pub fn run(
     states
 }
 
-/// Both halves, or neither; what kept one from coming is kept on its own side. Pairs that the CPU's pace speaks against are set aside where it matters.
+/// Both halves, or neither; what kept one from coming is kept on its own side. Pairs that the CPU's pace speaks against are set aside
+/// where it matters.
 fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center, paces: &mut [Paces; 2]) {
     let before = state[0].processes.len();
     let whole = slices.iter().all(|s| matches!(s, Slice::Samples(_)));
@@ -100,7 +101,8 @@ fn take_pair(state: &mut PairState, slices: [Slice; 2], center: Center, paces: &
     settle(state, paces, center);
 }
 
-/// Sets the pairs aside that the CPU's pace speaks against, as it is known by now and where it matters, and makes the estimates of both sides anew.
+/// Sets the pairs aside that the CPU's pace speaks against, as it is known by now and where it matters, and makes the estimates of both
+/// sides anew.
 fn settle(state: &mut PairState, paces: &[Paces; 2], center: Center) {
     let [a, b] = state;
     if center.across_slowed.is_some() {

@@ -194,8 +194,8 @@ fn measure(
     }
 }
 
-/// The jobs whose interval is too wide, the widest ones first, as far as the time that is left goes. One that takes too long for it is passed
-/// over.
+/// The jobs whose interval is too wide, the widest ones first, as far as the time that is left goes. One that takes too long for it is
+/// passed over.
 fn most_in_need(jobs: &[Job], max_processes: usize, states: &[JobState], costs: &[Duration], left: Duration) -> Vec<usize> {
     let need = |j: usize| states[j].need(jobs[j].target);
     let mut open: Vec<usize> =

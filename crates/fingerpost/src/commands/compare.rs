@@ -10,7 +10,8 @@ use crate::{output, runs};
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "BASE and NEW are each a RUN or several with commas between, which adds the variation from run to run to the \
-    intervals: a path, a directory of run files, the start of a run's id, `latest`, `latest~1`, `ref:NAME` (a reference system), `-` (standard input, once). \
+    intervals: a path, a directory of run files, the start of a run's id, `latest`, `latest~1`, `ref:NAME` (a reference system), \
+    `-` (standard input, once). \
     RUN[KEY=VALUE] takes the rows with that parameter, so that two parts of one run can be compared: 'latest[api=mmap]'.")]
 pub struct Args {
     /// What to compare with
