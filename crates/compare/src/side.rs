@@ -217,16 +217,13 @@ impl SideRow {
 }
 
 /// Probes that get pages from the kernel and give them back, time and again.
-const TAKE_PAGES: [&str; 6] = ["vm.fault_anon", "vm.fault_file", "vm.munmap", "fs.create", "fs.append", "parallel.fs"];
+const TAKE_PAGES: [&str; 4] = ["vm.fault_anon", "vm.fault_file", "vm.munmap", "fs.append"];
 
 /// Probes that wait for the disk.
 const DISK: [&str; 2] = ["fs.fsync", "fs.fdatasync"];
 
 /// Probes of the memory's bandwidth.
 const BANDWIDTH: [&str; 3] = ["memory.read", "memory.write", "memory.copy"];
-
-/// Probes of two CPUs that want one thing.
-const CONTEND: [&str; 3] = ["sync.mutex_contended", "sync.rwlock", "ipc.shm"];
 
 /// What runs differ by where a virtual machine's memory beyond the caches decides, at least (one standard deviation): a run can be at one
 /// level from beginning to end and the next one at another. In five series of five runs `memory.latency` with 64 MiB varied by 5, 8, 4, 2
@@ -239,8 +236,7 @@ const OTHERS_MEMORY: f64 = 0.07;
 /// - of memory beyond a core's own caches, and of processes that have so much, on who else uses it and on how the host backs it. (Not the
 ///   primitives' bandwidth: the good tenth of all processes repeats as their spread lets expect, that of the latency does not.);
 /// - of pages taken anew, also on which part of the memory they are from;
-/// - of the disk, on who else writes to the one that the host made it from;
-/// - of two CPUs that want one thing, on where the host runs them, and so how far apart.
+/// - of the disk, on who else writes to the one that the host made it from.
 fn made_by_the_host(probe: &str, params: [&Params; 2]) -> Option<f64> {
     let among = |probes: &[&str]| probes.contains(&probe);
     let int = |key: &str| params.into_iter().find_map(|p| p.int(key));
@@ -248,10 +244,9 @@ fn made_by_the_host(probe: &str, params: [&Params; 2]) -> Option<f64> {
     let of_a_lab = int("threads").is_some();
     let good_tenth = among(&BANDWIDTH) && !of_a_lab;
     let works_on_memory = probe.starts_with("memory.") || probe.starts_with("process.");
-    let two_cpus = int("threads").is_some_and(|threads| threads > 1) || params.iter().any(|p| p.text("placement") == Some("cross"));
     match () {
         () if works_on_memory && much && !good_tenth => Some(OTHERS_MEMORY),
-        () if among(&TAKE_PAGES) || among(&DISK) || among(&CONTEND) && two_cpus => Some(0.0),
+        () if among(&TAKE_PAGES) || among(&DISK) => Some(0.0),
         () => None,
     }
 }
@@ -293,11 +288,8 @@ mod tests {
 
     #[test]
     fn the_probes_that_are_named_here_exist() {
-        for name in TAKE_PAGES.iter().chain(&DISK).chain(&BANDWIDTH).chain(&CONTEND) {
+        for name in TAKE_PAGES.iter().chain(&DISK).chain(&BANDWIDTH) {
             assert!(fingerpost_probes::all().any(|probe| probe.name == *name), "{name}");
-        }
-        for probe in fingerpost_probes::all() {
-            assert_eq!(CONTEND.contains(&probe.name), probe.nature == fingerpost_probes::Nature::Contends, "{}", probe.name);
         }
     }
 
@@ -357,9 +349,6 @@ mod tests {
         assert!(depends("memory.read", with("size", 64 << 20).with("threads", 1)), "a laboratory's median");
         assert!(depends("vm.fault_anon", with("pages", 1)) && depends("fs.append", with("size", 4096)));
         assert!(depends("fs.fsync", with("size", 4096)));
-        assert!(depends("sync.rwlock", with("threads", 2)) && !depends("sync.rwlock", with("threads", 1)));
-        let placed = |placement: &str| Params::new().with("placement", placement);
-        assert!(depends("ipc.shm", placed("cross")) && !depends("ipc.shm", placed("same")));
-        assert!(!depends("ipc.pipe", placed("cross")) && !depends("syscall.null", Params::new()));
+        assert!(!depends("sync.rwlock", with("threads", 2)) && !depends("syscall.null", Params::new()));
     }
 }

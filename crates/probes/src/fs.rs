@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fingerpost_record::Params;
 
@@ -12,8 +12,9 @@ use crate::call::check;
 use crate::probe::{LATENCY, Nature, Probe};
 use crate::session::{Session, Stop, now_ns};
 
-/// Files that exist at once: enough to fill a batch, few enough to leave nothing behind worth mentioning.
-const FILES: u64 = 256;
+/// Files that exist at once: enough for the clock's cost not to count, and few, because what is deleted makes the region dearer for those
+/// that come later ([`spread_directories`]).
+const FILES: u64 = 32;
 
 /// The length of a batch where more time goes to what is outside of it: shorter, so that a slice still holds enough of them.
 const MORE_OUTSIDE_NS: u64 = 100_000;
@@ -21,7 +22,7 @@ const MORE_OUTSIDE_NS: u64 = 100_000;
 /// How far the appended file grows before it is emptied, in bytes.
 const APPENDED_MOST: u64 = 4 << 20;
 
-/// Names `f000` to `f255`, as the C library wants them; made without allocating.
+/// Names `f000` to `f031`, as the C library wants them; made without allocating.
 #[derive(Clone, Copy)]
 struct Name([u8; 5]);
 
@@ -42,10 +43,9 @@ struct Dir(File);
 
 impl Dir {
     fn open(s: &Session) -> Result<Dir, Stop> {
-        spread_directories(s.dir());
-        let path = s.dir().join(format!("{}-{}", std::process::id(), now_ns()));
-        let dir = std::fs::create_dir(&path).and_then(|()| File::options().read(true).custom_flags(libc::O_DIRECTORY).open(&path));
-        dir.map(Dir).map_err(|e| Stop::Fail(format!("cannot make the directory {}: {e}", path.display())))
+        let path = new_directory(s.dir(), "")?;
+        let dir = File::options().read(true).custom_flags(libc::O_DIRECTORY).open(&path);
+        dir.map(Dir).map_err(|e| Stop::Fail(format!("cannot open the directory {}: {e}", path.display())))
     }
 
     #[inline(always)]
@@ -74,11 +74,22 @@ impl Dir {
     }
 }
 
+/// A new directory in the probe's, whose name begins like this, in a region of the disk of its own.
+pub fn new_directory(dir: &Path, prefix: &str) -> io::Result<PathBuf> {
+    spread_directories(dir);
+    // The region follows from the name: one that is used again would lead to the same one.
+    let path = dir.join(format!("{prefix}{}-{}", std::process::id(), now_ns()));
+    match std::fs::create_dir(&path) {
+        Ok(()) => Ok(path),
+        Err(e) => Err(io::Error::other(format!("cannot make the directory {}: {e}", path.display()))),
+    }
+}
+
 /// Marks the directory as one whose subdirectories belong apart (`chattr +T`), so that ext4 gives each a region of the disk of its own.
 ///
-/// Without a journal, ext4 steps over every inode of the region that was deleted in the last minutes, so that each run would find
-/// file creation dearer than the one before: 12 us after a few hundred thousand deletions here, 3.6 us in a region of its own.
-/// File systems without the mark refuse it, and lose nothing.
+/// Without a journal, ext4 steps over every inode of the region that was deleted in one of the last seconds, up to six minutes, 16 ns each
+/// here, so that each process would find file creation dearer than the one before: 12 us after a few hundred thousand deletions, 2 us in
+/// a region of its own. File systems without the mark refuse it, and lose nothing.
 fn spread_directories(dir: &Path) {
     const GET_FLAGS: libc::Ioctl = libc::_IOR::<libc::c_long>(b'f' as u32, 1);
     const SET_FLAGS: libc::Ioctl = libc::_IOW::<libc::c_long>(b'f' as u32, 2);
@@ -234,16 +245,19 @@ fn block() -> Vec<Params> {
 pub static PROBES: &[Probe] = &[
     Probe {
         name: "fs.create",
+        version: 2,
         lmbench: Some("0K/10K file create"),
         summary: "create a file",
-        timed: "openat of a new name in an open directory, one write of `size` bytes (none for 0), close.",
-        pitfalls: "nothing reaches the disk in the time measured: this is the file system's work in memory.",
+        timed: "openat of a new name in an open directory of at most 32, one write of `size` bytes (none for 0), close.",
+        pitfalls: "nothing reaches the disk in the time measured: this is the file system's work in memory. ext4 without a journal steps over \
+                   what was deleted in the last minutes: after much deletion by others wait six minutes.",
         variants: small_and_10k,
         run: create,
         ..LATENCY
     },
     Probe {
         name: "fs.delete",
+        version: 2,
         lmbench: Some("0K/10K file delete"),
         summary: "delete a file",
         timed: "unlinkat of a file of `size` bytes that was just written, in an open directory.",

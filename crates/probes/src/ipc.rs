@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use crate::peer::Peer;
 use crate::probe::{LATENCY, Nature, Probe, placements};
 use crate::session::{Session, Stop};
-use crate::share::{Shared, Word, as_file, give_byte, pipe, socket_pair, take_byte};
+use crate::share::{PLACES, Place, Shared, Word, as_file, give_byte, pipe, socket_pair, take_byte};
 
 /// The token. Both sides check it, so that a stray byte cannot pass for a round trip.
 const TOKEN: u8 = 0x5a;
@@ -180,19 +180,29 @@ fn look_until(turn: &Word, value: u32, yielding: bool) {
     }
 }
 
+/// Round trips at one place before both sides go on to the next. The first at each is dearer, since the line was left to both caches.
+const STAY: usize = 128;
+
+/// The places in the order in which both sides use them, without an end.
+fn visits(places: &[Place<Word>]) -> impl Iterator<Item = &Place<Word>> {
+    places.iter().cycle().flat_map(|place| std::iter::repeat_n(place, STAY))
+}
+
 fn over_shm(s: &mut Session) -> Result<(), Stop> {
     let yielding = s.word("placement", &["same", "cross"])? == "same";
-    let turn = Shared::<Word>::new()?;
+    let turns = Shared::<[Place<Word>; PLACES]>::new()?;
     let _partner = Peer::fork(s.partner_cpu()?, || {
-        loop {
-            look_until(&turn, 1, yielding);
+        for turn in visits(&*turns) {
+            look_until(turn, 1, yielding);
             turn.0.store(0, Ordering::Release);
         }
+        Ok(())
     })?;
+    let mut ours = visits(&*turns);
     s.batches(|ops| {
-        for _ in 0..ops {
+        for turn in ours.by_ref().take(ops as usize) {
             turn.0.store(1, Ordering::Release);
-            look_until(&turn, 0, yielding);
+            look_until(turn, 0, yielding);
         }
         Ok(())
     })
@@ -271,10 +281,13 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "ipc.shm",
+        version: 2,
         summary: "a shared word there and back, by looking",
         timed: "store to a shared word and a look at it, again and again, until the partner process has stored in answer; across CPUs both spin (a \
-         cache line travels twice), on one CPU each look that fails calls sched_yield.",
-        pitfalls: "on one CPU this is the price of two yields that switch; across CPUs it is the distance of the two caches.",
+         cache line travels twice), on one CPU each look that fails calls sched_yield. 32 words, each in a page of its own, are used by \
+                turns, for 128 round trips each.",
+        pitfalls: "on one CPU this is the price of two yields that switch; across CPUs it is the distance of the two caches, by way of the \
+                   line's home: on a guest whose memory is on two nodes, some pages' lines took 1.4 times as long as others'.",
         nature: Nature::Contends,
         run: over_shm,
         ..FAMILY

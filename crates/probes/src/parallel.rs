@@ -12,6 +12,7 @@ use std::thread;
 
 use fingerpost_record::{Better, Params, Unit};
 
+use crate::fs;
 use crate::ipc::tcp_pair;
 use crate::peer::Peer;
 use crate::probe::{Nature, Probe, plain};
@@ -42,7 +43,7 @@ impl Subsystem {
     /// Sets a side up: everything it works on is its own, so that only the kernel is shared.
     fn prepare(self, dir: &Path, side: usize) -> io::Result<Operation> {
         Ok(match self {
-            Subsystem::FileSystem => files(dir.join(format!("side{side}")))?,
+            Subsystem::FileSystem => files(dir, side)?,
             Subsystem::Network => segments()?,
             Subsystem::Memory => Box::new(map_touch_unmap),
             Subsystem::Process => Box::new(fork_and_wait),
@@ -50,13 +51,19 @@ impl Subsystem {
     }
 }
 
+/// Directories that a side goes round. Two that lie badly to each other would make each process a draw of its own.
+const DIRECTORIES: usize = 4;
+
 /// Creates a file in a directory of its own, writes a page, closes and deletes it.
-fn files(dir: PathBuf) -> io::Result<Operation> {
-    std::fs::create_dir_all(&dir)?;
-    let path = dir.join("file");
+fn files(dir: &Path, side: usize) -> io::Result<Operation> {
+    let directory = |_| fs::new_directory(dir, &format!("side{side}-"));
+    let paths = (0..DIRECTORIES).map(|n| Ok(directory(n)?.join("file"))).collect::<io::Result<Vec<PathBuf>>>()?;
+    let mut turn = 0;
     Ok(Box::new(move || {
-        File::options().write(true).create_new(true).open(&path)?.write_all(&[1; 4096])?;
-        std::fs::remove_file(&path)
+        let path = &paths[turn % DIRECTORIES];
+        turn += 1;
+        File::options().write(true).create_new(true).open(path)?.write_all(&[1; 4096])?;
+        std::fs::remove_file(path)
     }))
 }
 
@@ -319,15 +326,24 @@ const fn probe(
     }
 }
 
+impl Probe {
+    /// The same in a later version of its definition.
+    const fn in_version(self, version: u32) -> Probe {
+        Probe { version, ..self }
+    }
+}
+
 /// The probes of this file.
 pub static PROBES: &[Probe] = &[
     probe(
         "parallel.fs",
         "what two CPUs in the file system reach of what each reaches alone",
-        "two processes, each creating a file in a directory of its own, writing 4 KiB, closing and deleting it: rate together over rate alone.",
+        "two processes, each creating a file in one of four directories of its own by turns, writing 4 KiB, closing and deleting it: rate \
+         together over rate alone.",
         plain,
         |s| two_processes(s, Subsystem::FileSystem, Subsystem::FileSystem),
-    ),
+    )
+    .in_version(2),
     probe(
         "parallel.network",
         "what two CPUs in the network reach of what each reaches alone",
@@ -358,7 +374,8 @@ pub static PROBES: &[Probe] = &[
          the two rates together over alone.",
         plain,
         |s| two_processes(s, Subsystem::Network, Subsystem::FileSystem),
-    ),
+    )
+    .in_version(2),
 ];
 
 #[cfg(test)]

@@ -48,6 +48,34 @@ impl<T> Drop for Shared<T> {
 #[repr(align(128))]
 pub struct Word(pub AtomicU32);
 
+/// Places of what two CPUs want, for an operation that goes from one to the next.
+///
+/// How far a cache line travels depends on where its home is: on the slice of the last cache that its address belongs to, and on the node
+/// of its memory, which in a guest can be another one for each page. One place would make each process a draw of its own.
+pub const PLACES: usize = 32;
+
+/// A value on a page of its own and, in an array, in another place of its page than its neighbours, which would crowd each other out of
+/// one set of a cache.
+#[repr(align(128))]
+pub struct Place<T> {
+    /// What is there.
+    pub value: T,
+    _rest: [u8; 4096],
+}
+
+impl<T: Default> Default for Place<T> {
+    fn default() -> Self {
+        Place { value: T::default(), _rest: [0; 4096] }
+    }
+}
+
+impl<T> std::ops::Deref for Place<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
 impl Word {
     /// Sleeps while the word holds `value` (futex wait). Returns at once when it does not.
     #[inline(always)]
@@ -122,5 +150,20 @@ pub fn give_byte(mut to: &File, byte: u8) -> io::Result<()> {
     match to.write(&[byte])? {
         1 => Ok(()),
         _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn places_share_neither_a_page_nor_a_place_in_it() {
+        let places = Shared::<[Place<Word>; PLACES]>::new().unwrap();
+        let addresses: Vec<usize> = places.iter().map(|place| std::ptr::from_ref(&place.value).addr()).collect();
+        let apart = |by: &dyn Fn(usize) -> usize| addresses.iter().map(|a| by(*a)).collect::<BTreeSet<_>>().len();
+        assert_eq!(apart(&|address| address / 4096), PLACES);
+        assert_eq!(apart(&|address| address % 4096), PLACES);
     }
 }

@@ -2,14 +2,14 @@
 
 use std::cell::UnsafeCell;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use fingerpost_record::{Better, Params, Unit};
 
 use crate::probe::{Nature, Probe, placements, plain};
 use crate::session::{Session, Stop, now_ns};
-use crate::share::Word;
+use crate::share::{PLACES, Place, Word};
 
 /// Stack of a partner thread: small, so that the process stays small.
 const STACK: usize = 64 << 10;
@@ -44,11 +44,13 @@ struct Mutex {
 // SAFETY: the lock is made for use by many threads, and the word is only touched with the lock held.
 unsafe impl Sync for Mutex {}
 
-impl Mutex {
-    fn new() -> Mutex {
+impl Default for Mutex {
+    fn default() -> Mutex {
         Mutex { lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), guarded: UnsafeCell::new(0) }
     }
+}
 
+impl Mutex {
     /// Lock, count, unlock.
     #[inline(always)]
     fn once(&self) -> io::Result<()> {
@@ -67,6 +69,12 @@ struct RwLock(UnsafeCell<libc::pthread_rwlock_t>);
 
 // SAFETY: the lock is made for use by many threads.
 unsafe impl Sync for RwLock {}
+
+impl Default for RwLock {
+    fn default() -> RwLock {
+        RwLock(UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER))
+    }
+}
 
 impl RwLock {
     /// Lock for reading, unlock.
@@ -104,9 +112,10 @@ impl Tally {
     }
 }
 
-fn sum(tallies: &[Tally]) -> u64 {
-    tallies.iter().map(|t| t.0.load(Ordering::Relaxed)).sum()
-}
+/// Which lock is fought for, alone on its cache line: all threads look at it before each acquisition.
+#[derive(Default)]
+#[repr(align(128))]
+struct Current(AtomicUsize);
 
 /// Voluntary and involuntary switches of all threads of this process.
 fn switches() -> [i64; 2] {
@@ -118,9 +127,13 @@ fn switches() -> [i64; 2] {
     }
 }
 
-/// Measures an operation that `threads` threads, this one among them, do without a pause on the CPUs by turns: wall time divided by
-/// the acquisitions of all. Returns how often it was done, warm-up included.
-fn disputed(s: &mut Session, threads: usize, once: impl Fn() -> io::Result<()> + Sync) -> Result<u64, Stop> {
+/// Measures an operation that `threads` threads, this one among them, do without a pause on the CPUs by turns, on one lock after the
+/// other: wall time divided by the acquisitions of all. Returns the locks, and how often one was taken, warm-up included.
+fn disputed<L: Default + Sync>(
+    s: &mut Session,
+    threads: usize,
+    once: impl Fn(&L) -> io::Result<()> + Sync,
+) -> Result<(Vec<Place<L>>, u64), Stop> {
     let cpus = s.cpus().to_vec();
     if cpus.len() < 2 {
         return Err(Stop::Skip("needs two CPUs, and this process may use one".into()));
@@ -129,18 +142,17 @@ fn disputed(s: &mut Session, threads: usize, once: impl Fn() -> io::Result<()> +
     if threads > 2 {
         s.share_cpu();
     }
-    let tallies: Vec<Tally> = (0..threads).map(|_| Tally::default()).collect();
-    let (stop, ready) = (AtomicBool::new(false), AtomicUsize::new(1));
+    let locks: Vec<Place<L>> = (0..PLACES).map(|_| Place::default()).collect();
+    let fight = Fight { locks: &locks, once, current: Current::default(), tallies: (0..threads).map(|_| Tally::default()).collect() };
+    let ready = AtomicUsize::new(1);
     let fighter = |n: usize| -> io::Result<()> {
         let pinned = fingerpost_sys::affinity::pin(&[cpus[n % 2]]);
         ready.fetch_add(1, Ordering::Release);
         pinned?;
-        while !stop.load(Ordering::Relaxed) {
-            once()?;
-            tallies[n].add_one();
-        }
+        while fight.once(n)? {}
         Ok(())
     };
+    let fighter = &fighter;
     thread::scope(|scope| {
         let crew = (1..threads).map(|n| spawn(scope, move || fighter(n))).collect::<Vec<_>>();
         // A thread that could not be started must not keep the others waiting.
@@ -148,42 +160,70 @@ fn disputed(s: &mut Session, threads: usize, once: impl Fn() -> io::Result<()> +
         while ready.load(Ordering::Acquire) + missing < threads {
             thread::yield_now();
         }
-        let result = if missing == 0 { windows(s, &tallies, &once) } else { Ok(()) };
-        stop.store(true, Ordering::Relaxed);
+        let result = if missing == 0 { windows(s, &fight) } else { Ok(()) };
+        fight.current.0.store(fight.locks.len(), Ordering::Relaxed);
         for thread in crew {
             thread?.join().map_err(|_| Stop::Fail("a partner thread ended early".into()))??;
         }
         result
     })?;
-    Ok(sum(&tallies))
+    let acquisitions = fight.acquisitions();
+    Ok((locks, acquisitions))
 }
 
-/// The first thread's part of a fight: it fights along and takes a value per window.
-fn windows(s: &mut Session, tallies: &[Tally], once: &impl Fn() -> io::Result<()>) -> Result<(), Stop> {
+/// Threads that want the same lock.
+struct Fight<'a, L, F> {
+    locks: &'a [Place<L>],
+    once: F,
+    /// The lock that is fought for; none when there is no such one.
+    current: Current,
+    tallies: Vec<Tally>,
+}
+
+impl<L, F: Fn(&L) -> io::Result<()>> Fight<'_, L, F> {
+    /// Takes the current lock once, as thread `n`; false when there is none any more.
+    #[inline(always)]
+    fn once(&self, n: usize) -> io::Result<bool> {
+        let Some(lock) = self.locks.get(self.current.0.load(Ordering::Relaxed)) else { return Ok(false) };
+        (self.once)(lock)?;
+        self.tallies[n].add_one();
+        Ok(true)
+    }
+
+    fn by_thread(&self) -> Vec<u64> {
+        self.tallies.iter().map(|t| t.0.load(Ordering::Relaxed)).collect()
+    }
+
+    fn acquisitions(&self) -> u64 {
+        self.by_thread().iter().sum()
+    }
+}
+
+/// The first thread's part of a fight: it fights along, takes it from lock to lock, and takes a value per window.
+fn windows<L, F: Fn(&L) -> io::Result<()>>(s: &mut Session, fight: &Fight<L, F>) -> Result<(), Stop> {
     // Where each thread has a CPU to itself, one that was pushed off it, or that never came to the fight, spoils the window. Threads
     // that share a CPU push each other off all the time.
-    let alone = tallies.len() <= 2;
-    let absent = |before: &[u64]| tallies.iter().zip(before).any(|(t, before)| t.0.load(Ordering::Relaxed) == *before);
+    let alone = fight.tallies.len() <= 2;
     let window = || -> Result<(f64, bool), Stop> {
-        let each: Vec<u64> = tallies.iter().map(|t| t.0.load(Ordering::Relaxed)).collect();
-        let pushed = switches()[1];
-        let (begin, before) = (now_ns(), sum(tallies));
-        loop {
-            for _ in 0..ROUND {
-                once()?;
-                tallies[0].add_one();
-            }
-            let ns = now_ns() - begin;
-            if ns >= WINDOW_NS {
-                let value = ns as f64 / (sum(tallies) - before) as f64;
-                return Ok((value, alone && (switches()[1] != pushed || absent(&each))));
+        let (each, pushed, begin) = (fight.by_thread(), switches()[1], now_ns());
+        let mut ns = 0;
+        for place in 0..fight.locks.len() as u64 {
+            fight.current.0.store(place as usize, Ordering::Relaxed);
+            while ns < WINDOW_NS * (place + 1) / fight.locks.len() as u64 {
+                for _ in 0..ROUND {
+                    fight.once(0)?;
+                }
+                ns = now_ns() - begin;
             }
         }
+        let gained: Vec<u64> = fight.by_thread().iter().zip(&each).map(|(after, before)| after - before).collect();
+        let spoiled = alone && (switches()[1] != pushed || gained.contains(&0));
+        Ok((ns as f64 / gained.iter().sum::<u64>() as f64, spoiled))
     };
     window()?;
-    let (switches_before, before) = (switches(), sum(tallies));
+    let (switches_before, before) = (switches(), fight.acquisitions());
     s.marked_values(window)?;
-    let (switches_after, acquisitions) = (switches(), (sum(tallies) - before) as f64);
+    let (switches_after, acquisitions) = (switches(), (fight.acquisitions() - before) as f64);
     for (i, name) in ["switches_voluntary", "switches_involuntary"].into_iter().enumerate() {
         s.counter(name, (switches_after[i] - switches_before[i]) as f64 / acquisitions);
     }
@@ -191,7 +231,7 @@ fn windows(s: &mut Session, tallies: &[Tally], once: &impl Fn() -> io::Result<()
 }
 
 fn mutex(s: &mut Session) -> Result<(), Stop> {
-    let mutex = Mutex::new();
+    let mutex = Mutex::default();
     undisputed(s, || mutex.once())
 }
 
@@ -203,20 +243,21 @@ fn threads(s: &Session, least: i64) -> Result<usize, Stop> {
 }
 
 fn mutex_contended(s: &mut Session) -> Result<(), Stop> {
-    let mutex = Mutex::new();
-    let acquisitions = disputed(s, threads(s, 2)?, || mutex.once())?;
+    let (mutexes, acquisitions) = disputed(s, threads(s, 2)?, Mutex::once)?;
     // What the lock is for: a lost count would mean that two threads were inside at once.
-    match mutex.guarded.into_inner() {
+    match mutexes.into_iter().map(|mutex| mutex.value.guarded.into_inner()).sum::<u64>() {
         counted if counted == acquisitions => Ok(()),
         counted => Err(Stop::Fail(format!("the lock let two threads in at once: {counted} counted of {acquisitions}"))),
     }
 }
 
 fn rwlock(s: &mut Session) -> Result<(), Stop> {
-    let lock = RwLock(UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER));
     match threads(s, 1)? {
-        1 => undisputed(s, || lock.once()),
-        n => disputed(s, n, || lock.once()).map(|_| ()),
+        1 => {
+            let lock = RwLock::default();
+            undisputed(s, || lock.once())
+        }
+        n => disputed(s, n, RwLock::once).map(|_| ()),
     }
 }
 
@@ -234,7 +275,7 @@ const OVER: u64 = 2;
 
 impl Court {
     fn new() -> Court {
-        Court { mutex: Mutex::new(), sides: [const { UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER) }; 2] }
+        Court { mutex: Mutex::default(), sides: [const { UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER) }; 2] }
     }
 
     /// With the mutex held: gives the turn away and wakes that side.
@@ -339,10 +380,12 @@ pub static PROBES: &[Probe] = &[
     Probe {
         name: "sync.mutex_contended",
         summary: "take and release a mutex that other threads want too",
+        version: 2,
         timed: "wall time divided by the acquisitions of all threads, each of which takes the mutex, adds to the word that it guards and \
-                releases it, without a pause; the threads sit on two CPUs by turns. Counters: switches per acquisition.",
+                releases it, without a pause; the threads sit on two CPUs by turns. 32 mutexes, each in a page of its own, are fought for \
+                one after the other, for 63 us each. Counters: switches per acquisition.",
         pitfalls: "the C library's mutex is unfair: whoever has just released it mostly takes it again, so the figure is throughput, not \
-                   the wait of one thread.",
+                   the wait of one thread. In version 1 it was one mutex, whose place in memory decided as much as the lock.",
         nature: Nature::Contends,
         cpus: 2,
         variants: || by_threads(&[2, 4]),
@@ -353,9 +396,9 @@ pub static PROBES: &[Probe] = &[
         name: "sync.rwlock",
         summary: "take and release a read-write lock for reading",
         timed: "pthread_rwlock_rdlock and pthread_rwlock_unlock: with one thread, the lock alone (a second thread asleep); with more, wall \
-                time divided by the acquisitions of all threads, readers every one, on two CPUs by turns.",
+                time divided by the acquisitions of all threads, readers every one, on two CPUs by turns, of 32 locks one after the other.",
         pitfalls: "readers do not exclude each other, and still fight over the lock's cache line: two of them can be slower than one.",
-        version: 2,
+        version: 3,
         nature: Nature::Contends,
         variants: || by_threads(&[1, 2]),
         run: rwlock,
