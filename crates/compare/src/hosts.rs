@@ -50,6 +50,7 @@ pub fn facts(host: &Host) -> Vec<(&'static str, String)> {
     put("seccomp", host.seccomp.map(seccomp));
     put("seccomp filters", host.seccomp_filters.map(|n| n.to_string()));
     put("transparent huge pages", word(&host.thp));
+    put("idle memory", word(&host.idle_memory));
     put("clock source", word(&host.clocksource));
     put("preemption", word(&host.preemption));
     put("timer interrupts", host.hz.map(|hz| format!("{hz} Hz")));
@@ -69,7 +70,7 @@ pub fn facts(host: &Host) -> Vec<(&'static str, String)> {
 }
 
 /// The order of [`facts`], for sorting.
-const ORDER: [&str; 34] = [
+const ORDER: [&str; 35] = [
     "kernel",
     "operating system",
     "kernel command line",
@@ -89,6 +90,7 @@ const ORDER: [&str; 34] = [
     "seccomp",
     "seccomp filters",
     "transparent huge pages",
+    "idle memory",
     "clock source",
     "preemption",
     "timer interrupts",
@@ -242,6 +244,7 @@ mod tests {
         for field in [
             &mut host.governor,
             &mut host.thp,
+            &mut host.idle_memory,
             &mut host.clocksource,
             &mut host.preemption,
             &mut host.virtualization,

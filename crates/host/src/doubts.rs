@@ -5,6 +5,8 @@ use std::fmt;
 use fingerpost_record::host::Host;
 use serde::Serialize;
 
+use crate::idle::LEFT;
+
 /// How much a doubt weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -162,6 +164,11 @@ fn memory(host: &Host) -> Vec<Doubt> {
         let remedy = "for steadier figures, as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
         found.push(Doubt::new(Severity::Note, what, remedy));
     }
+    if let Some(takers) = host.idle_memory.as_deref().filter(|takers| *takers != LEFT) {
+        let what = format!("Memory that is free or idle is taken away meanwhile ({takers}), and costs more when it is used again");
+        let remedy = "leave the machine alone for some minutes after large work, and compare several runs a side (compare A1,A2 B1,B2)";
+        found.push(Doubt::new(Severity::Note, what, remedy));
+    }
     found
 }
 
@@ -225,7 +232,7 @@ mod tests {
     fn good() -> Host {
         let mut host = Host { counters: true, clocksource: Some("tsc".into()), memory_bytes: 8 << 30, ..Default::default() };
         (host.cpu.count, host.cpu.online) = (4, 4);
-        host.governor = Some("performance".into());
+        (host.governor, host.idle_memory) = (Some("performance".into()), Some(LEFT.into()));
         (host.filesystem.kind, host.filesystem.free_bytes) = ("ext4".into(), 10 << 30);
         host
     }
@@ -242,7 +249,7 @@ mod tests {
     #[test]
     fn each_fault_has_its_doubt_and_its_remedy() {
         type Spoil = fn(&mut Host);
-        let cases: [(Spoil, Severity, &str, &str); 20] = [
+        let cases: [(Spoil, Severity, &str, &str); 21] = [
             (|h| h.governor = Some("powersave".into()), Severity::Care, "powersave", "cpupower"),
             (|h| h.cpu.turbo = Some("on".into()), Severity::Note, "Turbo", "no_turbo"),
             (|h| h.cpu.smt = Some("on".into()), Severity::Note, "share a core", "--cpu"),
@@ -259,6 +266,7 @@ mod tests {
             (|h| h.swap = swap(1 << 30), Severity::Care, "1024 MiB", "swapoff"),
             (|h| h.swap = swap(1), Severity::Note, "1 MiB", "swapoff"),
             (|h| h.thp = Some("always".into()), Severity::Note, "huge pages", "madvise"),
+            (|h| h.idle_memory = Some("DAMON pageout".into()), Severity::Note, "DAMON pageout", "several runs"),
             (|h| h.kernel_debug = vec!["CONFIG_KASAN".into()], Severity::Care, "CONFIG_KASAN", "built for use"),
             (|h| (h.seccomp, h.seccomp_filters) = (Some(2), Some(3)), Severity::Care, "(3)", "unconfined"),
             (|h| h.clocksource = None, Severity::Care, "/sys is not", "mount"),

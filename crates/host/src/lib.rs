@@ -7,6 +7,7 @@ pub mod background;
 pub mod canary;
 mod cpu;
 mod doubts;
+mod idle;
 mod kernel;
 pub mod preflight;
 mod storage;
@@ -109,6 +110,7 @@ fn describe_without_compilers(paths: &Paths, work_dir: &Path) -> Host {
         mitigations: kernel::mitigations(paths),
         governor: cpu::governor(paths),
         thp: paths.value("sys/kernel/mm/transparent_hugepage/enabled").and_then(|text| kernel::chosen(&text)),
+        idle_memory: idle::memory(paths),
         clocksource: paths.value("sys/devices/system/clocksource/clocksource0/current_clocksource"),
         preemption: kernel::preemption(paths, &config),
         hz: config.hz(),

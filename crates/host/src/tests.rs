@@ -64,6 +64,10 @@ const TREE: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI\n"),
     ("sys/devices/system/clocksource/clocksource0/current_clocksource", "kvm-clock\n"),
     ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+    ("sys/kernel/mm/damon/admin/kdamonds/0/state", "on\n"),
+    ("sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/0/action", "pageout\n"),
+    ("sys/bus/virtio/devices/virtio0/device", "0x0005\n"),
+    ("sys/bus/virtio/devices/virtio0/features", "0110010100000000\n"),
     ("sys/class/dmi/id/sys_vendor", "QEMU\n"),
     ("sys/class/dmi/id/product_name", "Standard PC\n"),
     ("lib/x86_64-linux-gnu/libc.so.6", "\u{7f}ELF GNU C Library (X) stable release version 2.36.\n"),
@@ -91,6 +95,7 @@ fn every_field_is_read_from_the_tree() {
     assert_eq!((host.cpu.caches["L1d"], host.cpu.caches["L3"], host.cpu.microcode.as_deref()), (48 << 10, 2 << 20, Some("0x2b")));
     assert_eq!(host.governor.as_deref(), Some("performance,powersave"));
     assert_eq!((host.memory_bytes, host.thp.as_deref()), (1 << 20, Some("madvise")));
+    assert_eq!(host.idle_memory.as_deref(), Some("DAMON pageout, free page reporting"));
     assert_eq!(host.virtualization.as_deref(), Some("qemu (QEMU Standard PC)"));
     assert_eq!(host.container.as_deref(), Some("kubernetes"));
     assert_eq!(host.mitigations["meltdown"], "Mitigation: PTI");
@@ -110,10 +115,27 @@ fn every_field_is_read_from_the_tree() {
 }
 
 #[test]
+fn memory_that_nobody_takes_is_left() {
+    let (dir, paths) = made_up();
+    let idle = || describe(&paths, Path::new("/")).idle_memory.unwrap();
+    // Monitoring alone takes nothing.
+    put(dir.path(), "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/0/action", b"stat\n");
+    assert_eq!(idle(), "free page reporting");
+    // A balloon without that feature, and a device that is no balloon.
+    put(dir.path(), "sys/bus/virtio/devices/virtio0/features", b"0110000100000000\n");
+    put(dir.path(), "sys/bus/virtio/devices/virtio1/device", b"0x0001\n");
+    put(dir.path(), "sys/bus/virtio/devices/virtio1/features", b"1111111100000000\n");
+    assert_eq!(idle(), "left");
+    put(dir.path(), "sys/module/damon_reclaim/parameters/enabled", b"Y\n");
+    assert_eq!(idle(), "DAMON reclaim");
+}
+
+#[test]
 fn what_is_not_told_is_absent() {
     let dir = tempfile::tempdir().unwrap();
     let host = describe(&Paths::under(dir.path()), Path::new("/no/such/place"));
     assert_eq!((host.hostname.as_str(), host.kernel.as_str(), host.cpu.model.as_str(), host.memory_bytes), ("", "", "", 0));
+    assert_eq!(host.idle_memory, None);
     assert_eq!((&host.governor, &host.thp, &host.clocksource, &host.preemption, host.hz), (&None, &None, &None, &None, None));
     assert_eq!((&host.virtualization, &host.container, &host.libc, host.seccomp), (&None, &None, &None, None));
     assert_eq!((host.cgroup, host.swap.len(), host.compilers.len(), host.counters), (Cgroup::default(), 0, 0, false));

@@ -133,6 +133,9 @@ pub struct Host {
     /// Transparent huge pages: the setting in force (`always`, `madvise`, `never`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thp: Option<String>,
+    /// Who takes memory away that is free or idle, while nothing is short of it (`DAMON pageout`, `free page reporting`), or `left`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_memory: Option<String>,
     /// The clock source in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocksource: Option<String>,

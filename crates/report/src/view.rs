@@ -263,6 +263,7 @@ fn host_facts(h: &Host) -> Vec<Fact> {
     facts.list("Caches", h.cpu.caches.iter().map(|(name, bytes)| format!("{name} {}", Unit::Bytes.format(*bytes as f64))));
     facts.list("Mitigations", h.mitigations.iter().map(|(name, state)| format!("{name}: {state}")));
     facts.maybe("Transparent huge pages", h.thp.clone());
+    facts.maybe("Idle memory", h.idle_memory.clone());
     facts.maybe("Clock source", h.clocksource.clone());
     facts.maybe("Preemption", h.preemption.clone());
     facts.maybe("Timer interrupts", h.hz.map(|hz| format!("{hz} a second")));
