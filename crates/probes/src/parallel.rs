@@ -54,10 +54,10 @@ impl Subsystem {
 /// Directories that a side goes round. Two that lie badly to each other would make each process a draw of its own.
 const DIRECTORIES: usize = 4;
 
-/// Creates a file in a directory of its own, writes a page, closes and deletes it.
+/// Creates a file in a directory of the side's, writes a page, closes and deletes it.
 fn files(dir: &Path, side: usize) -> io::Result<Operation> {
-    let directory = |_| fs::new_directory(dir, &format!("side{side}-"));
-    let paths = (0..DIRECTORIES).map(|n| Ok(directory(n)?.join("file"))).collect::<io::Result<Vec<PathBuf>>>()?;
+    let file = |_| Ok(fs::new_directory(dir, &format!("side{side}-"))?.join("file"));
+    let paths = (0..DIRECTORIES).map(file).collect::<io::Result<Vec<PathBuf>>>()?;
     let mut turn = 0;
     Ok(Box::new(move || {
         let path = &paths[turn % DIRECTORIES];
