@@ -26,7 +26,7 @@ mod table;
 /// Arguments of `prove`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit status: 0 when every cause that could be planted was named first and no control was accused, 1 otherwise, \
-    3 when a trial failed. Each plant is written to a journal, taken away again, and never touches anything but what we made.")]
+    3 when a trial failed, the second time too. Each plant is written to a journal, taken away again, and never touches anything but what we made.")]
 pub struct Args {
     /// Causes, controls or globs (`cpu.*`); with none, all of them
     #[arg(value_name = "CAUSE")]

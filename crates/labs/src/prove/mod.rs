@@ -43,7 +43,7 @@ pub struct Proof {
     pub layer: Option<Layer>,
     /// What became of it.
     pub result: Result,
-    /// Why it was skipped or failed.
+    /// Why it was skipped or failed, or why the first of two attempts did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// How many times slower a transaction became.

@@ -51,16 +51,36 @@ pub struct Trial {
 /// Plants, measures, compares, and takes everything away again.
 pub fn run(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Trial {
     let begun = Instant::now();
+    let without = |verdict, reason| Trial { proof: Proof::without(plant, verdict, reason), runs: None };
     let mut trial = match missing(plant, course) {
-        Some(reason) => Trial { proof: Proof::without(plant, Verdict::Skipped, reason), runs: None },
-        None => match measured(plant, course, scratch) {
-            Ok(runs) => judged(plant, runs),
-            Err(WorkloadError::Missing(reason)) => Trial { proof: Proof::without(plant, Verdict::Skipped, reason), runs: None },
-            Err(e) => Trial { proof: Proof::without(plant, Verdict::Failed, e.to_string()), runs: None },
-        },
+        Some(reason) => without(Verdict::Skipped, reason),
+        None => {
+            let (result, failed_first) = at_most_twice(course.stop, || measured(plant, course, scratch));
+            match result {
+                Ok(runs) => {
+                    let mut trial = judged(plant, runs);
+                    trial.proof.reason = failed_first.map(|reason| format!("the first attempt failed: {reason}"));
+                    trial
+                }
+                Err(WorkloadError::Missing(reason)) => without(Verdict::Skipped, reason),
+                Err(e) => without(Verdict::Failed, e.to_string()),
+            }
+        }
     };
     trial.proof.seconds = begun.elapsed().as_secs_f64();
     trial
+}
+
+/// A second attempt after one that failed, with why that was. Linux 6.18 sometimes ends a server that was to swap, because it finds no page
+/// of the group to swap out while it reads pages ahead, with nine tenths of the swap file free.
+fn at_most_twice<T>(
+    stop: &AtomicBool,
+    mut attempt: impl FnMut() -> Result<T, WorkloadError>,
+) -> (Result<T, WorkloadError>, Option<String>) {
+    match attempt() {
+        Err(WorkloadError::Failed(reason)) if !stop.load(Ordering::Relaxed) => (attempt(), Some(reason)),
+        other => (other, None),
+    }
 }
 
 /// What keeps a plant from being planted here.
@@ -218,5 +238,38 @@ impl Kept {
             complete: true,
             ..Run::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The values of the attempts in turn, as often as they are asked for.
+    fn attempts(stop: bool, values: &[Result<u8, &str>]) -> (Result<u8, String>, Option<String>, usize) {
+        let mut made = 0;
+        let (result, failed_first) = at_most_twice(&AtomicBool::new(stop), || {
+            made += 1;
+            values[made - 1].map_err(|reason| WorkloadError::Failed(reason.into()))
+        });
+        (result.map_err(|e| e.to_string()), failed_first, made)
+    }
+
+    #[test]
+    fn what_failed_is_tried_once_more_and_told() {
+        assert_eq!(attempts(false, &[Ok(1)]), (Ok(1), None, 1));
+        assert_eq!(attempts(false, &[Err("refused"), Ok(2)]), (Ok(2), Some("refused".into()), 2));
+        assert_eq!(attempts(false, &[Err("refused"), Err("again")]), (Err("again".into()), Some("refused".into()), 2));
+        assert_eq!(attempts(true, &[Err("interrupted")]), (Err("interrupted".into()), None, 1));
+    }
+
+    #[test]
+    fn what_is_missing_is_not_tried_again() {
+        let mut made = 0;
+        let (result, _) = at_most_twice(&AtomicBool::new(false), || {
+            made += 1;
+            Err::<(), _>(WorkloadError::Missing("no memory controller".into()))
+        });
+        assert!(matches!(result, Err(WorkloadError::Missing(_))) && made == 1);
     }
 }

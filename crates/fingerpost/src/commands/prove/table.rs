@@ -69,11 +69,10 @@ fn tone(result: Verdict) -> Tone {
     }
 }
 
-/// Why it was not tried, or what the verdict rests on where it is wrong.
+/// Why it was not tried, or tried twice, or what the verdict rests on where it is wrong.
 fn note(proof: &Proof) -> Option<String> {
     match proof.result {
-        Verdict::Right => None,
-        Verdict::Skipped | Verdict::Failed => proof.reason.clone(),
+        Verdict::Right | Verdict::Skipped | Verdict::Failed => proof.reason.clone(),
         Verdict::Missed => Some(format!("planted: {}. {}", proof.what, proof.headline)),
         Verdict::Wrong => {
             let evidence = proof.accused.first().map_or(String::new(), |f| f.evidence.join("; "));
