@@ -16,8 +16,9 @@ use fingerpost_record::{Params, Unit};
 
 const FAMILIES: [&str; 7] = ["switch.", "ipc.", "bandwidth.", "sync.", "parallel.", "memory.", "cpu."];
 
-/// A slice that only ends by being killed.
-const ENDLESS_NS: u64 = 600_000_000_000;
+/// So many operations to a batch that the first one only ends by being killed. (A long slice would not do: a probe ends with its
+/// thousandth batch.)
+const ENDLESS: u64 = u64::MAX;
 
 fn request(probe: &Probe, params: Params, slice_ns: u64, dir: &Path) -> Request {
     let mut cpus = fingerpost_sys::affinity::allowed_cpus().unwrap();
@@ -124,14 +125,19 @@ fn a_parameter_that_makes_no_sense_is_a_failure_in_words() {
     }
 }
 
-/// Starts a row whose way of waiting notices nothing by itself when the other side is gone, with a slice that does not end; gives the
+/// Starts a row whose way of waiting notices nothing by itself when the other side is gone, with a batch that does not end; gives the
 /// process, once it has a partner, and the partner.
 fn start_deaf(name: &str, params: Params, dir: &Path) -> (Child, u32) {
-    let child = start(&request(fingerpost_probes::find(name).unwrap(), params, ENDLESS_NS, dir));
+    let probe = fingerpost_probes::find(name).unwrap();
+    let mut child = start(&Request { batch: ENDLESS, ..request(probe, params, 1_000_000, dir) });
     let group = child.id();
-    let partner = || group_members(group).into_iter().find(|(_, parent)| *parent == group);
-    until("a partner process", || partner().is_some());
-    (child, partner().unwrap().0)
+    let mut partner = None;
+    until("a partner process", || {
+        assert_eq!(child.try_wait().unwrap(), None, "{name} ended by itself");
+        partner = group_members(group).into_iter().find(|(_, parent)| *parent == group);
+        partner.is_some()
+    });
+    (child, partner.unwrap().0)
 }
 
 fn deaf_rows() -> [(&'static str, Params); 4] {
