@@ -43,7 +43,7 @@ struct Dir(File);
 
 impl Dir {
     fn open(s: &Session) -> Result<Dir, Stop> {
-        let path = new_directory(s.dir(), "")?;
+        let path = new_directory(s.dir())?;
         let dir = File::options().read(true).custom_flags(libc::O_DIRECTORY).open(&path);
         dir.map(Dir).map_err(|e| Stop::Fail(format!("cannot open the directory {}: {e}", path.display())))
     }
@@ -74,11 +74,11 @@ impl Dir {
     }
 }
 
-/// A new directory in the probe's, whose name begins like this, in a region of the disk of its own.
-pub fn new_directory(dir: &Path, prefix: &str) -> io::Result<PathBuf> {
+/// A new directory in the probe's, in a region of the disk of its own.
+pub fn new_directory(dir: &Path) -> io::Result<PathBuf> {
     spread_directories(dir);
     // The region follows from the name: one that is used again would lead to the same one.
-    let path = dir.join(format!("{prefix}{}-{}", std::process::id(), now_ns()));
+    let path = dir.join(format!("{}-{}", std::process::id(), now_ns()));
     match std::fs::create_dir(&path) {
         Ok(()) => Ok(path),
         Err(e) => Err(io::Error::other(format!("cannot make the directory {}: {e}", path.display()))),
@@ -248,7 +248,7 @@ pub static PROBES: &[Probe] = &[
         version: 2,
         lmbench: Some("0K/10K file create"),
         summary: "create a file",
-        timed: "openat of a new name in an open directory of at most 32, one write of `size` bytes (none for 0), close.",
+        timed: "openat of a new name in an open directory of at most 32 files, one write of `size` bytes (none for 0), close.",
         pitfalls: "nothing reaches the disk in the time measured: this is the file system's work in memory. ext4 without a journal steps over \
                    what was deleted in the last minutes: after much deletion by others wait six minutes.",
         variants: small_and_10k,

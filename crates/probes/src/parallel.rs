@@ -41,9 +41,9 @@ type Operation = Box<dyn FnMut() -> io::Result<()>>;
 
 impl Subsystem {
     /// Sets a side up: everything it works on is its own, so that only the kernel is shared.
-    fn prepare(self, dir: &Path, side: usize) -> io::Result<Operation> {
+    fn prepare(self, dir: &Path) -> io::Result<Operation> {
         Ok(match self {
-            Subsystem::FileSystem => files(dir, side)?,
+            Subsystem::FileSystem => files(dir)?,
             Subsystem::Network => segments()?,
             Subsystem::Memory => Box::new(map_touch_unmap),
             Subsystem::Process => Box::new(fork_and_wait),
@@ -55,8 +55,8 @@ impl Subsystem {
 const DIRECTORIES: usize = 4;
 
 /// Creates a file in a directory of the side's, writes a page, closes and deletes it.
-fn files(dir: &Path, side: usize) -> io::Result<Operation> {
-    let file = |_| Ok(fs::new_directory(dir, &format!("side{side}-"))?.join("file"));
+fn files(dir: &Path) -> io::Result<Operation> {
+    let file = |_| Ok(fs::new_directory(dir)?.join("file"));
     let paths = (0..DIRECTORIES).map(file).collect::<io::Result<Vec<PathBuf>>>()?;
     let mut turn = 0;
     Ok(Box::new(move || {
@@ -251,8 +251,8 @@ fn two_processes(s: &mut Session, ours: Subsystem, theirs: Subsystem) -> Result<
     };
     let stage = Shared::<Stage>::new()?;
     let dir = s.dir().to_owned();
-    let _partner = Peer::fork(cpu, || stage.partner(Idle::Spins, stretch_ns, theirs.prepare(&dir, 1)?))?;
-    let operation = ours.prepare(&dir, 0)?;
+    let _partner = Peer::fork(cpu, || stage.partner(Idle::Spins, stretch_ns, theirs.prepare(&dir)?))?;
+    let operation = ours.prepare(&dir)?;
     stage.measure(s, Idle::Spins, stretch_ns, operation)
 }
 
@@ -263,7 +263,7 @@ fn two_threads(s: &mut Session, what: Subsystem) -> Result<(), Stop> {
     let dir = s.dir().to_owned();
     let partner = || -> io::Result<()> {
         fingerpost_sys::affinity::pin(&[cpu])?;
-        stage.partner(Idle::Sleeps, STRETCH_NS, what.prepare(&dir, 1)?)
+        stage.partner(Idle::Sleeps, STRETCH_NS, what.prepare(&dir)?)
     };
     let partner = || {
         if let Err(e) = partner() {
@@ -274,7 +274,7 @@ fn two_threads(s: &mut Session, what: Subsystem) -> Result<(), Stop> {
     };
     thread::scope(|scope| {
         thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, partner)?;
-        let result = what.prepare(&dir, 0).map_err(Stop::from).and_then(|op| stage.measure(s, Idle::Sleeps, STRETCH_NS, op));
+        let result = what.prepare(&dir).map_err(Stop::from).and_then(|op| stage.measure(s, Idle::Sleeps, STRETCH_NS, op));
         if result.is_err() {
             // Ours may have failed before the meeting point, where the partner would wait for it.
             stage.failed.store(libc::ECANCELED, Ordering::Relaxed);

@@ -112,11 +112,6 @@ impl Tally {
     }
 }
 
-/// Which lock is fought for, alone on its cache line: all threads look at it before each acquisition.
-#[derive(Default)]
-#[repr(align(128))]
-struct Current(AtomicUsize);
-
 /// Voluntary and involuntary switches of all threads of this process.
 fn switches() -> [i64; 2] {
     // SAFETY: a rusage is plain numbers, and the kernel writes exactly one.
@@ -143,7 +138,7 @@ fn disputed<L: Default + Sync>(
         s.share_cpu();
     }
     let locks: Vec<Place<L>> = (0..PLACES).map(|_| Place::default()).collect();
-    let fight = Fight { locks: &locks, once, current: Current::default(), tallies: (0..threads).map(|_| Tally::default()).collect() };
+    let fight = Fight { locks: &locks, once, current: Word::default(), tallies: (0..threads).map(|_| Tally::default()).collect() };
     let ready = AtomicUsize::new(1);
     let fighter = |n: usize| -> io::Result<()> {
         let pinned = fingerpost_sys::affinity::pin(&[cpus[n % 2]]);
@@ -161,7 +156,7 @@ fn disputed<L: Default + Sync>(
             thread::yield_now();
         }
         let result = if missing == 0 { windows(s, &fight) } else { Ok(()) };
-        fight.current.0.store(fight.locks.len(), Ordering::Relaxed);
+        fight.current.0.store(NO_LOCK, Ordering::Relaxed);
         for thread in crew {
             thread?.join().map_err(|_| Stop::Fail("a partner thread ended early".into()))??;
         }
@@ -171,12 +166,15 @@ fn disputed<L: Default + Sync>(
     Ok((locks, acquisitions))
 }
 
+/// The place of a lock that there is not.
+const NO_LOCK: u32 = u32::MAX;
+
 /// Threads that want the same lock.
 struct Fight<'a, L, F> {
     locks: &'a [Place<L>],
     once: F,
-    /// The lock that is fought for; none when there is no such one.
-    current: Current,
+    /// Which lock is fought for, on a line of its own, as all look at it before each acquisition; [`NO_LOCK`] ends the fight.
+    current: Word,
     tallies: Vec<Tally>,
 }
 
@@ -184,7 +182,7 @@ impl<L, F: Fn(&L) -> io::Result<()>> Fight<'_, L, F> {
     /// Takes the current lock once, as thread `n`; false when there is none any more.
     #[inline(always)]
     fn once(&self, n: usize) -> io::Result<bool> {
-        let Some(lock) = self.locks.get(self.current.0.load(Ordering::Relaxed)) else { return Ok(false) };
+        let Some(lock) = self.locks.get(self.current.0.load(Ordering::Relaxed) as usize) else { return Ok(false) };
         (self.once)(lock)?;
         self.tallies[n].add_one();
         Ok(true)
@@ -207,9 +205,9 @@ fn windows<L, F: Fn(&L) -> io::Result<()>>(s: &mut Session, fight: &Fight<L, F>)
     let window = || -> Result<(f64, bool), Stop> {
         let (each, pushed, begin) = (fight.by_thread(), switches()[1], now_ns());
         let mut ns = 0;
-        for place in 0..fight.locks.len() as u64 {
-            fight.current.0.store(place as usize, Ordering::Relaxed);
-            while ns < WINDOW_NS * (place + 1) / fight.locks.len() as u64 {
+        for place in 0..PLACES {
+            fight.current.0.store(place as u32, Ordering::Relaxed);
+            while ns < WINDOW_NS * (place as u64 + 1) / PLACES as u64 {
                 for _ in 0..ROUND {
                     fight.once(0)?;
                 }

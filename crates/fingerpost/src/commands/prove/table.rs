@@ -69,14 +69,32 @@ fn tone(result: Verdict) -> Tone {
     }
 }
 
-/// Why it was not tried, or tried twice, or what the verdict rests on where it is wrong.
+/// Why it was not tried, or tried twice, and what the verdict rests on where it is wrong.
 fn note(proof: &Proof) -> Option<String> {
-    match proof.result {
-        Verdict::Right | Verdict::Skipped | Verdict::Failed => proof.reason.clone(),
+    let verdict = match proof.result {
+        Verdict::Right | Verdict::Skipped | Verdict::Failed => None,
         Verdict::Missed => Some(format!("planted: {}. {}", proof.what, proof.headline)),
         Verdict::Wrong => {
             let evidence = proof.accused.first().map_or(String::new(), |f| f.evidence.join("; "));
             Some(format!("planted: {}. {evidence}", proof.what))
         }
+    };
+    let sentences: Vec<String> = [proof.reason.clone(), verdict].into_iter().flatten().collect();
+    (!sentences.is_empty()).then(|| sentences.join(". "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_labs::prove::plants::PLANTS;
+
+    #[test]
+    fn a_first_attempt_that_failed_is_told_whatever_the_second_one_says() {
+        let right = Proof { result: Verdict::Right, ..Proof::of(&PLANTS[0], Vec::new()) };
+        assert_eq!(note(&right), None);
+        let again = |result| Proof { result, reason: Some("the first attempt failed: refused".into()), ..right.clone() };
+        assert_eq!(note(&again(Verdict::Right)).unwrap(), "the first attempt failed: refused");
+        let missed = note(&again(Verdict::Missed)).unwrap();
+        assert!(missed.starts_with("the first attempt failed: refused. planted: "), "{missed}");
     }
 }
