@@ -96,7 +96,7 @@ pub fn resolve(names: &[String], settings: &Settings) -> anyhow::Result<Plan> {
 }
 
 /// The word before the first dot: `syscall` names all of `syscall.*`.
-fn family(probe: &str) -> &str {
+pub fn family(probe: &str) -> &str {
     probe.split('.').next().unwrap_or(probe)
 }
 

@@ -123,5 +123,7 @@ fn list_tells_what_every_probe_times() {
     assert!(home.says(&["list", "syscall.null"]).well().contains("getppid"));
     let json: serde_json::Value = serde_json::from_str(&home.says(&["list", "--format", "json"]).well()).unwrap();
     assert!(json.as_array().unwrap().iter().all(|entry| entry["name"].is_string() && entry["kind"].is_string()));
+    let family = home.says(&["list", "sync"]).well();
+    assert!(family.contains("sync.mutex") && family.contains("sync.condvar") && !family.contains("syscall.null"), "{family}");
     home.says(&["list", "nothing.*"]).refused();
 }

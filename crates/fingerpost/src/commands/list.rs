@@ -10,12 +10,13 @@ use serde::Serialize;
 use wildmatch::WildMatch;
 
 use crate::exit::{Done, usage};
+use crate::plan::family;
 use crate::{cpus, output};
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only names that match; with it, everything that each probe says of itself
+    /// Only names that match, or a family (`syscall`); with it, everything that each probe says of itself
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// How to print the list
@@ -62,13 +63,15 @@ struct Entry {
 /// Prints every probe and lab.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let cpus = cpus::choose(None)?.len();
-    let pattern = WildMatch::new(args.name.as_deref().unwrap_or("*"));
-    let probes = fingerpost_probes::all().filter(|p| pattern.matches(p.name)).map(|p| probe_entry(p, cpus));
+    let name = args.name.as_deref().unwrap_or("*");
+    let pattern = WildMatch::new(name);
+    let named = |probe: &&Probe| pattern.matches(probe.name) || probe.lab.is_none() && family(probe.name) == name;
+    let probes = fingerpost_probes::all().filter(named).map(|p| probe_entry(p, cpus));
     let of_probes = fingerpost_probes::LABS.iter().filter(|(name, _)| pattern.matches(name)).map(probe_lab_entry);
     let labs = fingerpost_labs::REGISTRY.iter().filter(|l| pattern.matches(l.name)).map(|l| lab_entry(l));
     let entries: Vec<Entry> = probes.chain(of_probes).chain(labs).collect();
     if entries.is_empty() {
-        return usage(format!("there is no probe or lab “{}”; `fingerpost list` shows them all", args.name.unwrap_or_default()));
+        return usage(format!("there is no probe or lab “{name}”; `fingerpost list` shows them all"));
     }
     output::write(|out| match args.format {
         Format::Json => fingerpost_report::json::write(out, &entries),
