@@ -1,0 +1,14 @@
+//! Attacks on the binary, as another user of the machine or the author of a hostile file would make them.
+//!
+//! Each finding of an attack is a test here that failed on the code of its day. Tests that need a second user run as root only;
+//! with `CI` set, a missing piece is a failure. SECURITY.md says what is promised against whom.
+
+mod databases;
+mod limits;
+mod others;
+mod page;
+mod records;
+mod secrets;
+mod servers;
+mod support;
+mod text;

@@ -1,0 +1,1 @@
+//! Run files and imports from elsewhere.

@@ -1,0 +1,1 @@
+//! Passwords that a user gives are kept nowhere.

@@ -1,0 +1,1 @@
+//! The accounts of private servers, and the host's own servers beside ours.

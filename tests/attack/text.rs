@@ -1,0 +1,1 @@
+//! Control characters and direction marks in what is printed.
