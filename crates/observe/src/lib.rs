@@ -10,6 +10,7 @@
 
 pub mod calls;
 mod delays;
+pub mod follow;
 pub mod holding;
 pub mod machine;
 pub mod population;

@@ -1,0 +1,169 @@
+//! The vocabulary of what the kernel tells: one event, whatever source it came from.
+//!
+//! Times are nanoseconds on the monotonic clock. Threads are named by the kernel's thread id (`tid`) and their process (`pid`).
+//! Sockets are named by the kernel's address of them, which is the same in every process and needs no descriptor to be looked up.
+
+/// An event with its time, its CPU and the thread that was current.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Event {
+    /// Nanoseconds on the monotonic clock.
+    pub time: u64,
+    /// The CPU that it happened on.
+    pub cpu: u16,
+    /// Whether the CPU was in an interrupt (hard or soft) that had interrupted the current thread, or runs at the end of its call.
+    pub interrupt: bool,
+    /// Process of the current thread.
+    pub pid: i32,
+    /// The current thread; 0 is an idle CPU.
+    pub tid: i32,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum What {
+    /// The current thread entered a system call.
+    Enter {
+        /// The call's number.
+        call: i64,
+        /// Its first three arguments.
+        args: [u64; 3],
+    },
+    /// The current thread left a system call.
+    Exit {
+        /// The call's number.
+        call: i64,
+        /// What it returned.
+        result: i64,
+    },
+    /// The CPU went from the current thread to another one.
+    Switch {
+        /// What became of the thread that left.
+        left: Left,
+        /// The thread that came; 0 is the idle task.
+        next: i32,
+    },
+    /// The current thread, or an interrupt, began to wake a thread.
+    Waking {
+        /// The thread that is woken.
+        who: i32,
+        /// The CPU whose queue it is put on.
+        target: u16,
+    },
+    /// The current thread made a thread or process.
+    Fork {
+        /// The new one.
+        child: i32,
+    },
+    /// The current thread gave bytes to a socket.
+    Sent {
+        /// The socket.
+        socket: u64,
+        /// Bytes; an error is negative.
+        bytes: i32,
+    },
+    /// The current thread took bytes from a socket.
+    Received {
+        /// The socket.
+        socket: u64,
+        /// Bytes; 0 is the end of the stream, an error is negative.
+        bytes: i32,
+    },
+    /// Bytes, or a connection, arrived in a socket's queue.
+    Arrived {
+        /// The socket.
+        socket: u64,
+    },
+    /// A TCP socket changed its state.
+    State {
+        /// The socket.
+        socket: u64,
+        /// The new state, as the kernel numbers it (1 established, 2 SYN sent, 7 closed).
+        state: u8,
+        /// Port of this end.
+        local: u16,
+        /// Port of the other end.
+        remote: u16,
+    },
+    /// A request to a block device went one step further.
+    Disk {
+        /// Which step.
+        step: DiskStep,
+        /// Which request.
+        io: Io,
+    },
+    /// The current thread began, or ended, to free or move memory on its own behalf.
+    Memory {
+        /// Freeing (reclaim), or moving (compaction).
+        work: MemoryWork,
+        /// Whether it began.
+        begin: bool,
+    },
+    /// The CPU began, or ended, to serve an interrupt.
+    Interrupt {
+        /// Which kind.
+        kind: InterruptKind,
+        /// Whether it began.
+        begin: bool,
+    },
+}
+
+/// In what state a thread left its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It could have gone on: preempted, or throttled.
+    Ready,
+    /// It waits for something that a signal may interrupt.
+    Blocked,
+    /// It waits for something that no signal may interrupt: a device, a page.
+    Uninterruptible,
+    /// It has ended.
+    Ended,
+}
+
+/// The steps of a block request, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DiskStep {
+    /// It was given to the block layer, after anything that holds it back.
+    Submitted,
+    /// It waits in the scheduler's queue.
+    Queued,
+    /// The device has it.
+    Issued,
+    /// The device has done it.
+    Completed,
+}
+
+/// A block request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Io {
+    /// Major and minor number, as the kernel packs them (`major << 20 | minor`).
+    pub device: u32,
+    /// The first sector; all ones for a flush.
+    pub sector: u64,
+    /// Sectors.
+    pub sectors: u32,
+    /// Whether it writes or flushes.
+    pub write: bool,
+}
+
+/// Work on memory that a thread must do for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemoryWork {
+    /// Freeing pages before it gets one.
+    Reclaim,
+    /// Moving pages before it gets many in a row.
+    Compaction,
+}
+
+/// Kinds of interrupts that are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum InterruptKind {
+    /// The timer's.
+    Timer,
+    /// A device's.
+    Device,
+    /// A deferred one that is not the network's (the network's is seen by what it does).
+    Soft,
+}

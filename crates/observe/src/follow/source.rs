@@ -1,0 +1,35 @@
+//! Where events come from: the kernel, or a recording.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use super::event::Event;
+
+/// A stretch of time in which every event was taken.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Window {
+    /// When taking was on, in nanoseconds on the monotonic clock.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// The events, in the order of time.
+    pub events: Vec<Event>,
+    /// Events that were lost; such a window is not followed.
+    pub lost: u64,
+    /// Names of threads, as the kernel has them, that were seen so far.
+    pub names: HashMap<i32, String>,
+}
+
+/// Something that has events.
+pub trait Source {
+    /// How the events are had, in words, for the record.
+    fn describe(&self) -> String;
+
+    /// Takes events for so long, or until it has as many as it can keep. `wait` sleeps, and returns true when the end was asked for.
+    /// `None` when there are no more (a recording).
+    ///
+    /// # Errors
+    /// What the kernel said.
+    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Option<Window>>;
+}

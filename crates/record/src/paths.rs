@@ -1,0 +1,130 @@
+//! Requests that were followed through the kernel: where each was at every moment, summed up.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::findings::Layer;
+use crate::params::Params;
+
+/// Where followed requests of one step of a workload spent their time. Every moment of a request is in exactly one leaf; nothing is
+/// scaled or fitted, so the leaves' shares add up to 1 with `not_followed`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Paths {
+    /// The workload's name.
+    pub workload: String,
+    /// The step's parameters.
+    #[serde(default)]
+    pub params: Params,
+    /// How the kernel's events were had, in words.
+    pub source: String,
+    /// Stretches of time in which events were taken.
+    pub windows: u64,
+    /// Seconds of all windows.
+    pub seconds: f64,
+    /// Events that were read.
+    pub events: u64,
+    /// Events that the kernel could not deliver; windows that lost any are left out.
+    pub lost: u64,
+    /// CPU seconds that taking and following took.
+    pub self_cost: f64,
+    /// Requests that were followed from beginning to end.
+    pub followed: u64,
+    /// Requests that a window's beginning or end cut; they are in no sum.
+    pub cut: u64,
+    /// Latency of the followed requests.
+    pub latency: Latency,
+    /// The load generator's own account of the same windows, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<Latency>,
+    /// What a request's time went to, the largest first.
+    pub leaves: Vec<Leaf>,
+    /// The share of all requests' time, 0 to 1, that could not be followed: lost events, unknown wakers.
+    pub not_followed: f64,
+    /// The slowest requests, whole, the slowest first; at most [`MOST_SLOWEST`].
+    #[serde(default)]
+    pub slowest: Vec<Slow>,
+}
+
+/// The slowest requests that a record keeps of one step.
+pub const MOST_SLOWEST: usize = 20;
+/// The spans that it keeps of one of them.
+pub const MOST_SPANS: usize = 200;
+/// The leaves that it keeps of one step.
+pub const MOST_LEAVES: usize = 400;
+
+/// How many requests, and how long they took, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Requests.
+    pub count: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// Nine in ten are not longer.
+    pub p90: f64,
+    /// 99 in 100 are not longer.
+    pub p99: f64,
+}
+
+/// What time went to, at the end of one chain of waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Leaf {
+    /// The layer that it belongs to.
+    pub layer: Layer,
+    /// What the thread at the end of the chain did: `server user code`, `kernel: futex`, `waiting for a CPU` …
+    pub component: String,
+    /// Who had meanwhile what was waited for, or whose work it was, where that is known: a process by name, `idle CPU`, a peer.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub whom: String,
+    /// How the path came there, from the request's own thread on: `lock`, `queue`, `disk` … Empty for what that thread did itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<String>,
+    /// Of all requests.
+    pub all: Share,
+    /// Of the requests in the middle: from the 40th to the 60th percentile of latency.
+    pub middle: Share,
+    /// Of the slowest 1 %.
+    pub slow: Share,
+}
+
+/// A leaf's part of a class of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Share {
+    /// Seconds of a request, in the mean.
+    pub seconds: f64,
+    /// Share of the requests' time, 0 to 1.
+    pub share: f64,
+    /// Lower end of the 95 % interval of `share`: a bootstrap over stretches of requests.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// One slow request, whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Slow {
+    /// Seconds from beginning to end.
+    pub seconds: f64,
+    /// What it did, in the order of time, each after the one before.
+    pub spans: Vec<SlowSpan>,
+}
+
+/// A stretch of a slow request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SlowSpan {
+    /// Seconds after the request's beginning.
+    pub at: f64,
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// The layer.
+    pub layer: Layer,
+    /// As [`Leaf::component`].
+    pub component: String,
+    /// As [`Leaf::whom`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub whom: String,
+    /// As [`Leaf::chain`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<String>,
+}
