@@ -18,6 +18,7 @@ pub mod measurement;
 pub mod params;
 pub mod paths;
 pub mod run;
+pub mod secret;
 pub mod text;
 pub mod unit;
 mod valid;
@@ -28,4 +29,5 @@ pub use measurement::{Better, Estimate, Measurement, Outcome, Percentiles, Proce
 pub use params::{Param, Params};
 pub use paths::Paths;
 pub use run::{Instrument, Profile, Run, SCHEMA, Tool};
+pub use secret::Secret;
 pub use unit::Unit;

@@ -6,6 +6,7 @@
 pub mod database;
 pub mod histogram;
 pub mod rehearsal;
+pub mod server_dir;
 pub mod site;
 pub mod web;
 pub mod worker;

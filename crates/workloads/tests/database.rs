@@ -230,8 +230,8 @@ fn own_server(engine: &str) -> Result<(), Failed> {
     let mut server = Database::new(private, &mut outer);
     server.start()?;
     let url = match engine {
-        "mariadb" => format!("mysql://root@localhost/bench?socket={}/database-mariadb-0/server.sock", home.display()),
-        _ => format!("postgres://fingerpost@localhost/bench?socket={}/database-postgresql-0/.s.PGSQL.5432", home.display()),
+        "mariadb" => format!("mysql://root@localhost/bench?socket={}/database-mariadb-0/run/server.sock", home.display()),
+        _ => format!("postgres://fingerpost@localhost/bench?socket={}/database-postgresql-0/run/.s.PGSQL.5432", home.display()),
     };
     for _ in 0..2 {
         let (_base, mut scratch) = scratch()?;

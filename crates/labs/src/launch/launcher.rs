@@ -5,7 +5,7 @@
 //! Nothing is polled where the kernel can tell: the end of a process (pidfd), a line (inotify on the file that takes its output) and
 //! a window (the X connection) wake the waiter. A file, a port and a socket are tried every [`RETRY`].
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{PipeWriter, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use fingerpost_sys::spawn::{Process, Spawn};
 use fingerpost_sys::{child, memory, scratch, system, wait};
+use fingerpost_workloads::server_dir::tail;
 use regex_lite::Regex;
 
 use super::manifest::{App, Places, PortSpec, Ready, find_program};
@@ -109,8 +110,8 @@ fn output(app: &App, places: &Places) -> Result<(File, PathBuf), String> {
         let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         return Ok((file, path));
     }
-    let path = places.dir.join("output");
-    Ok((File::create(&path).map_err(trouble)?, path))
+    let path = places.output.join("output");
+    Ok((File::create_new(&path).map_err(trouble)?, path))
 }
 
 /// The program, with its output to a file and its input from a pipe that stays open.
@@ -198,7 +199,7 @@ impl Condition {
             Ready::Exit => Condition::Exit,
             Ready::Line(pattern) => {
                 let pattern = Regex::new(pattern).map_err(|e| format!("{}: `line` is no regular expression: {e}", app.name))?;
-                Condition::Line { pattern, log: places.dir.join("output"), from: 0, rest: String::new() }
+                Condition::Line { pattern, log: places.output.join("output"), from: 0, rest: String::new() }
             }
             Ready::Port(spec) => Condition::Port(SocketAddr::from((Ipv4Addr::LOCALHOST, port(spec, places)?))),
             Ready::Socket(path) => Condition::Socket(places.dir.join(places.fill(path))),
@@ -259,8 +260,7 @@ fn has_line(pattern: &Regex, log: &Path, from: &mut u64, rest: &mut String) -> b
 /// Adds the last line that the application wrote: it mostly says why.
 fn explain(trouble: Trouble, log: &Path) -> Trouble {
     let Trouble::Failed(sentence) = trouble else { return trouble };
-    let text = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
+    let text = File::open(log).map(|file| tail(&file)).unwrap_or_default();
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
     Trouble::Failed(match last {
         Some(line) => format!("{sentence}; its last line: {}", line.trim().chars().take(200).collect::<String>()),
@@ -308,7 +308,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         drop(listener);
-        let places = Places { dir: dir.path().into(), data: dir.path().into(), port };
+        let places = Places { dir: dir.path().into(), data: dir.path().into(), output: dir.path().into(), port };
         let home = Home { procs: Vec::new(), scratch: dir.path().into() };
         (launch(&app(text), &places, &home, &|| false), dir)
     }
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn a_wish_to_stop_ends_the_wait() {
         let dir = tempfile::tempdir().unwrap();
-        let places = Places { dir: dir.path().into(), data: dir.path().into(), port: 1 };
+        let places = Places { dir: dir.path().into(), data: dir.path().into(), output: dir.path().into(), port: 1 };
         let app = app("command = [\"sleep\", \"60\"]\nready = { line = \"x\" }");
         let home = Home { procs: Vec::new(), scratch: dir.path().into() };
         assert_eq!(launch(&app, &places, &home, &|| true).unwrap_err(), Trouble::Stopped);
@@ -370,9 +370,9 @@ mod tests {
         let log = dir.path().join("log");
         let pattern = Regex::new("listening on 80$").unwrap();
         let (mut from, mut rest) = (0, String::new());
-        fs::write(&log, "start\nlisten").unwrap();
+        std::fs::write(&log, "start\nlisten").unwrap();
         assert!(!has_line(&pattern, &log, &mut from, &mut rest));
-        fs::write(&log, "start\nlistening on 80\n").unwrap();
+        std::fs::write(&log, "start\nlistening on 80\n").unwrap();
         assert!(has_line(&pattern, &log, &mut from, &mut rest));
     }
 }

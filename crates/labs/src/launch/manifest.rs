@@ -86,6 +86,8 @@ pub struct Places {
     pub dir: PathBuf,
     /// `{data}`: kept over the sequences.
     pub data: PathBuf,
+    /// What it writes on standard output and error goes here: a directory of ours, where the application cannot write.
+    pub output: PathBuf,
     /// `{port}`: free a moment ago.
     pub port: u16,
 }
@@ -262,7 +264,7 @@ mod tests {
 
     #[test]
     fn words_in_braces_are_filled() {
-        let places = Places { dir: "/d".into(), data: "/k".into(), port: 7 };
+        let places = Places { dir: "/d".into(), data: "/k".into(), output: "/o".into(), port: 7 };
         assert_eq!(places.fill("{dir}/x {data} {port} {other}"), "/d/x /k 7 {other}");
     }
 

@@ -3,9 +3,8 @@
 //! That is the source's “following a system re-boot”, without the re-boot.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::io::ErrorKind;
 use std::net::TcpListener;
-use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -14,9 +13,10 @@ use fingerpost_sys::journal::Undo;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{child, files, swap, system};
+use fingerpost_workloads::server_dir::{self, Account};
 
 use super::area::Areas;
-use super::launcher::{self, Home, NOBODY, Running, Trouble};
+use super::launcher::{self, Home, Running, Trouble};
 use super::manifest::{App, Places};
 use super::paging;
 use super::placement::Placement;
@@ -180,19 +180,29 @@ fn read_counters(sequence: &mut Sequence, pen: &Pen) -> paging::Reading {
 /// The words in braces of one application: a fresh directory, a kept one, a free port.
 pub fn make_places(app: &App, dir: &Path, data: &Path, number: usize) -> Result<Places, String> {
     let trouble = |path: &Path, e: std::io::Error| format!("cannot make the directory {}: {e}", path.display());
-    let (dir, data) = (dir.join(number.to_string()), data.join(number.to_string()));
+    let account = (app.unprivileged && system::is_root()).then_some(Account::NOBODY);
+    let (output, data) = (dir.join(number.to_string()), data.join(number.to_string()));
+    let dir = output.join("own");
+    for parent in [output.parent(), Some(&output), data.parent()].into_iter().flatten() {
+        passable(parent).map_err(|e| trouble(parent, e))?;
+    }
     for path in [&dir, &data] {
-        fs::create_dir_all(path).map_err(|e| trouble(path, e))?;
-        if app.unprivileged {
-            for parent in path.ancestors().take(2) {
-                fs::set_permissions(parent, fs::Permissions::from_mode(0o711)).map_err(|e| trouble(parent, e))?;
-            }
-            // Only root can give it away, and only root has to.
-            let _ = chown(path, Some(NOBODY), Some(NOBODY));
+        // What is kept over the sequences was handed over by the first, and is looked at no more.
+        match server_dir::hand_over(path, account) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists && *path == data => {}
+            other => other.map_err(|e| trouble(path, e))?,
         }
     }
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(|e| format!("no free port: {e}"))?;
-    Ok(Places { dir, data, port: listener.port() })
+    Ok(Places { dir, data, output, port: listener.port() })
+}
+
+/// A directory of ours that can be passed through, made unless it is there.
+fn passable(path: &Path) -> std::io::Result<()> {
+    match server_dir::make_passable(path) {
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
 }
 
 /// Prepares an application once and for all.

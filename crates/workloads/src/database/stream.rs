@@ -22,6 +22,9 @@ const LONGEST: usize = 64 << 20;
 pub enum Address {
     /// A Unix socket.
     Unix(PathBuf),
+    /// A Unix socket of a private server that runs as this user. It lies in a directory of that user's, where a link to another
+    /// server's socket could stand, so the other side is asked who it is.
+    Private(PathBuf, u32),
     /// A host and a port.
     Tcp(String, u16),
 }
@@ -29,7 +32,7 @@ pub enum Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Unix(path) => write!(f, "{}", path.display()),
+            Address::Unix(path) | Address::Private(path, _) => write!(f, "{}", path.display()),
             Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
             Address::Tcp(host, port) => write!(f, "{host}:{port}"),
         }
@@ -44,6 +47,11 @@ enum Socket {
 }
 
 impl Socket {
+    fn unix(socket: UnixStream, patience: Duration) -> io::Result<Socket> {
+        socket.set_write_timeout(Some(patience))?;
+        Ok(Socket::Unix(socket, timespec(patience)))
+    }
+
     /// Reads what there is, after waiting for it.
     fn read(&mut self, free: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -74,10 +82,15 @@ impl Stream {
     /// Connects. A read that lasts longer than `patience` fails.
     pub fn connect(address: &Address, patience: Duration) -> io::Result<Stream> {
         let socket = match address {
-            Address::Unix(path) => {
+            Address::Unix(path) => Socket::unix(UnixStream::connect(path)?, patience)?,
+            Address::Private(path, uid) => {
                 let socket = UnixStream::connect(path)?;
-                socket.set_write_timeout(Some(patience))?;
-                Socket::Unix(socket, timespec(patience))
+                let other = rustix::net::sockopt::socket_peercred(&socket)?.uid.as_raw();
+                if other != *uid {
+                    let sentence = format!("{} leads to a server of another user (uid {other})", path.display());
+                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, sentence));
+                }
+                Socket::unix(socket, patience)?
             }
             Address::Tcp(host, port) => {
                 let addresses = (host.as_str(), *port).to_socket_addrs()?;
@@ -195,6 +208,17 @@ mod tests {
         writer.join().unwrap();
         assert_eq!(got, sent);
         assert_eq!(stream.take(1).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_private_servers_socket_must_be_its_users() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let _server = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let uid = rustix::process::geteuid().as_raw();
+        assert!(Stream::connect(&Address::Private(path.clone(), uid), ANSWER_DEADLINE).unwrap().is_unix());
+        let refused = Stream::connect(&Address::Private(path, uid + 1), ANSWER_DEADLINE).unwrap_err();
+        assert!(refused.to_string().contains("another user"), "{refused}");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Apache 2.4 as a private static server, with each of its three ways to work on many connections.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -99,11 +98,10 @@ pub fn command(plan: &Plan, mpm: Mpm) -> Result<Command, WorkloadError> {
     let (Some(program), Some(modules)) = (find_program(&["apache2", "httpd"]), modules()) else {
         return Err(WorkloadError::Missing("Apache was removed just now; install it again".to_owned()));
     };
-    let file = plan.dir.join("apache.conf");
-    fs::write(&file, configuration(plan, mpm, &modules))
-        .map_err(|e| WorkloadError::Failed(format!("Apache’s configuration could not be written: {e}")))?;
+    let file = plan.dir.write("server.conf", configuration(plan, mpm, &modules).as_bytes());
+    let file = file.map_err(|e| WorkloadError::Failed(format!("Apache’s configuration could not be written: {e}")))?;
     let mut command = Command::new(program);
-    command.arg("-d").arg(plan.dir).arg("-f").arg(file).args(["-D", "FOREGROUND"]);
+    command.arg("-d").arg(plan.run).arg("-f").arg(file).args(["-D", "FOREGROUND"]);
     Ok(command)
 }
 
@@ -113,18 +111,20 @@ fn configuration(plan: &Plan, mpm: Mpm, modules: &Path) -> String {
         // What is not there is compiled in, which differs between distributions.
         if required || path.is_file() { format!("LoadModule {name}_module \"{}\"\n", path.display()) } else { String::new() }
     };
-    let Plan { dir, root, port, workers, backlog } = plan;
-    let (dir, root) = (dir.display(), root.display());
+    let Plan { dir, run, root, port, workers, backlog } = plan;
+    let (run, root, log) = (run.display(), root.display(), dir.output_path());
+    let log = log.display();
     let module_lines = [load(&format!("mpm_{}", mpm.name()), true), load("authz_core", true), load("unixd", false)].concat();
     let processes = mpm.configuration(*workers);
     format!(
-        "{module_lines}ServerRoot \"{dir}\"
-DefaultRuntimeDir \"{dir}\"
-PidFile \"{dir}/apache.pid\"
+        "{module_lines}ServerRoot \"{run}\"
+DefaultRuntimeDir \"{run}\"
+PidFile \"{run}/apache.pid\"
+Mutex file:{run} default
 ServerName localhost
 Listen 127.0.0.1:{port}
 ListenBacklog {backlog}
-ErrorLog \"{dir}/log\"
+ErrorLog \"{log}\"
 LogLevel error
 KeepAlive On
 MaxKeepAliveRequests 0

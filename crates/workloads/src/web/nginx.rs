@@ -1,6 +1,5 @@
 //! nginx as a private static server.
 
-use std::fs;
 use std::process::Command;
 
 use super::private::{Plan, find_program};
@@ -14,31 +13,32 @@ pub fn missing() -> Option<String> {
 /// Writes the configuration and makes the command that runs it in the foreground.
 pub fn command(plan: &Plan) -> Result<Command, WorkloadError> {
     let program = find_program(&["nginx"]).ok_or_else(|| WorkloadError::Missing(missing().unwrap_or_default()))?;
-    let file = plan.dir.join("nginx.conf");
-    fs::write(&file, configuration(plan)).map_err(|e| WorkloadError::Failed(format!("nginx’s configuration could not be written: {e}")))?;
+    let file = plan.dir.write("server.conf", configuration(plan).as_bytes());
+    let file = file.map_err(|e| WorkloadError::Failed(format!("nginx’s configuration could not be written: {e}")))?;
     let mut command = Command::new(program);
     // The compiled-in log file would be opened before the configuration is read, and needs root.
-    command.arg("-p").arg(plan.dir).arg("-c").arg(file).args(["-e", "stderr"]);
+    command.arg("-p").arg(plan.run).arg("-c").arg(file).args(["-e", "stderr"]);
     Ok(command)
 }
 
-/// Every path that nginx writes to is in its own directory; connections live as long as the client wants.
+/// Every path that nginx writes to is in its own directory or a descriptor that it was given; connections live as long as the client wants.
 fn configuration(plan: &Plan) -> String {
-    let Plan { dir, root, port, workers, backlog } = plan;
-    let (dir, root) = (dir.display(), root.display());
+    let Plan { run, root, port, workers, backlog, .. } = plan;
+    let (run, root) = (run.display(), root.display());
     format!(
         "daemon off;
 worker_processes {workers};
-pid \"{dir}/nginx.pid\";
+pid \"{run}/nginx.pid\";
+lock_file \"{run}/nginx.lock\";
 error_log stderr warn;
 events {{ worker_connections 8192; }}
 http {{
     access_log off;
-    client_body_temp_path \"{dir}/body\";
-    proxy_temp_path \"{dir}/proxy\";
-    fastcgi_temp_path \"{dir}/fastcgi\";
-    uwsgi_temp_path \"{dir}/uwsgi\";
-    scgi_temp_path \"{dir}/scgi\";
+    client_body_temp_path \"{run}/body\";
+    proxy_temp_path \"{run}/proxy\";
+    fastcgi_temp_path \"{run}/fastcgi\";
+    uwsgi_temp_path \"{run}/uwsgi\";
+    scgi_temp_path \"{run}/scgi\";
     sendfile on;
     tcp_nopush on;
     keepalive_timeout 3600s;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::chown;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use super::http::{HeadCache, Parser, Progress};
 use super::nginx;
 use super::settings::{Server, Settings};
 use super::static_server;
+use crate::server_dir::{self, Account, ServerDir};
 use crate::{WorkloadError, worker};
 
 /// How long a server may take until it answers.
@@ -42,8 +43,10 @@ pub struct Running {
 /// Where a private server lives, and how it is to be.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// Its own directory.
-    pub dir: &'a Path,
+    /// Its directory, which is ours and read-only for it.
+    pub dir: &'a ServerDir,
+    /// What in that is its own: pid files, locks, temporary files.
+    pub run: &'a Path,
     /// The directory that it serves.
     pub root: &'a Path,
     /// The port that it should take.
@@ -66,23 +69,23 @@ pub fn start(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus
         return Ok(Running { server: None, address: url.address, host: url.host.clone(), path: url.path.clone(), workers: None });
     }
     let failed = |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
-    let root = scratch.subdir("web-root").map_err(failed)?;
-    fs::write(root.join(FILE), file_content(settings.size)).map_err(failed)?;
-    let account = unprivileged();
+    let root = scratch.path().join("web-root");
+    server_dir::make_passable(&root)
+        .and_then(|()| server_dir::write_readable(&root.join(FILE), &file_content(settings.size)))
+        .map_err(failed)?;
     let mut last = WorkloadError::Failed(format!("no port could be had in {ATTEMPTS} attempts"));
     for attempt in 0..ATTEMPTS {
-        let dir = scratch.subdir(&format!("web-server-{attempt}")).map_err(failed)?;
-        if let Some((uid, gid)) = account {
-            chown(&dir, Some(uid), Some(gid)).map_err(failed)?;
-        }
+        let dir = ServerDir::make(scratch.path().join(format!("web-server-{attempt}")), account()).map_err(failed)?;
+        let run = dir.hand_over("run").map_err(failed)?;
         let plan = Plan {
             dir: &dir,
+            run: &run,
             root: &root,
             port: free_port().map_err(failed)?,
             workers: workers(settings, cpus),
             backlog: settings.backlog,
         };
-        match start_once(settings, &plan, scratch, prefix, account) {
+        match start_once(settings, &plan, scratch, prefix) {
             Err(Attempt::PortTaken(sentence)) => last = WorkloadError::Failed(sentence),
             Err(Attempt::Error(e)) => return Err(e),
             Ok(running) => return Ok(running),
@@ -109,13 +112,7 @@ fn workers(settings: &Settings, cpus: usize) -> usize {
     })
 }
 
-fn start_once(
-    settings: &Settings,
-    plan: &Plan,
-    scratch: &mut Scratch,
-    prefix: &[String],
-    account: Option<(u32, u32)>,
-) -> Result<Running, Attempt> {
+fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &[String]) -> Result<Running, Attempt> {
     let error = Attempt::Error;
     let own = |e: std::io::Error| error(WorkloadError::Failed(format!("this program could not be copied to run behind the prefix: {e}")));
     let program = match settings.server {
@@ -124,18 +121,12 @@ fn start_once(
         Server::Embedded | Server::Url(_) => embedded(plan, !prefix.is_empty()).map_err(own)?,
     };
     let name = server_name(&settings.server);
-    let log = plan.dir.join("log");
     let failed = |what: &str, e: std::io::Error| error(WorkloadError::Failed(format!("{name} {what}: {e}")));
-    let log_file = fs::File::create(&log).map_err(|e| failed("log could not be made", e))?;
     let mut command = prefixed(prefix, program);
-    if let Some((uid, gid)) = account {
-        chown(&log, Some(uid), Some(gid)).map_err(|e| failed("log could not be given away", e))?;
-    }
-    command.stdin(Stdio::null()).stderr(log_file).current_dir(plan.dir);
+    plan.dir.set_up(&mut command, plan.run).map_err(|e| failed("has no log", e))?;
     let is_embedded = settings.server == Server::Embedded;
-    command.stdout(if is_embedded { Stdio::piped() } else { Stdio::null() });
-    if let Some((uid, gid)) = account {
-        scratch::drop_privileges(&mut command, uid, gid);
+    if is_embedded {
+        command.stdout(Stdio::piped());
     }
     let mut server = scratch.spawn(&mut command).map_err(|e| failed("could not be started", e))?;
     let port = if is_embedded { embedded_port(&mut server) } else { Some(plan.port) };
@@ -143,7 +134,7 @@ fn start_once(
     let path = format!("/{FILE}");
     let ready = port.map_or(Err("it ended before it was ready".to_owned()), |_| wait_until_it_answers(&mut server, address, &path));
     if let Err(why) = ready {
-        let told = last_lines(&log);
+        let told = last_lines(&plan.dir.told());
         let _ = scratch.stop(server);
         let sentence = format!("{name} did not get ready: {why}{told}");
         let taken = told.contains("in use");
@@ -169,8 +160,9 @@ pub fn server_name(server: &Server) -> String {
 fn embedded(plan: &Plan, behind_prefix: bool) -> std::io::Result<Command> {
     let mut command = worker::command(static_server::NAME);
     if behind_prefix {
-        let copy = plan.dir.join("fingerpost");
+        let copy = plan.dir.path().join("fingerpost");
         fs::copy("/proc/self/exe", &copy)?;
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o755))?;
         let mut copied = Command::new(copy);
         copied.args(command.get_args());
         command = copied;
@@ -248,18 +240,8 @@ fn free_port() -> std::io::Result<u16> {
 }
 
 /// The account that a server is dropped to when we are root: the web server's own of this system, else nobody.
-fn unprivileged() -> Option<(u32, u32)> {
-    if !rustix::process::geteuid().is_root() {
-        return None;
-    }
-    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    Some(["www-data", "http", "nginx", "apache", "nobody"].iter().find_map(|name| account(&passwd, name)).unwrap_or((65_534, 65_534)))
-}
-
-fn account(passwd: &str, name: &str) -> Option<(u32, u32)> {
-    let line = passwd.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
-    let mut fields = line.split(':').skip(1);
-    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+fn account() -> Option<Account> {
+    Account::for_server(&["www-data", "http", "nginx", "apache", "nobody"])
 }
 
 /// Bytes that do not compress to nothing, the same in every run.
@@ -269,8 +251,7 @@ fn file_content(size: u64) -> Vec<u8> {
 }
 
 /// What a server complained about last.
-fn last_lines(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
+fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(3)..].join("; ");
     if last.is_empty() { String::new() } else { format!("; it said: {last}") }
@@ -286,13 +267,6 @@ pub fn find_program(names: &[&str]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_account_is_found_by_its_whole_name() {
-        let passwd = "root:x:0:0:root:/root:/bin/sh\nwww-data2:x:1:1::/:/x\nwww-data:x:33:34:www-data:/var/www:/usr/sbin/nologin\n";
-        assert_eq!(account(passwd, "www-data"), Some((33, 34)));
-        assert_eq!(account(passwd, "nobody"), None);
-    }
 
     #[test]
     fn words_before_a_command_keep_it_whole() {

@@ -11,7 +11,6 @@ use crate::WorkloadError;
 use crate::database::connection::{Login, Target};
 use crate::database::mysql::MySqlConnection;
 use crate::database::options::Options;
-use crate::database::stream::Address;
 
 /// The article's clients and some to spare.
 const MOST_CONNECTIONS: usize = 100;
@@ -46,22 +45,30 @@ fn programs() -> Result<Programs, String> {
 pub fn start(options: &Options, storage: &str, query_cache: bool, scratch: &mut Scratch, dir: PathBuf) -> Result<Private, WorkloadError> {
     let programs = programs().map_err(WorkloadError::Missing)?;
     let home = Home::make(dir, &["mysql", "nobody"])?;
-    let socket = home.socket("server.sock")?;
-    let data = format!("--datadir={}", home.dir.join("data").display());
+    let address = home.socket("server.sock")?;
+    let (data, run) = (format!("--datadir={}", home.data.display()), home.run.display());
+    // At its start a server deletes the temporary tables that it finds in this directory. In /tmp those are the host's own server's.
+    let temporary = format!("--tmpdir={run}");
     // Without waiting for the disk at each of some hundred statements (0.6 s instead of 6 s): a directory that a crash spoils is made
     // anew. The server itself, started afterwards, does wait.
-    let install =
-        ["--no-defaults", &data, "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--debug-no-sync"];
+    let install = [
+        "--no-defaults",
+        &data,
+        &temporary,
+        "--auth-root-authentication-method=normal",
+        "--skip-test-db",
+        "--skip-name-resolve",
+        "--debug-no-sync",
+    ];
     let words: Vec<&OsStr> = std::iter::once(programs.install.as_os_str()).chain(install.iter().map(OsStr::new)).collect();
     home.run(scratch, "making MariaDB's data directory (mariadb-install-db)", home.command(&words)?)?;
 
-    let at = home.dir.display();
     let mut args = vec![
         "--no-defaults".to_owned(),
         data,
-        format!("--socket={}", socket.display()),
-        format!("--pid-file={at}/server.pid"),
-        format!("--tmpdir={at}"),
+        temporary,
+        format!("--socket={run}/server.sock"),
+        format!("--pid-file={run}/server.pid"),
         "--skip-networking".to_owned(),
         "--skip-name-resolve".to_owned(),
         format!("--max-connections={}", MOST_CONNECTIONS.max(options.clients.iter().copied().max().unwrap_or(0) + 10)),
@@ -76,7 +83,7 @@ pub fn start(options: &Options, storage: &str, query_cache: bool, scratch: &mut 
         .chain(std::iter::once(programs.server.as_os_str()))
         .chain(args.iter().map(OsStr::new))
         .collect();
-    let mut login = Login { address: Address::Unix(socket), user: "root".to_owned(), password: None, database: String::new() };
+    let mut login = Login { address, user: "root".to_owned(), password: None, database: String::new() };
     let server = home.serve(scratch, "MariaDB", home.command(&words)?, || {
         MySqlConnection::connect(&login)?.text("CREATE DATABASE IF NOT EXISTS site").map(drop)
     })?;

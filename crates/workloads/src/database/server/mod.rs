@@ -3,17 +3,19 @@
 pub mod mariadb;
 pub mod postgresql;
 
-use std::fs::{self, DirBuilder, File};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::child;
-use fingerpost_sys::scratch::{self, Scratch, Server};
+use fingerpost_sys::scratch::{Scratch, Server};
 
 use crate::WorkloadError;
 use crate::database::connection::{QueryError, Target};
+use crate::database::stream::Address;
+use crate::server_dir::{Account, ServerDir};
 
 /// How long making a data directory may take.
 const INIT_DEADLINE: Duration = Duration::from_secs(120);
@@ -47,77 +49,49 @@ fn is_program(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// The user that a server runs as when we are root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct User {
-    uid: u32,
-    gid: u32,
-}
-
-/// The first of these users that the system has. Read from the file, because a static program cannot ask the name service.
-fn find_user(passwd: &str, names: &[&str]) -> Option<User> {
-    names.iter().find_map(|name| {
-        let line = passwd.lines().find(|line| line.split(':').next() == Some(name))?;
-        let mut fields = line.split(':').skip(2);
-        let (uid, gid) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        (uid != 0).then_some(User { uid, gid })
-    })
-}
-
-/// A directory of the server's own, and the commands that run in it.
+/// A server's directory, what in it is the server's own, and the commands that run in it.
 struct Home {
-    dir: PathBuf,
-    user: Option<User>,
+    dir: ServerDir,
+    /// The data, which the server's own installer makes there.
+    data: PathBuf,
+    /// Socket, pid file, temporary files: nothing of them where another server has its own.
+    run: PathBuf,
 }
 
 impl Home {
-    /// Makes the directory, which only the server's user and root can enter: whoever reaches the socket needs no password.
+    /// Makes the directories. What is the server's own, its user and root alone can enter: whoever reaches the socket needs no password.
     fn make(dir: PathBuf, users: &[&str]) -> Result<Home, WorkloadError> {
-        let failed = |e: std::io::Error| WorkloadError::Failed(format!("cannot make the server's directory {}: {e}", dir.display()));
-        DirBuilder::new().mode(0o700).create(&dir).map_err(failed)?;
-        let user = find_user(&fs::read_to_string("/etc/passwd").unwrap_or_default(), users);
-        if let (true, Some(user)) = (we_are_root(), user) {
-            std::os::unix::fs::chown(&dir, Some(user.uid), Some(user.gid)).map_err(failed)?;
-        }
-        Ok(Home { dir, user })
+        let shown = dir.display().to_string();
+        let make = || {
+            let dir = ServerDir::make(dir, Account::for_server(users))?;
+            Ok(Home { data: dir.hand_over("data")?, run: dir.hand_over("run")?, dir })
+        };
+        make().map_err(|e: std::io::Error| WorkloadError::Failed(format!("cannot make the server's directory {shown}: {e}")))
     }
 
-    /// Where a socket of this name is, when the system can take so long a path.
-    fn socket(&self, name: &str) -> Result<PathBuf, WorkloadError> {
-        let path = self.dir.join(name);
-        if path.as_os_str().len() <= LONGEST_SOCKET_PATH {
-            return Ok(path);
+    /// Where a socket of this name is, when the system can take so long a path, and whose server listens there.
+    fn socket(&self, name: &str) -> Result<Address, WorkloadError> {
+        let path = self.run.join(name);
+        if path.as_os_str().len() > LONGEST_SOCKET_PATH {
+            let sentence = format!("the path of the server's socket is too long ({}); set TMPDIR or dir= to a shorter one", path.display());
+            return Err(WorkloadError::Setting(sentence));
         }
-        let sentence = format!("the path of the server's socket is too long ({}); set TMPDIR or dir= to a shorter one", path.display());
-        Err(WorkloadError::Setting(sentence))
+        let uid = self.dir.account().map_or(rustix::process::geteuid().as_raw(), |account| account.uid);
+        Ok(Address::Private(path, uid))
     }
 
-    /// A command in this directory, as this user, with its output in the log.
+    /// A command as the server's user, with its output in the log.
     fn command(&self, words: &[&std::ffi::OsStr]) -> Result<Command, WorkloadError> {
         let (first, rest) = words.split_first().ok_or_else(|| WorkloadError::Failed("an empty command".to_owned()))?;
-        let log = File::options().create(true).append(true).open(self.log());
-        let log = log.map_err(|e| WorkloadError::Failed(format!("cannot write {}: {e}", self.log().display())))?;
-        let copy = log.try_clone().map_err(|e| WorkloadError::Failed(format!("cannot write {}: {e}", self.log().display())))?;
         let mut command = Command::new(first);
-        // What a user has set for servers and clients of their own must not reach ours.
-        command.args(rest).current_dir(&self.dir).stdin(Stdio::null()).stdout(log).stderr(copy).env("HOME", &self.dir).env("LC_ALL", "C");
-        ["PGDATA", "PGHOST", "PGPORT", "PGOPTIONS", "MYSQL_HOME", "MYSQL_UNIX_PORT"].iter().for_each(|name| {
-            command.env_remove(name);
-        });
-        if let Some(user) = self.user {
-            scratch::drop_privileges(&mut command, user.uid, user.gid);
-        }
+        command.args(rest);
+        self.dir.set_up(&mut command, &self.run).map_err(|e| WorkloadError::Failed(format!("no descriptor can be had: {e}")))?;
         Ok(command)
-    }
-
-    fn log(&self) -> PathBuf {
-        self.dir.join("server.log")
     }
 
     /// The line of the log that says what went wrong, for an error.
     fn last_words(&self) -> String {
-        let log = fs::read(self.log()).unwrap_or_default();
-        telling_line(&String::from_utf8_lossy(&log))
+        telling_line(&self.dir.told())
     }
 
     /// Runs a command to its end.
@@ -161,12 +135,6 @@ impl Home {
     }
 }
 
-fn we_are_root() -> bool {
-    // Every process owns its own directory in /proc.
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
-}
-
 /// The first line that names an error, because others follow from it; else the last line.
 fn telling_line(log: &str) -> String {
     let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -179,15 +147,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_found_and_root_is_none() {
-        let passwd =
-            "root:x:0:0:root:/root:/bin/sh\nfake:x:0:5::/:/bin/sh\nmysql:x:106:111::/nonexistent:/bin/false\nnobody:x:65534:65534::/:\n";
-        assert_eq!(find_user(passwd, &["mysql", "nobody"]), Some(User { uid: 106, gid: 111 }));
-        assert_eq!(find_user(passwd, &["postgres", "nobody"]), Some(User { uid: 65534, gid: 65534 }));
-        assert_eq!(find_user(passwd, &["fake", "root", "my"]), None);
-    }
-
-    #[test]
     fn the_line_that_tells_is_the_error() {
         let log = "starting\n[ERROR] unknown variable 'x=1'\n[ERROR] Aborting\n\n";
         assert_eq!(telling_line(log), "[ERROR] unknown variable 'x=1'");
@@ -197,7 +156,8 @@ mod tests {
 
     #[test]
     fn a_socket_path_that_is_too_long_is_told() {
-        let home = Home { dir: PathBuf::from("/tmp").join("x".repeat(100)), user: None };
+        let base = tempfile::tempdir().unwrap();
+        let home = Home::make(base.path().join("x".repeat(100)), &["nobody"]).unwrap();
         assert!(home.socket("server.sock").unwrap_err().to_string().contains("too long"));
     }
 }

@@ -12,7 +12,6 @@ use crate::WorkloadError;
 use crate::database::connection::{Login, Target};
 use crate::database::options::Options;
 use crate::database::postgres::PgConnection;
-use crate::database::stream::Address;
 
 /// PostgreSQL's own default.
 const MOST_CONNECTIONS: usize = 100;
@@ -51,8 +50,8 @@ fn versions() -> Vec<PathBuf> {
 pub fn start(options: &Options, scratch: &mut Scratch, dir: PathBuf) -> Result<Private, WorkloadError> {
     let programs = programs().map_err(WorkloadError::Missing)?;
     let home = Home::make(dir, &["postgres", "nobody"])?;
-    let socket = home.socket(".s.PGSQL.5432")?;
-    let data = home.dir.join("data");
+    let address = home.socket(".s.PGSQL.5432")?;
+    let data = home.data.clone();
     let args = ["--username=fingerpost", "--auth=trust", "--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C", "-D"];
     // A small segment of System V shared memory stays behind when the server is killed.
     let note = Undo::RemoveSegment { note: data.join("postmaster.pid") };
@@ -63,7 +62,7 @@ pub fn start(options: &Options, scratch: &mut Scratch, dir: PathBuf) -> Result<P
 
     let mut settings = vec![
         "listen_addresses=".to_owned(),
-        format!("unix_socket_directories={}", home.dir.display()),
+        format!("unix_socket_directories={}", home.run.display()),
         "unix_socket_permissions=0700".to_owned(),
         // In files of the data directory, which go with it; POSIX shared memory would stay behind after a kill.
         "dynamic_shared_memory_type=mmap".to_owned(),
@@ -73,7 +72,7 @@ pub fn start(options: &Options, scratch: &mut Scratch, dir: PathBuf) -> Result<P
     let mut words: Vec<&OsStr> = options.server_prefix.iter().map(OsStr::new).collect();
     words.extend([programs.server.as_os_str(), OsStr::new("-D"), data.as_os_str()]);
     words.extend(settings.iter().flat_map(|setting| [OsStr::new("-c"), OsStr::new(setting)]));
-    let login = Login { address: Address::Unix(socket), user: "fingerpost".to_owned(), password: None, database: "postgres".to_owned() };
+    let login = Login { address, user: "fingerpost".to_owned(), password: None, database: "postgres".to_owned() };
     let server = home.serve(scratch, "PostgreSQL", home.command(&words)?, || PgConnection::connect(&login).map(drop))?;
     Ok(Private { server, target: Target::Postgres { login } })
 }
