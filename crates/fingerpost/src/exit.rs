@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use fingerpost_record::secret;
+
 /// What a command ends with when nothing went wrong on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
@@ -30,6 +32,29 @@ pub fn usage<T>(sentence: impl Into<String>) -> anyhow::Result<T> {
     Err(Usage(sentence.into()).into())
 }
 
+/// The words of the command line, as far as they are text.
+pub fn words() -> impl Iterator<Item = String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned())
+}
+
+/// The command line as records keep it: without secrets.
+pub fn command_line() -> Vec<String> {
+    let words: Vec<String> = words().collect();
+    secret::cut_words(words.iter().map(String::as_str))
+}
+
+/// Ends with what the parser of arguments says: help, the version, or which word it did not understand, without a secret in it.
+pub fn refuse_arguments(error: &clap::Error) -> ! {
+    let text = error.to_string();
+    match secret::cut(&text) {
+        std::borrow::Cow::Borrowed(_) => error.exit(),
+        std::borrow::Cow::Owned(cut) => {
+            eprint!("{cut}");
+            std::process::exit(error.exit_code());
+        }
+    }
+}
+
 /// Prints an error as one sentence and chooses the exit status: 0 done, 1 `--fail-on` met, 2 usage or bad input, 3 a measurement failed.
 pub fn report(result: anyhow::Result<Done>) -> ExitCode {
     match result {
@@ -47,8 +72,8 @@ pub fn report(result: anyhow::Result<Done>) -> ExitCode {
 /// Says a sentence on standard error. What it quotes may come from a hostile file.
 pub fn say(sentence: &str) {
     use std::io::Write;
-    // A closed standard error is no reason to stop.
-    let _ = writeln!(std::io::stderr(), "fingerpost: {}", fingerpost_record::text::clean(sentence));
+    // A sentence may quote the command line. A closed standard error is no reason to stop.
+    let _ = writeln!(std::io::stderr(), "fingerpost: {}", fingerpost_record::text::clean(&secret::cut(sentence)));
 }
 
 fn is_bad_input(error: &anyhow::Error) -> bool {

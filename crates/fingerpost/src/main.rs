@@ -31,5 +31,5 @@ fn main() -> ExitCode {
     if let Some(status) = fingerpost_workloads::worker::dispatch() {
         return status;
     }
-    exit::report(commands::dispatch(cli::Cli::parse()))
+    exit::report(commands::dispatch(cli::Cli::try_parse().unwrap_or_else(|error| exit::refuse_arguments(&error))))
 }

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use fingerpost_page::Event;
+use fingerpost_record::secret;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// To whom progress is told.
@@ -46,10 +47,11 @@ pub fn tell(event: &Event) {
 impl Progress {
     /// Progress for work of about this length.
     pub fn start(what: &str, expected: Duration, to: Progressing) -> Progress {
+        let what = secret::cut(what);
         match to {
             Progressing::None => Progress::Plain,
             Progressing::Json => {
-                tell(&Event::Started { what: what.to_owned(), seconds: expected.as_secs_f64() });
+                tell(&Event::Started { what: what.into_owned(), seconds: expected.as_secs_f64() });
                 Progress::Lines
             }
             Progressing::Person if !std::io::stderr().is_terminal() => {
@@ -60,7 +62,7 @@ impl Progress {
                 let bar = ProgressBar::new(STEPS);
                 let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta:>4} left  {wide_msg}");
                 bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-                bar.set_message(what.to_owned());
+                bar.set_message(what.into_owned());
                 bar.enable_steady_tick(Duration::from_millis(500));
                 Progress::Bar(bar)
             }
@@ -69,21 +71,23 @@ impl Progress {
 
     /// Shows what is being done and the share done, 0 to 1.
     pub fn show(&self, doing: &str, done: f64) {
+        let doing = secret::cut(doing);
         match self {
             Progress::Bar(bar) => {
                 bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
-                bar.set_message(doing.to_owned());
+                bar.set_message(doing.into_owned());
             }
-            Progress::Lines => tell(&Event::Progress { doing: doing.to_owned(), done: done.clamp(0.0, 1.0) }),
+            Progress::Lines => tell(&Event::Progress { doing: doing.into_owned(), done: done.clamp(0.0, 1.0) }),
             Progress::Plain => {}
         }
     }
 
     /// Prints a sentence without tearing the bar. Warnings are printed when quiet too.
     pub fn say(&self, sentence: &str) {
+        let sentence = secret::cut(sentence);
         match self {
             Progress::Bar(bar) => bar.suspend(|| eprintln!("fingerpost: {sentence}")),
-            Progress::Lines => tell(&Event::Note { sentence: sentence.to_owned() }),
+            Progress::Lines => tell(&Event::Note { sentence: sentence.into_owned() }),
             Progress::Plain => eprintln!("fingerpost: {sentence}"),
         }
     }

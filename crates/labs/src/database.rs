@@ -148,7 +148,12 @@ pub static LAB: Lab = Lab {
         Setting {
             key: "url",
             default: "none",
-            help: "a server of your own, mysql://USER:PASSWORD@HOST:PORT/NAME or postgres://…; NAME is made and dropped",
+            help: "a server of your own, mysql://USER@HOST:PORT/NAME or postgres://…; NAME is made and dropped",
+        },
+        Setting {
+            key: "password_file",
+            default: "MYSQL_PWD or PGPASSWORD, else ~/.my.cnf or ~/.pgpass",
+            help: "a file whose first line is the password for url; a password within the url is seen by all who list processes",
         },
     ],
     missing,

@@ -122,7 +122,9 @@ pub fn from_slice(text: &[u8], name: &str) -> Result<Run, LoadError> {
         Some(schema) => return Err(LoadError::Schema { path: name.into(), found: clean_short(&schema, 60) }),
         None => return Err(LoadError::Syntax { path: name.into(), message: "it has no “schema” field".into() }),
     }
-    let run: Run = serde_json::from_slice(text).map_err(syntax)?;
+    let mut run: Run = serde_json::from_slice(text).map_err(syntax)?;
+    // Versions before this kept a command as it was typed.
+    crate::secret::cut_run(&mut run);
     validate(&run).map_err(|message| LoadError::Invalid { path: name.into(), message: clean(&message).into_owned() })?;
     Ok(run)
 }

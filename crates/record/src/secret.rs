@@ -9,6 +9,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::{Param, Params, Run};
+
 /// What stands where a secret stood.
 pub const HIDDEN: &str = "***";
 
@@ -72,6 +74,45 @@ pub fn cut(text: &str) -> Cow<'_, str> {
     }
     let new = State::default().within(text);
     if new == text { Cow::Borrowed(text) } else { Cow::Owned(new) }
+}
+
+/// Cuts the secrets out of every text of a run that a user's words can have come into.
+pub fn cut_run(run: &mut Run) {
+    run.command = cut_words(run.command.iter().map(String::as_str));
+    for row in &mut run.measurements {
+        cut_params(&mut row.params);
+        row.reason.iter_mut().for_each(cut_in_place);
+    }
+    for observation in &mut run.observations {
+        cut_in_place(&mut observation.workload);
+        cut_in_place(&mut observation.source);
+        cut_params(&mut observation.params);
+    }
+    for budget in &mut run.budgets {
+        cut_in_place(&mut budget.workload);
+        cut_params(&mut budget.params);
+        budget.parts.iter_mut().for_each(|part| cut_in_place(&mut part.component));
+    }
+    for finding in &mut run.findings {
+        cut_in_place(&mut finding.cause);
+        finding.evidence.iter_mut().for_each(cut_in_place);
+    }
+}
+
+fn cut_params(params: &mut Params) {
+    for (name, value) in &mut params.0 {
+        match value {
+            Param::Text(text) if is_secret_name(name) => HIDDEN.clone_into(text),
+            Param::Text(text) => cut_in_place(text),
+            Param::Int(_) => {}
+        }
+    }
+}
+
+fn cut_in_place(text: &mut String) {
+    if let Cow::Owned(new) = cut(text) {
+        *text = new;
+    }
 }
 
 /// Nearly every text of a record is told apart from those that matter without being taken apart.
@@ -250,7 +291,10 @@ fn cut_address(word: &str) -> Cow<'_, str> {
     let authority = &rest[..rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len())];
     let end = match authority.rfind('@') {
         // The password may itself hold an @ or a slash: the last @ ends it where nothing else can hold one.
-        _ if is_database => rest.rfind('@'),
+        _ if is_database => match rest.rfind('@') {
+            None if may_be_password(authority) => Some(rest.len()),
+            end => end,
+        },
         Some(end) => Some(end),
         None if may_be_password(authority) => rest.rfind('@'),
         None => None,
@@ -324,6 +368,8 @@ mod tests {
             ("http://u:p/q@127.0.0.1/", "http://u:***@127.0.0.1/"),
             ("https://ghp_0123456789abcdef@github.com/x", "https://***@github.com/x"),
             ("mysql://root@h/x", "mysql://root@h/x"),
+            ("mysql://h:3306/x", "mysql://h:3306/x"),
+            ("mysql://root:hunter2", "mysql://root:***"),
             ("http://127.0.0.1:8080/a@2x.png?b=c", "http://127.0.0.1:8080/a@2x.png?b=c"),
             ("http://h/x?token=abc&page=3", "http://h/x?token=***&page=3"),
             ("mysqldump -uroot -phunter2 db", "mysqldump -uroot -p*** db"),

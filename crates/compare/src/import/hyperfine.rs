@@ -54,7 +54,7 @@ fn measurement(i: usize, entry: &Entry) -> Result<Measurement, ImportError> {
     }
     let estimate = if times.is_empty() { summary(entry) } else { Some(median_interval(&times)) };
     let estimate = estimate.ok_or_else(|| invalid(format!("a mean of {} s", entry.mean)))?;
-    let mut params = Params::new().with("command", clean(&entry.command, 1000));
+    let mut params = Params::new().with("command", clean(&fingerpost_record::secret::cut(&entry.command), 1000));
     for (key, value) in &entry.parameters {
         params = params.with(&clean(key, 100), Param::parse(&clean(value, 1000)));
     }

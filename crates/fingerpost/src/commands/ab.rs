@@ -167,7 +167,7 @@ fn measure(args: &Args, subject: &Subject, settings: &[Setting; 2], options: &Op
         run.started = rfc3339(now);
         run.profile = options.profile;
         run.seed = options.seed;
-        run.command = std::env::args().collect();
+        run.command = crate::exit::command_line();
         run.tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() };
         run.complete = !stop.load(Ordering::Relaxed);
         run.duration_s = begun.elapsed().as_secs_f64();

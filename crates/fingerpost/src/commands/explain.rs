@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use fingerpost_compare::explain::{self, Totals};
 use fingerpost_observe::session::label;
 use fingerpost_observe::{Level, Session};
-use fingerpost_record::Params;
+use fingerpost_record::{Params, secret};
 use fingerpost_report::explain::{self as report, Explanation, markdown, render};
 use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
@@ -113,7 +113,7 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
     // The command is not reaped yet: what the kernel counted for it can still be read.
     let mut observations = session.finish();
     end(&mut child)?;
-    let words = args.command.join(" ");
+    let words = secret::cut_words(args.command.iter().map(String::as_str)).join(" ");
     label(&mut observations, &words, &Params::new());
     let (mut budget, findings) = explain::explain_command(elapsed, &Totals::of(&observations));
     budget.workload.clone_from(&words);

@@ -184,7 +184,7 @@ fn kept(trial: Trial, keep: bool) -> Proof {
             run.id = id;
             run.started = rfc3339(now);
             run.profile = Profile::Quick;
-            run.command = std::env::args().collect();
+            run.command = crate::exit::command_line();
         }
         match pair::keep(&runs) {
             Ok(()) => proof.kept = Some(runs.map(|run| run.id)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use fingerpost_page::Event;
-use fingerpost_record::{Outcome, Profile};
+use fingerpost_record::{Outcome, Profile, secret};
 use fingerpost_report::Format;
 
 use crate::conduct::{self, Conducted, Options};
@@ -31,7 +31,8 @@ pub struct Args {
     /// Keep the run in this file instead of the archive
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Set a parameter of what is measured; several values, several rows (`--set fds=10,500`). `dir` is the directory for files
+    /// Set a parameter of what is measured; several values, several rows (`--set fds=10,500`). `dir` is the directory for files. Keep
+    /// passwords out of the command line, which every user of this host can list: `--set password_file=PATH`, MYSQL_PWD or PGPASSWORD
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// CPUs to measure on, in the order of use (`1,0` or `2-5`): the first measures, the second holds a partner elsewhere
@@ -109,7 +110,7 @@ fn resolve(args: &Args, settings: &plan::Settings) -> anyhow::Result<Options> {
         server_prefix: args.server_prefix.split_whitespace().map(str::to_owned).collect(),
         allow_system_changes: args.allow_system_changes,
         progress: if args.quiet { Progressing::None } else { args.progress },
-        command: command(std::env::args()),
+        command: secret::cut_words(command(crate::exit::words()).iter().map(String::as_str)),
     })
 }
 

@@ -130,7 +130,7 @@ impl Found {
             duration_s: self.duration_s.ok_or_else(|| lacks("duration_s"))?,
             profile: self.profile.ok_or_else(|| lacks("profile"))?,
             complete: self.complete,
-            command: self.command,
+            command: crate::secret::cut_words(self.command.iter().map(String::as_str)),
             hostname: host.hostname,
             kernel: host.kernel,
             cpu_model: host.cpu.model,

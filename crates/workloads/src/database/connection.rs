@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use fingerpost_record::Secret;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::database::mysql::MySqlConnection;
 use crate::database::postgres::PgConnection;
@@ -108,10 +109,26 @@ pub struct Login {
     pub address: Address,
     /// The user.
     pub user: String,
-    /// The password, when it asks for one.
-    pub password: Option<String>,
+    /// The password, when it asks for one. Serialized it is itself: that is how it goes through a pipe to our own processes.
+    #[serde(serialize_with = "revealed", deserialize_with = "taken")]
+    pub password: Option<Secret>,
     /// The database.
     pub database: String,
+}
+
+fn revealed<S: Serializer>(password: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+    password.as_ref().map(Secret::reveal).serialize(serializer)
+}
+
+fn taken<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.map(Secret::new))
+}
+
+impl Login {
+    /// The password, or nothing.
+    pub fn password(&self) -> Option<&str> {
+        self.password.as_ref().map(Secret::reveal)
+    }
 }
 
 impl std::fmt::Debug for Login {

@@ -16,6 +16,7 @@ mod mix;
 mod mysql;
 mod mysql_login;
 pub mod options;
+mod password;
 mod postgres;
 mod process;
 mod server;
@@ -123,7 +124,8 @@ impl<'a> Database<'a> {
     /// Starts the server, if there is one to be started, and tells how to connect.
     fn start_server(&mut self) -> Result<Target, WorkloadError> {
         let engine = self.options.engine.clone();
-        if let Engine::Own { protocol, login, storage } = engine {
+        if let Engine::Own { protocol, mut login, password_file, storage } = engine {
+            login.password = password::find(protocol, &login, password_file.as_deref(), &password::Surroundings::of_process())?;
             let target = match protocol {
                 url::Protocol::MySql => Target::MySql { login, storage },
                 url::Protocol::Postgres => Target::Postgres { login },

@@ -37,7 +37,7 @@ struct Greeting {
 /// Answers the server's greeting until it lets us in.
 pub fn log_in(wire: &mut Wire, login: &Login) -> Result<(), QueryError> {
     let greeting = parse_greeting(wire.receive_ok()?).ok_or_else(|| QueryError::protocol("this is not a MySQL or MariaDB server"))?;
-    let password = login.password.as_deref().unwrap_or_default();
+    let password = login.password().unwrap_or_default();
     // A method that we do not know is answered as the old one; the server then asks for another.
     let mut plugin = if greeting.plugin == CACHING_SHA2 { CACHING_SHA2 } else { NATIVE };
     let response = respond(plugin, password, &greeting.challenge);

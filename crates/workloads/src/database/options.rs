@@ -58,6 +58,8 @@ pub enum Engine {
         protocol: Protocol,
         /// How to log in; its database is made and dropped.
         login: Login,
+        /// A file with the password.
+        password_file: Option<PathBuf>,
         /// The storage engine of the tables, for MySQL's protocol.
         storage: Option<String>,
     },
@@ -161,7 +163,7 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
     let name = text("engine");
     let engine = match (own, name.as_deref()) {
         (Some((protocol, login)), asked) => {
-            let engine = Engine::Own { protocol, login, storage: None };
+            let engine = Engine::Own { protocol, login, password_file: text("password_file").map(PathBuf::from), storage: None };
             let same = asked.is_none_or(|asked| asked == engine.name() || (asked == "mariadb" && protocol == Protocol::MySql));
             if !same {
                 return Err(setting(format!(
@@ -182,9 +184,9 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
         (None, Some(other)) => return Err(setting(format!("engine={other}: it is one of sqlite, mariadb, postgresql"))),
     };
     let engine = match engine {
-        Engine::Own { protocol: Protocol::MySql, login, .. } => {
+        Engine::Own { protocol: Protocol::MySql, login, password_file, .. } => {
             let storage = text("storage").map(|s| one_of(Some(s), "storage", &["innodb", "myisam", "aria"])).transpose()?;
-            Engine::Own { protocol: Protocol::MySql, login, storage }
+            Engine::Own { protocol: Protocol::MySql, login, password_file, storage }
         }
         other => other,
     };
@@ -193,10 +195,10 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
         Engine::Sqlite { .. } => &["synchronous", "dir"],
         Engine::MariaDb { .. } => &["storage", "query_cache", "dir"],
         Engine::PostgreSql => &["dir"],
-        Engine::Own { protocol: Protocol::MySql, .. } => &["storage"],
-        Engine::Own { .. } => &[],
+        Engine::Own { protocol: Protocol::MySql, .. } => &["storage", "password_file"],
+        Engine::Own { .. } => &["password_file"],
     };
-    for key in ["synchronous", "storage", "query_cache", "dir"] {
+    for key in ["synchronous", "storage", "query_cache", "dir", "password_file"] {
         if settings.get(key).is_some() && !takes.contains(&key) {
             let whose = if settings.get("url").is_some() { "a server of your own" } else { engine.name() };
             return Err(setting(format!("{key} has no effect with {whose}; leave it out")));

@@ -107,7 +107,7 @@ impl PgConnection {
 
     fn authenticate(&mut self, login: &Login) -> Result<(), QueryError> {
         let denied = |message: &str| QueryError { kind: "access denied".to_owned(), message: message.to_owned(), fatal: true };
-        let password = || login.password.as_deref().ok_or_else(|| denied("the server asks for a password; put it into the url"));
+        let password = || login.password().ok_or_else(|| denied("the server asks for a password; set PGPASSWORD or password_file=PATH"));
         loop {
             let (kind, body) = self.receive()?;
             if kind == b'E' {

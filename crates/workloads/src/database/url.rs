@@ -1,5 +1,7 @@
 //! The address of a user's own server: `mysql://USER:PASSWORD@HOST:PORT/NAME?socket=PATH`, `postgres://…`.
 
+use fingerpost_record::{Secret, secret};
+
 use crate::WorkloadError;
 use crate::database::connection::Login;
 use crate::database::stream::Address;
@@ -19,7 +21,7 @@ pub enum Protocol {
 /// Reads an address. The login's database is the one to be made and dropped.
 pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
     let wrong = |what: &str| {
-        let safe = without_password(url);
+        let safe = secret::cut(url);
         Err(WorkloadError::Setting(format!("url={safe}: {what}; write mysql://USER:PASSWORD@HOST:PORT/NAME or postgres://…")))
     };
     let Some((scheme, rest)) = url.split_once("://") else { return wrong("it has no scheme") };
@@ -60,6 +62,7 @@ pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
         return wrong("the database's name may have letters, digits and _ only, and begins with a letter");
     }
     let user = if user.is_empty() { default_user.to_owned() } else { user };
+    let password = password.map(Secret::new);
     Ok((protocol, Login { address, user, password, database: name.to_owned() }))
 }
 
@@ -96,16 +99,6 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The address as it may be shown.
-pub fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let Some((credentials, host)) = rest.rsplit_once('@') else { return url.to_owned() };
-    match credentials.split_once(':') {
-        Some((user, _)) => format!("{scheme}://{user}:…@{host}"),
-        None => url.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,11 +111,11 @@ mod tests {
     fn an_address_has_everything_or_defaults() {
         let (protocol, full) = login("mysql://bob:p%40ss@db.example:3307/bench_1");
         assert_eq!(protocol, Protocol::MySql);
-        assert_eq!((full.user.as_str(), full.password.as_deref(), full.database.as_str()), ("bob", Some("p@ss"), "bench_1"));
+        assert_eq!((full.user.as_str(), full.password(), full.database.as_str()), ("bob", Some("p@ss"), "bench_1"));
         assert_eq!(full.address, Address::Tcp("db.example".into(), 3307));
         let (protocol, short) = login("postgresql://");
         assert_eq!(protocol, Protocol::Postgres);
-        assert_eq!((short.user.as_str(), short.password, short.database.as_str()), ("postgres", None, "fingerpost"));
+        assert_eq!((short.user.as_str(), short.password(), short.database.as_str()), ("postgres", None, "fingerpost"));
         assert_eq!(short.address, Address::Tcp("127.0.0.1".into(), 5432));
         assert_eq!(login("mysql://root@localhost/x?socket=/run/a%20b.sock").1.address, Address::Unix("/run/a b.sock".into()));
         assert_eq!(login("mysql://[::1]:99/x").1.address, Address::Tcp("::1".into(), 99));

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use fingerpost_record::{Param, Params};
+use fingerpost_record::{Param, Params, secret};
 
 use super::apache::Mpm;
 use crate::WorkloadError;
@@ -23,7 +23,7 @@ pub enum Server {
 /// A server on this host and what to ask it for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// As the user wrote it.
+    /// As the user wrote it, without a token or password that it may hold.
     pub text: String,
     /// Address and port, always loopback.
     pub address: SocketAddr,
@@ -211,7 +211,7 @@ fn server(params: &Params) -> Result<Server, WorkloadError> {
 
 /// Reads `http://127.0.0.1:8080/path`. Only addresses of this host are accepted: nothing else may be put under load.
 pub fn parse_url(text: &str) -> Result<Url, WorkloadError> {
-    let refuse = |why: &str| WorkloadError::Setting(format!("url={text} cannot be loaded: {why}"));
+    let refuse = |why: &str| WorkloadError::Setting(format!("url={} cannot be loaded: {why}", secret::cut(text)));
     if text.starts_with("https://") {
         return Err(refuse("only http is spoken; put the server's plain port there"));
     }
@@ -240,7 +240,7 @@ pub fn parse_url(text: &str) -> Result<Url, WorkloadError> {
     if !ip.is_loopback() {
         return Err(refuse("load is put only on addresses of this host: 127.0.0.1, [::1] or localhost"));
     }
-    Ok(Url { text: text.to_owned(), address: SocketAddr::new(ip, port), host: host.to_owned(), path })
+    Ok(Url { text: secret::cut(text).into_owned(), address: SocketAddr::new(ip, port), host: host.to_owned(), path })
 }
 
 #[cfg(test)]
