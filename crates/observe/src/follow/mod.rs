@@ -1,6 +1,109 @@
 //! Requests followed through the kernel, one by one: events in, paths out. Nothing is judged here, and nothing is scaled or fitted.
 //!
-//! [`event`] is the vocabulary; a [`source::Source`] has the kernel's events in windows.
+//! ```text
+//! source (windows of events) → timelines (threads, CPUs) ─┐
+//!                              sockets, disks ────────────┼→ request: turns at sockets → walk → pieces → sums → record::Paths
+//! ```
+//!
+//! [`event`] is the vocabulary; a [`source::Source`] has the kernel's events in windows; a [`Follower`] takes one window after the other.
 
+use std::collections::HashMap;
+
+use fingerpost_record::Paths;
+
+pub mod disk;
 pub mod event;
+pub mod leaf;
+#[cfg(test)]
+mod made_up;
+pub mod request;
+pub mod sockets;
 pub mod source;
+pub mod sums;
+pub mod timeline;
+pub mod turns;
+pub mod walk;
+
+use leaf::Side;
+use request::Requests;
+use sockets::Connections;
+use source::Window;
+use sums::Sums;
+
+/// Follows the requests of a workload, window by window.
+#[derive(Default)]
+pub struct Follower {
+    sides: HashMap<i32, Side>,
+    connections: Connections,
+    sums: Sums,
+    names: HashMap<i32, String>,
+    /// What a record keeps, as far as it is known.
+    paths: Paths,
+    /// The load generator's own latencies within the windows, in nanoseconds.
+    generator: Vec<u64>,
+}
+
+/// What one window gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Gained {
+    /// Requests that were followed.
+    pub followed: u64,
+    /// Requests that the window's beginning or end cut.
+    pub cut: u64,
+}
+
+impl Follower {
+    /// Says on which side a process is.
+    pub fn side(&mut self, pid: i32, side: Side) {
+        self.sides.insert(pid, side);
+    }
+
+    /// Follows the requests of a window. `turns` are the load generator's own: thread, beginning and end of each in nanoseconds on the
+    /// monotonic clock; with `by_thread` they are the requests themselves, as an embedded database has no socket to see them at.
+    pub fn window(&mut self, window: &Window, turns: &[(i32, u64, u64)], by_thread: bool) -> Gained {
+        self.paths.windows += 1;
+        self.paths.seconds += (window.end - window.start) as f64 * 1e-9;
+        self.paths.events += window.events.len() as u64;
+        self.paths.lost += window.lost;
+        self.names.extend(window.names.iter().map(|(tid, name)| (*tid, name.clone())));
+        if window.lost > 0 {
+            return Gained::default();
+        }
+        let timelines = timeline::timelines(window);
+        let sockets = sockets::Sockets::of(&window.events, &timelines, &mut self.connections);
+        let disks = disk::Disks::of(&window.events);
+        let walker =
+            walk::Walker { timelines: &timelines, sockets: &sockets, connections: &self.connections, disks: &disks, sides: &self.sides };
+        let inside = || turns.iter().filter(|t| t.1 >= window.start && t.2 <= window.end);
+        let requests = Requests::new(&walker);
+        let (found, cut) = if by_thread {
+            let all = turns.iter().filter(|t| t.2 > window.start && t.1 < window.end).count() as u64;
+            let found = requests.of_threads(inside().copied());
+            let cut = all - found.len() as u64;
+            (found, cut)
+        } else {
+            let found = requests.of_clients();
+            (found.requests, found.cut)
+        };
+        self.generator.extend(inside().map(|t| t.2 - t.1));
+        self.paths.cut += cut;
+        let gained = Gained { followed: found.len() as u64, cut };
+        found.into_iter().for_each(|r| self.sums.add(r));
+        gained
+    }
+
+    /// A quantile of the latency of the latest requests, in nanoseconds.
+    pub fn recent_quantile(&self, q: f64) -> Option<u64> {
+        self.sums.recent_quantile(q)
+    }
+
+    /// What was followed.
+    pub fn finish(mut self, source: String, self_cost: f64) -> Paths {
+        self.paths.source = source;
+        self.paths.self_cost = self_cost;
+        self.generator.sort_unstable();
+        self.paths.generator = (!self.generator.is_empty()).then(|| sums::latency(&self.generator));
+        self.sums.fill(&mut self.paths, &self.names);
+        self.paths
+    }
+}

@@ -1,0 +1,71 @@
+//! Made-up events for tests.
+
+use super::event::{DiskStep, Event, Io, Left, What};
+use super::source::Window;
+
+/// A window's events, in the order in which they are added.
+#[derive(Default)]
+pub struct Story {
+    events: Vec<Event>,
+    cpu: u16,
+}
+
+impl Story {
+    /// An event of a thread; its process has the thread's number rounded down to a hundred.
+    pub fn then(mut self, time: u64, tid: i32, what: What) -> Story {
+        self.events.push(Event { time, cpu: self.cpu, interrupt: false, pid: tid / 100 * 100, tid, what });
+        self
+    }
+
+    /// What follows happens on this CPU.
+    pub fn on(mut self, cpu: u16) -> Story {
+        self.cpu = cpu;
+        self
+    }
+
+    /// The last event happened in an interrupt.
+    pub fn in_interrupt(mut self) -> Story {
+        self.events.last_mut().unwrap().interrupt = true;
+        self
+    }
+
+    pub fn enter(self, time: u64, tid: i32, call: i64) -> Story {
+        self.then(time, tid, What::Enter { call, args: [0; 3] })
+    }
+
+    pub fn exit(self, time: u64, tid: i32, call: i64) -> Story {
+        self.then(time, tid, What::Exit { call, result: 0 })
+    }
+
+    pub fn switch(self, time: u64, tid: i32, left: Left, next: i32) -> Story {
+        self.then(time, tid, What::Switch { left, next })
+    }
+
+    pub fn waking(self, time: u64, tid: i32, who: i32) -> Story {
+        let target = self.cpu;
+        self.then(time, tid, What::Waking { who, target })
+    }
+
+    pub fn arrived(self, time: u64, tid: i32, socket: u64) -> Story {
+        self.then(time, tid, What::Arrived { socket })
+    }
+
+    pub fn sent(self, time: u64, tid: i32, socket: u64, bytes: i32) -> Story {
+        self.then(time, tid, What::Sent { socket, bytes })
+    }
+
+    pub fn received(self, time: u64, tid: i32, socket: u64, bytes: i32) -> Story {
+        self.then(time, tid, What::Received { socket, bytes })
+    }
+
+    pub fn disk(self, time: u64, tid: i32, step: DiskStep) -> Story {
+        self.then(time, tid, What::Disk { step, io: Io { device: 1, sector: 8, sectors: 8, write: true } })
+    }
+
+    /// The window of these events.
+    pub fn window(self, start: u64, end: u64) -> Window {
+        let mut events = self.events;
+        events.sort_by_key(|e| e.time);
+        Window { start, end, events, ..Window::default() }
+    }
+}

@@ -1,0 +1,230 @@
+//! Requests of one window: found at the sockets, each made a path from its sending to the last bytes of its answer.
+//!
+//! A request is at every moment in one place, and the thread that has it there tells what it does: the client while it sends; the
+//! server's thread from the arrival on (until it has read it, that thread was busy with others, or waited for a CPU, or was being
+//! woken); between its two ends the wire; the client's thread from the answer's arrival on. A turn that the server itself makes on a
+//! connection of its own while it has the request is a request within the request, and the path goes on in the other server.
+
+use std::collections::HashMap;
+
+use super::leaf::{Chain, Kind, Link, Piece, Side, Whom};
+use super::sockets::{Act, End, Entry};
+use super::turns::{Turn, Turns, turns};
+use super::walk::Walker;
+
+/// A request that was followed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Nanoseconds on the monotonic clock.
+    pub begin: u64,
+    /// See `begin`.
+    pub end: u64,
+    /// Its time, in order, without a gap.
+    pub pieces: Vec<Piece>,
+}
+
+/// What was found in a window.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Requests that began and ended in it.
+    pub requests: Vec<Request>,
+    /// Requests that its beginning or end cut.
+    pub cut: u64,
+}
+
+/// Requests within requests that are followed: a proxy before a proxy before a server.
+const MOST_NESTED: u32 = 4;
+
+/// The requests of a window.
+pub struct Requests<'a> {
+    walker: &'a Walker<'a>,
+    /// Turns that each thread made on connections of its own, in order.
+    outgoing: HashMap<i32, Vec<Turn>>,
+    /// What each thread read at sockets that answer, in order: when, and which.
+    read: HashMap<i32, Vec<(u64, u64)>>,
+}
+
+/// What one step of a path belongs to.
+#[derive(Clone, Copy)]
+struct Place {
+    chain: Chain,
+    nested: u32,
+}
+
+impl<'a> Requests<'a> {
+    /// Finds what server threads read, and which turns they made themselves.
+    pub fn new(walker: &'a Walker<'a>) -> Requests<'a> {
+        let mut requests = Requests { walker, outgoing: HashMap::new(), read: HashMap::new() };
+        for (socket, log) in walker.sockets.all() {
+            let Some(user) = user(log) else { continue };
+            if walker.side(user) == Side::Client {
+                continue;
+            }
+            if requests.asks(socket) {
+                let Turns { whole, last, .. } = turns(socket, log);
+                for turn in whole.into_iter().chain(last.filter(|t| t.received > 0)) {
+                    requests.outgoing.entry(turn.sender).or_default().push(turn);
+                }
+            } else {
+                for e in log.iter().filter(|e| matches!(e.act, Act::Received(1..))) {
+                    requests.read.entry(e.tid).or_default().push((e.at, socket));
+                }
+            }
+        }
+        requests.outgoing.values_mut().for_each(|t| t.sort_by_key(|t| t.begin));
+        requests.read.values_mut().for_each(|r| r.sort_unstable());
+        requests
+    }
+
+    /// Whether a socket of anybody but the client is the end that asks. Where its making was not seen, it asks if its other end is
+    /// neither the client's nor of the same service.
+    fn asks(&self, socket: u64) -> bool {
+        let (connections, sockets) = (self.walker.connections, self.walker.sockets);
+        match (connections.end(socket), connections.peer(socket)) {
+            (Some(end), _) => end == End::Asks,
+            (None, None) => false,
+            (None, Some(other)) => {
+                let side = |s: u64| user(sockets.between(s, 0, u64::MAX)).map(|tid| self.walker.side(tid));
+                connections.end(other) == Some(End::Answers) || side(socket) == Some(Side::Server) && side(other) == Some(Side::Other)
+            }
+        }
+    }
+
+    /// The requests that the load generator made at the service.
+    pub fn of_clients(&self) -> Found {
+        let mut found = Found::default();
+        for (socket, log) in self.walker.sockets.all() {
+            if user(log).is_none_or(|tid| self.walker.side(tid) != Side::Client)
+                || self.walker.connections.end(socket) == Some(End::Answers)
+            {
+                continue;
+            }
+            let Turns { whole, last, cut } = turns(socket, log);
+            found.cut += cut;
+            let last = last.filter(|turn| {
+                self.is_whole(turn) || {
+                    found.cut += 1;
+                    false
+                }
+            });
+            for turn in whole.iter().chain(&last) {
+                let mut pieces = Vec::new();
+                self.turn(turn, Place { chain: Chain::default(), nested: 0 }, &mut pieces);
+                found.requests.push(Request { begin: turn.begin, end: turn.end, pieces });
+            }
+        }
+        found.requests.sort_by_key(|r| (r.end, r.begin));
+        found
+    }
+
+    /// Whether all that the server has sent of the answer was read when the window ended.
+    fn is_whole(&self, turn: &Turn) -> bool {
+        let Some(server) = self.walker.connections.peer(turn.socket) else { return false };
+        let entries = self.walker.sockets.between(server, turn.begin, u64::MAX);
+        let sum = |of: fn(&Act) -> u64| entries.iter().map(|e| of(&e.act)).sum::<u64>();
+        let sent = sum(|a| if let Act::Sent(n) = a { u64::from(*n) } else { 0 });
+        turn.received > 0 && sent == turn.received
+    }
+
+    /// The path of one turn: from its sending to the last bytes of its answer.
+    fn turn(&self, turn: &Turn, place: Place, out: &mut Vec<Piece>) {
+        let w = self.walker;
+        let Some((arrived, read, sent)) = self.at_server(turn) else { return self.unknown_server(turn, place, out) };
+        let after = if place.nested > 0 { place.chain.with(Link::Peer) } else { place.chain };
+        let reached = self.sending(turn, arrived, place.chain, out);
+        w.walk(read.tid, reached, read.at.max(reached), after.with(Link::Queue), out);
+        let mut answered = None;
+        for e in w.sockets.between(turn.socket, read.at, turn.end).iter().filter(|e| e.act == Act::Arrived) {
+            answered = Some(e.at);
+        }
+        // On this machine the answer arrives within the call that sends it.
+        let given = answered.filter(|&at| at >= sent.begun && at <= sent.at).unwrap_or(sent.at).min(turn.end);
+        let from = read.at.max(reached);
+        self.at_work(turn, (from, given.max(from)), sent.tid, Place { chain: after, ..place }, out);
+        let given = given.max(from);
+        let answered = answered.unwrap_or(given).clamp(given, turn.end.max(given));
+        w.put(w.side(sent.tid), Kind::Wire, Whom::Nobody, place.chain, (given, answered), out);
+        // A program that asks on behalf of another request reads the answer when it comes round to it.
+        let reading = if place.nested > 0 { place.chain.with(Link::Queue) } else { place.chain };
+        w.walk(turn.receiver, answered, turn.end, reading, out);
+    }
+
+    /// At the server's end: when the request arrived, its first reading, and the last sending of the answer.
+    fn at_server(&self, turn: &Turn) -> Option<(u64, Entry, Entry)> {
+        let server = self.walker.connections.peer(turn.socket)?;
+        let entries = self.walker.sockets.between(server, turn.begin, turn.end);
+        let read = *entries.iter().find(|e| matches!(e.act, Act::Received(1..)))?;
+        let sent = *entries.iter().rev().find(|e| matches!(e.act, Act::Sent(_)) && e.at >= read.at)?;
+        let arrived = entries.iter().find(|e| e.act == Act::Arrived && e.at <= read.at).map_or(read.at, |e| e.at);
+        Some((arrived, read, sent))
+    }
+
+    /// The client sends: until the request has arrived. Returns until when that is told.
+    fn sending(&self, turn: &Turn, arrived: u64, chain: Chain, out: &mut Vec<Piece>) -> u64 {
+        let w = self.walker;
+        let sent = w.sockets.between(turn.socket, turn.begin, turn.end).iter().find(|e| matches!(e.act, Act::Sent(_))).copied();
+        let handed = match sent {
+            Some(s) if s.begun <= arrived && arrived <= s.at => arrived,
+            Some(s) => s.at.min(arrived),
+            None => arrived,
+        };
+        w.walk(turn.sender, turn.begin, handed, chain, out);
+        w.put(w.side(turn.sender), Kind::Wire, Whom::Nobody, chain, (handed, arrived), out);
+        arrived.max(turn.begin)
+    }
+
+    /// A turn with a server that is not on this machine, or was not seen.
+    fn unknown_server(&self, turn: &Turn, place: Place, out: &mut Vec<Piece>) {
+        let w = self.walker;
+        let entries = w.sockets.between(turn.socket, turn.begin, turn.end);
+        let sent = entries.iter().find(|e| matches!(e.act, Act::Sent(_))).map_or(turn.begin, |e| e.at);
+        let answered = entries.iter().rev().find(|e| e.act == Act::Arrived).map_or(turn.end, |e| e.at).clamp(sent, turn.end.max(sent));
+        let kind = if place.nested > 0 { Kind::Peer } else { Kind::NotFollowed };
+        w.walk(turn.sender, turn.begin, sent, place.chain, out);
+        w.put(w.side(turn.sender), kind, Whom::Nobody, place.chain, (sent, answered), out);
+        w.walk(turn.receiver, answered, turn.end, place.chain.with(Link::Queue), out);
+    }
+
+    /// The server has the request: its thread's time, but for the turns that it makes itself for this request.
+    fn at_work(&self, turn: &Turn, span: (u64, u64), tid: i32, place: Place, out: &mut Vec<Piece>) {
+        let mut reached = span.0;
+        let none = Vec::new();
+        let own = if place.nested < MOST_NESTED { self.outgoing.get(&tid).unwrap_or(&none) } else { &none };
+        let first = own.partition_point(|t| t.begin < span.0);
+        for inner in own[first..].iter().take_while(|t| t.begin < span.1) {
+            if inner.begin < reached || inner.end > span.1 || !self.is_for(turn, inner, tid) {
+                continue;
+            }
+            self.walker.walk(tid, reached, inner.begin, place.chain, out);
+            self.turn(inner, Place { chain: place.chain, nested: place.nested + 1 }, out);
+            reached = inner.end;
+        }
+        self.walker.walk(tid, reached, span.1, place.chain, out);
+    }
+
+    /// Whether a thread made a turn of its own for this request: the last that it had read from any client was this one's.
+    fn is_for(&self, turn: &Turn, inner: &Turn, tid: i32) -> bool {
+        let Some(read) = self.read.get(&tid) else { return false };
+        let last = read.partition_point(|r| r.0 <= inner.begin).checked_sub(1).map(|i| read[i].1);
+        last.is_some() && last == self.walker.connections.peer(turn.socket)
+    }
+
+    /// Requests whose program tells itself when each began and ended, by thread (an embedded database).
+    pub fn of_threads(&self, spans: impl Iterator<Item = (i32, u64, u64)>) -> Vec<Request> {
+        spans
+            .map(|(tid, begin, end)| {
+                let mut pieces = Vec::new();
+                self.walker.walk(tid, begin, end, Chain::default(), &mut pieces);
+                Request { begin, end, pieces }
+            })
+            .collect()
+    }
+}
+
+/// The thread that uses a socket: who sent or read there first.
+fn user(log: &[Entry]) -> Option<i32> {
+    log.iter().find(|e| matches!(e.act, Act::Sent(_) | Act::Received(_) | Act::Connect)).map(|e| e.tid)
+}
+
+#[cfg(test)]
+mod tests;

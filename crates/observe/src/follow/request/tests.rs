@@ -1,0 +1,125 @@
+use super::super::disk::Disks;
+use super::super::event::Left;
+use super::super::made_up::Story;
+use super::super::sockets::{Connections, Sockets};
+use super::super::source::Window;
+use super::super::timeline::timelines;
+use super::*;
+use std::collections::HashMap;
+
+const READ: i64 = libc::SYS_read;
+const WRITE: i64 = libc::SYS_write;
+const POLL: i64 = libc::SYS_epoll_wait;
+
+fn found(window: &Window) -> Found {
+    let timelines = timelines(window);
+    let mut connections = Connections::default();
+    // Connections are learned over all windows; here, from this one before it is followed.
+    Sockets::of(&window.events, &timelines, &mut connections);
+    let sockets = Sockets::of(&window.events, &timelines, &mut connections);
+    let disks = Disks::of(&window.events);
+    let sides = HashMap::from([(100, Side::Server), (200, Side::Client)]);
+    let walker = Walker { timelines: &timelines, sockets: &sockets, connections: &connections, disks: &disks, sides: &sides };
+    let found = Requests::new(&walker).of_clients();
+    for r in &found.requests {
+        let mut reached = r.begin;
+        for p in &r.pieces {
+            assert_eq!(p.start, reached, "no gap and no overlap: {:?}", r.pieces);
+            reached = p.end;
+        }
+        assert_eq!(reached, r.end);
+    }
+    found
+}
+
+fn told(r: &Request) -> Vec<(u64, u64, Side, Kind, Vec<&'static str>)> {
+    r.pieces.iter().map(|p| (p.start, p.end, p.leaf.side, p.leaf.kind, p.leaf.chain.links().map(Link::as_str).collect())).collect()
+}
+
+/// Client 201 on CPU 0 asks server 101 on CPU 1, which was waiting, works, and answers.
+fn simple() -> Story {
+    Story::default()
+        .on(1)
+        .enter(2, 101, READ)
+        .switch(3, 101, Left::Blocked, 0)
+        .on(0)
+        .enter(10, 201, WRITE)
+        .arrived(12, 201, 0xb)
+        .in_interrupt()
+        .waking(13, 201, 101)
+        .in_interrupt()
+        .sent(14, 201, 0xa, 5)
+        .exit(15, 201, WRITE)
+        .enter(16, 201, READ)
+        .switch(17, 201, Left::Blocked, 0)
+        .on(1)
+        .switch(20, 0, Left::Ready, 101)
+        .received(22, 101, 0xb, 5)
+        .exit(23, 101, READ)
+        .enter(40, 101, WRITE)
+        .arrived(42, 101, 0xa)
+        .in_interrupt()
+        .waking(43, 101, 201)
+        .in_interrupt()
+        .sent(45, 101, 0xb, 7)
+        .exit(46, 101, WRITE)
+        .on(0)
+        .switch(50, 0, Left::Ready, 201)
+        .received(52, 201, 0xa, 7)
+        .exit(53, 201, READ)
+}
+
+#[test]
+fn a_request_is_the_client_the_server_and_the_client_again() {
+    let found = found(&simple().window(0, 60));
+    assert_eq!((found.requests.len(), found.cut), (1, 0));
+    let (s, c) = (Side::Server, Side::Client);
+    let queue = || vec!["queue"];
+    assert_eq!((found.requests[0].begin, found.requests[0].end), (10, 52));
+    assert_eq!(
+        told(&found.requests[0]),
+        [
+            (10, 12, c, Kind::Call(WRITE), vec![]),
+            (12, 13, s, Kind::Wire, queue()),
+            (13, 17, s, Kind::Cpu, queue()),
+            (17, 20, s, Kind::Cpu, queue()),
+            (20, 22, s, Kind::Call(READ), queue()),
+            (22, 23, s, Kind::Call(READ), vec![]),
+            (23, 40, s, Kind::User, vec![]),
+            (40, 42, s, Kind::Call(WRITE), vec![]),
+            (42, 43, s, Kind::Call(WRITE), vec!["peer"]),
+            (43, 50, c, Kind::Cpu, vec![]),
+            (50, 52, c, Kind::Call(READ), vec![]),
+        ]
+    );
+}
+
+#[test]
+fn a_request_that_the_window_cuts_is_in_no_sum() {
+    let mut window = simple().window(0, 60);
+    window.events.retain(|e| e.time < 50);
+    let cut = found(&window);
+    assert_eq!((cut.requests.len(), cut.cut), (0, 1));
+}
+
+#[test]
+fn a_proxys_own_turn_goes_on_in_the_backend() {
+    // 101 is an event loop that asks backend 301 for each request of client 201. All run on CPUs of their own.
+    let story = Story::default().on(2).enter(1, 301, READ).switch(2, 301, Left::Blocked, 0).on(1).enter(3, 101, POLL);
+    let story = story.switch(4, 101, Left::Blocked, 0).on(0).enter(10, 201, WRITE).arrived(11, 201, 0xb).in_interrupt();
+    let story = story.waking(12, 201, 101).in_interrupt().sent(13, 201, 0xa, 5).exit(14, 201, WRITE).enter(15, 201, READ);
+    let story = story.switch(16, 201, Left::Blocked, 0).on(1).switch(18, 0, Left::Ready, 101).exit(19, 101, POLL);
+    let story = story.enter(20, 101, READ).received(21, 101, 0xb, 5).exit(22, 101, READ).enter(30, 101, WRITE);
+    let story = story.arrived(31, 101, 0xd).in_interrupt().waking(32, 101, 301).in_interrupt().sent(33, 101, 0xc, 5).exit(34, 101, WRITE);
+    let story = story.enter(35, 101, POLL).switch(36, 101, Left::Blocked, 0).on(2).switch(40, 0, Left::Ready, 301);
+    let story = story.received(41, 301, 0xd, 5).exit(42, 301, READ).enter(80, 301, WRITE).arrived(81, 301, 0xc).in_interrupt();
+    let story = story.waking(82, 301, 101).in_interrupt().sent(83, 301, 0xd, 9).exit(84, 301, WRITE);
+    let story = story.on(1).switch(85, 0, Left::Ready, 101).exit(86, 101, POLL).enter(87, 101, READ).received(88, 101, 0xc, 9);
+    let story = story.exit(89, 101, READ).enter(95, 101, WRITE).arrived(96, 101, 0xa).in_interrupt().waking(97, 101, 201).in_interrupt();
+    let story = story.sent(98, 101, 0xb, 9).exit(99, 101, WRITE).on(0).switch(100, 0, Left::Ready, 201).received(101, 201, 0xa, 9);
+    let found = found(&story.exit(102, 201, READ).window(0, 110));
+    assert_eq!(found.requests.len(), 1, "the proxy's own turn is no request of a client");
+    let backend: Vec<_> = told(&found.requests[0]).into_iter().filter(|p| p.2 == Side::Other).collect();
+    assert!(backend.contains(&(42, 80, Side::Other, Kind::User, vec!["peer"])), "{backend:?}");
+    assert!(backend.contains(&(40, 41, Side::Other, Kind::Call(READ), vec!["peer", "queue"])), "{backend:?}");
+}

@@ -1,0 +1,262 @@
+//! What went through each socket, which two are the ends of one connection, and which end asks.
+//!
+//! Sockets are known by the kernel's address. The two ends of a connection on this machine are found in two ways: by their ports, when
+//! the connection was made within a window; and by the sender, who delivers the bytes to the other end within its own call, so that
+//! the arrival at one end lies within the sending at the other. The latter is a vote, since a call may deliver what others sent too.
+
+use std::collections::HashMap;
+
+use super::event::{Event, What};
+use super::timeline::Timelines;
+
+/// Something that happened at a socket.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    /// When: of sending and receiving, when the bytes were handed over.
+    pub at: u64,
+    /// When the system call began in which it happened; of an arrival, as `at`.
+    pub begun: u64,
+    /// The thread that did it; of an arrival, the one that was current.
+    pub tid: i32,
+    /// Which.
+    pub act: Act,
+}
+
+/// What can happen at a socket.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Act {
+    /// A thread began to connect it.
+    Connect,
+    /// A thread gave it so many bytes.
+    Sent(u32),
+    /// A thread took so many bytes from it; none at the end of the stream.
+    Received(u32),
+    /// Something arrived in it.
+    Arrived,
+    /// It was closed.
+    Closed,
+}
+
+/// The established, SYN-sent and closed states of TCP, as the kernel numbers them.
+const ESTABLISHED: u8 = 1;
+const SYN_SENT: u8 = 2;
+const CLOSED: u8 = 7;
+
+/// The weight of an arrival that was the only one in a sender's call, and of one among several.
+const SURE: u32 = 8;
+const UNSURE: u32 = 1;
+
+/// Which end of a connection asks, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It made the connection.
+    Asks,
+    /// It accepted it.
+    Answers,
+}
+
+/// Connections as they were found so far, over all windows.
+#[derive(Clone, Debug, Default)]
+pub struct Connections {
+    votes: HashMap<(u64, u64), u32>,
+    best: HashMap<u64, (u64, u32)>,
+    ports: HashMap<(u16, u16), u64>,
+    ends: HashMap<u64, End>,
+}
+
+impl Connections {
+    /// The other end of a connection on this machine. Both must take each other for it.
+    pub fn peer(&self, socket: u64) -> Option<u64> {
+        let (other, _) = *self.best.get(&socket)?;
+        (self.best.get(&other)?.0 == socket).then_some(other)
+    }
+
+    /// Which end a socket is, where its making was seen.
+    pub fn end(&self, socket: u64) -> Option<End> {
+        self.ends.get(&socket).copied()
+    }
+
+    fn vote(&mut self, a: u64, b: u64, weight: u32) {
+        let votes = self.votes.entry((a.min(b), a.max(b))).or_default();
+        *votes = votes.saturating_add(weight);
+        let votes = *votes;
+        for (of, other) in [(a, b), (b, a)] {
+            let best = self.best.entry(of).or_insert((other, votes));
+            if best.0 == other || best.1 < votes {
+                *best = (other, votes);
+            }
+        }
+    }
+
+    fn state(&mut self, socket: u64, state: u8, local: u16, remote: u16) {
+        match state {
+            SYN_SENT => {
+                self.forget(socket);
+                self.ends.insert(socket, End::Asks);
+            }
+            ESTABLISHED => {
+                if self.end(socket).is_none() {
+                    self.forget(socket);
+                    self.ends.insert(socket, End::Answers);
+                }
+                self.ports.insert((local, remote), socket);
+                if let Some(&other) = self.ports.get(&(remote, local)) {
+                    self.vote(socket, other, u32::MAX);
+                }
+            }
+            CLOSED if self.ports.get(&(local, remote)) == Some(&socket) => {
+                self.ports.remove(&(local, remote));
+            }
+            _ => {}
+        }
+    }
+
+    /// The kernel gives the address to a new socket: nothing that was learned of it holds any longer.
+    fn forget(&mut self, socket: u64) {
+        if let Some((other, _)) = self.best.remove(&socket) {
+            self.votes.remove(&(socket.min(other), socket.max(other)));
+            if self.best.get(&other).is_some_and(|b| b.0 == socket) {
+                self.best.remove(&other);
+            }
+        }
+        self.ends.remove(&socket);
+    }
+}
+
+/// The sockets of one window.
+#[derive(Clone, Debug, Default)]
+pub struct Sockets {
+    logs: HashMap<u64, Vec<Entry>>,
+}
+
+impl Sockets {
+    /// Takes what happened at sockets out of a window's events, and learns of connections.
+    pub fn of(events: &[Event], timelines: &Timelines, connections: &mut Connections) -> Sockets {
+        let mut sockets = Sockets::default();
+        // Arrivals that each thread has delivered since it last sent.
+        let mut delivered: HashMap<i32, Vec<(u64, u64)>> = HashMap::new();
+        for e in events {
+            let begun = || timelines.entered(e.tid, e.time).unwrap_or(e.time);
+            match e.what {
+                What::Arrived { socket } => {
+                    sockets.put(socket, e, e.time, Act::Arrived);
+                    delivered.entry(e.tid).or_default().push((e.time, socket));
+                }
+                What::Sent { socket, bytes } if bytes > 0 => {
+                    let begun = begun();
+                    sockets.put(socket, e, begun, Act::Sent(bytes as u32));
+                    let mut within = delivered.remove(&e.tid).unwrap_or_default();
+                    within.retain(|&(at, to)| at >= begun && to != socket);
+                    within.dedup_by_key(|w| w.1);
+                    let weight = if within.len() == 1 { SURE } else { UNSURE };
+                    within.iter().for_each(|&(_, to)| connections.vote(socket, to, weight));
+                }
+                What::Received { socket, bytes } if bytes >= 0 => sockets.put(socket, e, begun(), Act::Received(bytes as u32)),
+                What::State { socket, state, local, remote } => {
+                    connections.state(socket, state, local, remote);
+                    match state {
+                        SYN_SENT => sockets.put(socket, e, begun(), Act::Connect),
+                        CLOSED => sockets.put(socket, e, e.time, Act::Closed),
+                        _ => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        sockets
+    }
+
+    fn put(&mut self, socket: u64, e: &Event, begun: u64, act: Act) {
+        self.logs.entry(socket).or_default().push(Entry { at: e.time, begun, tid: e.tid, act });
+    }
+
+    /// Every socket with what happened at it, in the order of time.
+    pub fn all(&self) -> impl Iterator<Item = (u64, &[Entry])> {
+        self.logs.iter().map(|(&socket, log)| (socket, log.as_slice()))
+    }
+
+    /// What happened at a socket between two times, both included.
+    pub fn between(&self, socket: u64, from: u64, to: u64) -> &[Entry] {
+        let log = self.logs.get(&socket).map_or(&[][..], Vec::as_slice);
+        let first = log.partition_point(|e| e.at < from);
+        let last = log.partition_point(|e| e.at <= to);
+        &log[first..last.max(first)]
+    }
+
+    /// The sending at a socket that delivered what arrived at the other end at a time: the one whose call was under way then, else the
+    /// last one before.
+    pub fn sending(&self, socket: u64, arrived: u64) -> Option<Entry> {
+        let log = self.logs.get(&socket)?;
+        let sent = |e: &&Entry| matches!(e.act, Act::Sent(_));
+        let after = log.partition_point(|e| e.at < arrived);
+        let under_way = log[after..].iter().find(sent).filter(|e| e.begun <= arrived);
+        under_way.or_else(|| log[..after].iter().rev().find(sent)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::follow::source::Window;
+    use crate::follow::timeline::timelines;
+
+    fn event(time: u64, tid: i32, what: What) -> Event {
+        Event { time, cpu: 0, interrupt: false, pid: tid, tid, what }
+    }
+
+    fn enter(time: u64, tid: i32) -> Event {
+        event(time, tid, What::Enter { call: 1, args: [0; 3] })
+    }
+
+    fn of(events: Vec<Event>, connections: &mut Connections) -> Sockets {
+        let window = Window { start: 0, end: 1000, events, ..Window::default() };
+        Sockets::of(&window.events, &timelines(&window), connections)
+    }
+
+    #[test]
+    fn what_arrives_within_a_sending_is_at_the_other_end() {
+        let mut c = Connections::default();
+        let sockets = of(
+            vec![
+                enter(10, 1),
+                event(12, 1, What::Arrived { socket: 0xb }),
+                event(14, 1, What::Sent { socket: 0xa, bytes: 5 }),
+                enter(30, 2),
+                event(31, 2, What::Arrived { socket: 0xa }),
+                event(33, 2, What::Sent { socket: 0xb, bytes: 9 }),
+            ],
+            &mut c,
+        );
+        assert_eq!((c.peer(0xa), c.peer(0xb), c.peer(0xc)), (Some(0xb), Some(0xa), None));
+        assert_eq!(sockets.sending(0xa, 12).map(|e| (e.begun, e.at, e.tid)), Some((10, 14, 1)));
+        assert_eq!(sockets.sending(0xa, 20).map(|e| e.at), Some(14), "delivered later than it was sent");
+        assert_eq!(sockets.sending(0xa, 5), None);
+    }
+
+    #[test]
+    fn a_call_that_delivers_for_others_too_is_outvoted() {
+        let mut c = Connections::default();
+        let mut events = vec![enter(10, 1), event(11, 1, What::Arrived { socket: 0xd }), event(12, 1, What::Arrived { socket: 0xb })];
+        events.push(event(14, 1, What::Sent { socket: 0xa, bytes: 5 }));
+        events.extend([enter(20, 1), event(21, 1, What::Arrived { socket: 0xb }), event(24, 1, What::Sent { socket: 0xa, bytes: 5 })]);
+        of(events, &mut c);
+        assert_eq!((c.peer(0xa), c.peer(0xd)), (Some(0xb), None));
+    }
+
+    #[test]
+    fn ports_decide_and_an_address_that_is_used_again_is_a_new_socket() {
+        let mut c = Connections::default();
+        let state = |time, socket, state, local, remote| event(time, 1, What::State { socket, state, local, remote });
+        let events = vec![
+            state(1, 0xa, SYN_SENT, 0, 80),
+            state(2, 0xb, ESTABLISHED, 80, 4000),
+            state(3, 0xa, ESTABLISHED, 4000, 80),
+            state(9, 0xa, CLOSED, 4000, 80),
+        ];
+        of(events, &mut c);
+        assert_eq!((c.peer(0xa), c.peer(0xb)), (Some(0xb), Some(0xa)));
+        assert_eq!((c.end(0xa), c.end(0xb)), (Some(End::Asks), Some(End::Answers)));
+        of(vec![state(20, 0xa, SYN_SENT, 0, 80)], &mut c);
+        assert_eq!((c.peer(0xa), c.peer(0xb)), (None, None));
+    }
+}

@@ -1,0 +1,340 @@
+//! Many requests summed up: by leaf, for all, for the middle, and for the slowest 1 %, with intervals.
+//!
+//! The intervals are a bootstrap over stretches of requests that followed each other, so that what requests of one moment have in common
+//! is not counted as agreement. (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993, section 8.6: blocks.)
+
+use std::collections::HashMap;
+
+use fingerpost_record::paths::{self, Latency, Leaf as Named, MOST_LEAVES, MOST_SLOWEST, MOST_SPANS, Share, Slow, SlowSpan};
+
+use super::leaf::{Kind, Leaf, Piece};
+use super::request::Request;
+
+/// Requests whose leaves are kept for the classes: a sample of all, drawn as they come (reservoir).
+const MOST_KEPT: usize = 100_000;
+/// Stretches of requests that the bootstrap draws from, and how often.
+const STRETCHES: usize = 40;
+const DRAWS: usize = 300;
+/// The middle, as percentiles of latency.
+const MIDDLE: (f64, f64) = (0.40, 0.60);
+/// The slow ones begin here.
+const SLOW: f64 = 0.99;
+
+/// One request's time by leaf.
+#[derive(Clone, Debug)]
+struct Kept {
+    end: u64,
+    latency: u64,
+    leaves: Box<[(u32, u64)]>,
+}
+
+/// Sums of requests.
+#[derive(Debug)]
+pub struct Sums {
+    ids: HashMap<Leaf, u32>,
+    leaves: Vec<Leaf>,
+    totals: Vec<u64>,
+    latencies: Vec<u64>,
+    kept: Vec<Kept>,
+    slowest: Vec<Request>,
+    random: u64,
+}
+
+impl Default for Sums {
+    fn default() -> Sums {
+        Sums {
+            ids: HashMap::new(),
+            leaves: Vec::new(),
+            totals: Vec::new(),
+            latencies: Vec::new(),
+            kept: Vec::new(),
+            slowest: Vec::new(),
+            // Any number but 0; the draws need no secrecy, and the same requests give the same sums.
+            random: 0x9E37_79B9_7F4A_7C15,
+        }
+    }
+}
+
+/// A class of requests, by leaf.
+struct Class {
+    /// Nanoseconds by leaf, of each stretch, and of all leaves.
+    stretches: Vec<(Vec<u64>, u64)>,
+    requests: u64,
+}
+
+impl Sums {
+    /// Adds a request.
+    pub fn add(&mut self, request: Request) {
+        let mut by_leaf: Vec<(u32, u64)> = Vec::with_capacity(request.pieces.len());
+        for piece in &request.pieces {
+            let id = self.id(piece.leaf);
+            let ns = piece.end - piece.start;
+            self.totals[id as usize] += ns;
+            match by_leaf.iter_mut().find(|l| l.0 == id) {
+                Some(l) => l.1 += ns,
+                None => by_leaf.push((id, ns)),
+            }
+        }
+        let latency = request.end - request.begin;
+        self.latencies.push(latency);
+        let kept = Kept { end: request.end, latency, leaves: by_leaf.into_boxed_slice() };
+        if self.kept.len() < MOST_KEPT {
+            self.kept.push(kept);
+        } else {
+            let place = self.below(self.latencies.len() as u64) as usize;
+            if let Some(slot) = self.kept.get_mut(place) {
+                *slot = kept;
+            }
+        }
+        self.keep_slow(request);
+    }
+
+    fn keep_slow(&mut self, request: Request) {
+        let latency = |r: &Request| r.end - r.begin;
+        if self.slowest.len() == MOST_SLOWEST && self.slowest.last().is_some_and(|least| latency(least) >= latency(&request)) {
+            return;
+        }
+        let place = self.slowest.partition_point(|r| latency(r) >= latency(&request));
+        self.slowest.insert(place, request);
+        self.slowest.truncate(MOST_SLOWEST);
+    }
+
+    fn id(&mut self, leaf: Leaf) -> u32 {
+        *self.ids.entry(leaf).or_insert_with(|| {
+            self.leaves.push(leaf);
+            self.totals.push(0);
+            (self.leaves.len() - 1) as u32
+        })
+    }
+
+    /// A number below `n` (xorshift64*, Vigna 2016).
+    fn below(&mut self, n: u64) -> u64 {
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        ((u128::from(self.random.wrapping_mul(0x2545_F491_4F6C_DD1D)) * u128::from(n)) >> 64) as u64
+    }
+
+    /// Requests so far.
+    pub fn count(&self) -> u64 {
+        self.latencies.len() as u64
+    }
+
+    /// A quantile of the latency so far, in nanoseconds, over the latest requests.
+    pub fn recent_quantile(&self, q: f64) -> Option<u64> {
+        let from = self.latencies.len().saturating_sub(20_000);
+        let mut recent = self.latencies[from..].to_vec();
+        recent.sort_unstable();
+        quantile(&recent, q)
+    }
+
+    /// Fills in what a record keeps of the requests.
+    pub fn fill(mut self, into: &mut paths::Paths, names: &HashMap<i32, String>) {
+        self.latencies.sort_unstable();
+        into.followed = self.count();
+        into.latency = latency(&self.latencies);
+        let bounds = [MIDDLE.0, MIDDLE.1, SLOW].map(|q| quantile(&self.latencies, q).unwrap_or(0));
+        self.kept.sort_by_key(|k| k.end);
+        let all = self.class(|_| true);
+        let middle = self.class(|k| (bounds[0]..=bounds[1]).contains(&k.latency));
+        let slow = self.class(|k| k.latency >= bounds[2]);
+        let [all, middle, slow] = [all, middle, slow].map(|class| self.shares(&class));
+        let mut named: Vec<Named> = Vec::new();
+        for (id, leaf) in self.leaves.iter().enumerate() {
+            let (layer, component) = leaf.named();
+            let chain = leaf.chain.links().map(|l| l.as_str().to_owned()).collect();
+            named.push(Named { layer, component, whom: leaf.whom(names), chain, all: all[id], middle: middle[id], slow: slow[id] });
+        }
+        let sum: u64 = self.totals.iter().sum();
+        let not_followed = self.leaves.iter().zip(&self.totals).filter(|(l, _)| l.kind == Kind::NotFollowed).map(|(_, t)| t).sum::<u64>();
+        into.not_followed = if sum > 0 { not_followed as f64 / sum as f64 } else { 1.0 };
+        into.leaves = bounded(merged(named));
+        into.slowest = self.slowest.iter().map(|r| slow_line(r, names)).collect();
+    }
+
+    fn class(&self, belongs: impl Fn(&Kept) -> bool) -> Class {
+        let members: Vec<&Kept> = self.kept.iter().filter(|k| belongs(k)).collect();
+        let each = members.len().div_ceil(STRETCHES).max(1);
+        let stretches = members
+            .chunks(each)
+            .map(|chunk| {
+                let mut by_leaf = vec![0u64; self.leaves.len()];
+                chunk.iter().flat_map(|k| k.leaves.iter()).for_each(|&(id, ns)| by_leaf[id as usize] += ns);
+                let sum = by_leaf.iter().sum();
+                (by_leaf, sum)
+            })
+            .collect();
+        Class { stretches, requests: members.len() as u64 }
+    }
+
+    /// The shares of a class by leaf, with the interval that drawing its stretches again gives.
+    fn shares(&mut self, class: &Class) -> Vec<Share> {
+        let leaves = self.leaves.len();
+        let n = class.stretches.len();
+        let sum: u64 = class.stretches.iter().map(|s| s.1).sum();
+        if n == 0 || sum == 0 {
+            return vec![Share::default(); leaves];
+        }
+        let mut drawn = vec![Vec::with_capacity(DRAWS); leaves];
+        for _ in 0..DRAWS {
+            let picks: Vec<usize> = (0..n).map(|_| self.below(n as u64) as usize).collect();
+            let whole: u64 = picks.iter().map(|&p| class.stretches[p].1).sum();
+            for (id, of) in drawn.iter_mut().enumerate() {
+                let part: u64 = picks.iter().map(|&p| class.stretches[p].0[id]).sum();
+                of.push(part as f64 / whole.max(1) as f64);
+            }
+        }
+        drawn
+            .into_iter()
+            .enumerate()
+            .map(|(id, mut of)| {
+                of.sort_by(f64::total_cmp);
+                let total: u64 = class.stretches.iter().map(|s| s.0[id]).sum();
+                let share = total as f64 / sum as f64;
+                let at = |q: f64| of[((of.len() - 1) as f64 * q).round() as usize];
+                Share { seconds: total as f64 * 1e-9 / class.requests as f64, share, low: at(0.025).min(share), high: at(0.975).max(share) }
+            })
+            .collect()
+    }
+}
+
+/// The value of a sorted list that a share `q` does not exceed.
+fn quantile(sorted: &[u64], q: f64) -> Option<u64> {
+    let rank = ((sorted.len() as f64 * q).ceil() as usize).max(1);
+    sorted.get(rank - 1).copied()
+}
+
+/// Count, mean and percentiles of sorted latencies in nanoseconds.
+pub fn latency(sorted: &[u64]) -> Latency {
+    let at = |q| quantile(sorted, q).unwrap_or(0) as f64 * 1e-9;
+    let mean = sorted.iter().map(|&l| l as f64).sum::<f64>() / sorted.len().max(1) as f64 * 1e-9;
+    Latency { count: sorted.len() as u64, mean, p50: at(0.50), p90: at(0.90), p99: at(0.99) }
+}
+
+/// Leaves that read the same (two threads of one name) are one.
+fn merged(named: Vec<Named>) -> Vec<Named> {
+    let mut places: HashMap<(String, String, Vec<String>, &'static str), usize> = HashMap::new();
+    let mut found: Vec<Named> = Vec::new();
+    for leaf in named {
+        let key = (leaf.component.clone(), leaf.whom.clone(), leaf.chain.clone(), leaf.layer.as_str());
+        match places.get(&key) {
+            Some(&at) => add(&mut found[at], &leaf),
+            None => {
+                places.insert(key, found.len());
+                found.push(leaf);
+            }
+        }
+    }
+    found.sort_by(|a, b| b.all.seconds.total_cmp(&a.all.seconds));
+    found
+}
+
+fn add(to: &mut Named, leaf: &Named) {
+    for (to, from) in [(&mut to.all, leaf.all), (&mut to.middle, leaf.middle), (&mut to.slow, leaf.slow)] {
+        to.seconds += from.seconds;
+        to.share += from.share;
+        to.low += from.low;
+        to.high += from.high;
+    }
+}
+
+/// As many leaves as a record keeps; what is left is one leaf, so that they still add up.
+fn bounded(mut leaves: Vec<Named>) -> Vec<Named> {
+    if leaves.len() <= MOST_LEAVES {
+        return leaves;
+    }
+    let rest = leaves.split_off(MOST_LEAVES - 1);
+    let mut small = Named { component: "parts too small to keep".into(), whom: String::new(), chain: Vec::new(), ..rest[0].clone() };
+    rest[1..].iter().for_each(|leaf| add(&mut small, leaf));
+    leaves.push(small);
+    leaves
+}
+
+fn slow_line(request: &Request, names: &HashMap<i32, String>) -> Slow {
+    let span = |p: &Piece| {
+        let (layer, component) = p.leaf.named();
+        SlowSpan {
+            at: (p.start - request.begin) as f64 * 1e-9,
+            seconds: (p.end - p.start) as f64 * 1e-9,
+            layer,
+            component,
+            whom: p.leaf.whom(names),
+            chain: p.leaf.chain.links().map(|l| l.as_str().to_owned()).collect(),
+        }
+    };
+    let mut pieces: Vec<&Piece> = request.pieces.iter().collect();
+    if pieces.len() > MOST_SPANS {
+        pieces.sort_by_key(|p| std::cmp::Reverse(p.end - p.start));
+        pieces.truncate(MOST_SPANS);
+        pieces.sort_by_key(|p| p.start);
+    }
+    Slow { seconds: (request.end - request.begin) as f64 * 1e-9, spans: pieces.into_iter().map(span).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::leaf::{Chain, Side, Whom};
+    use super::*;
+
+    fn leaf(kind: Kind) -> Leaf {
+        Leaf { kind, side: Side::Server, whom: Whom::Nobody, chain: Chain::default() }
+    }
+
+    fn request(begin: u64, parts: &[(Kind, u64)]) -> Request {
+        let mut at = begin;
+        let pieces = parts
+            .iter()
+            .map(|&(kind, ns)| {
+                at += ns;
+                Piece { start: at - ns, end: at, leaf: leaf(kind) }
+            })
+            .collect();
+        Request { begin, end: at, pieces }
+    }
+
+    fn filled(requests: impl IntoIterator<Item = Request>) -> paths::Paths {
+        let mut sums = Sums::default();
+        requests.into_iter().for_each(|r| sums.add(r));
+        let mut paths = paths::Paths::default();
+        sums.fill(&mut paths, &HashMap::new());
+        paths
+    }
+
+    #[test]
+    fn shares_add_up_and_the_slow_ones_are_told_from_the_middle() {
+        let requests = (0..1000).map(|i| {
+            let lock = if i % 100 == 7 { 900_000 } else { 0 };
+            request(i * 2_000_000, &[(Kind::User, 100_000 + i), (Kind::Lock, lock), (Kind::NotFollowed, 1000)])
+        });
+        let paths = filled(requests);
+        assert_eq!((paths.followed, paths.latency.count), (1000, 1000));
+        let sum: f64 = paths.leaves.iter().map(|l| l.all.share).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+        let by = |name: &str| paths.leaves.iter().find(|l| l.component == name).unwrap().clone();
+        let (user, lock) = (by("server user code"), by("waiting for a lock"));
+        assert!(lock.slow.share > 0.85 && lock.middle.share == 0.0, "{lock:?}");
+        assert!((lock.all.seconds - 9e-6).abs() < 1e-9, "{lock:?}");
+        assert!(user.all.low <= user.all.share && user.all.share <= user.all.high);
+        assert!((paths.not_followed - 1000.0 / (100_000.0 + 499.5 + 9000.0 + 1000.0)).abs() < 1e-4);
+        assert_eq!(paths.slowest.len(), MOST_SLOWEST);
+        assert!(paths.slowest[0].seconds >= paths.slowest[19].seconds && paths.slowest[0].spans.len() == 3);
+    }
+
+    #[test]
+    fn percentiles_are_of_known_values() {
+        let latencies: Vec<u64> = (1..=1000).map(|ms| ms * 1_000_000).collect();
+        let l = latency(&latencies);
+        assert_eq!(l.count, 1000);
+        for (found, expected) in [(l.p50, 0.5), (l.p90, 0.9), (l.p99, 0.99)] {
+            assert!((found - expected).abs() < 1e-12, "{l:?}");
+        }
+        assert!((l.mean - 0.5005).abs() < 1e-12);
+        assert_eq!(latency(&[]).count, 0);
+    }
+
+    #[test]
+    fn no_request_explains_nothing() {
+        let paths = filled([]);
+        assert_eq!((paths.followed, paths.not_followed, paths.leaves.len()), (0, 1.0, 0));
+    }
+}

@@ -1,0 +1,273 @@
+//! The walk: where a thread was between two times, each moment in one leaf.
+//!
+//! While the thread was on a CPU, the leaf is what it did; while it was ready, who had the CPU. While it was blocked, the wake-up says
+//! how the wait ended: by another thread, and the walk goes on in that thread for as long as the wait lasted; by a device, and the
+//! block request tells; by bytes that arrived, and the walk goes on in their sender; by a timer. Each step goes to a wake-up that is
+//! earlier than the one before, so that no walk is endless.
+
+use std::collections::HashMap;
+
+use super::disk::Disks;
+use super::event::Io;
+use super::leaf::{Chain, Kind, Leaf, Link, Piece, Side, Whom};
+use super::sockets::{Connections, Sockets};
+use super::timeline::{Blocked, Cause, Doing, Timelines, Woken};
+use crate::calls::{self, Fd, Role, Wait};
+
+/// A chain of waits that is longer than this is not followed further.
+const DEEPEST: u32 = 64;
+
+/// Everything that is known of one window.
+pub struct Walker<'a> {
+    /// What threads did.
+    pub timelines: &'a Timelines,
+    /// What went through sockets.
+    pub sockets: &'a Sockets,
+    /// Which sockets belong together.
+    pub connections: &'a Connections,
+    /// Requests to block devices.
+    pub disks: &'a Disks,
+    /// The side of each process of the workload; others are [`Side::Other`].
+    pub sides: &'a HashMap<i32, Side>,
+}
+
+/// Where a walk is.
+#[derive(Clone, Copy)]
+struct At {
+    tid: i32,
+    chain: Chain,
+    depth: u32,
+}
+
+impl Walker<'_> {
+    /// The side of a thread. One that was made within the window belongs to its maker's, until it is known better.
+    pub fn side(&self, tid: i32) -> Side {
+        let mut tid = tid;
+        for _ in 0..8 {
+            if let Some(side) = self.timelines.processes.get(&tid).and_then(|pid| self.sides.get(pid)) {
+                return *side;
+            }
+            match self.timelines.makers.get(&tid) {
+                Some(&maker) => tid = maker,
+                None => break,
+            }
+        }
+        Side::Other
+    }
+
+    /// Adds the pieces of a thread's time between two times, in order, without a gap.
+    pub fn walk(&self, tid: i32, from: u64, to: u64, chain: Chain, out: &mut Vec<Piece>) {
+        self.step(At { tid, chain, depth: 0 }, from, to, out);
+    }
+
+    /// One piece, if there is time for it.
+    pub fn put(&self, side: Side, kind: Kind, whom: Whom, chain: Chain, span: (u64, u64), out: &mut Vec<Piece>) {
+        if span.1 <= span.0 {
+            return;
+        }
+        let leaf = Leaf { kind, side, whom, chain };
+        match out.last_mut() {
+            Some(last) if last.leaf == leaf && last.end == span.0 => last.end = span.1,
+            _ => out.push(Piece { start: span.0, end: span.1, leaf }),
+        }
+    }
+
+    fn step(&self, at: At, from: u64, to: u64, out: &mut Vec<Piece>) {
+        if to <= from {
+            return;
+        }
+        let side = self.side(at.tid);
+        let spans = self.timelines.between(at.tid, from, to);
+        let begins = spans.first().map_or(to, |s| s.start.clamp(from, to));
+        self.before_birth(at, from, begins, out);
+        for span in spans {
+            let (a, b) = (span.start.max(from), span.end.min(to));
+            let whom = if side == Side::Other { Whom::Thread(at.tid) } else { Whom::Nobody };
+            match span.doing {
+                Doing::User => self.put(side, Kind::User, whom, at.chain, (a, b), out),
+                Doing::Call(n) => self.put(side, Kind::Call(n), whom, at.chain, (a, b), out),
+                Doing::Interrupt(kind) => self.put(side, Kind::Interrupt(kind), Whom::Nobody, at.chain, (a, b), out),
+                Doing::Memory(_) => self.put(side, Kind::Memory, whom, at.chain, (a, b), out),
+                Doing::Ready(cpu) => self.ready(at, side, cpu, (a, b), out),
+                Doing::Blocked(blocked) => {
+                    // A thread that was idle when the request arrived is given it by another one; one that was busy waits for a lock.
+                    let handed = at.depth == 0 && at.chain == Chain::default().with(Link::Queue) && span.start < from;
+                    self.blocked(at, side, &blocked, handed, (a, b), out);
+                }
+                Doing::Unknown => self.put(side, Kind::NotFollowed, Whom::Nobody, at.chain, (a, b), out),
+            }
+        }
+        let ends = spans.last().map_or(begins, |s| s.end.min(to));
+        self.put(side, Kind::NotFollowed, Whom::Nobody, at.chain, (ends.max(begins), to), out);
+    }
+
+    /// Before a thread was made, its maker had what it works on.
+    fn before_birth(&self, at: At, from: u64, birth: u64, out: &mut Vec<Piece>) {
+        match self.timelines.makers.get(&at.tid) {
+            Some(&maker) if at.depth < DEEPEST && maker != at.tid => {
+                self.step(At { tid: maker, depth: at.depth + 1, ..at }, from, birth, out)
+            }
+            _ => self.put(self.side(at.tid), Kind::NotFollowed, Whom::Nobody, at.chain, (from, birth), out),
+        }
+    }
+
+    /// Waiting for a CPU, by who had it.
+    fn ready(&self, at: At, side: Side, cpu: u16, span: (u64, u64), out: &mut Vec<Piece>) {
+        let mut reached = span.0;
+        for (tenant, a, b) in self.timelines.tenants(cpu, span.0, span.1) {
+            let whom = match (tenant, self.side(tenant)) {
+                (0, _) => Whom::Idle,
+                (_, Side::Server) => Whom::Server,
+                (_, Side::Client) => Whom::Client,
+                (_, Side::Other) => Whom::Thread(tenant),
+            };
+            self.put(side, Kind::Cpu, Whom::Nobody, at.chain, (reached, a), out);
+            self.put(side, Kind::Cpu, whom, at.chain, (a, b), out);
+            reached = b.max(reached);
+        }
+        self.put(side, Kind::Cpu, Whom::Nobody, at.chain, (reached, span.1), out);
+    }
+
+    fn blocked(&self, at: At, side: Side, blocked: &Blocked, handed: bool, span: (u64, u64), out: &mut Vec<Piece>) {
+        let wait = what_for(blocked);
+        let Some(woken) = blocked.woken else {
+            return self.put(side, unresolved(wait), Whom::Nobody, at.chain, span, out);
+        };
+        match woken.cause {
+            _ if blocked.memory.is_some() => self.put(side, Kind::Memory, Whom::Nobody, at.chain, span, out),
+            Cause::Arrival(socket) => self.arrival(at, side, socket, woken, span, out),
+            // A fault that the disk ends is memory's: a page that had to be read.
+            Cause::Disk(_) if wait == Wait::Memory => self.put(side, Kind::Memory, Whom::Nobody, at.chain, span, out),
+            Cause::Disk(io) => self.disk(at, side, io, woken.at, span, out),
+            Cause::Thread if handed => self.woken_by(at, side, Link::Handover, wait, woken, span, out),
+            Cause::Thread => self.woken_by(at, side, link(wait), wait, woken, span, out),
+            Cause::Interrupt if wait == Wait::Network && self.in_network_call(woken) => {
+                self.woken_by(at, side, Link::Peer, wait, woken, span, out);
+            }
+            Cause::Interrupt => {
+                let kind = match wait {
+                    Wait::Timer | Wait::Network | Wait::Lock => Kind::Timer,
+                    _ if blocked.uninterruptible => Kind::DiskOther,
+                    other => unresolved(other),
+                };
+                self.put(side, kind, Whom::Nobody, at.chain, span, out);
+            }
+        }
+    }
+
+    /// Another thread ended the wait: the path goes on in it.
+    #[expect(clippy::too_many_arguments, reason = "the place of the walk, and what is known of one wake-up")]
+    fn woken_by(&self, at: At, side: Side, link: Link, wait: Wait, woken: Woken, span: (u64, u64), out: &mut Vec<Piece>) {
+        let until = span.1.min(woken.at);
+        if at.depth >= DEEPEST || woken.by == at.tid || !self.timelines.threads.contains_key(&woken.by) {
+            return self.put(side, unresolved(wait), Whom::Nobody, at.chain, span, out);
+        }
+        if link == Link::Lock && self.idle_client(at, woken.by) {
+            return self.put(side, Kind::Lock, Whom::Nobody, at.chain, span, out);
+        }
+        self.step(At { tid: woken.by, chain: at.chain.with(link), depth: at.depth + 1 }, span.0, until, out);
+        self.put(side, unresolved(wait), Whom::Nobody, at.chain, (until, span.1), out);
+    }
+
+    /// Whether a chain that began at the server would go on in the load generator.
+    fn idle_client(&self, at: At, next: i32) -> bool {
+        self.side(next) == Side::Client && self.side(at.tid) == Side::Server && at.chain != Chain::default()
+    }
+
+    fn in_network_call(&self, woken: Woken) -> bool {
+        let at = self.timelines.between(woken.by, woken.at.saturating_sub(1), woken.at);
+        matches!(at.last().map(|s| s.doing), Some(Doing::Call(n)) if matches!(calls::wait(n, [0; 2], Role::Whole, |_| Fd::Socket), Wait::Network))
+    }
+
+    /// Bytes arrived: the path goes on in their sender, and on the way from there.
+    fn arrival(&self, at: At, side: Side, socket: u64, woken: Woken, span: (u64, u64), out: &mut Vec<Piece>) {
+        let sending = self.connections.peer(socket).and_then(|other| self.sockets.sending(other, woken.at));
+        let (sender, sent) = match sending {
+            Some(s) if s.begun <= woken.at && woken.at <= s.at => (s.tid, woken.at),
+            Some(s) => (s.tid, s.at),
+            None if self.in_network_call(woken) => (woken.by, woken.at),
+            None => return self.put(side, Kind::Peer, Whom::Nobody, at.chain, span, out),
+        };
+        if self.idle_client(at, sender) {
+            // The holder of what is waited for had nothing to do itself: it waited for its own client. The server's own thread was idle
+            // when the request arrived, and is being woken.
+            let idle = at.depth == 0 && at.chain == Chain::default().with(Link::Queue);
+            let kind = if idle {
+                Kind::Wire
+            } else if at.chain.has(Link::Lock) {
+                Kind::Lock
+            } else {
+                Kind::Peer
+            };
+            return self.put(side, kind, Whom::Client, at.chain, span, out);
+        }
+        if at.depth >= DEEPEST || sender == at.tid {
+            return self.put(side, Kind::Peer, Whom::Nobody, at.chain, span, out);
+        }
+        let sent = sent.clamp(span.0, span.1);
+        self.step(At { tid: sender, chain: at.chain.with(Link::Peer), depth: at.depth + 1 }, span.0, sent, out);
+        self.put(side, Kind::Wire, Whom::Nobody, at.chain, (sent, span.1), out);
+    }
+
+    /// A device ended the wait: held back, in the queue, in the device, and what the file system did after.
+    fn disk(&self, at: At, side: Side, io: Io, woken: u64, span: (u64, u64), out: &mut Vec<Piece>) {
+        let Some(way) = self.disks.way(io, woken) else {
+            return self.put(side, Kind::DiskOther, Whom::Nobody, at.chain, span, out);
+        };
+        let clip = |t: u64| t.clamp(span.0, span.1);
+        let (submitted, completed) = (clip(way.submitted), clip(way.completed));
+        let issued = clip(way.issued.unwrap_or(way.submitted));
+        self.put(side, Kind::DiskHeld, Whom::Nobody, at.chain, (span.0, submitted), out);
+        if issued > submitted {
+            let before = self.disks.before(io.device, submitted, issued, way.by);
+            let whom = before.map_or(Whom::Nobody, |tid| match self.side(tid) {
+                Side::Server => Whom::Server,
+                Side::Client => Whom::Client,
+                Side::Other => Whom::Thread(tid),
+            });
+            self.put(side, Kind::DiskQueue, whom, at.chain, (submitted, issued), out);
+        }
+        self.put(side, Kind::DiskDevice, Whom::Nobody, at.chain, (issued, completed), out);
+        self.put(side, Kind::DiskOther, Whom::Nobody, at.chain, (completed, span.1), out);
+    }
+}
+
+/// What a blocked thread waited for, as far as its system call tells.
+fn what_for(blocked: &Blocked) -> Wait {
+    match blocked.call {
+        Some(call) => match calls::wait(call, [0; 2], Role::Whole, |_| Fd::Unknown) {
+            Wait::Other if blocked.uninterruptible => Wait::Disk,
+            wait => wait,
+        },
+        None if blocked.fault => Wait::Memory,
+        None if blocked.uninterruptible => Wait::Disk,
+        None => Wait::Other,
+    }
+}
+
+fn link(wait: Wait) -> Link {
+    match wait {
+        Wait::Lock | Wait::Commit => Link::Lock,
+        Wait::Disk => Link::Disk,
+        Wait::Child => Link::Child,
+        Wait::Memory => Link::Memory,
+        Wait::Network | Wait::Idle | Wait::Timer | Wait::Pipe | Wait::Other => Link::Pipe,
+    }
+}
+
+/// The leaf of a wait that cannot be followed further.
+fn unresolved(wait: Wait) -> Kind {
+    match wait {
+        Wait::Lock | Wait::Commit => Kind::Lock,
+        Wait::Disk => Kind::DiskOther,
+        Wait::Network | Wait::Idle => Kind::Peer,
+        Wait::Timer => Kind::Timer,
+        Wait::Memory => Kind::Memory,
+        Wait::Child => Kind::Child,
+        Wait::Pipe => Kind::Pipe,
+        Wait::Other => Kind::NotFollowed,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+use super::super::event::{DiskStep, Left};
+use super::super::made_up::Story;
+use super::super::source::Window;
+use super::super::timeline::timelines;
+use super::*;
+
+const FUTEX: i64 = libc::SYS_futex;
+const FSYNC: i64 = libc::SYS_fsync;
+
+/// Threads 101.. are the server's, 201.. the client's, others nobody's.
+fn walked(window: &Window, tid: i32, from: u64, to: u64) -> Vec<(u64, u64, Kind, Whom, Vec<&'static str>)> {
+    let timelines = timelines(window);
+    let mut connections = Connections::default();
+    let sockets = Sockets::of(&window.events, &timelines, &mut connections);
+    let disks = Disks::of(&window.events);
+    let sides = HashMap::from([(100, Side::Server), (200, Side::Client)]);
+    let walker = Walker { timelines: &timelines, sockets: &sockets, connections: &connections, disks: &disks, sides: &sides };
+    let mut pieces = Vec::new();
+    walker.walk(tid, from, to, Chain::default(), &mut pieces);
+    let mut reached = from;
+    for p in &pieces {
+        assert_eq!(p.start, reached, "no gap and no overlap");
+        reached = p.end;
+    }
+    assert_eq!(reached, to);
+    pieces.iter().map(|p| (p.start, p.end, p.leaf.kind, p.leaf.whom, p.leaf.chain.links().map(Link::as_str).collect())).collect()
+}
+
+#[test]
+fn a_lock_is_what_its_holder_did_its_disk_included() {
+    // 101 waits for a lock that 102 holds, which syncs meanwhile.
+    let window = Story::default()
+        .on(1)
+        .enter(5, 102, FSYNC)
+        .disk(6, 102, DiskStep::Submitted)
+        .disk(8, 102, DiskStep::Issued)
+        .switch(9, 102, Left::Uninterruptible, 0)
+        .on(0)
+        .enter(10, 101, FUTEX)
+        .switch(11, 101, Left::Blocked, 0)
+        .on(1)
+        .disk(40, 0, DiskStep::Completed)
+        .in_interrupt()
+        .waking(41, 0, 102)
+        .in_interrupt()
+        .switch(43, 0, Left::Ready, 102)
+        .exit(45, 102, FSYNC)
+        .enter(50, 102, FUTEX)
+        .waking(51, 102, 101)
+        .on(0)
+        .switch(55, 0, Left::Ready, 101)
+        .exit(56, 101, FUTEX)
+        .window(0, 60);
+    let lock = || vec!["lock"];
+    let none = Whom::Nobody;
+    assert_eq!(
+        walked(&window, 101, 0, 60),
+        [
+            (0, 10, Kind::User, none, vec![]),
+            (10, 11, Kind::Call(FUTEX), none, vec![]),
+            (11, 40, Kind::DiskDevice, none, lock()),
+            (40, 41, Kind::DiskOther, none, lock()),
+            (41, 43, Kind::Cpu, Whom::Idle, lock()),
+            (43, 45, Kind::Call(FSYNC), none, lock()),
+            (45, 50, Kind::User, none, lock()),
+            (50, 51, Kind::Call(FUTEX), none, lock()),
+            (51, 55, Kind::Cpu, Whom::Server, vec![]),
+            (55, 56, Kind::Call(FUTEX), none, vec![]),
+            (56, 60, Kind::User, none, vec![]),
+        ]
+    );
+}
+
+#[test]
+fn waiting_for_a_cpu_names_who_had_it() {
+    let story = Story::default().enter(1, 101, FUTEX).exit(2, 101, FUTEX).switch(10, 101, Left::Ready, 301);
+    let window = story.switch(20, 301, Left::Ready, 102).switch(24, 102, Left::Ready, 101).window(0, 30);
+    let found = walked(&window, 101, 5, 30);
+    assert_eq!(found[1..3], [(10, 20, Kind::Cpu, Whom::Thread(301), vec![]), (20, 24, Kind::Cpu, Whom::Server, vec![]),]);
+}
+
+#[test]
+fn a_request_that_a_throttle_holds_back_is_told_from_one_in_the_queue() {
+    let window = Story::default()
+        .enter(1, 101, FSYNC)
+        .switch(2, 101, Left::Uninterruptible, 301)
+        .disk(20, 301, DiskStep::Submitted)
+        .disk(25, 301, DiskStep::Issued)
+        .disk(30, 301, DiskStep::Completed)
+        .in_interrupt()
+        .waking(31, 301, 101)
+        .in_interrupt()
+        .switch(32, 301, Left::Ready, 101)
+        .window(0, 40);
+    let kinds: Vec<_> = walked(&window, 101, 2, 32).into_iter().map(|p| (p.0, p.1, p.2)).collect();
+    assert_eq!(
+        kinds,
+        [(2, 20, Kind::DiskHeld), (20, 25, Kind::DiskQueue), (25, 30, Kind::DiskDevice), (30, 31, Kind::DiskOther), (31, 32, Kind::Cpu),]
+    );
+}
+
+#[test]
+fn what_no_event_tells_is_not_followed() {
+    let window = Story::default().enter(10, 101, FUTEX).switch(11, 101, Left::Blocked, 0).window(0, 50);
+    assert_eq!(walked(&window, 101, 11, 50), [(11, 50, Kind::Lock, Whom::Nobody, vec![])], "the window ended first");
+    assert_eq!(walked(&window, 999, 0, 50), [(0, 50, Kind::NotFollowed, Whom::Nobody, vec![])]);
+}
