@@ -10,6 +10,7 @@ pub mod curves;
 pub mod explain;
 pub mod export;
 pub mod flops;
+pub mod followed;
 mod headline;
 pub mod hosts;
 pub mod import;

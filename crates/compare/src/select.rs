@@ -55,6 +55,7 @@ pub fn part(mut run: Run, wanted: &Params) -> Result<Run, String> {
     let has = |params: &Params| wanted.iter().all(|(k, v)| params.get(k) == Some(v));
     run.measurements.retain(|m| has(&m.params));
     run.budgets.retain(|b| has(&b.params));
+    run.paths.retain(|p| has(&p.params));
     run.observations.retain(|o| has(&o.params));
     if run.measurements.is_empty() {
         return Err(format!("run {} has no row with {wanted}", run.id));
@@ -62,6 +63,7 @@ pub fn part(mut run: Run, wanted: &Params) -> Result<Run, String> {
     let take_out = |params: &mut Params| params.0.retain(|k, _| wanted.get(k).is_none());
     run.measurements.iter_mut().for_each(|m| take_out(&mut m.params));
     run.budgets.iter_mut().for_each(|b| take_out(&mut b.params));
+    run.paths.iter_mut().for_each(|p| take_out(&mut p.params));
     run.observations.iter_mut().for_each(|o| take_out(&mut o.params));
     run.host.hostname = format!("{}[{wanted}]", if run.host.hostname.is_empty() { &run.id } else { &run.host.hostname });
     run.id = format!("{}[{wanted}]", run.id);
@@ -77,6 +79,17 @@ mod tests {
         let run = fingerpost_record::fixture::run();
         let (id, wanted) = (run.id.clone(), run.measurements.iter().find(|m| !m.params.is_empty()).unwrap().params.clone());
         assert_eq!((whole(&id), whole(&part(run, &wanted).unwrap().id)), (None, Some(id.as_str())));
+    }
+
+    #[test]
+    fn what_was_followed_goes_with_its_step() {
+        let mut run = fingerpost_record::fixture::followed::slow_locks();
+        let mut row = run.measurements[0].clone();
+        row.params = Params::new().with("clients", 8).with("mix", "read");
+        run.measurements.push(row);
+        assert!(part(run.clone(), &Params::new().with("mix", "read")).unwrap().paths.is_empty(), "it was of no such step");
+        let eight = part(run, &Params::new().with("clients", 8)).unwrap();
+        assert_eq!((eight.paths.len(), eight.paths[0].params.clone()), (1, Params::new()));
     }
 
     #[test]

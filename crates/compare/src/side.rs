@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use fingerpost_measure::OWN_CACHES;
-use fingerpost_record::{Better, Budget, Finding, Host, Measurement, Observation, Outcome, Params, Part, Profile, Run, Unit};
+use fingerpost_record::paths::MOST_PATHS;
+use fingerpost_record::{Better, Budget, Finding, Host, Measurement, Observation, Outcome, Params, Part, Paths, Profile, Run, Unit};
 use serde::Serialize;
 
-use crate::hosts;
 use crate::ratio::Figure;
 use crate::select;
+use crate::{followed, hosts};
 
 /// Workload steps that a side keeps. No experiment has as many; a hostile file that does must not cost quadratic time.
 const MOST_STEPS: usize = 2_000;
@@ -65,6 +66,8 @@ pub struct Side {
     pub rows: BTreeMap<(String, u32, Params), SideRow>,
     /// Budgets, averaged over the runs.
     pub budgets: Vec<Budget>,
+    /// Followed requests, all runs' together.
+    pub paths: Vec<Paths>,
     /// What observers saw, totals averaged over the runs; the series are left out.
     pub observations: Vec<Observation>,
     /// Every run's findings.
@@ -116,6 +119,7 @@ impl Side {
             self.add_row(m, host_made);
         }
         run.budgets.iter().for_each(|b| self.add_budget(b));
+        run.paths.iter().for_each(|p| self.add_paths(p));
         run.observations.iter().for_each(|o| self.add_observation(o));
         self.findings.extend(run.findings.iter().cloned());
     }
@@ -170,6 +174,14 @@ impl Side {
                 self.budget_runs[i] += 1;
                 average_budget(&mut self.budgets[i], budget, f64::from(self.budget_runs[i]));
             }
+        }
+    }
+
+    fn add_paths(&mut self, paths: &Paths) {
+        match self.paths.iter().position(|p| p.workload == paths.workload && p.params == paths.params) {
+            Some(i) => followed::add(&mut self.paths[i], paths),
+            None if self.paths.len() >= MOST_PATHS => {}
+            None => self.paths.push(paths.clone()),
         }
     }
 

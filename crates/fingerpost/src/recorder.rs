@@ -7,7 +7,7 @@ use fingerpost_measure::estimate;
 use fingerpost_measure::rounds::{JobState, Listener};
 use fingerpost_probes::Nature;
 use fingerpost_record::archive::Writer;
-use fingerpost_record::{Better, Budget, Finding, Measurement, Observation, Outcome, Params, Run, Unit};
+use fingerpost_record::{Better, Budget, Finding, Measurement, Observation, Outcome, Params, Paths, Run, Unit};
 
 use crate::plan::Row;
 use crate::progress::Progress;
@@ -88,6 +88,11 @@ impl Sink for Recorder<'_> {
 
     fn budget(&mut self, budget: Budget) {
         self.run.budgets.push(budget);
+        self.save();
+    }
+
+    fn paths(&mut self, paths: Paths) {
+        self.run.paths.push(paths);
         self.save();
     }
 

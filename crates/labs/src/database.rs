@@ -163,7 +163,7 @@ pub static LAB: Lab = Lab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fingerpost_record::{Budget, Finding, Measurement, Observation, Outcome};
+    use fingerpost_record::{Budget, Finding, Measurement, Observation, Outcome, Paths};
     use fingerpost_workloads::{Step, Subjects, WorkloadError};
 
     #[derive(Default)]
@@ -181,6 +181,7 @@ mod tests {
         }
         fn observation(&mut self, _: Observation) {}
         fn budget(&mut self, _: Budget) {}
+        fn paths(&mut self, _: Paths) {}
         fn finding(&mut self, _: Finding) {}
         fn warn(&mut self, sentence: &str) {
             self.warnings.push(sentence.to_owned());

@@ -15,7 +15,7 @@ pub mod web;
 use std::path::Path;
 use std::time::Duration;
 
-use fingerpost_record::{Budget, Finding, Measurement, Observation, Params, Profile};
+use fingerpost_record::{Budget, Finding, Measurement, Observation, Params, Paths, Profile};
 pub use fingerpost_workloads::WorkloadError as LabError;
 
 /// Takes results as soon as they exist, and tells whether to go on.
@@ -26,6 +26,8 @@ pub trait Sink {
     fn observation(&mut self, observation: Observation);
     /// Where a transaction's time went.
     fn budget(&mut self, budget: Budget);
+    /// Requests of a step that were followed.
+    fn paths(&mut self, paths: Paths);
     /// A cause, named or cleared.
     fn finding(&mut self, finding: Finding);
     /// A sentence for the person who waits (standard error), such as a setting that had no effect.

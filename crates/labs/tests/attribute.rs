@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fingerpost_labs::Sink;
 use fingerpost_labs::attribute::{Attributed, Request, attribute};
 use fingerpost_observe::Level;
-use fingerpost_record::{Budget, Finding, Layer, Measurement, Observation, Params, Status};
+use fingerpost_record::{Budget, Finding, Layer, Measurement, Observation, Params, Paths, Status};
 use fingerpost_sys::child::{die_with_parent, signal_group};
 use fingerpost_workloads::{ClientReport, Step, Subjects, Workload, WorkloadError};
 
@@ -27,6 +27,7 @@ impl Sink for Kept {
     fn budget(&mut self, b: Budget) {
         self.budgets.push(b);
     }
+    fn paths(&mut self, _: Paths) {}
     fn finding(&mut self, _: Finding) {}
     fn warn(&mut self, _: &str) {}
     fn progress(&mut self, _: &str, _: f64) {}

@@ -3,6 +3,7 @@
 //! Deterministic: the same rows and samples each time. It has every outcome, several units, asymmetric intervals and parameters.
 
 pub mod conform;
+pub mod followed;
 pub mod loaded;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ pub fn run() -> Run {
         measurements: measurements(),
         observations: vec![],
         budgets: vec![],
+        paths: vec![],
         findings: vec![],
     }
 }
@@ -79,6 +81,7 @@ pub fn with_everything() -> Run {
         parts: vec![Part { layer: Layer::Storage, component: "fsync".into(), seconds_per_transaction: 0.0016, share: 0.762 }],
         unexplained: 0.031,
     }];
+    run.paths = followed::slow_locks().paths;
     run.findings = vec![Finding {
         cause: "storage.latency".into(),
         layer: Layer::Storage,

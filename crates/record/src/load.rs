@@ -126,6 +126,7 @@ pub fn from_slice(text: &[u8], name: &str) -> Result<Run, LoadError> {
     // Versions before this kept a command as it was typed.
     crate::secret::cut_run(&mut run);
     validate(&run).map_err(|message| LoadError::Invalid { path: name.into(), message: clean(&message).into_owned() })?;
+    run.paths.iter_mut().for_each(crate::paths::valid::clean);
     Ok(run)
 }
 

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::findings::Layer;
 use crate::params::Params;
 
+pub(crate) mod valid;
+
 /// Where followed requests of one step of a workload spent their time. Every moment of a request is in exactly one leaf; nothing is
 /// scaled or fitted, so the leaves' shares add up to 1 with `not_followed`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +53,12 @@ pub const MOST_SLOWEST: usize = 20;
 pub const MOST_SPANS: usize = 200;
 /// The leaves that it keeps of one step.
 pub const MOST_LEAVES: usize = 400;
+/// The links of a chain that it keeps.
+pub const MOST_CHAIN: usize = 16;
+/// The characters that a name in it may have: a component, a process, a link.
+pub const MOST_NAME: usize = 200;
+/// The steps of which a run keeps paths.
+pub const MOST_PATHS: usize = 200;
 
 /// How many requests, and how long they took, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

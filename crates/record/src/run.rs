@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::findings::{Budget, Finding, Observation};
 use crate::host::Host;
 use crate::measurement::Measurement;
+use crate::paths::Paths;
 
 /// The name and version of the format.
 pub const SCHEMA: &str = "fingerpost/run/1";
@@ -98,6 +99,9 @@ pub struct Run {
     /// Where transactions' time went.
     #[serde(default)]
     pub budgets: Vec<Budget>,
+    /// Requests that were followed, a step each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<Paths>,
     /// Causes and suspects.
     #[serde(default)]
     pub findings: Vec<Finding>,

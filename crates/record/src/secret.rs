@@ -93,6 +93,10 @@ pub fn cut_run(run: &mut Run) {
         cut_params(&mut budget.params);
         budget.parts.iter_mut().for_each(|part| cut_in_place(&mut part.component));
     }
+    for paths in &mut run.paths {
+        cut_params(&mut paths.params);
+        crate::paths::valid::texts(paths).into_iter().for_each(cut_in_place);
+    }
     for finding in &mut run.findings {
         cut_in_place(&mut finding.cause);
         finding.evidence.iter_mut().for_each(cut_in_place);

@@ -6,6 +6,7 @@ use crate::findings::{Budget, Finding, Observation};
 use crate::host::{Host, Load};
 use crate::load::{MAX_ROWS, MAX_TEXT};
 use crate::measurement::{Measurement, Outcome, Process};
+use crate::paths;
 use crate::run::Run;
 use crate::text::clean_short;
 
@@ -30,6 +31,7 @@ pub fn validate(run: &Run) -> Result<(), String> {
     for (i, b) in run.budgets.iter().enumerate() {
         valid_budget(b).map_err(|what| format!("budgets[{i}]: {what}"))?;
     }
+    paths::valid::valid(&run.paths)?;
     for (i, f) in run.findings.iter().enumerate() {
         valid_finding(f).map_err(|what| format!("findings[{i}]: {what}"))?;
     }
@@ -128,6 +130,8 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
     let mut dropped = Vec::new();
     keep("an observation", &mut run.observations, valid_observation, &mut dropped);
     keep("a budget", &mut run.budgets, valid_budget, &mut dropped);
+    keep("what was followed of a step", &mut run.paths, paths::valid::one, &mut dropped);
+    run.paths.truncate(paths::MOST_PATHS);
     keep("a finding", &mut run.findings, valid_finding, &mut dropped);
     run.host.doubts.extend(dropped);
     Cow::Owned(run)

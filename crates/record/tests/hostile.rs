@@ -54,6 +54,20 @@ fn hand_edits_are_named() {
 }
 
 #[test]
+fn what_was_followed_is_bounded_and_cannot_steer_a_terminal() {
+    let run = fixture::followed::slow_locks();
+    let text = serde_json::to_string(&run).unwrap();
+    let evil = text.replacen("\"whom\":\"stress\"", "\"whom\":\"\\u001b[31mstress\"", 1);
+    assert_ne!(evil, text);
+    let loaded = load::from_slice(evil.as_bytes(), "x.json").unwrap();
+    assert!(loaded.paths[0].leaves.iter().any(|l| l.whom == "\u{fffd}[31mstress"));
+    let many = Run { paths: vec![run.paths[0].clone(); 201], ..run };
+    assert!(refused(&serde_json::to_vec(&many).unwrap()).contains("200"));
+    let older = text.replacen("\"paths\":[", "\"other\":[", 1);
+    assert!(load::from_slice(older.as_bytes(), "x.json").unwrap().paths.is_empty(), "a run of before there were paths");
+}
+
+#[test]
 fn what_is_no_run_at_all_is_refused() {
     for text in ["", " \n", "null", "[]", "42", "\"run\"", "{}", "{} {}", "\u{feff}{}", "<html>"] {
         refused(text.as_bytes());

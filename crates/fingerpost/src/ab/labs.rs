@@ -103,13 +103,14 @@ fn one_turn(lab: &str, common: &Params, setting: &Setting, options: &Options, fi
     Ok(load::from_path(file)?)
 }
 
-/// The turns of a side as one run: each row's figures become its processes; budgets, observations and findings are the turns' means.
+/// The turns of a side as one run: each row's figures become its processes; budgets, paths and observations are the turns' means.
 fn merge(turns: &[Run]) -> Run {
     let Some(last) = turns.last() else { return Run::default() };
     let mut merged = last.clone();
     merged.measurements = last.measurements.iter().map(|row| merge_row(row, turns)).collect();
     let side = Side::of(turns);
     merged.budgets = side.budgets;
+    merged.paths = side.paths;
     merged.observations = side.observations;
     merged
 }
@@ -166,6 +167,9 @@ mod tests {
         assert_eq!(row.estimate.unwrap().value, 102.0);
         assert!(row.processes[0].samples.len() == 2);
         assert_eq!(merge(&[]), Run::default());
+        let followed = fingerpost_record::fixture::followed::healthy();
+        let twice = merge(&[followed.clone(), followed.clone()]);
+        assert_eq!(twice.paths[0].followed, 2 * followed.paths[0].followed, "the requests of all turns are kept together");
     }
 
     #[test]

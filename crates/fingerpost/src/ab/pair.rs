@@ -21,6 +21,7 @@ pub fn compare(runs: &[Run; 2], settings: &[Setting; 2], threshold: f64) -> Comp
         let take_out = |params: &mut Params| params.0.retain(|key, _| !differing.contains(key));
         run.measurements.iter_mut().for_each(|m| take_out(&mut m.params));
         run.budgets.iter_mut().for_each(|b| take_out(&mut b.params));
+        run.paths.iter_mut().for_each(|p| take_out(&mut p.params));
         run.observations.iter_mut().for_each(|o| take_out(&mut o.params));
         let mut side = Side::of(&[run]);
         side.info.name = format!("{} ({})", NAMES[i], settings[i].title());

@@ -168,7 +168,7 @@ fn without(probe: &str, params: Params, outcome: Outcome, reason: String) -> Mea
 mod tests {
     use std::time::Duration;
 
-    use fingerpost_record::{Budget, Finding};
+    use fingerpost_record::{Budget, Finding, Paths};
 
     use super::*;
 
@@ -187,6 +187,7 @@ mod tests {
             self.observations.push(observation);
         }
         fn budget(&mut self, _: Budget) {}
+        fn paths(&mut self, _: Paths) {}
         fn finding(&mut self, _: Finding) {}
         fn warn(&mut self, sentence: &str) {
             self.warnings.push(sentence.to_owned());

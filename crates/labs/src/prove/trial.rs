@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fingerpost_compare::{Options, compare};
 use fingerpost_measure::estimate;
 use fingerpost_observe::Level;
-use fingerpost_record::{Better, Budget, Finding, Host, Measurement, Observation, Outcome, Params, Process, Run, SCHEMA, Unit};
+use fingerpost_record::{Better, Budget, Finding, Host, Measurement, Observation, Outcome, Params, Paths, Process, Run, SCHEMA, Unit};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
 use fingerpost_workloads::rehearsal::{NAME, Rehearsal};
@@ -193,6 +193,7 @@ struct Kept {
     throughput: Vec<Process>,
     observations: Vec<Observation>,
     budgets: Vec<Budget>,
+    paths: Vec<Paths>,
     findings: Vec<Finding>,
 }
 
@@ -203,6 +204,9 @@ impl Sink for Kept {
     }
     fn budget(&mut self, budget: Budget) {
         self.budgets.push(budget);
+    }
+    fn paths(&mut self, paths: Paths) {
+        self.paths.push(paths);
     }
     fn finding(&mut self, _: Finding) {}
     fn warn(&mut self, _: &str) {}
@@ -234,6 +238,7 @@ impl Kept {
             measurements: vec![row],
             observations: self.observations,
             budgets: self.budgets,
+            paths: self.paths,
             findings: self.findings,
             complete: true,
             ..Run::default()

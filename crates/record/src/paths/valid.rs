@@ -1,0 +1,160 @@
+//! What followed requests may say, and their strings made safe to show.
+
+use super::{Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_SLOWEST, MOST_SPANS, Paths, Share, Slow};
+use crate::text::clean_short;
+
+/// How far rounding may carry a share beyond 1, or a span beyond its request.
+const ROUNDING: f64 = 1e-6;
+
+/// Says what in the paths of a run cannot be, if anything.
+pub(crate) fn valid(paths: &[Paths]) -> Result<(), String> {
+    if paths.len() > MOST_PATHS {
+        return Err(format!("it has the paths of {} steps, more than {MOST_PATHS}", paths.len()));
+    }
+    paths.iter().enumerate().try_for_each(|(i, p)| one(p).map_err(|what| format!("paths[{i}]: {what}")))
+}
+
+/// Says what in the paths of one step cannot be, if anything.
+pub(crate) fn one(p: &Paths) -> Result<(), String> {
+    amounts("it", [p.seconds, p.self_cost])?;
+    share("not_followed", p.not_followed)?;
+    latency(&p.latency)?;
+    p.generator.iter().try_for_each(latency)?;
+    at_most("leaves", p.leaves.len(), MOST_LEAVES)?;
+    p.leaves.iter().enumerate().try_for_each(|(i, l)| leaf(l).map_err(|what| format!("leaves[{i}]: {what}")))?;
+    let sums: [fn(&Leaf) -> f64; 3] = [|l| l.all.share, |l| l.middle.share, |l| l.slow.share];
+    for sum in sums.map(|of| p.leaves.iter().map(of).sum::<f64>()) {
+        share("the sum of its leaves", sum)?;
+    }
+    share("the sum of its leaves with what was not followed", p.leaves.iter().map(|l| l.all.share).sum::<f64>() + p.not_followed)?;
+    at_most("slowest", p.slowest.len(), MOST_SLOWEST)?;
+    p.slowest.iter().enumerate().try_for_each(|(i, s)| slow(s).map_err(|what| format!("slowest[{i}]: {what}")))
+}
+
+/// Every string of the paths but for the parameters.
+pub(crate) fn texts(p: &mut Paths) -> Vec<&mut String> {
+    let mut all = vec![&mut p.workload, &mut p.source];
+    for l in &mut p.leaves {
+        all.extend([&mut l.component, &mut l.whom]);
+        all.extend(&mut l.chain);
+    }
+    for s in p.slowest.iter_mut().flat_map(|s| &mut s.spans) {
+        all.extend([&mut s.component, &mut s.whom]);
+        all.extend(&mut s.chain);
+    }
+    all
+}
+
+/// Makes every string of the paths safe to show and as short as a record may hold.
+pub(crate) fn clean(p: &mut Paths) {
+    texts(p).into_iter().for_each(|text| *text = clean_short(text, MOST_NAME));
+}
+
+fn at_most(what: &str, found: usize, most: usize) -> Result<(), String> {
+    if found <= most { Ok(()) } else { Err(format!("it has {found} {what}, more than {most}")) }
+}
+
+fn amounts(what: &str, values: impl IntoIterator<Item = f64>) -> Result<(), String> {
+    match values.into_iter().find(|v| !v.is_finite() || *v < 0.0) {
+        Some(v) => Err(format!("{what} has {v} where an amount stands")),
+        None => Ok(()),
+    }
+}
+
+fn share(what: &str, value: f64) -> Result<(), String> {
+    if (0.0..=1.0 + ROUNDING).contains(&value) { Ok(()) } else { Err(format!("{what} is {value}, no share from 0 to 1")) }
+}
+
+fn latency(l: &Latency) -> Result<(), String> {
+    amounts("a latency", [l.mean, l.p50, l.p90, l.p99])?;
+    if l.p50 > l.p90 || l.p90 > l.p99 {
+        return Err(format!("the percentiles {}, {} and {} of a latency fall", l.p50, l.p90, l.p99));
+    }
+    Ok(())
+}
+
+fn leaf(l: &Leaf) -> Result<(), String> {
+    if l.component.is_empty() {
+        return Err("it has no component".into());
+    }
+    at_most("links in its chain", l.chain.len(), MOST_CHAIN)?;
+    [l.all, l.middle, l.slow].into_iter().try_for_each(part)
+}
+
+fn part(s: Share) -> Result<(), String> {
+    amounts("a share", [s.seconds])?;
+    [s.share, s.low, s.high].into_iter().try_for_each(|v| share("a share", v))?;
+    if s.low > s.high { Err(format!("an interval from {} to {} is none", s.low, s.high)) } else { Ok(()) }
+}
+
+fn slow(s: &Slow) -> Result<(), String> {
+    amounts("it", [s.seconds])?;
+    at_most("spans", s.spans.len(), MOST_SPANS)?;
+    let (mut end, slack) = (0.0, s.seconds * ROUNDING);
+    for (i, span) in s.spans.iter().enumerate() {
+        amounts("a span", [span.at, span.seconds])?;
+        at_most("links in a chain", span.chain.len(), MOST_CHAIN)?;
+        if span.at < end - slack {
+            return Err(format!("spans[{i}] begins before the one before it ends"));
+        }
+        end = span.at + span.seconds;
+    }
+    if end > s.seconds + slack { Err("its last span ends after it".into()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::followed;
+
+    #[test]
+    fn realistic_paths_are_valid() {
+        assert_eq!(valid(&followed::healthy().paths), Ok(()));
+        assert_eq!(valid(&followed::slow_locks().paths), Ok(()));
+        assert_eq!(valid(&[Paths::default()]), Ok(()), "a step whose requests could not be followed");
+    }
+
+    #[test]
+    fn each_impossible_statement_is_named_with_its_place() {
+        type Spoil = fn(&mut Paths);
+        let cases: Vec<(&str, Spoil)> = vec![
+            ("amount", |p| p.seconds = -1.0),
+            ("amount", |p| p.self_cost = f64::INFINITY),
+            ("not_followed", |p| p.not_followed = 1.5),
+            ("not_followed", |p| p.not_followed = f64::NAN),
+            ("fall", |p| p.latency.p50 = 1.0),
+            ("amount", |p| p.generator.as_mut().unwrap().mean = f64::NAN),
+            ("more than 400", |p| p.leaves = vec![p.leaves[0].clone(); 401]),
+            ("leaves[1]: it has no component", |p| p.leaves[1].component.clear()),
+            ("more than 16", |p| p.leaves[0].chain = vec!["lock".into(); 17]),
+            ("leaves[2]: an interval", |p| p.leaves[2].all.low = 0.9),
+            ("leaves[0]: a share is -0.1", |p| p.leaves[0].slow.share = -0.1),
+            ("the sum of its leaves", |p| p.leaves.iter_mut().for_each(|l| l.middle.share = 0.9)),
+            ("with what was not followed", |p| p.not_followed = 0.9),
+            ("more than 20", |p| p.slowest = vec![p.slowest[0].clone(); 21]),
+            ("more than 200", |p| p.slowest[0].spans = vec![p.slowest[0].spans[0].clone(); 201]),
+            ("slowest[0]: spans[1] begins before", |p| p.slowest[0].spans[1].at = 0.0),
+            ("slowest[1]: its last span ends after it", |p| p.slowest[1].seconds /= 2.0),
+        ];
+        for (expected, spoil) in cases {
+            let mut paths = followed::slow_locks().paths;
+            spoil(&mut paths[0]);
+            let message = valid(&paths).expect_err(expected);
+            assert!(message.contains(expected) && message.starts_with("paths[0]"), "{message} should name {expected}");
+        }
+        let many = vec![Paths::default(); MOST_PATHS + 1];
+        assert!(valid(&many).unwrap_err().contains("more than 200"));
+    }
+
+    #[test]
+    fn strings_are_cleaned_and_cut() {
+        let mut paths = followed::slow_locks().paths.remove(0);
+        paths.leaves[0].whom = "\u{1b}[31mred".into();
+        paths.leaves[0].chain = vec!["a\u{202e}b".into()];
+        paths.slowest[0].spans[0].component = "x".repeat(5000);
+        clean(&mut paths);
+        assert_eq!(paths.leaves[0].whom, "\u{fffd}[31mred");
+        assert_eq!(paths.leaves[0].chain, ["a\u{fffd}b"]);
+        assert!(paths.slowest[0].spans[0].component.chars().count() <= MOST_NAME + 1);
+    }
+}
