@@ -30,5 +30,6 @@ pub mod taskstats;
 pub mod trace;
 pub mod tracefs;
 pub mod uring;
+pub mod usage;
 pub mod wait;
 pub mod zram;
