@@ -22,6 +22,7 @@ pub mod scratch;
 pub mod shm;
 pub mod sockdiag;
 pub mod spawn;
+pub mod stamps;
 pub mod sum;
 pub mod swap;
 pub mod system;
