@@ -5,7 +5,6 @@
 
 mod databases;
 mod limits;
-mod mutate;
 mod others;
 mod page;
 mod records;

@@ -174,7 +174,7 @@ fn outside_parentheses(line: &str) -> String {
 fn run_compiler(compiler: &Compiler, cflags: &str, source: &Path, program: &Path) -> Result<(), String> {
     let mut command = Command::new(&compiler.file);
     command.args(cflags.split_whitespace()).arg("-o").args([program, source]).env("LC_ALL", "C");
-    let output = child::run_bounded(&mut command, Instant::now() + DEADLINE)
+    let output = child::run_bounded(child::die_with_parent(&mut command), Instant::now() + DEADLINE)
         .map_err(|e| format!("cannot start the compiler {}: {e}", compiler.file.display()))?;
     match output.status {
         Some(status) if status.success() && program.exists() => Ok(()),

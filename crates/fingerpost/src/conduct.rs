@@ -12,7 +12,6 @@ use fingerpost_measure::rounds::{self, Executor, Job};
 use fingerpost_measure::{Slice, estimate};
 use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
 use fingerpost_record::{Instrument, Measurement, Outcome, Profile, Run, SCHEMA, Tool};
-use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::{self, Scratch};
 
 use crate::compilers;
@@ -60,7 +59,10 @@ pub struct Conducted {
 /// Only what keeps a run from beginning at all. What goes wrong on the way is in the record.
 pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Result<Conducted> {
     let begun = Instant::now();
-    let mut scratch = Scratch::create().context("cannot make a private directory for the run")?;
+    // Plain probes change nothing, and die with this process.
+    let labs = !plan.labs.is_empty() || plan.rows.iter().any(|row| row.probe.lab.is_some());
+    let scratch = if labs { Scratch::create_guarded() } else { Scratch::create() };
+    let mut scratch = scratch.context("cannot make a private directory for the run")?;
     let dir = work_dir(&mut scratch, options)?;
     let run = begin(options, &dir);
     let (writer, trouble) = open_writer(options, &run)?;
@@ -128,10 +130,8 @@ fn work_dir(scratch: &mut Scratch, options: &Options) -> anyhow::Result<PathBuf>
     let Some(base) = &options.dir else {
         return Ok(scratch.subdir("work")?);
     };
-    let dir = base.join(format!(".fingerpost-{}", std::process::id()));
-    scratch.record(Undo::RemovePath { path: dir.clone() })?;
-    match std::fs::create_dir(&dir) {
-        Ok(()) => Ok(dir),
+    match scratch.directory_in(base) {
+        Ok((dir, _)) => Ok(dir),
         Err(e) => crate::exit::usage(format!("cannot use the directory {}: {e}", base.display())),
     }
 }

@@ -31,5 +31,9 @@ fn main() -> ExitCode {
     if let Some(status) = fingerpost_workloads::worker::dispatch() {
         return status;
     }
+    // And so is the process that undoes what a killed run changed.
+    if let Some(status) = fingerpost_sys::guardian::dispatch() {
+        return status;
+    }
     exit::report(commands::dispatch(cli::Cli::try_parse().unwrap_or_else(|error| exit::refuse_arguments(&error))))
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use common::{Home, Said, until};
@@ -141,12 +141,8 @@ fn every_placement_is_switched_on_and_off_again() {
     assert_eq!(left_behind(&home, &dir), Vec::<String>::new());
 }
 
-#[test]
-fn the_doctor_restores_what_a_killed_run_left() {
-    if !may_change_the_system() {
-        return;
-    }
-    // The second application is never ready, so the run waits with everything switched on.
+/// A run that waits with everything switched on: its second application is never ready. Gives the run and the directory of its swap.
+fn waiting() -> (Home, Child, PathBuf) {
     let home = home(&TWO.replace("echo ready", "echo waiting"));
     let dir = home.path().join("swap");
     std::fs::create_dir(&dir).unwrap();
@@ -157,6 +153,29 @@ fn the_doctor_restores_what_a_killed_run_left() {
         assert!(child.try_wait().unwrap().is_none(), "the run never came to wait");
         !left_running(&home).is_empty() && left_behind(&home, &dir).iter().any(|l| l.contains("swap area"))
     });
+    (home, child, dir)
+}
+
+#[test]
+fn what_a_killed_run_left_is_restored_without_another_start() {
+    if !may_change_the_system() {
+        return;
+    }
+    let (home, mut child, dir) = waiting();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("the machine is as before", || left_behind(&home, &dir).is_empty());
+}
+
+#[test]
+fn the_doctor_restores_what_a_run_left_that_was_killed_with_its_guardian() {
+    if !may_change_the_system() {
+        return;
+    }
+    let (home, mut child, dir) = waiting();
+    let guardian = guardian_of(child.id());
+    let killed = Command::new("kill").args(["-9", &guardian.to_string()]).status().unwrap();
+    assert!(killed.success());
     child.kill().unwrap();
     child.wait().unwrap();
     let doctor = home.command(&["doctor"]).env("TMPDIR", home.path().join("tmp")).output().unwrap();
@@ -165,15 +184,25 @@ fn the_doctor_restores_what_a_killed_run_left() {
     assert_eq!(left_behind(&home, &dir), Vec::<String>::new(), "{told}");
 }
 
+/// The guardian that a process started.
+fn guardian_of(parent: u32) -> u32 {
+    let field = |pid: u32, name: &str| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().find_map(|line| line.strip_prefix(name)).map(|rest| rest.trim_start_matches(':').trim().to_owned())
+    };
+    let pids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let mut guardians =
+        pids.filter(|pid| field(*pid, "PPid") == Some(parent.to_string()) && field(*pid, "Name").as_deref() == Some("fp-guardian"));
+    guardians.next().expect("the run has a guardian")
+}
+
 /// Processes, files, loop devices, swap areas and private directories of this home's runs.
 fn left_behind(home: &Home, dir: &Path) -> Vec<String> {
     let mut left = left_running(home);
     let files =
         |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path().display().to_string()).collect::<Vec<_>>();
     left.extend(files(dir));
-    for root in files(&home.path().join("tmp")) {
-        left.extend(files(Path::new(&root)));
-    }
+    left.extend(files(&home.path().join("tmp")));
     for device in files(Path::new("/sys/block")) {
         let backing = std::fs::read_to_string(format!("{device}/loop/backing_file")).unwrap_or_default();
         if backing.starts_with(&*dir.to_string_lossy()) {

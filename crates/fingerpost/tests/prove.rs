@@ -25,11 +25,10 @@ fn document(said: &Said) -> Value {
     serde_json::from_str(&said.out).unwrap()
 }
 
-/// Scratch directories that are left below the home, and control groups of that process.
+/// Work directories that are left below the home.
 fn left(home: &Home) -> Vec<PathBuf> {
     let dirs = std::fs::read_dir(home.path()).unwrap().flatten().map(|e| e.path());
-    let scratch = dirs.filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("fingerpost-")));
-    scratch.flat_map(|root| std::fs::read_dir(root).unwrap().flatten().map(|e| e.path())).collect()
+    dirs.filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("fingerpost-"))).collect()
 }
 
 #[test]

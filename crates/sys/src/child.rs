@@ -36,17 +36,66 @@ pub fn members(directory: &Path) -> Vec<i32> {
     text.lines().filter_map(|line| line.trim().parse().ok()).filter(|pid| *pid > 1).collect()
 }
 
-/// The processes that carry `FINGERPOST_SCRATCH` with this directory in their environment, this one left out.
+/// The variable that marks what was started for a scratch directory.
+pub const MARK: &str = "FINGERPOST_SCRATCH";
+
+/// Marks a command, and all that it will start, as started for this scratch directory; [`marked`] finds it again.
+///
+/// The mark is a variable in the environment, and because some servers write their title over it (nginx does), also the limit on file
+/// locks: it is inherited as well, and has had no effect since Linux 2.4.25 (getrlimit(2)).
+pub fn mark<'a>(command: &'a mut Command, scratch: &Path) -> &'a mut Command {
+    let limit = mark_limit(scratch);
+    command.env(MARK, scratch);
+    // SAFETY: the closure runs between fork and exec and makes one system call.
+    unsafe {
+        command.pre_exec(move || {
+            set_mark_limit(limit);
+            Ok(())
+        })
+    }
+}
+
+/// The limit that is the mark. The directory's name is random, so the number is, too (FNV-1a).
+pub fn mark_limit(scratch: &Path) -> u64 {
+    let hash =
+        scratch.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
+    // Neither a number that somebody would set by hand nor “unlimited”.
+    hash >> 2 | 1 << 61
+}
+
+/// Sets the calling process's limit. Where an even lower one was set the variable must do.
+pub(crate) fn set_mark_limit(limit: u64) {
+    let limit = libc::rlimit64 { rlim_cur: limit, rlim_max: limit };
+    // SAFETY: the structure lives until the call returns.
+    unsafe { libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_LOCKS, &limit, std::ptr::null_mut::<libc::rlimit64>()) };
+}
+
+/// The living processes that carry the mark of this directory, this one left out.
 pub fn marked(scratch: &Path) -> Vec<i32> {
-    let mut mark = b"FINGERPOST_SCRATCH=".to_vec();
+    let mut mark = format!("{MARK}=").into_bytes();
     mark.extend_from_slice(scratch.as_os_str().as_bytes());
+    let limit = mark_limit(scratch);
     let carries = |pid: &i32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|b| *b == 0).any(|entry| entry == mark)
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+        parse_lock_limit(&limits) == Some(limit) || {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|b| *b == 0).any(|entry| entry == mark)
+        }
     };
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| *pid > 1 && *pid != std::process::id() as i32).filter(carries).collect()
+    pids.filter(|pid| *pid > 1 && *pid != std::process::id() as i32).filter(carries).filter(|pid| !is_zombie(*pid)).collect()
+}
+
+/// The soft limit on file locks in `/proc/PID/limits`; `None` for no limit.
+fn parse_lock_limit(limits: &str) -> Option<u64> {
+    limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The process group of a process.
+pub fn group_of(pid: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
 /// Kills what the list names until it names nobody, for ten seconds at most. What forks meanwhile is met the next time round.
@@ -259,6 +308,23 @@ mod tests {
         kill_all(|| marked(dir.path())).unwrap();
         assert!(!child.wait().unwrap().success());
         assert!(marked(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn what_lost_its_environment_is_found_by_its_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = "env -i setsid sleep 600 & exec env -i sleep 600";
+        let mut child = mark(Command::new("sh").args(["-c", script]), dir.path()).process_group(0).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let bare = |pid: &i32| std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|e| e.is_empty());
+        while marked(dir.path()).iter().filter(|pid| bare(pid)).count() < 2 {
+            assert!(Instant::now() < deadline, "{:?}", marked(dir.path()));
+            std::thread::yield_now();
+        }
+        kill_all(|| marked(dir.path())).unwrap();
+        child.wait().unwrap();
+        assert!(marked(dir.path()).is_empty());
+        assert_eq!(parse_lock_limit("Max file locks            unlimited            unlimited            locks\n"), None);
     }
 
     #[test]

@@ -1,33 +1,27 @@
 //! Removing what processes of ours may still be writing to.
 
-use std::fs;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-/// How long writers that were killed, or that have just lost their server, may take to end.
-const WRITERS_END: Duration = Duration::from_secs(10);
+use crate::owned;
 
-/// Removes a directory with all that is in it; one that is not there is no error.
-///
-/// A process that was killed is not gone when the signal is sent, and what PostgreSQL's server leaves when it is killed ends by itself
-/// a little later, in sessions of its own: files can appear behind the removal. It begins again then, for ten seconds at most.
+/// Removes a directory of ours, in a directory that nobody else can write to, with all that is in it; one that is not there is no error.
+/// Links in it are removed and not followed. Writers that were killed get ten seconds to end.
 pub fn remove_tree(dir: &Path) -> io::Result<()> {
-    let deadline = Instant::now() + WRITERS_END;
-    loop {
-        match fs::remove_dir_all(dir) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty && Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            other => return other,
-        }
+    let parent = dir.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
+    let (Some(name), parent) = (dir.file_name(), File::open(parent)) else { return Err(io::ErrorKind::InvalidFilename.into()) };
+    match parent {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        parent => owned::remove_in(parent?.as_fd(), name, None).map(drop),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]

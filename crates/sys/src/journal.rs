@@ -1,15 +1,28 @@
-//! Changes to the system, as what undoes them: one JSON object a line.
+//! Changes to the system, as what undoes them.
 //!
-//! An entry is written before its change is made, so each undo also succeeds when there is nothing to undo.
+//! An entry is written before its change is made, so each undo also succeeds when there is nothing to undo. The file is [`log`]'s, and
+//! [`permit`] says what an entry may hold: a journal that this version cannot have written is not undone.
+
+pub mod log;
+mod permit;
 
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::{child, files, loopdev, swap, zram};
+use crate::owned::{self, Dir, Identity, Removal, Trust};
+use crate::{child, loopdev, swap, zram};
+
+pub use permit::PREFIXES;
+
+/// A `postmaster.pid` has eight short lines.
+const LONGEST_NOTE: u64 = 16 << 10;
 
 /// How to undo one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +37,12 @@ pub enum Undo {
         /// The boot it was started in.
         boot: String,
     },
-    /// Remove a file or a directory with all that is in it.
+    /// Remove a directory that we made, with all that is in it. [`log::Entry::made`] says which one it is.
+    RemoveDirectory {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// Remove a file or a directory with all that is in it, within a directory of ours.
     RemovePath {
         /// What to remove.
         path: PathBuf,
@@ -51,7 +69,7 @@ pub enum Undo {
         /// The control group's directory.
         directory: PathBuf,
     },
-    /// Kill every process that carries `FINGERPOST_SCRATCH` with this directory in its environment.
+    /// Kill every process that carries the mark of this directory (see [`child::mark`]).
     KillMarked {
         /// The scratch directory.
         scratch: PathBuf,
@@ -106,7 +124,7 @@ impl fmt::Display for Undo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Undo::KillGroup { pgid, .. } => write!(f, "killed process group {pgid}"),
-            Undo::RemovePath { path } => write!(f, "removed {}", path.display()),
+            Undo::RemoveDirectory { path } | Undo::RemovePath { path } => write!(f, "removed {}", path.display()),
             Undo::WriteFile { path, content } => write!(f, "wrote “{}” back to {}", content.trim(), path.display()),
             Undo::RemoveGroup { place } => write!(f, "removed the control group {}", place.directory.display()),
             Undo::RemoveSegment { note } => write!(f, "removed the shared memory named in {}", note.display()),
@@ -122,26 +140,47 @@ impl fmt::Display for Undo {
     }
 }
 
+/// A directory that the journal says is ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Area {
+    /// Its path.
+    pub path: PathBuf,
+    /// Which directory it is; `None` when the journal's writer was killed between making it and saying so.
+    pub made: Option<Identity>,
+}
+
+/// The directories of one journal: what lies elsewhere is none of ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Areas(pub Vec<Area>);
+
+impl Areas {
+    /// The innermost directory of ours in which a path lies, and the rest of the path.
+    fn find<'a>(&self, path: &'a Path) -> Option<(&Area, &'a Path)> {
+        let all = self.0.iter().filter_map(|area| Some((area, path.strip_prefix(&area.path).ok()?)));
+        all.min_by_key(|(_, rest)| rest.as_os_str().len())
+    }
+
+    /// Opens the directory in which a path lies. `None` when it has gone, or something else has its name.
+    fn open(&self, path: &Path) -> io::Result<Option<Dir>> {
+        let outside = || io::Error::new(io::ErrorKind::PermissionDenied, "it is in no directory of ours");
+        let (area, _) = self.find(path).ok_or_else(outside)?;
+        let (Some(parent), Some(name)) = (area.path.parent(), area.path.file_name()) else { return Err(outside()) };
+        let dir = match Dir::open(parent, Trust::Caller).and_then(|parent| parent.own(name)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        Ok((Some(dir.identity()?) == area.made).then_some(dir))
+    }
+}
+
 impl Undo {
-    /// Undoes the change, or says in a sentence why it could not be undone.
-    pub fn apply(&self) -> Result<(), String> {
+    /// Undoes the change, or says in a sentence why it could not be undone. `areas` are the directories of the same journal.
+    pub fn apply(&self, areas: &Areas) -> Result<(), String> {
         match self {
-            Undo::KillGroup { pgid, start, boot } => {
-                if group_is_ours(*pgid, *start, boot) {
-                    child::signal_group(*pgid, libc::SIGKILL).map_err(|e| format!("cannot kill process group {pgid}: {e}"))?;
-                }
-                Ok(())
-            }
-            Undo::RemovePath { path } => gone(match fs::symlink_metadata(path) {
-                Ok(meta) if meta.is_dir() => files::remove_tree(path),
-                Ok(_) => fs::remove_file(path),
-                Err(e) => Err(e),
-            })
-            .map_err(|e| format!("cannot remove {}: {e}", path.display())),
-            Undo::RemoveSegment { note } => {
-                let Some((key, id)) = fs::read_to_string(note).ok().and_then(|text| parse_postmaster_note(&text)) else { return Ok(()) };
-                crate::shm::remove_segment(key, id).map_err(|e| format!("cannot remove segment {id} of shared memory: {e}"))
-            }
+            Undo::KillGroup { pgid, start, boot } => kill_group(*pgid, *start, boot),
+            Undo::RemoveDirectory { path } => remove_area(areas, path),
+            Undo::RemovePath { path } => remove_within(areas, path).map_err(|e| format!("cannot remove {}: {e}", path.display())),
+            Undo::RemoveSegment { note } => remove_segment(areas, note),
             Undo::WriteFile { path, content } => fs::write(path, content).map_err(|e| format!("cannot restore {}: {e}", path.display())),
             Undo::RemoveGroup { place } => crate::cgroup::remove_directory(place).map_err(|e| e.to_string()),
             Undo::KillMembers { directory } => child::kill_all(|| child::members(directory))
@@ -164,9 +203,85 @@ impl Undo {
             },
             Undo::ZramReset { number, bytes, remove } => zram::tear_down(zram::Choice { number: *number, make: *remove }, *bytes)
                 .map_err(|e| format!("cannot empty /dev/zram{number}: {e}")),
-            Undo::Unmount { path } => crate::mount::unmount(path).map_err(|e| format!("cannot unmount {}: {e}", path.display())),
+            Undo::Unmount { path } => unmount(areas, path).map_err(|e| format!("cannot unmount {}: {e}", path.display())),
         }
     }
+
+    /// Whether it ends processes: that comes before everything else, because what runs holds files, mounts and devices.
+    pub fn kills(&self) -> bool {
+        matches!(self, Undo::KillGroup { .. } | Undo::KillMembers { .. } | Undo::KillMarked { .. })
+    }
+
+    /// Whether nothing but a file or directory of ours is changed.
+    pub fn is_within(&self) -> bool {
+        matches!(self, Undo::RemoveDirectory { .. } | Undo::RemovePath { .. })
+    }
+}
+
+/// Kills a group while its first process lives. Without it the number may be a stranger's; what is left of ours then carries our mark.
+fn kill_group(pgid: i32, start: u64, boot: &str) -> Result<(), String> {
+    if boot != boot_id() || child::start_time(pgid) != Some(start) {
+        return Ok(());
+    }
+    child::signal_group(pgid, libc::SIGKILL).map_err(|e| format!("cannot kill process group {pgid}: {e}"))
+}
+
+fn remove_area(areas: &Areas, path: &Path) -> Result<(), String> {
+    let trouble = |e: io::Error| format!("cannot remove {}: {e}", path.display());
+    let (Some((area, _)), Some(parent), Some(name)) = (areas.find(path), path.parent(), path.file_name()) else {
+        return Err(format!("{} is no directory of ours", path.display()));
+    };
+    let parent = match Dir::open(parent, Trust::Caller) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(trouble)?,
+    };
+    match area.made {
+        // It was not yet used: what is not empty is not ours.
+        None => parent.remove_empty(name).map_err(trouble),
+        Some(made) => match parent.remove(name, Some(made)).map_err(trouble)? {
+            Removal::Gone => Ok(()),
+            Removal::Replaced => {
+                Err(format!("{} has become another directory than the one that we made, and is left alone", path.display()))
+            }
+        },
+    }
+}
+
+fn remove_within(areas: &Areas, path: &Path) -> io::Result<()> {
+    let Some(area) = areas.open(path)? else { return Ok(()) };
+    let (Some((_, rest)), Some(name)) = (areas.find(path), path.file_name()) else { return Ok(()) };
+    let removed = match rest.parent() {
+        Some(parent) if parent != Path::new("") => {
+            let parent = area.below(parent, OFlags::PATH | OFlags::DIRECTORY);
+            parent.and_then(|parent| owned::remove_in(parent.as_fd(), name, None))
+        }
+        _ => area.remove(name, None),
+    };
+    gone(removed.map(drop))
+}
+
+fn unmount(areas: &Areas, path: &Path) -> io::Result<()> {
+    let (Some(area), Some(name)) = (areas.open(path)?, path.file_name()) else { return Ok(()) };
+    crate::mount::unmount(&PathBuf::from(format!("/proc/self/fd/{}", area.as_fd().as_raw_fd())).join(name))
+}
+
+fn remove_segment(areas: &Areas, note: &Path) -> Result<(), String> {
+    // The server writes the note, and could write anything: it must be a plain file, and the segment must be of the same user.
+    let read = || -> io::Result<(u32, String)> {
+        let none = || io::Error::from(io::ErrorKind::NotFound);
+        let area = areas.open(note)?.ok_or_else(none)?;
+        let (_, rest) = areas.find(note).ok_or_else(none)?;
+        let file = fs::File::from(area.below(rest, OFlags::RDONLY | OFlags::NONBLOCK)?);
+        let meta = file.metadata()?;
+        if !meta.is_file() {
+            return Err(none());
+        }
+        Ok((meta.uid(), owned::read_bounded(file, LONGEST_NOTE)?))
+    };
+    let Some((owner, (key, id))) = read().ok().and_then(|(owner, text)| Some((owner, parse_postmaster_note(&text)?))) else {
+        return Ok(());
+    };
+    crate::shm::remove_segment(key, id, owner).map_err(|e| format!("cannot remove segment {id} of shared memory: {e}"))
 }
 
 /// Key and number of the segment in a `postmaster.pid`. The key is written unsigned.
@@ -184,59 +299,10 @@ fn gone(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Whether a group with this number is the one that we started. While any member lives the kernel gives the number to nobody else,
-/// so a first process with another start time means that the whole group has gone and the number is a stranger's.
-fn group_is_ours(pgid: i32, start: u64, boot: &str) -> bool {
-    boot == boot_id() && child::start_time(pgid).is_none_or(|now| start == 0 || now == start)
-}
-
 /// The random id of this boot.
 pub fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|s| s.trim().to_owned()).unwrap_or_default()
 }
 
-/// An entry as a line of the journal.
-pub fn to_line(undo: &Undo) -> String {
-    serde_json::to_string(undo).expect("an entry is plain data") + "\n"
-}
-
-/// The entries of a journal. A last line that a kill cut short was written for a change that was not made yet, so it is left out.
-pub fn from_text(text: &str) -> Vec<Undo> {
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_journal_survives_being_cut_short() {
-        let one = Undo::RemovePath { path: "/tmp/a b".into() };
-        let two = Undo::WriteFile { path: "/sys/x".into(), content: "always\n".into() };
-        let text = to_line(&one) + &to_line(&two);
-        assert_eq!(from_text(&text), [one.clone(), two]);
-        assert_eq!(from_text(&text[..text.len() - 5]), [one]);
-    }
-
-    #[test]
-    fn a_group_of_another_boot_or_start_is_a_strangers() {
-        let me = std::process::id() as i32;
-        let start = child::start_time(me).unwrap();
-        assert!(group_is_ours(me, start, &boot_id()));
-        assert!(!group_is_ours(me, start + 1, &boot_id()));
-        assert!(!group_is_ours(me, start, "another boot"));
-    }
-
-    #[test]
-    fn the_note_of_a_postgresql_server_names_its_segment() {
-        let note = "4711\n/data\n1700000000\n5432\n/run\n\n   5432001        29\nready   \n";
-        assert_eq!(parse_postmaster_note(note), Some((5_432_001, 29)));
-        assert_eq!(parse_postmaster_note("4711\n/data\n"), None);
-        assert_eq!(Undo::RemoveSegment { note: "/nonexistent/postmaster.pid".into() }.apply(), Ok(()));
-    }
-
-    #[test]
-    fn removing_what_is_gone_is_no_error() {
-        assert_eq!(Undo::RemovePath { path: "/nonexistent/x".into() }.apply(), Ok(()));
-    }
-}
+mod tests;

@@ -150,19 +150,18 @@ mod tests {
             return eprintln!("skipped: needs root and loop devices");
         }
         let dir = tempfile::tempdir().unwrap();
-        let image = dir.path().canonicalize().unwrap().join("image");
+        let mut scratch = Scratch::create_in(&dir.path().join("root")).unwrap();
+        let image = scratch.path().join("image");
         fs::write(&image, [0; 1 << 16]).unwrap();
         let of_image = || numbers().into_iter().filter(|n| backing_of(*n).as_deref() == Some(&image)).count();
-        {
-            let mut scratch = Scratch::create_in(&dir.path().join("root")).unwrap();
-            let attached = attach(&mut scratch, &image).unwrap();
-            assert_eq!(backing_of(number_of(&attached.device).unwrap()).as_deref(), Some(&*image));
-            scratch.undo(attached.ticket).unwrap();
-            assert_eq!(of_image(), 0);
-            attach(&mut scratch, &image).unwrap();
-            assert_eq!(of_image(), 1);
-            assert!(attach(&mut scratch, Path::new("/nonexistent")).is_err());
-        }
+        let attached = attach(&mut scratch, &image).unwrap();
+        assert_eq!(backing_of(number_of(&attached.device).unwrap()).as_deref(), Some(&*image));
+        scratch.undo(attached.ticket).unwrap();
+        assert_eq!(of_image(), 0);
+        attach(&mut scratch, &image).unwrap();
+        assert_eq!(of_image(), 1);
+        assert!(attach(&mut scratch, Path::new("/nonexistent")).is_err());
+        drop(scratch);
         assert_eq!(of_image(), 0);
     }
 }

@@ -3,10 +3,11 @@
 use std::io;
 use std::mem;
 
-/// Removes a segment if it still has this key: a number alone may have become a stranger's. A segment that is gone is no error.
+/// Removes a segment if it still has this key and this user made it: a number alone may have become a stranger's. A segment that is gone
+/// is no error.
 ///
 /// Processes that are attached keep it until they detach.
-pub fn remove_segment(key: i32, id: i32) -> io::Result<()> {
+pub fn remove_segment(key: i32, id: i32, user: u32) -> io::Result<()> {
     // SAFETY: shmid_ds is plain numbers, for which zero is valid, and the kernel writes at most its size.
     let (found, segment) = unsafe {
         let mut segment: libc::shmid_ds = mem::zeroed();
@@ -15,7 +16,7 @@ pub fn remove_segment(key: i32, id: i32) -> io::Result<()> {
     if !found {
         return gone(io::Error::last_os_error());
     }
-    if segment.shm_perm.__key != key {
+    if segment.shm_perm.__key != key || segment.shm_perm.cuid != user {
         return Ok(());
     }
     // SAFETY: IPC_RMID takes no buffer.
@@ -44,10 +45,12 @@ mod tests {
         // SAFETY: shmget takes plain numbers.
         let id = unsafe { libc::shmget(key, 4096, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
         assert!(id >= 0, "{}", io::Error::last_os_error());
-        remove_segment(key + 1, id).unwrap();
+        let user = crate::owned::uid();
+        remove_segment(key + 1, id, user).unwrap();
+        remove_segment(key, id, user + 1).unwrap();
         assert!(exists(id));
-        remove_segment(key, id).unwrap();
+        remove_segment(key, id, user).unwrap();
         assert!(!exists(id));
-        remove_segment(key, id).unwrap();
+        remove_segment(key, id, user).unwrap();
     }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use crate::wait;
+use crate::{child, wait};
 
 /// Ample for a few system calls one after the other, in a debug build, too.
 const STACK: usize = 64 << 10;
@@ -32,6 +32,7 @@ pub struct Spawn {
     fds: [OwnedFd; 3],
     user: Option<(u32, u32)>,
     groups: Vec<File>,
+    mark: Option<u64>,
 }
 
 /// A program that was started.
@@ -55,7 +56,7 @@ impl Spawn {
         let name = text(program.as_os_str())?;
         let args = std::iter::once(Ok(name.clone())).chain(args).collect::<io::Result<_>>()?;
         let dir = text(dir.as_os_str())?;
-        Ok(Spawn { program: name, args, env: std::env::vars_os().collect(), dir, fds, user: None, groups: Vec::new() })
+        Ok(Spawn { program: name, args, env: std::env::vars_os().collect(), dir, fds, user: None, groups: Vec::new(), mark: None })
     }
 
     /// Sets a variable of its environment.
@@ -65,9 +66,10 @@ impl Spawn {
         self.env.push((name, value.into()));
     }
 
-    /// Leaves out the variables of its environment whose names are chosen.
-    pub fn env_without(&mut self, is_left_out: impl Fn(&OsStr) -> bool) {
-        self.env.retain(|(name, _)| !is_left_out(name));
+    /// Marks it as started for this scratch directory (see [`child::mark`]).
+    pub fn mark(&mut self, scratch: &Path) {
+        self.env(child::MARK, scratch);
+        self.mark = Some(child::mark_limit(scratch));
     }
 
     /// Runs it as this user and group and no other group.
@@ -134,6 +136,7 @@ impl Ready<'_> {
             fds: [0, 1, 2].map(|i: usize| self.spawn.fds[i].as_raw_fd()),
             user: self.spawn.user,
             groups: &self.spawn.groups,
+            mark: self.spawn.mark,
             handled: &self.handled,
             parent: std::process::id() as libc::pid_t,
             entering: Duration::ZERO,
@@ -166,6 +169,7 @@ struct Job<'a> {
     fds: [c_int; 3],
     user: Option<(u32, u32)>,
     groups: &'a [File],
+    mark: Option<u64>,
     handled: &'a [c_int],
     parent: libc::pid_t,
     entering: Duration,
@@ -197,7 +201,7 @@ fn clone(job: &mut Job, stack: &mut [u128]) -> io::Result<(libc::pid_t, OwnedFd)
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
         let top = stack.as_mut_ptr_range().end.cast::<c_void>();
-        let pid = libc::clone(child, top, flags, std::ptr::from_mut(job).cast::<c_void>(), &mut pidfd as *mut c_int);
+        let pid = libc::clone(as_child, top, flags, std::ptr::from_mut(job).cast::<c_void>(), &mut pidfd as *mut c_int);
         let error = io::Error::last_os_error();
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         if pid < 0 { Err(error) } else { Ok((pid, OwnedFd::from_raw_fd(pidfd))) }
@@ -205,7 +209,7 @@ fn clone(job: &mut Job, stack: &mut [u128]) -> io::Result<(libc::pid_t, OwnedFd)
 }
 
 /// What the child does. It shares our memory, so it allocates nothing, takes no lock and touches nothing but its job.
-extern "C" fn child(job: *mut c_void) -> c_int {
+extern "C" fn as_child(job: *mut c_void) -> c_int {
     // SAFETY: the caller passes a Job, and its thread stands still until we are done.
     let job = unsafe { &mut *job.cast::<Job>() };
     if become_program(job).is_none() {
@@ -231,6 +235,9 @@ fn become_program(job: &mut Job) -> Option<()> {
         }
         done(libc::chdir(job.dir))?;
         enter(job)?;
+        if let Some(limit) = job.mark {
+            child::set_mark_limit(limit);
+        }
         if let Some((uid, gid)) = job.user {
             done(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<u32>()) as c_int)?;
             done(libc::syscall(libc::SYS_setgid, gid) as c_int)?;

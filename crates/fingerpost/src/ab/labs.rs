@@ -11,14 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use fingerpost_compare::Side;
 use fingerpost_measure::estimate;
-use fingerpost_record::{Measurement, Outcome, Params, Process, Run, load, secret};
+use fingerpost_record::{Measurement, Outcome, Params, Process, Run, load};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{child, task};
 
 use super::setting::{Setting, Thp};
 use super::thp::Switch;
 use super::{NAMES, Options};
-use crate::plan;
 use crate::progress::Progress;
 
 /// Turns that a pair needs at least, and takes at most.
@@ -75,18 +74,8 @@ fn one_turn(lab: &str, common: &Params, setting: &Setting, options: &Options, fi
     let mut command = Command::new("/proc/self/exe");
     command.args(["run", lab, "--quiet", "--profile", options.profile.as_str(), "--budget", &time.as_secs_f64().to_string()]);
     command.arg("-o").arg(file);
-    let mut secrets = Vec::new();
     for (key, value) in common.iter().chain(setting.params.iter()) {
-        let word = format!("{key}={value}");
-        if secret::cut(&word) == word {
-            command.args(["--set", &word]);
-        } else {
-            secrets.push(word);
-        }
-    }
-    if !secrets.is_empty() {
-        // The words of a command are seen by all who list processes; its environment by its own user.
-        command.env(plan::SECRET_SETTINGS, secrets.join("\n"));
+        command.arg("--set").arg(format!("{key}={value}"));
     }
     if let Some(dir) = &setting.dir {
         command.arg("--set").arg(format!("dir={}", dir.display()));
@@ -104,7 +93,8 @@ fn one_turn(lab: &str, common: &Params, setting: &Setting, options: &Options, fi
     if setting.thp == Some(Thp::Never) {
         task::no_huge_pages(&mut command);
     }
-    let output = child::run_bounded(&mut command, Instant::now() + time * 3 + GRACE).context("cannot start a turn")?;
+    let output =
+        child::run_bounded(child::die_with_parent(&mut command), Instant::now() + time * 3 + GRACE).context("cannot start a turn")?;
     let code = output.status.and_then(|s| s.code());
     if !matches!(code, Some(0 | 3)) {
         let said = String::from_utf8_lossy(&output.stderr);

@@ -1,6 +1,5 @@
 //! Probes, pair by pair.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -10,7 +9,6 @@ use fingerpost_measure::pairs::{self, PairExecutor, PairState};
 use fingerpost_measure::rounds::{Effort, Executor, JobState, Listener};
 use fingerpost_measure::{Center, Slice};
 use fingerpost_record::{Better, Measurement, kept_values};
-use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::Scratch;
 
 use super::setting::{Setting, Thp};
@@ -61,10 +59,8 @@ pub fn measure(
 fn work_dir(scratch: &mut Scratch, setting: &Setting, side: usize) -> anyhow::Result<PathBuf> {
     let name = format!("work-{}", NAMES[side].to_lowercase());
     let Some(base) = &setting.dir else { return Ok(scratch.subdir(&name)?) };
-    let dir = base.join(format!(".fingerpost-{}-{name}", std::process::id()));
-    scratch.record(Undo::RemovePath { path: dir.clone() })?;
-    match fs::create_dir(&dir) {
-        Ok(()) => Ok(dir),
+    match scratch.directory_in(base) {
+        Ok((dir, _)) => Ok(dir),
         Err(e) => exit::usage(format!("cannot use the directory {}: {e}", base.display())),
     }
 }

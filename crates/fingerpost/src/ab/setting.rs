@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fingerpost_record::{Param, Params, secret};
+use fingerpost_record::{Param, Params};
 
 use crate::exit::usage;
 use crate::{cpus, plan};
@@ -106,10 +106,7 @@ impl Setting {
 
     /// What a person calls it.
     pub fn title(&self) -> String {
-        if self.words.is_empty() {
-            return "as it is".to_owned();
-        }
-        secret::cut_words(self.words.iter().map(String::as_str)).join(" ")
+        if self.words.is_empty() { "as it is".to_owned() } else { self.words.join(" ") }
     }
 }
 

@@ -122,7 +122,7 @@ fn choose(wanted: &[String]) -> anyhow::Result<Vec<&'static Plant>> {
 
 fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Result<Document> {
     let begun = Instant::now();
-    let mut scratch = Scratch::create().context("cannot make a private directory for the proof")?;
+    let mut scratch = Scratch::create_guarded().context("cannot make a private directory for the proof")?;
     let dir = scratch.subdir("work")?;
     let cpus = cpus::choose(None)?;
     let time = Duration::from_secs_f64(args.seconds / plants.len() as f64).min(Duration::from_secs(30));
@@ -165,7 +165,7 @@ fn in_own_network(plant: &Plant, time: Duration, args: &Args) -> Proof {
     }
     task::own_network(&mut command);
     let failed = |why: String| Proof::without(plant, Verdict::Failed, why);
-    match child::run_bounded(&mut command, Instant::now() + time * 3 + Duration::from_secs(60)) {
+    match child::run_bounded(child::die_with_parent(&mut command), Instant::now() + time * 3 + Duration::from_secs(60)) {
         Err(e) => Proof::without(plant, Verdict::Skipped, format!("cannot make a network of our own: {e}")),
         Ok(output) => match serde_json::from_slice::<Document>(&output.stdout) {
             Ok(mut document) if document.plants.len() == 1 => document.plants.remove(0),

@@ -89,8 +89,9 @@ impl Areas {
         if free < bytes + SPARE {
             return Err(format!("{} has {} MiB free, and a swap file of {} MiB does not fit", dir.display(), free >> 20, bytes >> 20));
         }
-        let path = dir.join(format!(".fingerpost-swap-{}-{}", std::process::id(), self.tickets.len()));
-        self.record(scratch, Undo::RemovePath { path: path.clone() })?;
+        let (own, ticket) = scratch.directory_in(&dir).map_err(|e| format!("cannot put a swap file in {}: {e}", dir.display()))?;
+        self.tickets.push(ticket);
+        let path = own.join("swap");
         swap::make_file(&path, bytes).map_err(|e| format!("cannot make the swap file {}: {e}", path.display()))?;
         Ok(path)
     }

@@ -5,7 +5,6 @@
 //! Nothing is polled where the kernel can tell: the end of a process (pidfd), a line (inotify on the file that takes its output) and
 //! a window (the X connection) wake the waiter. A file, a port and a socket are tried every [`RETRY`].
 
-use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{PipeWriter, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -15,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fingerpost_record::secret;
 use fingerpost_sys::spawn::{Process, Spawn};
 use fingerpost_sys::{child, memory, scratch, system, wait};
 use fingerpost_workloads::server_dir::tail;
@@ -127,13 +125,11 @@ fn program(app: &App, places: &Places, home: &Home, output: File) -> Result<(Spa
     let mut spawn = Spawn::new(&program, &words[1..], &places.dir, fds).map_err(trouble)?;
     // What it leaves in the temporary directory goes with the sequence.
     spawn.env("TMPDIR", &places.dir);
-    spawn.env("FINGERPOST_SCRATCH", &home.scratch);
+    spawn.mark(&home.scratch);
     if app.unprivileged {
         spawn.env("HOME", &places.dir);
         if system::is_root() {
             spawn.user(NOBODY, NOBODY);
-            // Whoever runs as nobody can read the environment of the application.
-            spawn.env_without(is_secret);
         }
     }
     app.env.iter().for_each(|(name, value)| spawn.env(name, places.fill(value)));
@@ -142,10 +138,6 @@ fn program(app: &App, places: &Places, home: &Home, output: File) -> Result<(Spa
     };
     spawn.groups(home.procs.iter().map(open).collect::<Result<_, _>>()?);
     Ok((spawn, input))
-}
-
-fn is_secret(name: &OsStr) -> bool {
-    name.to_str().is_some_and(secret::is_secret_name)
 }
 
 /// Waits, and gives the moment at which it was ready.
@@ -282,12 +274,10 @@ pub fn run_untimed(app: &App, commands: &[Vec<String>], places: &Places, home: &
         let words: Vec<String> = words.iter().map(|word| places.fill(word)).collect();
         let program = find_program(&words[0]).ok_or_else(|| format!("{} cannot be prepared: no program `{}` here", app.name, words[0]))?;
         let mut command = Command::new(program);
-        command.args(&words[1..]).current_dir(&places.dir).env("TMPDIR", &places.dir).env("FINGERPOST_SCRATCH", &home.scratch);
+        command.args(&words[1..]).current_dir(&places.dir).env("TMPDIR", &places.dir);
+        child::mark(&mut command, &home.scratch);
         if app.unprivileged {
             scratch::drop_privileges(&mut command, NOBODY, NOBODY);
-            std::env::vars_os().filter(|(name, _)| is_secret(name)).for_each(|(name, _)| {
-                command.env_remove(name);
-            });
             command.env("HOME", &places.dir);
         }
         child::die_with_parent(&mut command);

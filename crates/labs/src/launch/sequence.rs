@@ -119,7 +119,7 @@ fn prepared(
     let mut places = Vec::new();
     for (i, app) in step.apps.iter().enumerate() {
         let at = make_places(app, dir, step.data, i)?;
-        if let Some(note) = postmaster_note(app, &at) {
+        if let Some(note) = postmaster_note(app, &at).filter(|note| note.starts_with(scratch.path())) {
             scratch.record(Undo::RemoveSegment { note }).map_err(|e| format!("cannot write the journal: {e}"))?;
         }
         places.push(launcher::run_untimed(app, &app.setup, &at, &home).map(|()| at));

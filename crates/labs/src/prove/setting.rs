@@ -96,8 +96,8 @@ impl Setting {
     fn add_swap(&mut self, scratch: &mut Scratch) -> Result<(), WorkloadError> {
         let path = self.dir.join("swap");
         let uuid = swap::new_uuid().map_err(failed)?;
-        swap::make_file(&path, SWAP).and_then(|()| swap::format(&path, SWAP, uuid)).map_err(failed)?;
         self.tickets.push(scratch.record(Undo::RemovePath { path: path.clone() }).map_err(failed)?);
+        swap::make_file(&path, SWAP).and_then(|()| swap::format(&path, SWAP, uuid)).map_err(failed)?;
         self.tickets.push(scratch.record(Undo::SwapOff { path: path.clone(), uuid }).map_err(failed)?);
         swap::on(&path, -1).map_err(|e| WorkloadError::Missing(format!("cannot switch on a swap file in {}: {e}", self.dir.display())))
     }

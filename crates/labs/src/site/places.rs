@@ -64,10 +64,8 @@ pub fn end(places: Vec<Place>, context: &mut Context) {
 }
 
 fn in_directory(dir: &Path, context: &mut Context) -> Result<Place, LabError> {
-    let own = dir.join(format!(".fingerpost-site-{}", std::process::id()));
     let failed = |e: std::io::Error| LabError::Setting(format!("dirs={} cannot be used: {e}", dir.display()));
-    let ticket = context.scratch.record(Undo::RemovePath { path: own.clone() }).map_err(failed)?;
-    fs::create_dir(&own).map_err(failed)?;
+    let (own, ticket) = context.scratch.directory_in(dir).map_err(failed)?;
     Ok(Place { name: Some(dir.to_string_lossy().into_owned()), dir: own, tickets: vec![ticket] })
 }
 
@@ -101,7 +99,9 @@ fn make_filesystem(kind: &str, image: &Path) -> Result<(), LabError> {
     let program = format!("mkfs.{kind}");
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
     let quiet = if kind == "xfs" || kind == "ext4" || kind == "btrfs" { "-q" } else { "" };
-    let output = child::run_bounded(Command::new(&program).env("PATH", path).arg(quiet).arg(image), Instant::now() + MAKING)
+    let mut command = Command::new(&program);
+    child::die_with_parent(command.env("PATH", path).arg(quiet).arg(image));
+    let output = child::run_bounded(&mut command, Instant::now() + MAKING)
         .map_err(|e| LabError::Missing(format!("{program} cannot be run ({e}); install the tools of {kind}")))?;
     match output.status {
         Some(status) if status.success() => Ok(()),

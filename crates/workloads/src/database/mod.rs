@@ -23,7 +23,6 @@ mod server;
 mod sqlite;
 mod stalls;
 mod stream;
-mod turns;
 mod url;
 mod watch;
 pub mod worker;
@@ -33,9 +32,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fingerpost_record::Params;
-use fingerpost_sys::journal::Undo;
-use fingerpost_sys::scratch::{Scratch, Server};
-use fingerpost_sys::stamps::Stamps;
+use fingerpost_sys::scratch::{Scratch, Server, Ticket};
 use fingerpost_sys::{child, files};
 
 use crate::database::connection::Target;
@@ -70,10 +67,11 @@ pub struct Database<'a> {
     options: Options,
     scratch: &'a mut Scratch,
     dir: Option<PathBuf>,
+    /// The directory of ours in the one that the user named.
+    own: Option<Ticket>,
     server: Option<Server>,
     worker: Option<Worker>,
     guard: Option<Guard>,
-    stamps: Option<Stamps>,
     described: String,
     warnings: Vec<String>,
     steps_done: u64,
@@ -86,10 +84,10 @@ impl<'a> Database<'a> {
             options,
             scratch,
             dir: None,
+            own: None,
             server: None,
             worker: None,
             guard: None,
-            stamps: None,
             described: String::new(),
             warnings: Vec::new(),
             steps_done: 0,
@@ -116,13 +114,10 @@ impl<'a> Database<'a> {
         if !parent.is_dir() {
             return Err(WorkloadError::Setting(format!("dir={}: there is no such directory", parent.display())));
         }
-        let parent = std::path::absolute(parent).map_err(|e| WorkloadError::Setting(format!("dir={}: {e}", parent.display())))?;
-        let dir = parent.join(format!("fingerpost-{name}-{}", std::process::id()));
-        if dir.exists() {
-            return Err(WorkloadError::Failed(format!("{} is in the way; remove it", dir.display())));
-        }
-        self.scratch.record(Undo::RemovePath { path: dir.clone() }).map_err(|e| failed("the journal could not be written", &e))?;
-        Ok(dir)
+        let made = self.scratch.directory_in(parent).map_err(|e| WorkloadError::Setting(format!("dir={}: {e}", parent.display())));
+        let (own, ticket) = made?;
+        self.own = Some(ticket);
+        Ok(own.join(name))
     }
 
     /// Starts the server, if there is one to be started, and tells how to connect.
@@ -172,9 +167,7 @@ impl Workload for Database<'_> {
         let embedded = matches!(target, Target::Sqlite { .. });
         // Words before the server's command go before the process that has the database in it.
         let prefix = if embedded { self.options.server_prefix.as_slice() } else { &[] };
-        // Without them there is a check less, and the run goes on.
-        self.stamps = Stamps::new().ok();
-        let worker = Worker::start(&self.options.program, prefix, self.stamps.as_ref(), self.scratch)?;
+        let worker = Worker::start(&self.options.program, prefix, self.scratch)?;
         let servers = if embedded { vec![worker.pid()] } else { self.server.iter().map(Server::pid).collect() };
         self.worker = Some(worker);
         let (scale, seed, mix) = (self.options.scale, self.options.seed, self.options.mix);
@@ -198,10 +191,6 @@ impl Workload for Database<'_> {
             _ => self.server.iter().map(Server::pid).collect(),
         };
         Subjects { servers, clients }
-    }
-
-    fn stamps(&self) -> Option<Stamps> {
-        self.stamps.clone()
     }
 
     fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
@@ -250,6 +239,9 @@ impl Workload for Database<'_> {
             let gone = files::remove_tree(&dir);
             self.warnings.extend(gone.err().map(|e| format!("{} could not be removed: {e}", dir.display())));
         }
+        if let Some(own) = self.own.take() {
+            self.warnings.extend(self.scratch.undo(own).err());
+        }
     }
 }
 
@@ -269,7 +261,6 @@ fn unexpected(reply: &Reply) -> WorkloadError {
 fn step_of(reply: StepReply, clients: usize) -> Step {
     Step {
         transactions: reply.transactions,
-        turns: reply.turns,
         elapsed: Duration::from_nanos(reply.elapsed_ns),
         throughput: reply.throughput,
         latencies: reply.latencies,

@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use fingerpost_sys::stamps::{Pen, Writer};
-use fingerpost_sys::trace::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
 use super::server::REQUEST;
@@ -57,7 +55,6 @@ impl Report {
         }
         Ok(Step {
             transactions,
-            turns: transactions,
             elapsed: Duration::from_secs_f64(self.elapsed_s),
             throughput: self.parts.iter().map(|n| *n as f64 / seconds).collect(),
             latencies: self.latencies,
@@ -134,14 +131,13 @@ struct Crew {
 impl Crew {
     fn hire(recipe: &Recipe, server: SocketAddr) -> Crew {
         let (report, done) = mpsc::channel();
-        let stamps = Writer::find();
-        let hire_one = |number| {
+        let hire_one = |_| {
             let (send, tasks) = mpsc::channel::<Task>();
-            let (recipe, report, stamps) = (recipe.clone(), report.clone(), stamps.clone());
+            let (recipe, report) = (recipe.clone(), report.clone());
             std::thread::spawn(move || {
-                let mut place = Place { stream: None, number: number as u32, pen: stamps.as_ref().map(Writer::pen) };
+                let mut stream = None;
                 for task in tasks {
-                    let result = one_client(&recipe, server, &task, &mut place);
+                    let result = one_client(&recipe, server, &task, &mut stream);
                     if report.send(result).is_err() {
                         return;
                     }
@@ -181,24 +177,7 @@ impl Crew {
     }
 }
 
-/// What a thread keeps from step to step.
-struct Place {
-    stream: Option<TcpStream>,
-    number: u32,
-    pen: Option<Pen>,
-}
-
-impl Place {
-    /// Stamps a transaction that took so long and has just been answered.
-    fn stamp(&self, took: Duration) {
-        if let Some(pen) = self.pen.as_ref().filter(|pen| pen.on()) {
-            let end = monotonic_ns();
-            pen.stamp(self.number, end.saturating_sub(took.as_nanos() as u64), end);
-        }
-    }
-}
-
-fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, place: &mut Place) -> Done {
+fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, stream: &mut Option<TcpStream>) -> Done {
     let mut seen = Histogram::new();
     let mut answer = vec![0; recipe.answer.max(2)];
     while let Some(left) = task.left() {
@@ -206,20 +185,17 @@ fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, place: &mut Plac
             std::thread::sleep(Duration::from_micros(recipe.think_us));
         }
         let asked = Instant::now();
-        let answered = transaction(recipe, server, &mut place.stream, &mut answer, left);
-        let took = asked.elapsed();
-        match answered {
+        match transaction(recipe, server, stream, &mut answer, left) {
             Ok(()) if task.length.is_none() => return (seen, None),
             Ok(()) => {
-                place.stamp(took);
                 if task.left().is_some() {
-                    seen.record(took.as_nanos() as u64);
+                    seen.record(asked.elapsed().as_nanos() as u64);
                     task.count();
                 }
                 work(recipe.client_work);
             }
             Err(e) => {
-                place.stream = None;
+                *stream = None;
                 // A connection of its own for each transaction is given up at the end: its next try may be seconds away.
                 let over = recipe.connects && task.left().is_none();
                 return (seen, (!over).then(|| e.to_string()));

@@ -182,9 +182,9 @@ fn a_real_group_that_was_left_behind_is_removed_from_its_journal() {
     for place in &places {
         assert!(place.directory.exists());
         let undo = crate::journal::Undo::RemoveGroup { place: place.clone() };
-        undo.apply().unwrap();
+        undo.apply(&crate::journal::Areas::default()).unwrap();
         assert!(!place.directory.exists());
-        undo.apply().unwrap();
+        undo.apply(&crate::journal::Areas::default()).unwrap();
     }
 }
 

@@ -1,0 +1,125 @@
+//! The process that undoes what a run changed when the run is killed.
+//!
+//! It is this binary, started before the first change, with a session of its own, so that a kill of the run's group passes it by. It
+//! sleeps in a read of a pipe whose other end only the run holds: when the run ends without a word the kernel closes that end, and the
+//! guardian takes the lock and undoes the journal. Should it be killed as well, the next start sweeps.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, PipeWriter, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::child;
+use crate::owned::{Dir, Trust};
+use crate::scratch::{Found, reclaim};
+
+/// The first argument of such a process.
+const MARK: &str = "__guardian";
+/// What it writes into the lock while it is at work.
+const AT_WORK: &str = "guardian";
+/// The lock is freed when the dead process has closed its files, which can be a moment after the pipe.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a guardian may take to end when it is not needed any more.
+const END: Duration = Duration::from_secs(2);
+/// The kernel kills others first when memory runs out (proc_pid_oom_score_adj(5)); root alone may ask for it.
+const OOM_SCORE: &str = "-900";
+
+/// A guardian that sleeps.
+#[derive(Debug)]
+pub struct Guardian {
+    child: Child,
+    pipe: PipeWriter,
+}
+
+impl Guardian {
+    /// Starts one for the run with this name in the control directory.
+    pub(crate) fn start(control: &Path, run: &str) -> io::Result<Guardian> {
+        let (reader, pipe) = io::pipe()?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("fingerpost").arg(MARK).arg(control).arg(run).env_clear();
+        command.stdin(reader).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+        // SAFETY: the closure runs between fork and exec and calls only functions that are async-signal-safe.
+        unsafe {
+            command.pre_exec(|| {
+                // Blocked signals stay so across exec: from here on nothing but SIGKILL and SIGSTOP ends or stops it.
+                let mut all: libc::sigset_t = std::mem::zeroed();
+                libc::sigfillset(&mut all);
+                libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+                if libc::setsid() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+            })
+        };
+        Ok(Guardian { child: command.spawn()?, pipe })
+    }
+
+    /// Ends it: everything is undone, or told to be not.
+    pub(crate) fn dismiss(mut self) {
+        let _ = self.pipe.write_all(b"\n");
+        drop(self.pipe);
+        if let Ok(None) = child::wait_deadline(&mut self.child, Instant::now() + END) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Runs the guardian when this process was started as one; `None` when it is an ordinary invocation.
+pub fn dispatch() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next()? != MARK {
+        return None;
+    }
+    let (Some(control), Some(run)) = (args.next(), args.next()) else { return Some(ExitCode::from(2)) };
+    stand_apart();
+    Some(if maker_was_killed() { undo(Path::new(&control), &run) } else { ExitCode::SUCCESS })
+}
+
+/// Lets go of what the run's parent gave it: whoever waits for the end of a pipe must not wait for us.
+fn stand_apart() {
+    let _ = rustix::thread::set_name(c"fp-guardian");
+    // SAFETY: nothing in this process has opened a descriptor yet but the three standard ones.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
+    if closed != 0 {
+        // Linux before 5.9.
+        (3..1024).for_each(|fd| {
+            // SAFETY: as above.
+            unsafe { libc::close(fd) };
+        });
+    }
+    let _ = File::options().write(true).open("/proc/self/oom_score_adj").and_then(|mut file| file.write_all(OOM_SCORE.as_bytes()));
+}
+
+/// Sleeps until the maker ends. One that ends in order sends a byte before it closes its end.
+fn maker_was_killed() -> bool {
+    let mut byte = [0];
+    loop {
+        match io::stdin().read(&mut byte) {
+            Ok(0) => return true,
+            Ok(_) => return false,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return true,
+        }
+    }
+}
+
+fn undo(control: &Path, run: &OsString) -> ExitCode {
+    let Ok(control) = Dir::open(control, Trust::Strict).and_then(|dir| private(&dir)) else { return ExitCode::FAILURE };
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match reclaim(&control, run, AT_WORK) {
+            Ok(Found::InUse | Found::Guarded) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
+            Ok(Found::Left(_)) => return ExitCode::SUCCESS,
+            _ => return ExitCode::FAILURE,
+        }
+    }
+}
+
+/// The same directory, refused unless it is ours alone.
+fn private(dir: &Dir) -> io::Result<Dir> {
+    let (Some(parent), Some(name)) = (dir.path().parent(), dir.path().file_name()) else {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    };
+    Dir::open(parent, Trust::Strict)?.private(name)
+}

@@ -1,0 +1,131 @@
+//! Undoing what processes that are gone have left.
+
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::{LOCK, RUN, places};
+use crate::journal::log::{Log, order};
+use crate::journal::{PREFIXES, Undo};
+use crate::owned::{self, Dir, Trust};
+
+/// A directory without a journal is being made, or its maker was killed meanwhile. Making takes milliseconds.
+const MAKING: Duration = Duration::from_secs(60);
+/// How long a sweep waits for a guardian that is at work.
+const GUARDIAN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a look at the directory of a run found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Its owner lives, or is just making it.
+    InUse,
+    /// A guardian is undoing it.
+    Guarded,
+    /// Its owner is gone: what was done, one sentence each.
+    Left(Vec<String>),
+}
+
+/// Removes what runs that were killed left behind, and says what it did, one sentence each.
+pub fn sweep() -> Vec<String> {
+    let mut told: Vec<String> = places::controls().iter().flat_map(sweep_control).collect();
+    if let Ok(temporary) = places::temporary() {
+        sweep_unlisted(&temporary, &mut told);
+    }
+    told
+}
+
+/// As [`sweep`], for what [`Scratch::create_in`](super::Scratch::create_in) made below this directory.
+pub fn sweep_in(root: &Path) -> Vec<String> {
+    let control = Dir::open(root, Trust::Strict).and_then(|dir| dir.private(places::CONTROL));
+    control.map(|dir| sweep_control(&dir)).unwrap_or_default()
+}
+
+fn sweep_control(control: &Dir) -> Vec<String> {
+    let mut told = Vec::new();
+    for name in control.names().unwrap_or_default().iter().filter(|name| owned::is_random_name(name, RUN)) {
+        let deadline = Instant::now() + GUARDIAN_PATIENCE;
+        loop {
+            match reclaim(control, name, "") {
+                Ok(Found::Guarded) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
+                Ok(Found::Left(mut sentences)) => break told.append(&mut sentences),
+                Ok(_) => break,
+                // Its owner, another sweep or its guardian was faster.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => break,
+                Err(e) => break told.push(format!("could not clean up {}: {e}", control.path().join(name).display())),
+            }
+        }
+    }
+    told
+}
+
+/// Cleans up after one run. Root directory, run directory, lock and journal must all be our own; they are asked by descriptor. `who` is
+/// left in the lock, so that others know who is at work.
+pub fn reclaim(control: &Dir, name: &OsStr, who: &str) -> io::Result<Found> {
+    let run = control.private(name)?;
+    let mut lock = match run.file(LOCK) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return without_journal(control, name, &run, who),
+        other => other?,
+    };
+    if !owned::try_lock(&lock)? {
+        let mut holder = String::new();
+        (&lock).take(16).read_to_string(&mut holder)?;
+        return Ok(if holder.is_empty() { Found::InUse } else { Found::Guarded });
+    }
+    lock.write_all(who.as_bytes())?;
+    let place = run.path().display();
+    let mut log = match Log::open(&run) {
+        Ok(Ok(log)) if log.entries.is_empty() => return without_journal(control, name, &run, who),
+        Ok(Ok(log)) => log,
+        Ok(Err(sentence)) => {
+            return Ok(Found::Left(vec![format!("{place} of a killed run is left alone: {sentence}; look at it and remove it")]));
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return without_journal(control, name, &run, who),
+        Err(e) => return Err(e),
+    };
+    let mut sentences = Vec::new();
+    for n in order(&log.entries) {
+        let Some(undo) = log.entries.get(&n).map(|entry| entry.undo.clone()) else { continue };
+        match log.undo(n) {
+            // That there was anything to kill is not known, and mostly there was not: servers die with their maker.
+            Ok(()) if matches!(undo, Undo::KillMarked { .. }) => {}
+            Ok(()) => sentences.push(format!("undid what a killed run left: {undo}")),
+            Err(sentence) => sentences.push(sentence),
+        }
+    }
+    if log.entries.is_empty() {
+        control.remove(name, None)?;
+        sentences.push("removed the work directory of a killed run".to_owned());
+    }
+    Ok(Found::Left(sentences))
+}
+
+/// The directory of a run that wrote no journal yet: it changed nothing.
+fn without_journal(control: &Dir, name: &OsStr, run: &Dir, who: &str) -> io::Result<Found> {
+    // A guardian knows that the owner is gone.
+    if who.is_empty() && age(run)? < MAKING {
+        return Ok(Found::InUse);
+    }
+    control.remove(name, None)?;
+    Ok(Found::Left(vec!["removed the empty directory of a killed run".to_owned()]))
+}
+
+/// Removes work directories of ours that no process holds and that have been so for a while: those of runs whose journal went with the
+/// power. (Others cannot make a directory that is ours, nor lock one that they cannot read.)
+fn sweep_unlisted(temporary: &Dir, told: &mut Vec<String>) {
+    for name in temporary.names().unwrap_or_default().iter().filter(|name| owned::is_random_name(name, PREFIXES[0])) {
+        let Ok(dir) = temporary.own(name) else { continue };
+        let free = age(&dir).is_ok_and(|age| age >= MAKING) && dir.try_lock().unwrap_or(false);
+        if let (true, Ok(identity)) = (free, dir.identity()) {
+            match temporary.remove(name, Some(identity)) {
+                Ok(_) => told.push(format!("removed the work directory {} of a killed run", dir.path().display())),
+                Err(e) => told.push(format!("could not remove {}: {e}", dir.path().display())),
+            }
+        }
+    }
+}
+
+fn age(dir: &Dir) -> io::Result<Duration> {
+    let changed = UNIX_EPOCH + Duration::from_secs(u64::try_from(dir.changed()?).unwrap_or(0));
+    Ok(SystemTime::now().duration_since(changed).unwrap_or_default())
+}
