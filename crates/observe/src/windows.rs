@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fingerpost_sys::trace::{Raw, Rings, monotonic_ns};
+use fingerpost_sys::trace::{Point, Raw, Rings, monotonic_ns};
 use fingerpost_sys::tracefs::{self, Tracepoint};
 
 use crate::calls::Fd;
@@ -108,7 +108,7 @@ impl Windows {
     pub fn open() -> Result<Windows, String> {
         let points = tracefs::tracepoints(&NAMES)?;
         let layout = Layout::of(&points).ok_or("the kernel's tracepoints lack fields that are needed")?;
-        let rings = Rings::open(&layout.ids, RING_BYTES, None).map_err(|e| format!("tracepoints cannot be opened: {e}"))?;
+        let rings = Rings::open(&layout.ids.map(Point::from), RING_BYTES).map_err(|e| format!("tracepoints cannot be opened: {e}"))?;
         let own = std::process::id() as i32;
         Ok(Windows { rings, layout, tracer: Tracer::new(), buffer: Vec::new(), own, lost: 0, events: 0, count: 0, torn: 0 })
     }

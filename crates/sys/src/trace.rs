@@ -75,6 +75,25 @@ impl Raw<'_> {
     }
 }
 
+/// A tracepoint that is to be opened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Its number in tracefs.
+    pub id: u32,
+    /// Which of its events are wanted, in the kernel's filter language (`common_pid != 42`); all of them without.
+    pub filter: Option<String>,
+}
+
+impl From<u32> for Point {
+    /// All events of a tracepoint.
+    fn from(id: u32) -> Point {
+        Point { id, filter: None }
+    }
+}
+
+/// The most bytes that one record may take: no tracepoint's data are longer than some hundred bytes.
+const RECORD_BYTES: u64 = 512;
+
 /// One CPU's ring: the events that write into it, and its mapping.
 struct Ring {
     cpu: usize,
@@ -94,12 +113,11 @@ pub struct Rings {
 
 impl Rings {
     /// Opens these tracepoints on every online CPU, switched off. `bytes` is the size of one CPU's ring, rounded up to a power of two.
-    /// `filter` is in the kernel's filter language (`common_pid != 42`).
     ///
     /// # Errors
     /// What `perf_event_open` or `mmap` said: usually a lack of permission.
-    pub fn open(ids: &[u32], bytes: usize, filter: Option<&str>) -> io::Result<Rings> {
-        let rings = online_cpus()?.into_iter().map(|cpu| Ring::open(cpu, ids, bytes, filter)).collect::<io::Result<_>>()?;
+    pub fn open(points: &[Point], bytes: usize) -> io::Result<Rings> {
+        let rings = online_cpus()?.into_iter().map(|cpu| Ring::open(cpu, points, bytes)).collect::<io::Result<_>>()?;
         Ok(Rings { rings })
     }
 
@@ -113,8 +131,9 @@ impl Rings {
         self.each(IOC_DISABLE)
     }
 
+    /// Asks each CPU once: its other events follow the first one, which leads their group.
     fn each(&self, request: libc::Ioctl) -> io::Result<()> {
-        for event in self.rings.iter().flat_map(|r| &r.events) {
+        for event in self.rings.iter().filter_map(|r| r.events.first()) {
             ioctl(event, request, 0)?;
         }
         Ok(())
@@ -131,6 +150,16 @@ impl Rings {
         self.rings.iter().map(Ring::fullness).fold(0.0, f64::max)
     }
 
+    /// Bytes that wait to be drained, in all rings.
+    pub fn waiting(&self) -> usize {
+        self.rings.iter().filter(|r| !r.map.is_null()).map(|r| r.waiting() as usize).sum()
+    }
+
+    /// Whether a ring has no room for another record, so that something may have been lost of which no record could tell.
+    pub fn full(&self) -> bool {
+        self.rings.iter().any(|r| !r.map.is_null() && r.word(DATA_SIZE).saturating_sub(r.waiting()) < RECORD_BYTES)
+    }
+
     /// Takes everything out of the rings, in order per CPU but not between CPUs. Returns the number of events that were lost.
     pub fn drain(&mut self, mut take: impl FnMut(Raw)) -> u64 {
         self.rings.iter_mut().map(|r| r.drain(&mut take)).sum()
@@ -138,18 +167,18 @@ impl Rings {
 }
 
 impl Ring {
-    fn open(cpu: usize, ids: &[u32], bytes: usize, filter: Option<&str>) -> io::Result<Ring> {
+    fn open(cpu: usize, points: &[Point], bytes: usize) -> io::Result<Ring> {
         let page = page_bytes() as usize;
         let length = page + bytes.max(page).next_power_of_two();
         let mut ring = Ring { cpu, map: ptr::null_mut(), length, events: Vec::new(), scratch: Vec::new() };
-        for &id in ids {
-            let event = open_event(id, cpu)?;
+        for point in points {
+            let event = open_event(point.id, cpu, ring.events.first())?;
             match ring.events.first() {
                 None => ring.map = map_ring(&event, length)?,
                 Some(first) => ioctl(&event, IOC_SET_OUTPUT, first.as_raw_fd() as usize)?,
             }
-            if let Some(filter) = filter {
-                let text = std::ffi::CString::new(filter)?;
+            if let Some(filter) = &point.filter {
+                let text = std::ffi::CString::new(filter.as_str())?;
                 ioctl(&event, IOC_SET_FILTER, text.as_ptr() as usize)?;
             }
             ring.events.push(event);
@@ -166,7 +195,12 @@ impl Ring {
         if self.map.is_null() {
             return 0.0;
         }
-        self.word(HEAD).wrapping_sub(self.word(TAIL)) as f64 / self.word(DATA_SIZE).max(1) as f64
+        self.waiting() as f64 / self.word(DATA_SIZE).max(1) as f64
+    }
+
+    /// Bytes that wait to be drained.
+    fn waiting(&self) -> u64 {
+        self.word(HEAD).wrapping_sub(self.word(TAIL))
     }
 
     fn drain(&mut self, take: &mut impl FnMut(Raw)) -> u64 {
@@ -234,19 +268,21 @@ fn each_record(cpu: usize, mut bytes: &[u8], take: &mut impl FnMut(Raw)) -> u64 
     lost
 }
 
-fn open_event(id: u32, cpu: usize) -> io::Result<OwnedFd> {
+/// Opens an event of one CPU. The first of a CPU leads the others' group and is switched off: none of them flows until it does.
+fn open_event(id: u32, cpu: usize, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let attr = Attr {
         kind: TYPE_TRACEPOINT,
         size: size_of::<Attr>() as u32,
         config: u64::from(id),
         sample_period: 1,
         sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW,
-        flags: FLAG_DISABLED | FLAG_USE_CLOCKID,
+        flags: if leader.is_none() { FLAG_DISABLED } else { 0 } | FLAG_USE_CLOCKID,
         clockid: libc::CLOCK_MONOTONIC,
         ..Attr::default()
     };
+    let group = leader.map_or(-1, AsRawFd::as_raw_fd);
     // SAFETY: the attr is initialised, its size field is its size, and it outlives the call; the rest are plain numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, -1, cpu as libc::c_int, -1, FLAG_FD_CLOEXEC) };
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, -1, cpu as libc::c_int, group, FLAG_FD_CLOEXEC) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }

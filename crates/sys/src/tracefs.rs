@@ -30,6 +30,16 @@ impl Tracepoint {
         }
     }
 
+    /// The place of a field of exactly this many bytes.
+    pub fn sized(&self, field: &str, bytes: usize) -> Option<usize> {
+        self.fields.get(field).filter(|&&(_, size)| size == bytes).map(|&(at, _)| at)
+    }
+
+    /// The place of a field of at least this many bytes: an array whose length differs between kernels.
+    pub fn at_least(&self, field: &str, bytes: usize) -> Option<usize> {
+        self.fields.get(field).filter(|&&(_, size)| size >= bytes).map(|&(at, _)| at)
+    }
+
     /// A place of an integer field that is looked up once and read often.
     pub fn slot(&self, field: &str) -> Option<usize> {
         self.fields.get(field).map(|&(at, _)| at)
@@ -63,22 +73,25 @@ pub fn parse_format(text: &str) -> Option<Tracepoint> {
 
 /// Reads tracepoints (`sched/sched_switch`) in the order asked for.
 ///
+/// # Errors
+/// As [`find`], and where the kernel lacks one of them.
+pub fn tracepoints(names: &[&str]) -> Result<Vec<Tracepoint>, String> {
+    let found = find(names)?;
+    found.into_iter().zip(names).map(|(t, name)| t.ok_or_else(|| format!("this kernel has no tracepoint {name}"))).collect()
+}
+
+/// Reads tracepoints in the order asked for; `None` is one that this kernel lacks.
+///
 /// Where tracefs is not mounted and the caller is root, it is mounted in a mount namespace that only a passing thread is in:
 /// nothing of the system is changed.
 ///
 /// # Errors
 /// One sentence that says which file could not be read and why.
-pub fn tracepoints(names: &[&str]) -> Result<Vec<Tracepoint>, String> {
-    let mut first_error = String::new();
+pub fn find(names: &[&str]) -> Result<Vec<Option<Tracepoint>>, String> {
     for mount in MOUNTS {
-        match read_all(Path::new(mount), names) {
-            Ok(found) => return Ok(found),
-            Err(e) if first_error.is_empty() => first_error = e,
-            Err(_) => {}
+        if Path::new(mount).join("events").exists() {
+            return read_all(Path::new(mount), names);
         }
-    }
-    if Path::new(MOUNTS[0]).join("events").exists() {
-        return Err(first_error);
     }
     let names: Vec<String> = names.iter().map(|s| (*s).to_owned()).collect();
     let thread = std::thread::Builder::new().name("tracefs".into()).spawn(move || {
@@ -92,11 +105,15 @@ pub fn tracepoints(names: &[&str]) -> Result<Vec<Tracepoint>, String> {
     }
 }
 
-fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Tracepoint>, String> {
+fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, String> {
     let read = |name: &&str| {
         let path: PathBuf = mount.join("events").join(name).join("format");
-        let text = fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-        parse_format(&text).ok_or_else(|| format!("{} is not the description of a tracepoint", path.display()))
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(format!("cannot read {}: {e}", path.display())),
+        };
+        parse_format(&text).map(Some).ok_or_else(|| format!("{} is not the description of a tracepoint", path.display()))
     };
     names.iter().map(read).collect()
 }
@@ -131,6 +148,8 @@ mod tests {
         assert_eq!(t.fields["prev_comm"], (8, 16));
         assert_eq!(t.slot("prev_state"), Some(32));
         assert_eq!(t.slot("next_pid"), None);
+        assert_eq!((t.sized("prev_state", 8), t.sized("prev_state", 4), t.sized("next_pid", 4)), (Some(32), None, None));
+        assert_eq!((t.at_least("prev_comm", 8), t.at_least("prev_comm", 17)), (Some(8), None));
     }
 
     #[test]
@@ -143,6 +162,18 @@ mod tests {
         assert_eq!(t.int(&raw, "prev_state"), Some(2));
         assert_eq!(t.int(&raw[..38], "prev_state"), None);
         assert_eq!(t.int(&raw, "prev_comm"), None);
+    }
+
+    #[test]
+    fn a_tracepoint_that_the_kernel_lacks_is_told_from_one_that_cannot_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let point = dir.path().join("events/sched/sched_switch");
+        fs::create_dir_all(&point).unwrap();
+        fs::write(point.join("format"), SWITCH).unwrap();
+        let found = read_all(dir.path(), &["sched/sched_switch", "sched/none"]).unwrap();
+        assert_eq!(found.iter().map(|t| t.as_ref().map(|t| t.id)).collect::<Vec<_>>(), [Some(372), None]);
+        fs::write(point.join("format"), "nothing").unwrap();
+        assert!(read_all(dir.path(), &["sched/sched_switch"]).is_err());
     }
 
     #[test]

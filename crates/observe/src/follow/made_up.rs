@@ -30,11 +30,11 @@ impl Story {
     }
 
     pub fn enter(self, time: u64, tid: i32, call: i64) -> Story {
-        self.then(time, tid, What::Enter { call, args: [0; 3] })
+        self.then(time, tid, What::Enter { call: call as i32, args: [0; 2] })
     }
 
     pub fn exit(self, time: u64, tid: i32, call: i64) -> Story {
-        self.then(time, tid, What::Exit { call, result: 0 })
+        self.then(time, tid, What::Exit { call: call as i32, result: 0 })
     }
 
     pub fn switch(self, time: u64, tid: i32, left: Left, next: i32) -> Story {

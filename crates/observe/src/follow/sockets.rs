@@ -205,7 +205,7 @@ mod tests {
     }
 
     fn enter(time: u64, tid: i32) -> Event {
-        event(time, tid, What::Enter { call: 1, args: [0; 3] })
+        event(time, tid, What::Enter { call: 1, args: [0; 2] })
     }
 
     fn of(events: Vec<Event>, connections: &mut Connections) -> Sockets {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use super::event::Event;
 
+pub mod perf;
+
 /// A stretch of time in which every event was taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Window {
@@ -25,6 +27,16 @@ pub struct Window {
 pub trait Source {
     /// How the events are had, in words, for the record.
     fn describe(&self) -> String;
+
+    /// CPUs whose events it has.
+    fn cpus(&self) -> usize {
+        1
+    }
+
+    /// CPU seconds that an event costs the thread that causes it, measured; 0 where nothing is caused (a recording).
+    fn event_cost(&self) -> f64 {
+        0.0
+    }
 
     /// Takes events for so long, or until it has as many as it can keep. `wait` sleeps, and returns true when the end was asked for.
     /// `None` when there are no more (a recording).

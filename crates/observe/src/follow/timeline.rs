@@ -275,12 +275,12 @@ impl Builder {
                 let t = self.thread(e.tid);
                 t.runs(e.time, Mode::User);
                 t.put(e.time, None);
-                (t.mode, t.early) = (Mode::Call(call), None);
+                (t.mode, t.early) = (Mode::Call(call.into()), None);
                 self.entries.entry(e.tid).or_default().push(e.time);
             }
             What::Exit { call, .. } => {
                 let t = self.thread(e.tid);
-                t.runs(e.time, Mode::Call(call));
+                t.runs(e.time, Mode::Call(call.into()));
                 t.put(e.time, None);
                 (t.mode, t.early) = (Mode::User, None);
             }

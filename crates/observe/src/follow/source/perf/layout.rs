@@ -1,0 +1,235 @@
+//! Where the fields of the kernel's tracepoints lie, and raw samples turned into events.
+//!
+//! Places are resolved by name once, at opening; a sample is then decoded by its tracepoint's number through one small table.
+
+use std::collections::HashMap;
+
+use fingerpost_sys::trace::Raw;
+use fingerpost_sys::tracefs::Tracepoint;
+
+use crate::follow::event::{DiskStep, Event, InterruptKind, Io, Left, MemoryWork, What};
+
+/// `common_flags` of a sample that was taken in a hard or a soft interrupt.
+const IN_INTERRUPT: u8 = 0x08 | 0x10;
+/// Bytes that were looked at and left in the socket.
+const MSG_PEEK: i32 = 2;
+/// Bytes of a thread's name.
+const NAME_BYTES: usize = 16;
+
+/// What a tracepoint tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Enter,
+    Exit,
+    Switch,
+    Waking,
+    Fork,
+    Sent,
+    Received,
+    Arrived,
+    State,
+    Disk(DiskStep),
+    Memory(MemoryWork, bool),
+    Interrupt(InterruptKind, bool),
+}
+
+/// A field and its size in bytes: exact for numbers, the least for arrays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Field {
+    Number(&'static str, usize),
+    Array(&'static str, usize),
+}
+
+use Field::{Array, Number};
+
+/// A tracepoint that is wanted.
+pub struct Wanted {
+    /// Its name in tracefs.
+    pub name: &'static str,
+    kind: Kind,
+    fields: &'static [Field],
+    /// Which of its events are wanted, in the kernel's filter language.
+    pub filter: Option<&'static str>,
+    /// Whether requests can be followed without it.
+    pub optional: bool,
+    /// Whether events of the observer's own threads are left out.
+    pub others_only: bool,
+}
+
+impl Wanted {
+    const fn needed(name: &'static str, kind: Kind, fields: &'static [Field]) -> Wanted {
+        Wanted { name, kind, fields, filter: None, optional: false, others_only: false }
+    }
+
+    const fn optional(name: &'static str, kind: Kind, fields: &'static [Field]) -> Wanted {
+        Wanted { optional: true, ..Wanted::needed(name, kind, fields) }
+    }
+
+    const fn of_others(self) -> Wanted {
+        Wanted { others_only: true, ..self }
+    }
+
+    /// The network's soft interrupts are seen by what they do, and come with every packet.
+    const fn but_network(self) -> Wanted {
+        Wanted { filter: Some("vec != 3 && vec != 2"), ..self }
+    }
+}
+
+const CALL: &[Field] = &[Number("id", 8), Array("args", 16)];
+const CALLED: &[Field] = &[Number("id", 8), Number("ret", 8)];
+const SWITCH: &[Field] = &[Number("prev_state", 8), Number("next_pid", 4), Array("prev_comm", NAME_BYTES), Array("next_comm", NAME_BYTES)];
+const WAKING: &[Field] = &[Number("pid", 4), Number("target_cpu", 4)];
+const BYTES: &[Field] = &[Number("sk", 8), Number("ret", 4), Number("flags", 4)];
+const STATE: &[Field] = &[Number("skaddr", 8), Number("newstate", 4), Number("sport", 2), Number("dport", 2)];
+const BLOCK: &[Field] = &[Number("dev", 4), Number("sector", 8), Number("nr_sector", 4), Array("rwbs", 8)];
+
+/// Everything that is wanted of the kernel.
+pub static WANTED: [Wanted; 25] = [
+    Wanted::needed("raw_syscalls/sys_enter", Kind::Enter, CALL).of_others(),
+    Wanted::needed("raw_syscalls/sys_exit", Kind::Exit, CALLED).of_others(),
+    Wanted::needed("sched/sched_switch", Kind::Switch, SWITCH),
+    Wanted::needed("sched/sched_waking", Kind::Waking, WAKING),
+    Wanted::needed("sched/sched_process_fork", Kind::Fork, &[Number("child_pid", 4)]),
+    Wanted::needed("sock/sock_send_length", Kind::Sent, BYTES),
+    Wanted::needed("sock/sock_recv_length", Kind::Received, BYTES),
+    Wanted::needed("sock/sk_data_ready", Kind::Arrived, &[Number("skaddr", 8)]),
+    Wanted::needed("sock/inet_sock_set_state", Kind::State, STATE),
+    Wanted::optional("block/block_bio_queue", Kind::Disk(DiskStep::Submitted), BLOCK),
+    Wanted::optional("block/block_rq_insert", Kind::Disk(DiskStep::Queued), BLOCK),
+    Wanted::optional("block/block_rq_issue", Kind::Disk(DiskStep::Issued), BLOCK),
+    Wanted::optional("block/block_rq_complete", Kind::Disk(DiskStep::Completed), BLOCK),
+    Wanted::optional("vmscan/mm_vmscan_direct_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true), &[]),
+    Wanted::optional("vmscan/mm_vmscan_direct_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false), &[]),
+    Wanted::optional("vmscan/mm_vmscan_memcg_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true), &[]),
+    Wanted::optional("vmscan/mm_vmscan_memcg_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false), &[]),
+    Wanted::optional("compaction/mm_compaction_begin", Kind::Memory(MemoryWork::Compaction, true), &[]),
+    Wanted::optional("compaction/mm_compaction_end", Kind::Memory(MemoryWork::Compaction, false), &[]),
+    Wanted::optional("irq/irq_handler_entry", Kind::Interrupt(InterruptKind::Device, true), &[]),
+    Wanted::optional("irq/irq_handler_exit", Kind::Interrupt(InterruptKind::Device, false), &[]),
+    Wanted::optional("irq/softirq_entry", Kind::Interrupt(InterruptKind::Soft, true), &[]).but_network(),
+    Wanted::optional("irq/softirq_exit", Kind::Interrupt(InterruptKind::Soft, false), &[]).but_network(),
+    Wanted::optional("irq_vectors/local_timer_entry", Kind::Interrupt(InterruptKind::Timer, true), &[]),
+    Wanted::optional("irq_vectors/local_timer_exit", Kind::Interrupt(InterruptKind::Timer, false), &[]),
+];
+
+/// A tracepoint with the places of its fields, in the order of its [`Wanted::fields`].
+#[derive(Clone, Copy, Debug)]
+struct Resolved {
+    kind: Kind,
+    at: [usize; 4],
+}
+
+/// Turns raw samples into events.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// By the tracepoint's number.
+    table: Vec<Option<Resolved>>,
+    /// The whole device of each partition: the block layer's first step names the partition, the others the device.
+    partitions: HashMap<u32, u32>,
+}
+
+impl Decoder {
+    /// A decoder that also knows these partitions' devices.
+    pub fn new(partitions: HashMap<u32, u32>) -> Decoder {
+        Decoder { table: Vec::new(), partitions }
+    }
+
+    /// Learns where a tracepoint's fields lie. False when it lacks one, or has one of another size.
+    pub fn learn(&mut self, wanted: &Wanted, point: &Tracepoint) -> bool {
+        // A sample names its tracepoint by 16 bits.
+        let Ok(id) = u16::try_from(point.id) else { return false };
+        let mut at = [0; 4];
+        for (place, field) in at.iter_mut().zip(wanted.fields) {
+            let found = match *field {
+                Number(name, bytes) => point.sized(name, bytes),
+                Array(name, bytes) => point.at_least(name, bytes),
+            };
+            let Some(found) = found else { return false };
+            *place = found;
+        }
+        let id = usize::from(id);
+        if self.table.len() <= id {
+            self.table.resize(id + 1, None);
+        }
+        self.table[id] = Some(Resolved { kind: wanted.kind, at });
+        true
+    }
+
+    /// The event of a sample; `None` where it is none of ours, or too short.
+    pub fn event(&self, raw: &Raw) -> Option<Event> {
+        let r = (*self.table.get(raw.id() as usize)?)?;
+        let what = self.what(r, raw.data)?;
+        let interrupt = raw.data.get(2)? & IN_INTERRUPT != 0;
+        Some(Event { time: raw.time, cpu: raw.cpu as u16, interrupt, pid: raw.pid, tid: raw.tid, what })
+    }
+
+    fn what(&self, Resolved { kind, at }: Resolved, data: &[u8]) -> Option<What> {
+        Some(match kind {
+            Kind::Enter => What::Enter { call: long(data, at[0])? as i32, args: [long(data, at[1])?, long(data, at[1] + 8)?] },
+            Kind::Exit => What::Exit { call: long(data, at[0])? as i32, result: long(data, at[1])? as i64 },
+            Kind::Switch => What::Switch { left: left(long(data, at[0])?), next: int(data, at[1])? },
+            Kind::Waking => What::Waking { who: int(data, at[0])?, target: int(data, at[1])? as u16 },
+            Kind::Fork => What::Fork { child: int(data, at[0])? },
+            Kind::Sent => What::Sent { socket: long(data, at[0])?, bytes: int(data, at[1])? },
+            Kind::Received if int(data, at[2])? & MSG_PEEK != 0 => return None,
+            Kind::Received => What::Received { socket: long(data, at[0])?, bytes: int(data, at[1])? },
+            Kind::Arrived => What::Arrived { socket: long(data, at[0])? },
+            Kind::State => What::State {
+                socket: long(data, at[0])?,
+                state: int(data, at[1])? as u8,
+                local: short(data, at[2])?,
+                remote: short(data, at[3])?,
+            },
+            Kind::Disk(step) => What::Disk { step, io: self.io(data, at)? },
+            Kind::Memory(work, begin) => What::Memory { work, begin },
+            Kind::Interrupt(kind, begin) => What::Interrupt { kind, begin },
+        })
+    }
+
+    fn io(&self, data: &[u8], at: [usize; 4]) -> Option<Io> {
+        let device = int(data, at[0])? as u32;
+        let sectors = int(data, at[2])? as u32;
+        let flags = data.get(at[3]..at[3] + 8)?;
+        let flags = flags.split(|&b| b == 0).next().unwrap_or_default();
+        let has = |letters: &[u8]| flags.iter().any(|b| letters.contains(b));
+        // A flush has no place on the device: the kernel names it by whatever the field held.
+        let sector = if sectors == 0 && has(b"F") { u64::MAX } else { long(data, at[1])? };
+        let device = self.partitions.get(&device).copied().unwrap_or(device);
+        Some(Io { device, sector, sectors, write: has(b"WFD") })
+    }
+
+    /// The names that a sample tells: of the thread that left its CPU, and of the one that came.
+    pub fn names<'a>(&self, raw: &Raw<'a>) -> Option<[(i32, &'a [u8]); 2]> {
+        let r = (*self.table.get(raw.id() as usize)?)?;
+        if r.kind != Kind::Switch {
+            return None;
+        }
+        let name = |at: usize| raw.data.get(at..at + NAME_BYTES);
+        Some([(raw.tid, name(r.at[2])?), (int(raw.data, r.at[1])?, name(r.at[3])?)])
+    }
+}
+
+fn short(data: &[u8], at: usize) -> Option<u16> {
+    data.get(at..at + 2)?.try_into().ok().map(u16::from_ne_bytes)
+}
+
+fn int(data: &[u8], at: usize) -> Option<i32> {
+    data.get(at..at + 4)?.try_into().ok().map(i32::from_ne_bytes)
+}
+
+fn long(data: &[u8], at: usize) -> Option<u64> {
+    data.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
+}
+
+/// The kernel's state bits: dead or zombie, then anything that is a sleep; bit 8 and above mark a preemption.
+fn left(state: u64) -> Left {
+    match state & 0xff {
+        0 => Left::Ready,
+        s if s & 0x30 != 0 => Left::Ended,
+        s if s & 2 != 0 => Left::Uninterruptible,
+        _ => Left::Blocked,
+    }
+}
+
+#[cfg(test)]
+mod tests;
