@@ -3,6 +3,7 @@
 //! Parsers take text, so that they are tested on made-up `/proc` files; readers that open the files stand beside them.
 
 pub mod affinity;
+pub mod beneath;
 pub mod cgroup;
 pub mod child;
 pub mod files;
