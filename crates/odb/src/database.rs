@@ -11,13 +11,17 @@ use crate::engine::{Change, Engine, FORMAT_KEY, Keys, Store, View};
 use crate::lmdb::{LmdbChange, LmdbView};
 use crate::redb::{RedbChange, RedbView};
 use crate::sqlite::{SqliteChange, SqliteView};
-use crate::value::{Cell, Entry, Listing};
+use crate::value::{Cell, Entry, Listing, Part};
+use crate::verify::{self, Verified};
 use crate::{Error, Result, flat, loaded, nested, path, redb, sqlite};
 
 /// Finds cells. Every call is one read transaction, which sees the newest commit.
 pub trait Reader {
     /// Hands over the cell at a path; false when there is none. The body is valid within the call only.
     fn cell(&mut self, path: &[u8], take: &mut dyn FnMut(Cell<'_>)) -> Result<bool>;
+    /// Reads a part of the cell at a path: as much from an offset on as there is room for. `None` when there is no cell. However large
+    /// the cell, no more than the part is in memory (with redb, whose cache holds a value as a whole, all readers share one).
+    fn part(&mut self, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>>;
     /// What a path names, without its content.
     fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>>;
     /// What a table holds, in the order of the names; `None` when there is no such table.
@@ -41,8 +45,10 @@ pub struct Database {
 
 enum Inner {
     Lmdb(Arc<Env>),
-    /// Each reader has a connection of its own.
-    Sqlite,
+    /// Each reader has a connection of its own. `alone`: without SQLite's further files.
+    Sqlite {
+        alone: bool,
+    },
     Redb(Arc<redb::File>),
 }
 
@@ -82,13 +88,48 @@ impl Database {
                 let mode = if write { Mode::Write } else { Mode::Read };
                 Inner::Lmdb(Env::open(file, mode).map_err(Error::io("cannot open", file))?)
             }
-            Engine::Sqlite => Inner::Sqlite,
+            Engine::Sqlite => Inner::Sqlite { alone: false },
             Engine::Redb => Inner::Redb(Arc::new(redb::File::open(file, write)?)),
         };
+        Self::marked(engine, file, inner)
+    }
+
+    fn marked(engine: Engine, file: &Path, inner: Inner) -> Result<Database> {
         let mut database = Database { store: Store { engine, keys: Keys::Nested }, path: file.to_owned(), inner };
         let keys = database.mark().map_err(|e| if engine == Engine::Sqlite { Error::Foreign(file.to_owned()) } else { e })?;
         database.store.keys = keys.ok_or_else(|| Error::Foreign(file.to_owned()))?;
         Ok(database)
+    }
+
+    /// The engine of a file, from how it begins; nothing of the engine runs.
+    pub fn engine_of(file: &Path) -> Result<Engine> {
+        recognise(file)
+    }
+
+    /// Opens a file for reading that stands in a directory where others could put an engine's further files: none of those is looked at,
+    /// so nobody may write to the file meanwhile.
+    pub fn open_alone(file: &Path) -> Result<Database> {
+        match recognise(file)? {
+            Engine::Lmdb => {
+                let env = Env::open(file, Mode::ReadAlone).map_err(Error::io("cannot open", file))?;
+                Self::marked(Engine::Lmdb, file, Inner::Lmdb(env))
+            }
+            Engine::Sqlite => Self::marked(Engine::Sqlite, file, Inner::Sqlite { alone: true }),
+            Engine::Redb => Self::open(file),
+        }
+    }
+
+    /// Reads everything in the file and tells whether all of it is as an import makes it.
+    pub fn verify(&self) -> Result<Verified> {
+        let most = std::fs::metadata(&self.path).map_err(Error::io("cannot look at", &self.path))?.len();
+        match &self.inner {
+            Inner::Lmdb(env) => verify::scan(&mut LmdbView::new(env.clone())?, self.store.keys, most),
+            Inner::Sqlite { alone } => {
+                sqlite::check(&self.path, *alone)?;
+                verify::scan(&mut SqliteView::open(&self.path, *alone)?, self.store.keys, most)
+            }
+            Inner::Redb(file) => verify::scan(&mut RedbView::new(file.clone()), self.store.keys, most),
+        }
     }
 
     /// Which keys the file says that it has.
@@ -101,7 +142,7 @@ impl Database {
         }
         match &self.inner {
             Inner::Lmdb(env) => of(LmdbView::new(env.clone())?),
-            Inner::Sqlite => of(SqliteView::open(&self.path)?),
+            Inner::Sqlite { alone } => of(SqliteView::open(&self.path, *alone)?),
             Inner::Redb(file) => of(RedbView::new(file.clone())),
         }
     }
@@ -115,7 +156,7 @@ impl Database {
     pub fn reader(&self) -> Result<Box<dyn Reader>> {
         Ok(match &self.inner {
             Inner::Lmdb(env) => walker(self.store.keys, LmdbView::new(env.clone())?),
-            Inner::Sqlite => walker(self.store.keys, SqliteView::open(&self.path)?),
+            Inner::Sqlite { alone } => walker(self.store.keys, SqliteView::open(&self.path, *alone)?),
             Inner::Redb(file) => walker(self.store.keys, RedbView::new(file.clone())),
         })
     }
@@ -137,7 +178,7 @@ impl Database {
                 run(&mut change, self.store.keys, job)?;
                 change.commit().map(drop)
             }
-            Inner::Sqlite => {
+            Inner::Sqlite { .. } => {
                 let mut connection = sqlite::open(&self.path, true)?;
                 let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
                 run(&mut SqliteChange(&transaction), self.store.keys, job)?;
@@ -291,6 +332,10 @@ impl<V: View> Reader for NestedReader<V> {
         request(&mut self.view, |view| nested::cell(view, &mut self.key, path, take))
     }
 
+    fn part(&mut self, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
+        request(&mut self.view, |view| nested::part(view, &mut self.key, path, offset, room))
+    }
+
     fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>> {
         request(&mut self.view, |view| nested::entry(view, &mut self.key, path))
     }
@@ -307,6 +352,10 @@ struct FlatReader<V> {
 impl<V: View> Reader for FlatReader<V> {
     fn cell(&mut self, path: &[u8], take: &mut dyn FnMut(Cell<'_>)) -> Result<bool> {
         request(&mut self.view, |view| flat::cell(view, path, take))
+    }
+
+    fn part(&mut self, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
+        request(&mut self.view, |view| flat::part(view, path, offset, room))
     }
 
     fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>> {

@@ -83,8 +83,31 @@ pub(crate) trait View {
     fn end(&mut self) -> Result<()>;
     /// Hands over the head and the body of a key's value; the body only if `whole`.
     fn get<R>(&mut self, key: &[u8], whole: bool, take: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>>;
+    /// Copies a part of a key's value: as much of the body from an offset on as there is room for.
+    fn part(&mut self, key: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Piece>> {
+        self.get(key, true, |head, body| Piece::of(head, body, offset, room))
+    }
     /// Hands over the first key from this one on, the head of its value, and the value's whole length.
     fn lower_bound<R>(&mut self, key: &[u8], take: impl FnOnce(&[u8], &[u8], u64) -> R) -> Result<Option<R>>;
+}
+
+/// A part of a value that was copied.
+pub(crate) struct Piece {
+    pub(crate) head: Vec<u8>,
+    /// The length of the whole body.
+    pub(crate) size: u64,
+    /// The bytes that were copied.
+    pub(crate) read: usize,
+}
+
+impl Piece {
+    /// A part of a body in memory.
+    pub(crate) fn of(head: &[u8], body: &[u8], offset: u64, room: &mut [u8]) -> Piece {
+        let from = usize::try_from(offset).map_or(body.len(), |at| at.min(body.len()));
+        let read = room.len().min(body.len() - from);
+        room[..read].copy_from_slice(&body[from..from + read]);
+        Piece { head: head.to_vec(), size: body.len() as u64, read }
+    }
 }
 
 /// One write transaction over ordered keys.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::engine::{Change, View};
 use crate::nested::split;
 use crate::path::{self, bad_name, shown};
-use crate::value::{self, Cell, Entry, Listing, Read};
+use crate::value::{self, Cell, Entry, Listing, Part, Read};
 use crate::{Error, Result};
 
 /// Hands over a cell; false when there is none.
@@ -29,6 +29,19 @@ pub(crate) fn cell<V: View>(view: &mut V, path: &[u8], take: &mut dyn FnMut(Cell
     })?;
     // Nothing is found under a path that cannot be, so only now need it be told from one that merely is not there.
     found.unwrap_or_else(|| path::check(path).map(|()| false))
+}
+
+/// Reads a part of a cell; `None` when there is none.
+pub(crate) fn part<V: View>(view: &mut V, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
+    let path = path::trimmed(path);
+    path::check(path)?;
+    if path.is_empty() {
+        return Ok(None);
+    }
+    match view.part(path, offset, room)? {
+        Some(piece) => value::part(&piece),
+        None => Ok(None),
+    }
 }
 
 /// What a path names.

@@ -14,17 +14,23 @@ mod lmdb;
 mod loaded;
 mod names;
 mod nested;
+mod owner;
 mod path;
 mod redb;
+mod room;
 mod sqlite;
 pub mod transfer;
 mod value;
+mod verify;
+mod walk;
 
 pub use database::{Database, Reader, Writer};
 pub use engine::{Engine, Keys, Store};
 pub use error::Error;
+pub use owner::{Standing, standing};
 pub use path::{MAX_DEPTH, MAX_NAME, MAX_PATH};
-pub use value::{Cell, Entry, Kind, Listing, kind_of};
+pub use value::{Cell, Entry, Kind, Listing, Part, kind_of};
+pub use verify::Verified;
 
 /// What this crate's functions give.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -11,10 +11,11 @@
 use fingerpost_sys::lmdb::{Place, Snapshot};
 
 use crate::database::Reader;
+use crate::engine::Piece;
 use crate::names::{Name, Names};
 use crate::nested::ROOT;
 use crate::path::{self, bad_name, shown};
-use crate::value::{self, Cell, Entry, HEAD, Kind, Listing, Read};
+use crate::value::{self, Cell, Entry, HEAD, Kind, Listing, Part, Read};
 use crate::{Error, Result};
 
 /// The reader.
@@ -154,6 +155,15 @@ fn root() -> Vec<Table> {
 }
 
 impl Reader for Loaded {
+    fn part(&mut self, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
+        let mut part = None;
+        self.cell(path, &mut |cell| {
+            let Piece { size, read, .. } = Piece::of(&[], cell.body, offset, room);
+            part = Some(Part { kind: cell.kind, modified: cell.modified, size, read });
+        })?;
+        Ok(part)
+    }
+
     fn cell(&mut self, path: &[u8], take: &mut dyn FnMut(Cell<'_>)) -> Result<bool> {
         self.refresh()?;
         let path = path::trimmed(path);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::engine::{Change, NEXT_KEY, View};
 use crate::names::end_of_name;
 use crate::path::{self, bad_name, shown};
-use crate::value::{self, Cell, Entry, Listing, Read};
+use crate::value::{self, Cell, Entry, Listing, Part, Read};
 use crate::{Error, Result};
 
 /// The number of the root table.
@@ -89,6 +89,19 @@ pub(crate) fn cell<V: View>(view: &mut V, key: &mut Key, path: &[u8], take: &mut
     }
     // Nothing is found under a path that cannot be, so only now need it be told from one that merely is not there.
     path::check(path).map(|()| false)
+}
+
+/// Reads a part of a cell; `None` when there is none.
+pub(crate) fn part<V: View>(view: &mut V, key: &mut Key, path: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Part>> {
+    let path = path::trimmed(path);
+    path::check(path)?;
+    match walk(view, key, path)? {
+        Some(Walked { table, name }) if !name.is_empty() => match view.part(key.set(table, name), offset, room)? {
+            Some(piece) => value::part(&piece),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
 }
 
 /// What a path names.

@@ -1,13 +1,13 @@
 //! redb: one read transaction per request; values handed over from its cache.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ::redb::{
     Database, Durability, ReadOnlyDatabase, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction,
 };
 
-use crate::engine::{Change, View};
+use crate::engine::{Change, Piece, View};
 use crate::value::HEAD;
 use crate::{Error, Result};
 
@@ -15,13 +15,14 @@ const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
 
 /// An open file. redb lets either one writer or any number of readers have it.
 pub(crate) enum File {
-    Read(ReadOnlyDatabase),
+    /// With a lock for reading parts: readers that miss the cache at once would each load the same value.
+    Read(ReadOnlyDatabase, Mutex<()>),
     Write(Database),
 }
 
 impl File {
     pub(crate) fn open(path: &Path, write: bool) -> Result<File> {
-        let opened = if write { Database::open(path).map(File::Write) } else { ReadOnlyDatabase::open(path).map(File::Read) };
+        let opened = if write { Database::open(path).map(File::Write) } else { ReadOnlyDatabase::open(path).map(|db| File::Read(db, Mutex::new(()))) };
         opened.map_err(|e| match e {
             ::redb::DatabaseError::DatabaseAlreadyOpen => {
                 Error::Engine(format!("{} is in use by another process; redb lets one writer or several readers have it", path.display()))
@@ -40,7 +41,7 @@ impl File {
 
     fn begin(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>> {
         let transaction = match self {
-            File::Read(db) => db.begin_read()?,
+            File::Read(db, _) => db.begin_read()?,
             File::Write(db) => db.begin_read()?,
         };
         Ok(transaction.open_table(ENTRIES)?)
@@ -49,7 +50,7 @@ impl File {
     /// A write transaction; `Immediate` is on disk when it is committed, `None` with the next that is.
     pub(crate) fn write(&self, durability: Durability) -> Result<WriteTransaction> {
         match self {
-            File::Read(_) => Err(Error::Engine("the database was opened for reading".to_owned())),
+            File::Read(..) => Err(Error::Engine("the database was opened for reading".to_owned())),
             File::Write(db) => {
                 let mut transaction = db.begin_write()?;
                 transaction.set_durability(durability)?;
@@ -91,6 +92,15 @@ impl View for RedbView {
             let (head, body) = guard.value().split_at(HEAD.min(guard.value().len()));
             take(head, body)
         }))
+    }
+
+    fn part(&mut self, key: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Piece>> {
+        let file = self.file.clone();
+        let _turn = match &*file {
+            File::Read(_, turn) => Some(turn.lock().unwrap_or_else(PoisonError::into_inner)),
+            File::Write(_) => None,
+        };
+        self.get(key, true, |head, body| Piece::of(head, body, offset, room))
     }
 
     fn lower_bound<R>(&mut self, key: &[u8], take: impl FnOnce(&[u8], &[u8], u64) -> R) -> Result<Option<R>> {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, params};
 use self_cell::self_cell;
 
-use crate::Result;
-use crate::engine::{Change, View};
+use crate::engine::{Change, Piece, View};
+use crate::{Error, Result};
 use crate::value::{self, Read};
 
 /// How long a writer waits for another one.
@@ -30,17 +30,45 @@ pub(crate) fn open(path: &Path, write: bool) -> Result<Connection> {
     let connection = match Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE) {
         Ok(c) if write || !c.is_readonly(rusqlite::MAIN_DB)? => c,
         _ if write => Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?,
-        _ => {
-            let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-            let uri = format!("file:{name}?immutable=1");
-            Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?
-        }
+        _ => return open_alone(path),
     };
-    connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "mmap_size", MAPPED)?;
+    ready(connection)
+}
+
+/// Opens a file that nobody writes to, without the log and the journal that may stand beside it. It is not mapped: one that is cut short
+/// meanwhile is an error then, not a signal.
+fn open_alone(path: &Path) -> Result<Connection> {
+    let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let uri = format!("file:{name}?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    ready(Connection::open_with_flags(uri, flags)?)
+}
+
+fn ready(connection: Connection) -> Result<Connection> {
+    connection.busy_timeout(BUSY)?;
     // FULL: a commit is on disk when it returns, also with the log.
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // What the schema of a file from elsewhere calls is not run.
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
     Ok(connection)
+}
+
+/// Refuses a file that SQLite finds damaged, or whose schema is another than ours.
+pub(crate) fn check(path: &Path, alone: bool) -> Result<()> {
+    let connection = if alone { open_alone(path)? } else { open(path, false)? };
+    let mut found = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY rootpage, sql")?;
+    let found: Vec<String> = found.query_map([], |row| row.get(0))?.collect::<std::result::Result<_, _>>()?;
+    let same = found.len() == 2 && found.iter().all(|sql| SCHEMA.split(';').any(|ours| ours.trim() == sql));
+    if !same {
+        return Err(Error::Damaged("its schema is not that of an object database".to_owned()));
+    }
+    let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if verdict != "ok" {
+        return Err(Error::Damaged(format!("SQLite: {}", verdict.replace('\n', "; "))));
+    }
+    Ok(())
 }
 
 /// Makes a new file, for a bulk of writes that nobody sees until it is finished.
@@ -67,6 +95,7 @@ struct Statements<'c> {
     head: Statement<'c>,
     whole: Statement<'c>,
     from: Statement<'c>,
+    place: Statement<'c>,
 }
 
 self_cell!(
@@ -81,8 +110,8 @@ self_cell!(
 pub(crate) struct SqliteView(Prepared);
 
 impl SqliteView {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        Prepared::try_new(open(path, false)?, |c| {
+    pub(crate) fn open(path: &Path, alone: bool) -> Result<Self> {
+        Prepared::try_new(if alone { open_alone(path)? } else { open(path, false)? }, |c| {
             Ok(Statements {
                 begin: c.prepare("BEGIN")?,
                 end: c.prepare("COMMIT")?,
@@ -92,6 +121,7 @@ impl SqliteView {
                 from: c.prepare(
                     "SELECT key, head, length(head) + length(body) FROM entry INDEXED BY entry_key WHERE key >= ?1 ORDER BY key LIMIT 1",
                 )?,
+                place: c.prepare("SELECT id, head, typeof(body) FROM entry INDEXED BY entry_key WHERE key = ?1")?,
             })
         })
         .map(SqliteView)
@@ -134,6 +164,24 @@ impl View for SqliteView {
             let head = row.get_ref(0)?.as_blob().unwrap_or_default();
             let body = if whole { row.get_ref(1)?.as_blob().unwrap_or_default() } else { &[] };
             Ok(Some(take(head, body)))
+        })
+    }
+
+    /// The body is read in place: a value that SQLite hands over whole is in memory whole.
+    fn part(&mut self, key: &[u8], offset: u64, room: &mut [u8]) -> Result<Option<Piece>> {
+        self.0.with_dependent_mut(|connection, s| {
+            let mut rows = s.place.query([key])?;
+            let Some(row) = rows.next()? else { return Ok(None) };
+            let head = row.get_ref(1)?.as_blob().unwrap_or_default().to_vec();
+            if row.get_ref(2)?.as_str() != Ok("blob") {
+                return Err(Error::Damaged("a body is not of the type that it should have".to_owned()));
+            }
+            let blob = connection.blob_open(rusqlite::MAIN_DB, "entry", "body", row.get(0)?, true)?;
+            let size = blob.len();
+            let from = usize::try_from(offset).map_or(size, |at| at.min(size));
+            let read = room.len().min(size - from);
+            blob.read_at_exact(&mut room[..read], from)?;
+            Ok(Some(Piece { head, size: size as u64, read }))
         })
     }
 

@@ -12,15 +12,21 @@ use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::database::{Database, Reader, Writer};
-use crate::engine::{Keys, Store};
-use crate::path::{MAX_DEPTH, shown};
+use crate::engine::Store;
+use crate::path::shown;
+use crate::room::{Held, Room};
 use crate::value::{Cell, Entry, kind_of};
+use crate::walk::{Found, Met, Walk};
 use crate::{Error, Result};
 
 /// Bytes of content in one transaction of an import: large enough that the commit does not matter, small beside any memory.
 const PART: usize = 32 << 20;
-/// Files that are read ahead of the writer.
-const AHEAD: usize = 64;
+/// Bytes of content that are read ahead of the writer. A larger file is read when nothing else is held.
+const AHEAD: u64 = 64 << 20;
+/// Entries that are read ahead of the writer, whatever their size.
+const ENTRIES_AHEAD: usize = 1024;
+/// What was left out is told by name so many times; the rest is counted.
+const LEFT_OUT: usize = 100;
 /// The largest file that can be a cell.
 const MAX_CELL: u64 = 512 << 20;
 
@@ -33,14 +39,19 @@ pub struct Transferred {
     pub tables: u64,
     /// Bytes of content.
     pub bytes: u64,
-    /// What was left out, as sentences.
+    /// What was left out, as sentences: the first hundred, then how many more.
     pub left_out: Vec<String>,
+    more_left_out: u64,
 }
 
-/// Something found in a directory tree.
-struct Found {
-    path: Vec<u8>,
-    is_table: bool,
+impl Transferred {
+    fn leave_out(&mut self, sentence: String) {
+        if self.left_out.len() < LEFT_OUT {
+            self.left_out.push(sentence);
+        } else {
+            self.more_left_out += 1;
+        }
+    }
 }
 
 /// Makes a database of a directory. `stop` is asked now and then.
@@ -59,7 +70,11 @@ pub fn import(dir: &Path, file: &Path, store: Store, replace: bool, stop: &(dyn 
     });
     let _ = fs::remove_file(&part);
     remove_companions(&part);
-    done
+    done.map_err(|e| match e {
+        // An engine does not say with which file.
+        Error::Engine(text) if !text.contains('/') => Error::Engine(format!("{} cannot be made: {text}", file.display())),
+        other => other,
+    })
 }
 
 /// The name under which a file is made: it tells whose it is, so that a later import can clear away what a killed one left.
@@ -102,22 +117,22 @@ fn sync_directory_of(file: &Path) -> Result<()> {
     File::open(directory).and_then(|d| d.sync_all()).map_err(Error::io("cannot sync", directory))
 }
 
-/// A file that was read, on its way to the writer.
-type Loaded = Result<(Found, Vec<u8>, i64)>;
+/// What the reading thread hands to the writing one: content, with its time of change and its share of the room; or why something was
+/// left out.
+enum Loaded<'r> {
+    Entry { item: Found, body: Vec<u8>, modified: i64, _held: Held<'r> },
+    LeftOut(String),
+}
 
 fn fill(dir: &Path, file: &Path, store: Store, stop: &(dyn Fn() -> bool + Sync)) -> Result<Transferred> {
     let mut done = Transferred::default();
-    let found = survey(dir, store.keys, &mut done)?;
+    let walk = Walk::new(dir, store.keys)?;
+    let room = Room::new(AHEAD);
     // One thread reads while the other writes.
     std::thread::scope(|scope| {
-        let (sender, receiver) = mpsc::sync_channel::<Loaded>(AHEAD);
-        scope.spawn(move || {
-            for item in found {
-                if sender.send(load(dir, item)).is_err() {
-                    return;
-                }
-            }
-        });
+        let (sender, receiver) = mpsc::sync_channel::<Result<Loaded>>(ENTRIES_AHEAD);
+        let room = &room;
+        scope.spawn(move || read_ahead(walk, room, &sender));
         let built = Database::build(file, store, &mut |writer| {
             let mut size = 0;
             while size < PART {
@@ -125,16 +140,41 @@ fn fill(dir: &Path, file: &Path, store: Store, stop: &(dyn Fn() -> bool + Sync))
                     return Err(Error::Interrupted);
                 }
                 let Ok(loaded) = receiver.recv() else { return Ok(false) };
-                let (item, body, modified) = loaded?;
-                size += body.len() + item.path.len();
-                write_one(writer, &item, &body, modified, &mut done)?;
+                match loaded? {
+                    Loaded::LeftOut(sentence) => done.leave_out(sentence),
+                    Loaded::Entry { item, body, modified, _held } => {
+                        size += body.len() + item.path.len();
+                        write_one(writer, &item, &body, modified, &mut done)?;
+                    }
+                }
             }
             Ok(true)
         });
+        // The reader may wait for room that nobody gives back any more.
+        room.close();
         drop(receiver);
         built
     })?;
+    if done.more_left_out > 0 {
+        done.left_out.push(format!("{} more were left out", done.more_left_out));
+    }
     Ok(done)
+}
+
+/// Reads files for as long as there is room for them.
+fn read_ahead<'r>(mut walk: Walk, room: &'r Room, sender: &mpsc::SyncSender<Result<Loaded<'r>>>) {
+    while let Some(met) = walk.next() {
+        let loaded = met.and_then(|met| match met {
+            Met::LeftOut(sentence) => Ok(Some(Loaded::LeftOut(sentence))),
+            Met::Taken(item) => load(&walk, room, item),
+        });
+        let failed = loaded.is_err();
+        // The writer has given up, or is told to.
+        let Some(loaded) = loaded.transpose() else { return };
+        if sender.send(loaded).is_err() || failed {
+            return;
+        }
+    }
 }
 
 fn write_one(writer: &mut dyn Writer, item: &Found, body: &[u8], modified: i64, done: &mut Transferred) -> Result<()> {
@@ -148,66 +188,31 @@ fn write_one(writer: &mut dyn Writer, item: &Found, body: &[u8], modified: i64, 
     writer.put(&item.path, &Cell { kind: kind_of(name, body), modified, body })
 }
 
-fn load(dir: &Path, item: Found) -> Loaded {
-    let path = dir.join(OsStr::from_bytes(&item.path));
+/// Reads one file; `None` when the writer has given up.
+fn load<'r>(walk: &Walk, room: &'r Room, item: Found) -> Result<Option<Loaded<'r>>> {
     if item.is_table {
-        return Ok((item, Vec::new(), 0));
+        return Ok(room.take(0).map(|held| Loaded::Entry { item, body: Vec::new(), modified: 0, _held: held }));
     }
-    let mut file = File::open(&path).map_err(Error::io("cannot open", &path))?;
+    let path = walk.name(&item.path);
+    let Some(mut file) = walk.root().file(&item.path).map_err(Error::io("cannot open", &path))? else {
+        return Err(Error::Engine(format!("{} may not be read, or is no file any more", path.display())));
+    };
     let meta = file.metadata().map_err(Error::io("cannot look at", &path))?;
     if meta.len() > MAX_CELL {
         return Err(Error::Engine(format!("{} is larger than 512 MiB, which no cell may be", path.display())));
     }
+    let Some(held) = room.take(meta.len()) else { return Ok(None) };
     let mut body = Vec::with_capacity(meta.len() as usize + 1);
-    file.read_to_end(&mut body).map_err(Error::io("cannot read", &path))?;
-    Ok((item, body, modified(&meta)))
+    (&mut file).take(meta.len() + 1).read_to_end(&mut body).map_err(Error::io("cannot read", &path))?;
+    if body.len() as u64 > meta.len() {
+        return Err(Error::Engine(format!("{} grew while it was read", path.display())));
+    }
+    Ok(Some(Loaded::Entry { item, body, modified: modified(&meta), _held: held }))
 }
 
 /// When a file was last changed, in seconds since 1970.
 pub fn modified(meta: &Metadata) -> i64 {
     std::os::unix::fs::MetadataExt::mtime(meta)
-}
-
-/// Everything below a directory, in the order in which the keys will be: with nested keys table after table, with flat keys by path.
-fn survey(dir: &Path, keys: Keys, done: &mut Transferred) -> Result<Vec<Found>> {
-    let mut found: Vec<Found> = Vec::new();
-    let mut next = 0;
-    let mut at: Option<Vec<u8>> = Some(Vec::new());
-    while let Some(table) = at {
-        let path = dir.join(OsStr::from_bytes(&table));
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&path).map_err(Error::io("cannot list", &path))? {
-            let entry = entry.map_err(Error::io("cannot list", &path))?;
-            names.push((entry.file_name(), entry.file_type().map_err(Error::io("cannot look at", entry.path()))?));
-        }
-        names.sort_by(|a, b| a.0.cmp(&b.0));
-        for (name, kind) in names {
-            let own = if table.is_empty() { name.as_bytes().to_vec() } else { [&table, &b"/"[..], name.as_bytes()].concat() };
-            if own.iter().filter(|&&b| b == b'/').count() >= MAX_DEPTH {
-                return Err(Error::Path(shown(&own), "it goes through more than 128 directories"));
-            }
-            if kind.is_dir() || kind.is_file() {
-                found.push(Found { path: own, is_table: kind.is_dir() });
-            } else {
-                let what = if kind.is_symlink() { "a symbolic link" } else { "neither a file nor a directory" };
-                done.left_out.push(format!("{} is {what} and was left out", path.join(&name).display()));
-            }
-        }
-        at = None;
-        while at.is_none() && next < found.len() {
-            at = found[next].is_table.then(|| found[next].path.clone());
-            next += 1;
-        }
-    }
-    if keys == Keys::Flat {
-        // A table's key ends in a slash.
-        found.sort_by(|a, b| key_order(a).cmp(key_order(b)));
-    }
-    Ok(found)
-}
-
-fn key_order(found: &Found) -> impl Iterator<Item = u8> + '_ {
-    found.path.iter().copied().chain(found.is_table.then_some(b'/'))
 }
 
 /// Writes everything in a database into a directory, which must be new or empty. Everything is on disk when this returns.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::engine::Piece;
 use crate::{Error, Result};
 
 /// What a cell holds.
@@ -75,6 +76,19 @@ pub struct Cell<'a> {
     pub body: &'a [u8],
 }
 
+/// A part of a cell that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What the cell holds.
+    pub kind: Kind,
+    /// When it was last changed, in seconds since 1970.
+    pub modified: i64,
+    /// Its whole length in bytes.
+    pub size: u64,
+    /// The bytes that were read.
+    pub read: usize,
+}
+
 /// Something that a table holds, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
@@ -142,6 +156,14 @@ pub(crate) fn read<'a>(head: &[u8], body: &'a [u8]) -> Result<Read<'a>> {
             Ok(Read::Cell(Cell { kind, modified: i64::from_le_bytes(number), body }))
         }
     }
+}
+
+/// A cell's part; `None` for a table.
+pub(crate) fn part(piece: &Piece) -> Result<Option<Part>> {
+    Ok(match read(&piece.head, &[])? {
+        Read::Table(_) => None,
+        Read::Cell(c) => Some(Part { kind: c.kind, modified: c.modified, size: piece.size, read: piece.read }),
+    })
 }
 
 /// What an entry is, from the beginning of its value and the value's length.

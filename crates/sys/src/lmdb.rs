@@ -5,9 +5,12 @@
 //! trusts its pages. Open files that you made.
 
 use std::ffi::{CStr, CString};
+use std::fs::OpenOptions;
 use std::io;
 use std::marker::PhantomData;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
@@ -19,14 +22,20 @@ const MAPS: [usize; 4] = [1 << 38, 1 << 35, 1 << 32, 1 << 30];
 /// Readers at a time, in all processes.
 const READERS: u32 = 512;
 
+/// Bytes of the file of locks: 64 for each reader, and what comes before them.
+const LOCKS: i64 = (READERS as i64 + 64) * 64;
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// For reading only; it must exist.
     Read,
+    /// The same without the file of locks that LMDB keeps beside its own, for a directory where others could put one: no writer may change
+    /// the file meanwhile.
+    ReadAlone,
     /// For reading and writing; each commit is on disk when it returns.
     Write,
-    /// A new file for writing; nothing is on disk before [`Env::sync`].
+    /// A new file for writing that nobody else knows of; nothing is on disk before [`Env::sync`].
     Bulk,
 }
 
@@ -64,6 +73,29 @@ fn first_or_from(key: &[u8]) -> ffi::MDB_cursor_op {
     if key.is_empty() { ffi::MDB_FIRST } else { ffi::MDB_SET_RANGE }
 }
 
+/// Makes the file of locks, with its blocks. LMDB makes it with a hole in it and maps it: on a full disk its first touch would end the
+/// process with a signal.
+fn make_locks(path: &Path) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-lock");
+    let mut options = OpenOptions::new();
+    let opened = options.read(true).write(true).create(true).truncate(false).mode(0o644).custom_flags(libc::O_NOFOLLOW).open(name);
+    let file = match opened {
+        Ok(file) => file,
+        // LMDB reads without locks where it can write nothing, and says what is wrong elsewhere.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EROFS | libc::EACCES | libc::EPERM)) => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("its file of locks is no regular file"));
+    }
+    // SAFETY: the descriptor is open.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, LOCKS) } {
+        0 | libc::EOPNOTSUPP => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
 impl Env {
     /// Opens a file.
     pub fn open(path: &Path, mode: Mode) -> io::Result<Arc<Env>> {
@@ -72,9 +104,13 @@ impl Env {
             | ffi::MDB_NOTLS
             | match mode {
                 Mode::Read => ffi::MDB_RDONLY,
+                Mode::ReadAlone => ffi::MDB_RDONLY | ffi::MDB_NOLOCK,
                 Mode::Write => 0,
-                Mode::Bulk => ffi::MDB_NOSYNC,
+                Mode::Bulk => ffi::MDB_NOSYNC | ffi::MDB_NOLOCK,
             };
+        if mode == Mode::Write || mode == Mode::Read && path.exists() {
+            make_locks(path)?;
+        }
         let mut last = io::Error::other("no address space");
         for size in MAPS {
             match Self::open_with(&name, flags, size) {
