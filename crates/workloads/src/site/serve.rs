@@ -1,117 +1,60 @@
 //! A web server for real use on loopback: a site from a directory or from an object database.
 //!
-//! A thread for each connection, a bounded number of them: it serves the person who looks at a site on their own machine. The
-//! server that is put under load is [`crate::web::static_server`].
+//! hyper reads the requests. A few workers, each a thread with an event loop and a reader of its own, take connections from one listener;
+//! bodies are read piece by piece while they are sent ([`body`]), so that memory depends on the number of connections and not on what is
+//! served. The server that is put under load is [`crate::web::static_server`].
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+mod answer;
+mod body;
+mod crowd;
+mod find;
+mod request;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use fingerpost_odb::{Database, Entry, Kind, Reader};
+use fingerpost_odb::Database;
+use fingerpost_sys::beneath::{Links, Root};
+use hyper::body::Incoming;
+use hyper::{Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
 
-use super::tree::checksum;
-use crate::web::content::{Body, Content, Directory};
+pub use answer::encode;
+use body::Body;
+use crowd::{Crowd, Member};
+use find::Finder;
 
-/// Connections at a time; more are turned away with 503.
-const CONNECTIONS: usize = 128;
-/// A connection that says nothing for this long is closed.
+/// Connections at a time, in all.
+const CONNECTIONS: usize = 256;
+/// For the head of a request to arrive, also the next one on a connection that is kept.
+const HEAD: Duration = Duration::from_secs(15);
+/// A client that takes nothing of an answer for this long is let go.
 const IDLE: Duration = Duration::from_secs(30);
-/// The longest head of a request.
-const MAX_HEAD: usize = 16 << 10;
+/// Bytes of a request's head.
+const HEAD_BYTES: usize = 16 << 10;
+/// How often a worker looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What is served.
 pub enum Source {
     /// A directory.
-    Files(Directory),
+    Files(Root),
     /// An object database.
     Odb(Database),
 }
 
 impl Source {
-    /// Opens a directory, or a database's file.
-    pub fn open(from: &Path) -> Result<Source, String> {
-        if from.is_dir() {
-            return Directory::open(from).map(Source::Files).map_err(|e| format!("{} cannot be served: {e}", from.display()));
-        }
-        Database::open(from).map(Source::Odb).map_err(|e| e.to_string())
-    }
-}
-
-/// Something that was found.
-struct Found {
-    body: Vec<u8>,
-    modified: i64,
-    kind: Option<Kind>,
-}
-
-/// What a path leads to.
-enum Way {
-    Found(Found),
-    /// A folder without the slash at the end: relative links in its index would lead astray.
-    Folder,
-    Nothing,
-}
-
-/// Finds things; each connection has its own, because a database's reader belongs to one thread.
-enum Finder<'s> {
-    Files(&'s Directory),
-    Odb(Box<dyn Reader>),
-}
-
-impl<'s> Finder<'s> {
-    fn new(source: &'s Source) -> io::Result<Finder<'s>> {
-        Ok(match source {
-            Source::Files(directory) => Finder::Files(directory),
-            Source::Odb(database) => Finder::Odb(database.reader().map_err(io::Error::other)?),
-        })
-    }
-
-    fn find(&mut self, path: &[u8]) -> io::Result<Way> {
-        let inner = path.strip_prefix(b"/").unwrap_or(path);
-        let with_index = [inner, b"index.html"].concat();
-        let wanted = if inner.is_empty() || inner.ends_with(b"/") { &with_index[..] } else { inner };
-        match self {
-            Finder::Files(directory) => files(directory, wanted),
-            Finder::Odb(reader) => odb(&mut **reader, wanted),
-        }
-    }
-}
-
-fn files(directory: &Directory, path: &[u8]) -> io::Result<Way> {
-    let rooted = [b"/", path].concat();
-    match directory.find(&rooted)? {
-        Some(Body::File(file, length)) => {
-            let mut file = File::from(file);
-            let modified = fingerpost_odb::transfer::modified(&file.metadata()?);
-            let mut body = Vec::with_capacity(length as usize);
-            file.read_to_end(&mut body)?;
-            Ok(Way::Found(Found { body, modified, kind: None }))
-        }
-        Some(Body::Bytes(bytes)) => Ok(Way::Found(Found { body: bytes.to_vec(), modified: 0, kind: None })),
-        None => Ok(match directory.find(&[&rooted[..], b"/"].concat())? {
-            Some(_) => Way::Folder,
-            None => Way::Nothing,
-        }),
-    }
-}
-
-fn odb(reader: &mut dyn Reader, path: &[u8]) -> io::Result<Way> {
-    let mut found = None;
-    let read = reader.cell(path, &mut |cell| {
-        found = Some(Found { body: cell.body.to_vec(), modified: cell.modified, kind: Some(cell.kind) });
-    });
-    match (read, found) {
-        (Ok(_), Some(found)) => Ok(Way::Found(found)),
-        (Ok(_), None) => Ok(match reader.entry(path) {
-            Ok(Some(Entry::Table)) => Way::Folder,
-            _ => Way::Nothing,
-        }),
-        // A path that cannot be leads nowhere.
-        (Err(fingerpost_odb::Error::Path(..)), _) => Ok(Way::Nothing),
-        (Err(e), _) => Err(io::Error::other(e)),
+    /// Opens a directory, with what is done about symbolic links in it.
+    pub fn directory(from: &Path, links: Links) -> Result<Source, String> {
+        Root::open(from, links).map(Source::Files).map_err(|e| format!("{} cannot be served: {e}", from.display()))
     }
 }
 
@@ -121,293 +64,89 @@ pub fn listen(port: u16) -> io::Result<TcpListener> {
 }
 
 /// Serves until `stop` says so; it is asked ten times a second.
-pub fn serve(listener: &TcpListener, source: &Source, stop: &dyn Fn() -> bool) -> io::Result<()> {
+pub fn serve(listener: &TcpListener, source: &Arc<Source>, stop: &dyn Fn() -> bool) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let open = AtomicUsize::new(0);
+    let count = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        while !stop() {
-            let (stream, _) = match listener.accept() {
-                Ok(accepted) => accepted,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    wait(listener);
-                    continue;
-                }
-                Err(_) => {
-                    std::thread::sleep(Duration::from_millis(10));
-                    continue;
-                }
-            };
-            if open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
-                open.fetch_sub(1, Ordering::Relaxed);
-                let _ = (&stream).write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-                continue;
-            }
-            let open = &open;
-            scope.spawn(move || {
-                // A client that goes away is no error of ours.
-                let _ = converse(&stream, source);
-                let _ = stream.shutdown(std::net::Shutdown::Both);
-                open.fetch_sub(1, Ordering::Relaxed);
-            });
+        let mut workers = Vec::new();
+        for _ in 0..count {
+            let (listener, source, ended) = (listener.try_clone()?, source.clone(), &ended);
+            workers.push(scope.spawn(move || {
+                let worked = work(listener, source, CONNECTIONS / count, ended);
+                // Without one of them the others do not go on: what ended it is told.
+                ended.store(true, Ordering::Relaxed);
+                worked
+            }));
         }
-    });
-    Ok(())
-}
-
-/// Waits until somebody connects, or a tenth of a second.
-fn wait(listener: &TcpListener) {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut fds = [PollFd::new(listener, PollFlags::IN)];
-    let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 100_000_000 }));
-}
-
-/// One connection: requests and answers in turn.
-fn converse(mut stream: &TcpStream, source: &Source) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(IDLE))?;
-    stream.set_write_timeout(Some(IDLE))?;
-    let mut finder = Finder::new(source)?;
-    let mut input = Vec::new();
-    loop {
-        let (answer, length, keep) = match read_request(&input) {
-            Parsed::Partial if input.len() > MAX_HEAD => (Answer::plain(431), 0, false),
-            Parsed::Partial => {
-                let mut piece = [0; 4096];
-                match stream.read(&mut piece)? {
-                    0 => return Ok(()),
-                    n => input.extend_from_slice(&piece[..n]),
-                }
-                continue;
-            }
-            Parsed::Bad(status) => (Answer::plain(status), 0, false),
-            Parsed::Whole(request, length) => {
-                let answer = answer(&mut finder, &request).unwrap_or_else(|_| Answer::plain(500));
-                (Answer { head_only: request.head_only, ..answer }, length, request.keep_alive)
-            }
-        };
-        stream.write_all(&answer.bytes(keep))?;
-        if !keep {
-            return Ok(());
+        while !stop() && !ended.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK);
         }
-        input.drain(..length);
-    }
-}
-
-/// A request, as far as it matters here.
-#[derive(Debug, Default, PartialEq)]
-struct Request {
-    path: Vec<u8>,
-    query: String,
-    head_only: bool,
-    keep_alive: bool,
-    range: Option<String>,
-    if_none_match: Option<String>,
-    if_modified_since: Option<String>,
-    if_range: Option<String>,
-}
-
-enum Parsed {
-    Partial,
-    Bad(u16),
-    Whole(Request, usize),
-}
-
-fn read_request(bytes: &[u8]) -> Parsed {
-    use crate::web::request;
-    let wanted = match request::parse(bytes) {
-        request::Parsed::Partial => return Parsed::Partial,
-        request::Parsed::Bad(status) => return Parsed::Bad(status),
-        request::Parsed::Whole(wanted) => wanted,
-    };
-    let mut fields = [httparse::EMPTY_HEADER; 64];
-    let mut request = httparse::Request::new(&mut fields);
-    if request.parse(bytes).is_err() {
-        return Parsed::Bad(400);
-    }
-    let field = |name: &str| {
-        let found = request.headers.iter().find(|f| f.name.eq_ignore_ascii_case(name));
-        found.and_then(|f| std::str::from_utf8(f.value).ok()).map(|v| v.trim().to_owned())
-    };
-    // Another site's page may not read this one through a name that it made lead here.
-    let host = field("host").unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
-    if !matches!(name, "127.0.0.1" | "localhost" | "") {
-        return Parsed::Bad(421);
-    }
-    let query = request.path.and_then(|p| p.find('?').map(|at| p[at..].to_owned())).unwrap_or_default();
-    let whole = Request {
-        query,
-        range: field("range"),
-        if_none_match: field("if-none-match"),
-        if_modified_since: field("if-modified-since"),
-        if_range: field("if-range"),
-        path: wanted.path,
-        head_only: wanted.head_only,
-        keep_alive: wanted.keep_alive,
-    };
-    Parsed::Whole(whole, wanted.length)
-}
-
-/// An answer before it is bytes.
-#[derive(Debug, Default)]
-struct Answer {
-    status: u16,
-    fields: Vec<(&'static str, String)>,
-    body: Vec<u8>,
-    head_only: bool,
-}
-
-impl Answer {
-    fn plain(status: u16) -> Answer {
-        let body = format!("{status} {}\n", reason(status)).into_bytes();
-        Answer { status, fields: vec![("Content-Type", "text/plain; charset=utf-8".to_owned())], body, head_only: false }
-    }
-
-    fn bytes(&self, keep: bool) -> Vec<u8> {
-        let mut out =
-            format!("HTTP/1.1 {} {}\r\nDate: {}\r\n", self.status, reason(self.status), httpdate::fmt_http_date(SystemTime::now()));
-        for (name, value) in &self.fields {
-            out += &format!("{name}: {value}\r\n");
-        }
-        if self.status != 304 {
-            out += &format!("Content-Length: {}\r\n", self.body.len());
-        }
-        out += "X-Content-Type-Options: nosniff\r\n";
-        out += if keep { "\r\n" } else { "Connection: close\r\n\r\n" };
-        let mut out = out.into_bytes();
-        if !self.head_only && self.status != 304 {
-            out.extend_from_slice(&self.body);
-        }
-        out
-    }
-}
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        206 => "Partial Content",
-        301 => "Moved Permanently",
-        304 => "Not Modified",
-        400 => "Bad Request",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        416 => "Range Not Satisfiable",
-        421 => "Misdirected Request",
-        431 => "Request Header Fields Too Large",
-        _ => "Internal Server Error",
-    }
-}
-
-fn answer(finder: &mut Finder, request: &Request) -> io::Result<Answer> {
-    let found = match finder.find(&request.path)? {
-        Way::Found(found) => found,
-        Way::Nothing => return Ok(Answer::plain(404)),
-        Way::Folder => {
-            let to = format!("{}/{}", encode(&request.path), request.query);
-            return Ok(Answer { fields: vec![("Location", to)], ..Answer::plain(301) });
-        }
-    };
-    let tag = format!("\"{:x}-{:016x}\"", found.body.len(), checksum(&found.body));
-    let modified = UNIX_EPOCH + Duration::from_secs(found.modified.max(0) as u64);
-    let index = request.path.ends_with(b"/");
-    let name: &[u8] = if index { b"index.html" } else { &request.path };
-    let mut fields = vec![
-        ("Content-Type", content_type(name, found.kind).to_owned()),
-        ("ETag", tag.clone()),
-        ("Last-Modified", httpdate::fmt_http_date(modified)),
-        ("Accept-Ranges", "bytes".to_owned()),
-    ];
-    if unchanged(request, &tag, modified) {
-        return Ok(Answer { status: 304, fields, ..Answer::default() });
-    }
-    let length = found.body.len() as u64;
-    match wanted_range(request, &tag, modified, length) {
-        None => Ok(Answer { status: 200, fields, body: found.body, head_only: false }),
-        Some(None) => {
-            fields.push(("Content-Range", format!("bytes */{length}")));
-            Ok(Answer { fields, ..Answer::plain(416) })
-        }
-        Some(Some((from, to))) => {
-            fields.push(("Content-Range", format!("bytes {from}-{to}/{length}")));
-            Ok(Answer { status: 206, fields, body: found.body[from as usize..=to as usize].to_vec(), head_only: false })
-        }
-    }
-}
-
-/// Whether the client has it already. A tag counts more than a time (RFC 9110, 13.2.2).
-fn unchanged(request: &Request, tag: &str, modified: SystemTime) -> bool {
-    match (&request.if_none_match, &request.if_modified_since) {
-        (Some(tags), _) => tags.split(',').map(str::trim).any(|t| t == "*" || t.strip_prefix("W/").unwrap_or(t) == tag),
-        (None, Some(since)) => httpdate::parse_http_date(since).is_ok_and(|since| modified <= since),
-        (None, None) => false,
-    }
-}
-
-/// The one range that is wanted: nothing for all, `Some(None)` for one that there is not. Several ranges are answered with all, as a
-/// server may.
-fn wanted_range(request: &Request, tag: &str, modified: SystemTime, length: u64) -> Option<Option<(u64, u64)>> {
-    let spec = request.range.as_deref()?.strip_prefix("bytes=")?;
-    if let Some(condition) = &request.if_range
-        && condition != tag
-        && httpdate::parse_http_date(condition).ok() != Some(modified)
-    {
-        return None;
-    }
-    let (from, to) = spec.split_once('-').filter(|_| !spec.contains(','))?;
-    let (from, to) = match (from.trim().parse::<u64>(), to.trim()) {
-        (Ok(from), "") => (from, length.saturating_sub(1)),
-        (Ok(from), to) => (from, to.parse::<u64>().ok().filter(|to| *to >= from)?.min(length.saturating_sub(1))),
-        // The last so many bytes.
-        (Err(_), to) if from.trim().is_empty() => match to.parse::<u64>().ok()? {
-            0 => return Some(None),
-            last => (length.saturating_sub(last), length.saturating_sub(1)),
-        },
-        _ => return None,
-    };
-    Some((from < length).then_some((from, to)))
-}
-
-/// A path as it stands in a URL.
-pub fn encode(path: &[u8]) -> String {
-    // Two slashes at the beginning would name another host.
-    let start = path.iter().take_while(|&&b| b == b'/').count().saturating_sub(1);
-    path[start..].iter().fold(String::new(), |text, &b| match b {
-        b'/' | b'-' | b'_' | b'.' | b'~' => text + &char::from(b).to_string(),
-        b if b.is_ascii_alphanumeric() => text + &char::from(b).to_string(),
-        b => text + &format!("%{b:02X}"),
+        ended.store(true, Ordering::Relaxed);
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|_| Err(io::Error::other("a worker of the server failed"))))
     })
 }
 
-/// The type that a name's ending stands for, else the kind of the cell.
-fn content_type(path: &[u8], kind: Option<Kind>) -> &'static str {
-    let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
-    let ending = name.iter().rposition(|&b| b == b'.').map_or(&b""[..], |at| &name[at + 1..]).to_ascii_lowercase();
-    match ending.as_slice() {
-        b"html" | b"htm" => "text/html; charset=utf-8",
-        b"txt" | b"md" | b"csv" => "text/plain; charset=utf-8",
-        b"css" => "text/css; charset=utf-8",
-        b"js" | b"mjs" => "text/javascript; charset=utf-8",
-        b"json" => "application/json",
-        b"xml" => "application/xml",
-        b"opml" => "text/x-opml",
-        b"svg" => "image/svg+xml",
-        b"png" => "image/png",
-        b"jpg" | b"jpeg" => "image/jpeg",
-        b"gif" => "image/gif",
-        b"webp" => "image/webp",
-        b"ico" => "image/vnd.microsoft.icon",
-        b"pdf" => "application/pdf",
-        b"woff2" => "font/woff2",
-        b"mp4" => "video/mp4",
-        _ => match kind {
-            Some(Kind::Text | Kind::Script) => "text/plain; charset=utf-8",
-            Some(Kind::Outline) => "text/x-opml",
-            Some(Kind::Binary) | None => "application/octet-stream",
-        },
+/// One worker: an event loop with a reader of its own.
+fn work(listener: TcpListener, source: Arc<Source>, most: usize, ended: &AtomicBool) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (finder, crowd) = (Rc::new(Finder::new(source)?), Rc::new(Crowd::new(most)));
+    let local = LocalSet::new();
+    local.block_on(&runtime, async {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let mut look = tokio::time::interval(LOOK);
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => drop(tokio::task::spawn_local(converse(stream, finder.clone(), crowd.clone()))),
+                    // Out of descriptors: a connection that ends will give one back.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                },
+                _ = look.tick() => {
+                    if ended.load(Ordering::Relaxed) {
+                        return Ok(());
+                    }
+                    crowd.sweep(IDLE);
+                }
+            }
+        }
+    })
+}
+
+/// One connection: requests and answers in turn.
+async fn converse(stream: TcpStream, finder: Rc<Finder>, crowd: Rc<Crowd>) {
+    let member = crowd.join();
+    let _ = stream.set_nodelay(true);
+    let mine = member.clone();
+    let service = hyper::service::service_fn(move |request| {
+        let (finder, member) = (finder.clone(), mine.clone());
+        async move { Ok::<_, Infallible>(reply(&finder, &member, &request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        // A client that has said all it has to say is answered still.
+        .half_close(true)
+        .max_buf_size(HEAD_BYTES)
+        .title_case_headers(true)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        // A client that breaks off or talks nonsense is answered by hyper, and is nobody's trouble.
+        _ = connection => {}
+        () = member.told_to_go() => {}
+    }
+    crowd.leave(&member);
+}
+
+async fn reply(finder: &Rc<Finder>, member: &Rc<Member>, request: &hyper::Request<Incoming>) -> Response<Body> {
+    member.active();
+    match request::read(request) {
+        Ok(request) => {
+            answer::answer(finder, &request, member).await.unwrap_or_else(|_| answer::plain(StatusCode::INTERNAL_SERVER_ERROR))
+        }
+        Err(status) => answer::plain(status),
     }
 }
 
 #[cfg(test)]
-#[path = "serve_tests.rs"]
 mod tests;

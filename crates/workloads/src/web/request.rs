@@ -69,7 +69,7 @@ pub fn parse(bytes: &[u8]) -> Parsed {
 }
 
 /// Resolves `%41`; nothing for a path that does not begin with a slash or has a percent sign without two digits.
-fn decode(path: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn decode(path: &[u8]) -> Option<Vec<u8>> {
     if path.first() != Some(&b'/') {
         return None;
     }

@@ -1,0 +1,187 @@
+//! What is answered: the fields of the head, conditions and ranges.
+
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fingerpost_odb::Kind;
+use hyper::body::Bytes;
+use hyper::header::{self, HeaderValue};
+use hyper::{Response, StatusCode};
+
+use super::body::{Body, Place};
+use super::crowd::Member;
+use super::find::{Finder, Found, Way};
+use super::request::Request;
+
+/// An answer of one line, for what cannot be given.
+pub(super) fn plain(status: StatusCode) -> Response<Body> {
+    let text = format!("{} {}\n", status.as_u16(), status.canonical_reason().unwrap_or("Error"));
+    let mut response = Response::new(Body::whole(Bytes::from(text)));
+    *response.status_mut() = status;
+    set(&mut response, header::CONTENT_TYPE, "text/plain; charset=utf-8");
+    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    if !matches!(status, StatusCode::NOT_FOUND | StatusCode::MOVED_PERMANENTLY | StatusCode::RANGE_NOT_SATISFIABLE) {
+        set(&mut response, header::CONNECTION, "close");
+    }
+    response
+}
+
+/// Sets a field whose value is made here.
+fn set(response: &mut Response<Body>, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+/// Answers a request.
+pub(super) async fn answer(finder: &Rc<Finder>, request: &Request, member: &Rc<Member>) -> io::Result<Response<Body>> {
+    if hidden(&request.path) {
+        return Ok(plain(StatusCode::NOT_FOUND));
+    }
+    let found = match finder.find(&request.path).await? {
+        Way::Found(found) => found,
+        Way::Nothing => return Ok(plain(StatusCode::NOT_FOUND)),
+        Way::Folder => {
+            let mut response = plain(StatusCode::MOVED_PERMANENTLY);
+            set(&mut response, header::LOCATION, &format!("{}/{}", encode(&request.path), request.query));
+            return Ok(response);
+        }
+    };
+    let modified = UNIX_EPOCH + Duration::from_secs(found.modified.clamp(0, LATEST) as u64);
+    let (tag, size) = (found.tag.clone(), found.size);
+    let mut response = if unchanged(request, &tag, modified) {
+        status(StatusCode::NOT_MODIFIED, Body::whole(Bytes::new()))
+    } else {
+        match wanted_range(request, &tag, modified, size) {
+            None => given(StatusCode::OK, found, 0, size, request, finder, member),
+            Some(None) => {
+                let mut response = plain(StatusCode::RANGE_NOT_SATISFIABLE);
+                set(&mut response, header::CONTENT_RANGE, &format!("bytes */{size}"));
+                return Ok(response);
+            }
+            Some(Some((from, to))) => {
+                let mut response = given(StatusCode::PARTIAL_CONTENT, found, from, to + 1, request, finder, member);
+                set(&mut response, header::CONTENT_RANGE, &format!("bytes {from}-{to}/{size}"));
+                response
+            }
+        }
+    };
+    set(&mut response, header::ETAG, &tag);
+    set(&mut response, header::LAST_MODIFIED, &httpdate::fmt_http_date(modified));
+    set(&mut response, header::ACCEPT_RANGES, "bytes");
+    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    Ok(response)
+}
+
+/// The latest time that a date of HTTP can tell: the end of the year 9999.
+const LATEST: i64 = 253_402_300_799;
+
+fn status(status: StatusCode, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response
+}
+
+/// The bytes from one offset up to another of what was found.
+fn given(
+    code: StatusCode, found: Found, from: u64, to: u64, request: &Request, finder: &Rc<Finder>, member: &Rc<Member>,
+) -> Response<Body> {
+    let name: &[u8] = if request.path.ends_with(b"/") { b"index.html" } else { &request.path };
+    let kind = content_type(name, found.kind);
+    let body = match found.whole {
+        _ if request.head_only => Body::whole(Bytes::new()),
+        Some(bytes) => Body::whole(bytes.slice(from as usize..to as usize)),
+        None => {
+            let place = match found.file {
+                Some(file) => Place::File(file),
+                None => Place::Cell { finder: finder.clone(), path: found.path, modified: found.modified, size: found.size },
+            };
+            // A part of a cell cannot be held against the sum of the whole.
+            let sum = found.sum.filter(|_| from == 0 && to == found.size);
+            Body::parts(place, from, to, sum, member.clone())
+        }
+    };
+    let mut response = status(code, body);
+    response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(to - from));
+    set(&mut response, header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Names that begin with a dot are no part of a site (`.git`, `.htpasswd`), but for the one that the Web itself has given a meaning.
+fn hidden(path: &[u8]) -> bool {
+    path.split(|&b| b == b'/').any(|name| name.first() == Some(&b'.') && name != b".well-known")
+}
+
+/// Whether the client has it already. A tag counts more than a time (RFC 9110, 13.2.2).
+fn unchanged(request: &Request, tag: &str, modified: SystemTime) -> bool {
+    match (&request.if_none_match, &request.if_modified_since) {
+        (Some(tags), _) => tags.split(',').map(str::trim).any(|t| t == "*" || t.strip_prefix("W/").unwrap_or(t) == tag),
+        (None, Some(since)) => httpdate::parse_http_date(since).is_ok_and(|since| modified <= since),
+        (None, None) => false,
+    }
+}
+
+/// The one range that is wanted: nothing for all, `Some(None)` for one that there is not. Several ranges are answered with all, as a
+/// server may.
+fn wanted_range(request: &Request, tag: &str, modified: SystemTime, length: u64) -> Option<Option<(u64, u64)>> {
+    let spec = request.range.as_deref()?.strip_prefix("bytes=")?;
+    if let Some(condition) = &request.if_range
+        && condition != tag
+        && httpdate::parse_http_date(condition).ok() != Some(modified)
+    {
+        return None;
+    }
+    let (from, to) = spec.split_once('-').filter(|_| !spec.contains(','))?;
+    let (from, to) = match (from.trim().parse::<u64>(), to.trim()) {
+        (Ok(from), "") => (from, length.saturating_sub(1)),
+        (Ok(from), to) => (from, to.parse::<u64>().ok().filter(|to| *to >= from)?.min(length.saturating_sub(1))),
+        // The last so many bytes.
+        (Err(_), to) if from.trim().is_empty() => match to.parse::<u64>().ok()? {
+            0 => return Some(None),
+            last => (length.saturating_sub(last), length.saturating_sub(1)),
+        },
+        _ => return None,
+    };
+    Some((from < length).then_some((from, to)))
+}
+
+/// A path as it stands in a URL.
+pub fn encode(path: &[u8]) -> String {
+    // Two slashes at the beginning would name another host.
+    let start = path.iter().take_while(|&&b| b == b'/').count().saturating_sub(1);
+    path[start..].iter().fold(String::new(), |text, &b| match b {
+        b'/' | b'-' | b'_' | b'.' | b'~' => text + &char::from(b).to_string(),
+        b if b.is_ascii_alphanumeric() => text + &char::from(b).to_string(),
+        b => text + &format!("%{b:02X}"),
+    })
+}
+
+/// The type that a name's ending stands for, else the kind of the cell.
+fn content_type(path: &[u8], kind: Option<Kind>) -> &'static str {
+    let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
+    let ending = name.iter().rposition(|&b| b == b'.').map_or(&b""[..], |at| &name[at + 1..]).to_ascii_lowercase();
+    match ending.as_slice() {
+        b"html" | b"htm" => "text/html; charset=utf-8",
+        b"txt" | b"md" | b"csv" => "text/plain; charset=utf-8",
+        b"css" => "text/css; charset=utf-8",
+        b"js" | b"mjs" => "text/javascript; charset=utf-8",
+        b"json" => "application/json",
+        b"xml" => "application/xml",
+        b"opml" => "text/x-opml",
+        b"svg" => "image/svg+xml",
+        b"png" => "image/png",
+        b"jpg" | b"jpeg" => "image/jpeg",
+        b"gif" => "image/gif",
+        b"webp" => "image/webp",
+        b"ico" => "image/vnd.microsoft.icon",
+        b"pdf" => "application/pdf",
+        b"woff2" => "font/woff2",
+        b"mp4" => "video/mp4",
+        _ => match kind {
+            Some(Kind::Text | Kind::Script) => "text/plain; charset=utf-8",
+            Some(Kind::Outline) => "text/x-opml",
+            Some(Kind::Binary) | None => "application/octet-stream",
+        },
+    }
+}

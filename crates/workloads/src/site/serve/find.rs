@@ -1,0 +1,147 @@
+//! Finding what a path leads to: in a directory, or in an object database.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use fingerpost_odb::{Entry, Error, Kind, Part, Reader};
+use hyper::body::Bytes;
+
+use super::Source;
+use crate::site::tree::checksum;
+
+/// Bytes that are read and sent at a time; what is no larger is read at once.
+pub(super) const PIECE: usize = 64 << 10;
+
+/// Something that was found.
+pub(super) struct Found {
+    /// Its path in the source.
+    pub path: Vec<u8>,
+    pub size: u64,
+    pub modified: i64,
+    pub kind: Option<Kind>,
+    /// Its entity tag.
+    pub tag: String,
+    /// All of it, where it is small.
+    pub whole: Option<Bytes>,
+    /// The open file of a larger one.
+    pub file: Option<File>,
+    /// The sum over the pieces of a larger cell.
+    pub sum: Option<u64>,
+}
+
+/// What a path leads to.
+pub(super) enum Way {
+    Found(Found),
+    /// A folder without the slash at the end: relative links in its index would lead astray.
+    Folder,
+    Nothing,
+}
+
+/// Finds things; each worker has its own, because a database's reader belongs to one thread.
+pub(super) struct Finder {
+    source: Arc<Source>,
+    reader: Option<RefCell<Box<dyn Reader>>>,
+}
+
+/// The sum over a cell's pieces, one after the other.
+pub(super) fn add(sum: u64, piece: &[u8]) -> u64 {
+    (sum.rotate_left(7) ^ checksum(piece)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Finder {
+    pub(super) fn new(source: Arc<Source>) -> io::Result<Finder> {
+        let reader = match &*source {
+            Source::Files(_) => None,
+            Source::Odb(database) => Some(RefCell::new(database.reader().map_err(io::Error::other)?)),
+        };
+        Ok(Finder { source, reader })
+    }
+
+    pub(super) async fn find(&self, path: &[u8]) -> io::Result<Way> {
+        let inner = path.strip_prefix(b"/").unwrap_or(path);
+        let wanted = if inner.is_empty() || inner.ends_with(b"/") { [inner, b"index.html"].concat() } else { inner.to_vec() };
+        match &self.reader {
+            None => self.file(wanted),
+            Some(reader) => self.cell(reader, wanted).await,
+        }
+    }
+
+    fn file(&self, path: Vec<u8>) -> io::Result<Way> {
+        let Source::Files(root) = &*self.source else { return Ok(Way::Nothing) };
+        // The kernel takes several slashes for one; here they would be several addresses of one page.
+        if path.starts_with(b"/") || path.windows(2).any(|w| w == b"//") {
+            return Ok(Way::Nothing);
+        }
+        let Some(mut file) = root.file(&path)? else {
+            return Ok(if root.is_directory(&path)? && root.file(&[&path[..], b"/index.html"].concat())?.is_some() {
+                Way::Folder
+            } else {
+                Way::Nothing
+            });
+        };
+        let meta = file.metadata()?;
+        let whole = if meta.len() <= PIECE as u64 {
+            let mut body = Vec::with_capacity(meta.len() as usize + 1);
+            (&mut file).take(PIECE as u64).read_to_end(&mut body)?;
+            Some(Bytes::from(body))
+        } else {
+            None
+        };
+        // What was read counts, if the file changed in between.
+        let size = whole.as_ref().map_or(meta.len(), |bytes| bytes.len() as u64);
+        let tag = format!("\"{size:x}-{:x}.{:x}-{:x}.{:x}\"", meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec());
+        Ok(Way::Found(Found { path, size, modified: meta.mtime(), kind: None, tag, whole, file: Some(file), sum: None }))
+    }
+
+    async fn cell(&self, reader: &RefCell<Box<dyn Reader>>, path: Vec<u8>) -> io::Result<Way> {
+        let mut room = vec![0; PIECE];
+        let Some(first) = self.part(&path, 0, &mut room)? else {
+            return Ok(match reader.borrow_mut().entry(&path) {
+                Ok(Some(Entry::Table)) => Way::Folder,
+                _ => Way::Nothing,
+            });
+        };
+        let mut sum = add(0, &room[..first.read]);
+        let mut at = first.read as u64;
+        let found = |sum: u64| Found {
+            size: first.size,
+            modified: first.modified,
+            kind: Some(first.kind),
+            tag: format!("\"{:x}-{sum:016x}\"", first.size),
+            whole: None,
+            file: None,
+            sum: Some(sum),
+            path: path.clone(),
+        };
+        if at == first.size {
+            room.truncate(first.read);
+            return Ok(Way::Found(Found { whole: Some(Bytes::from(room)), ..found(sum) }));
+        }
+        while at < first.size {
+            match self.part(&path, at, &mut room)? {
+                Some(part) if part.read > 0 && part.size == first.size => {
+                    sum = add(sum, &room[..part.read]);
+                    at += part.read as u64;
+                }
+                _ => return Err(io::Error::other("the cell changed while it was read")),
+            }
+            // Others are served meanwhile.
+            tokio::task::yield_now().await;
+        }
+        Ok(Way::Found(found(sum)))
+    }
+
+    /// Reads a part of a cell; `None` when there is no such cell.
+    pub(super) fn part(&self, path: &[u8], offset: u64, room: &mut [u8]) -> io::Result<Option<Part>> {
+        let Some(reader) = &self.reader else { return Ok(None) };
+        match reader.borrow_mut().part(path, offset, room) {
+            Ok(part) => Ok(part),
+            // A path that cannot be leads nowhere.
+            Err(Error::Path(..)) => Ok(None),
+            Err(e) => Err(io::Error::other(e)),
+        }
+    }
+}
