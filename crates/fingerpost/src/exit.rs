@@ -11,6 +11,8 @@ pub enum Done {
     Well,
     /// `--fail-on` was met.
     FailOn,
+    /// Bad input, which has been told.
+    BadInput,
     /// A measurement failed; the rest was done.
     MeasurementFailed,
 }
@@ -60,6 +62,7 @@ pub fn report(result: anyhow::Result<Done>) -> ExitCode {
     match result {
         Ok(Done::Well) => ExitCode::SUCCESS,
         Ok(Done::FailOn) => ExitCode::from(1),
+        Ok(Done::BadInput) => ExitCode::from(2),
         Ok(Done::MeasurementFailed) => ExitCode::from(3),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

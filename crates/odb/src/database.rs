@@ -1,7 +1,8 @@
 //! An open database, its readers and its writer.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,7 +56,9 @@ enum Inner {
 /// The engine of a file, from how it begins.
 fn recognise(file: &Path) -> Result<Engine> {
     let mut start = [0; 24];
-    let mut open = File::open(file).map_err(Error::io("cannot open", file))?;
+    // A FIFO must not be waited for.
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut open = OpenOptions::new().read(true).custom_flags(nonblocking).open(file).map_err(Error::io("cannot open", file))?;
     let foreign = || Error::Foreign(file.to_owned());
     if !open.metadata().map_err(Error::io("cannot look at", file))?.is_file() {
         return Err(foreign());

@@ -22,7 +22,11 @@ pub(crate) enum File {
 
 impl File {
     pub(crate) fn open(path: &Path, write: bool) -> Result<File> {
-        let opened = if write { Database::open(path).map(File::Write) } else { ReadOnlyDatabase::open(path).map(|db| File::Read(db, Mutex::new(()))) };
+        let opened = if write {
+            Database::open(path).map(File::Write)
+        } else {
+            ReadOnlyDatabase::open(path).map(|db| File::Read(db, Mutex::new(())))
+        };
         opened.map_err(|e| match e {
             ::redb::DatabaseError::DatabaseAlreadyOpen => {
                 Error::Engine(format!("{} is in use by another process; redb lets one writer or several readers have it", path.display()))

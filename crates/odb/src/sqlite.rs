@@ -10,8 +10,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, params};
 use self_cell::self_cell;
 
 use crate::engine::{Change, Piece, View};
-use crate::{Error, Result};
 use crate::value::{self, Read};
+use crate::{Error, Result};
 
 /// How long a writer waits for another one.
 const BUSY: Duration = Duration::from_secs(10);

@@ -60,7 +60,8 @@ impl Walk {
         let gone = || Error::Engine(format!("{} cannot be listed, or is no directory any more", self.name(table).display()));
         let mut names = listed.ok_or_else(gone)?;
         let flat = self.keys == Keys::Flat;
-        let key = |(name, kind): &(Vec<u8>, Kind)| [&name[..], if flat && *kind == Kind::Directory { &b"/"[..] } else { &b""[..] }].concat();
+        let key =
+            |(name, kind): &(Vec<u8>, Kind)| [&name[..], if flat && *kind == Kind::Directory { &b"/"[..] } else { &b""[..] }].concat();
         names.sort_by_cached_key(key);
         names.into_iter().map(|(name, kind)| self.met(if table.is_empty() { name } else { [table, b"/", &name].concat() }, kind)).collect()
     }

@@ -14,6 +14,7 @@ pub mod run;
 pub mod serve;
 pub mod show;
 pub mod site;
+mod site_guard;
 mod site_serve;
 pub mod zerofill;
 

@@ -3,16 +3,17 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fingerpost_odb::transfer::{self, Transferred};
-use fingerpost_odb::{Cell, Database, Entry, Error, Store, kind_of};
+use fingerpost_odb::{Cell, Database, Engine, Entry, Error, Standing, Store, kind_of, standing};
 use fingerpost_record::text::clean;
 
+use super::site_guard::{Work, guarded, limit_growth};
 use crate::exit::{Done, Usage, say, usage};
 use crate::{conduct, output};
 
@@ -45,6 +46,9 @@ enum Command {
         file: PathBuf,
         /// The directory, which must be new or empty
         dir: PathBuf,
+        /// Take the file as it is, also one that others own or may write to; a damaged one can end the program
+        #[arg(long)]
+        trust: bool,
     },
     /// What a table holds
     Ls {
@@ -53,6 +57,9 @@ enum Command {
         /// The table; the root when it is left out
         #[arg(default_value = "")]
         path: std::ffi::OsString,
+        /// Take the file as it is, also one that others own or may write to; a damaged one can end the program
+        #[arg(long)]
+        trust: bool,
     },
     /// Write a cell's content to standard output
     Get {
@@ -60,6 +67,9 @@ enum Command {
         file: PathBuf,
         /// The cell
         path: std::ffi::OsString,
+        /// Take the file as it is, also one that others own or may write to; a damaged one can end the program
+        #[arg(long)]
+        trust: bool,
     },
     /// Set a cell; it is on disk when this ends
     Put {
@@ -69,8 +79,19 @@ enum Command {
         path: std::ffi::OsString,
         /// The file with its content; standard input when it is left out
         from: Option<PathBuf>,
+        /// Take the file as it is, also one that others own or may write to; a damaged one can end the program
+        #[arg(long)]
+        trust: bool,
+    },
+    /// Check an object database: read everything in it, within bounds of time and memory
+    Verify {
+        /// The database's file
+        file: PathBuf,
     },
     /// Serve a directory or an object database on loopback
+    ///
+    /// Of a directory only regular files are served; symbolic links are not followed, and names that begin with a dot are not found
+    /// (but `.well-known`). A database is checked first, as `site verify` does it.
     Serve {
         /// The directory, or the database's file
         #[arg(long, value_name = "DIR|FILE")]
@@ -78,6 +99,12 @@ enum Command {
         /// The port; a free one when it is left out
         #[arg(long, default_value_t = 0)]
         port: u16,
+        /// Of a directory, follow symbolic links that lead to a place inside it; none is followed otherwise
+        #[arg(long)]
+        follow_links: bool,
+        /// Serve a database without checking all of it first, also one that others own or may write to; a damaged one can end the program
+        #[arg(long)]
+        trust: bool,
     },
 }
 
@@ -90,22 +117,61 @@ const MAX_INPUT: u64 = 512 << 20;
 
 /// Does what was asked for.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let done = match args.command {
+    match args.command {
         Command::Import { dir, file, store, replace } => {
             let stop = Arc::new(AtomicBool::new(false));
             conduct::stop_on_signals(&stop)?;
-            let went = transfer::import(&dir, &file, store, replace, &|| stop.load(Ordering::Relaxed));
-            went.map(|went| tell("imported", &went))
+            let went = transfer::import(&dir, &file, store, replace, &|| stop.load(Ordering::Relaxed)).map_err(mend)?;
+            tell("imported", &went);
+            Ok(Done::Well)
         }
-        Command::Export { file, dir } => {
-            Database::open(&file).and_then(|db| transfer::export(&mut *db.reader()?, &dir)).map(|went| tell("exported", &went))
-        }
-        Command::Ls { file, path } => return list(&file, path.as_bytes()),
-        Command::Get { file, path } => return get(&file, path.as_bytes()),
-        Command::Put { file, path, from } => return put(&file, path.as_bytes(), from),
-        Command::Serve { from, port } => return super::site_serve::run(&from, port),
-    };
-    done.map_err(mend)?;
+        Command::Export { file, dir, trust } => guarded(&file, Work::Read, || export(&file, &dir, trust)),
+        Command::Ls { file, path, trust } => guarded(&file, Work::Read, || list(&file, path.as_bytes(), trust)),
+        Command::Get { file, path, trust } => guarded(&file, Work::Read, || get(&file, path.as_bytes(), trust)),
+        Command::Put { file, path, from, trust } => guarded(&file, Work::Write, || put(&file, path.as_bytes(), from, trust)),
+        Command::Verify { file } => guarded(&file, Work::Verify, || verify(&file)),
+        Command::Serve { from, port, follow_links, trust } => super::site_serve::run(&from, port, follow_links, trust),
+    }
+}
+
+/// Opens a database for reading: one that others can have arranged so that no file beside it is looked at, and none of LMDB's at all.
+pub fn open(file: &Path, trust: bool) -> anyhow::Result<Database> {
+    let engine = Database::engine_of(file).map_err(mend)?;
+    match standing(file).map_err(mend)? {
+        _ if trust => Database::open(file),
+        Standing::Ours => Database::open(file),
+        Standing::Strange if engine == Engine::Lmdb => return usage(strange(file)),
+        Standing::OpenDirectory | Standing::Strange => Database::open_alone(file),
+    }
+    .map_err(mend)
+}
+
+fn strange(file: &Path) -> String {
+    let name = file.display();
+    format!(
+        "{name} is not opened: others own or may change it or its directory; copy it to a directory of yours and check it with `fingerpost site verify`, or add --trust"
+    )
+}
+
+fn verify(file: &Path) -> anyhow::Result<Done> {
+    let ours = standing(file).map_err(mend)? == Standing::Ours;
+    let database = if ours { Database::open(file) } else { Database::open_alone(file) }.map_err(mend)?;
+    let found = database.verify().map_err(mend)?;
+    output::write(|out| {
+        writeln!(out, "{} is whole: {} cells in {} tables, {} bytes", file.display(), found.cells, found.tables + 1, found.bytes)
+    })?;
+    if !ours {
+        say(&format!("{} can be changed by others after this check", file.display()));
+    }
+    Ok(Done::Well)
+}
+
+fn export(file: &Path, dir: &Path, trust: bool) -> anyhow::Result<Done> {
+    let database = open(file, trust)?;
+    // A table that leads to itself would fill the disk.
+    database.verify().map_err(mend)?;
+    let went = database.reader().and_then(|mut reader| transfer::export(&mut *reader, dir)).map_err(mend)?;
+    tell("exported", &went);
     Ok(Done::Well)
 }
 
@@ -122,8 +188,8 @@ fn tell(what: &str, went: &Transferred) {
     say(&format!("{what} {} cells in {} tables, {} bytes", went.cells, went.tables + 1, went.bytes));
 }
 
-fn list(file: &std::path::Path, path: &[u8]) -> anyhow::Result<Done> {
-    let entries = Database::open(file).and_then(|db| db.reader()?.list(path)).map_err(mend)?;
+fn list(file: &Path, path: &[u8], trust: bool) -> anyhow::Result<Done> {
+    let entries = open(file, trust)?.reader().and_then(|mut reader| reader.list(path)).map_err(mend)?;
     let Some(entries) = entries else { return usage(format!("there is no table “{}”", clean(&String::from_utf8_lossy(path)))) };
     output::write(|out| {
         entries.iter().try_for_each(|(name, entry)| {
@@ -138,10 +204,11 @@ fn list(file: &std::path::Path, path: &[u8]) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-fn get(file: &std::path::Path, path: &[u8]) -> anyhow::Result<Done> {
+fn get(file: &Path, path: &[u8], trust: bool) -> anyhow::Result<Done> {
     let mut written = Ok(());
-    let found = Database::open(file)
-        .and_then(|db| db.reader()?.cell(path, &mut |cell| written = output::write(|out| out.write_all(cell.body))))
+    let found = open(file, trust)?
+        .reader()
+        .and_then(|mut reader| reader.cell(path, &mut |cell| written = output::write(|out| out.write_all(cell.body))))
         .map_err(mend)?;
     written?;
     if !found {
@@ -150,10 +217,15 @@ fn get(file: &std::path::Path, path: &[u8]) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-fn put(file: &std::path::Path, path: &[u8], from: Option<PathBuf>) -> anyhow::Result<Done> {
+fn put(file: &Path, path: &[u8], from: Option<PathBuf>, trust: bool) -> anyhow::Result<Done> {
+    Database::engine_of(file).map_err(mend)?;
+    if !trust && standing(file).map_err(mend)? != Standing::Ours {
+        return usage(strange(file));
+    }
     let (body, modified) = read_input(from)?;
     let name = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
     let cell = Cell { kind: kind_of(name, &body), modified, body: &body };
+    limit_growth(file, body.len())?;
     Database::open_for_writing(file).and_then(|db| db.write(&mut |writer| writer.put(path, &cell))).map_err(mend)?;
     // Said only now: what is said to be stored is on disk.
     output::write(|out| writeln!(out, "stored {} bytes", body.len()))?;

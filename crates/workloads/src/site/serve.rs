@@ -141,9 +141,7 @@ async fn converse(stream: TcpStream, finder: Rc<Finder>, crowd: Rc<Crowd>) {
 async fn reply(finder: &Rc<Finder>, member: &Rc<Member>, request: &hyper::Request<Incoming>) -> Response<Body> {
     member.active();
     match request::read(request) {
-        Ok(request) => {
-            answer::answer(finder, &request, member).await.unwrap_or_else(|_| answer::plain(StatusCode::INTERNAL_SERVER_ERROR))
-        }
+        Ok(request) => answer::answer(finder, &request, member).await.unwrap_or_else(|_| answer::plain(StatusCode::INTERNAL_SERVER_ERROR)),
         Err(status) => answer::plain(status),
     }
 }

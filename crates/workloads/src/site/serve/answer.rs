@@ -85,7 +85,13 @@ fn status(status: StatusCode, body: Body) -> Response<Body> {
 
 /// The bytes from one offset up to another of what was found.
 fn given(
-    code: StatusCode, found: Found, from: u64, to: u64, request: &Request, finder: &Rc<Finder>, member: &Rc<Member>,
+    code: StatusCode,
+    found: Found,
+    from: u64,
+    to: u64,
+    request: &Request,
+    finder: &Rc<Finder>,
+    member: &Rc<Member>,
 ) -> Response<Body> {
     let name: &[u8] = if request.path.ends_with(b"/") { b"index.html" } else { &request.path };
     let kind = content_type(name, found.kind);
