@@ -46,6 +46,9 @@ impl From<FileType> for Kind {
     }
 }
 
+/// Names with what they stand for.
+pub type Names = Vec<(Vec<u8>, Kind)>;
+
 /// An open directory.
 #[derive(Debug)]
 pub struct Root {
@@ -72,7 +75,7 @@ impl Root {
     }
 
     /// The names in a directory with what they stand for, in no order; the empty path is the directory itself. `None` when there is none.
-    pub fn list(&self, path: &[u8]) -> io::Result<Option<Vec<(Vec<u8>, Kind)>>> {
+    pub fn list(&self, path: &[u8]) -> io::Result<Option<Names>> {
         let path = if path.is_empty() { b"." } else { path };
         let Some(dir) = self.opened(path, FileType::Directory, OFlags::RDONLY | OFlags::DIRECTORY)? else { return Ok(None) };
         let mut names = Vec::new();
