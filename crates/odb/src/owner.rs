@@ -25,13 +25,7 @@ pub fn standing(file: &Path) -> Result<Standing> {
     // Engines look beside the name that they are given, or beside the file that a link leads to.
     let target = std::fs::canonicalize(file).map_err(Error::io("cannot open", file))?;
     let target = one(&target)?;
-    Ok(if link == Standing::Ours {
-        target
-    } else if target == Standing::Strange {
-        target
-    } else {
-        link
-    })
+    Ok(if link == Standing::Ours || target == Standing::Strange { target } else { link })
 }
 
 fn one(file: &Path) -> Result<Standing> {
