@@ -5,6 +5,7 @@
 
 mod databases;
 mod limits;
+mod mutate;
 mod others;
 mod page;
 mod records;

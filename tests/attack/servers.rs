@@ -1,1 +1,224 @@
 //! The accounts of private servers, and the host's own servers beside ours.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::support::{binary, is_root, until};
+
+/// Somebody who runs as a server's user, finds every directory of ours that he can write to, and puts links where root may be about to
+/// open, write or chown something: in place of every file that he may remove, and at every name that one is known to have. He learns
+/// the directories as any user does: from the command lines of processes and the environment of his own, and by looking. Of several
+/// runs he attacks the one with the mark in its environment.
+const ATTACKER: &str = r#"
+use strict; use warnings; no warnings 'recursion';
+my ($canary, $replace, $mark, @roots) = @ARGV;
+my @names = qw(log server.log output error.log server.conf nginx.conf apache.conf fingerpost postmaster.pid server.pid nginx.pid
+               apache.pid server.sock lock data run own tmp);
+my %seen; my $made = 0;
+sub plant { my ($path) = @_; $made++ if symlink($canary, $path); }
+sub attack { my ($dir, $depth) = @_;
+    return if $depth > 6 || -l $dir || !-d $dir;
+    if (-w $dir) {
+        plant("$dir/$_") for @names;
+        if ($replace && opendir(my $d, $dir)) {
+            for my $name (grep { !/^\.\.?$/ } readdir $d) {
+                my $path = "$dir/$name";
+                next if -l $path || -d $path;
+                unlink($path) && plant($path);
+            }
+        }
+    }
+    my @below = map { "$dir/$_" } @names;
+    if (opendir(my $d, $dir)) { push @below, map { "$dir/$_" } grep { !/^\.\.?$/ } readdir $d; }
+    attack($_, $depth + 1) for grep { !-l $_ && -d $_ } @below;
+}
+$| = 1; print "ready\n";
+while (1) {
+    my %dirs = map { $_ => 1 } @roots;
+    for my $proc (glob '/proc/[0-9]*') {
+        my $all = '';
+        for my $file ("$proc/cmdline", "$proc/environ") {
+            open(my $f, '<', $file) or next; local $/; $all .= "\0" . (<$f> // '');
+        }
+        for my $text ($all) {
+            # Other runs of this machine are not his to attack.
+            next if index($text, $mark) < 0;
+            for my $path ($text =~ m{(/[^\0\s"=:;,]*)}g) {
+                for (my $up = $path; $up =~ m{fingerpost|/run-|/r/}; $up =~ s{/[^/]*$}{}) { $dirs{$up} = 1; }
+            }
+        }
+        $proc =~ m{(\d+)$};
+        for my $root (@roots) { $dirs{"$root/fingerpost-0/run-$1-0"} = 1; }
+    }
+    my @dirs = keys %dirs;
+    for my $dir (@dirs) { $dirs{"$dir/$_"} = 1 for map { ("web-server-$_", "database-mariadb-$_", "database-postgresql-$_", "sequence") } 0 .. 2; }
+    for (1 .. 20) { attack($_, 0) for keys %dirs; }
+    print "$made\n";
+}
+"#;
+
+/// What only root may change: a file and a directory.
+struct Canary {
+    dir: TempDir,
+}
+
+impl Canary {
+    fn new() -> Canary {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::write(dir.path().join("shadow"), "root:secret\n").unwrap();
+        std::fs::set_permissions(dir.path().join("shadow"), PermissionsExt::from_mode(0o600)).unwrap();
+        Canary { dir }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("shadow")
+    }
+
+    #[track_caller]
+    fn is_untouched(&self, when: &str) {
+        let meta = std::fs::symlink_metadata(self.file()).expect("the file is there");
+        let content = std::fs::read_to_string(self.file()).unwrap();
+        assert_eq!(
+            (content.as_str(), meta.uid(), meta.mode() & 0o7777),
+            ("root:secret\n", 0, 0o600),
+            "{when}: root was led to a file of its own"
+        );
+        assert_eq!(std::fs::read_dir(self.dir.path()).unwrap().count(), 1, "{when}");
+    }
+}
+
+/// A process that ends with the test, whatever the test does.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn attacker(uid: u32, canary: &Canary, replaces: bool, place: &Place) -> Ends {
+    let mut command = Command::new("/usr/bin/perl");
+    command.args(["-e", ATTACKER]).arg(canary.file()).arg(if replaces { "1" } else { "0" }).arg(place.home.path()).arg(place.tmp());
+    let child = command.uid(uid).gid(uid).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    Ends(child.expect("/usr/bin/perl is here"))
+}
+
+fn uid_of(name: &str) -> u32 {
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap();
+    let line = passwd
+        .lines()
+        .find(|line| line.starts_with(&format!("{name}:")))
+        .unwrap_or_else(|| panic!("no user {name}: make install-test-tools"));
+    line.split(':').nth(2).unwrap().parse().unwrap()
+}
+
+/// A home that servers' users can pass through, with a temporary directory in it.
+struct Place {
+    home: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let home = tempfile::Builder::new().prefix("fp").tempdir().unwrap();
+        std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::create_dir(home.path().join("t")).unwrap();
+        std::fs::set_permissions(home.path().join("t"), PermissionsExt::from_mode(0o1777)).unwrap();
+        Place { home }
+    }
+
+    fn tmp(&self) -> PathBuf {
+        self.home.path().join("t")
+    }
+
+    fn start(&self, words: &[&str]) -> Ends {
+        let mut command = Command::new(binary());
+        command.arg("run").args(words).args(["--quiet", "--profile", "quick"]).current_dir(self.home.path());
+        command.env("FINGERPOST_HOME", self.home.path().join("h")).env("TMPDIR", self.tmp()).stdin(Stdio::null());
+        Ends(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+/// A lab with a private server, and who that runs as.
+const LABS: [(&str, &[&str]); 5] = [
+    ("mysql", &["database", "--set", "engine=mariadb", "--set", "clients=1", "--budget", "2"]),
+    ("postgres", &["database", "--set", "engine=postgresql", "--set", "clients=1", "--budget", "2"]),
+    ("www-data", &["web", "--set", "server=nginx", "--set", "connections=1", "--budget", "2"]),
+    ("www-data", &["web", "--set", "server=apache", "--set", "connections=1", "--budget", "2"]),
+    ("www-data", &["web", "--set", "connections=1", "--budget", "2", "--server-prefix", "nice -n 1"]),
+];
+
+/// Where scratch directories may be.
+fn roots(place: &Place) -> Vec<PathBuf> {
+    vec![place.tmp(), "/run/fingerpost".into()]
+}
+
+#[test]
+fn a_servers_user_who_puts_links_everywhere_leads_root_nowhere() {
+    if !is_root() {
+        return;
+    }
+    for (user, words) in LABS {
+        // Links at free names do not keep the server from working, so that everything that root does comes to pass.
+        for replaces in [false, true, true] {
+            let (place, canary) = (Place::new(), Canary::new());
+            let _attackers = [0, 1].map(|_| attacker(uid_of(user), &canary, replaces, &place));
+            let mut run = place.start(words);
+            // The run may fail: its server may not work in a directory full of links. It must end.
+            until("the run ends", || {
+                canary.is_untouched(&format!("{words:?} as {user}"));
+                run.0.try_wait().unwrap().is_some()
+            });
+            canary.is_untouched(&format!("{words:?} as {user}, at the end"));
+        }
+    }
+}
+
+/// Every entry of root's in a directory that belongs to somebody else.
+fn of_root_in_others(dir: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(owner) = std::fs::symlink_metadata(dir).map(|meta| meta.uid()) else { return };
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let Ok(meta) = std::fs::symlink_metadata(entry.path()) else { continue };
+        if owner != 0 && meta.uid() == 0 {
+            found.push(entry.path());
+        }
+        if meta.is_dir() {
+            of_root_in_others(&entry.path(), found);
+        }
+    }
+}
+
+#[test]
+fn nothing_of_roots_lies_in_a_directory_of_a_servers_user() {
+    if !is_root() {
+        return;
+    }
+    for (user, words) in LABS {
+        let place = Place::new();
+        let uid = uid_of(user);
+        let mut run = place.start(words);
+        let (mut found, mut is_others) = (Vec::new(), false);
+        until("the run ends", || {
+            for root in roots(&place) {
+                of_root_in_others(&root, &mut found);
+                is_others |= owned_by(uid, &root, 4);
+            }
+            assert!(found.is_empty(), "{words:?}: {found:?}");
+            run.0.try_wait().unwrap().is_some()
+        });
+        assert!(is_others, "{words:?}: no directory of {user} was ever seen, so this test saw nothing");
+        assert!(run.0.wait().unwrap().success(), "{words:?}");
+    }
+}
+
+fn owned_by(uid: u32, dir: &Path, depth: usize) -> bool {
+    std::fs::read_dir(dir).into_iter().flatten().flatten().any(|entry| {
+        let Ok(meta) = std::fs::symlink_metadata(entry.path()) else { return false };
+        meta.is_dir() && (meta.uid() == uid || (depth > 0 && owned_by(uid, &entry.path(), depth - 1)))
+    })
+}

@@ -72,6 +72,11 @@ impl Spawn {
         self.mark = Some(child::mark_limit(scratch));
     }
 
+    /// Leaves out the variables of its environment whose names are chosen.
+    pub fn env_without(&mut self, is_left_out: impl Fn(&OsStr) -> bool) {
+        self.env.retain(|(name, _)| !is_left_out(name));
+    }
+
     /// Runs it as this user and group and no other group.
     pub fn user(&mut self, uid: u32, gid: u32) {
         self.user = Some((uid, gid));

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fingerpost_record::Params;
+pub use fingerpost_sys::stamps::{Drained, Stamp, Stamps};
 use thiserror::Error;
 
 /// The name of a load generator's thread that watches the others. It works on no transaction, and observers leave it out.
@@ -80,6 +81,9 @@ pub struct Stall {
 pub struct Step {
     /// Transactions completed within the step.
     pub transactions: u64,
+    /// Round trips on connections that these took, the embedded database's statements included: as many as transactions where each is
+    /// one. What is stamped ([`Workload::stamps`]) and what the kernel sees are round trips.
+    pub turns: u64,
     /// The step's length.
     pub elapsed: Duration,
     /// Transactions a second in equal stretches of the step, in order: the samples of the throughput.
@@ -131,6 +135,14 @@ pub trait Workload {
     fn step_observed(&mut self, params: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
         begun();
         self.step(params, length)
+    }
+
+    /// The load generators' account of each round trip, once they were started; nothing where they keep none. Whoever follows requests
+    /// switches it on when a window opens, off when it closes, and drains it then; stamps that lie partly outside the window are to be
+    /// left out by their times. The embedded database's are of whole transactions, because nothing of them is seen from outside but
+    /// the thread.
+    fn stamps(&self) -> Option<Stamps> {
+        None
     }
 
     /// Ends everything that was started. Called once; also safe after a failed start.

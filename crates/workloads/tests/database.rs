@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     let trials = vec![
         trial("sqlite_reads_and_writes", sqlite_reads_and_writes),
         trial("a_point_look_up_is_a_mix_of_its_own", a_point_look_up_is_a_mix_of_its_own),
+        trial("every_round_trip_is_stamped_while_it_is_asked_for", every_round_trip_is_stamped_while_it_is_asked_for),
         trial("data_goes_where_the_user_wants_it_and_is_removed", data_goes_where_the_user_wants_it_and_is_removed),
         trial("mariadb_with_each_storage_engine", mariadb_with_each_storage_engine),
         trial("a_bad_variable_is_told_with_the_servers_own_words", a_bad_variable_is_told_with_the_servers_own_words),
@@ -133,6 +134,46 @@ fn sqlite_reads_and_writes() -> Result<(), Failed> {
 
 fn a_point_look_up_is_a_mix_of_its_own() -> Result<(), Failed> {
     course(options(&[("clients", "2"), ("mix", "point"), ("scale", "2")])?).map(drop)
+}
+
+/// The generator's own account holds every round trip of the step, no overlap on a connection, and nothing while it is off.
+fn every_round_trip_is_stamped_while_it_is_asked_for() -> Result<(), Failed> {
+    for settings in
+        [&[("mix", "write"), ("synchronous", "off")][..], &[("mix", "write"), ("engine", "mariadb")], &[("engine", "postgresql")]]
+    {
+        let options = options(&[settings, &[("clients", "3")]].concat())?;
+        if !here(&options)? {
+            continue;
+        }
+        let embedded = options.engine.name() == "sqlite";
+        let (_base, mut scratch) = scratch()?;
+        let mut workload = Database::new(options, &mut scratch);
+        workload.start()?;
+        let stamps = workload.stamps().ok_or("no stamps")?;
+        assert_eq!(stamps.writers(), 1);
+        let params = workload.steps().remove(0);
+        let length = Duration::from_millis(300);
+        stamps.set(true);
+        let step = workload.step(&params, length)?;
+        stamps.set(false);
+        let drained = stamps.drain();
+        check(&workload.step(&params, length)?);
+        assert!(stamps.drain().stamps.is_empty());
+        workload.stop();
+        if params.text("mix") == Some("write") {
+            assert!(step.turns > 2 * step.transactions, "{} round trips, {} transactions", step.turns, step.transactions);
+        } else {
+            assert_eq!(step.turns, step.transactions);
+        }
+        let least = if embedded { step.transactions } else { step.turns };
+        assert!(drained.lost == 0 && drained.stamps.len() as u64 >= least, "{} of {least}, {} lost", drained.stamps.len(), drained.lost);
+        for connection in 0..3 {
+            let own: Vec<_> = drained.stamps.iter().filter(|s| s.connection == connection).collect();
+            assert!(!own.is_empty() && own.iter().all(|s| s.tid == own[0].tid));
+            assert!(own.windows(2).all(|pair| pair[0].end <= pair[1].start + 1000), "round trips of one connection overlap");
+        }
+    }
+    Ok(())
 }
 
 fn data_goes_where_the_user_wants_it_and_is_removed() -> Result<(), Failed> {

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use fingerpost_compare::Side;
 use fingerpost_measure::estimate;
-use fingerpost_record::{Measurement, Outcome, Params, Process, Run, load};
+use fingerpost_record::{Measurement, Outcome, Params, Process, Run, load, secret};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{child, task};
 
 use super::setting::{Setting, Thp};
 use super::thp::Switch;
 use super::{NAMES, Options};
+use crate::plan;
 use crate::progress::Progress;
 
 /// Turns that a pair needs at least, and takes at most.
@@ -74,8 +75,18 @@ fn one_turn(lab: &str, common: &Params, setting: &Setting, options: &Options, fi
     let mut command = Command::new("/proc/self/exe");
     command.args(["run", lab, "--quiet", "--profile", options.profile.as_str(), "--budget", &time.as_secs_f64().to_string()]);
     command.arg("-o").arg(file);
+    let mut secrets = Vec::new();
     for (key, value) in common.iter().chain(setting.params.iter()) {
-        command.arg("--set").arg(format!("{key}={value}"));
+        let word = format!("{key}={value}");
+        if secret::cut(&word) == word {
+            command.args(["--set", &word]);
+        } else {
+            secrets.push(word);
+        }
+    }
+    if !secrets.is_empty() {
+        // The words of a command are seen by all who list processes; its environment by its own user.
+        command.env(plan::SECRET_SETTINGS, secrets.join("\n"));
     }
     if let Some(dir) = &setting.dir {
         command.arg("--set").arg(format!("dir={}", dir.display()));

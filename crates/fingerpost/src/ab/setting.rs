@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fingerpost_record::{Param, Params};
+use fingerpost_record::{Param, Params, secret};
 
 use crate::exit::usage;
 use crate::{cpus, plan};
@@ -106,7 +106,10 @@ impl Setting {
 
     /// What a person calls it.
     pub fn title(&self) -> String {
-        if self.words.is_empty() { "as it is".to_owned() } else { self.words.join(" ") }
+        if self.words.is_empty() {
+            return "as it is".to_owned();
+        }
+        secret::cut_words(self.words.iter().map(String::as_str)).join(" ")
     }
 }
 

@@ -81,7 +81,7 @@ impl From<ProfileName> for Profile {
 
 /// Measures, prints the result, and says where it is kept.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let settings = plan::parse_settings(&args.set)?;
+    let settings = plan::parse_settings(&plan::all_settings(&args.set))?;
     let mut plan = plan::resolve(&args.names, &settings)?;
     let options = resolve(&args, &settings)?;
     plan.rows.retain(|row| profile::includes(options.profile, row, &settings));

@@ -5,6 +5,7 @@
 //! Nothing is polled where the kernel can tell: the end of a process (pidfd), a line (inotify on the file that takes its output) and
 //! a window (the X connection) wake the waiter. A file, a port and a socket are tried every [`RETRY`].
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{PipeWriter, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use fingerpost_record::secret;
 use fingerpost_sys::spawn::{Process, Spawn};
 use fingerpost_sys::{child, memory, scratch, system, wait};
 use fingerpost_workloads::server_dir::tail;
@@ -130,6 +132,8 @@ fn program(app: &App, places: &Places, home: &Home, output: File) -> Result<(Spa
         spawn.env("HOME", &places.dir);
         if system::is_root() {
             spawn.user(NOBODY, NOBODY);
+            // Whoever runs as nobody can read the environment of the application.
+            spawn.env_without(is_secret);
         }
     }
     app.env.iter().for_each(|(name, value)| spawn.env(name, places.fill(value)));
@@ -138,6 +142,10 @@ fn program(app: &App, places: &Places, home: &Home, output: File) -> Result<(Spa
     };
     spawn.groups(home.procs.iter().map(open).collect::<Result<_, _>>()?);
     Ok((spawn, input))
+}
+
+fn is_secret(name: &OsStr) -> bool {
+    name.to_str().is_some_and(secret::is_secret_name)
 }
 
 /// Waits, and gives the moment at which it was ready.
@@ -278,6 +286,9 @@ pub fn run_untimed(app: &App, commands: &[Vec<String>], places: &Places, home: &
         child::mark(&mut command, &home.scratch);
         if app.unprivileged {
             scratch::drop_privileges(&mut command, NOBODY, NOBODY);
+            std::env::vars_os().filter(|(name, _)| is_secret(name)).for_each(|(name, _)| {
+                command.env_remove(name);
+            });
             command.env("HOME", &places.dir);
         }
         child::die_with_parent(&mut command);

@@ -10,11 +10,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::affinity;
+use fingerpost_sys::stamps::{Pen, Writer};
+use fingerpost_sys::trace::monotonic_ns;
 
 use crate::database::connection::{Connection, QueryError, Target};
 use crate::database::messages::{Load, StepOrder, StepReply};
 use crate::database::mix::{Nowhere, Site, User};
 use crate::database::stalls;
+use crate::database::turns::Turns;
 use crate::database::watch::{Watch, Watched};
 use crate::histogram::Histogram;
 use crate::{Stall, WATCHER, quantile};
@@ -48,6 +51,8 @@ impl Span {
 /// What one client counted.
 struct Counted {
     completed: u64,
+    /// Round trips of these.
+    turns: u64,
     latencies: Histogram,
     slots: Vec<u32>,
     errors: BTreeMap<String, u64>,
@@ -66,6 +71,8 @@ pub struct Generator {
     site: Site,
     /// CPU time that the generator itself needs for one transaction.
     own_cost: Duration,
+    /// Where round trips are stamped, when this process was given a place for that.
+    stamps: Option<Writer>,
 }
 
 impl Generator {
@@ -73,7 +80,7 @@ impl Generator {
     pub fn new(load: Load) -> Generator {
         let site = Site::new(load.scale, load.seed);
         let own_cost = own_cost(&site, &load);
-        Generator { load, site, own_cost }
+        Generator { load, site, own_cost, stamps: Writer::find() }
     }
 
     /// Runs a step; calls `begun` when all clients are connected and the load begins.
@@ -89,10 +96,10 @@ impl Generator {
                 let user = User::new(&self.site, self.load.mix, order.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(i as u64));
                 let client =
                     Client { user, connection: Some(connection), target: self.load.target.clone(), progress: progress.clone(), number: i };
-                let (gate, span) = (gate.clone(), span.clone());
+                let (gate, span, stamps) = (gate.clone(), span.clone(), self.stamps.clone());
                 thread::Builder::new().stack_size(256 << 10).spawn(move || {
                     gate.wait();
-                    client.run(*span.wait())
+                    client.run(*span.wait(), stamps.as_ref().map(Writer::pen))
                 })
             })
             .collect::<Result<_, _>>()
@@ -147,6 +154,7 @@ impl Generator {
         let fullness = Fullness { clients: order.clients, cpus, elapsed: elapsed.as_secs_f64(), cpu: cpu_seconds, busy: watched.busy };
         Ok(StepReply {
             transactions,
+            turns: counted.iter().map(|c| c.turns).sum(),
             elapsed_ns: elapsed.as_nanos() as u64,
             throughput: stretches(&slots, step.slot, elapsed),
             latencies,
@@ -169,20 +177,31 @@ struct Client {
 }
 
 impl Client {
-    fn run(mut self, span: Span) -> Counted {
-        let mut counted =
-            Counted { completed: 0, latencies: Histogram::new(), slots: vec![0; span.slots()], errors: BTreeMap::new(), first_error: None };
+    fn run(mut self, span: Span, pen: Option<Pen>) -> Counted {
+        let mut counted = Counted::new(span);
+        // What the kernel shows of the embedded database is where its thread is: its transactions are stamped as wholes.
+        let embedded = matches!(self.target, Target::Sqlite { .. });
+        let number = self.number as u32;
         let mut began = Instant::now();
         let mut done = 0;
+        let mut stamped = None;
         while began < span.end {
             let Some(connection) = self.connection.as_mut() else { break };
-            let result = self.user.act(connection.as_mut());
+            let mut turns = Turns::new(connection.as_mut(), pen.as_ref().filter(|_| !embedded), number);
+            let result = self.user.act(&mut turns);
             let now = Instant::now();
+            let taken = turns.taken();
+            stamped = pen.as_ref().filter(|pen| embedded && pen.on()).map(|pen| {
+                let end = monotonic_ns();
+                // The loop is closed: a transaction begins where the one before ended.
+                pen.stamp(number, stamped.unwrap_or(end.saturating_sub((now - began).as_nanos() as u64)), end);
+                end
+            });
             match result {
                 Ok(()) => {
                     done += 1;
                     self.progress[self.number].0.store(done, Ordering::Relaxed);
-                    counted.record(span, began, now);
+                    counted.record(span, began, now, taken);
                 }
                 Err(error) => self.recover(error, &mut counted),
             }
@@ -212,10 +231,15 @@ impl Client {
 }
 
 impl Counted {
+    fn new(span: Span) -> Counted {
+        let slots = vec![0; span.slots()];
+        Counted { completed: 0, turns: 0, latencies: Histogram::new(), slots, errors: BTreeMap::new(), first_error: None }
+    }
+
     /// Throughput has what completed within the step; latencies have what began within it, so that one that lasts beyond its end,
     /// which is likely to be a long one, is not left out.
     #[inline]
-    fn record(&mut self, span: Span, began: Instant, now: Instant) {
+    fn record(&mut self, span: Span, began: Instant, now: Instant, turns: u64) {
         if now < span.start {
             return;
         }
@@ -224,6 +248,7 @@ impl Counted {
         }
         if now < span.end {
             self.completed += 1;
+            self.turns += turns;
             self.slots[((now - span.start).as_nanos() as u64 / span.slot.as_nanos() as u64) as usize] += 1;
         }
     }
@@ -281,15 +306,17 @@ fn own_cost(site: &Site, load: &Load) -> Duration {
     const TURNS: u32 = 20_000;
     // A site of its own, so that the numbers of new rows are not used up.
     let mut user = User::new(&Site::new(load.scale, load.seed), load.mix, 1);
-    let mut counted = Counted { completed: 0, latencies: Histogram::new(), slots: vec![0; 1], errors: BTreeMap::new(), first_error: None };
     let start = Instant::now();
     let far = Duration::from_secs(3600);
     let span = Span { start, end: start + far, slot: far };
+    let mut counted = Counted::new(span);
     let mut began = start;
     for _ in 0..TURNS {
-        let _ = user.act(&mut Nowhere);
+        let mut nowhere = Nowhere;
+        let mut turns = Turns::new(&mut nowhere, None, 0);
+        let _ = user.act(&mut turns);
         let now = Instant::now();
-        counted.record(span, began, now);
+        counted.record(span, began, now, turns.taken());
         began = now;
     }
     std::hint::black_box((site, &counted.latencies));
@@ -306,13 +333,12 @@ mod tests {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let span = Span { start: at(100), end: at(200), slot: SLOT };
-        let mut counted =
-            Counted { completed: 0, latencies: Histogram::new(), slots: vec![0; span.slots()], errors: BTreeMap::new(), first_error: None };
-        counted.record(span, at(10), at(99));
-        counted.record(span, at(99), at(101));
-        counted.record(span, at(101), at(151));
-        counted.record(span, at(151), at(350));
-        assert_eq!(counted.completed, 2);
+        let mut counted = Counted::new(span);
+        counted.record(span, at(10), at(99), 1);
+        counted.record(span, at(99), at(101), 5);
+        counted.record(span, at(101), at(151), 7);
+        counted.record(span, at(151), at(350), 1);
+        assert_eq!((counted.completed, counted.turns), (2, 12));
         assert_eq!(counted.latencies.total(), 2);
         assert!(counted.latencies.quantile(1.0).unwrap() > 198_000_000);
         assert_eq!((counted.slots[1], counted.slots[51], counted.slots.iter().sum::<u32>()), (1, 1, 2));

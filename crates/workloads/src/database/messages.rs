@@ -67,6 +67,8 @@ pub enum Reply {
 pub struct StepReply {
     /// Transactions completed within the step.
     pub transactions: u64,
+    /// Round trips that they took.
+    pub turns: u64,
     /// The step's length in nanoseconds.
     pub elapsed_ns: u64,
     /// Transactions a second in equal stretches.

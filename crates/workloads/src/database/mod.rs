@@ -23,6 +23,7 @@ mod server;
 mod sqlite;
 mod stalls;
 mod stream;
+mod turns;
 mod url;
 mod watch;
 pub mod worker;
@@ -33,6 +34,7 @@ use std::time::Duration;
 
 use fingerpost_record::Params;
 use fingerpost_sys::scratch::{Scratch, Server, Ticket};
+use fingerpost_sys::stamps::Stamps;
 use fingerpost_sys::{child, files};
 
 use crate::database::connection::Target;
@@ -72,6 +74,7 @@ pub struct Database<'a> {
     server: Option<Server>,
     worker: Option<Worker>,
     guard: Option<Guard>,
+    stamps: Option<Stamps>,
     described: String,
     warnings: Vec<String>,
     steps_done: u64,
@@ -88,6 +91,7 @@ impl<'a> Database<'a> {
             server: None,
             worker: None,
             guard: None,
+            stamps: None,
             described: String::new(),
             warnings: Vec::new(),
             steps_done: 0,
@@ -167,7 +171,9 @@ impl Workload for Database<'_> {
         let embedded = matches!(target, Target::Sqlite { .. });
         // Words before the server's command go before the process that has the database in it.
         let prefix = if embedded { self.options.server_prefix.as_slice() } else { &[] };
-        let worker = Worker::start(&self.options.program, prefix, self.scratch)?;
+        // Without them there is a check less, and the run goes on.
+        self.stamps = Stamps::new().ok();
+        let worker = Worker::start(&self.options.program, prefix, self.stamps.as_ref(), self.scratch)?;
         let servers = if embedded { vec![worker.pid()] } else { self.server.iter().map(Server::pid).collect() };
         self.worker = Some(worker);
         let (scale, seed, mix) = (self.options.scale, self.options.seed, self.options.mix);
@@ -191,6 +197,10 @@ impl Workload for Database<'_> {
             _ => self.server.iter().map(Server::pid).collect(),
         };
         Subjects { servers, clients }
+    }
+
+    fn stamps(&self) -> Option<Stamps> {
+        self.stamps.clone()
     }
 
     fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
@@ -261,6 +271,7 @@ fn unexpected(reply: &Reply) -> WorkloadError {
 fn step_of(reply: StepReply, clients: usize) -> Step {
     Step {
         transactions: reply.transactions,
+        turns: reply.turns,
         elapsed: Duration::from_nanos(reply.elapsed_ns),
         throughput: reply.throughput,
         latencies: reply.latencies,

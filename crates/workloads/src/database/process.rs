@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use fingerpost_sys::child;
 use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_sys::stamps::Stamps;
 
 use crate::WorkloadError;
 use crate::database::connection::Target;
@@ -43,8 +44,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts it. It dies with the calling thread.
-    pub fn start(program: &Path, prefix: &[String], scratch: &mut Scratch) -> Result<Worker, WorkloadError> {
+    /// Starts it, and has it stamp its round trips where there is something to stamp them into. It dies with the calling thread.
+    pub fn start(program: &Path, prefix: &[String], stamps: Option<&Stamps>, scratch: &mut Scratch) -> Result<Worker, WorkloadError> {
         let failed = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("the load generator could not be started: {e}"));
         // Behind a prefix the path must mean us and not the prefix's own program.
         let program = if prefix.is_empty() { program.to_owned() } else { program.canonicalize().map_err(|e| failed(&e))? };
@@ -57,6 +58,9 @@ impl Worker {
             }
         };
         crate::worker::mark(&mut command, worker::NAME).stdin(Stdio::piped()).stdout(Stdio::piped());
+        if let Some(stamps) = stamps {
+            stamps.give(&mut command);
+        }
         let mut server = scratch.spawn(&mut command).map_err(|e| failed(&e))?;
         let (Some(orders), Some(output)) = (server.child.stdin.take(), server.child.stdout.take()) else {
             return Err(failed(&"it has no pipes"));

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use fingerpost_sys::stamps::{Pen, Writer};
+use fingerpost_sys::trace::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
 use super::server::REQUEST;
@@ -55,6 +57,7 @@ impl Report {
         }
         Ok(Step {
             transactions,
+            turns: transactions,
             elapsed: Duration::from_secs_f64(self.elapsed_s),
             throughput: self.parts.iter().map(|n| *n as f64 / seconds).collect(),
             latencies: self.latencies,
@@ -131,13 +134,14 @@ struct Crew {
 impl Crew {
     fn hire(recipe: &Recipe, server: SocketAddr) -> Crew {
         let (report, done) = mpsc::channel();
-        let hire_one = |_| {
+        let stamps = Writer::find();
+        let hire_one = |number| {
             let (send, tasks) = mpsc::channel::<Task>();
-            let (recipe, report) = (recipe.clone(), report.clone());
+            let (recipe, report, stamps) = (recipe.clone(), report.clone(), stamps.clone());
             std::thread::spawn(move || {
-                let mut stream = None;
+                let mut place = Place { stream: None, number: number as u32, pen: stamps.as_ref().map(Writer::pen) };
                 for task in tasks {
-                    let result = one_client(&recipe, server, &task, &mut stream);
+                    let result = one_client(&recipe, server, &task, &mut place);
                     if report.send(result).is_err() {
                         return;
                     }
@@ -177,7 +181,24 @@ impl Crew {
     }
 }
 
-fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, stream: &mut Option<TcpStream>) -> Done {
+/// What a thread keeps from step to step.
+struct Place {
+    stream: Option<TcpStream>,
+    number: u32,
+    pen: Option<Pen>,
+}
+
+impl Place {
+    /// Stamps a transaction that took so long and has just been answered.
+    fn stamp(&self, took: Duration) {
+        if let Some(pen) = self.pen.as_ref().filter(|pen| pen.on()) {
+            let end = monotonic_ns();
+            pen.stamp(self.number, end.saturating_sub(took.as_nanos() as u64), end);
+        }
+    }
+}
+
+fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, place: &mut Place) -> Done {
     let mut seen = Histogram::new();
     let mut answer = vec![0; recipe.answer.max(2)];
     while let Some(left) = task.left() {
@@ -185,17 +206,20 @@ fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, stream: &mut Opt
             std::thread::sleep(Duration::from_micros(recipe.think_us));
         }
         let asked = Instant::now();
-        match transaction(recipe, server, stream, &mut answer, left) {
+        let answered = transaction(recipe, server, &mut place.stream, &mut answer, left);
+        let took = asked.elapsed();
+        match answered {
             Ok(()) if task.length.is_none() => return (seen, None),
             Ok(()) => {
+                place.stamp(took);
                 if task.left().is_some() {
-                    seen.record(asked.elapsed().as_nanos() as u64);
+                    seen.record(took.as_nanos() as u64);
                     task.count();
                 }
                 work(recipe.client_work);
             }
             Err(e) => {
-                *stream = None;
+                place.stream = None;
                 // A connection of its own for each transaction is given up at the end: its next try may be seconds away.
                 let over = recipe.connects && task.left().is_none();
                 return (seen, (!over).then(|| e.to_string()));

@@ -16,7 +16,7 @@ use fingerpost_record::Params;
 use fingerpost_sys::child::{self, die_with_parent};
 use serde::{Deserialize, Serialize};
 
-use crate::{Step, Subjects, Workload, WorkloadError, worker};
+use crate::{Stamps, Step, Subjects, Workload, WorkloadError, worker};
 
 /// The workload's name.
 pub const NAME: &str = "rehearsal";
@@ -114,6 +114,7 @@ pub struct Rehearsal {
     placed: Box<dyn FnMut(u32) -> Result<(), String> + Send>,
     server: Option<Worker>,
     client: Option<Worker>,
+    stamps: Option<Stamps>,
 }
 
 impl Rehearsal {
@@ -127,6 +128,7 @@ impl Rehearsal {
             placed: Box::new(|_| Ok(())),
             server: None,
             client: None,
+            stamps: None,
         }
     }
 
@@ -169,6 +171,11 @@ impl Workload for Rehearsal {
         let mut command = worker::command(client::NAME);
         command.arg(&recipe).arg(port.trim());
         (self.prepare_client)(&mut command);
+        // Without them there is a check less, and the run goes on.
+        self.stamps = Stamps::new().ok();
+        if let Some(stamps) = &self.stamps {
+            stamps.give(&mut command);
+        }
         let mut client = Worker::start(command, "client")?;
         client.ask("go", PATIENCE)?;
         self.client = Some(client);
@@ -182,6 +189,10 @@ impl Workload for Rehearsal {
     fn subjects(&self) -> Subjects {
         let pid = |w: &Option<Worker>| w.iter().map(|w| w.child.id() as i32).collect();
         Subjects { servers: pid(&self.server), clients: pid(&self.client) }
+    }
+
+    fn stamps(&self) -> Option<Stamps> {
+        self.stamps.clone()
     }
 
     fn step(&mut self, _: &Params, length: Duration) -> Result<Step, WorkloadError> {

@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
+use fingerpost_sys::stamps::{Pen, Writer};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use rustix::time::Timespec;
@@ -50,10 +51,11 @@ const ALARM_TOKEN: u64 = u64::MAX - 1;
 pub fn main(_args: Vec<OsString>) -> ExitCode {
     raise_descriptor_limit();
     let mut input = Input::default();
+    let pen = Writer::find().map(|w| w.pen());
     loop {
         match input.wait() {
             Some(Order::Load(load)) => {
-                let Some(reply) = run(load, &mut input) else { return ExitCode::SUCCESS };
+                let Some(reply) = run(load, pen.clone(), &mut input) else { return ExitCode::SUCCESS };
                 answer(&reply);
             }
             Some(Order::Measure { .. }) => answer(&Reply::Cannot("there is no load to measure".to_owned())),
@@ -63,7 +65,7 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
 }
 
 /// Makes one load from its order to its report; nothing when the input ended, which means that nobody waits for the report any more.
-fn run(load: Load, input: &mut Input) -> Option<Reply> {
+fn run(load: Load, pen: Option<Pen>, input: &mut Input) -> Option<Reply> {
     let limit = descriptor_limit();
     if load.connections as u64 + 16 > limit {
         return Some(Reply::Cannot(format!(
@@ -71,7 +73,7 @@ fn run(load: Load, input: &mut Input) -> Option<Reply> {
             load.connections
         )));
     }
-    match Generator::new(load) {
+    match Generator::new(load, pen) {
         Ok(mut generator) => generator.run(input),
         Err(e) => Some(Reply::Cannot(format!("the load generator could not be set up: {}", std::io::Error::from(e)))),
     }
@@ -91,6 +93,8 @@ fn raise_descriptor_limit() {
 /// One load under way.
 struct Generator {
     load: Load,
+    /// Stamps round trips, where this process was given a place for that.
+    pen: Option<Pen>,
     /// What is sent, in turn; one unless the load has several paths.
     requests: Vec<Vec<u8>>,
     turn: usize,
@@ -127,7 +131,7 @@ struct Generator {
 }
 
 impl Generator {
-    fn new(load: Load) -> Result<Generator, Errno> {
+    fn new(load: Load, pen: Option<Pen>) -> Result<Generator, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, rustix::stdio::stdin(), epoll::EventData::new_u64(STDIN_TOKEN), EventFlags::IN)?;
         let now = now_ns();
@@ -162,6 +166,7 @@ impl Generator {
             at_start: None,
             at_end: None,
             load,
+            pen,
         })
     }
 

@@ -35,7 +35,7 @@ use self::protocol::{Load, Report, STRETCH_NS};
 use self::settings::{Server, Settings};
 use self::verdict::Account;
 use crate::histogram::Histogram;
-use crate::{ClientReport, Stall, Step, Subjects, Workload, WorkloadError};
+use crate::{ClientReport, Stall, Stamps, Step, Subjects, Workload, WorkloadError};
 
 /// Load before the window of a step.
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -78,7 +78,8 @@ impl<'a> Web<'a> {
             prefix: prefix.to_vec(),
             cpus: cpus.max(1),
             running: None,
-            pool: Pool::default(),
+            // Without stamps there is a check less, and the run goes on.
+            pool: Pool::new(Stamps::new().ok()),
             generators: BTreeMap::new(),
         }
     }
@@ -210,6 +211,7 @@ impl Window {
         let in_stretch = |i: usize| self.reports.iter().filter_map(|r| r.stretches.get(i)).sum::<u64>() as f64;
         Step {
             transactions: self.completed(),
+            turns: self.completed(),
             elapsed,
             throughput: (0..stretches).map(|i| in_stretch(i) * 1e9 / STRETCH_NS as f64).collect(),
             latencies: merged(|r| &r.latencies),
@@ -263,6 +265,10 @@ impl Workload for Web<'_> {
     fn subjects(&self) -> Subjects {
         let servers = self.running.iter().filter_map(|r| r.server.as_ref()).map(|s| s.pid()).collect();
         Subjects { servers, clients: self.pool.pids() }
+    }
+
+    fn stamps(&self) -> Option<Stamps> {
+        self.pool.stamps()
     }
 
     fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {

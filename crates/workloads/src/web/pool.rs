@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::scratch::{Scratch, Server};
+use fingerpost_sys::stamps::Stamps;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -24,6 +25,8 @@ const LEAD_NS: u64 = 20_000_000;
 #[derive(Debug, Default)]
 pub struct Pool {
     generators: Vec<Generator>,
+    /// Where all of them stamp their round trips.
+    stamps: Option<Stamps>,
 }
 
 #[derive(Debug)]
@@ -33,6 +36,16 @@ struct Generator {
 }
 
 impl Pool {
+    /// None yet; those to come stamp their round trips where there is something to stamp them into.
+    pub fn new(stamps: Option<Stamps>) -> Pool {
+        Pool { generators: Vec::new(), stamps }
+    }
+
+    /// Where the generators stamp their round trips.
+    pub fn stamps(&self) -> Option<Stamps> {
+        self.stamps.clone()
+    }
+
     /// The ids of the processes.
     pub fn pids(&self) -> Vec<i32> {
         self.generators.iter().map(|g| g.process.pid()).collect()
@@ -43,6 +56,9 @@ impl Pool {
         while self.generators.len() < count {
             let mut command = worker::command(generator::NAME);
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            if let Some(stamps) = &self.stamps {
+                stamps.give(&mut command);
+            }
             let process =
                 scratch.spawn(&mut command).map_err(|e| WorkloadError::Failed(format!("a load generator could not be started: {e}")))?;
             self.generators.push(Generator { process, unread: Vec::new() });

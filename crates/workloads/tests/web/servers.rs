@@ -3,6 +3,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
+use fingerpost_workloads::Stamp;
 use fingerpost_workloads::web::{missing, settings::Settings};
 use fingerpost_workloads::{Workload, WorkloadError};
 use libtest_mimic::Trial;
@@ -27,6 +28,7 @@ pub fn tests() -> Vec<Trial> {
         test("several generators share one load", several_generators),
         test("an open loop sends what is due and drops no sample", open_loop),
         test("connections come from many addresses when asked to", spread),
+        test("every round trip is stamped while it is asked for", stamped),
         test("a prefix goes before the server's command", prefix),
         test("a url that nobody answers, or whose page is missing, is told in a sentence", unanswered_url),
         test("more connections than descriptors is told in a sentence", descriptors),
@@ -166,4 +168,38 @@ fn descriptors() {
     let out = std::process::Command::new("sh").arg("-c").arg(script).arg(me).output().unwrap();
     let told = String::from_utf8(out.stdout).unwrap();
     assert!(told.contains("100 connections need more descriptors than the 64"), "{told}");
+}
+
+/// The generators' own account holds every answer of the window, in time and place as counted, and nothing while it is off.
+fn stamped() {
+    for keep_alive in ["on", "off"] {
+        let pairs = [("connections", "6"), ("keepalive", keep_alive), ("generators", "2")];
+        with_web(&pairs, |web| {
+            let stamps = web.stamps().unwrap();
+            let params = web.steps().remove(0);
+            stamps.set(true);
+            let step = web.step(&params, Duration::from_millis(250)).unwrap();
+            stamps.set(false);
+            let drained = stamps.drain();
+            assert_eq!(stamps.writers(), 2);
+            assert_eq!((step.turns, drained.lost), (step.transactions, 0));
+            assert!(drained.stamps.len() as u64 >= step.transactions, "{} of {}", drained.stamps.len(), step.transactions);
+            // Two generators with three connections each, and no two requests at a time on any of them.
+            let mut places: Vec<Vec<Stamp>> = Vec::new();
+            for stamp in &drained.stamps {
+                match places.iter_mut().find(|p| (p[0].tid, p[0].connection) == (stamp.tid, stamp.connection)) {
+                    Some(place) => place.push(*stamp),
+                    None => places.push(vec![*stamp]),
+                }
+            }
+            assert_eq!(places.len(), 6);
+            assert!(places.iter().all(|p| p.windows(2).all(|pair| pair[0].end <= pair[1].start)));
+            let longest = step.latencies.last().unwrap().0 as f64;
+            let stamped = drained.stamps.iter().map(|s| s.end - s.start).max().unwrap() as f64;
+            assert!(stamped >= longest * 0.98, "the longest took {longest} ns, of the stamped {stamped} ns");
+            web.step(&params, Duration::from_millis(100)).unwrap();
+            assert!(stamps.drain().stamps.is_empty());
+        })
+        .unwrap();
+    }
 }

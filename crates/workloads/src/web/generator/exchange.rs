@@ -109,6 +109,9 @@ impl Generator {
         let now = now_ns();
         let connection = &mut self.connections[index as usize];
         self.tally.complete(connection.times, now);
+        if let Some(pen) = self.pen.as_ref().filter(|pen| pen.on()) {
+            pen.stamp(index, connection.times.started, now);
+        }
         self.watch.completed(now);
         if status >= 400 {
             self.tally.error(&format!("status {status}"), now);
