@@ -16,6 +16,7 @@ pub mod event;
 pub mod leaf;
 #[cfg(test)]
 mod made_up;
+pub mod pace;
 pub mod request;
 pub mod sockets;
 pub mod source;

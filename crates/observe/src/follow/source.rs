@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::event::Event;
 
 pub mod perf;
+pub mod recorded;
 
 /// A stretch of time in which every event was taken.
 #[derive(Clone, Debug, Default, PartialEq)]

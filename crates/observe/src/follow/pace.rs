@@ -1,0 +1,144 @@
+//! How long windows are, and how far apart: long enough for the requests, and so rare that watching stays cheap.
+
+use std::time::Duration;
+
+/// The share of all CPUs' time that taking events, and reading them, may take.
+pub const COST_SHARE: f64 = 0.02;
+/// The length of the first window: long against a scheduler tick and most waits.
+pub const FIRST: Duration = Duration::from_millis(40);
+/// The longest window.
+pub const LONGEST: Duration = Duration::from_secs(2);
+/// How many times as long as the 99th percentile of latency a window is at least.
+const LATENCIES: f64 = 20.0;
+/// The share of requests that windows may cut at most: the longest ones would be missing.
+const MOST_CUT: f64 = 0.02;
+/// A window is at most this many times as long as the one before: one window with few requests says little about their length.
+const GROWTH: f64 = 4.0;
+/// Weight of the latest window in what is known of all.
+const LATEST: f64 = 0.5;
+
+/// Decides on windows by what the ones before it cost and caught.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pace {
+    share: f64,
+    cpus: f64,
+    event_cost: f64,
+    length: f64,
+    /// Requests that were followed to their end, per second of open windows; requests that one window cut.
+    followed_rate: f64,
+    cut: f64,
+    seen: bool,
+}
+
+impl Pace {
+    /// With this share of these CPUs' time, and this many CPU seconds that an event costs the thread that causes it.
+    pub fn new(share: f64, cpus: usize, event_cost: f64) -> Pace {
+        let (share, cpus) = (share.clamp(1e-6, 1.0), cpus.max(1) as f64);
+        Pace { share, cpus, event_cost, length: FIRST.as_secs_f64(), followed_rate: 0.0, cut: 0.0, seen: false }
+    }
+
+    /// How long the next window is.
+    pub fn length(&self) -> Duration {
+        Duration::from_secs_f64(self.length)
+    }
+
+    /// Learns from a window that was open for so long: the 99th percentile of the latency of all requests so far, how many it followed to
+    /// their end, and how many its own ends cut.
+    pub fn learn(&mut self, open: Duration, p99: Option<Duration>, followed: u64, cut: u64) {
+        let open = open.as_secs_f64().max(1e-6);
+        let weight = if self.seen { LATEST } else { 1.0 };
+        self.seen = true;
+        self.followed_rate += weight * (followed as f64 / open - self.followed_rate);
+        self.cut += weight * (cut as f64 - self.cut);
+        let by_latency = p99.map_or(0.0, |l| LATENCIES * l.as_secs_f64());
+        let wanted = by_latency.max(self.for_few_cut()).clamp(FIRST.as_secs_f64(), LONGEST.as_secs_f64());
+        self.length = wanted.min(self.length * GROWTH);
+    }
+
+    /// The length with which few enough requests are cut: a window's ends cut as many in a short one as in a long one.
+    fn for_few_cut(&self) -> f64 {
+        if self.cut <= 0.0 {
+            0.0
+        } else if self.followed_rate <= 0.0 {
+            // Requests are longer than the windows were.
+            f64::INFINITY
+        } else {
+            self.cut * (1.0 / MOST_CUT - 1.0) / self.followed_rate
+        }
+    }
+
+    /// How long to pause after a window that was open for so long, had so many events, and took the observer so many CPU seconds itself.
+    /// Zero where the cost keeps within its share without a pause.
+    pub fn pause(&self, open: Duration, events: u64, own: f64) -> Duration {
+        // What a calm window did not spend is not saved up for a loud one, whose requests it would slow.
+        let spent = events as f64 * self.event_cost + own;
+        let pause = spent / (self.share * self.cpus) - open.as_secs_f64();
+        Duration::try_from_secs_f64(pause.max(0.0)).unwrap_or(Duration::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn pace() -> Pace {
+        Pace::new(COST_SHARE, 2, 1e-6)
+    }
+
+    #[test]
+    fn a_pause_makes_a_window_and_itself_cost_the_share_and_no_more() {
+        // 20,000 events and 10 ms of the observer's own are 30 ms: of two CPUs' time that is 2 % of 750 ms.
+        let pause = pace().pause(40 * MS, 20_000, 0.010);
+        assert!((pause.as_secs_f64() - 0.710).abs() < 1e-9, "{pause:?}");
+    }
+
+    #[test]
+    fn windows_follow_each_other_where_the_events_are_few() {
+        let p = pace();
+        assert_eq!(p.pause(1000 * MS, 10_000, 0.010), Duration::ZERO);
+        assert_eq!(p.pause(1000 * MS, 0, 0.0), Duration::ZERO);
+        assert!(!p.pause(40 * MS, 20_000, 0.0).is_zero(), "a calm time is not saved up");
+    }
+
+    #[test]
+    fn windows_are_twenty_times_as_long_as_nearly_all_requests() {
+        let mut p = pace();
+        assert_eq!(p.length(), FIRST);
+        p.learn(40 * MS, Some(MS / 10), 1000, 1);
+        assert_eq!(p.length(), FIRST);
+        p.learn(40 * MS, Some(6 * MS), 1000, 1);
+        assert_eq!(p.length(), 120 * MS);
+        p.learn(120 * MS, Some(5 * MS), 1000, 1);
+        assert_eq!(p.length(), 100 * MS);
+    }
+
+    #[test]
+    fn a_window_cuts_at_most_two_requests_in_a_hundred() {
+        let mut p = pace();
+        // 50 clients, each with a request under way at either end: 100 cut of 2000.
+        p.learn(40 * MS, Some(MS), 1900, 100);
+        let length = p.length().as_secs_f64();
+        let followed = 1900.0 / 0.040 * length;
+        assert!((100.0 / (100.0 + followed) - 0.02).abs() < 1e-6, "{length}");
+    }
+
+    #[test]
+    fn requests_longer_than_the_windows_make_them_grow_step_by_step_to_the_longest() {
+        let mut p = pace();
+        let mut lengths = Vec::new();
+        for _ in 0..4 {
+            p.learn(p.length(), None, 0, 3);
+            lengths.push(p.length().as_millis());
+        }
+        assert_eq!(lengths, [160, 640, 2000, 2000]);
+    }
+
+    #[test]
+    fn an_idle_server_leaves_the_length_as_it_is() {
+        let mut p = pace();
+        p.learn(40 * MS, None, 0, 0);
+        assert_eq!(p.length(), FIRST);
+    }
+}
