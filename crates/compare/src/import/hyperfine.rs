@@ -1,18 +1,20 @@
 //! `hyperfine --export-json`.
 
-use std::collections::BTreeMap;
-
+use fingerpost_record::load::MAX_ROWS;
 use fingerpost_record::{Better, Estimate, Host, Measurement, Param, Params, Run, Unit};
 use serde::Deserialize;
 
-use super::{ImportError, MAX_BYTES, clean, row, run};
+use super::bounded::{List, Texts};
+use super::{ImportError, MAX_BYTES, MAX_REPETITIONS, clean, row, run, syntax};
 use crate::references::median_interval;
 
 const FORMAT: &str = "hyperfine";
+/// The most parameters of a command.
+const MAX_PARAMETERS: usize = 100;
 
 #[derive(Deserialize)]
 struct Export {
-    results: Vec<Entry>,
+    results: List<Entry, MAX_ROWS>,
 }
 
 /// The fields of one command that are used; times are in seconds.
@@ -25,11 +27,11 @@ struct Entry {
     #[serde(default)]
     median: Option<f64>,
     #[serde(default)]
-    times: Option<Vec<f64>>,
+    times: Option<List<f64, MAX_REPETITIONS>>,
     #[serde(default)]
-    exit_codes: Option<Vec<Option<i32>>>,
+    exit_codes: Option<List<Option<i32>, MAX_REPETITIONS>>,
     #[serde(default)]
-    parameters: BTreeMap<String, String>,
+    parameters: Texts<MAX_PARAMETERS>,
 }
 
 /// Reads what `hyperfine --export-json` writes. Every timing is a repetition, since each was a process of its own; the row is
@@ -41,25 +43,31 @@ pub fn hyperfine(bytes: &[u8]) -> Result<Run, ImportError> {
     if bytes.len() > MAX_BYTES {
         return Err(ImportError::TooLarge(bytes.len()));
     }
-    let export: Export = serde_json::from_slice(bytes).map_err(|e| ImportError::Syntax { format: FORMAT, message: e.to_string() })?;
-    let rows = export.results.iter().enumerate().map(|(i, entry)| measurement(i, entry)).collect::<Result<Vec<_>, _>>()?;
+    let export: Export = serde_json::from_slice(bytes).map_err(|e| syntax(FORMAT, &e))?;
+    let entries = &export.results.0;
+    let repetitions: usize = entries.iter().filter_map(|e| e.times.as_ref()).map(|t| t.0.len()).sum();
+    if repetitions > MAX_REPETITIONS {
+        let message = format!("it has {repetitions} times, more than {MAX_REPETITIONS}");
+        return Err(ImportError::Invalid { format: FORMAT, message });
+    }
+    let rows = entries.iter().enumerate().map(|(i, entry)| measurement(i, entry)).collect::<Result<Vec<_>, _>>()?;
     run(FORMAT, bytes, Host { hostname: "hyperfine".into(), ..Host::default() }, rows)
 }
 
 fn measurement(i: usize, entry: &Entry) -> Result<Measurement, ImportError> {
     let invalid = |what: String| ImportError::Invalid { format: FORMAT, message: format!("results[{i}]: {what}") };
-    let times: Vec<f64> = entry.times.iter().flatten().map(|s| s * 1e9).collect();
+    let times: Vec<f64> = entry.times.iter().flat_map(|t| &t.0).map(|s| s * 1e9).collect();
     if let Some(bad) = times.iter().find(|t| !t.is_finite() || **t < 0.0) {
         return Err(invalid(format!("a time of {} s", bad / 1e9)));
     }
     let estimate = if times.is_empty() { summary(entry) } else { Some(median_interval(&times)) };
     let estimate = estimate.ok_or_else(|| invalid(format!("a mean of {} s", entry.mean)))?;
     let mut params = Params::new().with("command", clean(&fingerpost_record::secret::cut(&entry.command), 1000));
-    for (key, value) in &entry.parameters {
+    for (key, value) in &entry.parameters.0 {
         params = params.with(&clean(key, 100), Param::parse(&clean(value, 1000)));
     }
     let mut row = row("command.time", params, Unit::Nanoseconds, Better::Lower, estimate, &times);
-    let failed = entry.exit_codes.iter().flatten().filter(|c| **c != Some(0)).count();
+    let failed = entry.exit_codes.iter().flat_map(|c| &c.0).filter(|c| **c != Some(0)).count();
     if failed > 0 {
         row.outcome = fingerpost_record::Outcome::Untrusted;
         row.reason = Some(format!("{failed} of {} executions ended with an error", times.len()));

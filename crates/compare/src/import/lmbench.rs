@@ -3,6 +3,8 @@
 //! lmbench prints each figure with its own words and unit, curves as a quoted title followed by pairs of numbers. Figures that
 //! mean the same as one of our probes take that probe's name; the others are kept under `lmbench.`.
 
+use std::collections::HashSet;
+
 use fingerpost_record::{Better, Estimate, Host, Measurement, Params, Run, Unit};
 
 use super::{ImportError, MAX_BYTES, clean, row, run};
@@ -57,6 +59,7 @@ pub fn lmbench(bytes: &[u8]) -> Result<Run, ImportError> {
     let text = String::from_utf8_lossy(bytes);
     let mut host = Host::default();
     let mut rows: Vec<Measurement> = Vec::new();
+    let mut seen = HashSet::new();
     let (mut curve, mut latency_section) = (None, false);
     for line in text.lines().take(MAX_LINES).map(str::trim) {
         if let Some(header) = line.strip_prefix('[') {
@@ -68,7 +71,7 @@ pub fn lmbench(bytes: &[u8]) -> Result<Run, ImportError> {
             latency_section = line.starts_with("Memory");
         } else if let Some(m) = curve.and_then(|c| point(c, line)).or_else(|| figure(line)) {
             // A file of several passes repeats its lines; the first pass is kept.
-            if rows.len() < MAX_ROWS && !rows.iter().any(|r| r.same_row(&m)) {
+            if rows.len() < MAX_ROWS && seen.insert((m.probe.clone(), m.version, m.params.clone())) {
                 rows.push(m);
             }
         } else {

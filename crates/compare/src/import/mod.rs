@@ -1,18 +1,20 @@
 //! Results of other tools as runs. The files come from elsewhere: bounded, validated, never trusted.
 
+mod bounded;
 mod hyperfine;
 mod lmbench;
 
 use fingerpost_record::run::Tool;
+use fingerpost_record::text::{clean_short, misleads};
 use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Process, Profile, Run, SCHEMA, Unit, load};
 use thiserror::Error;
 
 pub use hyperfine::hyperfine;
 pub use lmbench::lmbench;
 
-/// The largest file that is imported.
-pub const MAX_BYTES: usize = 64 << 20;
-/// The most repetitions that one row keeps.
+/// The largest file that is imported. Those that the tools write are some hundred KiB.
+pub const MAX_BYTES: usize = 16 << 20;
+/// The most repetitions in one file: each becomes a process of a record, a hundred times the bytes that it has in the file.
 const MAX_REPETITIONS: usize = 100_000;
 
 /// Why a file could not be imported. Each prints as one sentence.
@@ -78,7 +80,7 @@ fn row(probe: &str, params: Params, unit: Unit, better: Better, estimate: Estima
         reason: None,
         estimate: Some(estimate),
         percentiles: None,
-        processes: repetitions.iter().take(MAX_REPETITIONS).map(process).collect(),
+        processes: repetitions.iter().map(process).collect(),
     }
 }
 
@@ -87,7 +89,12 @@ fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// The first characters of a text from elsewhere, without control characters.
+/// The first characters of a text from elsewhere, without those that mislead.
 fn clean(text: &str, most: usize) -> String {
-    text.chars().filter(|c| !c.is_control()).take(most).collect()
+    text.chars().filter(|c| !misleads(*c)).take(most).collect()
+}
+
+/// The refusal of a file that is not of this format. The parser quotes what it did not expect, at any length.
+fn syntax(format: &'static str, error: &serde_json::Error) -> ImportError {
+    ImportError::Syntax { format, message: clean_short(&error.to_string(), 300) }
 }
