@@ -89,7 +89,6 @@ pub fn replay(tool: &str, text: &[u8]) -> Result<(), Fault> {
 }
 
 #[test]
-#[ignore = "until the text of every format is cleaned"]
 fn mutated_imports() {
     let base = hyperfine();
     Plan::from_environment().run("imports", |_, seed| {
