@@ -222,3 +222,15 @@ fn owned_by(uid: u32, dir: &Path, depth: usize) -> bool {
         meta.is_dir() && (meta.uid() == uid || (depth > 0 && owned_by(uid, &entry.path(), depth - 1)))
     })
 }
+
+/// The host's own servers, with temporary tables in use, beside each lab: `bench/neighbours` starts both and compares.
+#[test]
+fn the_hosts_own_servers_are_untouched_by_ours() {
+    if !is_root() {
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/neighbours");
+    let output = Command::new(script).arg("--binary").arg(binary()).arg("--short").output().unwrap();
+    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(output.status.success(), "{said}");
+}
