@@ -5,6 +5,7 @@
 
 mod head;
 mod names;
+mod replace;
 mod writer;
 
 use std::ffi::OsString;
@@ -85,9 +86,10 @@ impl ArchiveError {
     }
 }
 
-/// Writes a file in one step: a reader sees the old one or the new one, whole. A symbolic link, a pipe and a device stay what they are.
+/// Writes a file in one step: a reader sees the old one or the new one, whole. A pipe, a device, and a symbolic
+/// link of ours or root's stay what they are; another user's link is replaced.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
-    writer::replace(path, bytes, false)
+    writer::replaced(path, bytes, false)
 }
 
 fn shown(path: &Path) -> String {
@@ -255,7 +257,7 @@ impl Archive {
             };
         }
         fs::create_dir_all(&self.dir).map_err(|e| ArchiveError::io("make the archive", &self.dir, e))?;
-        writer::replace(&target, bytes, true)?;
+        writer::replaced(&target, bytes, true)?;
         Ok((run, Imported::Added))
     }
 
@@ -264,7 +266,7 @@ impl Archive {
         let source = self.resolve(wanted)?;
         let bytes = load::bytes_of(&source)?;
         let run = load::from_slice(&bytes, &shown(&source))?;
-        writer::replace(target, &bytes, true)?;
+        writer::replaced(target, &bytes, true)?;
         Ok(run)
     }
 

@@ -1,10 +1,10 @@
 //! Writing a run while it is being measured.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::replace::{self, SUFFIX, is_special};
 use super::{Archive, ArchiveError};
 use crate::run::Run;
 use crate::valid::storable;
@@ -70,11 +70,11 @@ impl Writer {
     #[must_use = "the sentence is for the user"]
     pub fn write(&mut self, run: &Run) -> Option<String> {
         // A pipe or a device is written once, at the end.
-        if self.given_up || self.last.is_some_and(|t| t.elapsed() < self.gap) || special(&self.path) {
+        if self.given_up || self.last.is_some_and(|t| t.elapsed() < self.gap) || is_special(&self.path) {
             return None;
         }
         let began = Instant::now();
-        let result = replace(&self.path, &encode(run), false);
+        let result = replaced(&self.path, &encode(run), false);
         self.gap = LEAST_GAP.max(began.elapsed() * SHARE);
         self.last = Some(Instant::now());
         let error = result.err()?;
@@ -84,7 +84,7 @@ impl Writer {
 
     /// Writes the run for the last time and waits until it is on the disk. Gives the file.
     pub fn finish(self, run: &Run) -> Result<PathBuf, ArchiveError> {
-        replace(&self.path, &encode(run), true)?;
+        replaced(&self.path, &encode(run), true)?;
         Ok(self.path)
     }
 
@@ -100,32 +100,9 @@ fn encode(run: &Run) -> Vec<u8> {
     text
 }
 
-fn special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|m| !m.is_file())
-}
-
-/// Puts a file in place of another in one step; where that is no regular file (`/dev/stdout`), writes into it.
-pub(super) fn replace(path: &Path, bytes: &[u8], durable: bool) -> Result<(), ArchiveError> {
-    let failed = |e| ArchiveError::io("write", path, e);
-    if special(path) {
-        return File::options().write(true).open(path).and_then(|mut f| f.write_all(bytes)).map_err(failed);
-    }
-    // A symbolic link stays one: what it points to is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let name = target.file_name().ok_or_else(|| failed(io::Error::from(io::ErrorKind::InvalidFilename)))?;
-    let beside = target.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
-    let written = write_new(&beside, bytes, durable).and_then(|()| fs::rename(&beside, &target));
-    written.map_err(|e| {
-        // The first error is the one to tell; a file that was never made cannot be removed.
-        let _ = fs::remove_file(&beside);
-        failed(e)
-    })
-}
-
-fn write_new(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    if durable { file.sync_all() } else { Ok(()) }
+/// Puts a file in place of another ([`replace::replace`]).
+pub(super) fn replaced(path: &Path, bytes: &[u8], durable: bool) -> Result<(), ArchiveError> {
+    replace::replace(path, bytes, durable).map_err(|e| ArchiveError::io("write", path, e))
 }
 
 /// Removes temporary files that killed runs left behind.
@@ -133,7 +110,7 @@ fn sweep(dir: &Path) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let ours = name.as_encoded_bytes().starts_with(b".") && name.as_encoded_bytes().ends_with(b".tmp");
+        let ours = name.as_encoded_bytes().starts_with(b".") && name.as_encoded_bytes().ends_with(SUFFIX.as_bytes());
         let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
         if ours && age.is_some_and(|a| a > ABANDONED) {
             // Another run may be sweeping too.
@@ -145,6 +122,7 @@ fn sweep(dir: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::replace::PREFIX;
     use crate::{fixture, load};
 
     fn archive() -> (tempfile::TempDir, Archive) {
@@ -208,29 +186,18 @@ mod tests {
         }
         let error = Writer::at(full.into()).finish(&fixture::run()).unwrap_err();
         assert!(error.to_string().contains("No space left"), "{error}");
-        assert!(special(full), "a device stays a device");
-    }
-
-    #[test]
-    fn a_link_stays_a_link() {
-        let dir = tempfile::tempdir().unwrap();
-        let (real, link) = (dir.path().join("real.json"), dir.path().join("link.json"));
-        fs::write(&real, "old").unwrap();
-        std::os::unix::fs::symlink(&real, &link).unwrap();
-        replace(&link, b"new", false).unwrap();
-        assert!(link.is_symlink());
-        assert_eq!(fs::read(&real).unwrap(), b"new");
+        assert!(is_special(full), "a device stays a device");
     }
 
     #[test]
     fn what_killed_runs_left_is_swept_and_what_is_young_is_not() {
         let (_dir, archive) = archive();
         fs::create_dir_all(archive.dir()).unwrap();
-        let (old, young) = (archive.dir().join(".a.json.1.tmp"), archive.dir().join(".b.json.2.tmp"));
+        let (old, young) = (archive.dir().join(format!("{PREFIX}a{SUFFIX}")), archive.dir().join(format!("{PREFIX}b{SUFFIX}")));
         for path in [&old, &young] {
             fs::write(path, "half").unwrap();
         }
-        File::options().write(true).open(&old).unwrap().set_modified(SystemTime::now() - 2 * ABANDONED).unwrap();
+        fs::File::options().write(true).open(&old).unwrap().set_modified(SystemTime::now() - 2 * ABANDONED).unwrap();
         let (_writer, trouble) = Writer::in_archive(&archive, &fixture::run());
         assert_eq!(trouble, None);
         assert!(!old.exists() && young.exists());
