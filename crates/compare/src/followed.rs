@@ -3,6 +3,8 @@
 use fingerpost_record::Paths;
 use fingerpost_record::paths::{Latency, Leaf, MOST_LEAVES, MOST_SLOWEST, Share};
 
+use crate::explain::slow::whole;
+
 /// Adds the followed requests of another pass of the same step. Every request counts the same: means and shares are of all requests of
 /// both, and an interval is as wide as theirs are in the mean, which is never narrower than that of the requests of both.
 ///
@@ -43,12 +45,6 @@ pub fn add(into: &mut Paths, next: &Paths) {
 
 fn same(a: &Leaf, b: &Leaf) -> bool {
     (a.layer, &a.component, &a.whom, &a.chain) == (b.layer, &b.component, &b.whom, &b.chain)
-}
-
-/// Seconds of one request of a class: what shares of it are shares of.
-fn whole(p: &Paths, class: fn(&Leaf) -> &Share) -> f64 {
-    let largest = p.leaves.iter().map(class).max_by(|a, b| a.share.total_cmp(&b.share));
-    largest.filter(|s| s.share > 0.0).map_or(0.0, |s| s.seconds / s.share)
 }
 
 /// The share of the second in the time of both, where it has this share of the requests.

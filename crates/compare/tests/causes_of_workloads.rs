@@ -1,7 +1,10 @@
 //! Made-up budgets and observations with one known difference each: the verdict must name it and clear its neighbours.
 
+use fingerpost_compare::explain::{StepFigures, Totals, explain};
 use fingerpost_compare::{Comparison, Options, compare};
-use fingerpost_record::{Better, Budget, Estimate, Layer, Measurement, Observation, Outcome, Params, Part, Process, Run, Status, Unit};
+use fingerpost_record::{
+    Better, Budget, Estimate, Layer, Measurement, Observation, Outcome, Params, Part, Process, Run, Status, Unit, fixture,
+};
 
 /// Microseconds of a transaction by part.
 type Parts<'a> = &'a [(Layer, &'a str, f64)];
@@ -247,4 +250,77 @@ fn a_queue_before_few_threads_is_blamed_on_what_they_do() {
     };
     assert_eq!(named(2.0), Some(("app.work".to_owned(), true)));
     assert_ne!(named(100.0).map(|n| n.0), Some("app.work".to_owned()), "a thread of its own does not queue behind others");
+}
+
+/// A run whose requests were followed, with these leaves on top of what a quiet one has, in microseconds.
+fn followed(extra: &[fixture::followed::Row]) -> Run {
+    let quiet: [fixture::followed::Row; 3] = [
+        (Layer::Application, "server user code", "", &[], [400.0; 3]),
+        (Layer::Kernel, "kernel: read", "", &[], [150.0; 3]),
+        (Layer::Storage, "disk: in the device", "", &["disk"], [100.0; 3]),
+    ];
+    let mut run = run(&[], &[]);
+    let mut paths = fixture::followed::paths(&[&quiet[..], extra].concat(), 0.01);
+    paths.params = run.budgets[0].params.clone();
+    let (mut budget, _) = explain(&StepFigures::default(), &Totals::default(), Some(&paths));
+    budget.params = paths.params.clone();
+    let throughput = 10.0 / budget.seconds_per_transaction;
+    let row = &mut run.measurements[0];
+    row.estimate = Some(Estimate { value: throughput, low: throughput * 0.99, high: throughput * 1.01, confidence: 0.95 });
+    for (process, f) in row.processes.iter_mut().zip([0.992, 0.995, 1.0, 1.005, 1.008]) {
+        process.value = Some(f * throughput);
+    }
+    run.budgets = vec![budget];
+    run.paths = vec![paths];
+    run
+}
+
+#[test]
+fn followed_requests_tell_causes_apart_that_no_counter_tells() {
+    let on = |layer, component, whom, chain| -> fixture::followed::Row { (layer, component, whom, chain, [900.0; 3]) };
+    for (cause, leaf) in [
+        ("cpu.contention", on(Layer::Scheduler, "waiting for a CPU", "stress", &[][..])),
+        ("storage.throttle", on(Layer::Storage, "disk: held back before the queue", "", &["disk"])),
+        ("storage.contention", on(Layer::Storage, "disk: in the queue", "backup", &["disk"])),
+        ("storage.latency", on(Layer::Storage, "disk: in the device", "", &["lock", "disk"])),
+        ("app.lock", on(Layer::Application, "server user code", "db", &["lock"])),
+        ("app.wait", on(Layer::Application, "sleeping", "", &[])),
+        ("peer.slow", on(Layer::Network, "waiting for a peer", "billing", &["peer"])),
+        ("network.shaping", on(Layer::Network, "on the way between server and client", "", &[])),
+    ] {
+        let c = compare(&[followed(&[])], &[followed(&[leaf])], &Options::default());
+        let guilty: Vec<&str> = c.causes.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect();
+        assert_eq!(guilty, [cause], "{:#?}", c.causes);
+        assert_eq!(c.causes[0].cause, cause);
+        let back = compare(&[followed(&[leaf])], &[followed(&[])], &Options::default());
+        assert_eq!(back.causes[0].cause, cause, "the same when it goes away");
+    }
+}
+
+#[test]
+fn the_waterfall_of_followed_requests_leads_from_one_to_the_other() {
+    let lock: fixture::followed::Row = (Layer::Application, "server user code", "db", &["queue", "lock"], [900.0; 3]);
+    let c = compare(&[followed(&[])], &[followed(&[lock])], &Options::default());
+    let fall = &c.waterfalls[0];
+    assert_eq!(fall.steps[0].component, "waiting for a lock");
+    let sum: f64 = fall.steps.iter().map(|s| s.new_seconds - s.base_seconds).sum::<f64>() + fall.unexplained_seconds;
+    assert!((sum - (fall.new_seconds - fall.base_seconds)).abs() < 1e-12);
+}
+
+#[test]
+fn without_followed_requests_counters_point_and_nobody_is_guilty() {
+    let unfollowed = |totals: &[(&str, f64)], slower: f64| {
+        let mut run = run(&[], totals);
+        run.budgets[0].parts.clear();
+        run.budgets[0].unexplained = 1.0;
+        run.budgets[0].seconds_per_transaction *= slower;
+        let estimate = run.measurements[0].estimate.as_mut().unwrap();
+        *estimate = Estimate { value: estimate.value / slower, low: estimate.low / slower, high: estimate.high / slower, confidence: 0.95 };
+        run.measurements[0].processes.iter_mut().for_each(|p| p.value = p.value.map(|v| v / slower));
+        run
+    };
+    let c = compare(&[unfollowed(&[], 1.0)], &[unfollowed(&[("throttle.seconds", 5.0)], 3.0)], &Options::default());
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("cpu.quota", Status::Suspected), "{:#?}", c.causes);
+    assert!(c.causes.iter().all(|f| f.status != Status::Guilty));
+    assert!(c.causes[0].evidence.iter().any(|e| e.contains("CAP_PERFMON")));
 }

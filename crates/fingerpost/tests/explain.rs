@@ -14,9 +14,16 @@ fn document(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("standard output is not one document: {e}; {error}"))
 }
 
-fn share(explanation: &Value, component: &str) -> f64 {
-    let parts = explanation["budget"]["parts"].as_array().unwrap();
-    parts.iter().filter(|p| p["component"].as_str().unwrap().starts_with(component)).map(|p| p["share"].as_f64().unwrap()).sum()
+/// The share of a component in the budget, or, where nothing was followed, of a state in the threads' time.
+fn share(explanation: &Value, component: &str, state: &str) -> f64 {
+    let sum = |list: &Value, key: &str, name: &str| -> f64 {
+        let all = list.as_array().into_iter().flatten();
+        all.filter(|p| p[key].as_str().unwrap().starts_with(name)).map(|p| p["share"].as_f64().unwrap()).sum()
+    };
+    match explanation["threads"].as_array() {
+        Some(_) => sum(&explanation["threads"], "state", state),
+        None => sum(&explanation["budget"]["parts"], "component", component),
+    }
 }
 
 #[test]
@@ -25,11 +32,12 @@ fn a_command_that_sleeps_is_explained_as_sleeping_in_both_ways() {
         let words = [extra, &["--format", "json", "--", "sleep", "0.7"]].concat();
         let found = document(&explain(&words));
         let e = &found["explanations"][0];
-        assert!(share(e, "sleeping") > 0.3, "{e:#}");
+        assert!(share(e, "sleeping", "blocked: a timer") > 0.3, "{e:#}");
         let parts: f64 = e["budget"]["parts"].as_array().unwrap().iter().map(|p| p["share"].as_f64().unwrap()).sum();
         assert!((parts + e["budget"]["unexplained"].as_f64().unwrap() - 1.0).abs() < 1e-6);
         assert!(e["budget"]["seconds_per_transaction"].as_f64().unwrap() >= 0.7);
-        assert!(e["findings"].as_array().unwrap().len() >= 19, "everybody was looked at");
+        let guilty = e["findings"].as_array().unwrap().iter().filter(|f| f["status"] == "guilty").count();
+        assert!(e.get("paths").is_some() || guilty == 0, "what was not followed convicts nobody: {e:#}");
     }
 }
 
@@ -45,7 +53,10 @@ fn the_cpu_time_of_children_that_came_and_went_is_counted() {
     let loops = "for i in 1 2 3 4 5 6 7 8; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; done";
     let found = document(&explain(&["--format", "json", "--", "sh", "-c", loops]));
     let e = &found["explanations"][0];
-    assert!(share(e, "user code") + share(e, "waiting for a CPU") + share(e, "kernel") > 0.6, "{:#}", e["budget"]);
+    let seen = share(e, "server user code", "user code")
+        + share(e, "waiting for a CPU", "ready, waiting for a CPU")
+        + share(e, "kernel", "kernel");
+    assert!(seen > 0.6, "{e:#}");
 }
 
 #[test]
@@ -59,11 +70,10 @@ fn a_command_is_ended_when_its_time_is_up() {
 fn the_picture_and_the_table_are_for_people() {
     let output = explain(&["--", "sleep", "0.1"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    for word in ["where the time went", "suspect", "verdict", "cleared", "█"] {
+    for word in ["time", "suspect", "verdict", "cleared", "█"] {
         assert!(text.contains(word), "no “{word}” in {text}");
     }
-    // Which of the two is the machine's to say: clocks that are read one after the other may overlap.
-    assert!(text.contains("unexplained") || text.contains("counted twice"), "no rest in {text}");
+    assert!(text.contains("not followed") || text.contains("requests could not be followed"), "no rest in {text}");
     assert!(!text.contains('\x1b'), "no colours where there is no terminal");
     let markdown = explain(&["--format", "markdown", "--", "sleep", "0.1"]);
     assert!(String::from_utf8(markdown.stdout).unwrap().starts_with("## sleep 0.1"));
@@ -97,18 +107,15 @@ fn a_command_that_fails_is_explained_all_the_same() {
 fn a_run_is_explained_from_its_file_alone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.json");
-    let totals = serde_json::json!({
-        "step.transactions": 1000, "step.elapsed.seconds": 10.0, "step.clients": 4,
-        "server.threads": 4, "server.cpu.seconds": 8.0, "server.thread_user.seconds": 8.0, "server.blocked.lock.seconds": 30.0,
-        "server.lock.woken_by_sibling": 5000, "server.call.futex.count": 9000, "machine.cpus": 2
-    });
-    let mut run = serde_json::to_value(fingerpost_record::Run {
-        id: "made-up".into(),
-        schema: fingerpost_record::SCHEMA.into(),
-        ..Default::default()
-    })
-    .unwrap();
-    run["observations"] = serde_json::json!([{ "workload": "database", "params": { "clients": 4 }, "observer": "step", "totals": totals, "self_cost": 0.1, "lost": 0 }]);
+    let mut run = serde_json::to_value(fingerpost_record::fixture::followed::slow_locks()).unwrap();
+    // Of all requests, too, most of the time is with a lock.
+    for leaf in run["paths"][0]["leaves"].as_array_mut().unwrap() {
+        let locked = leaf["chain"] == serde_json::json!(["lock"]);
+        leaf["all"] = serde_json::json!({
+            "seconds": if locked { 9e-4 } else { 1e-6 }, "share": if locked { 0.75 } else { 0.01 },
+            "low": if locked { 0.7 } else { 0.0 }, "high": if locked { 0.8 } else { 0.02 }
+        });
+    }
     std::fs::write(&path, run.to_string()).unwrap();
     let found = document(&explain(&["--format", "json", path.to_str().unwrap()]));
     let e = &found["explanations"][0];
@@ -116,7 +123,8 @@ fn a_run_is_explained_from_its_file_alone() {
         (e["workload"].as_str(), e["findings"][0]["cause"].as_str(), e["findings"][0]["status"].as_str()),
         (Some("database"), Some("app.lock"), Some("guilty"))
     );
-    assert!((share(e, "waiting for a lock") - 0.75).abs() < 1e-9);
+    assert!((share(e, "waiting for a lock", "") - 0.75).abs() < 1e-9);
+    assert!(e["slow"]["sentence"].as_str().unwrap().contains("wait for a lock"), "{}", e["slow"]["sentence"]);
     run["observations"] = serde_json::json!([]);
     std::fs::write(&path, run.to_string()).unwrap();
     assert_eq!(explain(&[path.to_str().unwrap()]).status.code(), Some(2));

@@ -34,7 +34,7 @@ fn main() {
         clients: connections.parse().unwrap_or(1.0),
         ..StepFigures::default()
     };
-    let (budget, findings) = explain(&step, &totals);
+    let (budget, findings) = explain(&step, &totals, None);
     for o in &observations {
         println!("# {:10} cost {:.4} s, lost {}, {}", o.observer, o.self_cost, o.lost, o.source);
     }

@@ -81,7 +81,7 @@ pub fn attribute_traced(workload: &mut dyn Workload, request: &Request, sink: &m
         lost: 0,
     });
     label(&mut observations, workload.name(), request.params);
-    let (mut budget, findings) = explain::explain(&figures, &Totals::of(&observations));
+    let (mut budget, findings) = explain::explain(&figures, &Totals::of(&observations), None);
     workload.name().clone_into(&mut budget.workload);
     budget.params = request.params.clone();
     for o in &observations {
@@ -182,5 +182,6 @@ fn figures(request: &Request, measured: Option<(u64, f64)>, traced: &Step, obser
         stalled_s: traced.client.stalls.iter().map(|s| s.length_s).sum::<f64>() * scale,
         sweep: request.sweep.to_vec(),
         query_cache: request.query_cache,
+        ..StepFigures::default()
     }
 }

@@ -1,11 +1,19 @@
 //! One step or command explained: the picture of its budget, and the suspects.
 
+pub(crate) mod followed;
+mod markdown;
+
+use fingerpost_compare::explain::check::{Check, check};
+use fingerpost_compare::explain::slow::{SlowOnes, slow_ones};
+use fingerpost_compare::explain::threads::{State, threads};
 use fingerpost_compare::explain::{StepFigures, Totals, explain};
-use fingerpost_record::{Budget, Finding, Observation, Params, Run, Status, Unit};
+use fingerpost_record::{Budget, Finding, Observation, Params, Paths, Run, Status, Unit};
 use serde::Serialize;
 
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
+
+pub use markdown::markdown;
 
 /// Everything that explains one step of a workload, or one command. Serialised as it stands, it is the JSON form.
 #[derive(Clone, Debug, Serialize)]
@@ -20,13 +28,56 @@ pub struct Explanation {
     pub gap: Option<f64>,
     /// Where the time went.
     pub budget: Budget,
+    /// Requests that were followed, where they could be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Paths>,
+    /// The slowest of them beside those in the middle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow: Option<SlowOnes>,
+    /// They and the load generator's own account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
+    /// What the server's threads did, where requests could not be followed and so there is no budget of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<State>,
     /// Guilty, suspected and cleared.
     pub findings: Vec<Finding>,
     /// What observers saw.
     pub observations: Vec<Observation>,
 }
 
-/// Every step of a run that observers watched, explained again from what they wrote into it.
+impl Explanation {
+    /// What is known of a step or command, explained.
+    pub fn new(
+        workload: &str,
+        params: &Params,
+        figures: &StepFigures,
+        paths: Option<&Paths>,
+        observations: Vec<Observation>,
+    ) -> Explanation {
+        let totals = Totals::of(&observations);
+        let (mut budget, findings) = explain(figures, &totals, paths);
+        workload.clone_into(&mut budget.workload);
+        budget.params = params.clone();
+        let paths = paths.filter(|p| p.followed > 0);
+        Explanation {
+            workload: workload.to_owned(),
+            params: params.clone(),
+            source: paths.map_or_else(|| source(&observations), |p| p.source.clone()),
+            gap: figures.gap(),
+            budget,
+            slow: paths.and_then(slow_ones),
+            check: paths.and_then(check),
+            threads: if paths.is_some() { Vec::new() } else { threads(&totals) },
+            paths: paths.cloned(),
+            findings,
+            observations,
+        }
+    }
+}
+
+/// Every step of a run that observers watched, explained again from what they wrote into it. A record of before requests were followed
+/// has budgets of another making: they are shown as they are stored.
 pub fn of_run(run: &Run) -> Vec<Explanation> {
     let mut steps: Vec<Vec<&Observation>> = Vec::new();
     for o in &run.observations {
@@ -35,29 +86,27 @@ pub fn of_run(run: &Run) -> Vec<Explanation> {
             None => steps.push(vec![o]),
         }
     }
-    steps.into_iter().filter_map(of_step).collect()
+    steps.into_iter().filter_map(|step| of_step(run, &step)).collect()
 }
 
-fn of_step(observations: Vec<&Observation>) -> Option<Explanation> {
-    let totals = Totals::of(observations.iter().copied());
-    let figures = StepFigures::from_totals(&totals)?;
-    let (mut budget, findings) = explain(&figures, &totals);
-    let first = observations.first()?;
-    budget.workload.clone_from(&first.workload);
-    budget.params = first.params.clone();
-    Some(Explanation {
-        workload: first.workload.clone(),
-        params: first.params.clone(),
-        source: source(&observations),
-        gap: figures.gap(),
-        budget,
-        findings,
-        observations: observations.into_iter().cloned().collect(),
-    })
+fn of_step(run: &Run, observations: &[&Observation]) -> Option<Explanation> {
+    let figures = StepFigures::from_totals(&Totals::of(observations.iter().copied()))?;
+    let Observation { workload, params, .. } = observations.first()?;
+    let paths = run.paths.iter().find(|p| p.workload == *workload && p.params == *params);
+    let mut found = Explanation::new(workload, params, &figures, paths, observations.iter().map(|&o| o.clone()).collect());
+    let stored = run.budgets.iter().find(|b| b.workload == *workload && b.params == *params && !b.parts.is_empty());
+    if let (None, Some(stored)) = (paths, stored) {
+        let of_step = format!("{workload} {params}: ");
+        let own = |f: &&Finding| f.evidence.first().is_some_and(|e| e.starts_with(&of_step));
+        found.findings = run.findings.iter().filter(own).cloned().collect();
+        found.budget = stored.clone();
+        found.threads.clear();
+    }
+    Some(found)
 }
 
 /// How threads were seen.
-pub fn source(observations: &[&Observation]) -> String {
+pub fn source(observations: &[Observation]) -> String {
     observations.iter().find(|o| o.observer == "threads").map_or("no observer of threads".to_owned(), |o| o.source.clone())
 }
 
@@ -126,7 +175,7 @@ pub fn render(e: &Explanation, style: &Style) -> String {
     text.push('\n');
     text.push_str(&style.paint(Tone::Faint, &headline(e)));
     text.push_str("\n\n");
-    text.push_str(&budget_grid(&e.budget).render(style));
+    text.push_str(&picture(e, style));
     if !e.findings.is_empty() {
         text.push('\n');
         text.push_str(&suspects_grid(&e.findings).render(style));
@@ -134,20 +183,55 @@ pub fn render(e: &Explanation, style: &Style) -> String {
     text
 }
 
+/// Where the time went: of followed requests by class and chain, of a stored budget, or of threads.
+fn picture(e: &Explanation, style: &Style) -> String {
+    if let (Some(slow), Some(paths)) = (&e.slow, &e.paths) {
+        let mut sentences = Grid { columns: Vec::new(), lines: vec![Line::Note(clean(&slow.sentence), Tone::Strong)] };
+        let account = followed::account(paths, e.check.as_ref());
+        sentences.lines.extend(account.into_iter().map(|(s, warning)| Line::Note(s, if warning { Tone::Doubtful } else { Tone::Faint })));
+        let grids = [followed::classes(slow), sentences, followed::chain_grid(paths), followed::slowest_grid(paths)];
+        let shown: Vec<String> = grids.iter().filter(|grid| !grid.lines.is_empty()).map(|grid| grid.render(style)).collect();
+        return shown.join("\n");
+    }
+    if e.budget.parts.is_empty() { threads_grid(&e.threads).render(style) } else { budget_grid(&e.budget).render(style) }
+}
+
 fn headline(e: &Explanation) -> String {
+    let what =
+        if e.paths.is_some() && e.budget.transactions == e.paths.as_ref().map_or(0, |p| p.followed) { "request" } else { "transaction" };
     let whole = if e.budget.transactions == 1 {
         format!("{} of wall time", time(e.budget.seconds_per_transaction))
     } else {
-        format!("{} per transaction over {} transactions", time(e.budget.seconds_per_transaction), e.budget.transactions)
+        format!("{} per {what} over {} {what}s", time(e.budget.seconds_per_transaction), e.budget.transactions)
     };
+    let unfollowed =
+        if e.paths.is_none() && e.budget.parts.is_empty() { "; requests could not be followed: this is the threads' time" } else { "" };
     let gap = match e.gap {
         Some(gap) => format!("; tracing cost {}", percent(gap)),
         None => String::new(),
     };
-    let cost: f64 = e.observations.iter().map(|o| o.self_cost).sum();
+    let cost: f64 = e.observations.iter().map(|o| o.self_cost).sum::<f64>() + e.paths.as_ref().map_or(0.0, |p| p.self_cost);
     let lost: u64 = e.observations.iter().map(|o| o.lost).sum();
     let lost = if lost > 0 { format!(", {lost} events lost") } else { String::new() };
-    format!("{whole}; seen by {}{gap}; observing took {} of CPU{lost}", clean(&e.source), time(cost))
+    format!("{whole}{unfollowed}; seen by {}{gap}; observing took {} of CPU{lost}", clean(&e.source), time(cost))
+}
+
+/// What threads did. It is no budget: they are nobody's requests.
+fn threads_grid(states: &[State]) -> Grid {
+    let mut grid = Grid::titled([
+        ("what the threads did", Align::Left, 0),
+        ("layer", Align::Left, 2),
+        ("time", Align::Right, 0),
+        ("of their life", Align::Right, 0),
+        ("", Align::Left, 3),
+    ]);
+    for s in states {
+        grid.lines.push(Line::Cells(
+            vec![clean(&s.state), s.layer.to_string(), time(s.seconds), percent(s.share), bar(0.0, s.share)],
+            Tone::Plain,
+        ));
+    }
+    grid
 }
 
 fn budget_grid(budget: &Budget) -> Grid {
@@ -215,40 +299,11 @@ fn suspects_grid(findings: &[Finding]) -> Grid {
         Grid::titled([("suspect", Align::Left, 0), ("cause", Align::Left, 1), ("verdict", Align::Left, 0), ("share", Align::Right, 0)]);
     for f in findings {
         let label = fingerpost_compare::explain::label(&f.cause);
-        let share = if f.status == Status::Cleared { String::new() } else { percent(f.share) };
+        let share = if f.status == Status::Cleared || f.share == 0.0 { String::new() } else { percent(f.share) };
         grid.lines.push(Line::Cells(vec![clean(label), clean(&f.cause), word(f.status).into(), share], tone(f.status)));
         grid.lines.extend(f.evidence.iter().map(|e| Line::Note(clean(e), Tone::Faint)));
     }
     grid
-}
-
-fn escape(text: &str) -> String {
-    clean(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('`', "\\`").replace('*', "\\*").replace('[', "\\[")
-}
-
-/// The explanation in Markdown.
-pub fn markdown(e: &Explanation) -> String {
-    let mut text = format!("## {}\n\n{}\n\n", escape(format!("{} {}", e.workload, e.params).trim()), escape(&headline(e)));
-    text.push_str("| where the time went | layer | time | share |\n| --- | --- | ---: | ---: |\n");
-    for p in &e.budget.parts {
-        text.push_str(&format!(
-            "| {} | {} | {} | {} |\n",
-            escape(&p.component),
-            p.layer,
-            time(p.seconds_per_transaction),
-            percent(p.share)
-        ));
-    }
-    let rest = e.budget.unexplained;
-    text.push_str(&format!("| unexplained | | {} | {} |\n\n", time(rest * e.budget.seconds_per_transaction), percent(rest)));
-    text.push_str("| suspect | cause | verdict | share | evidence |\n| --- | --- | --- | ---: | --- |\n");
-    for f in &e.findings {
-        let label = fingerpost_compare::explain::label(&f.cause);
-        let evidence: Vec<String> = f.evidence.iter().map(|s| escape(s)).collect();
-        let share = if f.status == Status::Cleared { String::new() } else { percent(f.share) };
-        text.push_str(&format!("| {} | {} | {} | {share} | {} |\n", escape(label), escape(&f.cause), word(f.status), evidence.join("; ")));
-    }
-    text
 }
 
 #[cfg(test)]
@@ -284,6 +339,10 @@ mod tests {
                 parts: vec![part("waiting for a lock", 0.6), part("kernel: \x1b[31mread", 0.3), part("tiny", 0.0004)],
                 unexplained: 0.0996,
             },
+            paths: None,
+            slow: None,
+            check: None,
+            threads: Vec::new(),
             findings: vec![finding("app.lock", Status::Guilty), finding("host.steal", Status::Cleared)],
             observations: Vec::new(),
         }
@@ -319,9 +378,8 @@ mod tests {
         assert_eq!(found, ["clients=50 mix=read", "clients=5 mix=write"]);
     }
 
-    #[test]
-    fn a_run_is_taken_apart_by_step_and_what_was_not_watched_is_left_out() {
-        let observation = |clients: i64, observer: &str, totals: &[(&str, f64)]| Observation {
+    fn observation(clients: i64, observer: &str, totals: &[(&str, f64)]) -> Observation {
+        Observation {
             workload: "database".into(),
             params: Params::new().with("clients", clients),
             observer: observer.into(),
@@ -330,20 +388,84 @@ mod tests {
             totals: totals.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
             self_cost: 0.0,
             lost: 0,
-        };
+        }
+    }
+
+    fn watched() -> Run {
         let step = [("step.transactions", 10.0), ("step.elapsed.seconds", 1.0), ("step.clients", 1.0)];
-        let threads = [("server.threads", 1.0), ("server.cpu.seconds", 0.75), ("server.thread_user.seconds", 0.75)];
+        let threads = [
+            ("server.wall.seconds", 4.0),
+            ("server.thread_user.seconds", 0.75),
+            ("server.thread_kernel.seconds", 0.25),
+            ("server.blocked.lock.seconds", 3.0),
+        ];
         let observations = vec![
             observation(1, "client", &[]),
             observation(1, "step", &step),
             observation(5, "client", &[]),
             observation(1, "threads", &threads),
         ];
-        let found = of_run(&Run { observations, ..Run::default() });
+        Run { observations, ..Run::default() }
+    }
+
+    #[test]
+    fn a_run_is_taken_apart_by_step_and_what_was_not_watched_is_left_out() {
+        let found = of_run(&watched());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].source.as_str(), found[0].observations.len()), ("made up", 3));
-        assert!((found[0].budget.unexplained - 0.25).abs() < 1e-9);
         assert!(of_run(&Run::default()).is_empty());
+    }
+
+    #[test]
+    fn without_followed_requests_there_is_the_threads_time_and_no_budget() {
+        let found = of_run(&watched());
+        assert_eq!((found[0].budget.parts.len(), found[0].budget.unexplained), (0, 1.0));
+        assert_eq!(found[0].threads[0].state, "blocked: a lock or condition");
+        assert!(found[0].findings.iter().all(|f| f.status != Status::Guilty));
+        let text = render(&found[0], &Style::default());
+        assert!(text.contains("what the threads did") && text.contains("requests could not be followed"), "{text}");
+        assert!(markdown(&found[0]).contains("| blocked: a lock or condition | application | 3.000 s | 75.0 % |"));
+    }
+
+    #[test]
+    fn a_budget_of_before_is_shown_as_it_is_stored() {
+        let stored = Budget { params: Params::new().with("clients", 1), ..explanation().budget };
+        let finding = |evidence: &str| Finding { evidence: vec![evidence.into()], ..explanation().findings[0].clone() };
+        let findings = vec![finding("database clients=1: 60 % of it"), finding("web: another")];
+        let found = of_run(&Run { budgets: vec![stored.clone()], findings, ..watched() });
+        assert_eq!((&found[0].budget, found[0].threads.len(), found[0].findings.len()), (&stored, 0, 1));
+        assert_eq!(found[0].findings[0].status, Status::Guilty, "what it found then it found");
+    }
+
+    #[test]
+    fn followed_requests_are_shown_by_class_chain_and_one_by_one() {
+        let run = fingerpost_record::fixture::followed::slow_locks();
+        let found = of_run(&run);
+        let text = render(&found[0], &Style::default());
+        for words in [
+            "slowest 1 %",
+            "wait for a lock held by mariadbd",
+            "load generator:",
+            "queue → lock → waiting for a CPU",
+            "not followed",
+            "slowest requests",
+            "11940 requests followed",
+            "per request over 11940 requests",
+        ] {
+            assert!(text.contains(words), "no “{words}” in {text}");
+        }
+        let text = markdown(&found[0]);
+        assert!(text.contains("| waiting for a lock | application |") && text.contains("| lock → server user code | mariadbd |"), "{text}");
+        assert_eq!(serde_json::to_value(&found[0]).unwrap()["slow"]["parts"][0]["component"], "waiting for a lock");
+    }
+
+    #[test]
+    fn what_disagrees_with_the_load_generator_is_a_warning() {
+        let mut run = fingerpost_record::fixture::followed::healthy();
+        run.paths[0].latency.p50 /= 2.0;
+        let found = of_run(&run);
+        let text = render(&found[0], &Style::default());
+        assert!(text.contains("the median latency of the followed requests") && text.contains("doubt this budget"), "{text}");
     }
 
     #[test]

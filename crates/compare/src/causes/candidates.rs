@@ -55,6 +55,9 @@ pub fn judge(clues: &Clues) -> (Vec<Finding>, f64) {
     if change <= 0.0 {
         return (Vec::new(), 0.0);
     }
+    if !clues.have_parts() {
+        return unfollowed(clues);
+    }
     let mut taken = Taken::default();
     let mut findings: Vec<Finding> = CATALOGUE
         .iter()
@@ -74,6 +77,24 @@ pub fn judge(clues: &Clues) -> (Vec<Finding>, f64) {
     super::order(&mut findings);
     let explained = explained(&findings, clues, change);
     (findings, (1.0 - explained).clamp(0.0, 1.0))
+}
+
+/// Where requests could not be followed on both sides, what tells a cause from its neighbours is all there is: it makes a cause suspected
+/// or clears it, and how much of the change it makes is not known.
+fn unfollowed(clues: &Clues) -> (Vec<Finding>, f64) {
+    let unknown = "requests were not followed on both sides, so that its part of the change is not known; following them needs root, \
+                   CAP_PERFMON or kernel.perf_event_paranoid=-1";
+    let finding = |c: &Candidate| {
+        let (status, evidence) = match (c.sign)(clues) {
+            Sign::Fits(text) => (Status::Suspected, vec![text, unknown.to_owned()]),
+            Sign::Against(text) => (Status::Cleared, vec![text]),
+            Sign::Unknown => return None,
+        };
+        Some(Finding { cause: c.cause.into(), layer: c.layer, status, share: 0.0, evidence })
+    };
+    let mut findings: Vec<Finding> = CATALOGUE.iter().filter_map(finding).collect();
+    super::order(&mut findings);
+    (findings, 1.0)
 }
 
 impl Case {

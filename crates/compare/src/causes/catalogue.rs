@@ -6,6 +6,9 @@
 //! absent, and then its rule says so. Those of `cpu`, `others`, `disk`, `memory`, `network`, `pressure` and `limits` speak of the
 //! machine and the server's control group, `server.*` and `client.*` of the threads on either side.
 //!
+//! Where requests were followed on both sides, the places where they spent their time tell the causes of waiting for a CPU, the disk, a
+//! lock, a peer and a timer apart, and the totals named here do so only in records without.
+//!
 //! | rule | totals |
 //! | --- | --- |
 //! | scheduler | `throttle.seconds` `cgroup.cpu_quota.cpus` `cgroup.cpu_weight` `server.cpus_allowed` `server.nice` `other.cpu.seconds` `other.cpu.NAME.seconds` `cpu.idle.seconds` `elapsed.seconds` `cpu.steal.seconds` |
@@ -87,6 +90,15 @@ fn network(layer: Layer, _: &str) -> bool {
     layer == Layer::Network
 }
 
+/// Another service, and its code where it is on this machine.
+fn peer(_: Layer, part: &str) -> bool {
+    part == "waiting for a peer" || part == "code of another process"
+}
+
+fn sleeping(layer: Layer, part: &str) -> bool {
+    layer == Layer::Application && part == "sleeping"
+}
+
 fn lock(layer: Layer, part: &str) -> bool {
     layer == Layer::Application && (part.contains("lock") || part.contains("futex"))
 }
@@ -137,6 +149,7 @@ pub const CATALOGUE: &[Candidate] = &[
         sign: signs_io::accept_queue,
     },
     Candidate { cause: "network.delay", layer: Layer::Network, words: "delayed acknowledgements", moves: network, sign: signs_io::delay },
+    Candidate { cause: "peer.slow", layer: Layer::Network, words: "another service", moves: peer, sign: signs_io::peer },
     Candidate {
         cause: "network.shaping",
         layer: Layer::Network,
@@ -145,6 +158,7 @@ pub const CATALOGUE: &[Candidate] = &[
         sign: signs_io::shaping,
     },
     Candidate { cause: "app.lock", layer: Layer::Application, words: "a lock in the application", moves: lock, sign: signs_io::app_lock },
+    Candidate { cause: "app.wait", layer: Layer::Application, words: "sleeps and timers", moves: sleeping, sign: signs::wait },
     Candidate { cause: "app.work", layer: Layer::Application, words: "more work in the application", moves: user, sign: signs::app_work },
     Candidate {
         cause: "client.saturated",

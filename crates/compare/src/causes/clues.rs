@@ -3,9 +3,10 @@
 //! Observers name their totals; [`Clues`] looks a total up by the names of [`crate::causes::catalogue`]'s vocabulary, over all observers of the
 //! step, with `cheap` the side on which a transaction takes less time and `dear` the other.
 
-use fingerpost_record::{Budget, Host, Layer, Observation, Part};
+use fingerpost_record::{Budget, Host, Layer, Observation};
 
-use crate::explain::budget::{component, own_threads};
+use super::older::resolved;
+use crate::explain::places::{Place, Places, places};
 use crate::side::Side;
 
 /// The system calls whose count times the unit cost of a probe is held against the budget.
@@ -75,30 +76,9 @@ pub struct Clues<'a> {
     new: (&'a Side, &'a Budget),
     /// Their parts, queues resolved: seconds per transaction.
     parts: [Vec<(Layer, &'a str, f64)>; 2],
+    /// The places of their followed requests, where both have them.
+    places: Option<[Places; 2]>,
     new_is_dear: bool,
-}
-
-/// The parts of a budget. Where few threads serve many clients, a request that waits behind others waits for what those do: the time
-/// in the server's queue is spread over the server's own parts, in proportion.
-fn resolved<'a>(side: &Side, budget: &'a Budget) -> Vec<(Layer, &'a str, f64)> {
-    let queue = |part: &str| part == component::AT_SERVER || part == component::OWN_QUEUE;
-    let own = |layer: Layer, part: &str| layer != Layer::Client && part != component::ON_THE_WAY && !queue(part);
-    let sum = |pick: &dyn Fn(Layer, &str) -> bool| -> f64 {
-        budget.parts.iter().filter(|p| pick(p.layer, &p.component)).map(|p| p.seconds_per_transaction).sum()
-    };
-    let (served, queued) = (sum(&own), sum(&|_, part| queue(part)));
-    let threads = total((side, budget), "server.threads").zip(total((side, budget), "step.clients"));
-    let few = threads.is_some_and(|(threads, clients)| !own_threads(threads, clients));
-    let factor = if few && served > 0.0 { 1.0 + queued / served } else { 1.0 };
-    let part = |p: &'a Part| {
-        let seconds = match () {
-            () if own(p.layer, &p.component) => p.seconds_per_transaction * factor,
-            () if factor > 1.0 && queue(&p.component) => 0.0,
-            () => p.seconds_per_transaction,
-        };
-        (p.layer, p.component.as_str(), seconds)
-    };
-    budget.parts.iter().map(part).collect()
 }
 
 impl<'a> Clues<'a> {
@@ -106,7 +86,26 @@ impl<'a> Clues<'a> {
     pub fn new(base: &'a Side, new: &'a Side, base_budget: &'a Budget, new_budget: &'a Budget) -> Self {
         let new_is_dear = super::waterfall::wall(new_budget) >= super::waterfall::wall(base_budget);
         let parts = [resolved(base, base_budget), resolved(new, new_budget)];
-        Clues { base: (base, base_budget), new: (new, new_budget), parts, new_is_dear }
+        let places = places_of((base, base_budget)).zip(places_of((new, new_budget))).map(|(b, n)| [b, n]);
+        Clues { base: (base, base_budget), new: (new, new_budget), parts, places, new_is_dear }
+    }
+
+    /// Whether both budgets have parts. Where requests could not be followed, how much a cause makes of the change is not known.
+    pub fn have_parts(&self) -> bool {
+        self.parts.iter().all(|parts| !parts.is_empty())
+    }
+
+    /// Seconds of a request in these places, where both sides' requests were followed.
+    pub fn places(&self, of: &[Place]) -> Option<Pair> {
+        let seconds = |places: &Places| of.iter().filter_map(|place| places.get(place)).map(|sum| sum.share.seconds).sum::<f64>();
+        let [base, new] = self.places.as_ref()?.each_ref().map(seconds);
+        Some(if self.new_is_dear { Pair { cheap: base, dear: new } } else { Pair { cheap: new, dear: base } })
+    }
+
+    /// Who had most of a place on the slower side; nothing where that is not known.
+    pub fn whom(&self, place: Place) -> Option<&str> {
+        let places = &self.places.as_ref()?[usize::from(self.new_is_dear)];
+        places.get(&place)?.whom.first().map(|(name, _)| name.as_str())
     }
 
     /// The side with the longer transactions.
@@ -136,12 +135,12 @@ impl<'a> Clues<'a> {
 
     /// A total of the base side divided by its transactions.
     pub fn per_transaction_base(&self, name: &str) -> Option<f64> {
-        Some(total(self.base, name)? / self.base.1.transactions.max(1) as f64)
+        Some(total(self.base, name)? / transactions(self.base))
     }
 
     /// A total of the new side divided by its transactions.
     pub fn per_transaction_new(&self, name: &str) -> Option<f64> {
-        Some(total(self.new, name)? / self.new.1.transactions.max(1) as f64)
+        Some(total(self.new, name)? / transactions(self.new))
     }
 
     /// System calls of the server per transaction, all kinds together.
@@ -151,7 +150,7 @@ impl<'a> Clues<'a> {
                 .flat_map(|o| &o.totals)
                 .filter(|(name, _)| name.starts_with("server.call.") && name.ends_with(".count"));
             let counts: Vec<f64> = of.map(|(_, n)| *n).collect();
-            (!counts.is_empty()).then(|| counts.iter().sum::<f64>() / budget.transactions.max(1) as f64)
+            (!counts.is_empty()).then(|| counts.iter().sum::<f64>() / transactions((side, budget)))
         };
         let (base, new) = (calls(self.base)?, calls(self.new)?);
         self.pair(Some(base), Some(new))
@@ -194,8 +193,19 @@ impl<'a> Clues<'a> {
     }
 }
 
-fn total((side, budget): (&Side, &Budget), name: &str) -> Option<f64> {
+pub(super) fn total((side, budget): (&Side, &Budget), name: &str) -> Option<f64> {
     of_step(side, budget).find_map(|o| o.totals.get(name)).copied()
+}
+
+/// Transactions of the pass that the totals are of. A budget of followed requests averages over fewer.
+fn transactions(of: (&Side, &Budget)) -> f64 {
+    total(of, "step.transactions").unwrap_or(of.1.transactions as f64).max(1.0)
+}
+
+/// The places of a budget's step, where its requests were followed.
+fn places_of((side, budget): (&Side, &Budget)) -> Option<Places> {
+    let paths = side.paths.iter().find(|p| p.workload == budget.workload && p.params == budget.params)?;
+    (paths.followed > 0).then(|| places(paths))
 }
 
 /// The observations of a budget's step.

@@ -8,6 +8,7 @@ pub mod catalogue;
 pub mod clues;
 mod cpu;
 pub mod groups;
+mod older;
 pub mod probes;
 mod signs;
 mod signs_io;

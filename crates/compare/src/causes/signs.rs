@@ -4,6 +4,7 @@ use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair};
 use super::host_clues;
+use crate::explain::places::Place;
 
 /// A total that must grow clearly for the cause to fit.
 pub(super) fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
@@ -73,7 +74,21 @@ pub(super) fn priority(clues: &Clues) -> Sign {
     }
 }
 
+/// What of the change a place must make up for its cause to fit.
+const GOOD_PART: f64 = 0.1;
+
+/// Whether requests spent clearly more in these places; nothing where they were not followed on both sides.
+pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<Sign> {
+    let pair = clues.places(places)?;
+    let whom = places.first().and_then(|place| clues.whom(*place)).map_or(String::new(), |name| format!(", most of it with {name}"));
+    let text = format!("{words}: {} → {} of a request{whom}", quantity(pair.cheap, "seconds"), quantity(pair.dear, "seconds"));
+    Some(if pair.more() > GOOD_PART * clues.wall().more().max(0.0) && pair.ratio() > 1.2 { Fits(text) } else { Against(text) })
+}
+
 pub(super) fn contention(clues: &Clues) -> Sign {
+    if let Some(sign) = followed(clues, &[Place::CpuOther], "waiting for a CPU that another process had") {
+        return sign;
+    }
     let (Some(others), Some(elapsed)) = (clues.total("other.cpu.seconds"), clues.total("elapsed.seconds")) else { return Unknown };
     let (cheap, dear) = (others.cheap / elapsed.cheap.max(1e-9), others.dear / elapsed.dear.max(1e-9));
     let most = clues.largest("other.cpu.", ".seconds").map_or(String::new(), |name| format!(", most of it {name}"));
@@ -210,6 +225,11 @@ pub(super) fn page_size(clues: &Clues) -> Sign {
         (None, Some(fact)) => Against(format!("there are no more misses or faults, though {fact}")),
         (_, None) => Against("huge pages are set alike".into()),
     }
+}
+
+/// A timer that the path ends in.
+pub(super) fn wait(clues: &Clues) -> Sign {
+    followed(clues, &[Place::Sleeping], "sleeping until a time").unwrap_or(Unknown)
 }
 
 pub(super) fn app_work(clues: &Clues) -> Sign {

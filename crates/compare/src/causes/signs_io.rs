@@ -2,7 +2,8 @@
 
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::clues::{Clues, Pair};
-use super::signs::{grows, higher, quantity, set_now};
+use super::signs::{followed, grows, higher, quantity, set_now};
+use crate::explain::places::Place;
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
     Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
@@ -45,6 +46,12 @@ fn flush_cost(clues: &Clues) -> Option<f64> {
 }
 
 pub(super) fn disk_contention(clues: &Clues) -> Sign {
+    match followed(clues, &[Place::DiskBehindOthers], "waiting in the disk's queue behind others' I/O") {
+        Some(fits @ Fits(_)) => return fits,
+        // In a device that others keep busy, more time is theirs as well.
+        Some(against) if !matches!(followed(clues, &[Place::DiskDevice], "I/O in the device"), Some(Fits(_))) => return against,
+        _ => {}
+    }
     let Some(others) = clues.total("other.disk.bytes") else { return Unknown };
     let text = format!("others moved {} on the disk, {} on the faster side", bytes(others.dear), bytes(others.cheap));
     let dearer = flush_cost(clues).is_none_or(|cost| cost > 1.2);
@@ -64,6 +71,9 @@ pub(super) fn throttle(clues: &Clues) -> Sign {
     if set_now(clues, "cgroup.disk_limits") {
         return Fits("the server's group has a limit on the disk on the slower side only".into());
     }
+    if let Some(sign) = followed(clues, &[Place::DiskHeld], "I/O held back before the disk's queue") {
+        return sign;
+    }
     if let Some(cost) = flush_cost(clues)
         && cost < 1.5
     {
@@ -75,6 +85,9 @@ pub(super) fn throttle(clues: &Clues) -> Sign {
 }
 
 pub(super) fn disk_latency(clues: &Clues) -> Sign {
+    if let Some(sign) = followed(clues, &[Place::DiskDevice, Place::DiskOwn], "I/O in the device and its own queue") {
+        return sign;
+    }
     match (busy(clues), flush_cost(clues)) {
         (Some(busy), cost) if busy >= 0.5 => Fits(format!(
             "the disk was busy {:.0} % of the time{}",
@@ -110,11 +123,18 @@ pub(super) fn shaping(clues: &Clues) -> Sign {
             return fits;
         }
     }
-    higher(clues, "queue.network.mean", "bytes on the way between the sockets")
+    followed(clues, &[Place::OnTheWay], "on the way between server and client")
+        .unwrap_or_else(|| higher(clues, "queue.network.mean", "bytes on the way between the sockets"))
+}
+
+/// Another service that the path leads to.
+pub(super) fn peer(clues: &Clues) -> Sign {
+    followed(clues, &[Place::Peer], "waiting for another service").unwrap_or(Unknown)
 }
 
 pub(super) fn app_lock(clues: &Clues) -> Sign {
-    grows(clues, "server.blocked.lock.seconds", 1.2, "waiting for locks")
+    followed(clues, &[Place::Lock], "waiting for a lock whose holder works or sleeps")
+        .unwrap_or_else(|| grows(clues, "server.blocked.lock.seconds", 1.2, "waiting for locks"))
 }
 
 pub(super) fn client_saturated(clues: &Clues) -> Sign {

@@ -1,159 +1,116 @@
-//! What the suspects are judged by: plain figures of one step, derived from its totals and its budget.
+//! What the suspects are judged by: the places of followed requests, and counters of the server and the machine.
 
-use std::ops::Add;
+use fingerpost_record::Paths;
+use fingerpost_record::paths::Share;
 
-use fingerpost_record::Budget;
-
-use super::budget::component;
+use super::places::{Place, Places, Sum, add, places};
 use super::{StepFigures, Totals};
 
-/// The figures. Shares are of the wall time of a transaction, 0 to 1, unless they say otherwise.
+/// What followed requests tell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Followed {
+    /// Where their time went.
+    pub places: Places,
+    /// The share of it, 0 to 1, that could not be followed.
+    pub not_followed: f64,
+    /// The share of the load generator's mean latency, 0 to 1, that lies outside of what was followed: connecting, or a request that was
+    /// never let in. `None` without its account.
+    pub outside: Option<f64>,
+}
+
+/// The figures. What no observer read is `None`, never 0: it neither clears nor convicts. Shares are from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// Length of the observed pass in seconds.
-    pub elapsed_s: f64,
-    /// Transactions in it.
+    /// Followed requests; `None` where none could be.
+    pub followed: Option<Followed>,
+    /// Transactions of the observed pass.
     pub transactions: f64,
-    /// CPUs of the machine.
-    pub cpus: f64,
-    /// Share of all CPUs' time that was idle, spent waiting for disks included.
-    pub idle: f64,
-    /// Share of all CPUs' time that the hypervisor took.
-    pub steal: f64,
-    /// CPUs that the server kept busy, on average.
-    pub server_cpus: f64,
-    /// Share spent in the server's user code.
-    pub user: f64,
-    /// Share spent in the kernel on the server's behalf.
-    pub kernel: f64,
-    /// Share spent waiting for a CPU, server side.
-    pub run_queue: f64,
-    /// Share spent waiting for locks.
-    pub lock: f64,
-    /// Share spent waiting for disks, one's own or a group's.
-    pub disk: f64,
-    /// Share spent waiting for peers, and on the way between server and client.
-    pub network: f64,
-    /// Share spent waiting for memory.
-    pub memory: f64,
-    /// Share spent asleep.
-    pub timer: f64,
-    /// Share spent in the client: its code, its queue, its waiting for a CPU.
-    pub client: f64,
-    /// Of it, the share in which the client itself had the transaction: code and waiting for a CPU.
-    pub client_own: f64,
-    /// Share that nothing explains.
-    pub unexplained: f64,
 
-    /// Share, 0 to 1, of the waiting for a CPU in which a CPU idled; absent without a trace.
-    pub waiting_while_idle: Option<f64>,
-    /// Seconds that the quota stopped the server's group.
-    pub throttled_s: f64,
-    /// Share, 0 to 1, of the quota's periods that were cut short.
-    pub throttled_periods: f64,
-    /// CPUs' worth of time that the quota allows.
+    /// CPUs of the machine.
+    pub cpus: Option<f64>,
+    /// Share of all CPUs' time that was idle, spent waiting for disks included.
+    pub idle: Option<f64>,
+    /// Share of all CPUs' time that the hypervisor took.
+    pub steal: Option<f64>,
+    /// CPUs that the server kept busy, on average.
+    pub server_cpus: Option<f64>,
+    /// Seconds for which a quota stopped the server.
+    pub throttled_s: Option<f64>,
+    /// Share of the quota's periods that it cut short.
+    pub throttled_periods: Option<f64>,
+    /// The CPU quota, in CPUs.
     pub quota: Option<f64>,
     /// CPUs that the server may run on.
-    pub cpus_allowed: f64,
+    pub cpus_allowed: Option<f64>,
     /// The server's nice value.
-    pub nice: f64,
-    /// CPU weight relative to the usual, 1 where nothing was set.
-    pub weight: f64,
-    /// CPUs that other processes kept busy, and the busiest one's name.
-    pub other_cpus: f64,
-    /// See `other_cpus`.
+    pub nice: Option<f64>,
+    /// CPU weight relative to the usual.
+    pub weight: Option<f64>,
+    /// CPUs that other processes kept busy.
+    pub other_cpus: Option<f64>,
+    /// The name of the one that kept most of them busy; empty where there is none.
     pub other_name: String,
 
-    /// Waits for a lock per transaction that a thread of the same process ended.
-    pub sibling_wakes: f64,
-    /// Server threads that took part.
-    pub server_threads: f64,
-    /// Context switches of the server per transaction.
-    pub switches: f64,
-    /// Clients at the best throughput, and the throughput with the most clients as a share of the best; absent without a sweep.
+    /// How throughput went with the number of clients.
     pub scaling: Option<Scaling>,
     /// Whether a query cache was on.
     pub query_cache: Option<bool>,
 
     /// fsync, fdatasync and their like per transaction.
-    pub syncs: f64,
+    pub syncs: Option<f64>,
     /// Seconds that one of them took.
-    pub sync_s: f64,
-    /// Share, 0 to 1, of the time in which a disk was busy.
-    pub disk_busy: f64,
-    /// Bytes that the server had devices write per second, and read.
-    pub written_per_s: f64,
-    /// See `written_per_s`.
-    pub read_per_s: f64,
-    /// Seconds that a write, or flush, took on the device.
-    pub device_write_s: f64,
-    /// See `device_write_s`.
-    pub device_flush_s: f64,
-    /// Bytes of I/O per second of other processes, and the busiest one's name.
-    pub other_disk_per_s: f64,
-    /// See `other_disk_per_s`.
+    pub sync_s: Option<f64>,
+    /// Share of the time in which a disk was busy.
+    pub disk_busy: Option<f64>,
+    /// Bytes that the server had devices read and write per second.
+    pub disk_per_s: Option<f64>,
+    /// Bytes of I/O per second of other processes.
+    pub other_disk_per_s: Option<f64>,
+    /// The name of the one with most of it; empty where there is none.
     pub other_disk_name: String,
     /// Limits on block I/O that are set on the server's control groups.
-    pub disk_limits: f64,
+    pub disk_limits: Option<f64>,
 
-    /// Received and sent, Mbit/s on average, and the peak of either.
-    pub mbit_in: f64,
-    /// See `mbit_in`.
-    pub mbit_out: f64,
-    /// See `mbit_in`.
-    pub mbit_peak: f64,
-    /// Connections, on average, with data on the way.
-    pub on_the_way: f64,
-    /// Connections.
-    pub connections: f64,
+    /// Received, sent, and the peak of either, in Mbit/s.
+    pub mbit: Option<[f64; 3]>,
     /// Packets dropped by interfaces and by full socket backlogs.
-    pub drops: f64,
-    /// Connections that found the accept queue full.
-    pub listen_overflows: f64,
-    /// Connections waiting to be accepted, at most, and how many may.
-    pub accept_max: f64,
-    /// See `accept_max`.
-    pub accept_backlog: f64,
+    pub drops: Option<f64>,
     /// TCP segments sent again.
-    pub retransmits: f64,
+    pub retransmits: Option<f64>,
+    /// Connections that found the accept queue full.
+    pub listen_overflows: Option<f64>,
+    /// Connections waiting to be accepted at most, and how many may.
+    pub accept: Option<[f64; 2]>,
     /// Acknowledgements that were delayed, per transaction.
-    pub delayed_acks: f64,
-    /// Smoothed round trip in microseconds.
-    pub rtt_us: f64,
+    pub delayed_acks: Option<f64>,
 
-    /// System calls of the server per transaction; absent without a trace.
+    /// System calls of the server per transaction.
     pub calls: Option<f64>,
-    /// CPU seconds of one of them.
-    pub call_s: f64,
     /// Seccomp filters on the server.
-    pub seccomp_filters: f64,
+    pub seccomp_filters: Option<f64>,
     /// Whether a speculation mitigation that is optional per task is on for the server.
-    pub speculation_mitigated: bool,
-    /// Processes and threads made, per transaction, and the share of time in making them.
-    pub creations: f64,
-    /// See `creations`.
-    pub creation_share: f64,
+    pub speculation_mitigated: Option<bool>,
+    /// Processes and threads made per transaction.
+    pub creations: Option<f64>,
 
     /// Pages swapped in and out per second.
-    pub swap_per_s: f64,
+    pub swap_per_s: Option<f64>,
     /// Major faults of the server per second.
-    pub major_per_s: f64,
-    /// Share, 0 to 1, of the time in which some task waited for memory.
-    pub memory_pressure: f64,
-    /// The limit on the server's memory in bytes, and how much of it was used, 0 to 1.
-    pub memory_limit: Option<f64>,
-    /// See `memory_limit`.
-    pub memory_used: f64,
+    pub major_per_s: Option<f64>,
+    /// Share of the time in which some task waited for memory.
+    pub memory_pressure: Option<f64>,
+    /// The limit on the server's memory in bytes, and the share of it that was used.
+    pub memory_limit: Option<[f64; 2]>,
     /// Minor faults of the server per transaction.
-    pub minor_faults: f64,
+    pub minor_faults: Option<f64>,
 
     /// Why the client was the limit, in its own words.
     pub client_saturated: Option<String>,
-    /// Share, 0 to 1, of the CPUs it could use that the client used.
-    pub client_busy: f64,
+    /// Share of the CPUs it could use that the client used.
+    pub client_busy: Option<f64>,
     /// Errors of the client.
     pub client_errors: f64,
-    /// Share, 0 to 1, of the time in which no transaction completed.
+    /// Share of the time in which no transaction completed.
     pub stalled: f64,
 }
 
@@ -179,171 +136,159 @@ fn scaling(sweep: &[(f64, f64)]) -> Option<Scaling> {
     Some(Scaling { best_clients: best.0, best: best.1, most_clients: most.0, kept: most.1 / best.1 })
 }
 
-fn largest<'a>(of: impl Iterator<Item = (&'a str, f64)>) -> (String, f64) {
-    of.max_by(|a, b| a.1.total_cmp(&b.1)).map_or((String::new(), 0.0), |(n, v)| (n.to_owned(), v))
+fn largest<'a>(of: impl Iterator<Item = (&'a str, f64)>) -> String {
+    of.filter(|(name, _)| !name.is_empty()).max_by(|a, b| a.1.total_cmp(&b.1)).map_or(String::new(), |(name, _)| name.to_owned())
+}
+
+/// The sum of those that were read; nothing where none was.
+fn sum(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+    values.into_iter().flatten().reduce(|a, b| a + b)
+}
+
+impl Followed {
+    fn of(paths: &Paths) -> Option<Followed> {
+        (paths.followed > 0).then(|| Followed {
+            places: places(paths),
+            not_followed: paths.not_followed,
+            outside: paths
+                .generator
+                .filter(|g| g.mean > 0.0 && g.count > 0)
+                .map(|g| ((g.mean - paths.latency.mean) / g.mean).clamp(0.0, 1.0)),
+        })
+    }
 }
 
 impl Facts {
-    /// The facts of one step. `budget` is the step's own.
-    ///
-    /// A request that waits behind others waits for what those do: the share of `component::AT_SERVER` is spread over the
-    /// server's own parts, so that a queue is blamed on its cause.
-    pub fn of(step: &StepFigures, t: &Totals, budget: &Budget) -> Facts {
-        let mut f = Facts { elapsed_s: step.elapsed_s, transactions: step.transactions as f64, ..Facts::default() };
-        f.take_shares(budget);
-        f.take_cpu(t);
-        f.take_storage(t);
+    /// The facts of one step.
+    pub fn of(step: &StepFigures, t: &Totals, paths: Option<&Paths>) -> Facts {
+        let elapsed = step.elapsed_s;
+        let mut f = Facts { followed: paths.and_then(Followed::of), transactions: step.transactions as f64, ..Facts::default() };
+        f.take_cpu(t, elapsed);
+        f.take_storage(t, elapsed);
         f.take_network(t);
         f.take_calls(t);
-        f.take_memory(t);
-        f.sibling_wakes = f.per_transaction(t.get("server.lock.woken_by_sibling") + t.get("background.lock.woken_by_sibling"));
-        f.server_threads = t.get("server.threads");
-        f.switches = f.per_transaction(t.get("server.switches.voluntary") + t.get("server.switches.involuntary"));
+        f.take_memory(t, elapsed);
         f.scaling = scaling(&step.sweep);
         f.query_cache = step.query_cache;
         f.client_saturated.clone_from(&step.client_saturated);
-        f.client_busy = f.rate(t.get("client.cpu.seconds")) / (step.client_cpus.max(1) as f64);
+        f.client_busy = t.find("client.cpu.seconds").and_then(|s| rate(s, elapsed)).map(|cpus| cpus / (step.client_cpus.max(1) as f64));
         f.client_errors = step.client_errors as f64;
-        f.stalled = f.rate(step.stalled_s);
+        f.stalled = rate(step.stalled_s, elapsed).unwrap_or(0.0).clamp(0.0, 1.0);
         f
     }
 
-    fn rate(&self, total: f64) -> f64 {
-        if self.elapsed_s > 0.0 { total / self.elapsed_s } else { 0.0 }
+    /// What followed requests spent in these places, all together; nothing where none was followed.
+    pub fn share(&self, of: &[Place]) -> Option<Share> {
+        let followed = self.followed.as_ref()?;
+        let mut whole = Share::default();
+        of.iter().filter_map(|place| followed.places.get(place)).for_each(|sum| add(&mut whole, &sum.share));
+        Some(whole)
     }
 
-    fn per_transaction(&self, total: f64) -> f64 {
-        if self.transactions > 0.0 { total / self.transactions } else { 0.0 }
+    /// One place, where requests were followed and came there.
+    pub fn place(&self, of: Place) -> Option<&Sum> {
+        self.followed.as_ref()?.places.get(&of)
     }
 
-    fn take_shares(&mut self, budget: &Budget) {
-        let share = |test: &dyn Fn(&str) -> bool| budget.parts.iter().filter(|p| test(&p.component)).map(|p| p.share).fold(0.0, f64::add);
-        self.user = share(&|c| c == component::USER || c == "user code");
-        self.kernel = share(&|c| c.starts_with(component::KERNEL));
-        self.run_queue = share(&|c| c == component::RUN_QUEUE);
-        self.lock = share(&|c| c == "waiting for a lock");
-        self.disk = share(&|c| c == "waiting for the disk" || c.contains("group commit"));
-        self.memory = share(&|c| c == "waiting for memory");
-        self.timer = share(&|c| c == "sleeping");
-        let peer = share(&|c| c == "waiting for a peer");
-        self.client_own = share(&|c| c == component::CLIENT || c == component::CLIENT_RUN_QUEUE || c == component::CLIENT_WAITS);
-        self.client = self.client_own + share(&|c| c == component::AT_CLIENT);
-        self.unexplained = budget.unexplained;
-        let own = self.user + self.kernel + self.run_queue + self.lock + self.disk + self.memory + self.timer + peer;
-        let behind = share(&|c| c == component::AT_SERVER || c == component::OWN_QUEUE);
-        let factor = if own > 0.0 { 1.0 + behind / own } else { 1.0 };
-        let spread =
-            [&mut self.user, &mut self.kernel, &mut self.run_queue, &mut self.lock, &mut self.disk, &mut self.memory, &mut self.timer];
-        spread.into_iter().for_each(|s| *s *= factor);
-        self.network = peer * factor + share(&|c| c == component::ON_THE_WAY);
+    fn per_transaction(&self, total: f64) -> Option<f64> {
+        (self.transactions > 0.0).then(|| total / self.transactions)
     }
 
-    fn take_cpu(&mut self, t: &Totals) {
-        let cpu = |what: &str| t.get(&format!("cpu.{what}.seconds"));
-        let busy = cpu("user") + cpu("system") + cpu("interrupts");
-        let all = (busy + cpu("idle") + cpu("iowait") + cpu("steal")).max(1e-9);
-        self.cpus = t.find("machine.cpus").unwrap_or(t.get("cpu.count")).max(1.0);
-        self.idle = (cpu("idle") + cpu("iowait")) / all;
-        self.steal = cpu("steal") / all;
-        self.server_cpus = self.rate(t.get("server.user.seconds") + t.get("server.kernel.seconds"));
-        self.waiting_while_idle = t.find("runqueue.while_idle.share");
-        self.throttled_s = t.get("throttle.seconds");
-        self.throttled_periods = t.get("throttle.throttled_periods") / t.get("throttle.periods").max(1.0);
+    fn take_cpu(&mut self, t: &Totals, elapsed: f64) {
+        let cpu = |what: &str| t.find(&format!("cpu.{what}.seconds"));
+        let all = sum(["user", "system", "interrupts", "idle", "iowait", "steal"].map(cpu)).filter(|all| *all > 0.0);
+        let of_all = |part: Option<f64>| Some(part? / all?);
+        self.cpus = t.find("machine.cpus").or(t.find("cpu.count"));
+        self.idle = of_all(sum(["idle", "iowait"].map(cpu)));
+        self.steal = of_all(cpu("steal"));
+        self.server_cpus = sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.find(k))).and_then(|s| rate(s, elapsed));
+        self.throttled_s = t.find("throttle.seconds");
+        let periods = t.find("throttle.periods").zip(t.find("throttle.throttled_periods"));
+        self.throttled_periods = periods.map(|(all, cut)| cut / all.max(1.0));
         self.quota = t.find("cgroup.cpu_quota.cpus");
-        self.cpus_allowed = t.find("server.cpus_allowed").unwrap_or(self.cpus);
-        self.nice = t.get("server.nice");
+        self.cpus_allowed = t.find("server.cpus_allowed");
+        self.nice = t.find("server.nice");
         // Version 1 counts shares around 1024, version 2 weights around 100.
-        self.weight = t
-            .find("cgroup.cpu_weight")
-            .map_or(1.0, |w| if w == 100.0 || w == 1024.0 { 1.0 } else { w / if w > 300.0 { 1024.0 } else { 100.0 } });
-        self.other_cpus = self.rate(t.get("other.cpu.seconds"));
-        self.other_name = largest(t.between("other.cpu.", ".seconds").filter(|(n, _)| !n.is_empty())).0;
+        let usual = |w: f64| if w > 300.0 { 1024.0 } else { 100.0 };
+        self.weight = t.find("cgroup.cpu_weight").map(|w| w / usual(w));
+        self.other_cpus = t.find("other.cpu.seconds").and_then(|s| rate(s, elapsed));
+        self.other_name = largest(t.between("other.cpu.", ".seconds"));
     }
 
-    fn take_storage(&mut self, t: &Totals) {
+    fn take_storage(&mut self, t: &Totals, elapsed: f64) {
         let sync = ["fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs"];
-        let sum = |what: &str| -> f64 {
-            let of = |side: &str| sync.iter().map(|c| t.get(&format!("{side}.call.{c}.{what}"))).sum::<f64>();
-            of("server") + of("background")
+        let calls = |what: &str| {
+            let of = |side: &str| sum(sync.map(|c| t.find(&format!("{side}.call.{c}.{what}"))));
+            sum([of("server"), of("background")])
         };
-        let (count, seconds) = (sum("count"), sum("seconds"));
-        let flushes = t.get("disk.flushes");
-        self.syncs = self.per_transaction(count);
-        self.sync_s = if count > 0.0 { seconds / count } else { 0.0 };
-        self.disk_busy = self.rate(t.get("disk.busy.seconds")).min(1.0);
-        self.written_per_s = self.rate(t.get("server.disk.write.bytes"));
-        self.read_per_s = self.rate(t.get("server.disk.read.bytes"));
-        self.device_write_s = t.get("disk.write.seconds") / t.get("disk.writes").max(1.0);
-        self.device_flush_s = t.get("disk.flush.seconds") / flushes.max(1.0);
-        self.other_disk_per_s = self.rate(t.get("other.disk.bytes"));
-        self.other_disk_name = largest(t.between("other.disk.", ".bytes").filter(|(n, _)| !n.is_empty())).0;
-        self.disk_limits = t.get("cgroup.disk_limits");
+        // Where calls were traced and none of them synced, none was made.
+        let traced = t.between("server.call.", ".count").next().is_some();
+        let count = calls("count").or(traced.then_some(0.0));
+        self.syncs = count.and_then(|n| self.per_transaction(n));
+        self.sync_s = count.filter(|n| *n > 0.0).and_then(|n| Some(calls("seconds")? / n));
+        self.disk_busy = t.find("disk.busy.seconds").and_then(|s| rate(s, elapsed)).map(|busy| busy.min(1.0));
+        self.disk_per_s = sum(["write", "read"].map(|w| t.find(&format!("server.disk.{w}.bytes")))).and_then(|b| rate(b, elapsed));
+        self.other_disk_per_s = t.find("other.disk.bytes").and_then(|b| rate(b, elapsed));
+        self.other_disk_name = largest(t.between("other.disk.", ".bytes"));
+        self.disk_limits = t.find("cgroup.disk_limits");
     }
 
     fn take_network(&mut self, t: &Totals) {
-        self.mbit_in = t.get("net.in.mbit_s");
-        self.mbit_out = t.get("net.out.mbit_s");
-        self.mbit_peak = t.get("net.in.peak.mbit_s").max(t.get("net.out.peak.mbit_s"));
-        self.on_the_way = t.get("queue.network.mean");
-        self.connections = t.get("connections.mean");
-        self.drops = t.get("net.drops") + t.get("tcp.backlog_drops");
-        self.listen_overflows = t.get("tcp.listen_overflows").max(t.get("tcp.listen_drops")) + t.get("tcp.request_queue_drops");
-        self.accept_max = t.get("accept.queue.max");
-        self.accept_backlog = t.get("accept.backlog");
-        self.retransmits = t.get("tcp.retransmits");
-        self.delayed_acks = self.per_transaction(t.get("tcp.delayed_acks"));
-        self.rtt_us = t.get("sockets.rtt.us");
+        let mbit = |what: &str| t.find(&format!("net.{what}.mbit_s"));
+        self.mbit = mbit("in").zip(mbit("out")).map(|(i, o)| [i, o, mbit("in.peak").unwrap_or(i).max(mbit("out.peak").unwrap_or(o))]);
+        self.drops = sum(["net.drops", "tcp.backlog_drops"].map(|k| t.find(k)));
+        let listen = t.find("tcp.listen_overflows").into_iter().chain(t.find("tcp.listen_drops")).reduce(f64::max);
+        self.listen_overflows = sum([listen, t.find("tcp.request_queue_drops")]);
+        self.accept = t.find("accept.queue.max").zip(t.find("accept.backlog")).map(|(most, may)| [most, may]);
+        self.retransmits = t.find("tcp.retransmits");
+        self.delayed_acks = t.find("tcp.delayed_acks").and_then(|n| self.per_transaction(n));
     }
 
     fn take_calls(&mut self, t: &Totals) {
-        let count: f64 = t.between("server.call.", ".count").map(|c| c.1).sum();
-        let cpu: f64 = t.between("server.call.", ".cpu_seconds").map(|c| c.1).sum();
-        self.calls = (count > 0.0).then(|| self.per_transaction(count));
-        self.call_s = if count > 0.0 { cpu / count } else { 0.0 };
-        self.seccomp_filters = t.get("server.seccomp.filters").max(if t.get("server.seccomp.mode") > 0.0 { 1.0 } else { 0.0 });
-        self.speculation_mitigated = t.get("server.store_bypass.mitigated") > 0.0 || t.get("server.indirect_branch.mitigated") > 0.0;
-        let making = ["clone", "clone3", "fork", "vfork", "execve", "execveat"];
-        let made: f64 = making[..4].iter().map(|c| t.get(&format!("server.call.{c}.count"))).fold(0.0, f64::add);
+        let count = sum(t.between("server.call.", ".count").map(|c| Some(c.1)));
+        self.calls = count.and_then(|n| self.per_transaction(n));
+        let mode = t.find("server.seccomp.mode").map(|mode| f64::from(u8::from(mode > 0.0)));
+        self.seccomp_filters = t.find("server.seccomp.filters").into_iter().chain(mode).reduce(f64::max);
+        let mitigated = ["server.store_bypass.mitigated", "server.indirect_branch.mitigated"].map(|k| t.find(k));
+        self.speculation_mitigated = sum(mitigated).map(|n| n > 0.0);
+        let made =
+            count.map(|_| ["clone", "clone3", "fork", "vfork"].iter().map(|c| t.get(&format!("server.call.{c}.count"))).sum::<f64>());
         // Calls are counted in windows and scaled up; the kernel counts all that the whole machine made.
-        self.creations = self.per_transaction(t.find("machine.forks").map_or(made, |all| made.min(all)));
-        let seconds: f64 = making.iter().map(|c| t.get(&format!("server.call.{c}.cpu_seconds"))).sum();
-        self.creation_share = if cpu > 0.0 { self.kernel * seconds / cpu } else { 0.0 };
+        let made = made.map(|n| t.find("machine.forks").map_or(n, |all| n.min(all)));
+        self.creations = made.and_then(|n| self.per_transaction(n));
     }
 
-    fn take_memory(&mut self, t: &Totals) {
-        self.swap_per_s = self.rate(t.get("memory.swap_in.pages") + t.get("memory.swap_out.pages"));
-        self.major_per_s = self.rate(t.get("server.faults.major"));
-        self.memory_pressure = self.rate(t.get("psi.memory.some.seconds")).min(1.0);
-        self.memory_limit = t.find("cgroup.memory.limit.bytes");
-        self.memory_used = self.memory_limit.map_or(0.0, |l| t.get("cgroup.memory.used.bytes") / l.max(1.0));
-        self.minor_faults = self.per_transaction(t.get("server.faults.minor"));
+    fn take_memory(&mut self, t: &Totals, elapsed: f64) {
+        let swapped = sum(["memory.swap_in.pages", "memory.swap_out.pages"].map(|k| t.find(k)));
+        self.swap_per_s = swapped.and_then(|n| rate(n, elapsed));
+        self.major_per_s = t.find("server.faults.major").and_then(|n| rate(n, elapsed));
+        self.memory_pressure = t.find("psi.memory.some.seconds").and_then(|s| rate(s, elapsed)).map(|share| share.min(1.0));
+        let limit = t.find("cgroup.memory.limit.bytes").zip(t.find("cgroup.memory.used.bytes"));
+        self.memory_limit = limit.map(|(limit, used)| [limit, used / limit.max(1.0)]);
+        self.minor_faults = t.find("server.faults.minor").and_then(|n| self.per_transaction(n));
     }
+}
+
+fn rate(total: f64, elapsed_s: f64) -> Option<f64> {
+    (elapsed_s > 0.0).then(|| total / elapsed_s)
 }
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Layer, Params, Part};
-
     use super::*;
 
-    fn budget(parts: &[(&str, f64)]) -> Budget {
-        let part =
-            |&(c, share): &(&str, f64)| Part { layer: Layer::Kernel, component: c.to_owned(), seconds_per_transaction: share, share };
-        Budget {
-            workload: String::new(),
-            params: Params::new(),
-            transactions: 1,
-            seconds_per_transaction: 1.0,
-            parts: parts.iter().map(part).collect(),
-            unexplained: 0.0,
-        }
-    }
-
     #[test]
-    fn a_queue_is_blamed_on_what_those_in_front_do() {
-        let b = budget(&[(component::USER, 0.05), ("waiting for a lock", 0.15), (component::AT_SERVER, 0.8)]);
-        let f = Facts::of(&StepFigures::default(), &Totals::default(), &b);
-        assert!((f.user - 0.25).abs() < 1e-9 && (f.lock - 0.75).abs() < 1e-9, "{f:?}");
+    fn what_no_observer_read_is_not_zero() {
+        let step = StepFigures { transactions: 100, elapsed_s: 2.0, ..StepFigures::default() };
+        let f = Facts::of(&step, &Totals::default(), None);
+        assert_eq!(f, Facts { transactions: 100.0, ..Facts::default() });
+        let t = Totals(
+            [("throttle.seconds", 0.0), ("other.cpu.seconds", 1.0), ("server.call.read.count", 200.0)]
+                .map(|(k, v)| (k.to_owned(), v))
+                .into(),
+        );
+        let f = Facts::of(&step, &t, None);
+        assert_eq!((f.throttled_s, f.other_cpus, f.calls, f.syncs, f.disk_busy), (Some(0.0), Some(0.5), Some(2.0), Some(0.0), None));
     }
 
     #[test]

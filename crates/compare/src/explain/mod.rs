@@ -1,21 +1,28 @@
-//! One run explained: where a transaction's time went, and who is to blame.
+//! One run explained: where a request's time went, and who is to blame.
 //!
-//! Pure: from the totals that observers wrote into the record ([`Totals`]) and the figures of the step ([`StepFigures`]) to a
-//! [`Budget`] and [`Finding`]s. The names of the totals are listed in
-//! `docs/observers.md`.
+//! Pure: from the requests that were followed ([`Paths`]), the totals that observers wrote into the record ([`Totals`]) and the figures
+//! of the step ([`StepFigures`]) to a [`Budget`] and [`Finding`]s. The names of the totals are listed in `docs/observers.md`.
 
-pub mod budget;
+mod budget;
+pub mod check;
 pub mod facts;
+pub mod places;
 mod rules;
+mod rules_io;
+pub mod slow;
 pub mod suspects;
+pub mod threads;
 
 use std::collections::BTreeMap;
 
-use fingerpost_record::{Budget, Finding, Observation};
+use fingerpost_record::{Budget, Finding, Observation, Paths};
 
-pub use budget::{budget, command_budget};
+pub use budget::budget;
+pub use check::check;
 pub use facts::Facts;
+pub use slow::slow_ones;
 pub use suspects::{label, suspects};
+pub use threads::threads;
 
 /// All totals of one step by name. Observers' names do not clash.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,7 +52,7 @@ impl Totals {
 }
 
 /// One step of a workload as the load generator saw it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StepFigures {
     /// Transactions completed while the observers were attached.
     pub transactions: u64,
@@ -55,6 +62,8 @@ pub struct StepFigures {
     pub clients: f64,
     /// Transactions and seconds of the pass that was measured without tracing, where there was one.
     pub measured: Option<(u64, f64)>,
+    /// Round trips on a connection that make one transaction: a request that is followed is one of them.
+    pub turns_per_transaction: f64,
     /// Why the client was the limit, when it said so.
     pub client_saturated: Option<String>,
     /// CPUs that the client could use.
@@ -69,6 +78,25 @@ pub struct StepFigures {
     pub query_cache: Option<bool>,
 }
 
+impl Default for StepFigures {
+    /// No transactions; one turn makes one.
+    fn default() -> StepFigures {
+        StepFigures {
+            transactions: 0,
+            elapsed_s: 0.0,
+            clients: 0.0,
+            measured: None,
+            turns_per_transaction: 1.0,
+            client_saturated: None,
+            client_cpus: 0,
+            client_errors: 0,
+            stalled_s: 0.0,
+            sweep: Vec::new(),
+            query_cache: None,
+        }
+    }
+}
+
 /// The observer whose totals hold a step's figures, so that a run file can be explained again.
 pub const STEP: &str = "step";
 
@@ -79,6 +107,7 @@ impl StepFigures {
             ("step.transactions".to_owned(), self.transactions as f64),
             ("step.elapsed.seconds".to_owned(), self.elapsed_s),
             ("step.clients".to_owned(), self.clients),
+            ("step.turns_per_transaction".to_owned(), self.turns_per_transaction),
             ("step.client.cpus".to_owned(), self.client_cpus as f64),
             ("step.client.errors".to_owned(), self.client_errors as f64),
             ("step.client.saturated".to_owned(), f64::from(u8::from(self.client_saturated.is_some()))),
@@ -106,6 +135,7 @@ impl StepFigures {
             elapsed_s: t.find("step.elapsed.seconds")?,
             clients: t.get("step.clients"),
             measured: measured.map(|(n, s)| (n as u64, s)),
+            turns_per_transaction: t.find("step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0),
             client_saturated: (t.get("step.client.saturated") > 0.0)
                 .then(|| "the client said that it was the limit: see the row's reason (1 of 1 passes)".to_owned()),
             client_cpus: t.get("step.client.cpus") as usize,
@@ -130,20 +160,10 @@ impl StepFigures {
     }
 }
 
-/// The budget and the findings of one step, from its figures and what observers saw of it.
-pub fn explain(step: &StepFigures, totals: &Totals) -> (Budget, Vec<Finding>) {
-    let budget = budget(step, totals);
-    let facts = Facts::of(step, totals, &budget);
-    let findings = suspects(&facts);
-    (budget, findings)
-}
-
-/// The budget and the findings of a command that ran for this long.
-pub fn explain_command(elapsed_s: f64, totals: &Totals) -> (Budget, Vec<Finding>) {
-    let budget = command_budget(elapsed_s, totals);
-    let step = StepFigures { transactions: 1, elapsed_s, clients: 1.0, ..StepFigures::default() };
-    let findings = suspects(&Facts::of(&step, totals, &budget));
-    (budget, findings)
+/// The budget and the findings of one step, from its figures, what observers saw of it, and its followed requests. Without those the
+/// budget has no parts, and nobody is guilty.
+pub fn explain(step: &StepFigures, totals: &Totals, paths: Option<&Paths>) -> (Budget, Vec<Finding>) {
+    (budget(step, paths), suspects(&Facts::of(step, totals, paths)))
 }
 
 #[cfg(test)]
@@ -157,6 +177,7 @@ mod tests {
             elapsed_s: 9.5,
             clients: 50.0,
             measured: Some((1000, 10.0)),
+            turns_per_transaction: 3.0,
             client_saturated: None,
             client_cpus: 2,
             client_errors: 3,

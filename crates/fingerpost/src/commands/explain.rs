@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use fingerpost_compare::explain::{self, Totals};
+use fingerpost_compare::explain::StepFigures;
 use fingerpost_observe::session::label;
 use fingerpost_observe::{Level, Session};
 use fingerpost_record::{Params, secret};
@@ -115,10 +115,9 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
     end(&mut child)?;
     let words = secret::cut_words(args.command.iter().map(String::as_str)).join(" ");
     label(&mut observations, &words, &Params::new());
-    let (mut budget, findings) = explain::explain_command(elapsed, &Totals::of(&observations));
-    budget.workload.clone_from(&words);
-    let source = report::source(&observations.iter().collect::<Vec<_>>());
-    Ok(Explanation { workload: words, params: Params::new(), source, gap: None, budget, findings, observations })
+    // A command is one request.
+    let figures = StepFigures { transactions: 1, elapsed_s: elapsed, clients: 1.0, ..StepFigures::default() };
+    Ok(Explanation::new(&words, &Params::new(), &figures, None, observations))
 }
 
 /// Whether the shell would find this program.

@@ -1,37 +1,81 @@
-//! Every cause on made-up facts: it must be named first, and its neighbours must not be guilty.
+//! Every cause on made-up paths and counters: it must be named first, and its neighbours must not be guilty.
 
-use super::super::facts::Scaling;
+use std::collections::BTreeMap;
+
+use fingerpost_record::fixture::followed::{Row, paths};
+use fingerpost_record::{Layer, Paths};
+
+use super::super::{StepFigures, Totals};
 use super::*;
 
-/// A server on two CPUs that does its work, with nothing wrong.
-fn healthy() -> Facts {
-    Facts {
-        elapsed_s: 10.0,
-        transactions: 10_000.0,
-        cpus: 2.0,
-        cpus_allowed: 2.0,
-        idle: 0.5,
-        server_cpus: 0.6,
-        user: 0.2,
-        kernel: 0.2,
-        client: 0.1,
-        weight: 1.0,
-        connections: 4.0,
-        server_threads: 4.0,
-        calls: Some(6.0),
-        call_s: 1e-6,
-        waiting_while_idle: Some(0.1),
-        client_busy: 0.2,
-        ..Facts::default()
-    }
+/// What observers read of a server on two CPUs with nothing wrong.
+const QUIET: &[(&str, f64)] = &[
+    ("machine.cpus", 2.0),
+    ("server.cpus_allowed", 2.0),
+    ("server.nice", 0.0),
+    ("cpu.user.seconds", 8.0),
+    ("cpu.system.seconds", 2.0),
+    ("cpu.idle.seconds", 10.0),
+    ("cpu.steal.seconds", 0.0),
+    ("server.user.seconds", 4.0),
+    ("server.kernel.seconds", 2.0),
+    ("throttle.seconds", 0.0),
+    ("throttle.periods", 100.0),
+    ("throttle.throttled_periods", 0.0),
+    ("other.cpu.seconds", 0.1),
+    ("other.disk.bytes", 4096.0),
+    ("disk.busy.seconds", 0.2),
+    ("server.disk.write.bytes", 1e6),
+    ("cgroup.disk_limits", 0.0),
+    ("net.drops", 0.0),
+    ("tcp.retransmits", 0.0),
+    ("tcp.listen_overflows", 0.0),
+    ("tcp.delayed_acks", 0.0),
+    ("server.call.read.count", 60_000.0),
+    ("server.seccomp.filters", 0.0),
+    ("server.store_bypass.mitigated", 0.0),
+    ("server.faults.minor", 100.0),
+    ("server.faults.major", 0.0),
+    ("memory.swap_in.pages", 0.0),
+    ("psi.memory.some.seconds", 0.0),
+    ("client.cpu.seconds", 2.0),
+];
+
+/// What requests of that server spend, in microseconds.
+const WORK: [Row; 4] = [
+    (Layer::Application, "server user code", "", &[], [200.0; 3]),
+    (Layer::Kernel, "kernel: read", "", &[], [150.0; 3]),
+    (Layer::Storage, "disk: in the device", "", &["disk"], [30.0; 3]),
+    (Layer::Client, "client user and kernel", "", &[], [40.0; 3]),
+];
+
+fn totals(with: &[(&str, f64)]) -> Totals {
+    let mut t: BTreeMap<String, f64> = QUIET.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
+    t.extend(with.iter().map(|(k, v)| ((*k).to_owned(), *v)));
+    Totals(t)
 }
 
-/// The cause must be named first and guilty; returns all findings.
-fn first(facts: &Facts, cause: &str) -> Vec<Finding> {
-    let found = suspects(facts);
-    assert_eq!((found[0].cause.as_str(), found[0].status), (cause, Status::Guilty), "{found:#?}");
+fn step() -> StepFigures {
+    StepFigures { transactions: 10_000, elapsed_s: 10.0, clients: 4.0, client_cpus: 2, ..StepFigures::default() }
+}
+
+fn followed(extra: &[Row]) -> Paths {
+    Paths { generator: None, ..paths(&[&WORK, extra].concat(), 0.01) }
+}
+
+fn judged(step: &StepFigures, with: &[(&str, f64)], paths: Option<&Paths>) -> Vec<Finding> {
+    suspects(&Facts::of(step, &totals(with), paths))
+}
+
+/// The cause must be named first and guilty, and alone be guilty; returns all findings.
+fn first(cause: &str, extra: &[Row], with: &[(&str, f64)]) -> Vec<Finding> {
+    let found = judged(&step(), with, Some(&followed(extra)));
     let guilty: Vec<&str> = found.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect();
-    assert_eq!(guilty, [cause], "its neighbours are not guilty");
+    assert_eq!(guilty, [cause], "{found:#?}");
+    assert_eq!(found[0].cause, cause, "it is named first");
+    // Without the paths the same counters point to it at most.
+    let unfollowed = judged(&step(), with, None);
+    assert!(unfollowed.iter().all(|f| f.status != Status::Guilty), "{unfollowed:#?}");
     found
 }
 
@@ -39,115 +83,163 @@ fn status(found: &[Finding], cause: &str) -> Status {
     found.iter().find(|f| f.cause == cause).unwrap_or_else(|| panic!("{cause} was not looked at")).status
 }
 
+fn says(found: &[Finding], cause: &str, words: &str) -> bool {
+    found.iter().any(|f| f.cause == cause && f.evidence.iter().any(|e| e.contains(words)))
+}
+
+const fn cpu<'a>(whom: &'a str, chain: &'a [&'a str], us: f64) -> Row<'a> {
+    (Layer::Scheduler, "waiting for a CPU", whom, chain, [us; 3])
+}
+
+const fn disk<'a>(component: &'a str, whom: &'a str, us: f64) -> Row<'a> {
+    (Layer::Storage, component, whom, &["disk"], [us; 3])
+}
+
 #[test]
 fn nobody_is_guilty_of_a_healthy_server_and_everybody_has_a_figure() {
-    let found = suspects(&healthy());
-    assert!(found.iter().all(|f| f.status == Status::Cleared), "{found:#?}");
-    assert!(
-        found
-            .iter()
-            .all(|f| !f.evidence.is_empty() && f.evidence.iter().all(|e| e.contains(|c: char| c.is_ascii_digit()) || e.contains("no ")))
-    );
-    assert!(found.len() >= 20);
+    let found = judged(&step(), &[], Some(&followed(&[])));
+    assert!(found.iter().all(|f| f.status != Status::Guilty), "{found:#?}");
+    let figure = |e: &String| e.contains(|c: char| c.is_ascii_digit()) || e.contains("no ");
+    assert!(found.iter().all(|f| f.evidence.first().is_some_and(figure)), "{found:#?}");
+    assert!(found.len() >= 20, "{}", found.len());
 }
 
 #[test]
-fn a_quota_waits_while_a_cpu_idles_and_is_throttled() {
-    let f =
-        Facts { run_queue: 0.5, throttled_s: 5.0, throttled_periods: 0.9, quota: Some(0.5), waiting_while_idle: Some(0.9), ..healthy() };
-    first(&f, "cpu.quota");
+fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
+    let busy = [("cpu.idle.seconds", 0.0), ("other.cpu.seconds", 12.0), ("other.cpu.stress.seconds", 11.0)];
+    let found = first("cpu.contention", &[cpu("stress", &[], 300.0)], &busy);
+    assert!(says(&found, "cpu.contention", "stress"));
+    let lowered = [&busy[..], &[("server.nice", 19.0)]].concat();
+    first("cpu.priority", &[cpu("stress", &[], 300.0)], &lowered);
+    let weight = [&busy[..], &[("cgroup.cpu_weight", 2.0)]].concat();
+    first("cpu.priority", &[cpu("stress", &[], 300.0)], &weight);
+    let throttled = [("throttle.seconds", 5.0), ("throttle.throttled_periods", 90.0), ("cgroup.cpu_quota.cpus", 0.5)];
+    first("cpu.quota", &[cpu("idle CPU", &[], 300.0)], &throttled);
+    first("cpu.affinity", &[cpu("idle CPU", &[], 300.0)], &[("server.cpus_allowed", 1.0)]);
+    let own = judged(&step(), &[], Some(&followed(&[cpu("the server itself", &[], 300.0)])));
+    assert_eq!((status(&own, "cpu.saturated"), status(&own, "cpu.contention")), (Status::Suspected, Status::Cleared));
+    let clients = judged(&step(), &[], Some(&followed(&[cpu("the client", &[], 300.0)])));
+    assert_eq!((status(&clients, "client.saturated"), status(&clients, "cpu.contention")), (Status::Suspected, Status::Cleared));
 }
 
 #[test]
-fn affinity_waits_while_a_cpu_idles_and_is_not_throttled() {
-    let f = Facts { run_queue: 0.5, cpus_allowed: 1.0, server_cpus: 1.0, waiting_while_idle: Some(0.9), ..healthy() };
-    first(&f, "cpu.affinity");
-}
-
-#[test]
-fn contention_waits_for_a_cpu_that_another_process_uses() {
-    let f = Facts { run_queue: 0.4, idle: 0.0, other_cpus: 1.2, other_name: "stress".into(), ..healthy() };
-    let found = first(&f, "cpu.contention");
-    assert!(found[0].evidence[0].contains("stress"));
-}
-
-#[test]
-fn a_low_priority_is_told_from_contention_by_the_nice_value() {
-    let f = Facts { run_queue: 0.4, idle: 0.0, other_cpus: 1.2, nice: 19.0, ..healthy() };
-    first(&f, "cpu.priority");
-    first(&Facts { nice: 0.0, weight: 0.02, ..f }, "cpu.priority");
-}
-
-#[test]
-fn a_lock_that_siblings_hand_over_while_throughput_collapses() {
-    let scaling = Some(Scaling { best_clients: 2.0, best: 20_000.0, most_clients: 50.0, kept: 0.4 });
-    let f = Facts { lock: 0.6, sibling_wakes: 3.0, scaling, query_cache: Some(true), ..healthy() };
-    let found = first(&f, "app.lock");
-    assert_eq!(status(&found, "storage.latency"), Status::Cleared);
-    assert_eq!(status(&found, "network.shaping"), Status::Cleared);
+fn a_lock_is_its_holders_work_and_not_its_holders_waiting() {
+    let held = |component, layer| -> Row<'_> { (layer, component, "mariadbd", &["queue", "lock"], [400.0; 3]) };
+    let found = first("app.lock", &[held("server user code", Layer::Application)], &[]);
+    assert!(says(&found, "app.lock", "queue → lock → server user code"), "{found:#?}");
+    first("app.lock", &[held("sleeping", Layer::Application)], &[]);
+    let found = first("storage.latency", &[held("disk: in the device", Layer::Storage)], &[]);
+    assert!(says(&found, "storage.latency", "queue → lock → disk: in the device"), "told as one chain");
+    assert_eq!(status(&found, "app.lock"), Status::Cleared);
+    first("cpu.contention", &[cpu("stress", &["lock"], 400.0)], &[("other.cpu.seconds", 12.0)]);
+    let cached = StepFigures { query_cache: Some(true), ..step() };
+    let found = judged(&cached, &[], Some(&followed(&[held("server user code", Layer::Application)])));
     assert_eq!(status(&found, "app.query_cache"), Status::Suspected);
-    let nobody = suspects(&Facts { sibling_wakes: 0.0, query_cache: None, ..f });
-    assert!(nobody.iter().all(|f| f.status != Status::Guilty), "a wait that no sibling ends is no contended lock");
 }
 
 #[test]
-fn storage_is_told_apart_by_limits_others_and_the_devices_own_business() {
-    let disk = Facts { disk: 0.6, syncs: 1.0, sync_s: 0.02, disk_busy: 0.8, device_write_s: 0.004, device_flush_s: 0.01, ..healthy() };
-    first(&disk, "storage.latency");
-    first(&Facts { disk_busy: 0.1, disk_limits: 1.0, device_flush_s: 0.0005, device_write_s: 0.0005, ..disk.clone() }, "storage.throttle");
-    let found =
-        first(&Facts { other_disk_per_s: 50e6, other_disk_name: "dd".into(), written_per_s: 1e6, ..disk.clone() }, "storage.contention");
-    assert!(found[0].evidence.iter().any(|e| e.contains("dd")));
-    let twice = suspects(&Facts { syncs: 4.0, ..disk });
-    assert_eq!(status(&twice, "storage.durability"), Status::Suspected);
+fn storage_is_told_apart_by_where_in_the_disk_requests_wait() {
+    first("storage.throttle", &[disk("disk: held back before the queue", "", 500.0)], &[("cgroup.disk_limits", 1.0)]);
+    first("storage.throttle", &[disk("disk: held back before the queue", "", 500.0)], &[]);
+    first("storage.latency", &[disk("disk: in the device", "", 500.0)], &[]);
+    first("storage.latency", &[disk("disk: in the queue", "the server itself", 500.0)], &[]);
+    let found = first("storage.contention", &[disk("disk: in the queue", "backup", 500.0)], &[]);
+    assert!(says(&found, "storage.contention", "backup"));
+    let beside = [("other.disk.bytes", 5e8), ("disk.busy.seconds", 9.0), ("other.disk.dd.bytes", 5e8)];
+    let found = first("storage.contention", &[disk("disk: in the queue", "dd", 100.0), disk("disk: in the device", "", 500.0)], &beside);
+    assert!(says(&found, "storage.contention", "dd"));
+    let often = judged(&step(), &[("server.call.fsync.count", 40_000.0)], Some(&followed(&[disk("disk: in the device", "", 500.0)])));
+    assert_eq!(status(&often, "storage.durability"), Status::Suspected);
 }
 
 #[test]
-fn the_network_is_told_apart_by_drops_overflows_and_delayed_acknowledgements() {
-    let net = Facts { network: 0.6, idle: 0.9, on_the_way: 3.0, ..healthy() };
-    first(&Facts { drops: 500.0, ..net.clone() }, "network.shaping");
-    let slow = Facts { transactions: 900.0, delayed_acks: 1.0, ..net.clone() };
-    first(&slow, "network.delay");
-    first(&Facts { network: 0.0, on_the_way: 0.0, listen_overflows: 200.0, unexplained: 0.3, ..net }, "network.accept_queue");
+fn the_network_is_told_apart_by_peers_drops_overflows_and_delayed_acknowledgements() {
+    let way: Row = (Layer::Network, "on the way between server and client", "", &[], [900.0; 3]);
+    first("network.shaping", &[way], &[("net.drops", 500.0)]);
+    first("network.shaping", &[way], &[]);
+    first("network.delay", &[way], &[("tcp.delayed_acks", 9000.0)]);
+    let peer: Row = (Layer::Network, "waiting for a peer", "billing", &["peer billing"], [900.0; 3]);
+    let found = first("peer.slow", &[peer], &[]);
+    assert!(says(&found, "peer.slow", "billing"));
+    let mut outside = followed(&[]);
+    outside.generator = Some(fingerpost_record::paths::Latency { count: 1000, mean: outside.latency.mean * 5.0, ..outside.latency });
+    let found = judged(&step(), &[("tcp.listen_overflows", 300.0)], Some(&outside));
+    assert_eq!((found[0].cause.as_str(), found[0].status), ("network.accept_queue", Status::Guilty), "{found:#?}");
 }
 
 #[test]
-fn paging_is_the_memorys_even_when_the_disk_waits() {
-    let f = Facts {
-        memory: 0.3,
-        swap_per_s: 2000.0,
-        major_per_s: 900.0,
-        memory_pressure: 0.4,
-        memory_limit: Some(1e8),
-        memory_used: 0.99,
-        ..healthy()
-    };
-    first(&f, "memory.limit");
+fn sleeping_memory_and_the_making_of_processes_have_their_causes() {
+    first("app.wait", &[(Layer::Application, "sleeping", "", &[], [500.0; 3])], &[]);
+    let swapping = [("memory.swap_in.pages", 20_000.0), ("psi.memory.some.seconds", 4.0)];
+    first("memory.limit", &[(Layer::Memory, "waiting for memory", "", &["memory"], [500.0; 3])], &swapping);
+    first("memory.limit", &[(Layer::Storage, "disk: in the device", "", &["memory", "disk"], [500.0; 3])], &swapping);
+    first("process.creation", &[(Layer::Kernel, "kernel: clone3", "", &[], [500.0; 3])], &[]);
 }
 
 #[test]
 fn a_client_that_is_the_limit_says_why() {
-    let f = Facts { client: 0.5, client_saturated: Some("its 1 CPU was 99 % busy".into()), ..healthy() };
-    let found = first(&f, "client.saturated");
+    let told = StepFigures { client_saturated: Some("its 1 CPU was 99 % busy".into()), ..step() };
+    let found = judged(&told, &[], Some(&followed(&[(Layer::Client, "client waiting for a CPU", "", &[], [500.0; 3])])));
+    assert_eq!((found[0].cause.as_str(), found[0].status), ("client.saturated", Status::Guilty));
     assert!(found[0].evidence[0].contains("99 %"));
-    first(&Facts { client: 0.5, client_busy: 0.97, ..healthy() }, "client.saturated");
+    assert_eq!(status(&judged(&told, &[], None), "client.saturated"), Status::Suspected);
 }
 
 #[test]
 fn steal_is_the_hosts() {
-    first(&Facts { steal: 0.3, ..healthy() }, "host.steal");
+    first("host.steal", &[], &[("cpu.steal.seconds", 8.0)]);
 }
 
 #[test]
 fn what_only_a_comparison_can_prove_is_suspected_at_most() {
-    let found = suspects(&Facts { kernel: 0.7, seccomp_filters: 3.0, speculation_mitigated: true, user: 0.3, ..healthy() });
-    assert_eq!(status(&found, "syscall.entry"), Status::Suspected);
-    assert_eq!(status(&found, "cpu.mitigation"), Status::Suspected);
-    assert_eq!(status(&found, "app.work"), Status::Suspected);
+    let extra: [Row; 2] =
+        [(Layer::Kernel, "kernel: read", "", &[], [900.0; 3]), (Layer::Application, "server user code", "", &[], [900.0; 3])];
+    let found = judged(&step(), &[("server.seccomp.filters", 3.0), ("server.store_bypass.mitigated", 1.0)], Some(&followed(&extra)));
+    for cause in ["syscall.entry", "cpu.mitigation", "app.work"] {
+        assert_eq!(status(&found, cause), Status::Suspected, "{cause}");
+    }
+}
+
+#[test]
+fn a_verdict_needs_the_interval_and_enough_that_was_followed() {
+    let sleeping = [(Layer::Application, "sleeping", "", &[][..], [500.0; 3])];
+    let mut wide = followed(&sleeping);
+    wide.leaves.iter_mut().filter(|l| l.component == "sleeping").for_each(|l| l.all.low = 0.05);
+    assert_eq!(status(&judged(&step(), &[], Some(&wide)), "app.wait"), Status::Suspected);
+    let little = paths(&[&WORK[..], &sleeping[..]].concat(), 0.2);
+    let found = judged(&step(), &[], Some(&little));
+    assert!(found.iter().all(|f| f.status != Status::Guilty), "{found:#?}");
+    assert!(says(&found, "app.wait", "nobody is guilty"));
+}
+
+#[test]
+fn without_followed_requests_counters_point_and_nobody_is_guilty() {
+    for (cause, with) in [
+        ("cpu.quota", &[("throttle.seconds", 5.0), ("throttle.throttled_periods", 90.0)][..]),
+        ("cpu.contention", &[("other.cpu.seconds", 12.0), ("cpu.idle.seconds", 0.0)]),
+        ("storage.throttle", &[("cgroup.disk_limits", 1.0)]),
+        ("storage.contention", &[("other.disk.bytes", 5e8), ("disk.busy.seconds", 9.0)]),
+        ("network.shaping", &[("net.drops", 100.0)]),
+        ("network.accept_queue", &[("tcp.listen_overflows", 100.0)]),
+        ("network.delay", &[("tcp.delayed_acks", 9000.0)]),
+        ("memory.limit", &[("memory.swap_in.pages", 9000.0)]),
+    ] {
+        let found = judged(&step(), with, None);
+        assert_eq!(status(&found, cause), Status::Suspected, "{cause}");
+        assert!(says(&found, cause, "CAP_PERFMON"), "{cause}: it says what would allow following");
+        assert!(found.iter().all(|f| f.status != Status::Guilty), "{found:#?}");
+    }
+    assert!(
+        judged(&step(), &[("server.blocked.lock.seconds", 900.0)], None).iter().all(|f| f.cause != "app.lock"),
+        "sleeping threads convict nobody"
+    );
+    assert!(suspects(&Facts::default()).is_empty(), "where nothing was read, nobody is judged");
 }
 
 #[test]
 fn every_cause_has_a_label() {
-    assert_eq!(label("app.lock"), "locks");
-    assert_eq!(label("no.such"), "no.such");
+    for rule in RULES {
+        assert_ne!(label(rule.cause), rule.cause);
+    }
+    assert_eq!(label("something.else"), "something.else");
 }

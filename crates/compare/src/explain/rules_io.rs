@@ -1,0 +1,179 @@
+//! The rules for disks, networks and memory.
+
+use fingerpost_record::paths::Share;
+use fingerpost_record::{Unit, unit::significant};
+
+use super::facts::Facts;
+use super::places::{Place, add};
+use super::rules::{SUSPECTED, Verdict, at_most_suspected, cleared, interval, judged, mostly, part, percent, told};
+
+/// Everything that waits for a disk.
+const DISK: [Place; 4] = [Place::DiskHeld, Place::DiskBehindOthers, Place::DiskOwn, Place::DiskDevice];
+
+fn bytes(b: f64) -> String {
+    Unit::BytesPerSecond.format(b)
+}
+
+fn seconds(s: f64) -> String {
+    Unit::Nanoseconds.format(s * 1e9)
+}
+
+fn figures(f: &Facts) -> Vec<String> {
+    let mut found: Vec<String> = part(f, &DISK, "waiting for disks").into_iter().collect();
+    found.extend(f.disk_busy.map(|busy| format!("the busiest device was busy {} of the time", percent(busy))));
+    found.extend(f.disk_per_s.map(|b| format!("the server read and wrote {}", bytes(b))));
+    found.extend(f.syncs.map(|n| {
+        let each = f.sync_s.map_or(String::new(), |s| format!(" at {}", seconds(s)));
+        format!("{} fsyncs per transaction{each}", significant(n))
+    }));
+    found
+}
+
+pub(super) fn throttle(f: &Facts) -> Option<Verdict> {
+    let limits = f.disk_limits.map(|n| format!("{n} limits on block I/O are set on the server's control groups"));
+    let share = f.share(&[Place::DiskHeld]);
+    let held = part(f, &[Place::DiskHeld], "I/O held back before it came to the device's queue");
+    let evidence: Vec<String> = held.into_iter().chain(limits).chain(figures(f)).collect();
+    if share.is_none() && f.disk_limits == Some(0.0) {
+        return cleared(evidence);
+    }
+    judged(f, share, true, f.disk_limits.is_some_and(|n| n > 0.0), evidence)
+}
+
+/// Others' I/O that competes: at least as much as our own, or a stream in its own right, on a device that is busy.
+fn others_compete(f: &Facts) -> bool {
+    let Some(others) = f.other_disk_per_s else { return false };
+    others > 1e6 && f.disk_per_s.is_none_or(|own| others > 0.5 * own) && f.disk_busy.is_none_or(|busy| busy > 0.3)
+}
+
+/// Time in a device that others keep busy is theirs as much as the queue before it: it serves their requests between ours.
+pub(super) fn contention(f: &Facts) -> Option<Verdict> {
+    let queued = f.share(&[Place::DiskBehindOthers]);
+    let behind = queued.map(|share| format!("waiting in the device's queue behind others' I/O is {} of a request", interval(share)));
+    let moved = f.other_disk_per_s.map(|b| format!("other processes moved {}{}", bytes(b), mostly(&f.other_disk_name)));
+    let chain = behind.into_iter().chain(told(f.place(Place::DiskBehindOthers))).chain(moved);
+    let evidence: Vec<String> = chain.chain(figures(f)).collect();
+    let compete = others_compete(f);
+    let share = if compete { f.share(&[Place::DiskBehindOthers, Place::DiskDevice]) } else { queued };
+    match judged(f, share, true, compete, evidence.clone()) {
+        None if f.other_disk_per_s.is_some() => cleared(evidence),
+        verdict => verdict,
+    }
+}
+
+pub(super) fn latency(f: &Facts) -> Option<Verdict> {
+    let device = part(f, &[Place::DiskDevice], "I/O in the device");
+    let evidence: Vec<String> = device.into_iter().chain(told(f.place(Place::DiskDevice))).chain(figures(f)).collect();
+    if evidence.is_empty() {
+        return None;
+    }
+    let places: &[Place] = if others_compete(f) { &[Place::DiskOwn] } else { &[Place::DiskOwn, Place::DiskDevice] };
+    let busy = f.disk_busy.is_some_and(|busy| busy > 0.5) && f.syncs.is_none_or(|n| n > 0.0) && f.disk_per_s.is_none_or(|b| b > 0.0);
+    match judged(f, f.share(places), true, busy && !others_compete(f) && f.disk_limits.is_none_or(|n| n == 0.0), evidence.clone()) {
+        None if f.disk_busy.is_some_and(|busy| busy < 0.05) => cleared(evidence),
+        verdict => verdict,
+    }
+}
+
+pub(super) fn durability(f: &Facts) -> Option<Verdict> {
+    let (count, share) = (f.syncs?, f.share(&DISK)?);
+    let each = f.sync_s.map_or(String::new(), |s| format!(", {} each", seconds(s)));
+    let evidence = vec![format!("{} fsyncs per transaction{each}", significant(count))];
+    let why = "whether they are more than before shows in a comparison of two runs";
+    at_most_suspected(judged(f, Some(share), count > 1.5, false, evidence), why)
+}
+
+fn on_the_way(f: &Facts) -> Option<String> {
+    part(f, &[Place::OnTheWay], "data on the way between server and client")
+}
+
+fn dropped(f: &Facts) -> bool {
+    f.drops.is_some_and(|n| n > 0.0) || f.retransmits.is_some_and(|n| n > 0.01 * f.transactions.max(100.0))
+}
+
+/// Late acknowledgements now and then are usual; one in three transactions is a pattern.
+fn acks_delayed(f: &Facts) -> Option<bool> {
+    f.delayed_acks.map(|n| n > 0.3)
+}
+
+pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
+    let rates = f.mbit.map(|[i, o, peak]| format!("{} Mbit/s in and {} out, peak {}", significant(i), significant(o), significant(peak)));
+    let lost = f.drops.zip(f.retransmits).map(|(d, r)| format!("{d} packets dropped, {r} segments sent again"));
+    let evidence: Vec<String> = on_the_way(f).into_iter().chain(rates).chain(lost).collect();
+    if evidence.is_empty() {
+        return None;
+    }
+    match judged(f, f.share(&[Place::OnTheWay]), dropped(f) || acks_delayed(f) == Some(false), dropped(f), evidence.clone()) {
+        None if f.drops.is_some() => cleared(evidence),
+        verdict => verdict,
+    }
+}
+
+pub(super) fn delay(f: &Facts) -> Option<Verdict> {
+    let acks = f.delayed_acks?;
+    let counted = format!("{} delayed acknowledgements per transaction", significant(acks));
+    let evidence: Vec<String> = on_the_way(f).into_iter().chain([counted]).collect();
+    let delayed = acks_delayed(f) == Some(true) && !dropped(f);
+    match judged(f, f.share(&[Place::OnTheWay, Place::Peer]), delayed, delayed, evidence.clone()) {
+        None => cleared(evidence),
+        verdict => verdict,
+    }
+}
+
+/// A handshake that finds the queue full is repeated after a second: what that costs lies outside of what is followed.
+pub(super) fn accept_queue(f: &Facts) -> Option<Verdict> {
+    let overflows = f.listen_overflows?;
+    let mut evidence = vec![format!("{overflows} connections found the accept queue full")];
+    evidence.extend(f.accept.map(|[most, may]| format!("at most {most} of {may} waited in it")));
+    // The kernel counts overflows for all of the host.
+    if overflows < 1.0 || f.accept.is_some_and(|[_, may]| may <= 0.0) {
+        return cleared(evidence);
+    }
+    let outside = f.followed.as_ref().and_then(|followed| followed.outside);
+    evidence.extend((f.stalled > 0.0).then(|| format!("{} of the time no transaction completed", percent(f.stalled))));
+    evidence.extend(
+        outside
+            .map(|share| format!("{} of the load generator's latency lies outside of what the server's connections show", percent(share))),
+    );
+    let share = f.share(&[Place::OnTheWay]).map(|mut share| {
+        let lost = f.stalled.max(outside.unwrap_or(0.0));
+        add(&mut share, &Share { seconds: 0.0, share: lost, low: lost, high: lost });
+        Share { share: share.share.min(1.0), low: share.low.min(1.0), ..share }
+    });
+    judged(f, share, true, true, evidence)
+}
+
+pub(super) fn peer(f: &Facts) -> Option<Verdict> {
+    let share = f.share(&[Place::Peer])?;
+    let mut evidence = vec![format!("waiting for another service is {} of a request", interval(share))];
+    evidence.extend(told(f.place(Place::Peer)));
+    judged(f, Some(share), acks_delayed(f) != Some(true), false, evidence)
+}
+
+pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
+    let mut evidence: Vec<String> = part(f, &[Place::Memory], "waiting for memory").into_iter().collect();
+    evidence.extend(f.swap_per_s.map(|n| format!("{} pages swapped a second", significant(n))));
+    evidence.extend(f.major_per_s.map(|n| format!("{} major faults a second", significant(n))));
+    evidence.extend(f.memory_pressure.map(|share| format!("memory pressure {} of the time", percent(share))));
+    evidence.extend(
+        f.memory_limit.map(|[limit, used]| format!("the limit is {}, of which {} was in use", Unit::Bytes.format(limit), percent(used))),
+    );
+    if evidence.is_empty() {
+        return None;
+    }
+    let pressure = f.memory_pressure.unwrap_or(0.0);
+    // A major fault is also how a program's own code is first read: only many of them, under pressure, are paging.
+    let paging = f.swap_per_s.is_some_and(|n| n > 10.0) || f.major_per_s.is_some_and(|n| n > 20.0) && pressure > 0.02;
+    match judged(f, f.share(&[Place::Memory]), true, paging || pressure > SUSPECTED, evidence.clone()) {
+        None => cleared(evidence),
+        verdict => verdict,
+    }
+}
+
+pub(super) fn page_size(f: &Facts) -> Option<Verdict> {
+    let faults = f.minor_faults?;
+    cleared(vec![format!(
+        "{} minor faults per transaction; what the page size costs shows in a comparison of two runs",
+        significant(faults)
+    )])
+}

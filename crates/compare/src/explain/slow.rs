@@ -1,0 +1,175 @@
+//! Why the slowest requests are slow: their budget beside that of the ones in the middle.
+
+use fingerpost_record::paths::{Leaf, Paths, Share};
+use fingerpost_record::{Layer, Unit};
+use serde::Serialize;
+
+use super::places::{Place, name};
+
+/// A part of the difference below this share is not worth a place in the sentence.
+const WORTH_SAYING: f64 = 0.15;
+/// Slowest requests that take less than this many times the median are no other requests.
+const LIKE_THE_OTHERS: f64 = 1.3;
+
+/// A component in the three classes of requests.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SlowPart {
+    /// The layer.
+    pub layer: Layer,
+    /// The component, as a budget names it.
+    pub component: String,
+    /// Seconds of a request, in the mean of all, and its share.
+    pub all: Share,
+    /// The same of the requests in the middle.
+    pub middle: Share,
+    /// The same of the slowest 1 %.
+    pub slow: Share,
+    /// Of the difference between slowest and middle, the share that this part makes up; negative where the slowest have less of it.
+    pub of_difference: f64,
+}
+
+/// The slowest 1 % beside the middle.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SlowOnes {
+    /// Seconds of one of the slowest 1 %, in the mean.
+    pub slow_seconds: f64,
+    /// Seconds of one in the middle.
+    pub middle_seconds: f64,
+    /// What they wait for, in a sentence.
+    pub sentence: String,
+    /// The components, the largest difference first; what could not be followed is one of them.
+    pub parts: Vec<SlowPart>,
+}
+
+/// Seconds of one request of a class: what the shares of its leaves are shares of. 0 where it has none.
+pub(crate) fn whole(paths: &Paths, class: fn(&Leaf) -> &Share) -> f64 {
+    let largest = paths.leaves.iter().map(class).max_by(|a, b| a.share.total_cmp(&b.share));
+    largest.filter(|s| s.share > 0.0).map_or(0.0, |s| s.seconds / s.share)
+}
+
+/// The slowest requests beside those in the middle; nothing where none were followed.
+pub fn slow_ones(paths: &Paths) -> Option<SlowOnes> {
+    let (slow, middle, all) = (whole(paths, |l| &l.slow), whole(paths, |l| &l.middle), whole(paths, |l| &l.all));
+    if slow <= 0.0 || middle <= 0.0 {
+        return None;
+    }
+    let mut parts: Vec<SlowPart> = Vec::new();
+    for leaf in paths.leaves.iter().filter(|l| l.component != name::NOT_FOLLOWED) {
+        let (layer, component) = Place::of(leaf).component(leaf);
+        let at = parts.iter().position(|p| p.layer == layer && p.component == component).unwrap_or_else(|| {
+            parts.push(SlowPart::none(layer, component));
+            parts.len() - 1
+        });
+        parts[at].add(leaf);
+    }
+    parts.push(not_followed(&parts, [all, middle, slow]));
+    let difference = slow - middle;
+    for p in &mut parts {
+        p.of_difference = if difference > 0.0 { (p.slow.seconds - p.middle.seconds) / difference } else { 0.0 };
+    }
+    parts.retain(|p| p.all.seconds + p.middle.seconds + p.slow.seconds > 0.0);
+    parts.sort_by(|a, b| (b.slow.seconds - b.middle.seconds).total_cmp(&(a.slow.seconds - a.middle.seconds)));
+    let sentence = sentence(paths, slow, middle, &parts);
+    Some(SlowOnes { slow_seconds: slow, middle_seconds: middle, sentence, parts })
+}
+
+impl SlowPart {
+    fn none(layer: Layer, component: &str) -> SlowPart {
+        let none = Share::default();
+        SlowPart { layer, component: component.to_owned(), all: none, middle: none, slow: none, of_difference: 0.0 }
+    }
+
+    fn add(&mut self, leaf: &Leaf) {
+        super::places::add(&mut self.all, &leaf.all);
+        super::places::add(&mut self.middle, &leaf.middle);
+        super::places::add(&mut self.slow, &leaf.slow);
+    }
+}
+
+/// What is left of each class, which no leaf has.
+fn not_followed(parts: &[SlowPart], wholes: [f64; 3]) -> SlowPart {
+    let sums: [f64; 3] = parts.iter().fold([0.0; 3], |s, p| [s[0] + p.all.share, s[1] + p.middle.share, s[2] + p.slow.share]);
+    let rest = |i: usize| {
+        // What adding floating-point numbers leaves is nothing that was measured.
+        let share = Some(1.0 - sums[i]).filter(|rest: &f64| *rest > 1e-9).unwrap_or(0.0);
+        Share { seconds: share * wholes[i], share, low: share, high: share }
+    };
+    SlowPart { all: rest(0), middle: rest(1), slow: rest(2), ..SlowPart::none(Layer::Application, name::NOT_FOLLOWED) }
+}
+
+fn sentence(paths: &Paths, slow: f64, middle: f64, parts: &[SlowPart]) -> String {
+    let time = Unit::Nanoseconds.format(slow * 1e9);
+    let times = slow / middle;
+    let head =
+        format!("The slowest 1 % ({time}, {} times the median)", if times >= 3.0 { format!("{times:.0}") } else { format!("{times:.1}") });
+    if times < LIKE_THE_OTHERS {
+        return format!("{head} are like the others.");
+    }
+    let large: Vec<&SlowPart> = parts.iter().filter(|p| p.of_difference >= WORTH_SAYING).take(2).collect();
+    if large.is_empty() {
+        return format!("{head} differ in many things, each of them less than {:.0} % of the difference.", WORTH_SAYING * 100.0);
+    }
+    let told: Vec<String> =
+        large.iter().map(|p| format!("{} ({:.0} % of the difference)", doing(paths, p), p.of_difference * 100.0)).collect();
+    format!("{head} {}.", told.join(" and "))
+}
+
+/// What the slowest do in a component, as the predicate of a sentence, with who had it.
+fn doing(paths: &Paths, part: &SlowPart) -> String {
+    let of_part = |l: &&Leaf| Place::of(l).component(l) == (part.layer, part.component.as_str());
+    let leaf = paths
+        .leaves
+        .iter()
+        .filter(of_part)
+        .max_by(|a, b| (a.slow.seconds - a.middle.seconds).total_cmp(&(b.slow.seconds - b.middle.seconds)));
+    let whom = leaf.map_or("", |l| l.whom.as_str());
+    let with = |verb: &str| if whom.is_empty() { String::new() } else { format!(" {verb} {whom}") };
+    match part.component.as_str() {
+        name::LOCK => format!("wait for a lock{}", with("held by")),
+        name::CPU if whom == name::IDLE_CPU => "wait for a CPU while one idles".to_owned(),
+        name::CPU => format!("wait for a CPU{}", with("that is with")),
+        name::DISK => match leaf.map(Place::of) {
+            Some(Place::DiskHeld) => "wait for I/O that is held back before the queue".to_owned(),
+            Some(Place::DiskBehindOthers) => format!("wait in the disk's queue{}", with("behind")),
+            _ => "wait for the disk".to_owned(),
+        },
+        name::PEER => format!("wait for another service{}", with("named")),
+        name::MEMORY => "wait for memory".to_owned(),
+        name::SLEEPING => "sleep until a time".to_owned(),
+        name::NOT_FOLLOWED => "do what could not be followed".to_owned(),
+        name::ON_THE_WAY => "are on the way between server and client".to_owned(),
+        other => format!("spend more time in “{other}”"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::fixture::followed;
+
+    use super::*;
+
+    #[test]
+    fn the_slowest_are_told_with_what_they_wait_for() {
+        let found = slow_ones(&followed::slow_locks().paths[0]).unwrap();
+        assert!(
+            found.sentence.contains("wait for a lock held by mariadbd") && found.sentence.contains("times the median"),
+            "{}",
+            found.sentence
+        );
+        assert_eq!(found.parts[0].component, "waiting for a lock");
+        for share in [|p: &SlowPart| p.all.share, |p: &SlowPart| p.middle.share, |p: &SlowPart| p.slow.share] {
+            let sum: f64 = found.parts.iter().map(share).sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+        }
+        let difference: f64 = found.parts.iter().map(|p| p.of_difference).sum();
+        assert!((difference - 1.0).abs() < 1e-9, "{difference}");
+    }
+
+    #[test]
+    fn requests_that_hardly_differ_are_not_blamed_on_anything() {
+        let rows = [(Layer::Application, "server user code", "", &[][..], [100.0, 100.0, 120.0])];
+        let found = slow_ones(&followed::paths(&rows, 0.0)).unwrap();
+        assert!(found.sentence.ends_with("are like the others."), "{}", found.sentence);
+        assert_eq!(slow_ones(&Paths::default()), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! What followed requests add to an explanation: the classes of requests beside each other, the chains of waits, the slowest requests.
+
+use fingerpost_compare::explain::check::Check;
+use fingerpost_compare::explain::places::chain;
+use fingerpost_compare::explain::slow::{SlowOnes, SlowPart};
+use fingerpost_record::Paths;
+use fingerpost_record::paths::{Latency, Leaf, Slow};
+
+use super::{BAR, bar, clean, percent, time};
+use crate::grid::{Align, Grid, Line};
+use crate::style::Tone;
+
+/// Parts, chains and spans below this share are in the sums, and not in the picture.
+const SMALL: f64 = 0.005;
+/// Chains of waits that a terminal shows.
+const CHAINS: usize = 8;
+/// Slow requests that a terminal shows, and the longest stretches of each.
+const SLOWEST: usize = 3;
+/// See [`SLOWEST`].
+const STRETCHES: usize = 6;
+
+/// How requests were followed, a sentence each, and whether it is a warning.
+pub(super) fn account(paths: &Paths, check: Option<&Check>) -> Vec<(String, bool)> {
+    let lost = if paths.lost > 0 { format!(", {} lost", paths.lost) } else { String::new() };
+    let mut told = vec![(
+        format!(
+            "{} requests followed ({} cut by a window's ends) by {} in {} windows of {} together; {} events{lost}; following took {} of CPU",
+            paths.followed,
+            paths.cut,
+            clean(&paths.source),
+            paths.windows,
+            time(paths.seconds),
+            paths.events,
+            time(paths.self_cost)
+        ),
+        false,
+    )];
+    told.push((format!("followed: {}", latency(&paths.latency)), false));
+    if let Some((generator, check)) = paths.generator.as_ref().zip(check) {
+        let off = |d: f64| format!("{:+.1} %", d * 100.0);
+        told.push((
+            format!(
+                "load generator: {}; the followed differ by {} in number, {} in the median, {} in the 99th percentile",
+                latency(generator),
+                off(check.count),
+                off(check.p50),
+                off(check.p99)
+            ),
+            false,
+        ));
+        told.extend(check.warnings.iter().map(|w| (w.clone(), true)));
+    }
+    told
+}
+
+fn latency(l: &Latency) -> String {
+    format!("{} requests, mean {}, median {}, 90 % within {}, 99 % within {}", l.count, time(l.mean), time(l.p50), time(l.p90), time(l.p99))
+}
+
+/// Rows of the table of classes: the parts of all requests in the order of their size, what is small together, the rest last.
+pub(crate) fn rows(slow: &SlowOnes) -> Vec<SlowPart> {
+    let (mut large, small): (Vec<SlowPart>, Vec<SlowPart>) = slow
+        .parts
+        .iter()
+        .cloned()
+        .partition(|p| [p.all.share, p.middle.share, p.slow.share].iter().any(|share| *share >= SMALL) || p.component == NOT_FOLLOWED);
+    large.sort_by(|a, b| (a.component == NOT_FOLLOWED).cmp(&(b.component == NOT_FOLLOWED)).then(b.all.share.total_cmp(&a.all.share)));
+    if let Some(mut sum) = small.first().cloned() {
+        for p in &small[1..] {
+            for (to, from) in [(&mut sum.all, p.all), (&mut sum.middle, p.middle), (&mut sum.slow, p.slow)] {
+                to.seconds += from.seconds;
+                to.share += from.share;
+            }
+            sum.of_difference += p.of_difference;
+        }
+        sum.component = "parts too small to show".into();
+        let at = large.iter().position(|p| p.component == NOT_FOLLOWED).unwrap_or(large.len());
+        large.insert(at, sum);
+    }
+    large
+}
+
+/// What could not be followed, as a component.
+const NOT_FOLLOWED: &str = "not followed";
+
+/// The budget of all requests beside that of the middle and of the slowest.
+pub(super) fn classes(slow: &SlowOnes) -> Grid {
+    let mut grid = Grid::titled([
+        ("where a request's time went", Align::Left, 0),
+        ("layer", Align::Left, 3),
+        ("all", Align::Right, 0),
+        ("share", Align::Right, 0),
+        ("middle", Align::Right, 1),
+        ("slowest 1 %", Align::Right, 0),
+        ("", Align::Left, 4),
+    ]);
+    let mut start = 0.0;
+    for p in rows(slow) {
+        let rest = p.component == NOT_FOLLOWED;
+        let cells = vec![
+            clean(&p.component),
+            if rest { String::new() } else { p.layer.to_string() },
+            time(p.all.seconds),
+            percent(p.all.share),
+            time(p.middle.seconds),
+            time(p.slow.seconds),
+            bar(start, p.all.share),
+        ];
+        let tone = match () {
+            () if rest && p.all.share > 0.15 => Tone::Doubtful,
+            () if rest => Tone::Faint,
+            () => Tone::Plain,
+        };
+        grid.lines.push(Line::Cells(cells, tone));
+        start += p.all.share;
+    }
+    grid
+}
+
+/// The leaves at the end of chains, the largest first; of those below [`SMALL`] none.
+pub(crate) fn chains(paths: &Paths) -> Vec<&Leaf> {
+    let mut leaves: Vec<&Leaf> =
+        paths.leaves.iter().filter(|l| !l.chain.is_empty() && (l.all.share >= SMALL || l.slow.share >= SMALL)).collect();
+    leaves.sort_by(|a, b| (b.all.share.max(b.slow.share)).total_cmp(&a.all.share.max(a.slow.share)));
+    leaves
+}
+
+/// The chains of waits, the largest first.
+pub(super) fn chain_grid(paths: &Paths) -> Grid {
+    let mut grid = Grid::titled([
+        ("chain of waits", Align::Left, 0),
+        ("with", Align::Left, 1),
+        ("all", Align::Right, 0),
+        ("slowest 1 %", Align::Right, 0),
+    ]);
+    for leaf in chains(paths).into_iter().take(CHAINS) {
+        let cells = vec![clean(&chain(leaf)), clean(&leaf.whom), percent(leaf.all.share), percent(leaf.slow.share)];
+        grid.lines.push(Line::Cells(cells, Tone::Plain));
+    }
+    if grid.lines.len() == 1 { Grid::default() } else { grid }
+}
+
+/// The slowest requests, a few longest stretches of each in the order of time.
+pub(super) fn slowest_grid(paths: &Paths) -> Grid {
+    let mut grid = Grid::titled([
+        ("slowest requests", Align::Left, 0),
+        ("with", Align::Left, 1),
+        ("after", Align::Right, 0),
+        ("for", Align::Right, 0),
+        ("", Align::Left, 4),
+    ]);
+    for slow in paths.slowest.iter().take(SLOWEST) {
+        grid.lines.push(Line::Heading(format!("{} long", time(slow.seconds))));
+        for span in longest(slow) {
+            let name =
+                if span.chain.is_empty() { span.component.clone() } else { format!("{} → {}", span.chain.join(" → "), span.component) };
+            let whole = slow.seconds.max(f64::MIN_POSITIVE);
+            let cells =
+                vec![clean(&name), clean(&span.whom), time(span.at), time(span.seconds), bar(span.at / whole, span.seconds / whole)];
+            grid.lines.push(Line::Cells(cells, Tone::Plain));
+        }
+    }
+    if paths.slowest.is_empty() { Grid::default() } else { grid }
+}
+
+/// The longest stretches of a slow request that can be seen on a bar, in the order of time.
+fn longest(slow: &Slow) -> Vec<&fingerpost_record::paths::SlowSpan> {
+    let mut spans: Vec<_> = slow.spans.iter().filter(|s| s.seconds * BAR as f64 >= slow.seconds / 2.0).collect();
+    spans.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    spans.truncate(STRETCHES);
+    spans.sort_by(|a, b| a.at.total_cmp(&b.at));
+    spans
+}

@@ -1,0 +1,89 @@
+//! An explanation in Markdown.
+
+use fingerpost_compare::explain::places::chain;
+use fingerpost_record::Status;
+
+use super::followed::{account, chains, rows};
+use super::{Explanation, clean, headline, percent, time, word};
+
+/// Chains that Markdown shows.
+const CHAINS: usize = 20;
+
+fn escape(text: &str) -> String {
+    clean(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('`', "\\`").replace('*', "\\*").replace('[', "\\[")
+}
+
+/// The explanation in Markdown.
+pub fn markdown(e: &Explanation) -> String {
+    let mut text = format!("## {}\n\n{}\n\n", escape(format!("{} {}", e.workload, e.params).trim()), escape(&headline(e)));
+    text.push_str(&if e.slow.is_some() {
+        of_requests(e)
+    } else if e.threads.is_empty() {
+        of_budget(e)
+    } else {
+        of_threads(e)
+    });
+    text.push_str("| suspect | cause | verdict | share | evidence |\n| --- | --- | --- | ---: | --- |\n");
+    for f in &e.findings {
+        let label = fingerpost_compare::explain::label(&f.cause);
+        let evidence: Vec<String> = f.evidence.iter().map(|s| escape(s)).collect();
+        let share = if f.status == Status::Cleared || f.share == 0.0 { String::new() } else { percent(f.share) };
+        text.push_str(&format!("| {} | {} | {} | {share} | {} |\n", escape(label), escape(&f.cause), word(f.status), evidence.join("; ")));
+    }
+    text
+}
+
+/// The classes of followed requests, and the chains.
+fn of_requests(e: &Explanation) -> String {
+    let (Some(slow), Some(paths)) = (&e.slow, &e.paths) else { return String::new() };
+    let mut text = format!("{}\n\n", escape(&slow.sentence));
+    for (sentence, warning) in account(paths, e.check.as_ref()) {
+        text.push_str(&if warning { format!("- **{}**\n", escape(&sentence)) } else { format!("- {}\n", escape(&sentence)) });
+    }
+    text.push_str("\n| where a request's time went | layer | all | share | middle | slowest 1 % | of the difference |\n");
+    text.push_str("| --- | --- | ---: | ---: | ---: | ---: | ---: |\n");
+    for p in rows(slow) {
+        text.push_str(&format!(
+            "| {} | {} | {} | {} | {} | {} | {} |\n",
+            escape(&p.component),
+            p.layer,
+            time(p.all.seconds),
+            percent(p.all.share),
+            time(p.middle.seconds),
+            time(p.slow.seconds),
+            percent(p.of_difference)
+        ));
+    }
+    let found = chains(paths);
+    if !found.is_empty() {
+        text.push_str("\n| chain of waits | with | all | slowest 1 % |\n| --- | --- | ---: | ---: |\n");
+        for leaf in found.into_iter().take(CHAINS) {
+            let (all, slow) = (percent(leaf.all.share), percent(leaf.slow.share));
+            text.push_str(&format!("| {} | {} | {all} | {slow} |\n", escape(&chain(leaf)), escape(&leaf.whom)));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// What threads did, where requests could not be followed.
+fn of_threads(e: &Explanation) -> String {
+    let mut text = "| what the threads did | layer | time | of their life |\n| --- | --- | ---: | ---: |\n".to_owned();
+    for s in &e.threads {
+        text.push_str(&format!("| {} | {} | {} | {} |\n", escape(&s.state), s.layer, time(s.seconds), percent(s.share)));
+    }
+    text.push('\n');
+    text
+}
+
+/// A budget as it is stored.
+fn of_budget(e: &Explanation) -> String {
+    let mut text = "| where the time went | layer | time | share |\n| --- | --- | ---: | ---: |\n".to_owned();
+    for p in &e.budget.parts {
+        let (component, seconds) = (escape(&p.component), time(p.seconds_per_transaction));
+        text.push_str(&format!("| {component} | {} | {seconds} | {} |\n", p.layer, percent(p.share)));
+    }
+    let rest = e.budget.unexplained;
+    text.push_str(&format!("| unexplained | | {} | {} |\n\n", time(rest * e.budget.seconds_per_transaction), percent(rest)));
+    text
+}
