@@ -26,7 +26,68 @@ pub fn with_mapped<R>(file: &File, length: usize, job: impl FnOnce(&[u8]) -> R) 
     Ok(result)
 }
 
+/// A file whose pages are read by touching them, one at a time, and can be put out of memory again.
+#[derive(Debug)]
+pub struct Cold {
+    file: File,
+    mapping: Mapping,
+}
+
+// SAFETY: the mapping belongs to this alone and is only read, at places that are checked.
+unsafe impl Send for Cold {}
+
+impl Cold {
+    /// Maps the first bytes of a file that nobody else has and that is at least so long.
+    ///
+    /// # Errors
+    /// The file is shorter, or the kernel refuses.
+    pub fn map(file: File, length: usize) -> io::Result<Cold> {
+        if length == 0 || file.metadata()?.len() < length as u64 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is shorter than what is to be mapped"));
+        }
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start = unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mapping = Mapping { start, length };
+        // A page touched is a page read, and none beside it.
+        // SAFETY: advice on the mapping just made changes nothing in it.
+        unsafe { libc::madvise(start, length, libc::MADV_RANDOM) };
+        Ok(Cold { file, mapping })
+    }
+
+    /// Reads the byte at this place, which takes a fault that waits for the disk when its page is not in memory.
+    ///
+    /// # Panics
+    /// When the place is beyond the end.
+    pub fn touch(&self, at: usize) -> u8 {
+        assert!(at < self.mapping.length, "beyond the end of the mapping");
+        // SAFETY: the place is within the mapping, which is readable and as long as the file.
+        unsafe { self.mapping.start.cast::<u8>().add(at).read_volatile() }
+    }
+
+    /// Puts all pages out of memory. What was written to the file must have been synced.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn forget(&self) -> io::Result<()> {
+        let Mapping { start, length } = self.mapping;
+        // SAFETY: the range is our own mapping of a file; pages that are taken out of it are read again when touched.
+        unsafe {
+            if libc::madvise(start, length, libc::MADV_DONTNEED) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            match libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) {
+                0 => Ok(()),
+                error => Err(io::Error::from_raw_os_error(error)),
+            }
+        }
+    }
+}
+
 /// Unmaps also when the job panics.
+#[derive(Debug)]
 struct Mapping {
     start: *mut libc::c_void,
     length: usize,
@@ -42,6 +103,18 @@ impl Drop for Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cold_file_is_read_again_after_it_was_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, [7; 8192]).unwrap();
+        assert!(Cold::map(File::open(&path).unwrap(), 8193).is_err());
+        let cold = Cold::map(File::open(&path).unwrap(), 8192).unwrap();
+        assert_eq!([cold.touch(0), cold.touch(8191)], [7, 7]);
+        cold.forget().unwrap();
+        assert_eq!(cold.touch(4096), 7);
+    }
 
     #[test]
     fn a_file_is_seen_whole_also_an_empty_one() {

@@ -19,6 +19,8 @@ static WORKERS: &[Worker] = &[
     (crate::database::guard::NAME, crate::database::guard::main),
     (crate::rehearsal::server::NAME, crate::rehearsal::server::main),
     (crate::rehearsal::client::NAME, crate::rehearsal::client::main),
+    (crate::rehearsal::truth::server::NAME, crate::rehearsal::truth::server::main),
+    (crate::rehearsal::truth::peer::NAME, crate::rehearsal::truth::peer::main),
     (crate::rehearsal::neighbour::NAME, crate::rehearsal::neighbour::main),
     (crate::web::generator::NAME, crate::web::generator::main),
     (crate::web::static_server::NAME, crate::web::static_server::main),

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod neighbour;
 pub mod server;
+pub mod truth;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -65,6 +66,9 @@ pub struct Recipe {
     pub think_us: u64,
     /// Turns of the loop that the client does with each answer.
     pub client_work: u32,
+    /// What requests do at the server that stamps its own stages; the other server when there is none.
+    #[serde(default)]
+    pub mix: Option<truth::Mix>,
 }
 
 impl Default for Recipe {
@@ -86,6 +90,7 @@ impl Default for Recipe {
             backlog: 128,
             think_us: 0,
             client_work: 0,
+            mix: None,
         }
     }
 }
@@ -112,6 +117,7 @@ pub struct Rehearsal {
     prepare_client: Prepare,
     /// Called with the server's process id before the server touches any of its memory.
     placed: Box<dyn FnMut(u32) -> Result<(), String> + Send>,
+    peer: Option<Worker>,
     server: Option<Worker>,
     client: Option<Worker>,
     stamps: Option<Stamps>,
@@ -126,10 +132,33 @@ impl Rehearsal {
             prepare: Box::new(|_| ()),
             prepare_client: Box::new(|_| ()),
             placed: Box::new(|_| Ok(())),
+            peer: None,
             server: None,
             client: None,
             stamps: None,
         }
+    }
+
+    /// The server's command; starts the peer of the server that stamps its stages, which is a process of nobody's but ours.
+    fn server_command(&mut self, recipe: &str) -> Result<Command, WorkloadError> {
+        if self.recipe.mix.is_none() {
+            let mut command = worker::command(server::NAME);
+            command.arg(recipe).arg(&self.dir);
+            return Ok(command);
+        }
+        let mut peer = Worker::start(worker::command(truth::peer::NAME), "peer")?;
+        let port = peer.ask("go", PATIENCE)?;
+        self.peer = Some(peer);
+        let mut command = worker::command(truth::server::NAME);
+        command.arg(recipe).arg(&self.dir).arg(port.trim());
+        Ok(command)
+    }
+
+    /// What the server that stamps its stages has logged since it was last asked.
+    pub fn truth(&mut self) -> Result<Vec<truth::log::Served>, WorkloadError> {
+        let Some(server) = &mut self.server else { return Err(WorkloadError::Failed("the server was not started".into())) };
+        let answer = server.ask("log", PATIENCE)?;
+        serde_json::from_str(&answer).map_err(|e| WorkloadError::Failed(format!("the server's log cannot be read: {e}")))
     }
 
     /// With changes to the server's command.
@@ -161,8 +190,7 @@ impl Workload for Rehearsal {
 
     fn start(&mut self) -> Result<(), WorkloadError> {
         let recipe = serde_json::to_string(&self.recipe).map_err(|e| WorkloadError::Failed(e.to_string()))?;
-        let mut command = worker::command(server::NAME);
-        command.arg(&recipe).arg(&self.dir);
+        let mut command = self.server_command(&recipe)?;
         (self.prepare)(&mut command);
         let mut server = Worker::start(command, "server")?;
         (self.placed)(server.child.id()).map_err(WorkloadError::Failed)?;
@@ -214,6 +242,7 @@ impl Workload for Rehearsal {
     fn stop(&mut self) {
         self.client = None;
         self.server = None;
+        self.peer = None;
     }
 }
 

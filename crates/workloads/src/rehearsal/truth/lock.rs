@@ -1,0 +1,139 @@
+//! A lock, and a thread that holds it for as long as it is told while it computes, syncs, or waits for a CPU.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+
+use fingerpost_sys::affinity;
+use fingerpost_sys::trace::monotonic_ns;
+
+use super::log::{Moment, own_tid};
+use super::stages::{SyncedFile, compute_until};
+use super::{Kind, Order};
+
+/// The nice value of a holder that is to wait for its CPU: the thread beside it then gets all of it but a 69th.
+const POLITE: i32 = 19;
+
+/// A place where one thread leaves something for another, which sleeps until then. Nothing but a futex below, as a lock has it.
+#[derive(Debug)]
+struct Post<T>(Mutex<Option<T>>, Condvar);
+
+impl<T> Default for Post<T> {
+    fn default() -> Self {
+        Post(Mutex::new(None), Condvar::new())
+    }
+}
+
+impl<T> Post<T> {
+    fn leave(&self, what: T) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+        self.1.notify_one();
+    }
+
+    fn take(&self) -> T {
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match place.take() {
+                Some(what) => return what,
+                None => place = self.1.wait(place).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+/// What the lock's owner, its holder and the thread that takes the holder's CPU share.
+#[derive(Debug, Default)]
+struct Shared {
+    /// What is waited for; within it, the CPU nanoseconds that the holder has used holding it.
+    lock: Mutex<u64>,
+    orders: Post<Order>,
+    held: Post<()>,
+    burn: Post<u64>,
+    burning: AtomicBool,
+}
+
+/// A lock with its holder. Threads of it live as long as the process.
+#[derive(Debug)]
+pub struct Lock {
+    shared: Arc<Shared>,
+    holder: i32,
+}
+
+impl Lock {
+    /// Starts the holder, whose file is in this directory, and the thread that may take its CPU.
+    pub fn new(dir: &Path) -> io::Result<Lock> {
+        let shared = Arc::<Shared>::default();
+        let (for_holder, for_burner, dir) = (Arc::clone(&shared), Arc::clone(&shared), dir.to_owned());
+        let who = Arc::new(Post::default());
+        let tell = Arc::clone(&who);
+        thread::Builder::new().name("lock-holder".to_owned()).spawn(move || hold(&for_holder, &dir, &tell))?;
+        thread::Builder::new().name("cpu-taker".to_owned()).spawn(move || take_cpu(&for_burner))?;
+        Ok(Lock { shared, holder: who.take()? })
+    }
+
+    /// Has the holder take the lock, then waits for it. Gives the holder's thread and the CPU time that it used.
+    pub fn wait_for(&self, order: Order) -> (i32, u64) {
+        self.shared.orders.leave(order);
+        self.shared.held.take();
+        let used = *self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.holder, used)
+    }
+}
+
+/// The last CPU that this process may use.
+fn last_cpu() -> Option<usize> {
+    affinity::allowed_cpus().ok()?.last().copied()
+}
+
+fn hold(shared: &Shared, dir: &PathBuf, tell: &Post<io::Result<i32>>) {
+    let mut file = match SyncedFile::new(dir) {
+        Ok(file) => file,
+        Err(e) => return tell.leave(Err(e)),
+    };
+    tell.leave(Ok(own_tid()));
+    let all = affinity::allowed_cpus().unwrap_or_default();
+    loop {
+        let order = shared.orders.take();
+        let begun = Moment::now();
+        let until = begun.at + u64::from(order.micros) * 1000;
+        let mut used = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if order.kind == Kind::LockStarves {
+            // Where pinning is refused, nobody starves, and the log says so: it has what was used.
+            let _ = last_cpu().map(|cpu| affinity::pin(&[cpu]));
+            let _ = rustix::process::setpriority_process(None, POLITE);
+        }
+        shared.held.leave(());
+        match order.kind {
+            Kind::LockSyncs => drop(file.write_until(until)),
+            Kind::LockStarves => {
+                shared.burning.store(true, Ordering::Release);
+                shared.burn.leave(until);
+                while shared.burning.load(Ordering::Acquire) {
+                    std::hint::spin_loop();
+                }
+            }
+            _ => compute_until(until),
+        }
+        *used = Moment::now().cpu - begun.cpu;
+        drop(used);
+        if order.kind == Kind::LockStarves {
+            let _ = affinity::pin(&all);
+            let _ = rustix::process::setpriority_process(None, 0);
+        }
+    }
+}
+
+/// Computes on the holder's CPU until the time that it is told. It begins only once it has the CPU, so that the holder has not.
+fn take_cpu(shared: &Shared) {
+    if let Some(cpu) = last_cpu() {
+        let _ = affinity::pin(&[cpu]);
+    }
+    loop {
+        let until = shared.burn.take();
+        // At least a little, for a wake-up that came late.
+        compute_until(until.max(monotonic_ns() + 1000));
+        shared.burning.store(false, Ordering::Release);
+    }
+}

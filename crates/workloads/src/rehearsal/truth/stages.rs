@@ -1,0 +1,156 @@
+//! The stages themselves. Each lasts until a time, by its own clock, and at least one operation.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+use fingerpost_sys::map::Cold;
+use fingerpost_sys::trace::monotonic_ns;
+
+use super::lock::Lock;
+use super::log::{Moment, Stage, own_tid};
+use super::{Kind, Order, peer};
+use crate::rehearsal::work;
+
+/// Turns of the loop between two looks at the clock: a few microseconds.
+const TURNS: u32 = 2000;
+/// Bytes of one read of `/dev/zero`: enough that the call, not its entry, is what takes the time.
+const READ: usize = 128 << 10;
+/// Bytes of a write before a sync.
+const WRITE: usize = 4096;
+/// Pages of the file that is read by touching it, and how far apart those are that are touched.
+const PAGES: usize = 8192;
+const STRIDE: usize = 16;
+
+/// Computes until this time on the monotonic clock.
+pub fn compute_until(until: u64) {
+    while monotonic_ns() < until {
+        work(TURNS);
+    }
+}
+
+/// A file of one page that is written and synced. It has no name, so that nothing is left behind however the process ends.
+#[derive(Debug)]
+pub struct SyncedFile {
+    file: File,
+    page: [u8; WRITE],
+}
+
+impl SyncedFile {
+    /// A new one in this directory.
+    pub fn new(dir: &Path) -> io::Result<SyncedFile> {
+        Ok(SyncedFile { file: nameless(dir)?, page: [b'x'; WRITE] })
+    }
+
+    /// Writes and syncs, at least once, until this time.
+    pub fn write_until(&mut self, until: u64) -> io::Result<()> {
+        loop {
+            self.page[0] = self.page[0].wrapping_add(1);
+            self.file.write_all_at(&self.page, 0)?;
+            self.file.sync_data()?;
+            if monotonic_ns() >= until {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// A file in this directory without a name.
+fn nameless(dir: &Path) -> io::Result<File> {
+    let path = dir.join(format!("truth-{}-{}", std::process::id(), fastrand::u64(..)));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// What a thread needs to do stages.
+pub struct Stages {
+    lock: Lock,
+    file: SyncedFile,
+    zeros: File,
+    buffer: Vec<u8>,
+    peer: TcpStream,
+    cold: Cold,
+    /// The next page of the cold file that has not been touched.
+    page: usize,
+}
+
+impl Stages {
+    /// For the calling thread. Files are made in this directory; the peer listens at this port.
+    pub fn new(dir: &Path, peer: u16) -> io::Result<Stages> {
+        let cold = nameless(dir)?;
+        let block = vec![b'x'; 1 << 20];
+        for at in (0..PAGES * 4096).step_by(block.len()) {
+            cold.write_all_at(&block, at as u64)?;
+        }
+        cold.sync_all()?;
+        let stream = TcpStream::connect(("127.0.0.1", peer))?;
+        stream.set_nodelay(true)?;
+        let mut stages = Stages {
+            lock: Lock::new(dir)?,
+            file: SyncedFile::new(dir)?,
+            zeros: File::open("/dev/zero")?,
+            buffer: vec![0; READ],
+            peer: stream,
+            cold: Cold::map(cold, PAGES * 4096)?,
+            page: PAGES,
+        };
+        stages.forget()?;
+        Ok(stages)
+    }
+
+    /// Between requests: what was read by touching goes out of memory again.
+    pub fn forget(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.page) > 0 {
+            self.cold.forget()?;
+        }
+        Ok(())
+    }
+
+    /// Does one stage.
+    pub fn stage(&mut self, order: Order) -> io::Result<Stage> {
+        let begun = Moment::now();
+        let until = begun.at + u64::from(order.micros) * 1000;
+        let mut other = None;
+        match order.kind {
+            Kind::Work => compute_until(until),
+            Kind::Calls => self.call_until(until)?,
+            Kind::LockWorks | Kind::LockSyncs | Kind::LockStarves => other = Some(self.lock.wait_for(order)),
+            Kind::Disk => self.file.write_until(until)?,
+            Kind::Timer => std::thread::sleep(Duration::from_micros(u64::from(order.micros))),
+            Kind::PeerSleeps | Kind::PeerWorks => self.ask(order)?,
+            Kind::Memory => self.touch_until(until),
+        }
+        let ended = Moment::now();
+        let (tid, cpu) = other.unwrap_or_else(|| (own_tid(), ended.cpu - begun.cpu));
+        Ok(Stage { kind: order.kind, start: begun.at, end: ended.at, tid, cpu })
+    }
+
+    fn call_until(&mut self, until: u64) -> io::Result<()> {
+        while monotonic_ns() < until {
+            self.zeros.read_exact(&mut self.buffer)?;
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, order: Order) -> io::Result<()> {
+        let mut message = order.micros.to_le_bytes().to_vec();
+        message.push(u8::from(order.kind == Kind::PeerWorks));
+        self.peer.write_all(&message)?;
+        self.peer.read_exact(&mut [0; peer::ANSWER])
+    }
+
+    /// Each page is read from the disk, with no other beside it. A request that has touched all of the file does without the rest.
+    fn touch_until(&mut self, until: u64) {
+        while self.page < PAGES {
+            self.cold.touch(self.page * 4096);
+            self.page += STRIDE;
+            if monotonic_ns() >= until {
+                break;
+            }
+        }
+    }
+}
