@@ -1,7 +1,7 @@
 //! A lock, and a thread that holds it for as long as it is told while it computes, syncs, or waits for a CPU.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -87,7 +87,7 @@ fn last_cpu() -> Option<usize> {
     affinity::allowed_cpus().ok()?.last().copied()
 }
 
-fn hold(shared: &Shared, dir: &PathBuf, tell: &Post<io::Result<i32>>) {
+fn hold(shared: &Shared, dir: &Path, tell: &Post<io::Result<i32>>) {
     let mut file = match SyncedFile::new(dir) {
         Ok(file) => file,
         Err(e) => return tell.leave(Err(e)),
