@@ -11,6 +11,7 @@
 
 mod bytes;
 mod corpus;
+mod databases;
 mod imports;
 mod json;
 mod oracle;

@@ -72,7 +72,9 @@ pub fn import(dir: &Path, file: &Path, store: Store, replace: bool, stop: &(dyn 
     remove_companions(&part);
     done.map_err(|e| match e {
         // An engine does not say with which file.
-        Error::Engine(text) if !text.contains('/') => Error::Engine(format!("{} cannot be made: {text}", file.display())),
+        Error::Engine(text) if !text.contains(&*dir.to_string_lossy()) => {
+            Error::Engine(format!("{} cannot be made: {text}", file.display()))
+        }
         other => other,
     })
 }

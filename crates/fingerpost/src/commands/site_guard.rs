@@ -61,6 +61,9 @@ pub fn guarded(file: &Path, work: Work, job: impl FnOnce() -> anyhow::Result<Don
     let mut child = command.spawn().context("cannot start a process to read the database")?;
     let told = wait(&mut child, work, Duration::from_secs(20 * seconds(length)), &stop)?;
     let status = child.wait().context("cannot wait for the process that reads the database")?;
+    if stop.load(Ordering::Relaxed) {
+        return Ok(Done::Well);
+    }
     match verdict(status, work) {
         Ok(done) => {
             // Each line was made fit for a terminal by the process that said it.

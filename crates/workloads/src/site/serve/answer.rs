@@ -39,7 +39,7 @@ pub(super) async fn answer(finder: &Rc<Finder>, request: &Request, member: &Rc<M
     if hidden(&request.path) {
         return Ok(plain(StatusCode::NOT_FOUND));
     }
-    let found = match finder.find(&request.path).await? {
+    let found = match finder.find(&request.path, member).await? {
         Way::Found(found) => found,
         Way::Nothing => return Ok(plain(StatusCode::NOT_FOUND)),
         Way::Folder => {

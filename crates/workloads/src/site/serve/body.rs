@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use hyper::body::{Bytes, Frame, SizeHint};
 
 use super::crowd::Member;
-use super::find::{Finder, PIECE, add};
+use super::find::{Finder, PIECE, add, piece};
 
 /// Where a larger body is read from.
 pub(super) enum Place {
@@ -53,7 +53,11 @@ impl Body {
 impl Parts {
     fn next(&mut self) -> io::Result<Bytes> {
         let changed = || io::Error::other("it changed while it was sent");
-        let mut room = vec![0; PIECE.min((self.end - self.at) as usize)];
+        let piece = match &self.place {
+            Place::File(_) => PIECE,
+            Place::Cell { size, .. } => piece(*size),
+        };
+        let mut room = vec![0; piece.min((self.end - self.at) as usize)];
         let read = match &self.place {
             Place::File(file) => file.read_at(&mut room, self.at)?,
             Place::Cell { finder, path, modified, size } => match finder.part(path, self.at, &mut room)? {

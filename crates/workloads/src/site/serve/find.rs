@@ -10,10 +10,17 @@ use fingerpost_odb::{Entry, Error, Kind, Part, Reader};
 use hyper::body::Bytes;
 
 use super::Source;
+use super::crowd::Member;
 use crate::site::tree::checksum;
 
 /// Bytes that are read and sent at a time; what is no larger is read at once.
 pub(super) const PIECE: usize = 64 << 10;
+
+/// The same for a larger cell. An engine finds each piece from the beginning of the cell (SQLite goes along a chain of pages), so a large
+/// one is read in fewer of them.
+pub(super) fn piece(size: u64) -> usize {
+    (size / 128).clamp(PIECE as u64, 1 << 20) as usize
+}
 
 /// Something that was found.
 pub(super) struct Found {
@@ -60,12 +67,12 @@ impl Finder {
         Ok(Finder { source, reader })
     }
 
-    pub(super) async fn find(&self, path: &[u8]) -> io::Result<Way> {
+    pub(super) async fn find(&self, path: &[u8], member: &Member) -> io::Result<Way> {
         let inner = path.strip_prefix(b"/").unwrap_or(path);
         let wanted = if inner.is_empty() || inner.ends_with(b"/") { [inner, b"index.html"].concat() } else { inner.to_vec() };
         match &self.reader {
             None => self.file(wanted),
-            Some(reader) => self.cell(reader, wanted).await,
+            Some(reader) => self.cell(reader, wanted, member).await,
         }
     }
 
@@ -96,7 +103,7 @@ impl Finder {
         Ok(Way::Found(Found { path, size, modified: meta.mtime(), kind: None, tag, whole, file: Some(file), sum: None }))
     }
 
-    async fn cell(&self, reader: &RefCell<Box<dyn Reader>>, path: Vec<u8>) -> io::Result<Way> {
+    async fn cell(&self, reader: &RefCell<Box<dyn Reader>>, path: Vec<u8>, member: &Member) -> io::Result<Way> {
         let mut room = vec![0; PIECE];
         let Some(first) = self.part(&path, 0, &mut room)? else {
             return Ok(match reader.borrow_mut().entry(&path) {
@@ -104,8 +111,6 @@ impl Finder {
                 _ => Way::Nothing,
             });
         };
-        let mut sum = add(0, &room[..first.read]);
-        let mut at = first.read as u64;
         let found = |sum: u64| Found {
             size: first.size,
             modified: first.modified,
@@ -116,10 +121,12 @@ impl Finder {
             sum: Some(sum),
             path: path.clone(),
         };
-        if at == first.size {
+        if first.read as u64 == first.size {
             room.truncate(first.read);
-            return Ok(Way::Found(Found { whole: Some(Bytes::from(room)), ..found(sum) }));
+            return Ok(Way::Found(Found { whole: Some(Bytes::from(room.clone())), ..found(add(0, &room)) }));
         }
+        room.resize(piece(first.size), 0);
+        let (mut sum, mut at) = (0, 0);
         while at < first.size {
             match self.part(&path, at, &mut room)? {
                 Some(part) if part.read > 0 && part.size == first.size => {
@@ -128,6 +135,7 @@ impl Finder {
                 }
                 _ => return Err(io::Error::other("the cell changed while it was read")),
             }
+            member.active();
             // Others are served meanwhile.
             tokio::task::yield_now().await;
         }
