@@ -27,7 +27,7 @@ pub mod walk;
 
 use leaf::Side;
 use request::Requests;
-use sockets::Connections;
+use sockets::{Connections, Generations};
 use source::Window;
 use sums::Sums;
 
@@ -36,6 +36,7 @@ use sums::Sums;
 pub struct Follower {
     sides: HashMap<i32, Side>,
     connections: Connections,
+    generations: Generations,
     sums: Sums,
     names: HashMap<i32, String>,
     /// What a record keeps, as far as it is known.
@@ -57,6 +58,15 @@ impl Follower {
     /// Says on which side a process is.
     pub fn side(&mut self, pid: i32, side: Side) {
         self.sides.insert(pid, side);
+    }
+
+    /// Learns from a window which sockets belong together, and gives each a number of its own. Windows must come in the order of time,
+    /// and all before the first is followed.
+    pub fn learn(&mut self, window: &mut Window) {
+        if window.lost == 0 {
+            self.generations.number(&mut window.events);
+            sockets::Sockets::of(&window.events, &timeline::timelines(window), &mut self.connections);
+        }
     }
 
     /// Follows the requests of a window. `turns` are the load generator's own: thread, beginning and end of each in nanoseconds on the

@@ -40,7 +40,39 @@ pub enum Act {
 /// The established, SYN-sent and closed states of TCP, as the kernel numbers them.
 const ESTABLISHED: u8 = 1;
 const SYN_SENT: u8 = 2;
+const SYN_RECEIVED: u8 = 3;
 const CLOSED: u8 = 7;
+
+/// Tells sockets apart that the kernel puts at the same address one after the other, as it does at once with connections that last for
+/// one request: the address keeps its lower 48 bits (the upper ones are the same for all), and a count of its sockets takes the others.
+#[derive(Clone, Debug, Default)]
+pub struct Generations(HashMap<u64, u16>);
+
+const ADDRESS: u64 = (1 << 48) - 1;
+
+impl Generations {
+    /// Gives every socket in a window a number of its own, in place. Windows must come in the order of time.
+    pub fn number(&mut self, events: &mut [Event]) {
+        for e in events {
+            match &mut e.what {
+                What::State { socket, state, .. } => {
+                    if matches!(*state, SYN_SENT | SYN_RECEIVED) {
+                        let count = self.0.entry(*socket & ADDRESS).or_default();
+                        *count = count.wrapping_add(1);
+                    }
+                    *socket = self.of(*socket);
+                }
+                What::Sent { socket, .. } | What::Received { socket, .. } | What::Arrived { socket } => *socket = self.of(*socket),
+                _ => {}
+            }
+        }
+    }
+
+    fn of(&self, address: u64) -> u64 {
+        let address = address & ADDRESS;
+        address | u64::from(self.0.get(&address).copied().unwrap_or(0)) << 48
+    }
+}
 
 /// The weight of an arrival that was the only one in a sender's call, and of one among several.
 const SURE: u32 = 8;
@@ -55,20 +87,48 @@ pub enum End {
     Answers,
 }
 
-/// Connections as they were found so far, over all windows.
+/// Votes for two sockets to be the ends of one connection.
+#[derive(Clone, Debug, Default)]
+struct Votes {
+    counts: HashMap<(u64, u64), u32>,
+    best: HashMap<u64, (u64, u32)>,
+}
+
+impl Votes {
+    fn add(&mut self, a: u64, b: u64, weight: u32) {
+        let count = self.counts.entry((a.min(b), a.max(b))).or_default();
+        *count = count.saturating_add(weight);
+        let count = *count;
+        for (of, other) in [(a, b), (b, a)] {
+            let best = self.best.entry(of).or_insert((other, count));
+            if best.0 == other || best.1 < count {
+                *best = (other, count);
+            }
+        }
+    }
+
+    /// The other end, where each takes the other for it.
+    fn peer(&self, socket: u64) -> Option<u64> {
+        let (other, _) = *self.best.get(&socket)?;
+        (self.best.get(&other)?.0 == socket).then_some(other)
+    }
+}
+
+/// Connections as they were found so far. What the window at hand says goes before what others said: between two windows nobody sees
+/// that a connection ends and that the kernel uses its address again.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
-    votes: HashMap<(u64, u64), u32>,
-    best: HashMap<u64, (u64, u32)>,
+    here: Votes,
+    ever: Votes,
     ports: HashMap<(u16, u16), u64>,
     ends: HashMap<u64, End>,
 }
 
 impl Connections {
-    /// The other end of a connection on this machine. Both must take each other for it.
+    /// The other end of a connection on this machine.
     pub fn peer(&self, socket: u64) -> Option<u64> {
-        let (other, _) = *self.best.get(&socket)?;
-        (self.best.get(&other)?.0 == socket).then_some(other)
+        let known_here = self.here.best.contains_key(&socket);
+        if known_here { self.here.peer(socket) } else { self.ever.peer(socket) }
     }
 
     /// Which end a socket is, where its making was seen.
@@ -77,28 +137,15 @@ impl Connections {
     }
 
     fn vote(&mut self, a: u64, b: u64, weight: u32) {
-        let votes = self.votes.entry((a.min(b), a.max(b))).or_default();
-        *votes = votes.saturating_add(weight);
-        let votes = *votes;
-        for (of, other) in [(a, b), (b, a)] {
-            let best = self.best.entry(of).or_insert((other, votes));
-            if best.0 == other || best.1 < votes {
-                *best = (other, votes);
-            }
-        }
+        self.here.add(a, b, weight);
+        self.ever.add(a, b, weight);
     }
 
     fn state(&mut self, socket: u64, state: u8, local: u16, remote: u16) {
         match state {
-            SYN_SENT => {
-                self.forget(socket);
-                self.ends.insert(socket, End::Asks);
-            }
+            SYN_SENT => _ = self.ends.insert(socket, End::Asks),
             ESTABLISHED => {
-                if self.end(socket).is_none() {
-                    self.forget(socket);
-                    self.ends.insert(socket, End::Answers);
-                }
+                self.ends.entry(socket).or_insert(End::Answers);
                 self.ports.insert((local, remote), socket);
                 if let Some(&other) = self.ports.get(&(remote, local)) {
                     self.vote(socket, other, u32::MAX);
@@ -109,17 +156,6 @@ impl Connections {
             }
             _ => {}
         }
-    }
-
-    /// The kernel gives the address to a new socket: nothing that was learned of it holds any longer.
-    fn forget(&mut self, socket: u64) {
-        if let Some((other, _)) = self.best.remove(&socket) {
-            self.votes.remove(&(socket.min(other), socket.max(other)));
-            if self.best.get(&other).is_some_and(|b| b.0 == socket) {
-                self.best.remove(&other);
-            }
-        }
-        self.ends.remove(&socket);
     }
 }
 
@@ -133,6 +169,7 @@ impl Sockets {
     /// Takes what happened at sockets out of a window's events, and learns of connections.
     pub fn of(events: &[Event], timelines: &Timelines, connections: &mut Connections) -> Sockets {
         let mut sockets = Sockets::default();
+        connections.here = Votes::default();
         // Arrivals that each thread has delivered since it last sent.
         let mut delivered: HashMap<i32, Vec<(u64, u64)>> = HashMap::new();
         for e in events {
@@ -244,19 +281,36 @@ mod tests {
     }
 
     #[test]
+    fn what_this_window_says_goes_before_what_others_said() {
+        let mut c = Connections::default();
+        let sent =
+            |to, from| vec![enter(10, 1), event(12, 1, What::Arrived { socket: to }), event(14, 1, What::Sent { socket: from, bytes: 5 })];
+        (0..5).for_each(|_| _ = of(sent(0xb, 0xa), &mut c));
+        of(sent(0xc, 0xa), &mut c);
+        assert_eq!((c.peer(0xa), c.peer(0xc)), (Some(0xc), Some(0xa)));
+        of(vec![], &mut c);
+        assert_eq!(c.peer(0xa), Some(0xb), "a window that says nothing");
+    }
+
+    #[test]
     fn ports_decide_and_an_address_that_is_used_again_is_a_new_socket() {
         let mut c = Connections::default();
+        let mut generations = Generations::default();
         let state = |time, socket, state, local, remote| event(time, 1, What::State { socket, state, local, remote });
-        let events = vec![
+        let mut events = vec![
             state(1, 0xa, SYN_SENT, 0, 80),
+            state(1, 0xb, SYN_RECEIVED, 80, 4000),
             state(2, 0xb, ESTABLISHED, 80, 4000),
             state(3, 0xa, ESTABLISHED, 4000, 80),
             state(9, 0xa, CLOSED, 4000, 80),
+            state(20, 0xa, SYN_SENT, 0, 80),
         ];
-        of(events, &mut c);
-        assert_eq!((c.peer(0xa), c.peer(0xb)), (Some(0xb), Some(0xa)));
-        assert_eq!((c.end(0xa), c.end(0xb)), (Some(End::Asks), Some(End::Answers)));
-        of(vec![state(20, 0xa, SYN_SENT, 0, 80)], &mut c);
-        assert_eq!((c.peer(0xa), c.peer(0xb)), (None, None));
+        generations.number(&mut events);
+        let socket = |n: usize| if let What::State { socket, .. } = events[n].what { socket } else { 0 };
+        let (a, b, again) = (socket(0), socket(1), socket(5));
+        assert_ne!(a, again);
+        of(events.clone(), &mut c);
+        assert_eq!((c.peer(a), c.peer(b), c.peer(again)), (Some(b), Some(a), None));
+        assert_eq!((c.end(a), c.end(b), c.end(again)), (Some(End::Asks), Some(End::Answers), Some(End::Asks)));
     }
 }

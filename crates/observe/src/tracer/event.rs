@@ -1,5 +1,7 @@
 //! What tracepoints tell.
 
+pub use crate::follow::event::Left;
+
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
@@ -34,19 +36,6 @@ pub enum Event {
         /// The new one.
         child: i32,
     },
-}
-
-/// In what state a thread left its CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// It could have gone on: preempted, or throttled.
-    Ready,
-    /// It waits for something.
-    Blocked,
-    /// It waits for something that no signal may interrupt: a device, a page.
-    Uninterruptible,
-    /// It has ended.
-    Ended,
 }
 
 /// An event with its time, CPU, and the thread that was current.
