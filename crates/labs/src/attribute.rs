@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 
 use fingerpost_compare::explain::{self, STEP, StepFigures, Totals};
 use fingerpost_observe::Level;
-use fingerpost_observe::session::Prepared;
-use fingerpost_observe::session::label;
+use fingerpost_observe::session::{Prepared, Told, label};
 use fingerpost_record::{Budget, Finding, Observation, Params};
-use fingerpost_workloads::{Step, Subjects, Workload, WorkloadError};
+use fingerpost_workloads::{Stamps, Step, Subjects, Workload, WorkloadError};
 
 use crate::Sink;
 
@@ -69,7 +68,14 @@ pub fn attribute(workload: &mut dyn Workload, request: &Request, sink: &mut dyn 
 
 /// Runs a step traced, and nothing else: for callers who compare passes that are all traced.
 pub fn attribute_traced(workload: &mut dyn Workload, request: &Request, sink: &mut dyn Sink) -> Result<Attributed, WorkloadError> {
-    let (traced, figures, mut observations) = seen(workload, request)?;
+    let (traced, figures, Told { mut observations, recorded }) = seen(workload, request)?;
+    // The load is over: what following costs slows nobody.
+    let paths = recorded.map(|recorded| {
+        let mut paths = recorded.follow();
+        workload.name().clone_into(&mut paths.workload);
+        paths.params = request.params.clone();
+        paths
+    });
     observations.push(Observation {
         workload: String::new(),
         params: Params::new(),
@@ -81,23 +87,26 @@ pub fn attribute_traced(workload: &mut dyn Workload, request: &Request, sink: &m
         lost: 0,
     });
     label(&mut observations, workload.name(), request.params);
-    let (mut budget, findings) = explain::explain(&figures, &Totals::of(&observations), None);
+    let (mut budget, findings) = explain::explain(&figures, &Totals::of(&observations), paths.as_ref());
     workload.name().clone_into(&mut budget.workload);
     budget.params = request.params.clone();
     for o in &observations {
         sink.observation(o.clone());
+    }
+    if let Some(paths) = paths {
+        sink.paths(paths);
     }
     sink.budget(budget.clone());
     Ok(Attributed { step: Some(traced), figures, budget, findings, observations })
 }
 
 /// Runs a step with observers attached, again where they came too late: on a busy machine they wait for a CPU like others.
-fn seen(workload: &mut dyn Workload, request: &Request) -> Result<(Step, StepFigures, Vec<Observation>), WorkloadError> {
+fn seen(workload: &mut dyn Workload, request: &Request) -> Result<(Step, StepFigures, Told), WorkloadError> {
     for _ in 0..TRIES {
-        let (traced, observations) = observed(workload, request.params, request.length, request.level)?;
-        let figures = figures(request, request.measured, &traced, &observations);
-        if !observations.is_empty() && figures.elapsed_s >= SEEN * request.length.min(traced.elapsed).as_secs_f64() {
-            return Ok((traced, figures, observations));
+        let (traced, told) = observed(workload, request.params, request.length, request.level)?;
+        let figures = figures(request, request.measured, &traced, &told.observations);
+        if !told.observations.is_empty() && figures.elapsed_s >= SEEN * request.length.min(traced.elapsed).as_secs_f64() {
+            return Ok((traced, figures, told));
         }
     }
     let why = format!("{TRIES} times the load was over before its observers, which wait for a CPU like others, saw it");
@@ -123,19 +132,20 @@ fn observed(
     params: &Params,
     length: Duration,
     level: Level,
-) -> Result<(Step, Vec<Observation>), WorkloadError> {
+) -> Result<(Step, Told), WorkloadError> {
     let subjects = workload.subjects();
+    let stamps = workload.stamps();
     let settle = (length / 4).min(Duration::from_millis(300));
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();
         let (ready, prepared) = mpsc::channel::<()>();
-        let observer = scope.spawn(move || observe(&subjects, level, settle, length.mul_f64(WATCHED), &ready, &told));
+        let observer = scope.spawn(move || observe(&subjects, stamps, level, settle, length.mul_f64(WATCHED), &ready, &told));
         // Rings of some megabytes are opened before there is a load, which would keep a busy machine from it until the load is over.
         let _ = prepared.recv_timeout(PATIENCE);
         let step = workload.step_observed(params, length, &mut || _ = tell.send(()));
         drop(tell);
-        let observations = observer.join().unwrap_or_default();
-        Ok((step?, observations))
+        let seen = observer.join().unwrap_or_default();
+        Ok((step?, seen))
     })
 }
 
@@ -143,12 +153,13 @@ fn observed(
 /// the step is over: one that failed is not waited for.
 fn observe(
     subjects: &Subjects,
+    stamps: Option<Stamps>,
     level: Level,
     settle: Duration,
     length: Duration,
     ready: &mpsc::Sender<()>,
     told: &mpsc::Receiver<()>,
-) -> Vec<Observation> {
+) -> Told {
     // Among many threads that all want a CPU an observer would come to its work when that is over. Where the user may not have a
     // higher priority, it goes without.
     let _ = rustix::process::setpriority_process(None, PRIORITY);
@@ -156,13 +167,13 @@ fn observe(
     let _ = ready.send(());
     let wait = |time| matches!(told.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
     if told.recv().is_err() {
-        return Vec::new();
+        return Told::default();
     }
     let end = Instant::now() + length;
     if !wait(settle) {
-        return Vec::new();
+        return Told::default();
     }
-    let session = prepared.attach(subjects);
+    let session = prepared.attach(subjects, stamps);
     wait(end.saturating_duration_since(Instant::now()));
     session.finish()
 }

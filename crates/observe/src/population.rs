@@ -146,6 +146,11 @@ impl Population {
         self.roles.extend(later.roles);
     }
 
+    /// The first process that was asked for: a command's own.
+    pub fn first(&self) -> Option<i32> {
+        self.roots.first().map(|r| r.0)
+    }
+
     /// Roles of the processes found so far.
     pub fn roles(&self) -> &HashMap<i32, Role> {
         &self.roles

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use fingerpost_record::{Observation, Params, Series};
 use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::stamps::Stamps;
 use fingerpost_sys::trace::thread_cpu_seconds;
 use fingerpost_workloads::Subjects;
 
@@ -17,7 +18,9 @@ use crate::population::{Descriptors, Population};
 use crate::queues::{Queues, Sampler};
 use crate::states::States;
 use crate::summary::{self, Seen};
-use crate::windows::Windows;
+use crate::follow::pace::Pace;
+use crate::follow::source::perf::Perf;
+use crate::follow::taking::{MOST_EVENTS, Recorded, Taking};
 
 /// How closely to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +71,7 @@ struct Watched {
     cost: f64,
     lost: u64,
     notes: Totals,
+    recorded: Option<Recorded>,
 }
 
 /// What the socket thread brings back: the sums, the CPU seconds that they cost, or why there are none.
@@ -91,7 +95,7 @@ pub struct Session {
 /// What can be opened before the load begins: memory for events costs milliseconds, which a busy machine does not give at once.
 pub struct Prepared {
     level: Level,
-    windows: Option<Result<Windows, String>>,
+    taking: Option<Result<Taking, String>>,
     cost: f64,
 }
 
@@ -99,13 +103,17 @@ impl Prepared {
     /// Opens what this level needs, switched off.
     pub fn new(level: Level) -> Prepared {
         let cost = thread_cpu_seconds();
-        let windows = (level == Level::Tracing).then(Windows::open);
-        Prepared { level, windows, cost: thread_cpu_seconds() - cost }
+        let taking = (level == Level::Tracing).then(open);
+        Prepared { level, taking, cost: thread_cpu_seconds() - cost }
     }
 
     /// Attaches to the subjects' processes, their descendants and threads. What is born later is found on the way.
-    pub fn attach(self, subjects: &Subjects) -> Session {
-        let Prepared { level, windows, cost: prepared } = self;
+    /// Load generators that keep an account of their own do so while events are taken.
+    pub fn attach(self, subjects: &Subjects, stamps: Option<Stamps>) -> Session {
+        let Prepared { level, mut taking, cost: prepared } = self;
+        if let Some(Ok(taking)) = &mut taking {
+            taking.check_against(stamps);
+        }
         let cost = thread_cpu_seconds();
         let paths = Paths::system();
         let subject = subjects.servers.first().copied();
@@ -119,7 +127,7 @@ impl Prepared {
         let closing = population.clone();
         let watcher = {
             let stop = Arc::clone(&stop);
-            thread::spawn(move || watch(population, level, windows, begun, &stop))
+            thread::spawn(move || watch(population, level, taking, begun, &stop))
         };
         let sockets = (level != Level::Counting && separate).then(|| {
             let stop = Arc::clone(&stop);
@@ -139,14 +147,23 @@ impl Prepared {
     }
 }
 
+/// What a session saw.
+#[derive(Default)]
+pub struct Told {
+    /// What each observer saw.
+    pub observations: Vec<Observation>,
+    /// What is still to be followed, when the load has ended; nothing where events could not be had.
+    pub recorded: Option<Recorded>,
+}
+
 impl Session {
     /// Attaches at once: [`Prepared::new`] and [`Prepared::attach`].
     pub fn attach(subjects: &Subjects, level: Level) -> Session {
-        Prepared::new(level).attach(subjects)
+        Prepared::new(level).attach(subjects, None)
     }
 
     /// Detaches and tells what was seen. The workload's name and parameters are for the caller to fill in ([`label`]).
-    pub fn finish(mut self) -> Vec<Observation> {
+    pub fn finish(mut self) -> Told {
         let cost = thread_cpu_seconds();
         let paths = Paths::system();
         let elapsed = self.begun.elapsed().as_secs_f64();
@@ -156,7 +173,7 @@ impl Session {
         let sides = self.population.processes.keys().map(|&pid| (pid, summary::side_of(&self.population, pid)));
         let delays = self.delays.map(|delays| delays.map(|d| d.finish(sides)));
         self.stop.ask();
-        let Ok(mut watched) = self.watcher.join() else { return Vec::new() };
+        let Ok(mut watched) = self.watcher.join() else { return Told::default() };
         let sockets = self.sockets.and_then(|s| s.join().ok());
         watched.population.take_over(self.population);
         let (mut threads, syscalls) = summary::totals(&watched.population, &watched.seen, elapsed);
@@ -190,8 +207,15 @@ impl Session {
             Err(why) => observation("delays", &format!("none: {why}"), Totals::new()),
         }));
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
-        found
+        Told { observations: found, recorded: watched.recorded }
     }
+}
+
+/// Opens the kernel's events.
+fn open() -> Result<Taking, String> {
+    let source = Perf::open(MOST_EVENTS)?;
+    let pace = Pace::new(source.event_cost());
+    Ok(Taking::new(Box::new(source), pace))
 }
 
 /// Fills in which workload and step observations are of.
@@ -215,24 +239,27 @@ fn observation(observer: &str, source: &str, totals: Totals) -> Observation {
     }
 }
 
-fn watch(mut population: Population, level: Level, windows: Option<Result<Windows, String>>, begun: Instant, stop: &Stop) -> Watched {
+fn watch(mut population: Population, level: Level, taking: Option<Result<Taking, String>>, begun: Instant, stop: &Stop) -> Watched {
     let paths = Paths::system();
     let mut series = Recorder::new(&paths, begun);
     let mut descriptors = Descriptors::default();
-    let (mut windows, mut source) = match windows {
-        Some(Ok(w)) => (Some(w), "perf tracepoints, in windows".to_owned()),
+    let (mut taking, mut source) = match taking {
+        Some(Ok(taking)) => {
+            let source = taking.describe();
+            (Some(taking), source)
+        }
         Some(Err(why)) => (None, format!("/proc sampling ({why})")),
         None => (None, if level == Level::Counting { "/proc counters" } else { "/proc sampling" }.to_owned()),
     };
     let mut states = States::default();
     let mut looked = begun.elapsed().as_secs_f64();
     loop {
-        let pause = match (&mut windows, level) {
+        let pause = match (&mut taking, level) {
             (_, Level::Counting) => SERIES_EVERY,
-            (Some(w), _) => match w.trace(&population, &mut descriptors, |length| stop.sleep(length)) {
+            (Some(taking), _) => match taking.take(&population, &mut descriptors, &mut |length| stop.sleep(length)) {
                 Ok(pause) => pause,
                 Err(e) => {
-                    source = format!("perf tracepoints, ended early: {e}");
+                    source = format!("{source}, ended early: {e}");
                     Duration::from_millis(100)
                 }
             },
@@ -243,7 +270,7 @@ fn watch(mut population: Population, level: Level, windows: Option<Result<Window
             }
         };
         series.tick(&paths);
-        if stop.sleep(jittered(pause)) {
+        if stop.sleep(if taking.is_some() { pause } else { jittered(pause) }) {
             break;
         }
         let now = begun.elapsed().as_secs_f64();
@@ -253,33 +280,23 @@ fn watch(mut population: Population, level: Level, windows: Option<Result<Window
             descriptors.forget();
         }
     }
-    finish_watch(population, level, windows, states, source, series)
+    finish_watch(population, level, taking, states, source, series)
 }
 
-fn finish_watch(
-    population: Population,
-    level: Level,
-    windows: Option<Windows>,
-    states: States,
-    source: String,
-    series: Recorder,
-) -> Watched {
+fn finish_watch(population: Population, level: Level, taking: Option<Taking>, states: States, source: String, series: Recorder) -> Watched {
     let mut notes = Totals::new();
-    let mut lost = 0;
-    let seen = match (windows, level) {
+    let (mut lost, mut recorded) = (0, None);
+    let seen = match (taking, level) {
         (_, Level::Counting) => Seen::Counters,
-        (Some(w), _) => {
-            lost = w.lost;
-            notes.insert("trace.windows".into(), w.count as f64);
-            notes.insert("trace.windows.torn".into(), w.torn as f64);
-            notes.insert("trace.events".into(), w.events as f64);
-            let tracer = w.finish();
-            let (open, idle, waiting) = (tracer.window_seconds(), tracer.ready_while_idle(), tracer.waiting());
+        (Some(taking), _) => {
+            lost = taking.lost;
+            notes.insert("trace.windows".into(), taking.count as f64);
+            notes.insert("trace.windows.torn".into(), taking.torn as f64);
+            notes.insert("trace.events".into(), taking.events as f64);
+            let (tracer, to_follow) = taking.finish(&population);
+            recorded = Some(to_follow);
+            let (open, idle) = (tracer.window_seconds(), tracer.ready_while_idle());
             notes.insert("trace.window.seconds".into(), open);
-            if let Some([server, client]) = waiting {
-                notes.insert("trace.queue.server.mean".into(), server);
-                notes.insert("trace.queue.client.mean".into(), client);
-            }
             Seen::Traced(tracer.into_threads(), open, idle)
         }
         (None, _) => {
@@ -288,7 +305,7 @@ fn finish_watch(
             Seen::Sampled(states.threads)
         }
     };
-    Watched { population, seen, source, series: series.finish(), cost: thread_cpu_seconds(), lost, notes }
+    Watched { population, seen, source, series: series.finish(), cost: thread_cpu_seconds(), lost, notes, recorded }
 }
 
 /// A pause between half and one and a half of what was asked, so that sampling does not beat with anything periodic.

@@ -21,12 +21,13 @@ pub mod request;
 pub mod sockets;
 pub mod source;
 pub mod sums;
+pub mod taking;
 pub mod timeline;
 pub mod turns;
 pub mod walk;
 
 use leaf::Side;
-use request::Requests;
+use request::{Found, Request, Requests};
 use sockets::{Connections, Generations};
 use source::Window;
 use sums::Sums;
@@ -41,8 +42,22 @@ pub struct Follower {
     names: HashMap<i32, String>,
     /// What a record keeps, as far as it is known.
     paths: Paths,
+    children: HashMap<i32, Vec<i32>>,
+    /// The parts of a command's time that windows showed.
+    command: Vec<leaf::Piece>,
     /// The load generator's own latencies within the windows, in nanoseconds.
     generator: Vec<u64>,
+}
+
+/// What a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requested {
+    /// A turn that a load generator makes at a server.
+    ByClients,
+    /// A stretch of a thread's time that the program itself tells: an embedded database has no socket to see it at.
+    ByThreads,
+    /// All of the time of this process.
+    Command(i32),
 }
 
 /// What one window gave.
@@ -69,9 +84,14 @@ impl Follower {
         }
     }
 
+    /// Says which process made which.
+    pub fn child(&mut self, parent: i32, child: i32) {
+        self.children.entry(parent).or_default().push(child);
+    }
+
     /// Follows the requests of a window. `turns` are the load generator's own: thread, beginning and end of each in nanoseconds on the
-    /// monotonic clock; with `by_thread` they are the requests themselves, as an embedded database has no socket to see them at.
-    pub fn window(&mut self, window: &Window, turns: &[(i32, u64, u64)], by_thread: bool) -> Gained {
+    /// monotonic clock.
+    pub fn window(&mut self, window: &Window, turns: &[(i32, u64, u64)], what: Requested) -> Gained {
         self.paths.windows += 1;
         self.paths.seconds += (window.end - window.start) as f64 * 1e-9;
         self.paths.events += window.events.len() as u64;
@@ -83,23 +103,35 @@ impl Follower {
         let timelines = timeline::timelines(window);
         let sockets = sockets::Sockets::of(&window.events, &timelines, &mut self.connections);
         let disks = disk::Disks::of(&window.events);
-        let walker =
-            walk::Walker { timelines: &timelines, sockets: &sockets, connections: &self.connections, disks: &disks, sides: &self.sides };
+        let walker = walk::Walker {
+            timelines: &timelines,
+            sockets: &sockets,
+            connections: &self.connections,
+            disks: &disks,
+            sides: &self.sides,
+            children: &self.children,
+        };
         let inside = || turns.iter().filter(|t| t.1 >= window.start && t.2 <= window.end);
         let requests = Requests::new(&walker);
-        let (found, cut) = if by_thread {
-            let all = turns.iter().filter(|t| t.2 > window.start && t.1 < window.end).count() as u64;
-            let found = requests.of_threads(inside().copied());
-            let cut = all - found.len() as u64;
-            (found, cut)
-        } else {
-            let found = requests.of_clients();
-            (found.requests, found.cut)
+        let Found { requests: found, cut } = match what {
+            Requested::ByClients => requests.of_clients(),
+            Requested::ByThreads => {
+                let touching = turns.iter().filter(|t| t.2 > window.start && t.1 < window.end).count() as u64;
+                let found = requests.of_threads(inside().copied());
+                Found { cut: touching - found.len() as u64, requests: found }
+            }
+            Requested::Command(pid) => {
+                Found { requests: requests.of_threads(std::iter::once((pid, window.start, window.end))), cut: 0 }
+            }
         };
         self.generator.extend(inside().map(|t| t.2 - t.1));
         self.paths.cut += cut;
         let gained = Gained { followed: found.len() as u64, cut };
-        found.into_iter().for_each(|r| self.sums.add(r));
+        match what {
+            // A command is one request, of which each window shows a part.
+            Requested::Command(_) => self.command.extend(found.into_iter().flat_map(|r| r.pieces)),
+            Requested::ByClients | Requested::ByThreads => found.into_iter().for_each(|r| self.sums.add(r)),
+        }
         gained
     }
 
@@ -109,12 +141,26 @@ impl Follower {
     }
 
     /// What was followed.
-    pub fn finish(mut self, source: String, self_cost: f64) -> Paths {
+    pub fn finish(mut self, source: String) -> Paths {
         self.paths.source = source;
-        self.paths.self_cost = self_cost;
+        self.add_command();
         self.generator.sort_unstable();
         self.paths.generator = (!self.generator.is_empty()).then(|| sums::latency(&self.generator));
         self.sums.fill(&mut self.paths, &self.names);
         self.paths
+    }
+
+    /// A command's parts, put one after the other: what lies between windows was not seen.
+    fn add_command(&mut self) {
+        let mut at = 0;
+        let mut pieces = std::mem::take(&mut self.command);
+        for piece in &mut pieces {
+            let length = piece.end - piece.start;
+            (piece.start, piece.end) = (at, at + length);
+            at += length;
+        }
+        if at > 0 {
+            self.sums.add(Request { begin: 0, end: at, pieces });
+        }
     }
 }

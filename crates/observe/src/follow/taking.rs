@@ -2,31 +2,36 @@
 //!
 //! Following takes more CPU time than taking, so it waits until the load has ended: what it costs then slows nobody.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use fingerpost_record::Paths;
+use fingerpost_sys::stamps::{Stamp, Stamps};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::event::{Event, What};
 use super::leaf::Side;
 use super::source::{Source, Window};
-use super::{Follower, pace::Pace};
+use super::pace::Pace;
+use super::{Follower, Requested};
 use crate::calls::{Fd, Role};
 use crate::population::{Descriptors, Population};
 use crate::states;
 use crate::tracer::{self, Stamped, Tracer};
 
 /// Events that are kept to be followed: with 56 bytes each, some 80 MB.
-const MOST_EVENTS: usize = 1_500_000;
+pub const MOST_EVENTS: usize = 1_500_000;
 
-/// A turn of the load generator's own account: thread, beginning and end, in nanoseconds on the monotonic clock.
-pub type Turn = (i32, u64, u64);
+/// The pause after a source that has no more windows.
+const NO_MORE: Duration = Duration::from_secs(1);
 
 /// Takes windows.
 pub struct Taking {
     source: Box<dyn Source + Send>,
     pace: Pace,
     tracer: Tracer,
+    stamps: Option<Stamps>,
+    turns: Vec<Stamp>,
     windows: Vec<Window>,
     kept: usize,
     own: i32,
@@ -44,7 +49,25 @@ impl Taking {
     /// From a source, with windows as `pace` says.
     pub fn new(source: Box<dyn Source + Send>, pace: Pace) -> Taking {
         let own = std::process::id() as i32;
-        Taking { source, pace, tracer: Tracer::new(), windows: Vec::new(), kept: 0, own, lost: 0, events: 0, count: 0, torn: 0 }
+        Taking {
+            source,
+            pace,
+            tracer: Tracer::new(),
+            stamps: None,
+            turns: Vec::new(),
+            windows: Vec::new(),
+            kept: 0,
+            own,
+            lost: 0,
+            events: 0,
+            count: 0,
+            torn: 0,
+        }
+    }
+
+    /// Has the load generators keep their own account while windows are open.
+    pub fn check_against(&mut self, stamps: Option<Stamps>) {
+        self.stamps = stamps;
     }
 
     /// How the events are had, in words.
@@ -66,7 +89,15 @@ impl Taking {
         for (&tid, thread) in &population.threads {
             self.tracer.watch(thread.pid, tid, thread.role);
         }
-        let Some(window) = self.source.window(self.pace.length(), wait)? else { return Ok(Duration::from_secs(1)) };
+        if let Some(stamps) = &self.stamps {
+            stamps.set(true);
+        }
+        let window = self.source.window(self.pace.length(), wait);
+        let turns = self.stamps.as_ref().map(|stamps| {
+            stamps.set(false);
+            stamps.drain()
+        });
+        let Some(window) = window? else { return Ok(NO_MORE) };
         self.count += 1;
         self.events += window.events.len() as u64;
         self.lost += window.lost;
@@ -79,6 +110,7 @@ impl Taking {
             if self.kept + window.events.len() <= MOST_EVENTS {
                 self.kept += window.events.len();
                 self.windows.push(window);
+                self.turns.extend(turns.into_iter().flat_map(|t| t.stamps));
             }
         }
         Ok(self.pace.pause(length, events, thread_cpu_seconds() - before))
@@ -103,24 +135,58 @@ impl Taking {
         }
     }
 
-    /// Follows the requests of all windows. `turns` are the load generator's own.
-    pub fn finish(mut self, population: &Population, turns: &[Turn]) -> (Tracer, Paths) {
+    /// Ends taking: the sums of threads' states, and what is to be followed.
+    pub fn finish(self, population: &Population) -> (Tracer, Recorded) {
+        let recorded = Recorded {
+            source: self.source.describe(),
+            roles: population.roles().clone(),
+            parents: population.processes.iter().map(|(&pid, p)| (pid, p.parent)).collect(),
+            first: population.first(),
+            windows: self.windows,
+            turns: self.turns,
+            lost: self.lost,
+            torn: self.torn,
+        };
+        (self.tracer, recorded)
+    }
+}
+
+/// Windows that were taken, to be followed when the load has ended.
+pub struct Recorded {
+    source: String,
+    roles: HashMap<i32, Role>,
+    parents: HashMap<i32, i32>,
+    first: Option<i32>,
+    windows: Vec<Window>,
+    turns: Vec<Stamp>,
+    lost: u64,
+    torn: u64,
+}
+
+impl Recorded {
+    /// Follows the requests of all windows. The workload's name and parameters are for the caller to fill in.
+    pub fn follow(mut self) -> Paths {
         let before = thread_cpu_seconds();
         let mut follower = Follower::default();
-        let mut whole = false;
-        for (&pid, role) in population.roles() {
-            whole |= *role == Role::Whole;
+        for (&pid, role) in &self.roles {
             follower.side(pid, if *role == Role::Client { Side::Client } else { Side::Server });
         }
+        self.parents.iter().for_each(|(&child, &parent)| follower.child(parent, child));
+        let what = match self.first.filter(|pid| self.roles.get(pid) == Some(&Role::Whole)) {
+            None => Requested::ByClients,
+            Some(pid) if self.turns.is_empty() => Requested::Command(pid),
+            Some(_) => Requested::ByThreads,
+        };
         // Which sockets belong together is learned from all windows before any is followed.
         self.windows.iter_mut().for_each(|w| follower.learn(w));
+        let turns: Vec<(i32, u64, u64)> = self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
         for window in &self.windows {
-            follower.window(window, turns, whole);
+            follower.window(window, &turns, what);
         }
-        let mut paths = follower.finish(self.source.describe(), 0.0);
-        paths.lost = self.lost;
+        let mut paths = follower.finish(self.source);
+        (paths.lost, paths.windows) = (self.lost, paths.windows + self.torn);
         paths.self_cost = thread_cpu_seconds() - before;
-        (self.tracer, paths)
+        paths
     }
 }
 

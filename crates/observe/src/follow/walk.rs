@@ -29,6 +29,8 @@ pub struct Walker<'a> {
     pub disks: &'a Disks,
     /// The side of each process of the workload; others are [`Side::Other`].
     pub sides: &'a HashMap<i32, Side>,
+    /// Processes that each process has made, as far as they were looked for.
+    pub children: &'a HashMap<i32, Vec<i32>>,
 }
 
 /// Where a walk is.
@@ -131,7 +133,10 @@ impl Walker<'_> {
     fn blocked(&self, at: At, side: Side, blocked: &Blocked, handed: bool, span: (u64, u64), out: &mut Vec<Piece>) {
         let wait = what_for(blocked);
         let Some(woken) = blocked.woken else {
-            return self.put(side, unresolved(wait), Whom::Nobody, at.chain, span, out);
+            return match self.busiest_child(at, span).filter(|_| wait == Wait::Child) {
+                Some(child) => self.step(At { tid: child, chain: at.chain.with(Link::Child), depth: at.depth + 1 }, span.0, span.1, out),
+                None => self.put(side, unresolved(wait), Whom::Nobody, at.chain, span, out),
+            };
         };
         match woken.cause {
             _ if blocked.memory.is_some() => self.put(side, Kind::Memory, Whom::Nobody, at.chain, span, out),
@@ -153,6 +158,16 @@ impl Walker<'_> {
                 self.put(side, kind, Whom::Nobody, at.chain, span, out);
             }
         }
+    }
+
+    /// The child that used the CPU most, for a wait for children that the window's end cut.
+    fn busiest_child(&self, at: At, span: (u64, u64)) -> Option<i32> {
+        let children = self.children.get(self.timelines.processes.get(&at.tid).unwrap_or(&at.tid))?;
+        let busy = |child: &&i32| -> u64 {
+            let on_cpu = |d: &Doing| !matches!(d, Doing::Blocked(_) | Doing::Unknown | Doing::Ready(_));
+            self.timelines.between(**child, span.0, span.1).iter().filter(|s| on_cpu(&s.doing)).map(|s| s.end - s.start).sum()
+        };
+        children.iter().filter(|c| at.depth < DEEPEST && self.timelines.threads.contains_key(c)).max_by_key(busy).copied()
     }
 
     /// Another thread ended the wait: the path goes on in it.
