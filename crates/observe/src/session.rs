@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fingerpost_record::{Observation, Params, Series};
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::stamps::Stamps;
-use fingerpost_sys::trace::thread_cpu_seconds;
+use fingerpost_sys::trace::{online_cpus, thread_cpu_seconds};
 use fingerpost_workloads::Subjects;
 
 use crate::calls::Role;
@@ -19,6 +19,7 @@ use crate::queues::{Queues, Sampler};
 use crate::states::States;
 use crate::summary::{self, Seen};
 use crate::follow::pace::Pace;
+use crate::follow::source::Source;
 use crate::follow::source::perf::Perf;
 use crate::follow::taking::{MOST_EVENTS, Recorded, Taking};
 
@@ -40,6 +41,9 @@ const LOOK_EVERY: f64 = 0.5;
 /// How often states are sampled, at most; and the share of one CPU that sampling may take.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 const SAMPLE_SHARE: f64 = 0.02;
+
+/// The share of all CPUs' time that events may take.
+const COST_SHARE: f64 = 0.02;
 
 /// Tells the observers' threads to end, and lets them sleep until then.
 #[derive(Default)]
@@ -214,7 +218,7 @@ impl Session {
 /// Opens the kernel's events.
 fn open() -> Result<Taking, String> {
     let source = Perf::open(MOST_EVENTS)?;
-    let pace = Pace::new(source.event_cost());
+    let pace = Pace::new(COST_SHARE, online_cpus().map_or(1, |cpus| cpus.len()), source.event_cost());
     Ok(Taking::new(Box::new(source), pace))
 }
 

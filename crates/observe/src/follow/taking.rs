@@ -2,7 +2,7 @@
 //!
 //! Following takes more CPU time than taking, so it waits until the load has ended: what it costs then slows nobody.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use fingerpost_record::Paths;
@@ -19,7 +19,7 @@ use crate::population::{Descriptors, Population};
 use crate::states;
 use crate::tracer::{self, Stamped, Tracer};
 
-/// Events that are kept to be followed: with 56 bytes each, some 80 MB.
+/// Events that are kept to be followed: with 48 bytes each, some 70 MB.
 pub const MOST_EVENTS: usize = 1_500_000;
 
 /// The pause after a source that has no more windows.
@@ -35,6 +35,8 @@ pub struct Taking {
     windows: Vec<Window>,
     kept: usize,
     own: i32,
+    /// CPU seconds of this thread.
+    spent: f64,
     /// Events that were lost.
     pub lost: u64,
     /// Events that were read.
@@ -58,6 +60,7 @@ impl Taking {
             windows: Vec::new(),
             kept: 0,
             own,
+            spent: 0.0,
             lost: 0,
             events: 0,
             count: 0,
@@ -86,6 +89,18 @@ impl Taking {
         wait: &mut dyn FnMut(Duration) -> bool,
     ) -> std::io::Result<Duration> {
         let before = thread_cpu_seconds();
+        let pause = self.take_one(population, descriptors, wait, before);
+        self.spent += thread_cpu_seconds() - before;
+        pause
+    }
+
+    fn take_one(
+        &mut self,
+        population: &Population,
+        descriptors: &mut Descriptors,
+        wait: &mut dyn FnMut(Duration) -> bool,
+        before: f64,
+    ) -> std::io::Result<Duration> {
         for (&tid, thread) in &population.threads {
             self.tracer.watch(thread.pid, tid, thread.role);
         }
@@ -110,10 +125,24 @@ impl Taking {
             if self.kept + window.events.len() <= MOST_EVENTS {
                 self.kept += window.events.len();
                 self.windows.push(window);
-                self.turns.extend(turns.into_iter().flat_map(|t| t.stamps));
+                let turns = turns.map(|t| t.stamps).unwrap_or_default();
+                self.learn(length, &turns);
+                self.turns.extend(turns);
             }
         }
         Ok(self.pace.pause(length, events, thread_cpu_seconds() - before))
+    }
+
+    /// Windows become long against requests, as the load generator's own account tells of them: of each connection the request that is
+    /// under way when a window ends is cut.
+    fn learn(&mut self, open: Duration, turns: &[Stamp]) {
+        let mut latencies: Vec<u64> = turns.iter().map(|t| t.end.saturating_sub(t.start)).collect();
+        latencies.sort_unstable();
+        let p99 = latencies.get((latencies.len() * 99 / 100).min(latencies.len().saturating_sub(1))).copied();
+        let connections: HashSet<(i32, u32)> = turns.iter().map(|t| (t.tid, t.connection)).collect();
+        if !turns.is_empty() {
+            self.pace.learn(open, p99.map(Duration::from_nanos), turns.len() as u64, connections.len() as u64);
+        }
     }
 
     /// Adds up threads' states and calls, while their descriptors are still open.
@@ -146,6 +175,7 @@ impl Taking {
             turns: self.turns,
             lost: self.lost,
             torn: self.torn,
+            spent: self.spent,
         };
         (self.tracer, recorded)
     }
@@ -161,6 +191,7 @@ pub struct Recorded {
     turns: Vec<Stamp>,
     lost: u64,
     torn: u64,
+    spent: f64,
 }
 
 impl Recorded {
@@ -185,7 +216,7 @@ impl Recorded {
         }
         let mut paths = follower.finish(self.source);
         (paths.lost, paths.windows) = (self.lost, paths.windows + self.torn);
-        paths.self_cost = thread_cpu_seconds() - before;
+        paths.self_cost = self.spent + thread_cpu_seconds() - before;
         paths
     }
 }
@@ -193,8 +224,8 @@ impl Recorded {
 /// The event as the sums of threads' states take it.
 fn stamped(e: &Event) -> Option<Stamped> {
     let event = match e.what {
-        What::Enter { call, args } => tracer::Event::Enter { number: call, args: [args[0], args[1]] },
-        What::Exit { call, result } => tracer::Event::Exit { number: call, result },
+        What::Enter { call, args } => tracer::Event::Enter { number: call.into(), args },
+        What::Exit { call, result } => tracer::Event::Exit { number: call.into(), result },
         What::Switch { left, next } => tracer::Event::Switch { left, next },
         What::Waking { who, .. } => tracer::Event::Waking { who },
         What::Fork { child } => tracer::Event::Fork { child },
