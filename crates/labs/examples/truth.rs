@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use fingerpost_observe::follow::Follower;
 use fingerpost_observe::follow::leaf::Side;
 use fingerpost_observe::follow::source::perf::Perf;
 use fingerpost_observe::follow::source::{Source, Window};
+use fingerpost_observe::follow::{Follower, Requested};
 use fingerpost_record::Paths;
 use fingerpost_workloads::rehearsal::truth::log::Served;
 use fingerpost_workloads::rehearsal::truth::{Kind, Mix};
@@ -106,7 +106,7 @@ fn trial(seed: u64, length: Duration, dir: &Path) -> Result<Trial, String> {
     let stamps = rehearsal.stamps().ok_or("no memory for stamps")?;
     let mut source = Perf::open(MOST_EVENTS)?;
     stamps.set(true);
-    let window = std::thread::scope(|scope| {
+    let mut window = std::thread::scope(|scope| {
         let load = scope.spawn(|| {
             let steps = rehearsal.steps();
             rehearsal.step(&steps[0], SETTLE + length + SETTLE).map(drop)
@@ -131,13 +131,14 @@ fn trial(seed: u64, length: Duration, dir: &Path) -> Result<Trial, String> {
     let mut follower = Follower::default();
     subjects.servers.iter().for_each(|pid| follower.side(*pid, Side::Server));
     subjects.clients.iter().for_each(|pid| follower.side(*pid, Side::Client));
-    Ok(Trial { seed, mix, clients, unpaired, truth, paths: follow(follower, &source, &window, &inside) })
+    Ok(Trial { seed, mix, clients, unpaired, truth, paths: follow(follower, &source, &mut window, &inside) })
 }
 
-fn follow(mut follower: Follower, source: &Perf, window: &Window, stamps: &[Stamp]) -> Paths {
+fn follow(mut follower: Follower, source: &Perf, window: &mut Window, stamps: &[Stamp]) -> Paths {
     let turns: Vec<(i32, u64, u64)> = stamps.iter().map(|s| (s.tid, s.start, s.end)).collect();
-    follower.window(window, &turns, false);
-    follower.finish(source.describe(), 0.0)
+    follower.learn(window);
+    follower.window(window, &turns, Requested::ByClients);
+    follower.finish(source.describe())
 }
 
 /// The server's entries of the requests that the client stamped, summed up; and how many have none.

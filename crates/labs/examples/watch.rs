@@ -22,7 +22,7 @@ fn main() {
     };
     let session = Session::attach(&Subjects { servers: pids(servers), clients: pids(clients) }, level);
     std::thread::sleep(Duration::from_secs_f64(seconds.parse().unwrap_or(1.0)));
-    let observations = session.finish();
+    let observations = session.finish().observations;
     let totals = Totals::of(&observations);
     let step = StepFigures {
         // As many as the server sent answers.

@@ -102,9 +102,11 @@ pub fn attribute_traced(workload: &mut dyn Workload, request: &Request, sink: &m
 
 /// Runs a step with observers attached, again where they came too late: on a busy machine they wait for a CPU like others.
 fn seen(workload: &mut dyn Workload, request: &Request) -> Result<(Step, StepFigures, Told), WorkloadError> {
+    let Subjects { servers, clients } = workload.subjects();
+    let own = clients.iter().all(|c| servers.contains(c));
     for _ in 0..TRIES {
         let (traced, told) = observed(workload, request.params, request.length, request.level)?;
-        let figures = figures(request, request.measured, &traced, &told.observations);
+        let figures = figures(request, request.measured, &traced, &told.observations, own);
         if !told.observations.is_empty() && figures.elapsed_s >= SEEN * request.length.min(traced.elapsed).as_secs_f64() {
             return Ok((traced, figures, told));
         }
@@ -127,12 +129,7 @@ pub fn hand_over_findings(attributed: &Attributed, sink: &mut dyn Sink) {
 
 /// Runs a step with observers attached. They are attached a moment after the load begins and detached before it ends (it lasts for
 /// its warm-up longer than they look), so that what they see is load and nothing else.
-fn observed(
-    workload: &mut dyn Workload,
-    params: &Params,
-    length: Duration,
-    level: Level,
-) -> Result<(Step, Told), WorkloadError> {
+fn observed(workload: &mut dyn Workload, params: &Params, length: Duration, level: Level) -> Result<(Step, Told), WorkloadError> {
     let subjects = workload.subjects();
     let stamps = workload.stamps();
     let settle = (length / 4).min(Duration::from_millis(300));
@@ -178,7 +175,9 @@ fn observe(
     session.finish()
 }
 
-fn figures(request: &Request, measured: Option<(u64, f64)>, traced: &Step, observations: &[Observation]) -> StepFigures {
+fn figures(request: &Request, measured: Option<(u64, f64)>, traced: &Step, observations: &[Observation], own: bool) -> StepFigures {
+    // A program that is its own client tells its transactions themselves; of others the kernel sees each round trip.
+    let turns = if own || traced.transactions == 0 { 1.0 } else { traced.turns.max(1) as f64 / traced.transactions as f64 };
     let elapsed = traced.elapsed.as_secs_f64();
     let seen = Totals::of(observations).find("elapsed.seconds").unwrap_or(elapsed);
     let scale = if elapsed > 0.0 { seen / elapsed } else { 0.0 };
@@ -193,6 +192,6 @@ fn figures(request: &Request, measured: Option<(u64, f64)>, traced: &Step, obser
         stalled_s: traced.client.stalls.iter().map(|s| s.length_s).sum::<f64>() * scale,
         sweep: request.sweep.to_vec(),
         query_cache: request.query_cache,
-        ..StepFigures::default()
+        turns_per_transaction: turns,
     }
 }

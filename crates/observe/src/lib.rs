@@ -20,6 +20,5 @@ pub mod states;
 mod summary;
 pub mod tracer;
 mod transit;
-pub mod windows;
 
 pub use session::{Level, Session};

@@ -13,15 +13,15 @@ use fingerpost_workloads::Subjects;
 
 use crate::calls::Role;
 use crate::delays::Delayed;
+use crate::follow::pace::Pace;
+use crate::follow::source::Source;
+use crate::follow::source::perf::Perf;
+use crate::follow::taking::{MOST_EVENTS, Recorded, Taking};
 use crate::machine::{self, Reading, Totals};
 use crate::population::{Descriptors, Population};
 use crate::queues::{Queues, Sampler};
 use crate::states::States;
 use crate::summary::{self, Seen};
-use crate::follow::pace::Pace;
-use crate::follow::source::Source;
-use crate::follow::source::perf::Perf;
-use crate::follow::taking::{MOST_EVENTS, Recorded, Taking};
 
 /// How closely to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

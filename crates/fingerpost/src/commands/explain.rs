@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::ValueEnum;
 use fingerpost_compare::explain::StepFigures;
-use fingerpost_observe::session::label;
+use fingerpost_observe::follow::taking::Recorded;
+use fingerpost_observe::session::{Told, label};
 use fingerpost_observe::{Level, Session};
-use fingerpost_record::{Params, secret};
+use fingerpost_record::{Params, Paths, secret};
 use fingerpost_report::explain::{self as report, Explanation, markdown, render};
 use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
@@ -111,13 +112,14 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
     wait_for_end(pid, deadline, &interrupted)?;
     let elapsed = begun.elapsed().as_secs_f64();
     // The command is not reaped yet: what the kernel counted for it can still be read.
-    let mut observations = session.finish();
+    let Told { mut observations, recorded } = session.finish();
     end(&mut child)?;
     let words = secret::cut_words(args.command.iter().map(String::as_str)).join(" ");
     label(&mut observations, &words, &Params::new());
     // A command is one request.
     let figures = StepFigures { transactions: 1, elapsed_s: elapsed, clients: 1.0, ..StepFigures::default() };
-    Ok(Explanation::new(&words, &Params::new(), &figures, None, observations))
+    let paths = recorded.map(Recorded::follow).map(|paths| Paths { workload: words.clone(), ..paths });
+    Ok(Explanation::new(&words, &Params::new(), &figures, paths.as_ref(), observations))
 }
 
 /// Whether the shell would find this program.

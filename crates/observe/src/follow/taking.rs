@@ -11,8 +11,8 @@ use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::event::{Event, What};
 use super::leaf::Side;
-use super::source::{Source, Window};
 use super::pace::Pace;
+use super::source::{Source, Window};
 use super::{Follower, Requested};
 use crate::calls::{Fd, Role};
 use crate::population::{Descriptors, Population};

@@ -19,7 +19,14 @@ fn found(window: &Window) -> Found {
     let sockets = Sockets::of(&window.events, &timelines, &mut connections);
     let disks = Disks::of(&window.events);
     let sides = HashMap::from([(100, Side::Server), (200, Side::Client)]);
-    let walker = Walker { timelines: &timelines, sockets: &sockets, connections: &connections, disks: &disks, sides: &sides, children: &HashMap::new() };
+    let walker = Walker {
+        timelines: &timelines,
+        sockets: &sockets,
+        connections: &connections,
+        disks: &disks,
+        sides: &sides,
+        children: &HashMap::new(),
+    };
     let found = Requests::new(&walker).of_clients();
     for r in &found.requests {
         let mut reached = r.begin;

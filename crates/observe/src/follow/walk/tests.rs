@@ -14,7 +14,14 @@ fn walked(window: &Window, tid: i32, from: u64, to: u64) -> Vec<(u64, u64, Kind,
     let sockets = Sockets::of(&window.events, &timelines, &mut connections);
     let disks = Disks::of(&window.events);
     let sides = HashMap::from([(100, Side::Server), (200, Side::Client)]);
-    let walker = Walker { timelines: &timelines, sockets: &sockets, connections: &connections, disks: &disks, sides: &sides, children: &HashMap::new() };
+    let walker = Walker {
+        timelines: &timelines,
+        sockets: &sockets,
+        connections: &connections,
+        disks: &disks,
+        sides: &sides,
+        children: &HashMap::new(),
+    };
     let mut pieces = Vec::new();
     walker.walk(tid, from, to, Chain::default(), &mut pieces);
     let mut reached = from;
