@@ -116,8 +116,15 @@ fn read_all(batch: &[Wanted]) -> Vec<anyhow::Result<Run>> {
     }
     let each = batch.len().div_ceil(threads);
     std::thread::scope(|scope| {
-        let parts: Vec<_> = batch.chunks(each).map(|part| scope.spawn(|| part.iter().map(read).collect::<Vec<_>>())).collect();
-        parts.into_iter().flat_map(|part| part.join().expect("reading a run does not panic")).collect()
+        let read_part = |part: &[Wanted]| part.iter().map(read).collect::<Vec<_>>();
+        let parts: Vec<_> =
+            batch.chunks(each).map(|part| (part, std::thread::Builder::new().spawn_scoped(scope, move || read_part(part)))).collect();
+        // Where no thread can be had (RLIMIT_NPROC), this one reads.
+        let read = |(part, thread): (_, std::io::Result<std::thread::ScopedJoinHandle<_>>)| match thread {
+            Ok(thread) => thread.join().expect("reading a run does not panic"),
+            Err(_) => read_part(part),
+        };
+        parts.into_iter().flat_map(read).collect()
     })
 }
 

@@ -83,8 +83,10 @@ pub fn sing(cpus: &[usize], at_once: usize, duration: Duration) -> Vec<Samples> 
 
 fn sing_together(cpus: &[usize], work: u64, start: Instant, share: Duration) -> Vec<Samples> {
     std::thread::scope(|scope| {
-        let voices: Vec<_> = cpus.iter().map(|&cpu| scope.spawn(move || voice(cpu, work, start, share))).collect();
-        voices.into_iter().filter_map(|voice| voice.join().ok()).collect()
+        let sing = |&cpu: &usize| std::thread::Builder::new().spawn_scoped(scope, move || voice(cpu, work, start, share));
+        let voices: Vec<_> = cpus.iter().map(sing).collect();
+        // A CPU for which no thread can be had (RLIMIT_NPROC) has no voice.
+        voices.into_iter().filter_map(|voice| voice.ok()?.join().ok()).collect()
     })
 }
 

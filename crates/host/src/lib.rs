@@ -33,9 +33,13 @@ use fingerpost_sys::{perf, system};
 pub fn describe(paths: &Paths, work_dir: &Path) -> Host {
     // Compilers answer slowly, and meanwhile all else can be read.
     std::thread::scope(|scope| {
-        let compilers = scope.spawn(|| toolchain::compilers(paths));
+        // Where no thread can be had (RLIMIT_NPROC), one after the other.
+        let compilers = std::thread::Builder::new().spawn_scoped(scope, || toolchain::compilers(paths));
         let mut host = describe_without_compilers(paths, work_dir);
-        host.compilers = compilers.join().unwrap_or_default();
+        host.compilers = match compilers {
+            Ok(compilers) => compilers.join().unwrap_or_default(),
+            Err(_) => toolchain::compilers(paths),
+        };
         host.doubts = doubts(&host).iter().map(Doubt::to_string).collect();
         host
     })

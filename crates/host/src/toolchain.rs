@@ -53,11 +53,13 @@ pub(crate) fn compilers(paths: &Paths) -> Vec<String> {
     std::thread::scope(|scope| {
         for (file, names) in found.into_iter().take(MOST_COMPILERS) {
             let sender = sender.clone();
-            scope.spawn(move || {
+            let ask = move || {
                 let line = version(&file).map(|version| format!("{}: {version}", names.join(", ")));
                 // The receiver outlives the threads.
                 let _ = sender.send(line);
-            });
+            };
+            // Where no thread can be had there is no process to be asked either: the compiler is left out.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, ask);
         }
     });
     drop(sender);
@@ -106,7 +108,8 @@ pub fn version(file: &Path) -> Option<String> {
     let output = running.stdout.take()?;
     let (sender, receiver) = mpsc::channel();
     // Not joined: a grandchild that fled our group could hold the pipe open for ever.
-    std::thread::spawn(move || {
+    // Where no thread can be had the sender goes with the closure, and the text is empty.
+    let _ = std::thread::Builder::new().spawn(move || {
         let mut text = Vec::new();
         let _ = output.take(LONGEST_VERSION).read_to_end(&mut text);
         let _ = sender.send(text);

@@ -115,7 +115,9 @@ impl Group {
         let paths = hierarchies.paths.clone().unwrap_or_else(Paths::system);
         let mut wanted: Vec<(&Hierarchy, Vec<Controller>)> = Vec::new();
         for &controller in controllers {
-            let hierarchy = hierarchies.of(controller).ok_or(CgroupError::NoController(controller.name(Version::V2)))?;
+            // Another file system may be mounted over those that the kernel lists.
+            let visible = |h: &&Hierarchy| paths.exists(&h.mount);
+            let hierarchy = hierarchies.of(controller).filter(visible).ok_or(CgroupError::NoController(controller.name(Version::V2)))?;
             match wanted.iter_mut().find(|(known, _)| *known == hierarchy) {
                 Some((_, list)) => list.push(controller),
                 None => wanted.push((hierarchy, vec![controller])),
