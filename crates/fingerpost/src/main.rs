@@ -35,5 +35,9 @@ fn main() -> ExitCode {
     if let Some(status) = fingerpost_sys::guardian::dispatch() {
         return status;
     }
+    for place in fingerpost_sys::search::harden() {
+        let shown = place.display().to_string();
+        exit::say(&format!("{shown} in PATH is not searched for programs: other users can change what lies there"));
+    }
     exit::report(commands::dispatch(cli::Cli::try_parse().unwrap_or_else(|error| exit::refuse_arguments(&error))))
 }

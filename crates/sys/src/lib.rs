@@ -22,6 +22,7 @@ pub mod perf;
 pub mod procfs;
 pub mod sample;
 pub mod scratch;
+pub mod search;
 pub mod shm;
 pub mod sockdiag;
 pub mod spawn;
