@@ -5,6 +5,7 @@
 
 mod databases;
 mod limits;
+mod memory;
 mod mutate;
 mod others;
 mod page;

@@ -5,7 +5,11 @@
 //! parsed.
 
 use std::ffi::OsString;
-use std::process::{Command, ExitCode};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use fingerpost_sys::child;
 
 /// The first argument of a worker process. No user writes it.
 const MARK: &str = "--fingerpost-worker";
@@ -24,6 +28,7 @@ static WORKERS: &[Worker] = &[
     (crate::rehearsal::neighbour::NAME, crate::rehearsal::neighbour::main),
     (crate::web::generator::NAME, crate::web::generator::main),
     (crate::web::static_server::NAME, crate::web::static_server::main),
+    (crate::site::making::NAME, crate::site::making::main),
     (crate::site::reader::NAME, crate::site::reader::main),
     (crate::site::served::NAME, crate::site::served::main),
 ];
@@ -39,7 +44,26 @@ pub fn dispatch() -> Option<ExitCode> {
         eprintln!("{} is not a worker of this program", name.display());
         return Some(ExitCode::from(2));
     };
+    offer_to_kernel();
     Some(run(args.collect()))
+}
+
+/// Where memory runs out, a worker costs one row and the conducting process all of them; other programs of the host nothing of ours is
+/// worth. So the kernel is to kill a worker first.
+fn offer_to_kernel() {
+    // Without /proc the kernel chooses by size, as ever.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+}
+
+/// How a process of ours that is gone ended, as the end of a sentence.
+pub fn end_of(child: &mut Child) -> String {
+    match child::wait_deadline(child, Instant::now() + Duration::from_secs(2)) {
+        Ok(Some(status)) if status.signal() == Some(libc::SIGKILL) => {
+            "was killed (SIGKILL), which the kernel does where memory runs out: give it more, or raise the control group's limit".to_owned()
+        }
+        Ok(Some(status)) => format!("ended unexpectedly ({status})"),
+        _ => "said no more".to_owned(),
+    }
 }
 
 /// The command that starts a worker. It is this very program (`/proc/self/exe`, so that it is found even when the file was replaced).

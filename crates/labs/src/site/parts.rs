@@ -40,7 +40,7 @@ fn few(course: &Course) -> Vec<Access> {
 fn site(course: &mut Course, name: &str, site: bool, plan: &Plan, stores: &[Access]) -> Result<Prepared, LabError> {
     course.progress(&format!("making the site ({name})"), 0.0);
     let own = course.settings.site.as_deref().filter(|_| site);
-    prepare(course.place.dir.join(name), own, plan, stores)
+    prepare(course.place.dir.join(name), own, plan, stores, course.context.scratch)
 }
 
 /// Rounds over the whole site: the source's table. Space and import time are told on the way.
@@ -105,7 +105,9 @@ fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), 
         ));
     }
     let pages = tree::read_list(&prepared.list).map_err(failed)?;
-    prepared.import_again()?;
+    for sentence in prepared.import_again(course.context.scratch) {
+        course.context.sink.warn(&sentence);
+    }
     let copied = ("files", prepared.copy_files(&pages).map_err(failed)?);
     for (store, took) in prepared.imports.iter().map(|(s, t)| (*s, t.clone())).chain([copied]) {
         let processes: Vec<Process> = took.iter().map(|t| process(t.as_nanos() as f64)).collect();

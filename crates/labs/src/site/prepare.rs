@@ -6,20 +6,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fingerpost_odb::{Store, transfer};
-use fingerpost_workloads::site::Access;
+use fingerpost_odb::Store;
+use fingerpost_sys::scratch::Scratch;
 use fingerpost_workloads::site::tree::{self, Page, Plan};
+use fingerpost_workloads::site::{Access, making};
 
 use crate::LabError;
 
 /// Times that a site is imported, unless one takes longer than this.
 const IMPORTS: usize = 3;
 const LONG: Duration = Duration::from_secs(2);
-
-fn timed<T, E>(job: impl FnOnce() -> Result<T, E>) -> Result<Duration, E> {
-    let begun = Instant::now();
-    job().map(|_| begun.elapsed())
-}
 
 /// A site that can be read.
 pub struct Prepared {
@@ -38,7 +34,7 @@ pub struct Prepared {
 }
 
 /// Makes a site, or takes the user's.
-pub fn prepare(base: PathBuf, site: Option<&Path>, plan: &Plan, stores: &[Access]) -> Result<Prepared, LabError> {
+pub fn prepare(base: PathBuf, site: Option<&Path>, plan: &Plan, stores: &[Access], scratch: &mut Scratch) -> Result<Prepared, LabError> {
     let failed = |what: &'static str| move |e: io::Error| LabError::Failed(format!("the site could not be {what}: {e}"));
     fs::create_dir(&base).map_err(failed("made"))?;
     let (dir, pages) = match site {
@@ -59,15 +55,15 @@ pub fn prepare(base: PathBuf, site: Option<&Path>, plan: &Plan, stores: &[Access
     wanted.sort_by_key(|s| s.name());
     wanted.dedup();
     for store in wanted {
-        this.import(store);
+        this.import(store, scratch);
     }
     Ok(this)
 }
 
 impl Prepared {
-    fn import(&mut self, store: Store) {
+    fn import(&mut self, store: Store, scratch: &mut Scratch) {
         let file = self.base.join(store.name());
-        match timed(|| transfer::import(&self.dir, &file, store, false, &|| false)) {
+        match making::import(store, &self.dir, &file, false, scratch) {
             Ok(took) => {
                 self.imports.insert(store.name(), vec![took]);
                 self.files.insert(store.name(), file);
@@ -78,19 +74,25 @@ impl Prepared {
         }
     }
 
-    /// Imports again, so that there is a figure; a large site is not waited for.
-    pub fn import_again(&mut self) -> Result<(), LabError> {
+    /// Imports again, so that there is a figure; a large site is not waited for. Tells why where that failed: the first file stays.
+    pub fn import_again(&mut self, scratch: &mut Scratch) -> Vec<String> {
+        let mut told = Vec::new();
         for (name, times) in &mut self.imports {
             let (Ok(store), Some(file)) = (name.parse::<Store>(), self.files.get(name)) else { continue };
             for _ in 1..IMPORTS {
                 if times[0] > LONG {
                     break;
                 }
-                let took = timed(|| transfer::import(&self.dir, file, store, true, &|| false));
-                times.push(took.map_err(|e| LabError::Failed(e.to_string()))?);
+                match making::import(store, &self.dir, file, true, scratch) {
+                    Ok(took) => times.push(took),
+                    Err(e) => {
+                        told.push(e.to_string());
+                        break;
+                    }
+                }
             }
         }
-        Ok(())
+        told
     }
 
     /// What a contestant opens, or why it cannot.

@@ -4,6 +4,7 @@
 //! Frontier's were, and closing it leaves nothing behind that could warm the next.
 
 pub mod access;
+pub mod making;
 pub mod reader;
 pub mod serve;
 pub mod served;

@@ -250,7 +250,12 @@ impl Reader {
 
     /// Gives an order without waiting for the answer.
     pub fn order(&mut self, line: &str) -> Result<(), WorkloadError> {
-        writeln!(self.input, "{line}").map_err(|e| WorkloadError::Failed(format!("{} ended: {e}", self.access.name())))
+        writeln!(self.input, "{line}").map_err(|_| self.gone())
+    }
+
+    fn gone(&mut self) -> WorkloadError {
+        let end = worker::end_of(&mut self.server.child);
+        WorkloadError::Failed(format!("the process that read from {} {end}", self.access.name()))
     }
 
     /// Waits for an answer.
@@ -259,7 +264,7 @@ impl Reader {
         let n = self.output.read_line(&mut line).map_err(|e| WorkloadError::Failed(e.to_string()))?;
         let line = line.trim_end();
         match line.strip_prefix("fail ") {
-            _ if n == 0 => Err(WorkloadError::Failed(format!("the process that read from {} ended unexpectedly", self.access.name()))),
+            _ if n == 0 => Err(self.gone()),
             Some(why) => Err(WorkloadError::Failed(format!("{}: {why}", self.access.name()))),
             None => Ok(line.to_owned()),
         }

@@ -109,8 +109,9 @@ impl Served {
             BufReader::new(out).read_line(&mut line).map_err(failed)?;
         }
         let Some(port) = line.trim().strip_prefix("ready ").and_then(|p| p.parse::<u16>().ok()) else {
+            let end = worker::end_of(&mut server.child);
             let _ = scratch.stop(server);
-            return Err(WorkloadError::Failed(format!("the server of {} ended before it was ready", access.name())));
+            return Err(WorkloadError::Failed(format!("the server of {} was not ready: it {end}", access.name())));
         };
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let paths: Vec<String> = pages.iter().map(|p| format!("/{}", super::serve::encode(&p.path))).collect();

@@ -151,10 +151,6 @@ impl Generator {
     }
 
     fn gone(&mut self) -> WorkloadError {
-        let how = match self.process.child.try_wait() {
-            Ok(Some(status)) => format!(" with {status}"),
-            _ => String::new(),
-        };
-        WorkloadError::Failed(format!("a load generator ended unexpectedly{how}"))
+        WorkloadError::Failed(format!("a load generator {}", worker::end_of(&mut self.process.child)))
     }
 }

@@ -1,0 +1,57 @@
+//! Making a database of a site in a process of its own: an import may take memory that the conducting process must not be short of,
+//! and where the kernel kills for want of memory, it is one row that fails.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use fingerpost_odb::{Store, transfer};
+use fingerpost_sys::scratch::Scratch;
+
+use crate::{WorkloadError, worker};
+
+/// The worker's name.
+pub const NAME: &str = "site-import";
+
+/// The process: `STORE DIRECTORY FILE new|again`. Prints `ok NANOSECONDS` or `fail REASON`.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    let made = || -> Result<Duration, String> {
+        let [store, dir, file, how] = args.as_slice() else { return Err("it takes STORE DIRECTORY FILE new|again".to_owned()) };
+        let store: Store = store.to_str().unwrap_or_default().parse()?;
+        let begun = Instant::now();
+        transfer::import(dir.as_ref(), file.as_ref(), store, how == "again", &|| false).map_err(|e| e.to_string())?;
+        Ok(begun.elapsed())
+    };
+    let (text, code) = match made() {
+        Ok(took) => (format!("ok {}", took.as_nanos()), ExitCode::SUCCESS),
+        Err(why) => (format!("fail {}", why.replace('\n', " ")), ExitCode::FAILURE),
+    };
+    // Nobody who could be told is left when the output is closed.
+    let _ = writeln!(std::io::stdout(), "{text}");
+    code
+}
+
+/// Makes a database of a directory, and tells how long that took. `again` replaces the file.
+///
+/// # Errors
+/// Why it could not be made; also when the process was killed.
+pub fn import(store: Store, dir: &Path, file: &Path, again: bool, scratch: &mut Scratch) -> Result<Duration, WorkloadError> {
+    let failed = |why: String| WorkloadError::Failed(format!("the {} database could not be made: {why}", store.name()));
+    let mut command = worker::command(NAME);
+    command.arg(store.name()).args([dir, file]).arg(if again { "again" } else { "new" });
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut server = scratch.spawn(&mut command).map_err(|e| failed(e.to_string()))?;
+    let mut line = String::new();
+    let read = server.child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
+    let result = match (read, line.trim().split_once(' ')) {
+        (Some(Err(e)), _) => Err(failed(e.to_string())),
+        (_, Some(("ok", ns))) => ns.parse().map(Duration::from_nanos).map_err(|_| failed("it told no time".to_owned())),
+        (_, Some(("fail", why))) => Err(failed(why.to_owned())),
+        _ => Err(failed(format!("its process {}", worker::end_of(&mut server.child)))),
+    };
+    // What cannot be ended here is ended with the scratch directory.
+    let _ = scratch.stop(server);
+    result
+}

@@ -1,0 +1,71 @@
+//! Where memory runs out the kernel kills one process: a worker, which costs one row, and not the process that conducts the run.
+
+use std::process::{Command, Stdio};
+
+use fingerpost_record::{Outcome, load};
+
+use crate::support::{binary, until};
+
+/// The worker whose command line has these words, below this process.
+fn worker(parent: u32, words: &[&str]) -> Option<u32> {
+    std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let pid: u32 = entry.file_name().to_string_lossy().parse().ok()?;
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let line = String::from_utf8_lossy(&std::fs::read(entry.path().join("cmdline")).ok()?).into_owned();
+        let all: Vec<&str> = line.split('\0').collect();
+        let is_child = stat.rsplit_once(')')?.1.split_whitespace().nth(1)? == parent.to_string();
+        (is_child && words.iter().all(|word| all.contains(word))).then_some(pid)
+    })
+}
+
+fn score(pid: u32) -> i32 {
+    std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).map_or(0, |text| text.trim().parse().unwrap())
+}
+
+/// Does to one worker of a run what the kernel does.
+fn killed(words: &[&str], store: &str) {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("run.json");
+    let mut command = Command::new(binary());
+    command.args([
+        "run",
+        "site",
+        "--set",
+        "parts=rounds",
+        "--set",
+        "pages=300",
+        "--set",
+        "store=files-open,sqlite,lmdb",
+        "--budget",
+        "3",
+        "-q",
+        "-o",
+    ]);
+    let mut run = command.arg(&file).env("FINGERPOST_HOME", home.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut found = None;
+    until("the kernel's choice is a worker", || {
+        found = worker(run.id(), words).filter(|pid| score(*pid) > score(run.id()));
+        assert!(found.is_some() || run.try_wait().unwrap().is_none(), "no worker {words:?} was ever the kernel's choice");
+        found.is_some()
+    });
+    assert!(Command::new("kill").args(["-KILL", &found.unwrap().to_string()]).status().unwrap().success());
+    assert!(run.wait().unwrap().code().is_some(), "the run ended with its worker");
+    let kept = load::from_path(&file).unwrap();
+    assert!(kept.complete);
+    let row = |store: &str| {
+        let mut rows = kept.measurements.iter().filter(|m| m.probe == "site.round");
+        rows.find(|m| m.params.text("store") == Some(store)).unwrap()
+    };
+    assert!(row(store).outcome != Outcome::Measured && row(store).reason.as_ref().unwrap().contains("SIGKILL"), "{:?}", row(store));
+    assert_eq!(row("files-open").outcome, Outcome::Measured);
+}
+
+#[test]
+fn a_killed_reader_costs_its_row() {
+    killed(&["site-reader", "sqlite"], "sqlite");
+}
+
+#[test]
+fn a_killed_import_costs_its_rows() {
+    killed(&["site-import", "lmdb"], "lmdb");
+}
