@@ -1,12 +1,12 @@
-//! What the laboratories of memory and arithmetic derive from a run's rows, as further lines of its comma-separated values: outcome
-//! `derived`, no version, and no samples of their own.
+//! What is derived from a run's rows, or was followed beside them, as further lines of its comma-separated values: outcome `derived`, no
+//! version, and no samples of their own.
 
 use fingerpost_compare::flops::Flops;
 use fingerpost_compare::memory::{Memory, staircase};
 use fingerpost_compare::zerofill::solve::FIELDS;
 use fingerpost_compare::zerofill::{self, Analysis};
 use fingerpost_record::text::clean;
-use fingerpost_record::{Estimate, Run, Unit};
+use fingerpost_record::{Estimate, Paths, Run, Unit};
 
 use crate::csv::{HEADER, line, word};
 use crate::groups;
@@ -59,12 +59,41 @@ pub fn render(run: &Run, id: &str, host: &str) -> String {
     all.extend(zerofill::analyse(run).iter().flat_map(zero_filling));
     all.extend(Flops::of(&run.measurements).iter().flat_map(floating_point));
     all.extend(Memory::of(run).iter().flat_map(hierarchy));
+    all.extend(run.paths.iter().flat_map(requests));
     all.iter().filter(|d| d.value.is_finite()).map(|d| d.text(id, host)).collect()
 }
 
 const NS: &str = Unit::Nanoseconds.as_str();
 const BYTES: &str = Unit::Bytes.as_str();
 const RATIO: &str = "ratio";
+
+/// Followed requests: the share of each leaf in each class with its interval, the latencies, and what was not followed.
+fn requests(p: &Paths) -> Vec<Derived> {
+    let step = || {
+        let params = p.params.iter().map(|(k, v)| format!("{k} {v}")).collect::<Vec<_>>().join(" ");
+        vec![("workload", p.workload.clone()), ("step", params)]
+    };
+    let with =
+        |more: &[(&'static str, &str)]| step().into_iter().chain(more.iter().map(|(k, v)| (*k, (*v).to_owned()))).collect::<Vec<_>>();
+    let mut all = Vec::new();
+    for (by, l) in [("followed", Some(p.latency)), ("load generator", p.generator)] {
+        let Some(l) = l else { continue };
+        all.push(Derived::exact("request.count", with(&[("by", by)]), "count", l.count as f64));
+        for (what, seconds) in [("mean", l.mean), ("p50", l.p50), ("p90", l.p90), ("p99", l.p99)] {
+            all.push(Derived::exact("request.latency", with(&[("by", by), ("what", what)]), NS, seconds * 1e9));
+        }
+    }
+    for leaf in &p.leaves {
+        let chain = leaf.chain.join(" > ");
+        for (class, s) in [("all", leaf.all), ("middle", leaf.middle), ("slowest 1 %", leaf.slow)] {
+            let params = || with(&[("class", class), ("component", &leaf.component), ("with", &leaf.whom), ("chain", &chain)]);
+            all.push(Derived { interval: Some([s.low, s.high, 0.95]), ..Derived::exact("request.share", params(), RATIO, s.share) });
+            all.push(Derived::exact("request.time", params(), NS, s.seconds * 1e9));
+        }
+    }
+    all.push(Derived::exact("request.not_followed", step(), RATIO, p.not_followed));
+    all
+}
 
 fn zero_filling(a: &Analysis) -> Vec<Derived> {
     let what = |name: &str| vec![("api", a.api.clone()), ("what", name.to_owned())];
@@ -176,6 +205,18 @@ mod tests {
         assert!(has(&memory, &["memory.translation_reach", "pages=small;level=1", "derived,262144,"]));
         assert!(has(&flops, &["flops.average", "compiler=built-in;module=all", "derived,1234000000,"]));
         assert!(has(&flops, &["flops.units", "kind=vector_fma", "derived,2,"]), "{flops:?}");
+    }
+
+    #[test]
+    fn followed_requests_are_lines_of_the_same_columns() {
+        let all = lines(&requests(&fingerpost_record::fixture::followed::slow_locks().paths[0]));
+        assert!(all.iter().all(|text| text.trim_end().split(',').count() == HEADER.len()), "{all:?}");
+        let has = |parts: &[&str]| all.iter().any(|l| parts.iter().all(|p| l.contains(p)));
+        assert!(
+            has(&["request.share", "class=slowest 1 %;component=server user code;with=mariadbd;chain=lock", ",ratio,", ",0.95"]),
+            "{all:?}"
+        );
+        assert!(has(&["request.latency", "by=load generator;what=p99"]) && has(&["request.not_followed", "derived,0.021,"]));
     }
 
     #[test]

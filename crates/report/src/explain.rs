@@ -86,7 +86,14 @@ pub fn of_run(run: &Run) -> Vec<Explanation> {
             None => steps.push(vec![o]),
         }
     }
-    steps.into_iter().filter_map(|step| of_step(run, &step)).collect()
+    let mut found: Vec<Explanation> = steps.into_iter().filter_map(|step| of_step(run, &step)).collect();
+    for p in &run.paths {
+        // Requests may have been followed of a step that nobody else watched.
+        if !found.iter().any(|e| e.workload == p.workload && e.params == p.params) {
+            found.push(Explanation::new(&p.workload, &p.params, &StepFigures::default(), Some(p), Vec::new()));
+        }
+    }
+    found
 }
 
 fn of_step(run: &Run, observations: &[&Observation]) -> Option<Explanation> {
@@ -146,9 +153,9 @@ const BAR: usize = 40;
 /// Parts below this share are in the sums, and not in the picture.
 const SMALL: f64 = 0.001;
 
-/// Text without control characters, so that a run file from elsewhere cannot steer the terminal.
+/// Text that a run file from elsewhere cannot steer the terminal with, nor a reader's eye.
 fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    fingerpost_record::text::clean(text).into_owned()
 }
 
 fn time(seconds: f64) -> String {

@@ -8,8 +8,10 @@
 //! with a title and a description ([`lines`], [`strip`]).
 
 pub mod cells;
+pub mod icicle;
 pub mod lines;
 pub mod strip;
+pub mod timeline;
 
 use fingerpost_record::Unit;
 use maud::{Markup, html};
@@ -85,6 +87,11 @@ impl Axis {
         } else {
             Axis { from: from - 0.5, to: from + 0.5, log: false }
         }
+    }
+
+    /// A linear axis from zero to just this value, for lines of time that fill it.
+    pub fn up_to(to: f64) -> Axis {
+        Axis { from: 0.0, to: if to > 0.0 && to.is_finite() { to } else { 1.0 }, log: false }
     }
 
     /// How far along the axis a value lies, 0 to 1; values beyond an end lie at it.

@@ -44,13 +44,19 @@ fn look_at(browser: &Browser, name: &str, address: &str) {
 
 #[test]
 fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
-    let runs =
-        [loaded::healthy(), loaded::collapsed(), fixture::run(), fixture::later_run(), fixture::with_id("20260107T030405Z-0000000f")];
+    let runs = [
+        loaded::healthy(),
+        loaded::collapsed(),
+        fixture::run(),
+        fixture::followed::slow_locks(),
+        fixture::with_id("20260108T030405Z-0000000f"),
+    ];
     let Some((_turn, server, browser)) = setting(&runs) else { return };
     let (healthy, collapsed) = (loaded::healthy().id, loaded::collapsed().id);
     for (name, path) in [
         ("list", String::new()),
         ("run", format!("run/{collapsed}")),
+        ("followed", format!("run/{}", fixture::followed::slow_locks().id)),
         ("compare", format!("compare?run={healthy}&run={collapsed}")),
         ("history", "history?probe=syscall.null".to_owned()),
         ("measure", "measure".to_owned()),
@@ -67,9 +73,14 @@ fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
 
 #[test]
 fn the_report_is_one_file_that_is_fit_for_all() {
-    let Some((_turn, server, browser)) = setting(&[loaded::healthy(), loaded::collapsed()]) else { return };
+    let Some((_turn, server, browser)) = setting(&[loaded::healthy(), loaded::collapsed(), fixture::followed::slow_locks()]) else {
+        return;
+    };
     let (healthy, collapsed) = (loaded::healthy().id, loaded::collapsed().id);
-    for (name, words) in [("report", vec![collapsed.as_str()]), ("report-of-two", vec![&healthy, &collapsed])] {
+    let followed = fixture::followed::slow_locks().id;
+    for (name, words) in
+        [("report", vec![collapsed.as_str()]), ("report-followed", vec![followed.as_str()]), ("report-of-two", vec![&healthy, &collapsed])]
+    {
         let file = server.home.path().join(format!("{name}.html"));
         let mut all = vec!["report"];
         all.extend(words);

@@ -20,7 +20,7 @@ const SLOWEST: usize = 3;
 const STRETCHES: usize = 6;
 
 /// How requests were followed, a sentence each, and whether it is a warning.
-pub(super) fn account(paths: &Paths, check: Option<&Check>) -> Vec<(String, bool)> {
+pub(crate) fn account(paths: &Paths, check: Option<&Check>) -> Vec<(String, bool)> {
     let lost = if paths.lost > 0 { format!(", {} lost", paths.lost) } else { String::new() };
     let mut told = vec![(
         format!(

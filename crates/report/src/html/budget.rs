@@ -1,7 +1,7 @@
 //! Where a transaction's time went, and who is suspected of what.
 
 use fingerpost_record::text::clean;
-use fingerpost_record::{Budget, Finding, Layer, Run, Status, Unit};
+use fingerpost_record::{Budget, Finding, Layer, Params, Run, Status, Unit};
 use maud::{Markup, html};
 
 use super::{Section, scrolling};
@@ -20,6 +20,9 @@ const LAYERS: [Layer; 9] = [
     Layer::Host,
 ];
 
+/// What no part has.
+const REST: &str = "unexplained";
+
 /// Budgets as stacked bars, with every part in a table one click away; nothing where the run has none.
 pub fn section(run: &Run) -> Option<Section> {
     if run.budgets.is_empty() {
@@ -27,14 +30,14 @@ pub fn section(run: &Run) -> Option<Section> {
     }
     let used = |layer: &Layer| run.budgets.iter().flat_map(|b| &b.parts).any(|p| p.layer == *layer && p.share > 0.0);
     let body = html! {
-        p { "The wall time of one transaction, part by part. What no observer could place is shown as unexplained, always." }
+        p { "The time of one transaction, part by part. What could not be followed, or in records of before placed, is shown as unexplained, always." }
         ul class="legend" {
             @for layer in LAYERS.iter().filter(|l| used(l)) { li { (swatch(layer_class(*layer))) (layer.as_str()) } }
-            li { (swatch("l-unexplained")) "unexplained" }
+            li { (swatch("l-unexplained")) (REST) }
         }
         (scrolling("Budgets, table", html! {
             table class="budgets" {
-                thead { tr { th scope="col" { "Step" } th scope="col" class="number" { "a transaction" } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { "unexplained" } } }
+                thead { tr { th scope="col" { "Step" } th scope="col" class="number" { "a transaction" } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (REST) } } }
                 tbody { @for b in &run.budgets { (line(b)) } }
             }
         }))
@@ -48,14 +51,19 @@ fn swatch(class: &str) -> Markup {
 }
 
 fn step(b: &Budget) -> String {
-    clean(&format!("{} {}", b.workload, b.params)).trim().to_owned()
+    step_name(&b.workload, &b.params)
 }
 
-fn time(seconds: f64) -> String {
+/// A step by its workload and parameters, cleaned.
+pub(super) fn step_name(workload: &str, params: &Params) -> String {
+    clean(&format!("{workload} {params}")).trim().to_owned()
+}
+
+pub(super) fn time(seconds: f64) -> String {
     Unit::Nanoseconds.format(seconds * 1e9)
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
@@ -68,7 +76,7 @@ fn line(b: &Budget) -> Markup {
             pieces.push(Piece { class: layer_class(layer), title, share: p.share });
         }
     }
-    pieces.push(Piece { class: "l-unexplained", title: format!("unexplained: {}", percent(b.unexplained)), share: b.unexplained });
+    pieces.push(Piece { class: "l-unexplained", title: format!("{REST}: {}", percent(b.unexplained)), share: b.unexplained });
     html! {
         tr {
             th scope="row" { (step(b)) }
@@ -90,7 +98,7 @@ fn parts(b: &Budget) -> Markup {
                     thead { tr { th scope="col" { "part" } th scope="col" { "layer" } th scope="col" class="number" { "a transaction" } th scope="col" class="number" { "share" } } }
                     tbody {
                         @for p in parts { tr { th scope="row" { (clean(&p.component)) } td { (p.layer.as_str()) } td class="number" { (time(p.seconds_per_transaction)) } td class="number" { (percent(p.share)) } } }
-                        tr { th scope="row" { "unexplained" } td {} td class="number" { (time(b.unexplained * b.seconds_per_transaction)) } td class="number" { (percent(b.unexplained)) } }
+                        tr { th scope="row" { (REST) } td {} td class="number" { (time(b.unexplained * b.seconds_per_transaction)) } td class="number" { (percent(b.unexplained)) } }
                     }
                 }
             }))
@@ -143,7 +151,7 @@ fn suspect(f: &Finding) -> Markup {
                 span class="status" { @if guilty { span aria-hidden="true" { "☞ " } "guilty" } @else { "suspected" } }
                 strong { (clean(&f.cause)) }
                 span class="layer" { (f.layer.as_str()) }
-                span class="share" { (percent(f.share)) }
+                @if f.share > 0.0 { span class="share" { (percent(f.share)) } } @else { span class="share" { "share not known" } }
             }
             (cells::share(f.share, if guilty { "guilty" } else { "suspected" }))
             ul { @for e in &f.evidence { li { (clean(e)) } } }

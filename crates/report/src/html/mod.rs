@@ -10,6 +10,7 @@ mod forest;
 mod host;
 mod launch;
 mod memory;
+mod paths;
 mod probes;
 mod samples;
 mod scaling;
@@ -59,6 +60,7 @@ pub fn of_run(run: &Run, link: Link) -> Content {
     let mut sections = Vec::new();
     sections.extend(budget::findings(run));
     sections.extend(budget::section(run));
+    sections.extend(paths::section(run));
     sections.extend(scaling::sections(run));
     sections.extend(zerofill::section(run));
     sections.extend(flops::section(fingerpost_compare::flops::Flops::of(&run.measurements)));

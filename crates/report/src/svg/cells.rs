@@ -16,7 +16,7 @@ fn cell(content: Markup) -> Markup {
     html! { svg class="cell" width="100%" height=(CELL) aria-hidden="true" focusable="false" xmlns="http://www.w3.org/2000/svg" { (content) } }
 }
 
-fn rules(places: &[f64]) -> Markup {
+pub(super) fn rules(places: &[f64]) -> Markup {
     html! { @for x in places { line class="rule" x1=(percent(*x)) x2=(percent(*x)) y1="0" y2=(CELL) {} } }
 }
 
@@ -30,7 +30,7 @@ fn head(labels: &[(f64, String)]) -> Markup {
 }
 
 /// At most four of an axis's ticks: a cell is narrow.
-fn few_ticks(axis: &Axis) -> Vec<f64> {
+pub(super) fn few_ticks(axis: &Axis) -> Vec<f64> {
     let ticks = axis.ticks();
     let step = ticks.len().saturating_sub(1).div_ceil(3).max(1);
     ticks.into_iter().step_by(step).collect()

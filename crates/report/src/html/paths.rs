@@ -1,0 +1,265 @@
+//! Requests that were followed: why they take as long as they do, by class, by chain of waits, and the slowest one by one.
+
+use fingerpost_compare::explain::slow::{SlowOnes, SlowPart};
+use fingerpost_record::paths::{Leaf, Share, SlowSpan};
+use fingerpost_record::text::clean;
+use fingerpost_record::{Paths, Run, Unit};
+use maud::{Markup, html};
+
+use super::budget::{percent, step_name, time};
+use super::{Section, scrolling};
+use crate::explain::followed::{account, chains, rows};
+use crate::explain::{Explanation, of_run};
+use crate::svg::cells::{self, Piece, layer_class};
+use crate::svg::icicle::{Branch, icicle};
+use crate::svg::timeline::{self, Stretch};
+
+/// Chains that the table shows.
+const CHAINS: usize = 40;
+/// Longest stretches of a slow request that the table shows.
+const STRETCHES: usize = 12;
+/// A class's part of a component, and its share of a leaf.
+type OfPart = fn(&SlowPart) -> Share;
+/// See [`OfPart`].
+type OfLeaf = fn(&Leaf) -> f64;
+
+/// What no event tells.
+const NOT_FOLLOWED: &str = "not followed";
+
+/// The section; nothing where no step was watched.
+pub fn section(run: &Run) -> Option<Section> {
+    let found: Vec<Explanation> = of_run(run).into_iter().filter(|e| e.slow.is_some() || !e.threads.is_empty()).collect();
+    if found.is_empty() {
+        return None;
+    }
+    let body = html! { @for e in &found { @if e.slow.is_some() { (followed(e)) } @else { (unfollowed(e)) } } };
+    Some(Section { key: "requests", title: "What requests waited for".into(), body })
+}
+
+fn followed(e: &Explanation) -> Markup {
+    let (Some(slow), Some(paths)) = (&e.slow, &e.paths) else { return html! {} };
+    html! {
+        h3 { (step_name(&e.workload, &e.params)) }
+        p class="verdict" { strong { (clean(&slow.sentence)) } }
+        @for (sentence, warning) in account(paths, e.check.as_ref()) {
+            p class=(if warning { "doubts" } else { "note" }) { (sentence) }
+        }
+        (classes(slow, &step_name(&e.workload, &e.params)))
+        (chain_pictures(paths))
+        (slowest(paths))
+    }
+}
+
+/// All, middle and slowest beside each other: a bar each, and every part in a table.
+fn classes(slow: &SlowOnes, step: &str) -> Markup {
+    let all = slow.parts.iter().map(|p| p.all.seconds).sum::<f64>();
+    let bars: [(&str, f64, OfPart); 3] = [
+        ("all requests", all, |p| p.all),
+        ("the middle (40th to 60th percentile)", slow.middle_seconds, |p| p.middle),
+        ("the slowest 1 %", slow.slow_seconds, |p| p.slow),
+    ];
+    let rows = rows(slow);
+    html! {
+        (scrolling(&format!("{step}: classes of requests, table"), html! {
+            table class="budgets" {
+                thead { tr { th scope="col" { "Requests" } th scope="col" class="number" { "a request" } th scope="col" class="graphic" { span class="axis-name" { "share of its time" } (cells::share_head()) } } }
+                tbody { @for (name, seconds, share) in bars { tr { th scope="row" { (name) } td class="number" { (time(seconds)) } td class="graphic" { (cells::stacked(&pieces(&rows, share))) } } } }
+            }
+        }))
+        (scrolling(&format!("{step}: parts of a request, table"), html! {
+            table class="narrow" {
+                thead { tr { th scope="col" { "part" } th scope="col" class="extra" { "layer" } th scope="col" class="number" { "all" } th scope="col" class="number" { "share" } th scope="col" class="number" { "middle" } th scope="col" class="number" { "slowest 1 %" } th scope="col" class="number extra" { "of the difference" } } }
+                tbody { @for p in &rows { tr {
+                    th scope="row" { (swatch(p)) (clean(&p.component)) }
+                    td class="extra" { @if p.component != NOT_FOLLOWED { (p.layer.as_str()) } }
+                    td class="number" { (time(p.all.seconds)) }
+                    td class="number" { (percent(p.all.share)) }
+                    td class="number" { (time(p.middle.seconds)) }
+                    td class="number" { (time(p.slow.seconds)) }
+                    td class="number extra" { (percent(p.of_difference)) }
+                } } }
+            }
+        }))
+    }
+}
+
+fn class_of(p: &SlowPart) -> &'static str {
+    if p.component == NOT_FOLLOWED { "l-unexplained" } else { layer_class(p.layer) }
+}
+
+fn swatch(p: &SlowPart) -> Markup {
+    html! { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class={ "piece " (class_of(p)) } width="14" height="14" {} } }
+}
+
+fn pieces(rows: &[SlowPart], share: OfPart) -> Vec<Piece> {
+    let piece = |p: &SlowPart| {
+        let s = share(p);
+        Piece {
+            class: class_of(p),
+            title: clean(&format!("{}: {}, {}", p.component, time(s.seconds), percent(s.share))).into_owned(),
+            share: s.share,
+        }
+    };
+    rows.iter().map(piece).collect()
+}
+
+/// The chains of all requests and of the slowest as icicles, and as a table.
+fn chain_pictures(paths: &Paths) -> Markup {
+    let found = chains(paths);
+    let pictures: [(&str, OfLeaf); 2] = [("all requests", |l| l.all.share), ("the slowest 1 %", |l| l.slow.share)];
+    html! {
+        @for (name, share) in pictures {
+            @let branches = branches(paths, share);
+            @if !branches.is_empty() {
+                figure {
+                    figcaption { "How the time of " (name) " came about: below a link what it led to, as wide as its share." }
+                    (icicle(&format!("Chains of waits of {name}"), "The table of chains below has the same figures.", &branches))
+                }
+            }
+        }
+        @if !found.is_empty() {
+            details {
+                summary { "The chains of waits as a table" }
+                (scrolling("Chains of waits, table", html! {
+                    table class="narrow" {
+                        thead { tr { th scope="col" { "chain" } th scope="col" { "with" } th scope="col" class="number" { "all" } th scope="col" class="number" { "95 % interval" } th scope="col" class="number" { "middle" } th scope="col" class="number" { "slowest 1 %" } } }
+                        tbody { @for l in found.iter().take(CHAINS) { tr {
+                            th scope="row" { (clean(&fingerpost_compare::explain::places::chain(l))) }
+                            td { (clean(&l.whom)) }
+                            td class="number" { (percent(l.all.share)) }
+                            td class="number" { (percent(l.all.low)) " to " (percent(l.all.high)) }
+                            td class="number" { (percent(l.middle.share)) }
+                            td class="number" { (percent(l.slow.share)) }
+                        } } }
+                    }
+                }))
+            }
+        }
+    }
+}
+
+fn branches(paths: &Paths, share: OfLeaf) -> Vec<Branch> {
+    let leaf = |l: &Leaf| {
+        let mut names: Vec<String> = l.chain.iter().map(|link| clean(link).into_owned()).collect();
+        names.push(clean(&l.component).into_owned());
+        let note = if l.whom.is_empty() { String::new() } else { clean(&format!("with {}", l.whom)).into_owned() };
+        Branch { names, layer: l.layer, note, share: share(l) }
+    };
+    paths.leaves.iter().filter(|l| share(l) > 0.0).map(leaf).collect()
+}
+
+/// The slowest requests as lines of time, and the longest stretches of each as a table.
+fn slowest(paths: &Paths) -> Markup {
+    let longest = paths.slowest.iter().map(|s| s.seconds).fold(0.0, f64::max);
+    let axis = timeline::axis(longest * 1e9);
+    html! {
+        @if longest > 0.0 {
+            (scrolling("The slowest requests, table", html! {
+                table class="slowest" {
+                    thead { tr { th scope="col" { "Slowest" } th scope="col" class="graphic" { span class="axis-name" { "since the request began" } (timeline::head(&axis)) } th scope="col" { "most of it" } } }
+                    tbody { @for s in &paths.slowest {
+                        tr {
+                            th scope="row" class="number" { (time(s.seconds)) }
+                            td class="graphic" { (timeline::line(&axis, &s.spans.iter().map(stretch).collect::<Vec<_>>())) }
+                            td { @if let Some(most) = s.spans.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)) { (told(most)) } }
+                        }
+                    } }
+                }
+            }))
+            @if let Some(first) = paths.slowest.first() {
+                details {
+                    summary { "The longest stretches of the slowest as a table" }
+                    (scrolling("The longest stretches, table", html! {
+                        table class="narrow" {
+                            thead { tr { th scope="col" class="number" { "after" } th scope="col" class="number" { "for" } th scope="col" { "what" } th scope="col" { "layer" } } }
+                            tbody { @for s in longest_of(&first.spans) { tr {
+                                td class="number" { (time(s.at)) }
+                                td class="number" { (time(s.seconds)) }
+                                th scope="row" { (told(s)) }
+                                td { (s.layer.as_str()) }
+                            } } }
+                        }
+                    }))
+                }
+            }
+        }
+    }
+}
+
+fn longest_of(spans: &[SlowSpan]) -> Vec<&SlowSpan> {
+    let mut longest: Vec<&SlowSpan> = spans.iter().collect();
+    longest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    longest.truncate(STRETCHES);
+    longest.sort_by(|a, b| a.at.total_cmp(&b.at));
+    longest
+}
+
+/// A stretch in words: chain, component, and with whom.
+fn told(s: &SlowSpan) -> String {
+    let chain: String = s.chain.iter().map(|link| format!("{link} → ")).collect();
+    let whom = if s.whom.is_empty() { String::new() } else { format!(", with {}", s.whom) };
+    clean(&format!("{chain}{}{whom}", s.component)).into_owned()
+}
+
+fn stretch(s: &SlowSpan) -> Stretch {
+    let length = Unit::Nanoseconds.format(s.seconds * 1e9);
+    let title = format!("{} for {length}", told(s));
+    Stretch { at: s.at * 1e9, length: s.seconds * 1e9, layer: s.layer, unknown: s.component == NOT_FOLLOWED, title }
+}
+
+/// What the threads did, where requests could not be followed.
+fn unfollowed(e: &Explanation) -> Markup {
+    html! {
+        h3 { (step_name(&e.workload, &e.params)) }
+        p class="doubts" { "Requests could not be followed, so there is no budget of them; following needs root or CAP_PERFMON. This is what the server’s threads did: their time, and no request’s." }
+        (scrolling("What the threads did, table", html! {
+            table class="narrow" {
+                thead { tr { th scope="col" { "state" } th scope="col" { "layer" } th scope="col" class="number" { "time" } th scope="col" class="number" { "of their life" } } }
+                tbody { @for s in &e.threads { tr { th scope="row" { (clean(&s.state)) } td { (s.layer.as_str()) } td class="number" { (time(s.seconds)) } td class="number" { (percent(s.share)) } } } }
+            }
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::fixture::{self, followed};
+
+    use super::*;
+
+    fn page(run: &Run) -> String {
+        section(run).unwrap().body.into_string()
+    }
+
+    #[test]
+    fn classes_chains_and_the_slowest_are_there_as_pictures_and_as_tables() {
+        let text = page(&followed::slow_locks());
+        for words in [
+            "the slowest 1 %",
+            "wait for a lock held by mariadbd",
+            "class=\"icicle\"",
+            "queue → lock → waiting for a CPU, with stress",
+            "not followed",
+        ] {
+            assert!(text.contains(words), "no “{words}” in {text}");
+        }
+        assert!(text.matches("<tr").count() > 20 && text.len() < 200_000, "{}", text.len());
+        assert_eq!(section(&fixture::run()).map(|s| s.key), None);
+    }
+
+    #[test]
+    fn names_from_a_hostile_run_stay_text() {
+        let mut run = followed::slow_locks();
+        let evil = "</svg><script>alert(1)</script>\u{1b}[2J";
+        let paths = &mut run.paths[0];
+        for leaf in &mut paths.leaves {
+            leaf.whom = evil.into();
+            leaf.chain = vec![evil.into()];
+        }
+        for span in paths.slowest.iter_mut().flat_map(|s| &mut s.spans) {
+            span.component = evil.into();
+        }
+        let text = page(&run);
+        assert!(!text.contains("<script") && !text.contains('\u{1b}'));
+    }
+}
