@@ -18,6 +18,7 @@ use fingerpost_workloads::{ClientReport, Step, Subjects, Workload, WorkloadError
 struct Kept {
     observations: Vec<Observation>,
     budgets: Vec<Budget>,
+    paths: Vec<Paths>,
 }
 
 impl Sink for Kept {
@@ -28,7 +29,9 @@ impl Sink for Kept {
     fn budget(&mut self, b: Budget) {
         self.budgets.push(b);
     }
-    fn paths(&mut self, _: Paths) {}
+    fn paths(&mut self, p: Paths) {
+        self.paths.push(p);
+    }
     fn finding(&mut self, _: Finding) {}
     fn warn(&mut self, _: &str) {}
     fn progress(&mut self, _: &str, _: f64) {}
@@ -219,7 +222,9 @@ fn two_processes_on_a_socket_wait_for_each_other() {
     for level in [Level::Tracing, Level::Sampling] {
         let Some((a, kept)) = attributed(PING_PONG, 2.0, level) else { return };
         holds_together(&a, &kept, level);
-        let peer = share(&a, "waiting for a peer");
+        // Where the path was followed, the wait for the other process is what that one did.
+        let beyond = |p: &Paths| -> f64 { p.leaves.iter().filter(|l| l.chain.iter().any(|c| c == "peer")).map(|l| l.all.share).sum() };
+        let peer = kept.paths.first().map_or_else(|| share(&a, "waiting for a peer"), beyond);
         let others = ["waiting for a lock", "waiting for the disk", "sleeping"].map(|c| share(&a, c));
         let states = threads(&Totals::of(&a.observations));
         // On a machine so busy that they hardly get a CPU, there is hardly a moment in which they wait for anything else.

@@ -72,6 +72,8 @@ pub enum Link {
     Peer,
     /// A child process.
     Child,
+    /// Another thread of the program, while its first one waits for the whole of a window.
+    Thread,
     /// A page, or the address space's lock.
     Memory,
 }
@@ -87,6 +89,7 @@ impl Link {
             Link::Pipe => "pipe",
             Link::Peer => "peer",
             Link::Child => "child",
+            Link::Thread => "thread",
             Link::Memory => "memory",
         }
     }

@@ -120,7 +120,7 @@ impl Follower {
                 let found = requests.of_threads(inside().copied());
                 Found { cut: touching - found.len() as u64, requests: found }
             }
-            Requested::Command(pid) => Found { requests: requests.of_threads(std::iter::once((pid, window.start, window.end))), cut: 0 },
+            Requested::Command(pid) => Found { requests: vec![requests.of_program(pid, window.start, window.end)], cut: 0 },
         };
         self.generator.extend(inside().map(|t| t.2 - t.1));
         self.paths.cut += cut;

@@ -209,6 +209,13 @@ impl<'a> Requests<'a> {
         last.is_some() && last == self.walker.connections.peer(turn.socket)
     }
 
+    /// A command's time within a window, as one request.
+    pub fn of_program(&self, pid: i32, begin: u64, end: u64) -> Request {
+        let mut pieces = Vec::new();
+        self.walker.walk_program(pid, begin, end, &mut pieces);
+        Request { begin, end, pieces }
+    }
+
     /// Requests whose program tells itself when each began and ended, by thread (an embedded database).
     pub fn of_threads(&self, spans: impl Iterator<Item = (i32, u64, u64)>) -> Vec<Request> {
         spans

@@ -145,10 +145,11 @@ impl Walker<'_> {
             Cause::Disk(_) if wait == Wait::Memory => self.put(side, Kind::Memory, Whom::Nobody, at.chain, span, out),
             Cause::Disk(io) => self.disk(at, side, io, woken.at, span, out),
             Cause::Thread if handed => self.woken_by(at, side, Link::Handover, wait, woken, span, out),
-            Cause::Thread => self.woken_by(at, side, link(wait), wait, woken, span, out),
-            Cause::Interrupt if wait == Wait::Network && self.in_network_call(woken) => {
+            // A reader of a Unix socket makes room, and wakes whoever waits at the other end, be it for bytes.
+            Cause::Thread | Cause::Interrupt if wait == Wait::Network && self.in_network_call(woken) => {
                 self.woken_by(at, side, Link::Peer, wait, woken, span, out);
             }
+            Cause::Thread => self.woken_by(at, side, link(wait), wait, woken, span, out),
             Cause::Interrupt => {
                 let kind = match wait {
                     Wait::Timer | Wait::Network | Wait::Lock => Kind::Timer,
@@ -163,11 +164,27 @@ impl Walker<'_> {
     /// The child that used the CPU most, for a wait for children that the window's end cut.
     fn busiest_child(&self, at: At, span: (u64, u64)) -> Option<i32> {
         let children = self.children.get(self.timelines.processes.get(&at.tid).unwrap_or(&at.tid))?;
-        let busy = |child: &&i32| -> u64 {
-            let on_cpu = |d: &Doing| !matches!(d, Doing::Blocked(_) | Doing::Unknown | Doing::Ready(_));
-            self.timelines.between(**child, span.0, span.1).iter().filter(|s| on_cpu(&s.doing)).map(|s| s.end - s.start).sum()
+        self.busiest(children.iter().copied().filter(|c| at.depth < DEEPEST && self.timelines.threads.contains_key(c)), span)
+    }
+
+    /// The thread that used the CPU most in a stretch of time.
+    fn busiest(&self, threads: impl Iterator<Item = i32>, span: (u64, u64)) -> Option<i32> {
+        let on_cpu = |d: &Doing| !matches!(d, Doing::Blocked(_) | Doing::Unknown | Doing::Ready(_));
+        let busy = |tid: &i32| -> u64 {
+            self.timelines.between(*tid, span.0, span.1).iter().filter(|s| on_cpu(&s.doing)).map(|s| s.end - s.start).sum()
         };
-        children.iter().filter(|c| at.depth < DEEPEST && self.timelines.threads.contains_key(c)).max_by_key(busy).copied()
+        threads.map(|tid| (busy(&tid), tid)).filter(|b| b.0 > 0).max().map(|b| b.1)
+    }
+
+    /// A program's time between two times: its first thread's; where that waits all the time for what others of the program do, the
+    /// time of the one that worked most.
+    pub fn walk_program(&self, pid: i32, from: u64, to: u64, out: &mut Vec<Piece>) {
+        let waits = self.timelines.between(pid, from, to).iter().all(|s| matches!(s.doing, Doing::Blocked(_)));
+        let others = self.timelines.processes.iter().filter(|&(&tid, &of)| of == pid && tid != pid).map(|(&tid, _)| tid);
+        match self.busiest(others, (from, to)).filter(|_| waits) {
+            Some(tid) => self.walk(tid, from, to, Chain::default().with(Link::Thread), out),
+            None => self.walk(pid, from, to, Chain::default(), out),
+        }
     }
 
     /// Another thread ended the wait: the path goes on in it.
