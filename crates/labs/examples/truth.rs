@@ -68,6 +68,12 @@ struct Stages {
     seconds: f64,
     /// CPU seconds of the thread that did the work.
     cpu: f64,
+    /// Seconds that it waited for a CPU.
+    ready: f64,
+    /// Seconds that the request's own thread waited for a CPU, where another one did the work.
+    own_ready: f64,
+    /// Seconds that it was on one, likewise.
+    own_cpu: f64,
 }
 
 fn main() -> ExitCode {
@@ -180,6 +186,9 @@ impl Class {
             sum.count += 1;
             sum.seconds += (stage.end - stage.start) as f64 * 1e-9;
             sum.cpu += stage.cpu as f64 * 1e-9;
+            sum.ready += stage.ready as f64 * 1e-9;
+            sum.own_ready += stage.own_ready as f64 * 1e-9;
+            sum.own_cpu += stage.own_cpu as f64 * 1e-9;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Watches processes that are already under load and prints the budget: what `bench/budget` and `bench/observers` are made of.
+//! Watches processes that are already under load and prints the budget: what `bench/follow cost` attaches and detaches.
 //!
 //!     watch SERVER_PIDS CLIENT_PIDS CONNECTIONS SECONDS [tracing|sampling|counting]
 

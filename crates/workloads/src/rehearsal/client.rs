@@ -189,11 +189,10 @@ struct Place {
 }
 
 impl Place {
-    /// Stamps a transaction that took so long and has just been answered.
-    fn stamp(&self, took: Duration) {
+    /// Stamps a transaction, while that is asked for.
+    fn stamp(&self, asked: u64, answered: u64) {
         if let Some(pen) = self.pen.as_ref().filter(|pen| pen.on()) {
-            let end = monotonic_ns();
-            pen.stamp(self.number, end.saturating_sub(took.as_nanos() as u64), end);
+            pen.stamp(self.number, asked, answered);
         }
     }
 }
@@ -205,15 +204,15 @@ fn one_client(recipe: &Recipe, server: SocketAddr, task: &Task, place: &mut Plac
         if recipe.think_us > 0 {
             std::thread::sleep(Duration::from_micros(recipe.think_us));
         }
-        let asked = Instant::now();
+        let asked = monotonic_ns();
         let answered = transaction(recipe, server, &mut place.stream, &mut answer, left);
-        let took = asked.elapsed();
+        let now = monotonic_ns();
         match answered {
             Ok(()) if task.length.is_none() => return (seen, None),
             Ok(()) => {
-                place.stamp(took);
+                place.stamp(asked, now);
                 if task.left().is_some() {
-                    seen.record(took.as_nanos() as u64);
+                    seen.record(now - asked);
                     task.count();
                 }
                 work(recipe.client_work);

@@ -9,7 +9,7 @@ use std::thread;
 use fingerpost_sys::affinity;
 use fingerpost_sys::trace::monotonic_ns;
 
-use super::log::{Moment, own_tid};
+use super::log::{Account, own_tid};
 use super::stages::{SyncedFile, compute_until};
 use super::{Kind, Order};
 
@@ -43,11 +43,20 @@ impl<T> Post<T> {
     }
 }
 
+/// Nanoseconds of a holder: on a CPU, and ready for one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    /// On a CPU.
+    pub cpu: u64,
+    /// Waiting for one.
+    pub ready: u64,
+}
+
 /// What the lock's owner, its holder and the thread that takes the holder's CPU share.
 #[derive(Debug, Default)]
 struct Shared {
-    /// What is waited for; within it, the CPU nanoseconds that the holder has used holding it.
-    lock: Mutex<u64>,
+    /// What is waited for; within it, what the holder has used since it was asked.
+    lock: Mutex<Used>,
     orders: Post<Order>,
     held: Post<()>,
     burn: Post<u64>,
@@ -73,8 +82,8 @@ impl Lock {
         Ok(Lock { shared, holder: who.take()? })
     }
 
-    /// Has the holder take the lock, then waits for it. Gives the holder's thread and the CPU time that it used.
-    pub fn wait_for(&self, order: Order) -> (i32, u64) {
+    /// Has the holder take the lock, then waits for it. Gives the holder's thread and what it used.
+    pub fn wait_for(&self, order: Order) -> (i32, Used) {
         self.shared.orders.leave(order);
         self.shared.held.take();
         let used = *self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,10 +103,12 @@ fn hold(shared: &Shared, dir: &Path, tell: &Post<io::Result<i32>>) {
     };
     tell.leave(Ok(own_tid()));
     let all = affinity::allowed_cpus().unwrap_or_default();
+    let account = Account::own();
     loop {
+        // From before it sleeps: that it waits for a CPU when it is asked is part of what the lock's owner waits for.
+        let asleep = account.now();
         let order = shared.orders.take();
-        let begun = Moment::now();
-        let until = begun.at + u64::from(order.micros) * 1000;
+        let until = monotonic_ns() + u64::from(order.micros) * 1000;
         let mut used = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if order.kind == Kind::LockStarves {
             // Where pinning is refused, nobody starves, and the log says so: it has what was used.
@@ -116,7 +127,8 @@ fn hold(shared: &Shared, dir: &Path, tell: &Post<io::Result<i32>>) {
             }
             _ => compute_until(until),
         }
-        *used = Moment::now().cpu - begun.cpu;
+        let now = account.now();
+        *used = Used { cpu: now.cpu - asleep.cpu, ready: now.ready - asleep.ready };
         drop(used);
         if order.kind == Kind::LockStarves {
             let _ = affinity::pin(&all);

@@ -1,5 +1,7 @@
 //! What the server writes down: each request with its stages.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
 use fingerpost_sys::trace::monotonic_ns;
@@ -37,6 +39,12 @@ pub struct Stage {
     pub tid: i32,
     /// CPU time of that thread from the stage's beginning to its end, in nanoseconds.
     pub cpu: u64,
+    /// Nanoseconds that it was ready and waited for a CPU, by the kernel's own account.
+    pub ready: u64,
+    /// The same of the thread that serves the request, where that is another one: 0 otherwise.
+    pub own_ready: u64,
+    /// As `own_ready`: on a CPU.
+    pub own_cpu: u64,
 }
 
 /// The log of all threads.
@@ -60,20 +68,40 @@ impl Log {
     }
 }
 
-/// A moment in a thread's life: the time, and the CPU time that it has used.
+/// A moment in a thread's life.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// Nanoseconds on the monotonic clock.
     pub at: u64,
-    /// CPU nanoseconds of the calling thread.
+    /// CPU nanoseconds of the thread.
     pub cpu: u64,
+    /// Nanoseconds that it was ready and waited for a CPU.
+    pub ready: u64,
 }
 
-impl Moment {
-    /// Now, of the calling thread.
-    pub fn now() -> Moment {
+/// The account of the thread that made it, which alone may ask it.
+#[derive(Debug)]
+pub struct Account {
+    schedstat: Option<File>,
+}
+
+impl Account {
+    /// Of the calling thread. Where the kernel keeps no account of waiting, none is told.
+    pub fn own() -> Account {
+        Account { schedstat: File::open("/proc/thread-self/schedstat").ok() }
+    }
+
+    /// Now.
+    pub fn now(&self) -> Moment {
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
-        Moment { at: monotonic_ns(), cpu: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64 }
+        Moment { at: monotonic_ns(), cpu: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64, ready: self.ready().unwrap_or(0) }
+    }
+
+    /// The second number of the file.
+    fn ready(&self) -> Option<u64> {
+        let mut text = [0; 64];
+        let n = self.schedstat.as_ref()?.read_at(&mut text, 0).ok()?;
+        std::str::from_utf8(&text[..n]).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
     }
 }
 

@@ -11,7 +11,7 @@ use fingerpost_sys::map::Cold;
 use fingerpost_sys::trace::monotonic_ns;
 
 use super::lock::Lock;
-use super::log::{Moment, Stage, own_tid};
+use super::log::{Account, Stage, own_tid};
 use super::{Kind, Order, peer};
 use crate::rehearsal::work;
 
@@ -68,6 +68,7 @@ fn nameless(dir: &Path) -> io::Result<File> {
 
 /// What a thread needs to do stages.
 pub struct Stages {
+    account: Account,
     lock: Lock,
     file: SyncedFile,
     zeros: File,
@@ -90,6 +91,7 @@ impl Stages {
         let stream = TcpStream::connect(("127.0.0.1", peer))?;
         stream.set_nodelay(true)?;
         let mut stages = Stages {
+            account: Account::own(),
             lock: Lock::new(dir)?,
             file: SyncedFile::new(dir)?,
             zeros: File::open("/dev/zero")?,
@@ -112,7 +114,7 @@ impl Stages {
 
     /// Does one stage.
     pub fn stage(&mut self, order: Order) -> io::Result<Stage> {
-        let begun = Moment::now();
+        let begun = self.account.now();
         let until = begun.at + u64::from(order.micros) * 1000;
         let mut other = None;
         match order.kind {
@@ -124,9 +126,13 @@ impl Stages {
             Kind::PeerSleeps | Kind::PeerWorks => self.ask(order)?,
             Kind::Memory => self.touch_until(until),
         }
-        let ended = Moment::now();
-        let (tid, cpu) = other.unwrap_or_else(|| (own_tid(), ended.cpu - begun.cpu));
-        Ok(Stage { kind: order.kind, start: begun.at, end: ended.at, tid, cpu })
+        let ended = self.account.now();
+        let (cpu, ready) = (ended.cpu - begun.cpu, ended.ready - begun.ready);
+        let own = Stage { kind: order.kind, start: begun.at, end: ended.at, tid: own_tid(), cpu, ready, own_ready: 0, own_cpu: 0 };
+        Ok(match other {
+            None => own,
+            Some((tid, used)) => Stage { tid, cpu: used.cpu, ready: used.ready, own_ready: ready, own_cpu: cpu, ..own },
+        })
     }
 
     fn call_until(&mut self, until: u64) -> io::Result<()> {

@@ -1,0 +1,151 @@
+"""Leaves against the log of a server that stamps its own stages."""
+
+import json
+import statistics
+import subprocess
+import tempfile
+
+from . import common
+
+MEDIAN, WORST = 0.03, 0.10
+LOCKS = {"lock_works", "lock_syncs", "lock_starves"}
+PEERS = {"peer_sleeps", "peer_works"}
+CPU = "waiting for a CPU"
+
+
+LEAVES = ("work", "calls", "lock: held working", "lock: held syncing", "lock: held waiting for a CPU", "disk", "timer", "peer", "memory")
+
+
+def expected(cls):
+    """The share of each leaf by the server's log. What a stage was neither on a CPU nor ready for one, it waited for what it is named after.
+
+    Waiting for a CPU is judged where a lock's holder does it: the request does it outside its stages too, which the server does not log.
+    """
+    shares = dict.fromkeys(LEAVES, 0.0)
+    for kind, stage in cls["kinds"].items():
+        wall, cpu, ready, *own = (stage[k] / cls["seconds"] for k in ("seconds", "cpu", "ready", "own_ready", "own_cpu"))
+        blocked = max(wall - sum(own), 0.0)
+        rest = max(blocked - cpu - ready, 0.0)
+        if kind in ("work", "calls"):
+            shares[kind] += cpu
+        elif kind in LOCKS:
+            # The request waits for the lock only while its own thread is blocked. A holder that does not sync either has a CPU or waits for one.
+            shares["lock: held working"] += min(cpu, blocked)
+            shares["lock: held waiting for a CPU"] += ready if kind == "lock_syncs" else max(blocked - cpu, 0.0)
+            shares["lock: held syncing"] += rest if kind == "lock_syncs" else 0
+        else:
+            shares["peer" if kind in PEERS else kind] += rest
+    return shares
+
+
+def found(leaves, which):
+    """The same by the leaves of the followed requests."""
+    shares = dict.fromkeys(LEAVES, 0.0)
+    for leaf in leaves:
+        share, chain, layer, component = leaf[which]["share"], leaf.get("chain", []), leaf["layer"], leaf["component"]
+        name = group(layer, component, chain)
+        if name:
+            shares[name] += share
+    return shares
+
+
+def group(layer, component, chain):
+    on_cpu = component == "server user code" or component.startswith("kernel: ") or component == "interrupts"
+    if any(link.startswith("peer") for link in chain) or component == "waiting for a peer":
+        return "peer"
+    if "lock" in chain or component == "waiting for a lock":
+        return ("lock: held working" if on_cpu else "lock: held syncing" if layer == "storage" else
+                "lock: held waiting for a CPU" if component == CPU else None)
+    if layer == "memory":
+        return "memory"
+    if layer == "storage":
+        return "disk"
+    if component == "sleeping":
+        return "timer"
+    if component == "server user code":
+        return "work"
+    if component == "kernel: read":
+        return "calls"
+    return None
+
+
+def arguments(parser):
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--seed", type=int, default=1, help="of the first trial; the next ones follow")
+    parser.add_argument("--from", dest="saved", metavar="FILE", help="judge trials that were printed before")
+    parser.add_argument("--keep", metavar="FILE", help="keep the trials' lines")
+    parser.add_argument("--dir", help="where the server's files are, on a disk (default: a temporary directory)")
+
+
+def run(args):
+    if args.saved:
+        lines = open(args.saved).read().splitlines()
+    else:
+        lines = measured(args)
+    trials = [json.loads(line) for line in lines if line.strip()]
+    if not trials:
+        raise common.Failed("there is no trial")
+    rows, misses = [], []
+    for trial in trials:
+        row, wrong = judge(trial)
+        rows.append(row)
+        misses += [f"seed {trial['seed']}: {w}" for w in wrong]
+        worst = max(((abs(d), k) for k, d in row["all"].items()), default=(0, ""))
+        print(f"seed {trial['seed']}: {row['followed']} of {row['requests']} requests, furthest {100 * worst[0]:.1f} points ({worst[1]})"
+              + "".join(f"; MISSED: {w}" for w in wrong), flush=True)
+    told = {which: table(rows, which, misses) for which in ("all", "slow")}
+    return {"misses": misses, "summary": told, "trials": rows}
+
+
+def measured(args):
+    program = common.example("truth")
+    with tempfile.TemporaryDirectory(dir=args.dir) as work:
+        command = [program, str(args.seed), str(args.trials), str(args.seconds), work]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60 + args.trials * (args.seconds + 20))
+    if args.keep:
+        open(args.keep, "w").write(done.stdout)
+    if done.returncode:
+        raise common.Failed(done.stderr.strip() or f"the trials ended with status {done.returncode}")
+    return done.stdout.splitlines()
+
+
+def judge(trial):
+    """Differences of one trial by leaf, for all and for the slow requests; and what is wrong besides shares."""
+    truth, paths = trial["truth"], trial["paths"]
+    row = {"seed": trial["seed"], "requests": truth["all"]["requests"], "followed": paths["followed"], "not_followed": paths["not_followed"],
+           "all": {}, "slow": {}}
+    wrong = []
+    if not paths["followed"]:
+        return row, [f"nothing was followed ({paths['lost']} events lost)"]
+    if trial["unpaired"] > 0.01 * max(truth["all"]["requests"], 1):
+        wrong.append(f"{trial['unpaired']} requests are not in the server's log")
+    if abs(paths["followed"] / max(truth["all"]["requests"], 1) - 1) > 0.01:
+        wrong.append(f"{paths['followed']} followed of {truth['all']['requests']}")
+    for which in ("all", "slow"):
+        if not truth[which]["seconds"]:
+            continue
+        known, seen = expected(truth[which]), found(paths["leaves"], which)
+        for leaf in known:
+            # What neither account has says nothing.
+            if known[leaf] or seen[leaf] > 0.001:
+                row[which][leaf] = seen[leaf] - known[leaf]
+                if abs(row[which][leaf]) > WORST:
+                    wrong.append(f"{leaf}, {which}: {common.percent(seen[leaf])}, by the server {common.percent(known[leaf])}")
+    return row, wrong
+
+
+def table(rows, which, misses):
+    told = {}
+    for leaf in LEAVES:
+        values = [abs(row[which][leaf]) for row in rows if leaf in row[which]]
+        if not values:
+            continue
+        median, (low, high) = statistics.median(values), common.interval(values)
+        told[leaf] = {"median": median, "low": low, "high": high, "worst": max(values), "trials": len(values)}
+        verdict = "reached" if median <= MEDIAN and max(values) <= WORST else "MISSED"
+        print(f"{which}, {leaf}: median {100 * median:.2f} points ({100 * low:.2f} to {100 * high:.2f}), worst {100 * max(values):.1f}, "
+              f"{len(values)} trials: {verdict}")
+        if median > MEDIAN:
+            misses.append(f"{leaf}, {which}: median {100 * median:.2f} points")
+    return told
