@@ -5,10 +5,10 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use fingerpost_observe::follow::Follower;
 use fingerpost_observe::follow::leaf::Side;
 use fingerpost_observe::follow::source::Source;
 use fingerpost_observe::follow::source::perf::Perf;
+use fingerpost_observe::follow::{Follower, Requested};
 
 /// Events of a window, 48 bytes each.
 const MOST_EVENTS: usize = 2 << 20;
@@ -47,8 +47,9 @@ fn follow(servers: &str, clients: &str, seconds: f64) -> Result<serde_json::Valu
         // What following costs slows nobody once the load is over.
         windows.extend(source.window(left.min(Duration::from_secs(2)), pause).map_err(|e| e.to_string())?);
     }
+    windows.iter_mut().for_each(|window| follower.learn(window));
     for window in &windows {
-        follower.window(window, &[], false);
+        follower.window(window, &[], Requested::ByClients);
     }
-    Ok(serde_json::json!(follower.finish(source.describe(), 0.0)))
+    Ok(serde_json::json!(follower.finish(source.describe())))
 }

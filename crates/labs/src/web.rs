@@ -320,6 +320,7 @@ pub static LAB: Lab = Lab {
             default: "half of the CPUs",
             help: "worker processes of a private server; of Apache, requests at a time",
         },
+        Setting { key: "backend", default: "none", help: "embedded: nginx is a proxy before the embedded server, which has the file" },
         Setting { key: "backlog", default: "1024", help: "length of a private server's accept queue" },
         Setting {
             key: "source",

@@ -111,7 +111,7 @@ fn configuration(plan: &Plan, mpm: Mpm, modules: &Path) -> String {
         // What is not there is compiled in, which differs between distributions.
         if required || path.is_file() { format!("LoadModule {name}_module \"{}\"\n", path.display()) } else { String::new() }
     };
-    let Plan { dir, run, root, port, workers, backlog } = plan;
+    let Plan { dir, run, root, port, workers, backlog, .. } = plan;
     let (run, root, log) = (run.display(), root.display(), dir.output_path());
     let log = log.display();
     let module_lines = [load(&format!("mpm_{}", mpm.name()), true), load("authz_core", true), load("unixd", false)].concat();

@@ -283,7 +283,7 @@ impl Workload for Web<'_> {
 
     fn stop(&mut self) {
         self.pool.stop(self.scratch);
-        if let Some(server) = self.running.take().and_then(|r| r.server) {
+        for server in self.running.take().into_iter().flat_map(|r| [r.server, r.backend]).flatten() {
             // What cannot be ended here is ended with the scratch directory.
             let _ = self.scratch.stop(server);
         }

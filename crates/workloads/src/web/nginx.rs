@@ -25,6 +25,7 @@ pub fn command(plan: &Plan) -> Result<Command, WorkloadError> {
 fn configuration(plan: &Plan) -> String {
     let Plan { run, root, port, workers, backlog, .. } = plan;
     let (run, root) = (run.display(), root.display());
+    let (upstream, location) = proxy(plan);
     format!(
         "daemon off;
 worker_processes {workers};
@@ -44,12 +45,19 @@ http {{
     keepalive_timeout 3600s;
     keepalive_requests 1000000000;
     default_type application/octet-stream;
-    server {{
+{upstream}    server {{
         listen 127.0.0.1:{port} backlog={backlog};
         server_name localhost;
         root \"{root}\";
-    }}
+{location}    }}
 }}
 "
     )
+}
+
+/// What makes a proxy of it: where it gets files, over connections that it keeps.
+fn proxy(plan: &Plan) -> (String, &'static str) {
+    let Some(backend) = plan.backend else { return Default::default() };
+    let upstream = format!("    upstream backend {{ server {backend}; keepalive 128; keepalive_requests 1000000000; }}\n");
+    (upstream, "        location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\"; }\n")
 }

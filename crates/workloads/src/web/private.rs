@@ -30,6 +30,8 @@ const FILE: &str = "file.bin";
 pub struct Running {
     /// The process; nothing for a server of the user's own.
     pub server: Option<scratch::Server>,
+    /// What a proxy gets the file from: another service on this host, not part of the one that is loaded.
+    pub backend: Option<scratch::Server>,
     /// Where it listens.
     pub address: SocketAddr,
     /// What the Host field should say.
@@ -55,6 +57,8 @@ pub struct Plan<'a> {
     pub workers: usize,
     /// The length of the accept queue.
     pub backlog: usize,
+    /// Where a proxy gets the file; nothing for a server that has it itself.
+    pub backend: Option<SocketAddr>,
 }
 
 /// Starts the server that the settings name, or checks that the user's own answers.
@@ -66,24 +70,60 @@ pub fn start(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus
         if status >= 400 {
             return Err(WorkloadError::Failed(format!("{} answers with status {status}; name a page that exists", url.text)));
         }
-        return Ok(Running { server: None, address: url.address, host: url.host.clone(), path: url.path.clone(), workers: None });
+        return Ok(Running {
+            server: None,
+            backend: None,
+            address: url.address,
+            host: url.host.clone(),
+            path: url.path.clone(),
+            workers: None,
+        });
     }
     let failed = |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
     let root = scratch.path().join("web-root");
     server_dir::make_passable(&root)
         .and_then(|()| server_dir::write_readable(&root.join(FILE), &file_content(settings.size)))
         .map_err(failed)?;
+    if !settings.proxy {
+        return start_private(settings, &root, "web-server", None, scratch, prefix, cpus);
+    }
+    let behind = Settings { server: Server::Embedded, proxy: false, workers: None, ..settings.clone() };
+    let backend = start_private(&behind, &root, "web-backend", None, scratch, &[], cpus)?;
+    let proxy = start_private(settings, &root, "web-server", Some(backend.address), scratch, prefix, cpus);
+    match (proxy, backend.server) {
+        (Ok(proxy), server) => Ok(Running { backend: server, ..proxy }),
+        (Err(e), Some(server)) => {
+            // What cannot be ended here is ended with the scratch directory.
+            let _ = scratch.stop(server);
+            Err(e)
+        }
+        (Err(e), None) => Err(e),
+    }
+}
+
+/// Starts one server in directories of this name, on a port that is free.
+fn start_private(
+    settings: &Settings,
+    root: &Path,
+    name: &str,
+    backend: Option<SocketAddr>,
+    scratch: &mut Scratch,
+    prefix: &[String],
+    cpus: usize,
+) -> Result<Running, WorkloadError> {
+    let failed = |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
     let mut last = WorkloadError::Failed(format!("no port could be had in {ATTEMPTS} attempts"));
     for attempt in 0..ATTEMPTS {
-        let dir = ServerDir::make(scratch.path().join(format!("web-server-{attempt}")), account()).map_err(failed)?;
+        let dir = ServerDir::make(scratch.path().join(format!("{name}-{attempt}")), account()).map_err(failed)?;
         let run = dir.hand_over("run").map_err(failed)?;
         let plan = Plan {
             dir: &dir,
             run: &run,
-            root: &root,
+            root,
             port: free_port().map_err(failed)?,
             workers: workers(settings, cpus),
             backlog: settings.backlog,
+            backend,
         };
         match start_once(settings, &plan, scratch, prefix) {
             Err(Attempt::PortTaken(sentence)) => last = WorkloadError::Failed(sentence),
@@ -140,7 +180,7 @@ fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &
         let taken = told.contains("in use");
         return Err(if taken { Attempt::PortTaken(sentence) } else { error(WorkloadError::Failed(sentence)) });
     }
-    Ok(Running { server: Some(server), address, host: address.to_string(), path, workers: Some(plan.workers) })
+    Ok(Running { server: Some(server), backend: None, address, host: address.to_string(), path, workers: Some(plan.workers) })
 }
 
 /// The server's name in sentences.

@@ -54,6 +54,8 @@ pub struct Settings {
     pub backlog: usize,
     /// Whether connections come from many source addresses.
     pub spread: bool,
+    /// Whether a private nginx is a proxy before the embedded server, which has the file.
+    pub proxy: bool,
     /// Load generator processes; as many as turn out to be needed when unset.
     pub generators: Option<usize>,
 }
@@ -93,6 +95,12 @@ impl Settings {
                 "source=spread uses the addresses of 127.0.0.0/8; it cannot reach an IPv6 address".to_owned(),
             ));
         }
+        let proxy = match text(params, "backend").as_deref() {
+            None | Some("none") => false,
+            Some("embedded") if server == Server::Nginx => true,
+            Some("embedded") => return Err(WorkloadError::Setting("backend makes a proxy of nginx; set server=nginx too".to_owned())),
+            Some(other) => return wrong("backend", other, "none or embedded"),
+        };
         if rate.is_some() && params.get("requests").is_some() {
             return Err(WorkloadError::Setting("rate and requests exclude each other: an open loop is measured for a time".to_owned()));
         }
@@ -105,6 +113,7 @@ impl Settings {
             workers: number(params, "workers", 1, 4096)?.map(|n| n as usize),
             backlog: number(params, "backlog", 1, 65_535)?.unwrap_or(BACKLOG) as usize,
             spread,
+            proxy,
             generators: number(params, "generators", 1, 64)?.map(|n| n as usize),
             server,
         })
@@ -127,6 +136,9 @@ impl Settings {
         }
         if let Some(workers) = self.workers {
             common = common.with("workers", workers as i64);
+        }
+        if self.proxy {
+            common = common.with("backend", "embedded");
         }
         if self.spread {
             common = common.with("source", "spread");
@@ -188,7 +200,7 @@ fn server(params: &Params) -> Result<Server, WorkloadError> {
         },
     };
     if let Some(url) = text(params, "url") {
-        for key in ["server", "mpm", "size", "workers", "backlog"] {
+        for key in ["server", "mpm", "size", "workers", "backlog", "backend"] {
             if params.get(key).is_some() {
                 return Err(WorkloadError::Setting(format!(
                     "{key} is for servers that are started privately; leave it out together with url"
@@ -305,6 +317,8 @@ mod tests {
             (&[("server", "iis")], "embedded, nginx or apache"),
             (&[("server", "apache"), ("mpm", "x")], "prefork, worker or event"),
             (&[("mpm", "event")], "server=apache"),
+            (&[("backend", "embedded")], "server=nginx"),
+            (&[("server", "nginx"), ("backend", "apache")], "none or embedded"),
             (&[("rate", "-1")], "requests a second"),
             (&[("rate", "1000"), ("requests", "5")], "exclude each other"),
             (&[("size", "-1")], "size=-1"),

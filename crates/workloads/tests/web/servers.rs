@@ -15,6 +15,7 @@ pub fn tests() -> Vec<Trial> {
     for server in [
         &["server=embedded"][..],
         &["server=nginx"],
+        &["server=nginx", "backend=embedded"],
         &["server=apache", "mpm=prefork"],
         &["server=apache", "mpm=worker"],
         &["server=apache", "mpm=event"],
