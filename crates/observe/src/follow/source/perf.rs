@@ -43,7 +43,8 @@ pub struct Perf {
 }
 
 impl Perf {
-    /// Opens the tracepoints, switched off. A window ends early when it has `most_events`, of 48 bytes each.
+    /// Opens the tracepoints, switched off. A window ends early when it has `most_events`, of 48 bytes each; what the
+    /// rings hold at that moment comes on top.
     ///
     /// # Errors
     /// One sentence that says why tracing is not possible here.

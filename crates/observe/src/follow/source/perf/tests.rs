@@ -187,7 +187,9 @@ fn a_window_outlives_its_rings_and_ends_early_when_it_is_full() {
             let w = perf.window(Duration::from_secs(30), &mut sleep).unwrap().unwrap();
             // More than the rings hold: a call is two events and 152 bytes.
             if w.lost == 0 && w.events.len() * 76 > perf.rings.cpus() * RING_BYTES {
-                assert!(w.events.len() < 450_000 && w.end - w.start < 30_000_000_000);
+                // Enough, and what the rings may have held besides: others are busy too.
+                let most = 400_000 + perf.rings.cpus() * RING_BYTES / LEAST_RECORD_BYTES;
+                assert!(w.events.len() < most && w.end - w.start < 30_000_000_000, "{} events", w.events.len());
                 return;
             }
             assert!(Instant::now() < deadline, "{} events in {} ns, {} lost", w.events.len(), w.end - w.start, w.lost);
