@@ -4,6 +4,7 @@
 
 pub mod affinity;
 pub mod beneath;
+pub mod bpf;
 pub mod cgroup;
 pub mod child;
 pub mod files;

@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use super::event::Event;
 
+pub mod bpf;
+mod flow;
+#[cfg(test)]
+mod live;
 pub mod perf;
 pub mod recorded;
 
@@ -45,4 +49,16 @@ pub trait Source {
     /// # Errors
     /// What the kernel said.
     fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Option<Window>>;
+}
+
+/// The kernel's events in the cheapest way that is allowed here: programs in the kernel, else perf's rings. A window ends early when it
+/// has `most_events`, of 48 bytes each.
+///
+/// # Errors
+/// One sentence that says why neither is possible.
+pub fn open(most_events: usize) -> Result<Box<dyn Source + Send>, String> {
+    match bpf::Bpf::open(most_events) {
+        Ok(bpf) => Ok(Box::new(bpf)),
+        Err(_) => Ok(Box::new(perf::Perf::open(most_events)?)),
+    }
 }

@@ -1,0 +1,112 @@
+//! Events from programs in the kernel (eBPF), through one ring per CPU. Between windows the programs are detached: nothing is then slower.
+
+mod programs;
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use fingerpost_sys::bpf::Programs;
+use fingerpost_sys::bpf::btf::Btf;
+use fingerpost_sys::bpf::code::HEADER;
+use fingerpost_sys::trace::monotonic_ns;
+
+use self::programs::{PROGRAMS, Wanted};
+use super::flow::{self, Flow, Names};
+use super::{Source, Window};
+
+/// Bytes of the shortest record in a ring, with its length.
+const LEAST_RECORD_BYTES: usize = HEADER + 8;
+
+/// Programs at the tracepoints of all CPUs.
+pub struct Bpf {
+    programs: Programs,
+    partitions: HashMap<u32, u32>,
+    names: Names,
+    most_events: usize,
+    missing: Vec<&'static str>,
+    event_cost: f64,
+}
+
+impl Bpf {
+    /// Loads the programs, detached. A window ends early when it has `most_events`, of 48 bytes each; what the rings hold at that moment
+    /// comes on top.
+    ///
+    /// # Errors
+    /// One sentence that says why this is not possible here.
+    pub fn open(most_events: usize) -> Result<Bpf, String> {
+        flow::first_pid_namespace()?;
+        let btf = Btf::read()?;
+        let cpus = flow::cpus()?;
+        let (own, missing) = programs::resolve(&btf, &flow::own_threads())?;
+        let programs = Programs::load(&btf, &own, &cpus, flow::ring_bytes(cpus.len()))?;
+        let event_cost = calibrate(&btf, &cpus)?;
+        Ok(Bpf { programs, partitions: flow::partitions(), names: Names::default(), most_events, missing, event_cost })
+    }
+}
+
+impl Flow for Bpf {
+    fn fullness(&self) -> f64 {
+        self.programs.fullness()
+    }
+
+    fn most_waiting(&self) -> usize {
+        self.programs.waiting() / LEAST_RECORD_BYTES
+    }
+
+    fn drain(&mut self, window: &mut Window) -> io::Result<()> {
+        let (names, partitions) = (&mut self.names, &self.partitions);
+        let (start, events) = (window.start, &mut window.events);
+        window.lost += self.programs.drain(|record| {
+            programs::names(record, names);
+            events.extend(programs::event(record, partitions).filter(|e| e.time >= start));
+        })?;
+        Ok(())
+    }
+}
+
+impl Source for Bpf {
+    fn describe(&self) -> String {
+        let mut text = "programs in the kernel (eBPF)".to_owned();
+        if !self.missing.is_empty() {
+            text += &format!(", without {}", self.missing.join(", "));
+        }
+        text
+    }
+
+    fn cpus(&self) -> usize {
+        self.programs.cpus()
+    }
+
+    fn event_cost(&self) -> f64 {
+        self.event_cost
+    }
+
+    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Option<Window>> {
+        self.programs.attach()?;
+        let mut window = Window { start: monotonic_ns(), ..Window::default() };
+        let most = self.most_events;
+        let flowed = flow::let_flow(self, &mut window, length, most, wait);
+        window.end = monotonic_ns();
+        self.programs.detach();
+        flowed?;
+        self.drain(&mut window)?;
+        flow::close(&mut window, &mut self.names);
+        Ok(Some(window))
+    }
+}
+
+/// What an event costs the thread that causes it, in CPU seconds: calls that do nothing, made with and without being recorded.
+fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
+    let bare = flow::cheapest_call(|| ());
+    let calls: Vec<_> = programs::resolve(btf, &[])?.0.into_iter().filter(|(name, _)| name.starts_with("sys_")).collect();
+    let mut programs = Programs::load(btf, &calls, cpus, 1 << 20)?;
+    programs.attach().map_err(|e| format!("programs cannot be attached to tracepoints: {e}"))?;
+    let recorded = flow::cheapest_call(|| _ = programs.drain(|_| ()));
+    Ok(((recorded - bare) / calls.len().max(1) as f64).max(0.0))
+}
+
+/// The tracepoint of a record's kind.
+fn wanted(kind: u8) -> Option<&'static Wanted> {
+    PROGRAMS.get(usize::from(kind))
+}

@@ -1,0 +1,244 @@
+//! What the programs record at each tracepoint, and records turned into events.
+
+use std::collections::HashMap;
+
+use fingerpost_sys::bpf::btf::Btf;
+use fingerpost_sys::bpf::code::{HEADER, Place, Recorded};
+
+use super::wanted;
+use crate::follow::event::{DiskStep, Event, InterruptKind, Io, Left, MemoryWork, What};
+use crate::follow::source::flow::Names;
+
+/// Bytes that were looked at and left in the socket.
+const MSG_PEEK: u64 = 2;
+/// The bits of a thread's state that say how it sleeps, or that it has ended.
+const UNINTERRUPTIBLE: u64 = 2;
+const NO_LOAD: u64 = 0x400;
+const WAITS_FOR_LOCK: u64 = 0x1000;
+const ENDED: u64 = 0x10 | 0x20 | 0x80;
+/// Bits of a block request's flags that say what it does; a write is odd, this is a flush.
+const OPERATION: u64 = 0xff;
+const FLUSH: u64 = 2;
+/// Soft interrupts that are seen by what they do, and come with every packet: sending and receiving.
+const NETWORK: &[i32] = &[2, 3];
+
+/// What a tracepoint tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Enter,
+    Exit,
+    Switch,
+    Waking,
+    Fork,
+    Sent,
+    Received,
+    Arrived,
+    State,
+    Bio,
+    Request(DiskStep),
+    Completed,
+    Memory(MemoryWork, bool),
+    Interrupt(InterruptKind, bool),
+}
+
+/// A tracepoint that is wanted; requests can be followed without it where it is optional.
+pub struct Wanted {
+    name: &'static str,
+    kind: Kind,
+    optional: bool,
+}
+
+const fn needed(name: &'static str, kind: Kind) -> Wanted {
+    Wanted { name, kind, optional: false }
+}
+
+const fn optional(name: &'static str, kind: Kind) -> Wanted {
+    Wanted { name, kind, optional: true }
+}
+
+/// Everything that is wanted; a record's kind is the place here.
+pub static PROGRAMS: [Wanted; 25] = [
+    needed("sys_enter", Kind::Enter),
+    needed("sys_exit", Kind::Exit),
+    needed("sched_switch", Kind::Switch),
+    needed("sched_waking", Kind::Waking),
+    needed("sched_process_fork", Kind::Fork),
+    needed("sock_send_length", Kind::Sent),
+    needed("sock_recv_length", Kind::Received),
+    needed("sk_data_ready", Kind::Arrived),
+    needed("inet_sock_set_state", Kind::State),
+    optional("block_bio_queue", Kind::Bio),
+    optional("block_rq_insert", Kind::Request(DiskStep::Queued)),
+    optional("block_rq_issue", Kind::Request(DiskStep::Issued)),
+    optional("block_rq_complete", Kind::Completed),
+    optional("mm_vmscan_direct_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true)),
+    optional("mm_vmscan_direct_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false)),
+    optional("mm_vmscan_memcg_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true)),
+    optional("mm_vmscan_memcg_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false)),
+    optional("mm_compaction_begin", Kind::Memory(MemoryWork::Compaction, true)),
+    optional("mm_compaction_end", Kind::Memory(MemoryWork::Compaction, false)),
+    optional("irq_handler_entry", Kind::Interrupt(InterruptKind::Device, true)),
+    optional("irq_handler_exit", Kind::Interrupt(InterruptKind::Device, false)),
+    optional("softirq_entry", Kind::Interrupt(InterruptKind::Soft, true)),
+    optional("softirq_exit", Kind::Interrupt(InterruptKind::Soft, false)),
+    optional("local_timer_entry", Kind::Interrupt(InterruptKind::Timer, true)),
+    optional("local_timer_exit", Kind::Interrupt(InterruptKind::Timer, false)),
+];
+
+/// A tracepoint and what is recorded there.
+pub type Named = (&'static str, Recorded);
+
+/// The programs for this kernel, without the calls of some threads, and the names of the tracepoints that it lacks.
+pub fn resolve(btf: &Btf, but_calls_of: &[i32]) -> Result<(Vec<Named>, Vec<&'static str>), String> {
+    let (mut programs, mut missing) = (Vec::new(), Vec::new());
+    for (i, w) in PROGRAMS.iter().enumerate() {
+        let recorded = btf.tracepoint(w.name).and_then(|_| recorded(btf, i as u8, w.kind));
+        match recorded {
+            Some(mut r) => {
+                if matches!(w.kind, Kind::Enter | Kind::Exit) {
+                    r.but_threads = but_calls_of.to_vec();
+                }
+                programs.push((w.name, r));
+            }
+            None if w.optional => missing.push(w.name),
+            None => return Err(format!("requests cannot be followed: this kernel's types lack what {} tells", w.name)),
+        }
+    }
+    Ok((programs, missing))
+}
+
+fn recorded(btf: &Btf, number: u8, kind: Kind) -> Option<Recorded> {
+    let (small, values) = places(btf, kind)?;
+    let interrupt = match kind {
+        Kind::Interrupt(which, begin) => Some((which as u8, begin)),
+        _ => None,
+    };
+    let network = matches!(kind, Kind::Interrupt(InterruptKind::Soft, _));
+    let but_first = if network { NETWORK.to_vec() } else { Vec::new() };
+    Some(Recorded { kind: number, but_threads: Vec::new(), but_first, interrupt, small, values })
+}
+
+/// The value in a record's header and those that follow it.
+fn places(btf: &Btf, kind: Kind) -> Option<(Option<Place>, Vec<Place>)> {
+    use Place::{Argument, Behind};
+    let field = |n: i16, structure: &str, name: &str, bytes: u8| Some(Behind(n, vec![btf.offset(structure, name)?], bytes));
+    let through = |n: i16, path: &[(&str, &str)], bytes: u8| {
+        let path = path.iter().map(|(structure, name)| btf.offset(structure, name)).collect::<Option<Vec<_>>>()?;
+        Some(Behind(n, path, bytes))
+    };
+    Some(match kind {
+        Kind::Enter => {
+            let (first, second) = call_arguments(btf)?;
+            (Some(Argument(1)), vec![Behind(0, vec![first], 8), Behind(0, vec![second], 8)])
+        }
+        Kind::Exit if cfg!(target_arch = "x86_64") => (Some(field(0, "pt_regs", "orig_ax", 8)?), vec![Argument(1)]),
+        Kind::Exit => (Some(field(0, "pt_regs", "syscallno", 4)?), vec![Argument(1)]),
+        Kind::Switch => {
+            let name = btf.offset("task_struct", "comm")?;
+            let name = [Behind(2, vec![name], 8), Behind(2, vec![name + 8], 8)];
+            (Some(field(2, "task_struct", "pid", 4)?), [vec![Argument(0), Argument(3)], name.to_vec()].concat())
+        }
+        Kind::Waking => (Some(field(0, "task_struct", "pid", 4)?), vec![field(0, "task_struct", "thread_info.cpu", 4)?]),
+        Kind::Fork => (Some(field(1, "task_struct", "pid", 4)?), Vec::new()),
+        Kind::Sent => (Some(Argument(1)), vec![Argument(0)]),
+        Kind::Received => (Some(Argument(1)), vec![Argument(0), Argument(2)]),
+        Kind::Arrived => (None, vec![Argument(0)]),
+        Kind::State => {
+            let ports = [field(0, "sock_common", "skc_num", 2)?, field(0, "sock_common", "skc_dport", 2)?];
+            (Some(Argument(2)), [vec![Argument(0)], ports.to_vec()].concat())
+        }
+        Kind::Bio => (
+            Some(through(0, &[("bio", "bi_bdev"), ("block_device", "bd_dev")], 4)?),
+            vec![field(0, "bio", "bi_iter.bi_sector", 8)?, field(0, "bio", "bi_iter.bi_size", 4)?, field(0, "bio", "bi_opf", 4)?],
+        ),
+        Kind::Request(_) | Kind::Completed => {
+            let device = [("request", "q"), ("request_queue", "disk"), ("gendisk", "part0"), ("block_device", "bd_dev")];
+            let bytes = if kind == Kind::Completed { Argument(2) } else { field(0, "request", "__data_len", 4)? };
+            let values = vec![field(0, "request", "__sector", 8)?, bytes, field(0, "request", "cmd_flags", 4)?];
+            (Some(through(0, &device, 4)?), values)
+        }
+        Kind::Memory(..) | Kind::Interrupt(..) => (None, Vec::new()),
+    })
+}
+
+/// Where the registers lie that hold a call's first two arguments.
+fn call_arguments(btf: &Btf) -> Option<(i16, i16)> {
+    if cfg!(target_arch = "x86_64") {
+        Some((btf.offset("pt_regs", "di")?, btf.offset("pt_regs", "si")?))
+    } else {
+        btf.offset("pt_regs", "regs").map(|at| (at, at + 8))
+    }
+}
+
+fn long(record: &[u8], at: usize) -> Option<u64> {
+    record.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
+}
+
+fn int(record: &[u8], at: usize) -> Option<i32> {
+    record.get(at..at + 4)?.try_into().ok().map(i32::from_ne_bytes)
+}
+
+/// The event of a record; `None` where it is none of ours.
+pub fn event(record: &[u8], partitions: &HashMap<u32, u32>) -> Option<Event> {
+    let (tid, pid) = (int(record, 8)?, int(record, 12)?);
+    let head = int(record, 16)? as u32;
+    let what = what(wanted(head as u8)?.kind, record, partitions)?;
+    Some(Event { time: long(record, 0)?, cpu: (head >> 16) as u16, interrupt: head >> 8 & 0xff != 0, pid, tid, what })
+}
+
+fn what(kind: Kind, record: &[u8], partitions: &HashMap<u32, u32>) -> Option<What> {
+    let small = int(record, 20)?;
+    let value = |n: usize| long(record, HEADER + 8 * n);
+    let disk = |step| Some(What::Disk { step, io: io(small as u32, [value(0)?, value(1)?, value(2)?], partitions) });
+    Some(match kind {
+        Kind::Enter => What::Enter { call: small, args: [value(0)?, value(1)?] },
+        Kind::Exit => What::Exit { call: small, result: value(0)? as i64 },
+        Kind::Switch => What::Switch { left: left(value(0)? & 1 == 1, value(1)? & 0xffff_ffff), next: small },
+        Kind::Waking => What::Waking { who: small, target: value(0)? as u16 },
+        Kind::Fork => What::Fork { child: small },
+        Kind::Sent => What::Sent { socket: value(0)?, bytes: small },
+        Kind::Received if value(1)? & MSG_PEEK != 0 => return None,
+        Kind::Received => What::Received { socket: value(0)?, bytes: small },
+        Kind::Arrived => What::Arrived { socket: value(0)? },
+        Kind::State => {
+            let remote = u16::from_be(value(2)? as u16);
+            What::State { socket: value(0)?, state: small as u8, local: value(1)? as u16, remote }
+        }
+        Kind::Bio => disk(DiskStep::Submitted)?,
+        Kind::Request(step) => disk(step)?,
+        Kind::Completed => disk(DiskStep::Completed)?,
+        Kind::Memory(work, begin) => What::Memory { work, begin },
+        Kind::Interrupt(kind, begin) => What::Interrupt { kind, begin },
+    })
+}
+
+fn io(device: u32, [sector, bytes, flags]: [u64; 3], partitions: &HashMap<u32, u32>) -> Io {
+    let operation = flags & OPERATION;
+    let write = operation & 1 == 1 || operation == FLUSH;
+    let sectors = (bytes & 0xffff_ffff) as u32 >> 9;
+    // A flush has no place on the device: the kernel names it by whatever the field held.
+    let sector = if sectors == 0 && write { u64::MAX } else { sector };
+    Io { device: partitions.get(&device).copied().unwrap_or(device), sector, sectors, write }
+}
+
+fn left(preempted: bool, state: u64) -> Left {
+    match state {
+        _ if preempted => Left::Ready,
+        0 => Left::Ready,
+        s if s & ENDED != 0 => Left::Ended,
+        // The kernel's own idle threads sleep uninterruptibly, but wait for nothing.
+        s if s & WAITS_FOR_LOCK != 0 || s & (UNINTERRUPTIBLE | NO_LOAD) == UNINTERRUPTIBLE => Left::Uninterruptible,
+        _ => Left::Blocked,
+    }
+}
+
+/// Keeps the name that a switch tells, of the thread that came.
+pub fn names(record: &[u8], names: &mut Names) {
+    let kind = record.get(16).and_then(|&k| wanted(k)).map(|w| w.kind);
+    if let (Some(Kind::Switch), Some(tid), Some(name)) = (kind, int(record, 20), record.get(HEADER + 16..HEADER + 32)) {
+        names.learn(tid, name);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! What the sources that the kernel's events flow from have in common.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use fingerpost_sys::trace::{monotonic_ns, online_cpus, thread_cpu_seconds};
+
+use super::Window;
+
+/// Bytes of one CPU's ring, and of all rings together: a ring holds what one CPU does in [`SLICE`] several times over.
+pub const RING_BYTES: usize = 8 << 20;
+const ALL_RINGS_BYTES: usize = 32 << 20;
+const LEAST_RING_BYTES: usize = 256 << 10;
+/// How often an open window looks at its rings, and how full the fullest is when they are drained. Where it is already fuller than
+/// `CLOSE_FROM`, draining does not keep up with what is written: the window ends while it is still whole.
+const SLICE: Duration = Duration::from_millis(5);
+const DRAIN_FROM: f64 = 0.25;
+const CLOSE_FROM: f64 = 0.5;
+/// Names of threads that are remembered; a machine that forks all day would fill the memory with them.
+const MOST_NAMES: usize = 50_000;
+/// Calls of one batch of the calibration, and batches; the cheapest counts, as others may be disturbed.
+const CALIBRATION_CALLS: u32 = 2000;
+const CALIBRATION_BATCHES: u32 = 5;
+/// The inode that the kernel gives the first PID namespace (`PROC_PID_INIT_INO`).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Rings that are written while a window is open.
+pub trait Flow {
+    /// The share, 0 to 1, of the fullest ring that waits to be drained.
+    fn fullness(&self) -> f64;
+
+    /// Events that wait in all rings, at most.
+    fn most_waiting(&self) -> usize;
+
+    /// Takes what the rings hold into the window, and counts what was lost.
+    fn drain(&mut self, window: &mut Window) -> io::Result<()>;
+}
+
+/// Keeps a window open for its time, until it holds enough, more comes than can be drained, or the end was asked for.
+pub fn let_flow(
+    flow: &mut impl Flow,
+    window: &mut Window,
+    length: Duration,
+    most: usize,
+    wait: &mut dyn FnMut(Duration) -> bool,
+) -> io::Result<()> {
+    loop {
+        let left = length.saturating_sub(Duration::from_nanos(monotonic_ns().saturating_sub(window.start)));
+        if left.is_zero() || wait(left.min(SLICE)) {
+            return Ok(());
+        }
+        let fullness = flow.fullness();
+        if fullness >= CLOSE_FROM {
+            return Ok(());
+        }
+        if fullness >= DRAIN_FROM {
+            flow.drain(window)?;
+        }
+        if window.lost > 0 || window.events.len() + flow.most_waiting() >= most {
+            return Ok(());
+        }
+    }
+}
+
+/// Puts a window in order when everything was taken.
+pub fn close(window: &mut Window, names: &mut Names) {
+    let end = window.end;
+    window.events.retain(|e| e.time <= end);
+    // Each CPU's events are in order, and those of equal times must stay so.
+    window.events.sort_by_key(|e| e.time);
+    window.names.clone_from(&names.0);
+    if names.0.len() > MOST_NAMES {
+        names.0.clear();
+    }
+}
+
+/// Names of threads that were seen so far.
+#[derive(Default)]
+pub struct Names(HashMap<i32, String>);
+
+impl Names {
+    /// Keeps a name, which ends at its first zero byte.
+    pub fn learn(&mut self, tid: i32, name: &[u8]) {
+        let name = name.split(|&b| b == 0).next().unwrap_or_default();
+        // Each CPU has an idle thread of number 0.
+        if tid != 0 && self.0.get(&tid).is_none_or(|known| known.as_bytes() != name) {
+            self.0.insert(tid, String::from_utf8_lossy(name).into_owned());
+        }
+    }
+}
+
+/// Bytes of each of so many CPUs' rings.
+pub fn ring_bytes(cpus: usize) -> usize {
+    (ALL_RINGS_BYTES / cpus.max(1)).clamp(LEAST_RING_BYTES, RING_BYTES)
+}
+
+/// The CPUs that are online.
+pub fn cpus() -> Result<Vec<usize>, String> {
+    online_cpus().map_err(|e| format!("the online CPUs cannot be read: {e}"))
+}
+
+/// The kernel's tracepoints name threads as the first PID namespace does.
+pub fn first_pid_namespace() -> Result<(), String> {
+    match std::fs::read_link("/proc/self/ns/pid") {
+        Ok(link) if link.as_os_str() != FIRST_PID_NAMESPACE => {
+            Err("requests cannot be followed from inside a PID namespace, as the kernel's events name threads by their outer numbers"
+                .into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The whole device of each partition, by the kernel's numbers of both.
+pub fn partitions() -> HashMap<u32, u32> {
+    let entries = std::fs::read_dir("/sys/class/block").into_iter().flatten().flatten();
+    let partition = |dir: &Path| Some((device(&dir.join("dev"))?, device(&dir.parent()?.join("dev"))?));
+    entries
+        .filter_map(|e| std::fs::canonicalize(e.path()).ok())
+        .filter(|dir| dir.join("partition").exists())
+        .filter_map(|dir| partition(&dir))
+        .collect()
+}
+
+/// A device's number from its `dev` file, as the kernel packs it.
+fn device(file: &Path) -> Option<u32> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let (major, minor) = text.trim().split_once(':')?;
+    Some(major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?)
+}
+
+/// CPU seconds of a call, in the cheapest of some batches. `after` is not counted.
+pub fn cheapest_call(mut after: impl FnMut()) -> f64 {
+    let batch = |_| {
+        let before = thread_cpu_seconds();
+        (0..CALIBRATION_CALLS).for_each(|_| _ = std::os::unix::process::parent_id());
+        let spent = thread_cpu_seconds() - before;
+        after();
+        spent / f64::from(CALIBRATION_CALLS)
+    };
+    (0..CALIBRATION_BATCHES).map(batch).fold(f64::INFINITY, f64::min)
+}
+
+/// The threads of this process.
+pub fn own_threads() -> Vec<i32> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    // The kernel takes filters of some kilobytes, and programs compare with one after the other.
+    tasks.filter_map(|t| t.ok()?.file_name().to_str()?.parse().ok()).take(64).collect()
+}

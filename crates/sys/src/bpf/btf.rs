@@ -1,0 +1,158 @@
+//! The kernel's own type information (BTF): where fields lie, and the numbers of types.
+
+use std::fs;
+use std::path::Path;
+
+/// Types of the running kernel.
+pub struct Btf {
+    bytes: Vec<u8>,
+    /// Where each type's description begins; the first type has number 1.
+    types: Vec<usize>,
+    strings: usize,
+}
+
+const STRUCT: u32 = 4;
+const UNION: u32 = 5;
+const TYPEDEF: u32 = 8;
+/// Structures that lie in structures in structures, at most.
+const DEEPEST: u32 = 8;
+
+impl Btf {
+    /// Reads the running kernel's.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn read() -> Result<Btf, String> {
+        let path = Path::new("/sys/kernel/btf/vmlinux");
+        let bytes = fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+        Btf::parse(bytes).ok_or_else(|| format!("{} is not the description of types", path.display()))
+    }
+
+    /// Takes a description apart: a header, types one after the other, and their names.
+    pub fn parse(bytes: Vec<u8>) -> Option<Btf> {
+        let mut btf = Btf { bytes, types: Vec::new(), strings: 0 };
+        if btf.word(0)? & 0xffff != 0xeb9f {
+            return None;
+        }
+        let header = btf.word(4)? as usize;
+        let (mut at, length) = (header.checked_add(btf.word(8)? as usize)?, btf.word(12)? as usize);
+        let end = at.checked_add(length)?;
+        btf.strings = header.checked_add(btf.word(16)? as usize)?;
+        while at < end {
+            btf.types.push(at);
+            let parts = (btf.word(at + 4)? & 0xffff) as usize;
+            at += 12
+                + match btf.kind(at) {
+                    1 | 14 | 17 => 4,
+                    3 => 12,
+                    4 | 5 | 15 | 19 => 12 * parts,
+                    6 | 13 => 8 * parts,
+                    _ => 0,
+                };
+        }
+        Some(btf)
+    }
+
+    fn word(&self, at: usize) -> Option<u32> {
+        self.bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_ne_bytes)
+    }
+
+    fn kind(&self, at: usize) -> u32 {
+        self.word(at + 4).unwrap_or_default() >> 24 & 0x1f
+    }
+
+    fn name(&self, at: usize) -> &[u8] {
+        let rest = self.bytes.get(self.strings + self.word(at).unwrap_or_default() as usize..).unwrap_or_default();
+        rest.split(|&b| b == 0).next().unwrap_or_default()
+    }
+
+    fn find(&self, kind: u32, name: &str) -> Option<u32> {
+        let found = self.types.iter().position(|&at| self.kind(at) == kind && self.name(at) == name.as_bytes());
+        found.map(|i| i as u32 + 1)
+    }
+
+    /// The number of the type of a tracepoint's arguments.
+    pub fn tracepoint(&self, name: &str) -> Option<u32> {
+        self.find(TYPEDEF, &format!("btf_trace_{name}"))
+    }
+
+    /// The offset in bytes of a structure's field; a field of a field is named `outer.inner`. Structures without a name are looked through.
+    pub fn offset(&self, structure: &str, field: &str) -> Option<i16> {
+        let mut id = self.find(STRUCT, structure)?;
+        let mut offset = 0;
+        for name in field.split('.') {
+            let (bits, next) = self.member(id, name, 0)?;
+            offset += bits / 8;
+            id = next;
+        }
+        i16::try_from(offset).ok()
+    }
+
+    /// A member's offset in bits and type.
+    fn member(&self, id: u32, name: &str, depth: u32) -> Option<(u32, u32)> {
+        let &at = self.types.get((id as usize).checked_sub(1)?)?;
+        if depth > DEEPEST || !matches!(self.kind(at), STRUCT | UNION) {
+            return None;
+        }
+        let parts = (self.word(at + 4)? & 0xffff) as usize;
+        (0..parts).find_map(|i| {
+            let m = at + 12 + 12 * i;
+            // The upper byte is the size of a bit field, where the structure has any.
+            let bits = self.word(m + 8)? & 0xff_ffff;
+            let kind = self.word(m + 4)?;
+            match self.name(m) {
+                b"" => self.member(kind, name, depth + 1).map(|(inner, kind)| (bits + inner, kind)),
+                n if n == name.as_bytes() => Some((bits, kind)),
+                _ => None,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `struct outer { int a; union { long b; struct inner c; }; }` with `struct inner { int x; int y; }`, a typedef and a variable.
+    fn made_up() -> Vec<u8> {
+        let mut names = vec![0u8];
+        let mut name = |n: &str| {
+            let at = names.len() as u32;
+            names.extend(n.as_bytes());
+            names.push(0);
+            at
+        };
+        let int = [name("int"), 1 << 24, 4, 0x20];
+        let inner = [name("inner"), STRUCT << 24 | 2, 8, name("x"), 1, 0, name("y"), 1, 32];
+        let union = [0, UNION << 24 | 2, 8, name("b"), 1, 0, name("c"), 2, 0];
+        let outer = [name("outer"), STRUCT << 24 | 2, 16, name("a"), 1, 0, 0, 3, 64];
+        let rest = [name("variable"), 14 << 24, 1, 1, name("btf_trace_sys_enter"), TYPEDEF << 24, 1];
+        let types: Vec<u8> = [&int[..], &inner, &union, &outer, &rest].concat().iter().flat_map(|w| w.to_ne_bytes()).collect();
+        let header = [0x1_eb9f, 24, 0, types.len() as u32, types.len() as u32, names.len() as u32];
+        [header.iter().flat_map(|w| w.to_ne_bytes()).collect(), types, names].concat()
+    }
+
+    #[test]
+    fn fields_are_found_through_structures_with_and_without_names() {
+        let btf = Btf::parse(made_up()).unwrap();
+        assert_eq!(btf.offset("outer", "a"), Some(0));
+        assert_eq!(btf.offset("outer", "b"), Some(8));
+        assert_eq!(btf.offset("outer", "c.y"), Some(12));
+        assert_eq!(btf.offset("outer", "y"), None, "inner has a name");
+        assert_eq!(btf.offset("outer", "a.x"), None);
+        assert_eq!(btf.offset("none", "a"), None);
+        assert_eq!((btf.tracepoint("sys_enter"), btf.tracepoint("sys_exit")), (Some(6), None));
+    }
+
+    #[test]
+    fn what_is_cut_is_refused_and_never_read_past() {
+        let whole = made_up();
+        for n in 0..whole.len() {
+            if let Some(btf) = Btf::parse(whole[..n].to_vec()) {
+                btf.offset("outer", "c.y");
+            }
+        }
+        assert!(Btf::parse(whole[..80].to_vec()).is_none());
+        assert!(Btf::parse(vec![0; 100]).is_none());
+    }
+}

@@ -1,0 +1,167 @@
+//! Programs in the kernel (eBPF) that record tracepoints into one ring per CPU. They are made of instructions here, without a compiler.
+
+pub mod btf;
+pub mod code;
+mod ring;
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use self::btf::Btf;
+use self::code::{Code, Recorded, Shared};
+use self::ring::Ring;
+
+const MAP_CREATE: libc::c_long = 0;
+const MAP_LOOKUP: libc::c_long = 1;
+const MAP_UPDATE: libc::c_long = 2;
+const PROG_LOAD: libc::c_long = 5;
+const RAW_TRACEPOINT_OPEN: libc::c_long = 17;
+const MAP_ARRAY: u32 = 2;
+const MAP_ARRAY_OF_MAPS: u32 = 12;
+const MAP_RINGBUF: u32 = 27;
+const PROGRAM_TRACING: u32 = 26;
+const ATTACH_TRACEPOINT: u32 = 23;
+/// Bytes of what a CPU keeps of its interrupts: a cache line, which it then shares with no other.
+const INTERRUPT_BYTES: usize = 64;
+
+/// A program that is loaded.
+struct Program {
+    loaded: OwnedFd,
+    /// While it is there the program runs.
+    link: Option<OwnedFd>,
+}
+
+/// Programs and what they write into.
+pub struct Programs {
+    programs: Vec<Program>,
+    rings: Vec<Ring>,
+    lost: OwnedFd,
+    lost_before: u64,
+    interrupts: OwnedFd,
+    cpus: Vec<usize>,
+    // The programs refer to it.
+    _array: OwnedFd,
+}
+
+impl Programs {
+    /// Loads programs for these tracepoints, detached. `bytes` is the size of one CPU's ring, rounded up to a power of two.
+    ///
+    /// # Errors
+    /// One sentence: what the kernel lacks, or did not allow.
+    pub fn load(btf: &Btf, wanted: &[(&str, Recorded)], cpus: &[usize], bytes: usize) -> Result<Programs, String> {
+        let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
+        let lost = map(MAP_ARRAY, [4, 8, 1], None).map_err(failed)?;
+        let bytes = bytes.next_power_of_two().max(crate::system::page_bytes() as usize);
+        let rings = cpus.iter().map(|_| map(MAP_RINGBUF, [0, 0, bytes as u32], None)).collect::<io::Result<Vec<_>>>().map_err(failed)?;
+        let (Some(first), Some(&last)) = (rings.first(), cpus.iter().max()) else { return Err("no CPU is online".into()) };
+        let array = map(MAP_ARRAY_OF_MAPS, [4, 4, last as u32 + 1], Some(first)).map_err(failed)?;
+        for (&cpu, ring) in cpus.iter().zip(&rings) {
+            update(&array, cpu as u32, &ring.as_raw_fd().to_ne_bytes()).map_err(failed)?;
+        }
+        let interrupts = map(MAP_ARRAY, [4, INTERRUPT_BYTES as u32, last as u32 + 1], None).map_err(failed)?;
+        let shared = Shared { rings: &array, lost: &lost, interrupts: &interrupts };
+        let load = |(name, recorded): &(&str, Recorded)| {
+            let target = btf.tracepoint(name).ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
+            Ok(Program { loaded: load(name, &Code::recorder(recorded, &shared).0, target)?, link: None })
+        };
+        let programs = wanted.iter().map(load).collect::<Result<Vec<_>, String>>()?;
+        let rings = rings.into_iter().map(|r| Ring::open(r, bytes)).collect::<io::Result<_>>().map_err(failed)?;
+        Ok(Programs { programs, rings, lost, lost_before: 0, interrupts, cpus: cpus.to_vec(), _array: array })
+    }
+
+    /// Lets events flow.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn attach(&mut self) -> io::Result<()> {
+        // An interrupt that the last window's end cut is over.
+        for &cpu in &self.cpus {
+            update(&self.interrupts, cpu as u32, &[0; INTERRUPT_BYTES])?;
+        }
+        for p in &mut self.programs {
+            p.link = Some(command(RAW_TRACEPOINT_OPEN, &[0, p.loaded.as_raw_fd() as u64, 0]).map(descriptor)?);
+        }
+        Ok(())
+    }
+
+    /// Stops them; what the rings hold stays.
+    pub fn detach(&mut self) {
+        self.programs.iter_mut().for_each(|p| p.link = None);
+    }
+
+    /// CPUs that have a ring.
+    pub fn cpus(&self) -> usize {
+        self.rings.len()
+    }
+
+    /// The share, 0 to 1, of the fullest ring that waits to be drained.
+    pub fn fullness(&self) -> f64 {
+        self.rings.iter().map(Ring::fullness).fold(0.0, f64::max)
+    }
+
+    /// Bytes that wait to be drained, in all rings.
+    pub fn waiting(&self) -> usize {
+        self.rings.iter().map(Ring::waiting).sum()
+    }
+
+    /// Takes every record out of the rings, in order per CPU but not between CPUs. Returns the number of records that were lost
+    /// since the last time.
+    ///
+    /// # Errors
+    /// What the kernel said when it was asked how many were lost.
+    pub fn drain(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
+        self.rings.iter_mut().for_each(|r| r.drain(&mut take));
+        let (key, mut lost) = (0u32, 0u64);
+        command(MAP_LOOKUP, &[self.lost.as_raw_fd() as u64, ptr::from_ref(&key) as u64, ptr::from_mut(&mut lost) as u64, 0])?;
+        let new = lost.wrapping_sub(self.lost_before);
+        self.lost_before = lost;
+        Ok(new)
+    }
+}
+
+fn command(number: libc::c_long, attributes: &[u64]) -> io::Result<libc::c_long> {
+    // SAFETY: the attributes are as long as is said; the addresses in them are of buffers that outlive the call, and as long as the map's
+    // or the program's sizes say.
+    let rc = unsafe { libc::syscall(libc::SYS_bpf, number, attributes.as_ptr(), size_of_val(attributes)) };
+    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(rc) }
+}
+
+/// Sets an element of a map; `value` is as long as the map's values are.
+fn update(map: &OwnedFd, key: u32, value: &[u8]) -> io::Result<()> {
+    command(MAP_UPDATE, &[map.as_raw_fd() as u64, ptr::from_ref(&key) as u64, value.as_ptr() as u64, 0]).map(|_| ())
+}
+
+fn descriptor(rc: libc::c_long) -> OwnedFd {
+    // SAFETY: the kernel just gave us this descriptor; nothing else owns it.
+    unsafe { OwnedFd::from_raw_fd(rc as libc::c_int) }
+}
+
+/// A map with these sizes of key and value in bytes, and this many elements.
+fn map(kind: u32, [key, value, entries]: [u32; 3], inner: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+    let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    let inner = inner.map_or(0, |fd| fd.as_raw_fd() as u32);
+    command(MAP_CREATE, &[pair(kind, key), pair(value, entries), pair(0, inner)]).map(descriptor)
+}
+
+fn load(name: &str, code: &[u64], target: u32) -> Result<OwnedFd, String> {
+    let mut log = vec![0u8; 1 << 16];
+    let license = c"Dual MIT/GPL";
+    let mut attributes = [0u64; 16];
+    attributes[0] = u64::from(PROGRAM_TRACING) | (code.len() as u64) << 32;
+    attributes[1] = code.as_ptr() as u64;
+    attributes[2] = license.as_ptr() as u64;
+    attributes[8] = u64::from(ATTACH_TRACEPOINT) << 32;
+    attributes[13] = u64::from(target) << 32;
+    let error = match command(PROG_LOAD, &attributes) {
+        Ok(rc) => return Ok(descriptor(rc)),
+        Err(e) => e,
+    };
+    // Only now, as checking takes longer with a log.
+    attributes[3] = 1 | (log.len() as u64) << 32;
+    attributes[4] = log.as_mut_ptr() as u64;
+    _ = command(PROG_LOAD, &attributes).map(descriptor);
+    let text = String::from_utf8_lossy(log.split(|&b| b == 0).next().unwrap_or_default()).into_owned();
+    let reason = text.lines().rev().find(|l| !l.is_empty() && !l.starts_with("processed ")).unwrap_or_default();
+    Err(format!("the kernel refused the program for {name}: {error} ({reason})"))
+}
