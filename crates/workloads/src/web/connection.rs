@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType};
 
 use super::http::Parser;
+use super::protocol::now_ns;
 use super::tally::Times;
 
 /// How far the request of a connection has come.
@@ -36,6 +37,8 @@ pub struct Connection {
     pub parser: Parser,
     /// When its request began.
     pub times: Times,
+    /// When it began to ask: for a request on a new connection when that began to be made, which is what an observer of sockets can see.
+    pub asked: u64,
     /// Counts the sockets that have been in this place, so that an event of a former one is known.
     pub generation: u32,
     /// Whether it ever had an answer.
@@ -50,6 +53,7 @@ impl Default for Connection {
             stage: Stage::Idle,
             parser: Parser::new(false),
             times: Times { intended: 0, started: 0 },
+            asked: 0,
             generation: 0,
             answered: false,
         }
@@ -77,6 +81,7 @@ impl Connection {
         if let Some(source) = to.source {
             net::bind(&socket, &SocketAddr::new(IpAddr::V4(source), 0))?;
         }
+        self.asked = now_ns();
         match net::connect(&socket, &to.address) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(e) => return Err(e),

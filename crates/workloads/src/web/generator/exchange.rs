@@ -19,7 +19,7 @@ impl Generator {
         self.turn = (self.turn + 1) % self.requests.len();
         self.turns[index as usize] = self.turn;
         let connection = &mut self.connections[index as usize];
-        connection.times = Times { intended, started: now };
+        (connection.times, connection.asked) = (Times { intended, started: now }, now);
         self.busy += 1;
         let sent = if connection.socket.is_some() {
             connection.stage = Stage::Sending(0);
@@ -110,7 +110,7 @@ impl Generator {
         let connection = &mut self.connections[index as usize];
         self.tally.complete(connection.times, now);
         if let Some(pen) = self.pen.as_ref().filter(|pen| pen.on()) {
-            pen.stamp(index, connection.times.started, now);
+            pen.stamp(index, connection.asked, now);
         }
         self.watch.completed(now);
         if status >= 400 {
