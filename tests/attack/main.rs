@@ -4,6 +4,7 @@
 //! with `CI` set, a missing piece is a failure. SECURITY.md says what is promised against whom.
 
 mod databases;
+mod environment;
 mod limits;
 mod memory;
 mod mutate;

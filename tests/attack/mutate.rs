@@ -6,7 +6,7 @@
 //! - `FINGERPOST_ATTACK_SECONDS`: how long each kind may take;
 //! - `FINGERPOST_ATTACK_SEED`: the first case's seed, the next has the next;
 //! - `FINGERPOST_ATTACK_WORKERS`: how many cases run at a time;
-//! - `FINGERPOST_ATTACK_BINARY`: another build of the binary, such as the release's;
+//! - `FINGERPOST_ATTACKED`: another build of the binary, such as the release's;
 //! - `FINGERPOST_ATTACK_KEEP`: the directory for the cases that fail.
 
 mod bytes;
@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use oracle::Fault;
+pub use oracle::misleading;
 
 /// How many cases, and from which seed.
 struct Plan {

@@ -45,8 +45,7 @@ pub struct Ended {
 
 /// The binary under attack.
 pub fn binary() -> Command {
-    let path = std::env::var_os("FINGERPOST_ATTACK_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_fingerpost").into());
-    let mut command = Command::new(path);
+    let mut command = Command::new(crate::support::binary());
     command.env_remove("NO_COLOR").stdin(Stdio::null());
     command
 }
