@@ -51,14 +51,15 @@ pub trait Source {
     fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Option<Window>>;
 }
 
-/// The kernel's events in the cheapest way that is allowed here: programs in the kernel, else perf's rings. A window ends early when it
-/// has `most_events`, of 48 bytes each.
+/// The kernel's events by perf's rings, or by programs in the kernel where perf is not allowed. Programs record an event at less than half
+/// the cost, but attaching and detaching all of them takes the kernel about a second a window, in which their rings may overflow.
+/// A window ends early when it has `most_events`, of 48 bytes each.
 ///
 /// # Errors
-/// One sentence that says why neither is possible.
+/// One sentence that says why perf's rings are not possible, where neither way is.
 pub fn open(most_events: usize) -> Result<Box<dyn Source + Send>, String> {
-    match bpf::Bpf::open(most_events) {
-        Ok(bpf) => Ok(Box::new(bpf)),
-        Err(_) => Ok(Box::new(perf::Perf::open(most_events)?)),
+    match perf::Perf::open(most_events) {
+        Ok(perf) => Ok(Box::new(perf)),
+        Err(sentence) => bpf::Bpf::open(most_events).map(|bpf| Box::new(bpf) as Box<dyn Source + Send>).map_err(|_| sentence),
     }
 }
