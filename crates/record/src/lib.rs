@@ -7,6 +7,7 @@
 //! refused with one sentence that says what is wrong and where.
 
 pub mod archive;
+pub mod bounds;
 pub mod findings;
 #[cfg(any(test, feature = "fixture"))]
 #[allow(missing_docs)]
@@ -15,6 +16,7 @@ pub mod host;
 pub mod lean;
 pub mod load;
 pub mod measurement;
+pub mod open;
 pub mod params;
 pub mod paths;
 pub mod run;

@@ -1,22 +1,21 @@
 //! Reading run files. They may be truncated, huge, edited by hand or hostile.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use thiserror::Error;
 
+use crate::bounds;
+pub use crate::bounds::MAX_TEXT;
+use crate::open;
 use crate::run::{Run, SCHEMA};
 use crate::text::{clean, clean_short};
 pub use crate::valid::{valid_id, validate};
 
-/// The largest run file that is read. A thorough run of everything is some ten MiB, and a hostile file can make each of its bytes
-/// cost up to eight in memory.
+/// The largest run file that is read. A thorough run of everything is some ten MiB. What it may cost in memory: [`crate::bounds`].
 pub const MAX_BYTES: u64 = 64 << 20;
 /// The most rows that one run may have.
 pub const MAX_ROWS: usize = 20_000;
-/// The longest string in a record, in bytes.
-pub const MAX_TEXT: usize = 64 << 10;
 
 /// Why a file is not a run. Each prints as one sentence.
 #[derive(Debug, Error)]
@@ -73,19 +72,15 @@ pub fn from_reader(reader: impl Read, name: &str) -> Result<Run, LoadError> {
     from_slice(&bounded(reader, name)?, name)
 }
 
-/// The bytes of a file that may be a run: no directory, not larger than [`MAX_BYTES`].
+/// The bytes of a file that may be a run: no directory, pipe or device ([`open::regular`]), not larger than [`MAX_BYTES`].
 pub fn bytes_of(path: &Path) -> Result<Vec<u8>, LoadError> {
     let name = name_of(path);
     let io = |source| LoadError::Io { path: name.clone(), source };
-    let file = File::open(path).map_err(io)?;
-    let meta = file.metadata().map_err(|source| LoadError::Io { path: name.clone(), source })?;
-    if meta.is_dir() {
-        return Err(LoadError::Invalid { path: name, message: "it is a directory".into() });
+    let opened = open::regular(path).map_err(io)?;
+    if opened.bytes > MAX_BYTES {
+        return Err(LoadError::TooLarge { path: name, bytes: opened.bytes });
     }
-    if meta.len() > MAX_BYTES {
-        return Err(LoadError::TooLarge { path: name, bytes: meta.len() });
-    }
-    bounded(file, &name)
+    bounded(opened.file, &name)
 }
 
 fn name_of(path: &Path) -> String {
@@ -113,9 +108,7 @@ pub fn from_slice(text: &[u8], name: &str) -> Result<Run, LoadError> {
     if text.iter().all(u8::is_ascii_whitespace) {
         return Err(LoadError::Syntax { path: name.into(), message: "it is empty".into() });
     }
-    if let Some(line) = line_of_long_text(text) {
-        return Err(LoadError::Invalid { path: name.into(), message: format!("line {line} has a text of more than {MAX_TEXT} bytes") });
-    }
+    bounds::check(text).map_err(|message| LoadError::Invalid { path: name.into(), message })?;
     let head: Head = serde_json::from_slice(text).map_err(syntax)?;
     match head.schema {
         Some(schema) if schema == SCHEMA => {}
@@ -128,29 +121,4 @@ pub fn from_slice(text: &[u8], name: &str) -> Result<Run, LoadError> {
     validate(&run).map_err(|message| LoadError::Invalid { path: name.into(), message: clean(&message).into_owned() })?;
     run.paths.iter_mut().for_each(crate::paths::valid::clean);
     Ok(run)
-}
-
-/// The line of the first JSON string longer than [`MAX_TEXT`]. Looked for in the bytes, before parsing, so that it holds for every
-/// field, those included that this version does not know.
-fn line_of_long_text(text: &[u8]) -> Option<usize> {
-    let mut line = 1;
-    let mut at = 0;
-    while at < text.len() {
-        match text[at] {
-            b'\n' => line += 1,
-            b'"' => {
-                let start = at + 1;
-                at = start;
-                while at < text.len() && text[at] != b'"' {
-                    at += if text[at] == b'\\' { 2 } else { 1 };
-                }
-                if at - start > MAX_TEXT {
-                    return Some(line);
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    None
 }

@@ -6,6 +6,7 @@ use crate::findings::{Budget, Finding, Observation};
 use crate::host::{Host, Load};
 use crate::load::{MAX_ROWS, MAX_TEXT};
 use crate::measurement::{Measurement, Outcome, Process};
+use crate::params::{Param, Params};
 use crate::paths;
 use crate::run::Run;
 use crate::text::clean_short;
@@ -13,11 +14,12 @@ use crate::text::clean_short;
 /// Says what in a run cannot be, if anything.
 pub fn validate(run: &Run) -> Result<(), String> {
     valid_id(&run.id)?;
-    if !run.duration_s.is_finite() || run.duration_s < 0.0 {
+    if !(0.0..=MOST_SECONDS).contains(&run.duration_s) {
         return Err(format!("“duration_s” is {}", run.duration_s));
     }
     let i = &run.instrument;
-    finite("instrument", [i.clock_ns, i.resolution_ns, i.loop_ns])?;
+    amounts("instrument", [i.clock_ns, i.resolution_ns, i.loop_ns])?;
+    counts("instrument", [i.probe_resident_bytes])?;
     valid_host(&run.host)?;
     if run.measurements.len() > MAX_ROWS {
         return Err(format!("it has {} measurements, more than {MAX_ROWS}", run.measurements.len()));
@@ -49,15 +51,72 @@ pub fn valid_id(id: &str) -> Result<(), String> {
     if ok { Ok(()) } else { Err(format!("“{}” cannot be the id of a run", clean_short(id, 40))) }
 }
 
-fn finite(what: &str, values: impl IntoIterator<Item = f64>) -> Result<(), String> {
-    if values.into_iter().all(f64::is_finite) { Ok(()) } else { Err(format!("{what} has a value that is not a number")) }
+/// Seconds that a run can have taken: thirty years.
+const MOST_SECONDS: f64 = 1e9;
+/// The largest number that a record may hold, without its sign. What is computed from a few such numbers is finite still.
+const LARGEST: f64 = 1e30;
+/// The least number but 0, without its sign. What is divided by it is finite still.
+const LEAST: f64 = 1e-100;
+/// The largest count of anything, bytes included. Sums of as many counts as a file can hold do not overflow.
+const MOST_COUNTED: u64 = 1_000_000_000_000;
+/// The largest size in bytes, and the largest whole number of a parameter: pages of so many are a number still.
+const MOST_BYTES: u64 = 1_000_000_000_000_000;
+/// Shares are of a time that other means measured: they can be beyond 1 and below 0, and not by this much.
+const MOST_SHARE: f64 = 1e9;
+
+/// What is wrong with a number, if anything.
+fn out_of_range(value: f64) -> bool {
+    !value.is_finite() || value.abs() > LARGEST || (value != 0.0 && value.abs() < LEAST)
+}
+
+/// Numbers of either sign.
+pub(crate) fn finite(what: &str, values: impl IntoIterator<Item = f64>) -> Result<(), String> {
+    match values.into_iter().find(|v| out_of_range(*v)) {
+        Some(v) if !v.is_finite() => Err(format!("{what} has a value that is not a number")),
+        Some(v) => Err(format!("{what} has the value {v:e}, and nothing that is measured is so large or so small")),
+        None => Ok(()),
+    }
+}
+
+/// Numbers that cannot be negative: times, counts, sizes.
+pub(crate) fn amounts(what: &str, values: impl IntoIterator<Item = f64>) -> Result<(), String> {
+    match values.into_iter().find(|v| out_of_range(*v) || *v < 0.0) {
+        Some(v) => Err(format!("{what} has {v:e} where an amount stands")),
+        None => Ok(()),
+    }
+}
+
+fn at_most(what: &str, values: impl IntoIterator<Item = u64>, most: u64) -> Result<(), String> {
+    match values.into_iter().find(|v| *v > most) {
+        Some(v) => Err(format!("{what} has the count {v}, more than {most}")),
+        None => Ok(()),
+    }
+}
+
+fn counts(what: &str, values: impl IntoIterator<Item = u64>) -> Result<(), String> {
+    at_most(what, values, MOST_COUNTED)
+}
+
+/// Sizes in bytes.
+fn sizes(what: &str, values: impl IntoIterator<Item = u64>) -> Result<(), String> {
+    at_most(what, values, MOST_BYTES)
+}
+
+/// Parameters: whole numbers in range.
+fn valid_params(params: &Params) -> Result<(), String> {
+    let numbers = params.iter().filter_map(|(_, value)| if let Param::Int(n) = value { Some(n.unsigned_abs()) } else { None });
+    at_most("a parameter", numbers, MOST_BYTES)
 }
 
 fn valid_host(host: &Host) -> Result<(), String> {
     let load = |l: &Load| [l.average[0], l.average[1], l.average[2], l.steal, l.steal_seconds];
-    finite("host", load(&host.before))?;
-    finite("host", host.after.iter().flat_map(load))?;
-    finite("host", host.cpu.mhz.into_iter().chain(host.cgroup.cpu_quota))
+    for l in [Some(&host.before), host.after.as_ref()].into_iter().flatten() {
+        amounts("host", load(l))?;
+        counts("host", [l.runnable])?;
+    }
+    amounts("host", host.cpu.mhz.into_iter().chain(host.cgroup.cpu_quota))?;
+    let swap = host.swap.iter().flat_map(|s| [s.bytes, s.used_bytes]);
+    sizes("host", [host.memory_bytes, host.page_bytes].into_iter().chain(swap).chain(host.cpu.caches.values().copied()))
 }
 
 fn valid_row(m: &Measurement) -> Result<(), String> {
@@ -76,6 +135,7 @@ fn valid_row(m: &Measurement) -> Result<(), String> {
             return Err(format!("a confidence of {} is not between 0 and 1", e.confidence));
         }
     }
+    valid_params(&m.params)?;
     if let Some(p) = &m.percentiles {
         finite("a percentile", [p.p50, p.p90, p.p99])?;
     }
@@ -90,7 +150,9 @@ fn valid_row(m: &Measurement) -> Result<(), String> {
 }
 
 fn valid_process(p: &Process) -> Result<(), String> {
-    finite("a process", p.samples.iter().chain(p.value.iter()).chain(p.counters.values()).copied())?;
+    finite("a process", p.samples.iter().chain(p.value.iter()).copied())?;
+    amounts("a process", p.counters.values().chain(&p.pace).copied())?;
+    counts("a process", [p.batch])?;
     if p.disturbed.iter().any(|i| *i as usize >= p.samples.len()) {
         return Err("a disturbed sample does not exist".into());
     }
@@ -98,17 +160,42 @@ fn valid_process(p: &Process) -> Result<(), String> {
 }
 
 fn valid_observation(o: &Observation) -> Result<(), String> {
+    valid_params(&o.params)?;
     let points = o.series.iter().flat_map(|s| s.points.iter().flat_map(|p| [p.0, p.1]));
-    finite("it", points.chain(o.totals.values().copied()).chain([o.self_cost]))
+    finite("a series", points)?;
+    amounts("it", [o.self_cost])?;
+    counts("it", [o.lost])?;
+    o.totals.iter().try_for_each(|(name, value)| valid_total(name, *value))
+}
+
+/// How the names of those totals end that are of either sign: differences and gaps are.
+const SIGNED: [&str; 3] = ["gap", "change", "difference"];
+
+fn valid_total(name: &str, value: f64) -> Result<(), String> {
+    if out_of_range(value) || (value < 0.0 && !SIGNED.iter().any(|end| name.ends_with(end))) {
+        return Err(format!("the total “{}” is {value}", clean_short(name, 60)));
+    }
+    Ok(())
 }
 
 fn valid_budget(b: &Budget) -> Result<(), String> {
-    let parts = b.parts.iter().flat_map(|p| [p.seconds_per_transaction, p.share]);
-    finite("it", parts.chain([b.unexplained, b.seconds_per_transaction]))
+    valid_params(&b.params)?;
+    counts("it", [b.transactions])?;
+    amounts("it", [b.seconds_per_transaction])?;
+    amounts("a part", b.parts.iter().map(|p| p.seconds_per_transaction))?;
+    shares(b.parts.iter().map(|p| p.share).chain([b.unexplained]))
 }
 
 fn valid_finding(f: &Finding) -> Result<(), String> {
-    finite("it", [f.share])
+    shares([f.share])
+}
+
+fn shares(values: impl IntoIterator<Item = f64> + Clone) -> Result<(), String> {
+    finite("it", values.clone())?;
+    match values.into_iter().find(|v| v.abs() > MOST_SHARE) {
+        Some(v) => Err(format!("a share of {v} is none")),
+        None => Ok(()),
+    }
 }
 
 /// The run as it can be written and read again.
@@ -128,6 +215,11 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
         }
     }
     let mut dropped = Vec::new();
+    for o in &mut run.observations {
+        o.totals.retain(|name, value| {
+            valid_total(name, *value).map_err(|why| dropped.push(format!("a total was left out of the record: {why}"))).is_ok()
+        });
+    }
     keep("an observation", &mut run.observations, valid_observation, &mut dropped);
     keep("a budget", &mut run.budgets, valid_budget, &mut dropped);
     keep("what was followed of a step", &mut run.paths, paths::valid::one, &mut dropped);
@@ -164,6 +256,19 @@ mod tests {
             ("cannot be the id", |r| r.id = "../../etc/passwd".into()),
             ("cannot be the id", |r| r.id = "latest".into()),
             ("duration_s", |r| r.duration_s = -1.0),
+            ("duration_s", |r| r.duration_s = 1e300),
+            ("instrument", |r| r.instrument.clock_ns = -1.0),
+            ("host", |r| r.host.memory_bytes = u64::MAX),
+            ("measurements[0]", |r| r.measurements[0].params = Params::new().with("n", i64::MIN)),
+            ("so large", |r| r.measurements[1].processes[0].samples[0] = 1e200),
+            ("so small", |r| r.measurements[1].processes[0].samples[0] = -1e-200),
+            ("amount", |r| r.measurements[1].processes[0].counters = [("x".into(), -1.0)].into()),
+            ("more than", |r| r.measurements[1].processes[0].batch = u64::MAX),
+            ("the total “x.seconds” is -1", |r| {
+                let mut o = fixture::with_everything().observations.remove(0);
+                o.totals.insert("x.seconds".into(), -1.0);
+                r.observations = vec![o];
+            }),
             ("host", |r| r.host.before.steal = f64::NAN),
             ("instrument", |r| r.instrument.loop_ns = f64::INFINITY),
             ("measurements[0]", |r| r.measurements[0].estimate.as_mut().unwrap().low = 1e9),

@@ -2,6 +2,7 @@
 
 use super::{Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_SLOWEST, MOST_SPANS, Paths, Share, Slow};
 use crate::text::clean_short;
+use crate::valid::amounts;
 
 /// How far rounding may carry a share beyond 1, or a span beyond its request.
 const ROUNDING: f64 = 1e-6;
@@ -52,13 +53,6 @@ pub(crate) fn clean(p: &mut Paths) {
 
 fn at_most(what: &str, found: usize, most: usize) -> Result<(), String> {
     if found <= most { Ok(()) } else { Err(format!("it has {found} {what}, more than {most}")) }
-}
-
-fn amounts(what: &str, values: impl IntoIterator<Item = f64>) -> Result<(), String> {
-    match values.into_iter().find(|v| !v.is_finite() || *v < 0.0) {
-        Some(v) => Err(format!("{what} has {v} where an amount stands")),
-        None => Ok(()),
-    }
 }
 
 fn share(what: &str, value: f64) -> Result<(), String> {
