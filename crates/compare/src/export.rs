@@ -1,8 +1,9 @@
 //! A run in other tools' formats: Go benchmark text for benchstat, OpenMetrics for a textfile collector.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Estimate, Measurement, Params, Run, Unit};
 
 /// The run in the Go benchmark format: one line per process, so that benchstat computes its own intervals from our repetitions.
@@ -12,7 +13,7 @@ pub fn go_bench(run: &Run) -> String {
     // benchstat puts runs whose settings (`cpu: …`) differ into separate tables; so that two hosts stand side by side, who was
     // measured is said in lines that it passes over.
     for text in [&run.id, &run.host.hostname, &run.host.kernel, &run.host.cpu.model] {
-        let _ = writeln!(out, "# {}", text.replace(['\n', '\r'], " "));
+        let _ = writeln!(out, "# {}", clean(text));
     }
     let units: BTreeMap<&str, Better> = run.measurements.iter().map(|m| (go_unit(m.unit), m.better)).collect();
     for (unit, better) in units {
@@ -45,8 +46,7 @@ fn go_name(probe: &str, params: &Params) -> String {
         name.extend(chars);
     }
     for (key, value) in params.iter() {
-        let value: String =
-            value.to_string().chars().map(|c| if c.is_whitespace() || c.is_control() || c == '/' { '_' } else { c }).collect();
+        let value: String = clean(&value.to_string()).chars().map(|c| if c.is_whitespace() || c == '/' { '_' } else { c }).collect();
         let key: String = key.chars().filter(|c| c.is_alphanumeric() || *c == '_').collect();
         let _ = write!(name, "/{key}={value}");
     }
@@ -106,15 +106,20 @@ pub fn openmetrics(run: &Run) -> String {
 
 fn labels(run: &Run, m: &Measurement) -> String {
     let mut out = format!("probe=\"{}\",run=\"{}\",host=\"{}\"", escape(&m.probe), escape(&run.id), escape(&run.host.hostname));
+    let mut seen = BTreeSet::new();
     for (key, value) in m.params.iter() {
-        let key: String = key.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let mut key: String = key.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        // Two names that differ in what cannot be in a label must not be one label twice.
+        while !seen.insert(key.clone()) {
+            key.push('_');
+        }
         let _ = write!(out, ",param_{key}=\"{}\"", escape(&value.to_string()));
     }
     out
 }
 
 fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    clean(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
@@ -156,7 +161,7 @@ mod tests {
     #[test]
     fn metrics_are_in_seconds_escaped_and_end() {
         let text = openmetrics(&run());
-        assert!(text.contains(r#"param_word="a b\"\n",bound="low"} 0.0000001"#), "{text}");
+        assert!(text.contains(r#"param_word="a b\" ",bound="low"} 0.0000001"#), "{text}");
         assert!(text.contains("# UNIT fingerpost_operation_seconds seconds\n") && text.ends_with("# EOF\n"));
         assert!(openmetrics(&Run::default()) == "# EOF\n" && go_bench(&Run::default()).starts_with("pkg: fingerpost\n"));
     }

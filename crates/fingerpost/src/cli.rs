@@ -1,6 +1,12 @@
 //! The command line as data. Parsing does no work; every command resolves its own arguments.
 
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
+use fingerpost_record::guard::{Guard, Kind};
+use fingerpost_record::secret;
 
 use crate::commands;
 
@@ -46,4 +52,22 @@ pub enum Command {
     Man(commands::man::Args),
     /// Where the time of a workload, or of any command, went, and who is to blame
     Explain(commands::explain::Args),
+}
+
+/// The arguments of this process, or the status with which it ends: help and version are shown and done, and what is wrong with the
+/// arguments is said, without a secret of theirs and with nothing that could act on the terminal.
+pub fn parse() -> Result<Cli, ExitCode> {
+    Cli::try_parse().map_err(|error| {
+        let wrong = error.use_stderr();
+        let colored = if wrong { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
+        let plain = error.render().to_string();
+        let (text, kind) = match secret::cut(&plain) {
+            Cow::Borrowed(_) if colored => (error.render().ansi().to_string(), Kind::Colored),
+            without_secrets => (without_secrets.into_owned(), Kind::Text),
+        };
+        let mut out = Guard::new(if wrong { Box::new(io::stderr()) as Box<dyn Write> } else { Box::new(io::stdout()) }, kind);
+        // That nobody reads it changes nothing.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    })
 }

@@ -16,6 +16,7 @@ use fingerpost_sys::scratch::{self, Scratch};
 
 use crate::compilers;
 use crate::executor::ProcessExecutor;
+use crate::exit::say;
 use crate::plan::{LabRun, Plan, Row};
 use crate::profile;
 use crate::progress::{Progress, Progressing};
@@ -266,7 +267,7 @@ fn run_lab(lab: &LabRun, plan: &Plan, options: &Options, scratch: &mut Scratch, 
 pub fn clean_up(quiet: bool) {
     for sentence in scratch::sweep() {
         if !quiet {
-            eprintln!("fingerpost: {sentence}");
+            say(&sentence);
         }
     }
 }

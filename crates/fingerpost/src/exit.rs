@@ -45,18 +45,6 @@ pub fn command_line() -> Vec<String> {
     secret::cut_words(words.iter().map(String::as_str))
 }
 
-/// Ends with what the parser of arguments says: help, the version, or which word it did not understand, without a secret in it.
-pub fn refuse_arguments(error: &clap::Error) -> ! {
-    let text = error.to_string();
-    match secret::cut(&text) {
-        std::borrow::Cow::Borrowed(_) => error.exit(),
-        std::borrow::Cow::Owned(cut) => {
-            eprint!("{cut}");
-            std::process::exit(error.exit_code());
-        }
-    }
-}
-
 /// Prints an error as one sentence and chooses the exit status: 0 done, 1 `--fail-on` met, 2 usage or bad input, 3 a measurement failed.
 pub fn report(result: anyhow::Result<Done>) -> ExitCode {
     match result {

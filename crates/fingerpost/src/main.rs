@@ -8,8 +8,10 @@ mod commands;
 mod compilers;
 mod conduct;
 mod cpus;
+mod defect;
 mod executor;
 mod exit;
+mod limits;
 mod output;
 mod plan;
 mod profile;
@@ -20,9 +22,8 @@ mod timings;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
+    defect::tell_in_one_sentence();
     // A probe process is this same binary. It must reach its loop with as little done, and as little memory touched, as possible.
     if let Some(status) = fingerpost_probes::child::dispatch() {
         return status;
@@ -39,5 +40,9 @@ fn main() -> ExitCode {
         let shown = place.display().to_string();
         exit::say(&format!("{shown} in PATH is not searched for programs: other users can change what lies there"));
     }
-    exit::report(commands::dispatch(cli::Cli::try_parse().unwrap_or_else(|error| exit::refuse_arguments(&error))))
+    limits::survive_file_size();
+    defect::guard(|| match cli::parse() {
+        Ok(arguments) => exit::report(commands::dispatch(arguments)),
+        Err(status) => status,
+    })
 }

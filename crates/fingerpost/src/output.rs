@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_report::{Format, Style};
 
 /// The style for standard output: colours only on a terminal that has them and where NO_COLOR is unset or empty, lines as long
@@ -17,9 +18,10 @@ pub fn style(wide: bool) -> Style {
     Style { color: !refused && !dumb, width: Some(width), wide }
 }
 
-/// Writes to standard output through a buffer. An error that says that the reader has left is no error to the user (see `exit`).
+/// Writes to standard output through a buffer, past the guard that lets nothing through that acts on a terminal. An error that says that the reader has left is no error to the user (see `exit`).
 pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let kind = if style(false).color { Kind::Colored } else { Kind::Text };
+    let mut out = Guard::new(BufWriter::new(io::stdout().lock()), kind);
     content(&mut out)?;
     out.flush()?;
     Ok(())

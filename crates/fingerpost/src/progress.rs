@@ -7,6 +7,8 @@ use fingerpost_page::Event;
 use fingerpost_record::secret;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::exit::say;
+
 /// To whom progress is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Progressing {
@@ -55,7 +57,7 @@ impl Progress {
                 Progress::Lines
             }
             Progressing::Person if !std::io::stderr().is_terminal() => {
-                eprintln!("fingerpost: {what}, about {:.0} s", expected.as_secs_f64());
+                say(&format!("{what}, about {:.0} s", expected.as_secs_f64()));
                 Progress::Plain
             }
             Progressing::Person => {
@@ -86,9 +88,9 @@ impl Progress {
     pub fn say(&self, sentence: &str) {
         let sentence = secret::cut(sentence);
         match self {
-            Progress::Bar(bar) => bar.suspend(|| eprintln!("fingerpost: {sentence}")),
+            Progress::Bar(bar) => bar.suspend(|| say(&sentence)),
             Progress::Lines => tell(&Event::Note { sentence: sentence.into_owned() }),
-            Progress::Plain => eprintln!("fingerpost: {sentence}"),
+            Progress::Plain => say(&sentence),
         }
     }
 }

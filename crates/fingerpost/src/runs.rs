@@ -117,14 +117,11 @@ fn read_all(batch: &[Wanted]) -> Vec<anyhow::Result<Run>> {
     let each = batch.len().div_ceil(threads);
     std::thread::scope(|scope| {
         let read_part = |part: &[Wanted]| part.iter().map(read).collect::<Vec<_>>();
-        let parts: Vec<_> =
-            batch.chunks(each).map(|part| (part, std::thread::Builder::new().spawn_scoped(scope, move || read_part(part)))).collect();
-        // Where no thread can be had (RLIMIT_NPROC), this one reads.
-        let read = |(part, thread): (_, std::io::Result<std::thread::ScopedJoinHandle<_>>)| match thread {
-            Ok(thread) => thread.join().expect("reading a run does not panic"),
-            Err(_) => read_part(part),
-        };
-        parts.into_iter().flat_map(read).collect()
+        // Where the system refuses another thread, this one reads its part.
+        let start = |part| std::thread::Builder::new().spawn_scoped(scope, move || read_part(part)).map_err(|_| part);
+        let parts: Vec<_> = batch.chunks(each).map(start).collect();
+        let defect = |_| vec![Err(anyhow::anyhow!("reading a run met a defect"))];
+        parts.into_iter().flat_map(|part| part.map_or_else(read_part, |thread| thread.join().unwrap_or_else(defect))).collect()
     })
 }
 

@@ -14,7 +14,7 @@ use fingerpost_record::{Estimate, Params};
 use fingerpost_sys::scratch::Scratch;
 
 use crate::executor::ProcessExecutor;
-use crate::exit::usage;
+use crate::exit::{say, usage};
 use crate::plan::Row;
 use crate::progress::{self, Progressing};
 use crate::{conduct, cpus};
@@ -115,7 +115,7 @@ impl Show {
         let json = progress == Progressing::Json;
         let terminal = std::io::stderr().is_terminal() && !json;
         if repeat && !json {
-            eprintln!("fingerpost: nanoseconds with the interval's half width; Ctrl-C ends");
+            say("nanoseconds with the interval's half width; Ctrl-C ends");
         }
         Show { on: repeat, json, terminal }
     }

@@ -136,12 +136,14 @@ fn observed(workload: &mut dyn Workload, params: &Params, length: Duration, leve
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();
         let (ready, prepared) = mpsc::channel::<()>();
-        let observer = scope.spawn(move || observe(&subjects, stamps, level, settle, length.mul_f64(WATCHED), &ready, &told));
+        let watch = move || observe(&subjects, stamps, level, settle, length.mul_f64(WATCHED), &ready, &told);
+        // Where the system refuses another thread, the step is measured and not observed.
+        let observer = thread::Builder::new().spawn_scoped(scope, watch);
         // Rings of some megabytes are opened before there is a load, which would keep a busy machine from it until the load is over.
         let _ = prepared.recv_timeout(PATIENCE);
         let step = workload.step_observed(params, length, &mut || _ = tell.send(()));
         drop(tell);
-        let seen = observer.join().unwrap_or_default();
+        let seen = observer.map_or_else(|_| Default::default(), |thread| thread.join().unwrap_or_default());
         Ok((step?, seen))
     })
 }

@@ -89,7 +89,8 @@ pub struct Session {
     population: Population,
     subject: Option<i32>,
     stop: Arc<Stop>,
-    watcher: JoinHandle<Watched>,
+    /// Nothing where the system refuses threads: then there is no observation.
+    watcher: Option<JoinHandle<Watched>>,
     sockets: Option<JoinHandle<Sockets>>,
     /// At the levels that attribute.
     delays: Option<Result<Delayed, String>>,
@@ -131,11 +132,11 @@ impl Prepared {
         let closing = population.clone();
         let watcher = {
             let stop = Arc::clone(&stop);
-            thread::spawn(move || watch(population, level, taking, begun, &stop))
+            thread::Builder::new().spawn(move || watch(population, level, taking, begun, &stop)).ok()
         };
         let sockets = (level != Level::Counting && separate).then(|| {
             let stop = Arc::clone(&stop);
-            thread::spawn(move || sample_sockets(&servers, &stop))
+            thread::Builder::new().spawn(move || sample_sockets(&servers, &stop)).ok()
         });
         Session {
             begun,
@@ -144,7 +145,7 @@ impl Prepared {
             subject,
             stop,
             watcher,
-            sockets,
+            sockets: sockets.flatten(),
             delays,
             attach_cost: prepared + thread_cpu_seconds() - cost,
         }
@@ -177,7 +178,7 @@ impl Session {
         let sides = self.population.processes.keys().map(|&pid| (pid, summary::side_of(&self.population, pid)));
         let delays = self.delays.map(|delays| delays.map(|d| d.finish(sides)));
         self.stop.ask();
-        let Ok(mut watched) = self.watcher.join() else { return Told::default() };
+        let Some(Ok(mut watched)) = self.watcher.map(JoinHandle::join) else { return Told::default() };
         let sockets = self.sockets.and_then(|s| s.join().ok());
         watched.population.take_over(self.population);
         let (mut threads, syscalls) = summary::totals(&watched.population, &watched.seen, elapsed);

@@ -124,7 +124,8 @@ impl Index {
     /// Reads what is there beside whatever happens next.
     pub fn warm(self: &Arc<Self>) {
         let index = self.clone();
-        std::thread::spawn(move || index.items().map(drop));
+        // Where the system refuses a thread, the first page that is asked for reads.
+        let _ = std::thread::Builder::new().spawn(move || index.items().map(drop));
     }
 
     /// Every run, the newest first, the unreadable last.
@@ -164,8 +165,10 @@ fn read_all(unread: Vec<(PathBuf, Stamp)>) -> Vec<Arc<Item>> {
     std::thread::scope(|scope| {
         let read =
             |part: &[(PathBuf, Stamp)]| part.iter().map(|(path, stamp)| Arc::new(Item::read(path.clone(), *stamp))).collect::<Vec<_>>();
-        let parts: Vec<_> = unread.chunks(each).map(|part| scope.spawn(move || read(part))).collect();
-        parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
+        // Where the system refuses another thread, this one reads its part.
+        let start = |part| std::thread::Builder::new().spawn_scoped(scope, move || read(part)).map_err(|_| part);
+        let parts: Vec<_> = unread.chunks(each).map(start).collect();
+        parts.into_iter().flat_map(|part| part.map_or_else(read, |thread| thread.join().unwrap_or_default())).collect()
     })
 }
 

@@ -116,7 +116,8 @@ impl Jobs {
         let (sender, started) = mpsc::channel();
         let shared = self.current.clone();
         // The kernel ends the child with the thread that started it, so this thread stays until the child is gone.
-        std::thread::spawn(move || watch(command, &sender, &shared));
+        let thread = std::thread::Builder::new().spawn(move || watch(command, &sender, &shared));
+        thread.map_err(|e| Refused::Failed(format!("cannot start measuring: {e}")))?;
         let group = match started.recv() {
             Ok(Ok(group)) => group,
             Ok(Err(e)) => return Err(Refused::Failed(format!("cannot start measuring: {e}"))),

@@ -3,6 +3,7 @@
 //! Every page is made on the server from the views that the report is made of; a small script adds to it and nothing needs it.
 //! It serves this machine alone: see [`guard`] for what is let in.
 
+mod connections;
 pub mod event;
 pub mod guard;
 mod index;

@@ -79,7 +79,7 @@ async fn make(site: Arc<Site>, page: impl FnOnce(&Site) -> Answer + Send + 'stat
     let base = site.base.clone();
     match tokio::task::spawn_blocking(move || page(&site)).await {
         Ok(answer) => pages::respond(&base, answer),
-        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be made; this is a fault of fingerpost."),
+        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
     }
 }
 
@@ -123,7 +123,7 @@ async fn download(
     match tokio::task::spawn_blocking(move || content(&site, &id)).await {
         Ok(Ok(bytes)) => ([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes).into_response(),
         Ok(Err(wrong)) => pages::respond(&base, Err(wrong)),
-        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, "The file could not be made; this is a fault of fingerpost."),
+        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
     }
 }
 
@@ -156,7 +156,7 @@ async fn begin(State(site): Shared, form: Result<Form<measure::Wanted>, FormReje
     match started {
         Ok(Ok(())) => Redirect::to(&to).into_response(),
         Ok(Err((status, sentence))) => pages::respond(&site.base, Ok(measure::page(&site, Some((status, sentence))))),
-        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, "Measuring could not begin; this is a fault of fingerpost."),
+        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
     }
 }
 
@@ -225,7 +225,7 @@ async fn upload(State(site): Shared, parts: Result<Multipart, axum::extract::mul
             match imported {
                 Ok(Ok(id)) => Redirect::to(&format!("{to}/run/{id}")).into_response(),
                 Ok(Err(sentence)) => pages::respond(&to, Ok(import::page(&site, Some(sentence)))),
-                Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, "The import failed; this is a fault of fingerpost."),
+                Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
             }
         }
     }

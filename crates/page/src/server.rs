@@ -2,8 +2,10 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,14 +17,17 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Semaphore;
 use tower_service::Service;
 
+use crate::connections::{Activity, Connections};
 use crate::guard::{self, Token};
 use crate::routes::{self, Site};
 use crate::{Page, pages, shutdown};
 
 /// Connections at a time; a browser opens six.
-const CONNECTIONS: usize = 64;
+const CONNECTIONS: usize = 256;
+/// Requests that are answered at a time; further ones wait.
+const ANSWERS: usize = 32;
 /// For the head of a request to arrive, also the next one on a connection that is kept.
-const HEAD: Duration = Duration::from_secs(10);
+const HEAD: Duration = Duration::from_secs(5);
 /// For a request to be answered, its body included.
 const REQUEST: Duration = Duration::from_secs(60);
 /// For a connection to live; a browser makes a new one when it needs it.
@@ -38,7 +43,7 @@ pub fn run(page: Page, stop: Arc<AtomicBool>) -> io::Result<()> {
     page.listener.set_nonblocking(true)?;
     let site = Arc::new(Site::new(page.options, page.token.base()));
     site.index.warm();
-    let door = Arc::new(Door { router: routes::router(site.clone()), token: page.token, port });
+    let door = Arc::new(Door { router: routes::router(site.clone()), token: page.token, port, answers: Semaphore::new(ANSWERS) });
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(page.listener)?;
         tokio::select! {
@@ -52,36 +57,56 @@ pub fn run(page: Page, stop: Arc<AtomicBool>) -> io::Result<()> {
     Ok(())
 }
 
+/// Takes every connection at once: one that waited would wait for strangers who say nothing.
 async fn accept(listener: tokio::net::TcpListener, door: Arc<Door>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = Connections::at_most(CONNECTIONS);
     loop {
-        let Ok(place) = room.clone().acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        match listener.accept().await {
+            Ok((stream, _)) if connections.make_room() => {
+                let activity = Arc::new(Activity::default());
+                let task = tokio::spawn(serve(stream, door.clone(), activity.clone()));
+                connections.add(activity, task.abort_handle());
+            }
+            // Everybody is being answered: who comes now is better told at once.
+            Ok(_) => {}
             Err(_) => {
                 // Out of descriptors: a connection that ends will give one back.
+                connections.make_room();
                 tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
             }
-        };
-        let door = door.clone();
-        tokio::spawn(async move {
-            let service = hyper::service::service_fn(move |request| {
-                let door = door.clone();
-                async move { door.answer(request).await }
-            });
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD)
-                // A client that has said all it has to say is answered still.
-                .half_close(true)
-                .max_buf_size(HEAD_BYTES)
-                .serve_connection(TokioIo::new(stream), service);
-            // A client that breaks off or talks nonsense is answered by hyper, and is nobody's trouble.
-            let _ = tokio::time::timeout(CONNECTION, connection).await;
-            drop(place);
-        });
+        }
     }
+}
+
+async fn serve(stream: tokio::net::TcpStream, door: Arc<Door>, activity: Arc<Activity>) {
+    let service = hyper::service::service_fn(move |request| {
+        let (door, asked) = (door.clone(), activity.begin());
+        async move {
+            let response = door.answer(request).await;
+            drop(asked);
+            response
+        }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        // A client that has said all it has to say is answered still.
+        .half_close(true)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    // A client that breaks off or talks nonsense is answered by hyper, and is nobody's trouble.
+    let _ = tokio::time::timeout(CONNECTION, connection).await;
+}
+
+/// The answer, or nothing where making it panicked. The panic has been told on standard error; the server lives on.
+async fn caught<F: Future>(making: F) -> Option<F::Output> {
+    let mut making = std::pin::pin!(making);
+    // What a panic leaves half changed is behind locks that are taken over, or is dropped with the request.
+    std::future::poll_fn(|context: &mut Context| match panic::catch_unwind(AssertUnwindSafe(|| making.as_mut().poll(context))) {
+        Ok(polled) => polled.map(Some),
+        Err(_) => Poll::Ready(None),
+    })
+    .await
 }
 
 /// The guard before the routes.
@@ -89,15 +114,20 @@ struct Door {
     router: Router,
     token: Token,
     port: u16,
+    answers: Semaphore,
 }
 
 impl Door {
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let mut response = match self.admit(request) {
             Ok(request) => {
-                let answer = self.router.clone().call(request);
-                match tokio::time::timeout(REQUEST, answer).await {
-                    Ok(Ok(response)) => response,
+                let answer = async {
+                    let _place = self.answers.acquire().await;
+                    self.router.clone().call(request).await
+                };
+                match tokio::time::timeout(REQUEST, caught(answer)).await {
+                    Ok(Some(Ok(response))) => response,
+                    Ok(None) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
                     Err(_) => pages::plain(StatusCode::REQUEST_TIMEOUT, "The request took too long."),
                 }
             }
@@ -122,5 +152,29 @@ impl Door {
         let (mut head, body) = request.into_parts();
         head.uri = uri;
         Ok(Request::from_parts(head, Body::new(body)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+
+    /// What the router answers to a path.
+    async fn asked(router: &Router, path: &str) -> Option<StatusCode> {
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        caught(router.clone().call(request)).await.map(|answer| answer.into_response().status())
+    }
+
+    async fn defect() -> StatusCode {
+        tokio::task::yield_now().await;
+        panic!("for a test");
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panics_is_no_answer_and_the_next_request_has_one() {
+        let router = Router::new().route("/panics", get(defect)).route("/well", get(async || StatusCode::OK));
+        assert_eq!(asked(&router, "/panics").await, None);
+        assert_eq!(asked(&router, "/well").await, Some(StatusCode::OK));
     }
 }

@@ -43,9 +43,13 @@ impl Peer {
                     }
                 }
                 drop(held);
-                let status = match fingerpost_sys::affinity::pin(&[cpu]).and_then(|()| body()) {
-                    Ok(()) => 0,
-                    Err(e) => e.raw_os_error().unwrap_or(255).clamp(1, 255),
+                // A panic must not unwind into the parent's frames, whose destructors are not the child's to run.
+                let pinned = fingerpost_sys::affinity::pin(&[cpu]);
+                let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pinned.and_then(|()| body())));
+                let status = match done {
+                    Ok(Ok(())) => 0,
+                    Ok(Err(e)) => e.raw_os_error().unwrap_or(255).clamp(1, 255),
+                    Err(_) => 255,
                 };
                 // SAFETY: _exit ends the child without running the parent's destructors.
                 unsafe { libc::_exit(status) }

@@ -12,6 +12,7 @@ pub mod findings;
 #[cfg(any(test, feature = "fixture"))]
 #[allow(missing_docs)]
 pub mod fixture;
+pub mod guard;
 pub mod host;
 pub mod lean;
 pub mod load;

@@ -2,33 +2,24 @@
 
 use std::io::{self, Write};
 
-use fingerpost_record::text::misleads;
+use fingerpost_record::guard::{Guard, Kind};
 use serde::Serialize;
 
 /// Writes one JSON document and a line end.
 ///
 /// Characters that could act on a terminal are escaped, which JSON allows anywhere in a string: the document says the same, and a
 /// hostile run that is shown on a terminal stays text. (Control characters up to U+001F are always escaped.)
-pub fn write(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
-    let text = serde_json::to_string(document).map_err(io::Error::other)?;
-    if !text.chars().any(misleads) {
-        return writeln!(out, "{text}");
-    }
-    let mut safe = String::with_capacity(text.len() + 64);
-    for c in text.chars() {
-        if misleads(c) {
-            let mut units = [0; 2];
-            c.encode_utf16(&mut units).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
-        } else {
-            safe.push(c);
-        }
-    }
-    writeln!(out, "{safe}")
+pub fn write(mut out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
+    let mut guard = Guard::new(&mut out, Kind::Json);
+    serde_json::to_writer(&mut guard, document).map_err(io::Error::from)?;
+    guard.flush()?;
+    writeln!(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fingerpost_record::text::misleads;
 
     #[test]
     fn what_acts_on_a_terminal_is_escaped_and_means_the_same() {

@@ -52,7 +52,7 @@ fn judge(key: &'static str, says: &'static str, quantity: &'static str, guessed:
         (a, b) if b < least || a > most => Verdict::Off,
         _ => Verdict::Unresolved,
     };
-    let factor = measured.value / measured.value.clamp(low, high);
+    let factor = measured.value / measured.value.min(high).max(low);
     Guess { key, says, quantity, guessed, measured, factor, verdict }
 }
 

@@ -86,12 +86,12 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     output::write(|out| view::write(out, &comparison, args.format, &output::style(false)))?;
     let kept = pair::keep(&runs);
     match &kept {
-        Ok(()) if !args.quiet => eprintln!("fingerpost: kept as {} and {}", runs[0].id, runs[1].id),
+        Ok(()) if !args.quiet => say(&format!("kept as {} and {}", runs[0].id, runs[1].id)),
         Ok(()) => {}
         Err(error) => say(&format!("the runs are not kept: {error}")),
     }
     if interrupted {
-        eprintln!("fingerpost: interrupted; compared is what was measured until then");
+        say("interrupted; compared is what was measured until then");
     }
     Ok(if interrupted || kept.is_err() { Done::MeasurementFailed } else { Done::Well })
 }

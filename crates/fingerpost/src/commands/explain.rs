@@ -18,7 +18,7 @@ use fingerpost_report::explain::{self as report, Explanation, markdown, render};
 use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
 
-use crate::exit::{Done, usage};
+use crate::exit::{Done, say, usage};
 use crate::{output, runs};
 
 /// Arguments of `explain`.
@@ -179,7 +179,7 @@ fn end(child: &mut Child) -> anyhow::Result<()> {
     }
     let status = child.wait()?;
     if !status.success() && !ended_by_us {
-        eprintln!("fingerpost: the command did not end well ({status}); its time is explained all the same");
+        say(&format!("the command did not end well ({status}); its time is explained all the same"));
     }
     Ok(())
 }

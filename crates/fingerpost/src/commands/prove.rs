@@ -140,7 +140,7 @@ fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Res
             kept(trial, args.keep)
         };
         if let (Some([base, new]), false) = (&proof.kept, args.quiet) {
-            eprintln!("fingerpost: {} is kept as {base} and {new}", proof.plant);
+            say(&format!("{} is kept as {base} and {new}", proof.plant));
         }
         proofs.push(proof);
         if stop.load(Ordering::Relaxed) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fingerpost_compare::{Options, compare_sides};
-use fingerpost_record::archive;
+use fingerpost_record::{archive, guard};
 use fingerpost_report::html;
 
 use crate::exit::Done;
@@ -36,7 +36,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             (content.title.clone(), html::page(&content))
         }
     };
-    archive::write_whole(&args.output, page.as_bytes())?;
+    archive::write_whole(&args.output, &guard::text(page.as_bytes()))?;
     // The page may have gone to standard output itself.
     if args.output.is_file() {
         output::write(|out| writeln!(out, "The report on {subject} is in {}.", args.output.display()))?;

@@ -12,7 +12,7 @@ use fingerpost_report::Format;
 
 use crate::conduct::{self, Conducted, Options};
 use crate::cpus;
-use crate::exit::{Done, usage};
+use crate::exit::{Done, say, usage};
 use crate::progress::{self, Progressing};
 use crate::{output, plan, profile};
 
@@ -134,13 +134,13 @@ fn command(mut words: impl Iterator<Item = String>) -> Vec<String> {
 /// Says where the run is kept, what went wrong, and chooses the exit status.
 fn conclude(conducted: &Conducted, progress: Progressing, interrupted: bool) -> Done {
     if interrupted {
-        eprintln!("fingerpost: interrupted; the run holds what was measured until then");
+        say("interrupted; the run holds what was measured until then");
     }
     match &conducted.kept {
         Ok(_) if progress == Progressing::Json => progress::tell(&Event::Kept { id: conducted.run.id.clone() }),
-        Ok(path) if progress == Progressing::Person => eprintln!("fingerpost: kept as {} in {}", conducted.run.id, path.display()),
+        Ok(path) if progress == Progressing::Person => say(&format!("kept as {} in {}", conducted.run.id, path.display())),
         Ok(_) => {}
-        Err(sentence) => eprintln!("fingerpost: the run is not kept: {sentence}"),
+        Err(sentence) => say(&format!("the run is not kept: {sentence}")),
     }
     let failed = conducted.run.measurements.iter().any(|m| m.outcome == Outcome::Failed);
     if failed || interrupted || conducted.kept.is_err() { Done::MeasurementFailed } else { Done::Well }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use fingerpost_page::{Choice, Options, Page};
 use fingerpost_record::archive::Archive;
 
-use crate::exit::{Done, usage};
+use crate::exit::{Done, say, usage};
 use crate::{conduct, output, timings};
 
 /// Arguments of `serve`.
@@ -31,7 +31,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     conduct::stop_on_signals(&stop)?;
     let address = page.address()?;
     output::write(|out| writeln!(out, "{address}"))?;
-    eprintln!("fingerpost: open this address in a browser on this machine; Ctrl-C ends");
+    say("open this address in a browser on this machine; Ctrl-C ends");
     page.serve(stop)?;
     Ok(Done::Well)
 }

@@ -7,7 +7,7 @@ use fingerpost_compare::zerofill::{self as analysis, Analysis};
 use fingerpost_record::unit::significant;
 use fingerpost_report::{Format, zerofill as words};
 
-use crate::exit::{Done, Usage, usage};
+use crate::exit::{Done, Usage, say, usage};
 use crate::progress::Progressing;
 use crate::{output, runs, timings};
 
@@ -44,7 +44,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         None => match timings::take(&args.api, args.repeat, args.progress)? {
             timings::Taken::All(timings) => timings,
             timings::Taken::Failed(why) => {
-                eprintln!("fingerpost: the timings of {} could not be taken: {why}", args.api);
+                say(&format!("the timings of {} could not be taken: {why}", args.api));
                 return Ok(Done::MeasurementFailed);
             }
         },

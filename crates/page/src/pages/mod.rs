@@ -10,6 +10,7 @@ pub mod run;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use fingerpost_record::guard;
 use fingerpost_report::html::{Content, style};
 use maud::{DOCTYPE, Markup, html};
 
@@ -86,7 +87,9 @@ pub fn respond(base: &str, answer: Answer) -> Response {
             }
         }
     };
-    (body.status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], markup.into_string()).into_response()
+    // What is asked for stands in the page too, as the value of a field.
+    let page = guard::text(markup.into_string().as_bytes());
+    (body.status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
 }
 
 /// A report's content within a page: title, what is read first, what can be done with it, sections.
@@ -99,6 +102,9 @@ pub fn content(content: &Content, actions: Markup) -> Markup {
         @for s in &content.sections { section class="card" id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (s.title) } (s.body) } }
     }
 }
+
+/// What is said where an answer could not be made because of a panic.
+pub const DEFECT: &str = "The page could not be made: this is a defect of fingerpost, which was told on its standard error.";
 
 /// A sentence without a frame, for who is not let in.
 pub fn plain(status: StatusCode, sentence: &'static str) -> Response {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use axum::http::StatusCode;
-use fingerpost_record::{Run, load};
+use fingerpost_record::load::LoadError;
+use fingerpost_record::{Run, guard, load};
 use fingerpost_report::html;
 use fingerpost_report::view::Row;
 use maud::html as markup;
@@ -41,12 +42,16 @@ pub fn page(site: &Site, id: &str) -> Answer {
     Ok(body(&content_of.title, "/", content(&content_of, actions)))
 }
 
-/// The record as its file has it.
+/// The record as its file has it, but for characters that could act on a terminal: they are escaped, which says the same.
 ///
 /// # Errors
 /// When there is no such run.
 pub fn record(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
-    load::bytes_of(&path(site, id)?).map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
+    let wrong = |e: LoadError| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() };
+    let bytes = load::bytes_of(&path(site, id)?).map_err(wrong)?;
+    // Only what is JSON means the same when escaped.
+    load::from_slice(&bytes, id).map_err(wrong)?;
+    Ok(guard::json(&bytes))
 }
 
 /// The report as one file.
@@ -54,5 +59,5 @@ pub fn record(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
 /// # Errors
 /// When there is no such run.
 pub fn report(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
-    Ok(html::report(&read(site, id)?).into_bytes())
+    Ok(guard::text(html::report(&read(site, id)?).as_bytes()))
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
@@ -15,6 +15,7 @@ use super::Entry;
 use crate::load::{self, MAX_BYTES};
 use crate::run::{Profile, SCHEMA};
 use crate::text::{clean, clean_short};
+use crate::{bounds, open};
 
 /// How much of a file is read at first. The head with a host's whole description is some 6 KiB.
 const FIRST_READ: u64 = 16 << 10;
@@ -44,23 +45,21 @@ pub struct Head {
 
 /// Reads one file's head: what [`super::Archive::list`] does for each. What is wrong with it is in the entry.
 pub fn entry(path: PathBuf) -> Entry {
-    let (bytes, head) = match std::fs::metadata(&path) {
-        // Opening a pipe would wait for its writer.
-        Ok(meta) if !meta.is_file() => (0, Err("it is not a regular file".to_owned())),
-        Ok(meta) if meta.len() > MAX_BYTES => (meta.len(), Err(format!("it is {} bytes, more than a run may have", meta.len()))),
-        Ok(meta) => (meta.len(), read(&path)),
+    let (bytes, head) = match open::regular(&path) {
+        Ok(opened) if opened.bytes > MAX_BYTES => (opened.bytes, Err(format!("it is {} bytes, more than a run may have", opened.bytes))),
+        Ok(opened) => (opened.bytes, read(opened.file)),
         Err(e) => (0, Err(e.to_string())),
     };
     Entry { path, bytes, head }
 }
 
-fn read(path: &Path) -> Result<Head, String> {
-    let mut file = File::open(path).map_err(|e| e.to_string())?;
+fn read(mut file: File) -> Result<Head, String> {
     let mut text = Vec::with_capacity(FIRST_READ as usize + 1);
     (&mut file).take(FIRST_READ).read_to_end(&mut text).map_err(|e| e.to_string())?;
     match parse(&text) {
         Err(_) if text.len() as u64 == FIRST_READ => {
             file.take(MAX_BYTES).read_to_end(&mut text).map_err(|e| e.to_string())?;
+            bounds::check(&text)?;
             parse(&text)
         }
         result => result,

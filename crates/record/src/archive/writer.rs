@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::replace::{self, SUFFIX, is_special};
 use super::{Archive, ArchiveError};
+use crate::guard::{Guard, Kind};
 use crate::run::Run;
 use crate::valid::storable;
 
@@ -93,9 +94,12 @@ impl Writer {
     }
 }
 
-/// A run as its file has it: one line of JSON.
+/// A run as its file has it: one line of JSON, with nothing in it that acts on a terminal.
 fn encode(run: &Run) -> Vec<u8> {
-    let mut text = serde_json::to_vec(&*storable(run)).expect("a run is plain data");
+    let mut text = Vec::new();
+    let mut guard = Guard::new(&mut text, Kind::Json);
+    serde_json::to_writer(&mut guard, &*storable(run)).expect("a run is plain data");
+    guard.flush().expect("memory takes what is written to it");
     text.push(b'\n');
     text
 }

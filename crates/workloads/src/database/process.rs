@@ -25,7 +25,8 @@ const STOP_DEADLINE: Duration = Duration::from_secs(5);
 /// Lines that a process writes, read by a thread so that waiting for one can have a deadline.
 fn lines_of(output: impl Read + Send + 'static) -> Receiver<io::Result<String>> {
     let (sender, receiver) = channel();
-    thread::spawn(move || {
+    // Where the system refuses a thread, the channel is closed, as when the process says nothing.
+    let _ = thread::Builder::new().spawn(move || {
         for line in BufReader::new(output).lines() {
             if sender.send(line).is_err() {
                 break;
