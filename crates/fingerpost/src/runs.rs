@@ -1,5 +1,6 @@
 //! From the word RUN on the command line to a run, and from a list of such words to one side of a comparison.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use fingerpost_compare::{Side, references, select};
@@ -15,8 +16,15 @@ pub const HELP: &str =
 /// Runs that are read at a time: enough to keep the CPUs busy, few enough to need little memory.
 const BATCH: usize = 64;
 
-/// The run that RUN names.
-pub fn load(wanted: &str) -> anyhow::Result<Run> {
+/// The run that RUN names. What is no UTF-8 can only be a path.
+pub fn load(wanted: &OsStr) -> anyhow::Result<Run> {
+    match wanted.to_str() {
+        Some(word) => load_word(word),
+        None => Ok(load::from_path(Path::new(wanted))?),
+    }
+}
+
+fn load_word(wanted: &str) -> anyhow::Result<Run> {
     if let Some(name) = wanted.strip_prefix("ref:") {
         return reference(name);
     }
@@ -50,9 +58,9 @@ enum From {
 }
 
 /// The two sides of a comparison, each as [`side`] reads it.
-pub fn sides(base: &str, new: &str) -> anyhow::Result<(Side, Side)> {
+pub fn sides(base: &OsStr, new: &OsStr) -> anyhow::Result<(Side, Side)> {
     let piped = |word: &&str| select::parse(word).is_ok_and(|(run, _)| run == "-");
-    if [base, new].into_iter().flat_map(select::list).filter(piped).count() > 1 {
+    if [base, new].into_iter().filter_map(OsStr::to_str).flat_map(select::list).filter(piped).count() > 1 {
         return usage("standard input (“-”) can be one run only; write the other to a file and name its path");
     }
     let (mut base, mut new) = (side(base)?, side(new)?);
@@ -62,8 +70,14 @@ pub fn sides(base: &str, new: &str) -> anyhow::Result<(Side, Side)> {
 
 /// The side that a comma-separated list names. Each word is a RUN, may be a directory (every run file in it), and may be followed
 /// by `[KEY=VALUE]` for the rows with that parameter. The samples are not read.
-fn side(words: &str) -> anyhow::Result<Side> {
+fn side(words: &OsStr) -> anyhow::Result<Side> {
     let mut wanted = Vec::new();
+    let Some(words) = words.to_str() else {
+        // What is no UTF-8 can only be one path.
+        let mut side = Side::default();
+        side.add_part(&lean::figures_from_path(Path::new(words))?, &Params::new());
+        return Ok(side);
+    };
     for word in select::list(words) {
         let (run, part) = select::parse(word).or_else(usage)?;
         wanted.extend(sources(run)?.into_iter().map(|from| Wanted { from, part: part.clone() }));
@@ -128,7 +142,7 @@ fn read_all(batch: &[Wanted]) -> Vec<anyhow::Result<Run>> {
 fn read(wanted: &Wanted) -> anyhow::Result<Run> {
     let run = match &wanted.from {
         From::File(path) => lean::figures_from_path(path)?,
-        From::Other(word) => load(word)?,
+        From::Other(word) => load_word(word)?,
     };
     select::part(run, &wanted.part).or_else(usage)
 }

@@ -1,5 +1,7 @@
 //! `fingerpost compare`: two sides, row by row, and the cause of the difference.
 
+use std::ffi::OsString;
+
 use clap::ValueEnum;
 use fingerpost_compare::{Options, Verdict, compare_sides};
 use fingerpost_report::{Format, compare as view};
@@ -16,10 +18,10 @@ use crate::{output, runs};
 pub struct Args {
     /// What to compare with
     #[arg(value_name = "BASE")]
-    base: String,
+    base: OsString,
     /// What is judged
     #[arg(value_name = "NEW", default_value = "latest")]
-    new: String,
+    new: OsString,
     /// The relative difference that does not matter: 0.03 or 3%
     #[arg(long, default_value = "0.03", value_parser = threshold)]
     threshold: f64,

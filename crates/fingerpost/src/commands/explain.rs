@@ -1,6 +1,8 @@
 //! `fingerpost explain`: where the time of a workload, or of any command, went, and who is to blame.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use fingerpost_compare::explain::StepFigures;
 use fingerpost_observe::follow::taking::Recorded;
 use fingerpost_observe::session::{Told, label};
 use fingerpost_observe::{Level, Session};
+use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::{Params, Paths, secret};
 use fingerpost_report::explain::{self as report, Explanation, markdown, render};
 use fingerpost_sys::child::{Change, change, signal};
@@ -25,7 +28,7 @@ use crate::{output, runs};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN", required_unless_present = "command", conflicts_with = "command")]
-    run: Option<String>,
+    run: Option<OsString>,
     /// A command of your own to run and explain
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -71,7 +74,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 fn print(explanations: &[Explanation], format: Format) -> anyhow::Result<()> {
     output::write(|out| match format {
         Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, &BTreeMap::from([("explanations", explanations)]))?;
+            let mut guard = Guard::new(&mut *out, Kind::Json);
+            serde_json::to_writer_pretty(&mut guard, &BTreeMap::from([("explanations", explanations)]))?;
+            guard.flush()?;
             writeln!(out)
         }
         Format::Markdown => explanations.iter().try_for_each(|e| write!(out, "{}", markdown(e))),
@@ -83,7 +88,7 @@ fn print(explanations: &[Explanation], format: Format) -> anyhow::Result<()> {
 }
 
 /// Every step of a run that observers watched.
-fn of_run(name: &str) -> anyhow::Result<Vec<Explanation>> {
+fn of_run(name: &OsStr) -> anyhow::Result<Vec<Explanation>> {
     let run = runs::load(name)?;
     let explanations = report::of_run(&run);
     if explanations.is_empty() {

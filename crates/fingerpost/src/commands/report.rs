@@ -1,5 +1,6 @@
 //! `fingerpost report`: a run, or two side by side, as one HTML file that needs nothing else.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use fingerpost_compare::{Options, compare_sides};
@@ -13,10 +14,10 @@ use crate::{output, runs};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN")]
-    run: String,
+    run: OsString,
     /// Another run: the report is then of the comparison, with RUN as the base
     #[arg(value_name = "OTHER")]
-    other: Option<String>,
+    other: Option<OsString>,
     /// The file to write
     #[arg(short, long, value_name = "FILE.html")]
     output: PathBuf,

@@ -1,5 +1,7 @@
 //! `fingerpost show`: a run's figures.
 
+use std::ffi::OsString;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fingerpost_compare::export;
 use fingerpost_record::Run;
@@ -12,7 +14,7 @@ use crate::{output, runs};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN", default_value = "latest")]
-    run: String,
+    run: OsString,
     /// How to show it; json is the record itself, go-bench is for benchstat, openmetrics for a textfile collector
     #[arg(long, default_value = "table", value_parser = format_parser())]
     format: Shown,

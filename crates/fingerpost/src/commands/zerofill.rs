@@ -1,5 +1,6 @@
 //! `fingerpost zerofill`: the calculator, in the terminal. It solves four timings that are given, takes them here, or analyses a run.
 
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 
 use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS, Timings};
@@ -16,7 +17,7 @@ use crate::{output, runs, timings};
 pub struct Args {
     /// Analyse the zero-fill rows of this run: a path, the start of its id, `latest`; without it, the four timings are taken here
     #[arg(value_name = "RUN", conflicts_with_all = ["solve", "repeat", "api"])]
-    run: Option<String>,
+    run: Option<OsString>,
     /// Four timings: allocate and free one page, the same with the page touched, two pages, two pages touched
     #[arg(long, value_name = "T1,F1,T2,F2", allow_hyphen_values = true, conflicts_with_all = ["repeat", "api"])]
     solve: Option<String>,
@@ -63,7 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 }
 
 /// What a run says about zero-filling.
-fn of_run(name: &str, format: Format) -> anyhow::Result<Done> {
+fn of_run(name: &OsStr, format: Format) -> anyhow::Result<Done> {
     let run = runs::load(name)?;
     let Some(found) = analysis::analyse(&run) else {
         return usage(format!("the run {} has no zero-fill rows with figures; make one with `fingerpost run zerofill`", run.id));
