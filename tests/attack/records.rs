@@ -1,1 +1,116 @@
 //! Run files and imports from elsewhere.
+
+use std::time::Duration;
+
+use fingerpost_record::{Measurement, Outcome, Params, Run, fixture};
+
+use crate::support::Home;
+
+/// What a command may need beside four times its input: the allowance, and what a debug build needs for itself.
+const ALLOWANCE: u64 = (64 + 40) << 20;
+/// Processor time that one file may cost, however large. A debug build is some ten times as slow as a release.
+const CPU: Duration = Duration::from_secs(15);
+
+fn text(run: &Run) -> String {
+    serde_json::to_string(run).unwrap()
+}
+
+#[test]
+fn totals_that_cannot_be_are_refused_with_their_place() {
+    let home = Home::new();
+    let run = fixture::with_everything();
+    for total in ["server.user.seconds", "server.blocked.disk.seconds", "step.elapsed.seconds"] {
+        for value in [-1.0, 1e300, -1e-300] {
+            let mut run = run.clone();
+            for o in &mut run.observations {
+                o.totals.insert(total.to_owned(), value);
+                o.totals.insert("server.blocked.memory.seconds".into(), 5.0);
+            }
+            let file = home.write("x.json", text(&run));
+            for command in ["show", "explain"] {
+                let said = home.says(&[command.as_ref(), file.as_os_str()]);
+                assert!(said.refused().contains("observations[0]: the total"), "{}", said.err);
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_everywhere() {
+    let home = Home::new();
+    let whole = text(&fixture::with_everything());
+    let spoilt = [
+        ("\"duration_s\":58.25", "\"duration_s\":1e300"),
+        ("\"clock_ns\":21.4", "\"clock_ns\":-21.4"),
+        ("\"memory_bytes\":", "\"memory_bytes\":18446744073709551615,\"was\":"),
+        ("\"batch\":", "\"batch\":18446744073709551615,\"was\":"),
+        ("\"seconds_per_transaction\":", "\"seconds_per_transaction\":-1,\"was\":"),
+        ("\"share\":", "\"share\":1e200,\"was\":"),
+        ("\"unexplained\":", "\"unexplained\":-1e200,\"was\":"),
+        ("\"lost\":", "\"lost\":18446744073709551615,\"was\":"),
+    ];
+    for (from, to) in spoilt {
+        let edited = whole.replacen(from, to, 1);
+        assert_ne!(edited, whole, "{from} is not in the run");
+        let file = home.write("x.json", edited);
+        let said = home.says(&["show".as_ref(), file.as_os_str()]);
+        assert!(said.refused().contains("cannot be a run"), "{to}: {}", said.err);
+    }
+}
+
+/// A run whose named array is filled up to this length of the file.
+fn filled(array: &str, value: &str, bytes: usize) -> String {
+    let mut run = fixture::with_everything();
+    run.measurements.truncate(2);
+    let whole = text(&run);
+    let (before, after) = whole.split_once(array).unwrap_or_else(|| panic!("{array} is not in the run"));
+    let values = vec![value; bytes / (value.len() + 1)].join(",");
+    format!("{before}{array}{values},{after}")
+}
+
+#[test]
+fn memory_is_bounded_by_the_file_and_time_is_linear() {
+    let home = Home::new();
+    for (array, value) in [
+        ("\"command\":[", "\"\""),
+        ("\"command\":[", "\"ab\""),
+        ("\"doubts\":[", "\"\""),
+        ("\"samples\":[", "0"),
+        ("\"points\":[", "[0,0]"),
+        ("\"processes\":[", "{\"samples\":[]}"),
+        ("\"findings\":[", "{\"cause\":\"\",\"layer\":\"host\",\"status\":\"guilty\",\"share\":0,\"evidence\":[]}"),
+    ] {
+        for bytes in [3 << 20, 40 << 20] {
+            let content = filled(array, value, bytes);
+            let file = home.write("x.json", &content);
+            let said = home.says(&["show".as_ref(), file.as_os_str()]);
+            said.lived();
+            let most = 4 * content.len() as u64 + ALLOWANCE;
+            assert!(said.usage.peak_bytes <= most, "{array} {value} of {bytes}: {} of {most} bytes", said.usage.peak_bytes);
+            assert!(said.usage.cpu < CPU, "{array} {value} of {bytes}: {:?}", said.usage.cpu);
+        }
+    }
+}
+
+/// A run with so many rows of one probe, whose parameters begin alike.
+fn rows(id: &str, side: &str, count: usize) -> Run {
+    let mut run = fixture::with_id(id);
+    let row = run.measurements.iter().find(|m| m.outcome == Outcome::Measured).unwrap().clone();
+    let params = |i: usize| Params::new().with("a", "the same in all").with("b", format!("{i:06} {side}")).with("n", i as i64);
+    run.measurements = (0..count).map(|i| Measurement { params: params(i), processes: vec![], ..row.clone() }).collect();
+    run
+}
+
+#[test]
+fn rows_that_do_not_align_take_linear_time() {
+    let home = Home::new();
+    for (imported, count) in [(false, 20_000), (true, 20_000)] {
+        let profile = if imported { fingerpost_record::Profile::Imported } else { fingerpost_record::Profile::Quick };
+        let base = Run { profile, ..rows("20260102T030405Z-00000001", "base", count) };
+        let new = Run { profile, ..rows("20260102T030405Z-00000002", "new", count) };
+        let files = [home.write("a.json", text(&base)), home.write("b.json", text(&new))];
+        let said = home.says(&["compare".as_ref(), files[0].as_os_str(), files[1].as_os_str(), "--format".as_ref(), "csv".as_ref()]);
+        said.lived();
+        assert!(said.usage.cpu < CPU, "imported: {imported}: {:?}", said.usage.cpu);
+    }
+}

@@ -29,3 +29,91 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// A home with an archive of its own, removed at the end.
+pub struct Home {
+    dir: tempfile::TempDir,
+}
+
+impl Home {
+    /// An empty one.
+    pub fn new() -> Home {
+        let home = Home { dir: tempfile::tempdir().unwrap() };
+        std::fs::create_dir(home.path("runs")).unwrap();
+        home
+    }
+
+    /// A path within it.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a file in it.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        std::fs::write(self.path(name), bytes).unwrap();
+        self.path(name)
+    }
+
+    /// A command of the binary, started in it.
+    pub fn command(&self, words: &[impl AsRef<std::ffi::OsStr>]) -> std::process::Command {
+        let mut command = std::process::Command::new(binary());
+        command.args(words).env("FINGERPOST_HOME", self.dir.path()).env_remove("NO_COLOR").current_dir(self.dir.path());
+        command.stdin(std::process::Stdio::null());
+        command
+    }
+
+    /// What a command says; it is killed where it takes longer than [`DEADLINE`].
+    pub fn says(&self, words: &[impl AsRef<std::ffi::OsStr>]) -> Said {
+        Said::of(&mut self.command(words))
+    }
+}
+
+/// How a command ended, and what it said.
+pub struct Said {
+    /// Its exit status; nothing when a signal ended it.
+    pub status: Option<i32>,
+    /// Standard output.
+    pub out: Vec<u8>,
+    /// Standard error.
+    pub err: String,
+    /// What it used.
+    pub usage: fingerpost_sys::usage::Usage,
+}
+
+impl Said {
+    /// Runs a command to its end.
+    pub fn of(command: &mut std::process::Command) -> Said {
+        use std::io::{Read, Seek};
+        let read = |mut file: std::fs::File| {
+            let mut bytes = Vec::new();
+            file.rewind().unwrap();
+            file.read_to_end(&mut bytes).unwrap();
+            bytes
+        };
+        let (out, err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        command.stdout(out.try_clone().unwrap()).stderr(err.try_clone().unwrap());
+        let mut child = command.spawn().unwrap();
+        let Some((status, usage)) = fingerpost_sys::usage::wait_usage(&child, Instant::now() + DEADLINE).unwrap() else {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{command:?} did not end within {DEADLINE:?}");
+        };
+        Said { status: status.code(), out: read(out), err: String::from_utf8_lossy(&read(err)).into_owned(), usage }
+    }
+
+    /// The one sentence of a command that refused its input.
+    #[track_caller]
+    pub fn refused(&self) -> &str {
+        assert_eq!(self.status, Some(2), "{}", self.err);
+        assert_eq!(self.err.lines().count(), 1, "{}", self.err);
+        assert!(self.err.starts_with("fingerpost: "), "{}", self.err);
+        &self.err
+    }
+
+    /// Asserts that the command ended by itself, and told of no defect.
+    #[track_caller]
+    pub fn lived(&self) {
+        assert!(matches!(self.status, Some(0..=2)), "{:?}: {}", self.status, self.err);
+        assert!(!self.err.contains("panicked") && !self.err.contains("defect"), "{}", self.err);
+    }
+}
