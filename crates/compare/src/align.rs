@@ -1,5 +1,8 @@
 //! Rows of two sides brought together by probe, version and parameters.
 
+use std::cell::Cell;
+use std::collections::HashMap;
+
 use fingerpost_record::{Estimate, Outcome, Params};
 
 use crate::comparison::{NotCompared, Options, Row};
@@ -47,34 +50,64 @@ struct Pair<'a> {
     note: Option<String>,
 }
 
+/// Rows of imported sides that are looked at, over all, for whether they state fewer parameters than others. Published tables have some
+/// hundred rows a probe and stay far below it; files made to cost quadratic time do not.
+const MOST_LOOKS: usize = 1_000_000;
+
+/// What is known of a side's rows beside their keys, and how much may still be looked at.
+struct Other<'a> {
+    side: &'a Side,
+    /// Rows by probe and parameters, each of the first version.
+    any_version: HashMap<(&'a str, &'a Params), &'a SideRow>,
+}
+
+impl<'a> Other<'a> {
+    fn of(side: &'a Side) -> Other<'a> {
+        let mut any_version = HashMap::with_capacity(side.rows.len());
+        for ((probe, _, params), row) in &side.rows {
+            any_version.entry((probe.as_str(), params)).or_insert(row);
+        }
+        Other { side, any_version }
+    }
+
+    fn other_version(&self, probe: &str, params: &Params) -> Option<&'a SideRow> {
+        self.any_version.get(&(probe, params)).copied()
+    }
+
+    fn has(&self, key: &(String, u32, Params)) -> bool {
+        self.side.rows.contains_key(key)
+    }
+}
+
 fn pair_up<'a>(base: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
     let mut pairs = Vec::new();
-    for ((probe, version, params), row) in &base.rows {
-        if let Some(other) = new.rows.get(&(probe.clone(), *version, params.clone())) {
+    let (base, new) = (Other::of(base), Other::of(new));
+    let looks = Cell::new(MOST_LOOKS);
+    for (key, row) in &base.side.rows {
+        let (probe, params) = (key.0.as_str(), &key.2);
+        if let Some(other) = new.side.rows.get(key) {
             pairs.push(Pair { probe, params, base: Some(row), new: Some(other), note: None });
             continue;
         }
-        let looser = unstated(base, probe, *version, params, new);
+        let looser = unstated(&base, key, &new, &looks);
         for (full, other, note) in &looser {
             pairs.push(Pair { probe, params: full, base: Some(row), new: Some(other), note: Some(note.clone()) });
         }
         // A row that only the other side's imported rows match is brought in from there.
-        if looser.is_empty() && unstated_partner(new, probe, *version, params, base).is_none() {
-            let newer = other_version(new, probe, params);
-            pairs.push(Pair { probe, params, base: Some(row), new: newer, note: None });
+        if looser.is_empty() && !has_unstated_partner(&new, key, &base, &looks) {
+            pairs.push(Pair { probe, params, base: Some(row), new: new.other_version(probe, params), note: None });
         }
     }
-    for ((probe, version, params), row) in &new.rows {
-        if base.rows.contains_key(&(probe.clone(), *version, params.clone()))
-            || unstated_partner(base, probe, *version, params, new).is_some()
-        {
+    for (key, row) in &new.side.rows {
+        if base.has(key) || has_unstated_partner(&base, key, &new, &looks) {
             continue;
         }
-        let looser = unstated(new, probe, *version, params, base);
+        let (probe, params) = (key.0.as_str(), &key.2);
+        let looser = unstated(&new, key, &base, &looks);
         for (full, other, note) in &looser {
             pairs.push(Pair { probe, params: full, base: Some(other), new: Some(row), note: Some(note.clone()) });
         }
-        if looser.is_empty() && other_version(base, probe, params).is_none() {
+        if looser.is_empty() && base.other_version(probe, params).is_none() {
             pairs.push(Pair { probe, params, base: None, new: Some(row), note: None });
         }
     }
@@ -82,18 +115,34 @@ fn pair_up<'a>(base: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
     pairs
 }
 
+/// The rows of a side that are of this probe and version, as far as they may be looked at.
+fn of_probe<'a>(
+    side: &'a Side,
+    (probe, version, _): &(String, u32, Params),
+    looks: &Cell<usize>,
+) -> impl Iterator<Item = (&'a Params, &'a SideRow)> {
+    let all = side.rows.range((probe.clone(), *version, Params::new())..);
+    let same = all.take_while(move |((p, v, _), _)| p == probe && v == version);
+    same.take_while(|_| looks.replace(looks.get().saturating_sub(1)) > 0).map(|((_, _, params), row)| (params, row))
+}
+
 /// The rows of `other` that have every parameter of an imported row and more. Published tables leave unsaid what their authors
 /// left to chance (the placement of two processes, say), so such a row is put beside each of them, with a note.
-fn unstated<'a>(side: &Side, probe: &str, version: u32, params: &Params, other: &'a Side) -> Vec<(&'a Params, &'a SideRow, String)> {
-    if !side.imported {
+fn unstated<'a>(
+    side: &Other,
+    key: &(String, u32, Params),
+    other: &Other<'a>,
+    looks: &Cell<usize>,
+) -> Vec<(&'a Params, &'a SideRow, String)> {
+    if !side.side.imported {
         return Vec::new();
     }
+    let (probe, version, params) = key;
     let wider = |full: &Params| full.0.len() > params.0.len() && params.iter().all(|(k, v)| full.get(k) == Some(v));
-    let taken = |full: &Params| side.rows.contains_key(&(probe.to_owned(), version, full.clone()));
-    let of_probe = other.rows.range((probe.to_owned(), version, Params::new())..).take_while(|((p, v, _), _)| p == probe && *v == version);
-    of_probe
-        .filter(|((_, _, full), _)| wider(full) && !taken(full))
-        .map(|((_, _, full), row)| {
+    let taken = |full: &Params| side.has(&(probe.clone(), *version, full.clone()));
+    of_probe(other.side, key, looks)
+        .filter(|(full, _)| wider(full) && !taken(full))
+        .map(|(full, row)| {
             let missing: Vec<&str> = full.iter().map(|(k, _)| k).filter(|k| params.get(k).is_none()).collect();
             (full, row, format!("the imported figure does not state its {}", missing.join(" and ")))
         })
@@ -101,19 +150,11 @@ fn unstated<'a>(side: &Side, probe: &str, version: u32, params: &Params, other: 
 }
 
 /// Whether an imported row of `side` will be put beside this row of the other side.
-fn unstated_partner<'a>(side: &'a Side, probe: &str, version: u32, params: &Params, other: &Side) -> Option<&'a SideRow> {
-    if !side.imported {
-        return None;
-    }
+fn has_unstated_partner(side: &Other, key: &(String, u32, Params), other: &Other, looks: &Cell<usize>) -> bool {
+    let (probe, version, params) = key;
     let narrower = |few: &Params| few.0.len() < params.0.len() && few.iter().all(|(k, v)| params.get(k) == Some(v));
-    let exact = |few: &Params| other.rows.contains_key(&(probe.to_owned(), version, few.clone()));
-    let of_probe = side.rows.range((probe.to_owned(), version, Params::new())..).take_while(|((p, v, _), _)| p == probe && *v == version);
-    of_probe.filter(|((_, _, few), _)| narrower(few) && !exact(few)).map(|(_, row)| row).next()
-}
-
-fn other_version<'a>(side: &'a Side, probe: &str, params: &Params) -> Option<&'a SideRow> {
-    let of_probe = side.rows.range((probe.to_owned(), 0, Params::new())..).take_while(|((p, _, _), _)| p == probe);
-    of_probe.filter(|((_, _, p), _)| p == params).map(|(_, row)| row).next()
+    let exact = |few: &Params| other.has(&(probe.clone(), *version, few.clone()));
+    side.side.imported && of_probe(side.side, key, looks).any(|(few, _)| narrower(few) && !exact(few))
 }
 
 impl Pair<'_> {

@@ -16,6 +16,9 @@ use crate::{followed, hosts};
 /// Workload steps that a side keeps. No experiment has as many; a hostile file that does must not cost quadratic time.
 const MOST_STEPS: usize = 2_000;
 
+/// Doubts that a side keeps, for the same reason.
+const MOST_DOUBTS: usize = 200;
+
 /// A row of one side, over all its runs.
 #[derive(Clone, Debug)]
 pub struct SideRow {
@@ -101,7 +104,7 @@ impl Side {
         self.imported &= run.profile == Profile::Imported;
         self.info.ids.push(run.id.clone());
         for doubt in &run.host.doubts {
-            if !self.info.doubts.contains(doubt) {
+            if self.info.doubts.len() < MOST_DOUBTS && !self.info.doubts.contains(doubt) {
                 self.info.doubts.push(doubt.clone());
             }
         }

@@ -5,7 +5,7 @@
 //! than [`FACTOR`] times its length and [`FREE`] bytes. The records of real runs need less than one time their length.
 
 /// Memory that any text may cost, in bytes, whatever its length.
-const FREE: usize = 32 << 20;
+const FREE: usize = 16 << 20;
 /// Bytes of memory that each further byte of a text may cost. The text itself lies in memory too.
 const FACTOR: usize = 2;
 
