@@ -80,7 +80,7 @@ fn memory_is_bounded_by_the_file_and_time_is_linear() {
         ("\"processes\":[", "{\"samples\":[]}"),
         ("\"findings\":[", "{\"cause\":\"\",\"layer\":\"host\",\"status\":\"guilty\",\"share\":0,\"evidence\":[]}"),
     ] {
-        for bytes in [3 << 20, 40 << 20] {
+        for bytes in [3 << 20, 24 << 20] {
             let content = filled(array, value, bytes);
             let file = home.write("x.json", &content);
             let said = home.says(&["show".as_ref(), file.as_os_str()]);
