@@ -1,6 +1,7 @@
 //! Writing a run while it is being measured.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
