@@ -55,6 +55,9 @@ def judge(paths):
     wrong = []
     if not_followed > STEP:
         wrong.append(f"{common.percent(not_followed)} not followed")
+    if paths.get("params", {}).get("engine") == "sqlite":
+        # The requests are the generator's own stretches of time, so that its account of them agrees whatever was followed.
+        return figures, wrong if followed else wrong + ["nothing was followed"]
     own = paths.get("generator")
     if not own or not own["count"]:
         return figures, wrong + ["the load generator has no account"]

@@ -35,13 +35,14 @@ def syscalls(text):
 
 
 def delays(text, tids):
-    """Seconds that these threads were ready before they had a CPU, from perf sched timehist."""
-    total = 0.0
+    """Seconds that these threads were ready and had no CPU, from perf sched timehist --state: woken, or taken off it while they could go on."""
+    total, left = 0.0, {}
     for line in text.splitlines():
-        # time [cpu] task[tid/pid] wait-time sch-delay run-time
-        m = re.match(r"\s*[\d.]+\s+\[\d+\]\s+.*\[(\d+)(?:/\d+)?\]\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s*$", line)
+        # time [cpu] task[tid/pid] wait-time sch-delay run-time state; the state is that in which it then leaves the CPU
+        m = re.match(r"\s*[\d.]+\s+\[\d+\]\s+.*\[(\d+)(?:/\d+)?\]\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\S+)\s*$", line)
         if m and int(m[1]) in tids:
-            total += float(m[3]) / 1e3
+            total += float(m[3]) / 1e3 + (float(m[2]) / 1e3 if left.get(m[1], "").startswith("R") else 0.0)
+            left[m[1]] = m[5]
     return total
 
 
@@ -60,7 +61,7 @@ def same_seconds(program, seconds):
         load.rate()
         if follow.returncode or any(status):
             raise common.Failed(f"follow ended with {follow.returncode}, perf with {status}")
-        hist = subprocess.run(["perf", "sched", "timehist", "-i", f"{work}/sched"], capture_output=True, text=True)
+        hist = subprocess.run(["perf", "sched", "timehist", "--state", "-i", f"{work}/sched"], capture_output=True, text=True)
         return json.loads(out), syscalls(pathlib.Path(f"{work}/trace").read_text()), delays(hist.stdout, {worker})
 
 
@@ -72,7 +73,7 @@ def pairs(paths, calls, delay):
     """Seconds of a request by us and by perf, by what was measured."""
     requests = calls.get("writev", (0, 0))[0]
     if not requests or not paths["followed"]:
-        raise common.Failed(f"nothing to compare: {requests} requests by perf trace, {paths['followed']} followed")
+        raise common.Failed(f"nothing to compare: {requests} requests by perf trace, {paths['followed']} followed, {paths['lost']} events lost")
     latency = paths["latency"]["mean"]
     for name in CALLS:
         count, seconds = calls.get(name, (0, 0.0))
