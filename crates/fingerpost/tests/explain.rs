@@ -126,6 +126,7 @@ fn a_run_is_explained_from_its_file_alone() {
     assert!((share(e, "waiting for a lock", "") - 0.75).abs() < 1e-9);
     assert!(e["slow"]["sentence"].as_str().unwrap().contains("wait for a lock"), "{}", e["slow"]["sentence"]);
     run["observations"] = serde_json::json!([]);
+    run["paths"] = serde_json::json!([]);
     std::fs::write(&path, run.to_string()).unwrap();
     assert_eq!(explain(&[path.to_str().unwrap()]).status.code(), Some(2));
 }

@@ -6,7 +6,7 @@ mod markdown;
 use fingerpost_compare::explain::check::{Check, check};
 use fingerpost_compare::explain::slow::{SlowOnes, slow_ones};
 use fingerpost_compare::explain::threads::{State, threads};
-use fingerpost_compare::explain::{StepFigures, Totals, explain};
+use fingerpost_compare::explain::{StepFigures, TOO_LITTLE_FOLLOWED, Totals, explain};
 use fingerpost_record::{Budget, Finding, Observation, Params, Paths, Run, Status, Unit};
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub struct Explanation {
     /// They and the load generator's own account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<Check>,
-    /// What the server's threads did, where requests could not be followed and so there is no budget of them.
+    /// What the server's threads did, where no request could be followed, or too little of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<State>,
     /// Guilty, suspected and cleared.
@@ -68,7 +68,7 @@ impl Explanation {
             budget,
             slow: paths.and_then(slow_ones),
             check: paths.and_then(check),
-            threads: if paths.is_some() { Vec::new() } else { threads(&totals) },
+            threads: if paths.is_some_and(|p| p.not_followed <= TOO_LITTLE_FOLLOWED) { Vec::new() } else { threads(&totals) },
             paths: paths.cloned(),
             findings,
             observations,
@@ -196,7 +196,8 @@ fn picture(e: &Explanation, style: &Style) -> String {
         let mut sentences = Grid { columns: Vec::new(), lines: vec![Line::Note(clean(&slow.sentence), Tone::Strong)] };
         let account = followed::account(paths, e.check.as_ref());
         sentences.lines.extend(account.into_iter().map(|(s, warning)| Line::Note(s, if warning { Tone::Doubtful } else { Tone::Faint })));
-        let grids = [followed::classes(slow), sentences, followed::chain_grid(paths), followed::slowest_grid(paths)];
+        let states = if e.threads.is_empty() { Grid::default() } else { threads_grid(&e.threads) };
+        let grids = [followed::classes(slow), sentences, followed::chain_grid(paths), followed::slowest_grid(paths), states];
         let shown: Vec<String> = grids.iter().filter(|grid| !grid.lines.is_empty()).map(|grid| grid.render(style)).collect();
         return shown.join("\n");
     }

@@ -49,7 +49,7 @@ pub fn budget(step: &StepFigures, paths: Option<&Paths>) -> Budget {
     Budget {
         workload: paths.workload.clone(),
         params: paths.params.clone(),
-        transactions: (paths.followed as f64 / turns).round() as u64,
+        transactions: (paths.followed as f64 / turns).round().max(1.0) as u64,
         seconds_per_transaction: paths.latency.mean * turns,
         parts,
         unexplained: paths.not_followed,

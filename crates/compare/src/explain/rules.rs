@@ -35,7 +35,7 @@ pub(super) const GUILTY: f64 = 0.10;
 /// See [`GUILTY`].
 pub(super) const SUSPECTED: f64 = 0.05;
 /// Above this share of requests' time that could not be followed nobody is guilty: it could hold as much as what was followed of a cause.
-pub(super) const TOO_LITTLE_FOLLOWED: f64 = 0.15;
+pub const TOO_LITTLE_FOLLOWED: f64 = 0.15;
 /// Quotas that cut fewer of their periods short than this hold nothing up.
 const THROTTLED: f64 = 0.05;
 

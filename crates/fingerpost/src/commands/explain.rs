@@ -121,9 +121,11 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
     end(&mut child)?;
     let words = secret::cut_words(args.command.iter().map(String::as_str)).join(" ");
     label(&mut observations, &words, &Params::new());
-    // A command is one request.
-    let figures = StepFigures { transactions: 1, elapsed_s: elapsed, clients: 1.0, ..StepFigures::default() };
     let paths = recorded.map(Recorded::follow).map(|paths| Paths { workload: words.clone(), ..paths });
+    // A command is one request, of which windows show a part: all of its time is as many times that part.
+    let seen = paths.as_ref().map(|p| p.latency.mean).filter(|seen| *seen > 0.0);
+    let turns_per_transaction = seen.map_or(1.0, |seen| elapsed / seen);
+    let figures = StepFigures { transactions: 1, elapsed_s: elapsed, clients: 1.0, turns_per_transaction, ..StepFigures::default() };
     Ok(Explanation::new(&words, &Params::new(), &figures, paths.as_ref(), observations))
 }
 

@@ -7,6 +7,9 @@ use crate::valid::amounts;
 /// How far rounding may carry a share beyond 1, or a span beyond its request.
 const ROUNDING: f64 = 1e-6;
 
+/// The component of a leaf that no event tells of: [`Paths::not_followed`] counts it already.
+const NOT_FOLLOWED: &str = "not followed";
+
 /// Says what in the paths of a run cannot be, if anything.
 pub(crate) fn valid(paths: &[Paths]) -> Result<(), String> {
     if paths.len() > MOST_PATHS {
@@ -27,7 +30,9 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
     for sum in sums.map(|of| p.leaves.iter().map(of).sum::<f64>()) {
         share("the sum of its leaves", sum)?;
     }
-    share("the sum of its leaves with what was not followed", p.leaves.iter().map(|l| l.all.share).sum::<f64>() + p.not_followed)?;
+    // What was not followed may have a leaf, too.
+    let followed = p.leaves.iter().filter(|l| l.component != NOT_FOLLOWED).map(|l| l.all.share).sum::<f64>();
+    share("the sum of its leaves with what was not followed", followed + p.not_followed)?;
     at_most("slowest", p.slowest.len(), MOST_SLOWEST)?;
     p.slowest.iter().enumerate().try_for_each(|(i, s)| slow(s).map_err(|what| format!("slowest[{i}]: {what}")))
 }
@@ -105,6 +110,14 @@ mod tests {
     fn realistic_paths_are_valid() {
         assert_eq!(valid(&followed::healthy().paths), Ok(()));
         assert_eq!(valid(&followed::slow_locks().paths), Ok(()));
+        let mut with_leaf = followed::healthy().paths;
+        let (share, mut leaf) = (with_leaf[0].not_followed, with_leaf[0].leaves[0].clone());
+        leaf.component = NOT_FOLLOWED.into();
+        leaf.all = Share { share, low: share, high: share, ..leaf.all };
+        leaf.middle = leaf.all;
+        leaf.slow = leaf.all;
+        with_leaf[0].leaves.push(leaf);
+        assert_eq!(valid(&with_leaf), Ok(()), "what was not followed is a leaf, too");
         assert_eq!(valid(&[Paths::default()]), Ok(()), "a step whose requests could not be followed");
     }
 

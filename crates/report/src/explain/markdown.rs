@@ -21,8 +21,9 @@ pub fn markdown(e: &Explanation) -> String {
     } else if e.threads.is_empty() {
         of_budget(e)
     } else {
-        of_threads(e)
+        String::new()
     });
+    text.push_str(&of_threads(e));
     text.push_str("| suspect | cause | verdict | share | evidence |\n| --- | --- | --- | ---: | --- |\n");
     for f in &e.findings {
         let label = fingerpost_compare::explain::label(&f.cause);
@@ -68,6 +69,9 @@ fn of_requests(e: &Explanation) -> String {
 
 /// What threads did, where requests could not be followed.
 fn of_threads(e: &Explanation) -> String {
+    if e.threads.is_empty() {
+        return String::new();
+    }
     let mut text = "| what the threads did | layer | time | of their life |\n| --- | --- | ---: | ---: |\n".to_owned();
     for s in &e.threads {
         text.push_str(&format!("| {} | {} | {} | {} |\n", escape(&s.state), s.layer, time(s.seconds), percent(s.share)));

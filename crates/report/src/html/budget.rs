@@ -29,19 +29,22 @@ pub fn section(run: &Run) -> Option<Section> {
         return None;
     }
     let used = |layer: &Layer| run.budgets.iter().flat_map(|b| &b.parts).any(|p| p.layer == *layer && p.share > 0.0);
+    // A request that was followed is one turn on a connection; where several make a transaction, budgets are of that.
+    let turn = |b: &Budget| run.paths.iter().any(|p| p.workload == b.workload && p.params == b.params && p.followed == b.transactions);
+    let word = if run.budgets.iter().all(turn) { "request" } else { "transaction" };
     let body = html! {
-        p { "The time of one transaction, part by part. What could not be followed, or in records of before placed, is shown as unexplained, always." }
+        p { "The time of one " (word) ", part by part. What could not be followed, or in records of before placed, is shown as unexplained, always." }
         ul class="legend" {
             @for layer in LAYERS.iter().filter(|l| used(l)) { li { (swatch(layer_class(*layer))) (layer.as_str()) } }
             li { (swatch("l-unexplained")) (REST) }
         }
         (scrolling("Budgets, table", html! {
             table class="budgets" {
-                thead { tr { th scope="col" { "Step" } th scope="col" class="number" { "a transaction" } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (REST) } } }
+                thead { tr { th scope="col" { "Step" } th scope="col" class="number" { "a " (word) } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (REST) } } }
                 tbody { @for b in &run.budgets { (line(b)) } }
             }
         }))
-        @for b in &run.budgets { (parts(b)) }
+        @for b in &run.budgets { (parts(b, word)) }
     };
     Some(Section { key: "budget", title: "Where the time went".into(), body })
 }
@@ -87,15 +90,15 @@ fn line(b: &Budget) -> Markup {
     }
 }
 
-fn parts(b: &Budget) -> Markup {
+fn parts(b: &Budget, word: &str) -> Markup {
     let mut parts: Vec<_> = b.parts.iter().collect();
     parts.sort_by(|x, y| y.share.total_cmp(&x.share));
     html! {
         details {
-            summary { "Every part of " (step(b)) ", over " (b.transactions) " transactions" }
+            summary { "Every part of " (step(b)) ", over " (b.transactions) " " (word) "s" }
             (scrolling(&format!("Parts of {}", step(b)), html! {
                 table class="narrow" {
-                    thead { tr { th scope="col" { "part" } th scope="col" { "layer" } th scope="col" class="number" { "a transaction" } th scope="col" class="number" { "share" } } }
+                    thead { tr { th scope="col" { "part" } th scope="col" { "layer" } th scope="col" class="number" { "a " (word) } th scope="col" class="number" { "share" } } }
                     tbody {
                         @for p in parts { tr { th scope="row" { (clean(&p.component)) } td { (p.layer.as_str()) } td class="number" { (time(p.seconds_per_transaction)) } td class="number" { (percent(p.share)) } } }
                         tr { th scope="row" { (REST) } td {} td class="number" { (time(b.unexplained * b.seconds_per_transaction)) } td class="number" { (percent(b.unexplained)) } }

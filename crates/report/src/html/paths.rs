@@ -32,7 +32,7 @@ pub fn section(run: &Run) -> Option<Section> {
     if found.is_empty() {
         return None;
     }
-    let body = html! { @for e in &found { @if e.slow.is_some() { (followed(e)) } @else { (unfollowed(e)) } } };
+    let body = html! { @for e in &found { @if e.slow.is_some() { (followed(e)) } @if !e.threads.is_empty() { (unfollowed(e)) } } };
     Some(Section { key: "requests", title: "What requests waited for".into(), body })
 }
 
@@ -211,7 +211,7 @@ fn stretch(s: &SlowSpan) -> Stretch {
 fn unfollowed(e: &Explanation) -> Markup {
     html! {
         h3 { (step_name(&e.workload, &e.params)) }
-        p class="doubts" { "Requests could not be followed, so there is no budget of them; following needs root or CAP_PERFMON. This is what the server’s threads did: their time, and no request’s." }
+        p class="doubts" { "Requests, or too much of their time, could not be followed; following needs root or CAP_PERFMON. This is what the server’s threads did: their time, and no request’s." }
         (scrolling("What the threads did, table", html! {
             table class="narrow" {
                 thead { tr { th scope="col" { "state" } th scope="col" { "layer" } th scope="col" class="number" { "time" } th scope="col" class="number" { "of their life" } } }
