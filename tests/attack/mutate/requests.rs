@@ -329,3 +329,42 @@ fn mutated_requests_to_a_site_in_a_directory() {
 fn mutated_requests_to_a_site_in_a_database() {
     attack_site("site-database", Some("lmdb"));
 }
+
+/// Requests of which two servers could disagree where they end, each with a second one behind it, and requests from where none may come.
+#[test]
+fn requests_that_could_be_understood_in_two_ways_are_answered_once() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("runs")).unwrap();
+    let page = Server::start(home, &["serve", "--port", "0"]);
+    for server in [&page, &site(None)] {
+        let (host, base) = (&server.host, &server.base);
+        let second = format!("GET {base}/second HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let fields = [
+            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
+            "Content-Length: 0\r\nContent-Length: 60\r\n\r\n",
+            "Content-Length: +5\r\n\r\nabcde",
+            "Content-Length: 5, 6\r\n\r\nabcde",
+            "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+            "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+            "Host: evil.example\r\n\r\n",
+        ];
+        for fields in fields {
+            let text = format!("GET {base}/ HTTP/1.1\r\nHost: {host}\r\n{fields}{second}");
+            let answer =
+                String::from_utf8(server.converse(&[text.as_bytes()]).unwrap_or_else(|f| panic!("{fields:?}: {}", f.text))).unwrap();
+            assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{fields:?}: {answer}");
+        }
+        let asked = |head: &str| {
+            String::from_utf8_lossy(&server.converse(&[head.as_bytes()]).unwrap_or_else(|f| panic!("{}", f.text))).to_lowercase()
+        };
+        let foreign = asked(&format!("GET {base}/ HTTP/1.1\r\nHost: evil.example\r\n\r\n"));
+        assert!(foreign.starts_with("http/1.1 421 "), "another name that was made to point here (DNS rebinding): {foreign}");
+        let shared = asked(&format!("GET {base}/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
+        assert!(
+            shared.contains("cross-origin-resource-policy: same-origin") && shared.contains("x-content-type-options: nosniff"),
+            "{shared}"
+        );
+        assert!(!shared.contains("access-control-allow"), "{shared}");
+    }
+}

@@ -20,7 +20,7 @@ pub(super) fn plain(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::whole(Bytes::from(text)));
     *response.status_mut() = status;
     set(&mut response, header::CONTENT_TYPE, "text/plain; charset=utf-8");
-    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    protect(&mut response);
     if !matches!(status, StatusCode::NOT_FOUND | StatusCode::MOVED_PERMANENTLY | StatusCode::RANGE_NOT_SATISFIABLE) {
         set(&mut response, header::CONNECTION, "close");
     }
@@ -70,8 +70,15 @@ pub(super) async fn answer(finder: &Rc<Finder>, request: &Request, member: &Rc<M
     set(&mut response, header::ETAG, &tag);
     set(&mut response, header::LAST_MODIFIED, &httpdate::fmt_http_date(modified));
     set(&mut response, header::ACCEPT_RANGES, "bytes");
-    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    protect(&mut response);
     Ok(response)
+}
+
+/// A page of another server in the same browser can ask this one, too: it may neither read the answer nor show it as a picture or run it
+/// as a script of its own.
+fn protect(response: &mut Response<Body>) {
+    set(response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(response, header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
 }
 
 /// The latest time that a date of HTTP can tell: the end of the year 9999.
