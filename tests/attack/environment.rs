@@ -52,7 +52,6 @@ fn root_runs_no_program_that_others_put_into_a_directory_of_path() {
 
 /// The words of a server that fails are quoted: on the progress line, in the table and in the record.
 #[test]
-#[ignore = "until the text of every format is cleaned"]
 fn the_words_of_a_server_reach_no_terminal_as_they_are() {
     let (base, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     program(base.path(), "nginx", r"printf '\033[2J\033]0;title\007 \302\233 \342\200\256 no good\n' >&2; exit 1");

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fingerpost_page::Event;
 use fingerpost_record::secret;
+use fingerpost_record::text::clean;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::say;
@@ -64,7 +65,7 @@ impl Progress {
                 let bar = ProgressBar::new(STEPS);
                 let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta:>4} left  {wide_msg}");
                 bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-                bar.set_message(what.into_owned());
+                bar.set_message(clean(&what).into_owned());
                 bar.enable_steady_tick(Duration::from_millis(500));
                 Progress::Bar(bar)
             }
@@ -77,7 +78,7 @@ impl Progress {
         match self {
             Progress::Bar(bar) => {
                 bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
-                bar.set_message(doing.into_owned());
+                bar.set_message(clean(&doing).into_owned());
             }
             Progress::Lines => tell(&Event::Progress { doing: doing.into_owned(), done: done.clamp(0.0, 1.0) }),
             Progress::Plain => {}

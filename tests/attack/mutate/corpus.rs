@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use super::{imports, records};
 
 #[test]
-#[ignore = "until the text of every format is cleaned"]
 fn what_once_failed_stays_mended() {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/attack/corpus");
     let mut faults = Vec::new();

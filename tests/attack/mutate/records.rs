@@ -187,7 +187,6 @@ fn empty(directory: &Path) {
 }
 
 #[test]
-#[ignore = "until the text of every format is cleaned"]
 fn mutated_records() {
     let plan = Plan::from_environment();
     let bases = Bases::new();

@@ -262,7 +262,6 @@ fn volume(kind: &str, server: &Server, good: &[Request], prepare: impl Fn(&mut R
 const DAMAGED: &str = "20260106T030405Z-0000000e";
 
 #[test]
-#[ignore = "until the text of every format is cleaned"]
 fn mutated_requests_to_the_page() {
     let home = tempfile::tempdir().unwrap();
     let runs = home.path().join("runs");
@@ -347,7 +346,6 @@ fn requests_that_could_be_understood_in_two_ways_are_answered_once() {
             "Content-Length: 5, 6\r\n\r\nabcde",
             "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
             "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
-            "Host: evil.example\r\n\r\n",
         ];
         for fields in fields {
             let text = format!("GET {base}/ HTTP/1.1\r\nHost: {host}\r\n{fields}{second}");

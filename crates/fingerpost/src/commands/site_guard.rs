@@ -5,6 +5,7 @@
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use crate::exit::{Done, usage};
 
 /// The name of the inner process.
 const INSIDE: &str = "fingerpost-site-inside";
+/// Its exit status when the engine panicked.
+const BROKE_OFF: i32 = 101;
 /// Memory that reading may take besides four times the file.
 const MEMORY: u64 = 64 << 20;
 /// Seconds of CPU time that reading may take, besides one for each [`BYTES_PER_SECOND`] of the file.
@@ -48,7 +51,8 @@ pub fn guarded(file: &Path, work: Work, job: impl FnOnce() -> anyhow::Result<Don
         // An engine's panic is told by the outer process, in a sentence.
         std::panic::set_hook(Box::new(|_| {}));
         limit(work, length)?;
-        return job();
+        // The outer process must tell it from a command that failed and said so.
+        return std::panic::catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| std::process::exit(BROKE_OFF));
     }
     let mut command = Command::new("/proc/self/exe");
     command.arg0(INSIDE).args(std::env::args_os().skip(1)).stderr(Stdio::piped());
@@ -162,7 +166,7 @@ mod tests {
     fn every_end_of_the_process_is_a_sentence_or_a_status() {
         let exit = |code: i32| verdict(ExitStatus::from_raw(code << 8), Work::Read);
         assert_eq!((exit(0), exit(2), exit(3)), (Ok(Done::Well), Ok(Done::BadInput), Ok(Done::MeasurementFailed)));
-        assert!(exit(101).unwrap_err().contains("broke off"), "a panic");
+        assert!(exit(BROKE_OFF).unwrap_err().contains("broke off"), "a panic");
         for signal in [libc::SIGABRT, libc::SIGSEGV, libc::SIGBUS] {
             assert!(verdict(ExitStatus::from_raw(signal), Work::Serve).unwrap_err().contains("broke off"));
         }
