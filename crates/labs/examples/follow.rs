@@ -49,7 +49,7 @@ fn follow(servers: &str, clients: &str, seconds: f64) -> Result<serde_json::Valu
     }
     windows.iter_mut().for_each(|window| follower.learn(window));
     for window in &windows {
-        follower.window(window, &[], Requested::ByClients);
+        follower.window(window, &Default::default(), &[], Requested::ByClients);
     }
     Ok(serde_json::json!(follower.finish(source.describe())))
 }

@@ -143,7 +143,7 @@ fn trial(seed: u64, length: Duration, dir: &Path) -> Result<Trial, String> {
 fn follow(mut follower: Follower, source: &Perf, window: &mut Window, stamps: &[Stamp]) -> Paths {
     let turns: Vec<(i32, u64, u64)> = stamps.iter().map(|s| (s.tid, s.start, s.end)).collect();
     follower.learn(window);
-    follower.window(window, &turns, Requested::ByClients);
+    follower.window(window, &Default::default(), &turns, Requested::ByClients);
     follower.finish(source.describe())
 }
 

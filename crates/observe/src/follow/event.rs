@@ -86,6 +86,15 @@ pub enum What {
         /// Port of the other end.
         remote: u16,
     },
+    /// Bytes came for a TCP socket, which has these ports.
+    Ports {
+        /// The socket.
+        socket: u64,
+        /// Port of this end.
+        local: u16,
+        /// Port of the other end.
+        remote: u16,
+    },
     /// A request to a block device went one step further.
     Disk {
         /// Which step.

@@ -90,8 +90,8 @@ impl Follower {
     }
 
     /// Follows the requests of a window. `turns` are the load generator's own: thread, beginning and end of each in nanoseconds on the
-    /// monotonic clock.
-    pub fn window(&mut self, window: &Window, turns: &[(i32, u64, u64)], what: Requested) -> Gained {
+    /// monotonic clock; `silent` are threads that no event concerned.
+    pub fn window(&mut self, window: &Window, silent: &taking::Silent, turns: &[(i32, u64, u64)], what: Requested) -> Gained {
         self.paths.windows += 1;
         self.paths.seconds += (window.end - window.start) as f64 * 1e-9;
         self.paths.events += window.events.len() as u64;
@@ -100,7 +100,8 @@ impl Follower {
         if window.lost > 0 {
             return Gained::default();
         }
-        let timelines = timeline::timelines(window);
+        let mut timelines = timeline::timelines(window);
+        timelines.add_silent(silent, window.start, window.end);
         let sockets = sockets::Sockets::of(&window.events, &timelines, &mut self.connections);
         let disks = disk::Disks::of(&window.events);
         let walker = walk::Walker {

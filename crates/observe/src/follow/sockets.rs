@@ -62,7 +62,9 @@ impl Generations {
                     }
                     *socket = self.of(*socket);
                 }
-                What::Sent { socket, .. } | What::Received { socket, .. } | What::Arrived { socket } => *socket = self.of(*socket),
+                What::Sent { socket, .. } | What::Received { socket, .. } | What::Arrived { socket } | What::Ports { socket, .. } => {
+                    *socket = self.of(*socket)
+                }
                 _ => {}
             }
         }
@@ -141,15 +143,20 @@ impl Connections {
         self.ever.add(a, b, weight);
     }
 
+    /// The ports of a socket. Where both ends are on this machine each has the other's.
+    fn ports(&mut self, socket: u64, local: u16, remote: u16) {
+        self.ports.insert((local, remote), socket);
+        if let Some(&other) = self.ports.get(&(remote, local)).filter(|&&other| other != socket) {
+            self.vote(socket, other, u32::MAX);
+        }
+    }
+
     fn state(&mut self, socket: u64, state: u8, local: u16, remote: u16) {
         match state {
             SYN_SENT => _ = self.ends.insert(socket, End::Asks),
             ESTABLISHED => {
                 self.ends.entry(socket).or_insert(End::Answers);
-                self.ports.insert((local, remote), socket);
-                if let Some(&other) = self.ports.get(&(remote, local)) {
-                    self.vote(socket, other, u32::MAX);
-                }
+                self.ports(socket, local, remote);
             }
             CLOSED if self.ports.get(&(local, remote)) == Some(&socket) => {
                 self.ports.remove(&(local, remote));
@@ -189,6 +196,7 @@ impl Sockets {
                     within.iter().for_each(|&(_, to)| connections.vote(socket, to, weight));
                 }
                 What::Received { socket, bytes } if bytes >= 0 => sockets.put(socket, e, begun(), Act::Received(bytes as u32)),
+                What::Ports { socket, local, remote } => connections.ports(socket, local, remote),
                 What::State { socket, state, local, remote } => {
                     connections.state(socket, state, local, remote);
                     match state {

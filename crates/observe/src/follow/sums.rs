@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use fingerpost_record::paths::{self, Latency, Leaf as Named, MOST_LEAVES, MOST_SLOWEST, MOST_SPANS, Share, Slow, SlowSpan};
 
-use super::leaf::{Kind, Leaf, Piece};
+use super::leaf::{Chain, Kind, Leaf, Piece};
 use super::request::Request;
 
 /// Requests whose leaves are kept for the classes: a sample of all, drawn as they come (reservoir).
@@ -34,6 +34,9 @@ pub struct Sums {
     ids: HashMap<Leaf, u32>,
     leaves: Vec<Leaf>,
     totals: Vec<u64>,
+    /// The leaves as a record names them, and the place there of each; made at the end.
+    named: Vec<Named>,
+    places: Vec<usize>,
     latencies: Vec<u64>,
     kept: Vec<Kept>,
     slowest: Vec<Request>,
@@ -46,6 +49,8 @@ impl Default for Sums {
             ids: HashMap::new(),
             leaves: Vec::new(),
             totals: Vec::new(),
+            named: Vec::new(),
+            places: Vec::new(),
             latencies: Vec::new(),
             kept: Vec::new(),
             slowest: Vec::new(),
@@ -135,21 +140,38 @@ impl Sums {
         into.latency = latency(&self.latencies);
         let bounds = [MIDDLE.0, MIDDLE.1, SLOW].map(|q| quantile(&self.latencies, q).unwrap_or(0));
         self.kept.sort_by_key(|k| k.end);
+        self.name(names);
         let all = self.class(|_| true);
         let middle = self.class(|k| (bounds[0]..=bounds[1]).contains(&k.latency));
         let slow = self.class(|k| k.latency >= bounds[2]);
         let [all, middle, slow] = [all, middle, slow].map(|class| self.shares(&class));
-        let mut named: Vec<Named> = Vec::new();
-        for (id, leaf) in self.leaves.iter().enumerate() {
-            let (layer, component) = leaf.named();
-            let chain = leaf.chain.links().map(|l| l.as_str().to_owned()).collect();
-            named.push(Named { layer, component, whom: leaf.whom(names), chain, all: all[id], middle: middle[id], slow: slow[id] });
+        let mut named: Vec<Named> = Vec::with_capacity(self.named.len());
+        for (id, leaf) in std::mem::take(&mut self.named).into_iter().enumerate() {
+            named.push(Named { all: all[id], middle: middle[id], slow: slow[id], ..leaf });
         }
+        named.sort_by(|a, b| b.all.seconds.total_cmp(&a.all.seconds));
         let sum: u64 = self.totals.iter().sum();
         let not_followed = self.leaves.iter().zip(&self.totals).filter(|(l, _)| l.kind == Kind::NotFollowed).map(|(_, t)| t).sum::<u64>();
         into.not_followed = if sum > 0 { not_followed as f64 / sum as f64 } else { 1.0 };
-        into.leaves = bounded(merged(named));
+        into.leaves = bounded(named);
         into.slowest = self.slowest.iter().map(|r| slow_line(r, names)).collect();
+    }
+
+    /// Gives the leaves their names. Those that read the same (two threads of one name) are one, before any interval is drawn.
+    fn name(&mut self, names: &HashMap<i32, String>) {
+        let mut places: HashMap<(String, String, Chain), usize> = HashMap::new();
+        self.places = Vec::with_capacity(self.leaves.len());
+        for leaf in &self.leaves {
+            let ((layer, component), whom) = (leaf.named(), leaf.whom(names));
+            let chain = leaf.chain.links().map(|l| l.as_str().to_owned()).collect();
+            let new = self.named.len();
+            let place = *places.entry((component.clone(), whom.clone(), leaf.chain)).or_insert(new);
+            if place == new {
+                let none = Share::default();
+                self.named.push(Named { layer, component, whom, chain, all: none, middle: none, slow: none });
+            }
+            self.places.push(place);
+        }
     }
 
     fn class(&self, belongs: impl Fn(&Kept) -> bool) -> Class {
@@ -158,8 +180,8 @@ impl Sums {
         let stretches = members
             .chunks(each)
             .map(|chunk| {
-                let mut by_leaf = vec![0u64; self.leaves.len()];
-                chunk.iter().flat_map(|k| k.leaves.iter()).for_each(|&(id, ns)| by_leaf[id as usize] += ns);
+                let mut by_leaf = vec![0u64; self.named.len()];
+                chunk.iter().flat_map(|k| k.leaves.iter()).for_each(|&(id, ns)| by_leaf[self.places[id as usize]] += ns);
                 let sum = by_leaf.iter().sum();
                 (by_leaf, sum)
             })
@@ -169,7 +191,7 @@ impl Sums {
 
     /// The shares of a class by leaf, with the interval that drawing its stretches again gives.
     fn shares(&mut self, class: &Class) -> Vec<Share> {
-        let leaves = self.leaves.len();
+        let leaves = self.named.len();
         let n = class.stretches.len();
         let sum: u64 = class.stretches.iter().map(|s| s.1).sum();
         if n == 0 || sum == 0 {
@@ -209,24 +231,6 @@ pub fn latency(sorted: &[u64]) -> Latency {
     let at = |q| quantile(sorted, q).unwrap_or(0) as f64 * 1e-9;
     let mean = sorted.iter().map(|&l| l as f64).sum::<f64>() / sorted.len().max(1) as f64 * 1e-9;
     Latency { count: sorted.len() as u64, mean, p50: at(0.50), p90: at(0.90), p99: at(0.99) }
-}
-
-/// Leaves that read the same (two threads of one name) are one.
-fn merged(named: Vec<Named>) -> Vec<Named> {
-    let mut places: HashMap<(String, String, Vec<String>, &'static str), usize> = HashMap::new();
-    let mut found: Vec<Named> = Vec::new();
-    for leaf in named {
-        let key = (leaf.component.clone(), leaf.whom.clone(), leaf.chain.clone(), leaf.layer.as_str());
-        match places.get(&key) {
-            Some(&at) => add(&mut found[at], &leaf),
-            None => {
-                places.insert(key, found.len());
-                found.push(leaf);
-            }
-        }
-    }
-    found.sort_by(|a, b| b.all.seconds.total_cmp(&a.all.seconds));
-    found
 }
 
 fn add(to: &mut Named, leaf: &Named) {
@@ -273,7 +277,7 @@ fn slow_line(request: &Request, names: &HashMap<i32, String>) -> Slow {
 
 #[cfg(test)]
 mod tests {
-    use super::super::leaf::{Chain, Side, Whom};
+    use super::super::leaf::{Side, Whom};
     use super::*;
 
     fn leaf(kind: Kind) -> Leaf {

@@ -14,13 +14,16 @@ use super::leaf::Side;
 use super::pace::Pace;
 use super::source::{Source, Window};
 use super::{Follower, Requested};
-use crate::calls::{Fd, Role};
+use crate::calls::{Fd, Role, Wait};
 use crate::population::{Descriptors, Population};
 use crate::states;
 use crate::tracer::{self, Stamped, Tracer};
 
 /// Events that are kept to be followed: with 48 bytes each, some 70 MB.
 pub const MOST_EVENTS: usize = 1_500_000;
+
+/// Threads of a window that no event concerned, with their processes and what they waited for all the time.
+pub type Silent = HashMap<i32, (i32, Wait)>;
 
 /// The pause after a source that has no more windows.
 const NO_MORE: Duration = Duration::from_secs(1);
@@ -32,7 +35,7 @@ pub struct Taking {
     tracer: Tracer,
     stamps: Option<Stamps>,
     turns: Vec<Stamp>,
-    windows: Vec<Window>,
+    windows: Vec<(Window, Silent)>,
     kept: usize,
     own: i32,
     /// CPU seconds of this thread.
@@ -121,10 +124,10 @@ impl Taking {
             // A window with holes would book time to the wrong cause.
             self.torn += 1;
         } else {
-            self.trace(&window, descriptors);
+            let silent = self.trace(&window, descriptors);
             if self.kept + window.events.len() <= MOST_EVENTS {
                 self.kept += window.events.len();
-                self.windows.push(window);
+                self.windows.push((window, silent));
                 let turns = turns.map(|t| t.stamps).unwrap_or_default();
                 self.learn(length, &turns);
                 self.turns.extend(turns);
@@ -146,7 +149,7 @@ impl Taking {
     }
 
     /// Adds up threads' states and calls, while their descriptors are still open.
-    fn trace(&mut self, window: &Window, descriptors: &mut Descriptors) {
+    fn trace(&mut self, window: &Window, descriptors: &mut Descriptors) -> Silent {
         descriptors.forget();
         let own = self.own;
         let mut fd = |pid: i32, n: i32| if pid == own { Fd::Unknown } else { descriptors.kind(pid, n) };
@@ -154,14 +157,19 @@ impl Taking {
         for e in window.events.iter().filter_map(stamped) {
             self.tracer.event(&e, &mut fd);
         }
-        let silent = self.tracer.close(window.end, &mut fd);
+        let unheard = self.tracer.close(window.end, &mut fd);
         let seconds = (window.end - window.start) as f64 * 1e-9;
-        for (pid, tid) in silent {
+        let mut silent = Silent::new();
+        for (pid, tid) in unheard {
             let role = self.tracer.role(pid);
             if let Some(state) = states::state(pid, tid, role, descriptors, &mut 0) {
                 self.tracer.whole_window(tid, seconds, state);
+                if let Some(wait) = state {
+                    silent.insert(tid, (pid, wait));
+                }
             }
         }
+        silent
     }
 
     /// Ends taking: the sums of threads' states, and what is to be followed.
@@ -187,7 +195,7 @@ pub struct Recorded {
     roles: HashMap<i32, Role>,
     parents: HashMap<i32, i32>,
     first: Option<i32>,
-    windows: Vec<Window>,
+    windows: Vec<(Window, Silent)>,
     turns: Vec<Stamp>,
     lost: u64,
     torn: u64,
@@ -209,10 +217,10 @@ impl Recorded {
             Some(_) => Requested::ByThreads,
         };
         // Which sockets belong together is learned from all windows before any is followed.
-        self.windows.iter_mut().for_each(|w| follower.learn(w));
+        self.windows.iter_mut().for_each(|(w, _)| follower.learn(w));
         let turns: Vec<(i32, u64, u64)> = self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
-        for window in &self.windows {
-            follower.window(window, &turns, what);
+        for (window, silent) in &self.windows {
+            follower.window(window, silent, &turns, what);
         }
         let mut paths = follower.finish(self.source);
         (paths.lost, paths.windows) = (self.lost, paths.windows + self.torn);

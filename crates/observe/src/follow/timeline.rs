@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use crate::calls::Wait;
+
 use super::event::{Event, InterruptKind, Io, Left, MemoryWork, What};
 use super::source::Window;
 
@@ -35,6 +37,8 @@ pub enum Doing {
     Ready(u16),
     /// Blocked.
     Blocked(Blocked),
+    /// In one wait all the time, as `/proc` told when the window had ended: no event concerned it.
+    Silent(Wait),
     /// No event tells.
     Unknown,
 }
@@ -310,7 +314,12 @@ impl Builder {
                     t.interrupt = begin.then_some(kind);
                 }
             }
-            What::Interrupt { .. } | What::Sent { .. } | What::Received { .. } | What::State { .. } | What::Disk { .. } => {}
+            What::Interrupt { .. }
+            | What::Sent { .. }
+            | What::Received { .. }
+            | What::State { .. }
+            | What::Ports { .. }
+            | What::Disk { .. } => {}
         }
     }
 
@@ -374,6 +383,14 @@ impl Builder {
 }
 
 impl Timelines {
+    /// Adds threads that no event concerned.
+    pub fn add_silent(&mut self, silent: &HashMap<i32, (i32, Wait)>, start: u64, end: u64) {
+        for (&tid, &(pid, wait)) in silent {
+            self.processes.entry(tid).or_insert(pid);
+            self.threads.entry(tid).or_insert_with(|| vec![Span { start, end, doing: Doing::Silent(wait) }]);
+        }
+    }
+
     /// The spans of a thread that overlap a stretch of time.
     pub fn between(&self, tid: i32, from: u64, to: u64) -> &[Span] {
         let Some(spans) = self.threads.get(&tid) else { return &[] };

@@ -96,6 +96,7 @@ impl Walker<'_> {
                     let handed = at.depth == 0 && at.chain == Chain::default().with(Link::Queue) && span.start < from;
                     self.blocked(at, side, &blocked, handed, (a, b), out);
                 }
+                Doing::Silent(wait) => self.put(side, unresolved(wait), Whom::Nobody, at.chain, (a, b), out),
                 Doing::Unknown => self.put(side, Kind::NotFollowed, Whom::Nobody, at.chain, (a, b), out),
             }
         }
@@ -169,7 +170,7 @@ impl Walker<'_> {
 
     /// The thread that used the CPU most in a stretch of time.
     fn busiest(&self, threads: impl Iterator<Item = i32>, span: (u64, u64)) -> Option<i32> {
-        let on_cpu = |d: &Doing| !matches!(d, Doing::Blocked(_) | Doing::Unknown | Doing::Ready(_));
+        let on_cpu = |d: &Doing| !matches!(d, Doing::Blocked(_) | Doing::Silent(_) | Doing::Unknown | Doing::Ready(_));
         let busy = |tid: &i32| -> u64 {
             self.timelines.between(*tid, span.0, span.1).iter().filter(|s| on_cpu(&s.doing)).map(|s| s.end - s.start).sum()
         };
@@ -179,7 +180,7 @@ impl Walker<'_> {
     /// A program's time between two times: its first thread's; where that waits all the time for what others of the program do, the
     /// time of the one that worked most.
     pub fn walk_program(&self, pid: i32, from: u64, to: u64, out: &mut Vec<Piece>) {
-        let waits = self.timelines.between(pid, from, to).iter().all(|s| matches!(s.doing, Doing::Blocked(_)));
+        let waits = self.timelines.between(pid, from, to).iter().all(|s| matches!(s.doing, Doing::Blocked(_) | Doing::Silent(_)));
         let others = self.timelines.processes.iter().filter(|&(&tid, &of)| of == pid && tid != pid).map(|(&tid, _)| tid);
         match self.busiest(others, (from, to)).filter(|_| waits) {
             Some(tid) => self.walk(tid, from, to, Chain::default().with(Link::Thread), out),

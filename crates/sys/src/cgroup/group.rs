@@ -313,7 +313,8 @@ pub fn remove_directory(place: &Place) -> Result<(), CgroupError> {
 
 /// Where a group's directory goes in one hierarchy, and what must be switched on for it.
 fn place(paths: &Paths, hierarchy: &Hierarchy, name: &str, controllers: Vec<Controller>) -> Result<Place, CgroupError> {
-    let home = hierarchy.mount.join(&hierarchy.own);
+    // Without the slash at the end that joining nothing leaves.
+    let home: PathBuf = hierarchy.mount.join(&hierarchy.own).components().collect();
     let version = Some(hierarchy.version);
     if hierarchy.version == Version::V1 {
         return Ok(Place { directory: home.join(name), home, enabled: Vec::new(), version, controllers });

@@ -28,6 +28,7 @@ enum Kind {
     Received,
     Arrived,
     State,
+    Ports,
     Disk(DiskStep),
     Memory(MemoryWork, bool),
     Interrupt(InterruptKind, bool),
@@ -69,6 +70,11 @@ impl Wanted {
         Wanted { others_only: true, ..self }
     }
 
+    /// Segments without bytes only acknowledge.
+    const fn with_bytes(self) -> Wanted {
+        Wanted { filter: Some("data_len > 0"), ..self }
+    }
+
     /// The network's soft interrupts are seen by what they do, and come with every packet.
     const fn but_network(self) -> Wanted {
         Wanted { filter: Some("vec != 3 && vec != 2"), ..self }
@@ -81,10 +87,11 @@ const SWITCH: &[Field] = &[Number("prev_state", 8), Number("next_pid", 4), Array
 const WAKING: &[Field] = &[Number("pid", 4), Number("target_cpu", 4)];
 const BYTES: &[Field] = &[Number("sk", 8), Number("ret", 4), Number("flags", 4)];
 const STATE: &[Field] = &[Number("skaddr", 8), Number("newstate", 4), Number("sport", 2), Number("dport", 2)];
+const PORTS: &[Field] = &[Number("skaddr", 8), Number("sport", 2), Number("dport", 2), Number("data_len", 2)];
 const BLOCK: &[Field] = &[Number("dev", 4), Number("sector", 8), Number("nr_sector", 4), Array("rwbs", 8)];
 
 /// Everything that is wanted of the kernel.
-pub static WANTED: [Wanted; 25] = [
+pub static WANTED: [Wanted; 26] = [
     Wanted::needed("raw_syscalls/sys_enter", Kind::Enter, CALL).of_others(),
     Wanted::needed("raw_syscalls/sys_exit", Kind::Exit, CALLED).of_others(),
     Wanted::needed("sched/sched_switch", Kind::Switch, SWITCH),
@@ -94,6 +101,7 @@ pub static WANTED: [Wanted; 25] = [
     Wanted::needed("sock/sock_recv_length", Kind::Received, BYTES),
     Wanted::needed("sock/sk_data_ready", Kind::Arrived, &[Number("skaddr", 8)]),
     Wanted::needed("sock/inet_sock_set_state", Kind::State, STATE),
+    Wanted::optional("tcp/tcp_probe", Kind::Ports, PORTS).with_bytes(),
     Wanted::optional("block/block_bio_queue", Kind::Disk(DiskStep::Submitted), BLOCK),
     Wanted::optional("block/block_rq_insert", Kind::Disk(DiskStep::Queued), BLOCK),
     Wanted::optional("block/block_rq_issue", Kind::Disk(DiskStep::Issued), BLOCK),
@@ -180,6 +188,7 @@ impl Decoder {
                 local: short(data, at[2])?,
                 remote: short(data, at[3])?,
             },
+            Kind::Ports => What::Ports { socket: long(data, at[0])?, local: short(data, at[1])?, remote: short(data, at[2])? },
             Kind::Disk(step) => What::Disk { step, io: self.io(data, at)? },
             Kind::Memory(work, begin) => What::Memory { work, begin },
             Kind::Interrupt(kind, begin) => What::Interrupt { kind, begin },

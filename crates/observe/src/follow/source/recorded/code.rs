@@ -124,6 +124,10 @@ pub fn put_event(out: &mut Vec<u8>, e: &Event, before: u64) {
             put(out, io.sector);
             put(out, io.sectors.into());
         }
+        What::Ports { socket, local, remote } => {
+            tagged(out, 12, socket as i64);
+            [u64::from(local), remote.into()].into_iter().for_each(|n| put(out, n));
+        }
         What::Memory { work, begin } => out.extend([10, place(&WORKS, &work), begin.into()]),
         What::Interrupt { kind, begin } => out.extend([11, place(&KINDS, &kind), begin.into()]),
     }
@@ -169,6 +173,7 @@ fn what(input: &mut impl Read) -> io::Result<What> {
         }
         10 => What::Memory { work: one_of(input, &WORKS)?, begin: truth(input)? },
         11 => What::Interrupt { kind: one_of(input, &KINDS)?, begin: truth(input)? },
+        12 => What::Ports { socket: signed(input)? as u64, local: small(input)?, remote: small(input)? },
         _ => return Err(bad("the recording has an event of an unknown kind")),
     })
 }

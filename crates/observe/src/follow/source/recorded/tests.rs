@@ -16,6 +16,7 @@ fn window() -> Window {
         What::Arrived { socket },
         What::State { socket, state: 7, local: 3306, remote: 65535 },
         What::Disk { step: DiskStep::Completed, io },
+        What::Ports { socket, local: 3306, remote: 65535 },
         What::Memory { work: MemoryWork::Compaction, begin: true },
         What::Interrupt { kind: InterruptKind::Soft, begin: false },
     ];
