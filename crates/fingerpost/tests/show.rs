@@ -106,7 +106,7 @@ fn a_hostile_file_gives_one_sentence_with_its_path() {
     let cases: [(&str, Vec<u8>, &str); 6] = [
         ("cut", good.as_bytes()[..good.len() / 2].to_vec(), "not a complete run"),
         ("empty", vec![], "it is empty"),
-        ("deep", "[".repeat(1 << 20).into_bytes(), "not a complete run"),
+        ("deep", "[".repeat(1 << 20).into_bytes(), "nested deeper"),
         ("later", good.replace("fingerpost/run/1", "fingerpost/run/2").into(), "use a newer fingerpost"),
         ("typed", good.replacen("\"better\":\"lower\"", "\"better\":\"\\u001b[31mlow\"", 1).into(), "unknown variant"),
         ("nan", good.replacen("\"value\":", "\"value\":NaN,\"x\":", 1).into(), "line 1 column"),

@@ -48,6 +48,8 @@ const FIELDS: [&[u8]; 24] = [
     b"share",
 ];
 
+/// Lists and objects within each other: as many as the parser takes.
+const DEEPEST: usize = 128;
 /// The longest string, in bytes.
 pub const MAX_TEXT: usize = 64 << 10;
 
@@ -58,14 +60,20 @@ pub const MAX_TEXT: usize = 64 << 10;
 /// The sentence, without the file's name.
 pub fn check(text: &[u8]) -> Result<(), String> {
     let budget = FREE + FACTOR * text.len();
-    let mut spent = 0;
+    let (mut spent, mut depth) = (0, 0_usize);
     let mut line = 1;
     let mut at = 0;
     while at < text.len() {
         match text[at] {
             b'\n' => line += 1,
-            b'{' => spent += cost::OBJECT,
-            b'[' => spent += cost::LIST,
+            open @ (b'{' | b'[') => {
+                spent += if open == b'{' { cost::OBJECT } else { cost::LIST };
+                depth += 1;
+                if depth > DEEPEST {
+                    return Err(format!("line {line} is nested deeper than {DEEPEST} levels"));
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
             b',' => spent += cost::NUMBER,
             b'"' => {
                 let end = end_of_string(text, at);
