@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use fingerpost_compare::explain::{self, STEP, StepFigures, Totals};
 use fingerpost_observe::Level;
+use fingerpost_observe::follow::taking::Known;
 use fingerpost_observe::session::{Prepared, Told, label};
 use fingerpost_record::{Budget, Finding, Observation, Params};
-use fingerpost_workloads::{Stamps, Step, Subjects, Workload, WorkloadError};
+use fingerpost_workloads::{Step, Subjects, Workload, WorkloadError};
 
 use crate::Sink;
 
@@ -105,7 +106,7 @@ fn seen(workload: &mut dyn Workload, request: &Request) -> Result<(Step, StepFig
     let Subjects { servers, clients } = workload.subjects();
     let own = clients.iter().all(|c| servers.contains(c));
     for _ in 0..TRIES {
-        let (traced, told) = observed(workload, request.params, request.length, request.level)?;
+        let (traced, told) = observed(workload, request)?;
         let figures = figures(request, request.measured, &traced, &told.observations, own);
         if !told.observations.is_empty() && figures.elapsed_s >= SEEN * request.length.min(traced.elapsed).as_secs_f64() {
             return Ok((traced, figures, told));
@@ -129,14 +130,18 @@ pub fn hand_over_findings(attributed: &Attributed, sink: &mut dyn Sink) {
 
 /// Runs a step with observers attached. They are attached a moment after the load begins and detached before it ends (it lasts for
 /// its warm-up longer than they look), so that what they see is load and nothing else.
-fn observed(workload: &mut dyn Workload, params: &Params, length: Duration, level: Level) -> Result<(Step, Told), WorkloadError> {
+fn observed(workload: &mut dyn Workload, request: &Request) -> Result<(Step, Told), WorkloadError> {
+    let Request { params, length, level, .. } = *request;
     let subjects = workload.subjects();
-    let stamps = workload.stamps();
+    // By Little's law: so many transactions under way, so many done a second.
+    let latency =
+        request.measured.filter(|m| m.0 > 0).map(|(done, seconds)| Duration::from_secs_f64(request.clients * seconds / done as f64));
+    let known = Known { stamps: workload.stamps(), latency };
     let settle = (length / 4).min(Duration::from_millis(300));
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();
         let (ready, prepared) = mpsc::channel::<()>();
-        let watch = move || observe(&subjects, stamps, level, settle, length.mul_f64(WATCHED), &ready, &told);
+        let watch = move || observe(&subjects, known, level, settle, length.mul_f64(WATCHED), &ready, &told);
         // Where the system refuses another thread, the step is measured and not observed.
         let observer = thread::Builder::new().spawn_scoped(scope, watch);
         // Rings of some megabytes are opened before there is a load, which would keep a busy machine from it until the load is over.
@@ -152,7 +157,7 @@ fn observed(workload: &mut dyn Workload, params: &Params, length: Duration, leve
 /// the step is over: one that failed is not waited for.
 fn observe(
     subjects: &Subjects,
-    stamps: Option<Stamps>,
+    known: Known,
     level: Level,
     settle: Duration,
     length: Duration,
@@ -172,7 +177,7 @@ fn observe(
     if !wait(settle) {
         return Told::default();
     }
-    let session = prepared.attach(subjects, stamps);
+    let session = prepared.attach(subjects, known);
     wait(end.saturating_duration_since(Instant::now()));
     session.finish()
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use fingerpost_record::{Observation, Params, Series};
 use fingerpost_sys::procfs::Paths;
-use fingerpost_sys::stamps::Stamps;
 use fingerpost_sys::trace::{online_cpus, thread_cpu_seconds};
 use fingerpost_workloads::Subjects;
 
@@ -16,7 +15,7 @@ use crate::delays::Delayed;
 use crate::follow::pace::Pace;
 use crate::follow::source::Source;
 use crate::follow::source::perf::Perf;
-use crate::follow::taking::{MOST_EVENTS, Recorded, Taking};
+use crate::follow::taking::{Known, MOST_EVENTS, Recorded, Taking};
 use crate::machine::{self, Reading, Totals};
 use crate::population::{Descriptors, Population};
 use crate::queues::{Queues, Sampler};
@@ -114,10 +113,10 @@ impl Prepared {
 
     /// Attaches to the subjects' processes, their descendants and threads. What is born later is found on the way.
     /// Load generators that keep an account of their own do so while events are taken.
-    pub fn attach(self, subjects: &Subjects, stamps: Option<Stamps>) -> Session {
+    pub fn attach(self, subjects: &Subjects, known: Known) -> Session {
         let Prepared { level, mut taking, cost: prepared } = self;
         if let Some(Ok(taking)) = &mut taking {
-            taking.check_against(stamps);
+            taking.prepare(known);
         }
         let cost = thread_cpu_seconds();
         let paths = Paths::system();
@@ -164,7 +163,7 @@ pub struct Told {
 impl Session {
     /// Attaches at once: [`Prepared::new`] and [`Prepared::attach`].
     pub fn attach(subjects: &Subjects, level: Level) -> Session {
-        Prepared::new(level).attach(subjects, None)
+        Prepared::new(level).attach(subjects, Known::default())
     }
 
     /// Detaches and tells what was seen. The workload's name and parameters are for the caller to fill in ([`label`]).

@@ -42,6 +42,11 @@ impl Pace {
         Duration::from_secs_f64(self.length)
     }
 
+    /// Makes the first window long enough for requests that are known to take so long in the mean.
+    pub fn expect(&mut self, latency: Duration) {
+        self.length = (LATENCIES * latency.as_secs_f64()).clamp(FIRST.as_secs_f64(), LONGEST.as_secs_f64());
+    }
+
     /// Learns from a window that was open for so long: the 99th percentile of the latency of all requests so far, how many it followed to
     /// their end, and how many its own ends cut.
     pub fn learn(&mut self, open: Duration, p99: Option<Duration>, followed: u64, cut: u64) {
@@ -140,5 +145,16 @@ mod tests {
         let mut p = pace();
         p.learn(40 * MS, None, 0, 0);
         assert_eq!(p.length(), FIRST);
+    }
+
+    #[test]
+    fn a_first_window_is_long_against_requests_that_are_known_to_be_long() {
+        let mut pace = Pace::new(0.02, 2, 1e-7);
+        pace.expect(Duration::from_millis(25));
+        assert_eq!(pace.length(), Duration::from_millis(500));
+        pace.expect(Duration::from_micros(25));
+        assert_eq!(pace.length(), FIRST);
+        pace.expect(Duration::from_secs(25));
+        assert_eq!(pace.length(), LONGEST);
     }
 }

@@ -28,6 +28,15 @@ pub type Silent = HashMap<i32, (i32, Wait)>;
 /// The pause after a source that has no more windows.
 const NO_MORE: Duration = Duration::from_secs(1);
 
+/// What is known of a load before it is watched.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The load generators' own account of each round trip, where they keep one.
+    pub stamps: Option<Stamps>,
+    /// How long a request takes in the mean.
+    pub latency: Option<Duration>,
+}
+
 /// Takes windows.
 pub struct Taking {
     source: Box<dyn Source + Send>,
@@ -71,9 +80,12 @@ impl Taking {
         }
     }
 
-    /// Has the load generators keep their own account while windows are open.
-    pub fn check_against(&mut self, stamps: Option<Stamps>) {
-        self.stamps = stamps;
+    /// Has the load generators keep their own account while windows are open, and makes these long enough for what is known.
+    pub fn prepare(&mut self, known: Known) {
+        self.stamps = known.stamps;
+        if let Some(latency) = known.latency {
+            self.pace.expect(latency);
+        }
     }
 
     /// How the events are had, in words.
