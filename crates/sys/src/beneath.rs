@@ -6,9 +6,9 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2, statat};
 use rustix::io::Errno;
@@ -113,32 +113,51 @@ impl Root {
         if path.is_empty() || path.contains(&0) || path[0] == b'/' {
             return Err(Errno::NOENT);
         }
-        let mut how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        how.set(ResolveFlags::NO_SYMLINKS, self.links == Links::None);
-        match openat2(&self.dir, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how) {
-            // PERM: a filter of system calls that is older than openat2.
-            Err(Errno::NOSYS | Errno::PERM) if self.links == Links::None => self.step_by_step(path),
+        match open_below(self.dir.as_fd(), Path::new(OsStr::from_bytes(path)), OFlags::PATH, self.links) {
             // The kernel saw the tree being changed, or cannot tell that the path stays inside.
             Err(Errno::AGAIN | Errno::XDEV) => Err(Errno::NOENT),
             other => other,
         }
     }
+}
 
-    /// The same without `openat2`: name by name, none of them a link.
-    fn step_by_step(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut at = openat(&self.dir, ".", flags, Mode::empty())?;
-        for name in path.split(|&b| b == b'/').filter(|name| !name.is_empty() && *name != b".") {
-            if name == b".." {
-                return Err(Errno::NOENT);
-            }
-            at = openat(&at, OsStr::from_bytes(name), flags, Mode::empty())?;
-            if FileType::from_raw_mode(fstat(&at)?.st_mode) == FileType::Symlink {
-                return Err(Errno::LOOP);
-            }
-        }
-        Ok(at)
+/// Opens what lies below a directory, whoever owns the steps of the path: none leads out, and links are followed only where asked for.
+pub(crate) fn open_below(dir: BorrowedFd, path: &Path, flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::CLOEXEC;
+    let mut how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    how.set(ResolveFlags::NO_SYMLINKS, links == Links::None);
+    match openat2(dir, path, flags, Mode::empty(), how) {
+        // Linux before 5.6; PERM: a filter of system calls that does not know openat2.
+        Err(Errno::NOSYS | Errno::PERM) if links == Links::None => step_by_step(dir, path, flags),
+        other => other,
     }
+}
+
+/// The same without `openat2`: name by name, none of them a link.
+fn step_by_step(dir: BorrowedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if path.as_os_str().is_empty() {
+        return Err(Errno::NOENT);
+    }
+    let mut names: Vec<&OsStr> = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => names.push(name),
+            Component::CurDir => {}
+            _ => return Err(Errno::XDEV),
+        }
+    }
+    let last = names.pop().unwrap_or(OsStr::new("."));
+    let mut at: Option<OwnedFd> = None;
+    for name in names {
+        at = Some(openat(at.as_ref().map_or(dir, AsFd::as_fd), name, step, Mode::empty())?);
+    }
+    let opened = openat(at.as_ref().map_or(dir, AsFd::as_fd), last, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    // With O_PATH, which opens a link itself, and only then.
+    if flags.contains(OFlags::PATH) && FileType::from_raw_mode(fstat(&opened)?.st_mode).is_symlink() {
+        return Err(Errno::LOOP);
+    }
+    Ok(opened)
 }
 
 /// Tells what is not there, or may not be had, from what went wrong.
@@ -204,10 +223,19 @@ mod tests {
     #[test]
     fn the_way_without_openat2_is_as_strict() {
         let base = tree();
-        let root = Root::open(&base.path().join("root"), Links::None).unwrap();
-        assert!(root.step_by_step(b"sub/page").is_ok() && root.step_by_step(b"sub//./page").is_ok());
-        for none in ["out", "insidedir/page", "up/etc", "sub/../../secret", "..", "sub/page/x"] {
-            assert!(root.step_by_step(none.as_bytes()).is_err(), "{none}");
+        let root = File::open(base.path().join("root")).unwrap();
+        let within = File::open(base.path().join("root/sub")).unwrap();
+        type Way = fn(BorrowedFd, &Path, OFlags) -> Result<OwnedFd, Errno>;
+        let ways: [Way; 2] = [|dir, path, flags| open_below(dir, path, flags, Links::None), step_by_step];
+        for (way, flags) in ways.iter().flat_map(|way| [OFlags::PATH, OFlags::RDONLY].map(|flags| (way, flags))) {
+            let opens = |path: &str| way(root.as_fd(), Path::new(path), flags).is_ok();
+            assert!(opens("sub/page") && opens("sub//./page") && opens("."));
+            for none in
+                ["out", "inside", "insidedir/page", "up/etc", "up", "sub/../../secret", "..", "/etc/passwd", "sub/page/x", "none", ""]
+            {
+                assert!(!opens(none), "{none:?} with {flags:?}");
+            }
+            assert!(way(within.as_fd(), Path::new("../inside"), flags).is_err());
         }
     }
 }

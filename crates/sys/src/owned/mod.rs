@@ -13,9 +13,11 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+
+use crate::beneath::{self, Links};
 
 pub use remove::{Removal, remove as remove_in};
 pub use walk::Trust;
@@ -124,13 +126,7 @@ impl Dir {
     /// Opens what lies below, by a path of several steps in directories that may belong to others. No link is followed and no step leads
     /// out.
     pub fn below(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        match fs::openat2(&self.fd, path, flags, Mode::empty(), resolve) {
-            // Linux before 5.6; filters of system calls that do not know it.
-            Err(Errno::NOSYS | Errno::PERM) => walk::step_by_step(self.fd.as_fd(), path, flags),
-            other => Ok(other?),
-        }
+        Ok(beneath::open_below(self.fd.as_fd(), path, flags, Links::None)?)
     }
 
     /// The names of what is in it.

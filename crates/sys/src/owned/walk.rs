@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -56,22 +56,6 @@ pub fn walk(path: &Path, trust: Trust) -> io::Result<(OwnedFd, PathBuf)> {
         (at, passed) = (next, here);
     }
     Ok((at, passed))
-}
-
-/// Opens a path below a directory without `openat2`: each step a directory that is no link.
-pub fn step_by_step(from: BorrowedFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    let mut names: Vec<_> = path.components().collect();
-    if names.is_empty() || !names.iter().all(|c| matches!(c, Component::Normal(_))) {
-        return Err(Errno::XDEV.into());
-    }
-    let last = names.pop().expect("it is not empty");
-    let mut at: Option<OwnedFd> = None;
-    for name in names {
-        let parent = at.as_ref().map_or(from, std::os::fd::AsFd::as_fd);
-        at = Some(fs::openat(parent, name.as_os_str(), STEP | OFlags::DIRECTORY, Mode::empty())?);
-    }
-    let parent = at.as_ref().map_or(from, std::os::fd::AsFd::as_fd);
-    Ok(fs::openat(parent, last.as_os_str(), flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// The steps of a path, the first one last.
