@@ -273,7 +273,8 @@ fn remove_segment(areas: &Areas, note: &Path) -> Result<(), String> {
         let (_, rest) = areas.find(note).ok_or_else(none)?;
         let file = fs::File::from(area.below(rest, OFlags::RDONLY | OFlags::NONBLOCK)?);
         let meta = file.metadata()?;
-        if !meta.is_file() {
+        // A second name could be that of somebody else's file, and then its owner is not who wrote the note.
+        if !meta.is_file() || meta.nlink() != 1 {
             return Err(none());
         }
         Ok((meta.uid(), owned::read_bounded(file, LONGEST_NOTE)?))

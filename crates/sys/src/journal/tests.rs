@@ -177,3 +177,39 @@ fn what_lies_within_is_reached_without_following_links() {
     assert_eq!(remove("file"), Ok(()));
     assert!(area.path().join("file").exists(), "it is in another directory than ours");
 }
+
+/// A segment of shared memory of ours, with its key.
+fn segment() -> (i32, i32) {
+    let key = 0x4651_0000 | (std::process::id() as i32 & 0xffff);
+    // SAFETY: shmget takes plain numbers.
+    let id = unsafe { libc::shmget(key, 4096, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
+    assert!(id >= 0, "{}", io::Error::last_os_error());
+    (key, id)
+}
+
+#[test]
+fn a_segment_is_removed_only_where_the_notes_owner_made_it() {
+    let base = tempfile::tempdir().unwrap();
+    let area = new_dir(base.path()).make("fingerpost-0123456789abcdef", 0o711).unwrap();
+    let areas = Areas(vec![Area { path: area.path().into(), made: Some(area.identity().unwrap()) }]);
+    let (note, second) = (area.path().join("postmaster.pid"), area.path().join("second"));
+    let (key, id) = segment();
+    fs::write(&note, format!("1\n/data\n1\n5432\n/run\n\n{key} {id}\nready\n")).unwrap();
+    let exists =
+        || fs::read_to_string("/proc/sysvipc/shm").unwrap().lines().any(|l| l.split_ascii_whitespace().nth(1) == Some(&id.to_string()));
+    let undo = Undo::RemoveSegment { note: note.clone() };
+    if crate::system::is_root() {
+        // The server's user names a segment of somebody else's.
+        std::os::unix::fs::chown(&note, Some(65_534), None).unwrap();
+        assert_eq!(undo.apply(&areas), Ok(()));
+        assert!(exists());
+        std::os::unix::fs::chown(&note, Some(0), None).unwrap();
+    }
+    // Another name of somebody's file has somebody's owner, and not that of who put it there.
+    fs::hard_link(&note, &second).unwrap();
+    assert_eq!(undo.apply(&areas), Ok(()));
+    assert!(exists());
+    fs::remove_file(&second).unwrap();
+    assert_eq!(undo.apply(&areas), Ok(()));
+    assert!(!exists());
+}
