@@ -7,7 +7,7 @@ use std::process::Command;
 
 use fingerpost_record::fixture;
 
-use crate::support::{Home, Said, binary};
+use crate::support::{Home, Said, binary, is_root};
 
 fn run_text() -> Vec<u8> {
     serde_json::to_vec(&fixture::with_everything()).unwrap()
@@ -125,16 +125,77 @@ fn a_limit_on_processes_is_no_panic() {
     }
     std::fs::create_dir(home.path("many")).unwrap();
     (0..70).for_each(|i| std::fs::rename(home.path(format!("many{i}.json")), home.path(format!("many/{i}.json"))).unwrap());
-    // Root is exempt from the limit, so that root runs as somebody else.
-    let mut command = Command::new("prlimit");
-    command.arg("--nproc=1").arg(binary()).args(["compare", "./many", "./many"]);
-    command.env("FINGERPOST_HOME", home.path("")).current_dir(home.path(""));
-    if fingerpost_sys::system::is_root() {
-        use std::os::unix::fs::PermissionsExt;
-        use std::os::unix::process::CommandExt;
-        std::fs::set_permissions(home.path(""), std::fs::Permissions::from_mode(0o755)).unwrap();
-        command.uid(65_534).gid(65_534);
-    }
-    let said = Said::of(&mut command);
+    let said = Said::of(&mut with_processes(1, &home, &["compare", "./many", "./many"]));
     assert!(said.status == Some(0), "{:?} {}", said.status, said.err);
+}
+
+/// A command of the binary whose user may have so many processes and threads. Root is exempt from the limit, so that root runs as
+/// somebody else.
+fn with_processes(most: u32, home: &Home, words: &[&str]) -> Command {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--nproc={most}")).arg(binary()).args(words);
+    command.env("FINGERPOST_HOME", home.path("")).env("HOME", home.path("")).current_dir(home.path(""));
+    command.env_remove("XDG_RUNTIME_DIR").env_remove("XDG_CACHE_HOME");
+    if fingerpost_sys::system::is_root() {
+        std::fs::set_permissions(home.path(""), std::fs::Permissions::from_mode(0o755)).unwrap();
+        for dir in ["", "runs"] {
+            chown(home.path(dir), Some(UNUSED), Some(UNUSED)).unwrap();
+        }
+        command.uid(UNUSED).gid(UNUSED);
+    }
+    command
+}
+
+/// A user of whom there are no processes: the limit counts all of them.
+const UNUSED: u32 = 64_321;
+
+#[test]
+fn where_no_more_processes_can_be_had_measuring_says_so_in_one_sentence() {
+    // An ordinary user may have any number of processes already.
+    if !is_root() {
+        return;
+    }
+    for words in [&["run", "syscall.null", "--budget", "1", "--quiet"][..], &["explain", "--seconds", "1", "--", "true"]] {
+        for most in 1..6 {
+            let home = Home::new();
+            let said = Said::of(&mut with_processes(most, &home, words));
+            let case = format!("{words:?} with {most}: {:?} {}", said.status, said.err);
+            assert!(matches!(said.status, Some(0 | 2 | 3)), "{case}");
+            assert!(!said.err.contains("panicked") && !said.err.contains("defect"), "{case}");
+            assert!(said.err.lines().count() <= 1 || said.status == Some(0), "{case}");
+            // A row that failed has its sentence in the table.
+            let told = format!("{}{}", String::from_utf8_lossy(&said.out), said.err);
+            assert!(said.status == Some(0) || told.contains("temporarily unavailable"), "{case}{told}");
+            assert!(most > 1 || said.status != Some(0), "{case}");
+        }
+    }
+}
+
+#[test]
+fn launch_measures_what_it_can_where_sys_is_empty() {
+    if !is_root() {
+        return;
+    }
+    let home = Home::new();
+    let app = "[[app]]\nname = \"sh\"\ncommand = [\"sh\", \"-c\", \"echo ready; read x\"]\nready = { line = \"^ready$\" }\n";
+    home.write("apps.toml", app);
+    // Without control groups the pressure is memory that is taken away from everybody: of what is left here it is little.
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let little = memory.lines().map(|l| if l.starts_with("MemAvailable:") { "MemAvailable: 180000 kB" } else { l });
+    home.write("meminfo", little.flat_map(|l| [l, "\n"]).collect::<String>());
+    let script = "mount -t tmpfs none /sys && mount --bind meminfo /proc/meminfo && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh"]).arg(binary());
+    command.args(["run", "launch", "--allow-system-changes", "--quiet", "--profile", "quick", "--budget", "5", "--format", "json"]);
+    command.args(["--set", "manifest=apps.toml", "--set", "placements=none,file", "--set", "rounds=1"]);
+    let said = Said::of(command.env("FINGERPOST_HOME", home.path("")).current_dir(home.path("")));
+    assert!(matches!(said.status, Some(0 | 3)) && !said.err.contains("panicked"), "{:?} {}", said.status, said.err);
+    let run: fingerpost_record::Run = serde_json::from_slice(&said.out).unwrap();
+    assert!(said.err.contains("pinned reserve"), "{}", said.err);
+    for placement in ["none", "file"] {
+        let launched = |m: &fingerpost_record::Measurement| m.params.text("placement") == Some(placement) && !m.process_values().is_empty();
+        assert!(run.measurements.iter().any(launched), "{placement}: {} {:?}", said.err, run.measurements);
+    }
 }

@@ -69,7 +69,7 @@ pub fn attribute(workload: &mut dyn Workload, request: &Request, sink: &mut dyn 
 
 /// Runs a step traced, and nothing else: for callers who compare passes that are all traced.
 pub fn attribute_traced(workload: &mut dyn Workload, request: &Request, sink: &mut dyn Sink) -> Result<Attributed, WorkloadError> {
-    let (traced, figures, Told { mut observations, recorded }) = seen(workload, request)?;
+    let (traced, figures, Told { mut observations, recorded, .. }) = seen(workload, request)?;
     // The load is over: what following costs slows nobody.
     let paths = recorded.map(|recorded| {
         let mut paths = recorded.follow();
@@ -107,6 +107,9 @@ fn seen(workload: &mut dyn Workload, request: &Request) -> Result<(Step, StepFig
     let own = clients.iter().all(|c| servers.contains(c));
     for _ in 0..TRIES {
         let (traced, told) = observed(workload, request)?;
+        if let Some(why) = told.refused {
+            return Err(WorkloadError::Failed(why));
+        }
         let figures = figures(request, request.measured, &traced, &told.observations, own);
         if !told.observations.is_empty() && figures.elapsed_s >= SEEN * request.length.min(traced.elapsed).as_secs_f64() {
             return Ok((traced, figures, told));
@@ -142,13 +145,12 @@ fn observed(workload: &mut dyn Workload, request: &Request) -> Result<(Step, Tol
         let (tell, told) = mpsc::channel::<()>();
         let (ready, prepared) = mpsc::channel::<()>();
         let watch = move || observe(&subjects, known, level, settle, length.mul_f64(WATCHED), &ready, &told);
-        // Where the system refuses another thread, the step is measured and not observed.
         let observer = thread::Builder::new().spawn_scoped(scope, watch);
         // Rings of some megabytes are opened before there is a load, which would keep a busy machine from it until the load is over.
         let _ = prepared.recv_timeout(PATIENCE);
         let step = workload.step_observed(params, length, &mut || _ = tell.send(()));
         drop(tell);
-        let seen = observer.map_or_else(|_| Default::default(), |thread| thread.join().unwrap_or_default());
+        let seen = observer.map_or_else(|e| Told::refused(&e), |thread| thread.join().unwrap_or_default());
         Ok((step?, seen))
     })
 }

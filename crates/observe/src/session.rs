@@ -1,6 +1,7 @@
 //! The session: attaches observers to a workload's processes and, at the end, says what they saw.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -88,9 +89,9 @@ pub struct Session {
     population: Population,
     subject: Option<i32>,
     stop: Arc<Stop>,
-    /// Nothing where the system refuses threads: then there is no observation.
-    watcher: Option<JoinHandle<Watched>>,
-    sockets: Option<JoinHandle<Sockets>>,
+    /// Where the system refuses threads there is no observation.
+    watcher: io::Result<JoinHandle<Watched>>,
+    sockets: Option<io::Result<JoinHandle<Sockets>>>,
     /// At the levels that attribute.
     delays: Option<Result<Delayed, String>>,
     attach_cost: f64,
@@ -131,11 +132,11 @@ impl Prepared {
         let closing = population.clone();
         let watcher = {
             let stop = Arc::clone(&stop);
-            thread::Builder::new().spawn(move || watch(population, level, taking, begun, &stop)).ok()
+            thread::Builder::new().spawn(move || watch(population, level, taking, begun, &stop))
         };
         let sockets = (level != Level::Counting && separate).then(|| {
             let stop = Arc::clone(&stop);
-            thread::Builder::new().spawn(move || sample_sockets(&servers, &stop)).ok()
+            thread::Builder::new().spawn(move || sample_sockets(&servers, &stop))
         });
         Session {
             begun,
@@ -144,7 +145,7 @@ impl Prepared {
             subject,
             stop,
             watcher,
-            sockets: sockets.flatten(),
+            sockets,
             delays,
             attach_cost: prepared + thread_cpu_seconds() - cost,
         }
@@ -158,6 +159,15 @@ pub struct Told {
     pub observations: Vec<Observation>,
     /// What is still to be followed, when the load has ended; nothing where events could not be had.
     pub recorded: Option<Recorded>,
+    /// Why nothing was observed, in one sentence; nothing where something was.
+    pub refused: Option<String>,
+}
+
+impl Told {
+    /// What there is to tell where the system refuses the thread that observes.
+    pub fn refused(error: &io::Error) -> Told {
+        Told { refused: Some(format!("the thread that observes the load could not be started: {error}")), ..Told::default() }
+    }
 }
 
 impl Session {
@@ -177,8 +187,15 @@ impl Session {
         let sides = self.population.processes.keys().map(|&pid| (pid, summary::side_of(&self.population, pid)));
         let delays = self.delays.map(|delays| delays.map(|d| d.finish(sides)));
         self.stop.ask();
-        let Some(Ok(mut watched)) = self.watcher.map(JoinHandle::join) else { return Told::default() };
-        let sockets = self.sockets.and_then(|s| s.join().ok());
+        let mut watched = match self.watcher.map(JoinHandle::join) {
+            Ok(Ok(watched)) => watched,
+            Ok(Err(_)) => return Told { refused: Some("the thread that observes the load met a defect".to_owned()), ..Told::default() },
+            Err(e) => return Told::refused(&e),
+        };
+        let sockets = self.sockets.and_then(|s| match s {
+            Ok(thread) => thread.join().ok(),
+            Err(e) => Some(Err(format!("the thread that samples them could not be started: {e}"))),
+        });
         watched.population.take_over(self.population);
         let (mut threads, syscalls) = summary::totals(&watched.population, &watched.seen, elapsed);
         threads.append(&mut watched.notes);
@@ -211,7 +228,7 @@ impl Session {
             Err(why) => observation("delays", &format!("none: {why}"), Totals::new()),
         }));
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
-        Told { observations: found, recorded: watched.recorded }
+        Told { observations: found, recorded: watched.recorded, refused: None }
     }
 }
 

@@ -134,7 +134,9 @@ fn fill(dir: &Path, file: &Path, store: Store, stop: &(dyn Fn() -> bool + Sync))
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::sync_channel::<Result<Loaded>>(ENTRIES_AHEAD);
         let room = &room;
-        scope.spawn(move || read_ahead(walk, room, &sender));
+        std::thread::Builder::new()
+            .spawn_scoped(scope, move || read_ahead(walk, room, &sender))
+            .map_err(Error::io("cannot start a thread that reads", dir))?;
         let built = Database::build(file, store, &mut |writer| {
             let mut size = 0;
             while size < PART {

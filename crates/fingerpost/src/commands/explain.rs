@@ -117,8 +117,11 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
     wait_for_end(pid, deadline, &interrupted)?;
     let elapsed = begun.elapsed().as_secs_f64();
     // The command is not reaped yet: what the kernel counted for it can still be read.
-    let Told { mut observations, recorded } = session.finish();
+    let Told { mut observations, recorded, refused } = session.finish();
     end(&mut child)?;
+    if let Some(why) = refused {
+        anyhow::bail!(why);
+    }
     let words = secret::cut_words(args.command.iter().map(String::as_str)).join(" ");
     label(&mut observations, &words, &Params::new());
     let paths = recorded.map(Recorded::follow).map(|paths| Paths { workload: words.clone(), ..paths });

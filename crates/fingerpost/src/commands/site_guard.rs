@@ -87,7 +87,7 @@ fn seconds(length: u64) -> u64 {
 fn wait(child: &mut Child, work: Work, time: Duration, stop: &AtomicBool) -> anyhow::Result<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     let stderr = child.stderr.take();
-    std::thread::spawn(move || {
+    let reader = std::thread::Builder::new().spawn(move || {
         let mut told = Vec::new();
         if let Some(mut stderr) = stderr {
             let _ = (&mut stderr).take(MAX_TOLD).read_to_end(&mut told);
@@ -96,6 +96,11 @@ fn wait(child: &mut Child, work: Work, time: Duration, stop: &AtomicBool) -> any
         }
         let _ = sender.send(told);
     });
+    if reader.is_err() {
+        child.kill()?;
+        child.wait()?;
+    }
+    reader.context("cannot start a thread that reads what the process of the database says")?;
     let deadline = Instant::now() + time;
     let mut asked = false;
     loop {

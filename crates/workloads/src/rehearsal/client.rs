@@ -84,7 +84,7 @@ fn listen(args: Vec<OsString>) -> io::Result<()> {
     let recipe: Recipe = serde_json::from_str(&recipe.to_string_lossy())?;
     let port: u16 = port.to_string_lossy().parse().map_err(io::Error::other)?;
     let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let crew = Crew::hire(&recipe, server);
+    let crew = Crew::hire(&recipe, server)?;
     for line in io::stdin().lock().lines() {
         match line?.parse::<u64>() {
             Ok(ms) => println!("{}", serde_json::to_string(&crew.step(Duration::from_millis(ms)))?),
@@ -132,13 +132,13 @@ struct Crew {
 }
 
 impl Crew {
-    fn hire(recipe: &Recipe, server: SocketAddr) -> Crew {
+    fn hire(recipe: &Recipe, server: SocketAddr) -> io::Result<Crew> {
         let (report, done) = mpsc::channel();
         let stamps = Writer::find();
         let hire_one = |number| {
             let (send, tasks) = mpsc::channel::<Task>();
             let (recipe, report, stamps) = (recipe.clone(), report.clone(), stamps.clone());
-            std::thread::spawn(move || {
+            std::thread::Builder::new().spawn(move || {
                 let mut place = Place { stream: None, number: number as u32, pen: stamps.as_ref().map(Writer::pen) };
                 for task in tasks {
                     let result = one_client(&recipe, server, &task, &mut place);
@@ -146,10 +146,10 @@ impl Crew {
                         return;
                     }
                 }
-            });
-            send
+            })?;
+            Ok(send)
         };
-        Crew { tasks: (0..recipe.clients).map(hire_one).collect(), done }
+        Ok(Crew { tasks: (0..recipe.clients).map(hire_one).collect::<io::Result<_>>()?, done })
     }
 
     fn all(&self, task: &Task) -> Vec<Done> {

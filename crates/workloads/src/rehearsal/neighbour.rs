@@ -37,11 +37,16 @@ fn burn() -> io::Result<()> {
     let cpus = std::thread::available_parallelism()?.get();
     std::thread::scope(|scope| {
         for _ in 0..cpus * THREADS_A_CPU {
-            scope.spawn(|| {
+            let burner = || {
                 loop {
                     work(1_000_000);
                 }
-            });
+            };
+            if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, burner) {
+                // The others work without end, so that this scope would never be left.
+                eprintln!("the neighbour: cannot start a thread: {e}");
+                std::process::exit(1);
+            }
         }
     });
     Ok(())

@@ -74,24 +74,29 @@ fn thread_per_connection(listener: &TcpListener, kitchen: &Arc<Kitchen>) -> io::
         // Small answers in one write need no patience; two small writes are what Nagle's algorithm is about.
         stream.set_nodelay(!kitchen.recipe.split)?;
         let kitchen = Arc::clone(kitchen);
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             let Ok(mut cook) = Cook::new(&kitchen) else { return };
             // A client that has left is no error.
             while cook.transaction(&stream).is_ok() {}
-        });
+        })?;
     }
 }
 
 fn accept_one_by_one(listener: &TcpListener, kitchen: &Kitchen) -> io::Result<()> {
     std::thread::scope(|scope| {
         for _ in 0..ACCEPTORS {
-            scope.spawn(|| {
+            let accept = || {
                 let Ok(mut cook) = Cook::new(kitchen) else { return };
                 while let Ok((stream, _)) = listener.accept() {
                     // A client that gave up meanwhile is no error.
                     let _ = cook.transaction(&stream);
                 }
-            });
+            };
+            if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, accept) {
+                // The others accept without end, so that this scope would never be left.
+                eprintln!("the rehearsal's server: cannot start a thread: {e}");
+                std::process::exit(1);
+            }
         }
     });
     Ok(())

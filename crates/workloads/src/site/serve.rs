@@ -72,12 +72,15 @@ pub fn serve(listener: &TcpListener, source: &Arc<Source>, stop: &dyn Fn() -> bo
         let mut workers = Vec::new();
         for _ in 0..count {
             let (listener, source, ended) = (listener.try_clone()?, source.clone(), &ended);
-            workers.push(scope.spawn(move || {
+            let worker = move || {
                 let worked = work(listener, source, CONNECTIONS / count, ended);
                 // Without one of them the others do not go on: what ended it is told.
                 ended.store(true, Ordering::Relaxed);
                 worked
-            }));
+            };
+            // The others would serve on, and this scope never be left.
+            let started = std::thread::Builder::new().spawn_scoped(scope, worker);
+            workers.push(started.inspect_err(|_| ended.store(true, Ordering::Relaxed))?);
         }
         while !stop() && !ended.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK);

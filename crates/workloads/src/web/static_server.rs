@@ -66,7 +66,11 @@ pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
 pub fn serve(listener: &TcpListener, workers: usize, content: &dyn Content) -> io::Result<()> {
     std::thread::scope(|scope| {
         for _ in 1..workers {
-            scope.spawn(|| Worker::new(listener, content).and_then(Worker::run));
+            // Where the system refuses another thread (RLIMIT_NPROC), the process ends, for the others serve without end.
+            if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, || Worker::new(listener, content).and_then(Worker::run)) {
+                eprintln!("the embedded web server: cannot start {workers} worker threads: {e}");
+                std::process::exit(1);
+            }
         }
         Worker::new(listener, content).and_then(Worker::run)
     })

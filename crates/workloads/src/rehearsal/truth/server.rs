@@ -93,7 +93,7 @@ fn thread_per_connection(listener: &TcpListener, shared: &Arc<Shared>) -> io::Re
         let (stream, _) = listener.accept()?;
         stream.set_nodelay(true)?;
         let shared = Arc::clone(shared);
-        thread::spawn(move || {
+        thread::Builder::new().spawn(move || {
             let stream = Arc::new(stream);
             let mut worker = Worker::new(&shared, number)?;
             // A client that has left is no error.
@@ -101,7 +101,7 @@ fn thread_per_connection(listener: &TcpListener, shared: &Arc<Shared>) -> io::Re
                 worker.answer(&asked)?;
             }
             io::Result::Ok(())
-        });
+        })?;
     }
     Ok(())
 }
