@@ -326,3 +326,53 @@ fn writing_a_file_into_another_users_directory_follows_none_of_the_links_there()
     let written = fs::symlink_metadata(&out).unwrap();
     assert!(output.status.success() && written.is_file() && written.uid() == 0, "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// Somebody's directory, in which a name changes all the time between a directory of theirs and links to root's.
+fn swapped(base: &Path, treasure: &Path) -> Child {
+    let script = format!(
+        "set -e; cd {base:?}; mkdir real; ln -s {treasure:?} link; echo ready; \
+         while :; do mv -T real inner; mv -T inner real; mv -T link inner; mv -T inner link; done"
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).uid(NOBODY).gid(NOBODY).stdout(Stdio::piped());
+    let mut child = child::die_with_parent(&mut command).spawn().unwrap();
+    let mut word = [0; 6];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut word).unwrap();
+    child
+}
+
+#[test]
+fn root_works_in_no_directory_that_another_user_can_change() {
+    if !is_root() {
+        return;
+    }
+    let (home, kept, base) = (open_dir(0o755), open_dir(0o755), open_dir(0o755));
+    let sticky = open_dir(0o1777);
+    for dir in [&base, &sticky] {
+        chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let mut swapper = swapped(base.path(), kept.path());
+    let inner = base.path().join("inner");
+    let group = open_dir(0o775);
+    chown(group.path(), Some(0), Some(NOBODY)).unwrap();
+    let courses: [&[&str]; 3] =
+        [&["fs.create", "--set", "dir=D"], &["site", "--set", "dirs=D"], &["database", "--set", "engine=sqlite", "--set", "dir=D"]];
+    for course in courses {
+        // The changing name several times, for what it is in that moment is chance.
+        let places = [base.path(), sticky.path(), group.path()].into_iter().chain([inner.as_path(); 5]);
+        for place in places {
+            let words: Vec<String> = course.iter().map(|w| w.replace("=D", &format!("={}", place.display()))).collect();
+            let words: Vec<&str> = ["run", "--quiet", "--budget", "2"].into_iter().chain(words.iter().map(String::as_str)).collect();
+            let output = start(0, Path::new("/tmp"), home.path(), &words);
+            let said = String::from_utf8_lossy(&output.stderr);
+            let told = format!("{said}{}", String::from_utf8_lossy(&output.stdout));
+            assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}: {:?} {told}", output.status);
+            assert!(place == inner || told.contains("another user can change"), "{words:?}: {told}");
+            assert_eq!(fs::read_dir(kept.path()).unwrap().count(), 0, "{words:?}: {told}");
+        }
+    }
+    swapper.kill().unwrap();
+    swapper.wait().unwrap();
+    let made = |dir: &Path| fs::read_dir(dir).unwrap().flatten().any(|e| e.metadata().is_ok_and(|m| m.uid() == 0));
+    assert!(!made(base.path()) && !made(sticky.path()) && !made(&base.path().join("real")), "root made something there");
+}
