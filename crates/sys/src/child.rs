@@ -30,6 +30,24 @@ pub fn die_with_parent(command: &mut Command) -> &mut Command {
     }
 }
 
+/// Has no child inherit what is open in this process now, the three standard descriptors left out.
+///
+/// What this program opens is closed in its children anyway; what its caller left open is not, and a server that runs as another user
+/// could read and write it.
+pub fn keep_descriptors() {
+    // SAFETY: the call changes a flag of descriptors and nothing else.
+    let marked = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) } == 0;
+    if marked {
+        return;
+    }
+    // Linux before 5.11.
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    for fd in open.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()).filter(|fd| *fd > 2) {
+        // SAFETY: as above; a descriptor that is closed by now is an error and no harm.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
 /// The processes in the control group with this directory.
 pub fn members(directory: &Path) -> Vec<i32> {
     let text = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();

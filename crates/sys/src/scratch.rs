@@ -81,6 +81,8 @@ impl Scratch {
 
     /// Makes all but the work directory.
     fn prepare(control: Dir, guarded: bool) -> io::Result<Scratch> {
+        // From here on servers are started, some as other users.
+        child::keep_descriptors();
         let name = owned::random_name(RUN)?;
         let run = control.make(&name, 0o700)?;
         let lock = run.new_file(LOCK)?;
