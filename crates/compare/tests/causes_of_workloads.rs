@@ -298,6 +298,44 @@ fn followed_requests_tell_causes_apart_that_no_counter_tells() {
 }
 
 #[test]
+fn growth_outside_of_calls_is_the_kernels_where_ticks_say_so() {
+    let traced = (Layer::Application, "server user code", "", &[][..], [900.0; 3]);
+    let with = |extra: &[fixture::followed::Row], ticks: [f64; 2], filters: f64, calls: f64| {
+        let mut run = followed(extra);
+        run.observations[0].totals.extend(
+            [
+                ("step.transactions", 10_000.0),
+                ("server.cpu.seconds", ticks[0] + ticks[1]),
+                ("server.thread_user.seconds", ticks[0]),
+                ("server.thread_kernel.seconds", ticks[1]),
+                ("server.call.read.count", calls * 10_000.0),
+                ("server.call.read.cpu_seconds", 1.5),
+                ("server.seccomp.filters", filters),
+            ]
+            .map(|(k, v)| (k.to_owned(), v)),
+        );
+        run
+    };
+    let (kernel, own) = ([4.1, 10.4], [13.0, 1.5]);
+    // The same by the trace. Without a filter four calls do not take 890 µs to enter, and all the same it is no code of the server's.
+    for (ticks, filters, calls, guilty) in [
+        (kernel, 1.0, 4.0, &["syscall.entry"][..]),
+        (kernel, 0.0, 400.0, &["syscall.entry"]),
+        (kernel, 0.0, 4.0, &[]),
+        (own, 0.0, 400.0, &["app.work"]),
+    ] {
+        let c = compare(&[with(&[], [4.0, 1.5], 0.0, calls)], &[with(&[traced], ticks, filters, calls)], &Options::default());
+        let found: Vec<&str> = c.causes.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect();
+        assert_eq!(found, guilty, "{ticks:?}, {filters} filters, {calls} calls: {:#?}", c.causes);
+        let status = |cause: &str| c.causes.iter().find(|f| f.cause == cause).map(|f| f.status);
+        assert_eq!(status("app.work") == Some(Status::Cleared), ticks == kernel, "{:#?}", c.causes);
+        let words = "of 900.0 µs more that the trace sees outside of calls, ticks count 890.0 µs as the kernel's";
+        let told = c.causes.iter().any(|f| f.cause == "syscall.entry" && f.evidence[0].contains(words));
+        assert_eq!(told, ticks == kernel, "{:#?}", c.causes);
+    }
+}
+
+#[test]
 fn the_waterfall_of_followed_requests_leads_from_one_to_the_other() {
     let lock: fixture::followed::Row = (Layer::Application, "server user code", "db", &["queue", "lock"], [900.0; 3]);
     let c = compare(&[followed(&[])], &[followed(&[lock])], &Options::default());

@@ -7,12 +7,13 @@
 //! machine and the server's control group, `server.*` and `client.*` of the threads on either side.
 //!
 //! Where requests were followed on both sides, the places where they spent their time tell the causes of waiting for a CPU, the disk, a
-//! lock, a peer and a timer apart, and the totals named here do so only in records without.
+//! lock, a peer and a timer apart, and the totals named here do so only in records without. What "server user code" has more and ticks
+//! count as the kernel's is a part of the kernel's ([`crate::explain::entering`]).
 //!
 //! | rule | totals |
 //! | --- | --- |
 //! | scheduler | `throttle.seconds` `cgroup.cpu_quota.cpus` `cgroup.cpu_weight` `server.cpus_allowed` `server.nice` `other.cpu.seconds` `other.cpu.NAME.seconds` `cpu.idle.seconds` `elapsed.seconds` `cpu.steal.seconds` |
-//! | CPU and kernel | `server.instructions.user` `server.cycles.user` `server.tlb_misses` `server.call.NAME.count` `server.seccomp.mode` `server.seccomp.filters` `server.store_bypass.mitigated` `server.indirect_branch.mitigated` |
+//! | CPU and kernel | `server.instructions.user` `server.cycles.user` `server.tlb_misses` `server.call.NAME.count` `server.call.NAME.cpu_seconds` `server.cpu.seconds` `server.thread_user.seconds` `server.thread_kernel.seconds` `memory.thp_faults` `server.seccomp.mode` `server.seccomp.filters` `server.store_bypass.mitigated` `server.indirect_branch.mitigated` |
 //! | memory | `memory.swap_in.pages` `server.faults.major` `server.faults.minor` `memory.direct_reclaim.pages` `psi.memory.some.seconds` `thp.always` `server.thp_disabled` |
 //! | storage | `disk.flushes` `disk.flush.seconds` `disk.busy.seconds` `other.disk.bytes` `cgroup.disk_limits` `server.call.fsync.count` |
 //! | network | `net.drops` `tcp.retransmits` `tcp.listen_overflows` `tcp.delayed_acks` `queue.network.mean` |

@@ -3,10 +3,12 @@
 //! Observers name their totals; [`Clues`] looks a total up by the names of [`crate::causes::catalogue`]'s vocabulary, over all observers of the
 //! step, with `cheap` the side on which a transaction takes less time and `dear` the other.
 
-use fingerpost_record::{Budget, Host, Layer, Observation};
+use fingerpost_record::{Budget, Host, Layer, Observation, Paths};
 
 use super::older::resolved;
-use crate::explain::places::{Place, Places, places};
+use crate::explain::Totals;
+use crate::explain::entering::Entering;
+use crate::explain::places::{Place, Places, name, places};
 use crate::side::Side;
 
 /// The system calls whose count times the unit cost of a probe is held against the budget.
@@ -37,6 +39,9 @@ pub const SYSCALL_COUNT: &[(&str, &str)] = &[
     ("fdatasync", "fs.fdatasync"),
     ("rt_sigaction", "signal.install"),
 ];
+
+/// The part of a budget that the kernel's time outside of traced calls moves to.
+const OUTSIDE_OF_CALLS: &str = "kernel: outside of calls";
 
 /// A total on both sides, per transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,6 +83,8 @@ pub struct Clues<'a> {
     parts: [Vec<(Layer, &'a str, f64)>; 2],
     /// The places of their followed requests, where both have them.
     places: Option<[Places; 2]>,
+    /// Their requests' time on a CPU by trace and by ticks, where both know it.
+    entering: Option<[Entering; 2]>,
     new_is_dear: bool,
 }
 
@@ -87,7 +94,29 @@ impl<'a> Clues<'a> {
         let new_is_dear = super::waterfall::wall(new_budget) >= super::waterfall::wall(base_budget);
         let parts = [resolved(base, base_budget), resolved(new, new_budget)];
         let places = places_of((base, base_budget)).zip(places_of((new, new_budget))).map(|(b, n)| [b, n]);
-        Clues { base: (base, base_budget), new: (new, new_budget), parts, places, new_is_dear }
+        let entering = entering_of((base, base_budget)).zip(entering_of((new, new_budget))).map(|(b, n)| [b, n]);
+        let mut clues = Clues { base: (base, base_budget), new: (new, new_budget), parts, places, entering, new_is_dear };
+        clues.move_entering();
+        clues
+    }
+
+    /// What the slower side's own code has more than the other's and ticks count as the kernel's is time of the kernel's outside of calls.
+    fn move_entering(&mut self) {
+        let Some([cheap, dear]) = self.entering() else { return };
+        let parts = &mut self.parts[usize::from(self.new_is_dear)];
+        let Some(user) = parts.iter_mut().find(|p| p.1 == name::USER).filter(|_| dear.traced_user > 0.0) else { return };
+        // Requests behind others wait for the same code: the share of it holds for all of that part.
+        let moved = user.2 * (dear.more_than(&cheap) / dear.traced_user).min(1.0);
+        if moved > 0.0 {
+            user.2 -= moved;
+            parts.push((Layer::Kernel, OUTSIDE_OF_CALLS, moved));
+        }
+    }
+
+    /// A request's time on a CPU by trace and by ticks, cheap and dear.
+    pub fn entering(&self) -> Option<[Entering; 2]> {
+        let [base, new] = self.entering?;
+        Some(if self.new_is_dear { [base, new] } else { [new, base] })
     }
 
     /// Whether both budgets have parts. Where requests could not be followed, how much a cause makes of the change is not known.
@@ -202,10 +231,18 @@ fn transactions(of: (&Side, &Budget)) -> f64 {
     total(of, "step.transactions").unwrap_or(of.1.transactions as f64).max(1.0)
 }
 
-/// The places of a budget's step, where its requests were followed.
-fn places_of((side, budget): (&Side, &Budget)) -> Option<Places> {
-    let paths = side.paths.iter().find(|p| p.workload == budget.workload && p.params == budget.params)?;
-    (paths.followed > 0).then(|| places(paths))
+/// The followed requests of a budget's step.
+fn paths_of<'a>((side, budget): (&'a Side, &Budget)) -> Option<&'a Paths> {
+    side.paths.iter().find(|p| p.workload == budget.workload && p.params == budget.params).filter(|paths| paths.followed > 0)
+}
+
+fn places_of(of: (&Side, &Budget)) -> Option<Places> {
+    paths_of(of).map(places)
+}
+
+fn entering_of(of: (&Side, &Budget)) -> Option<Entering> {
+    let turns = total(of, "step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0);
+    Entering::of(total(of, "step.transactions")? * turns, &Totals::of(of_step(of.0, of.1)), paths_of(of)?)
 }
 
 /// The observations of a budget's step.

@@ -4,6 +4,7 @@ use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair};
 use super::host_clues;
+use crate::explain::entering::Entering;
 use crate::explain::places::Place;
 
 /// A total that must grow clearly for the cause to fit.
@@ -179,11 +180,28 @@ fn more_to_do(clues: &Clues) -> Option<String> {
     grew(faults(clues), 5.0, "faults").or_else(|| grew(clues.calls_per_transaction(), 10.0, "system calls"))
 }
 
+/// Seconds that entering and leaving the kernel takes at most, mitigations with it, where no filter runs.
+const DEAREST_ENTRY: f64 = 5e-6;
+
+/// Kernel time that grew outside of calls, in words.
+fn outside_of_calls(cheap: &Entering, dear: &Entering) -> Option<String> {
+    let (more, seconds) = (dear.more_than(cheap), |s| quantity(s, "seconds"));
+    let each = if dear.calls >= 1.0 { format!(", {} a call", seconds(more / dear.calls)) } else { String::new() };
+    let by_trace = seconds(dear.traced_user - cheap.traced_user);
+    let words = "before a call's entry is traced, seccomp filters and what else enters the kernel run";
+    (more > 0.0).then(|| {
+        format!("of {by_trace} more that the trace sees outside of calls, ticks count {} as the kernel's{each}: {words}", seconds(more))
+    })
+}
+
 pub(super) fn entry(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let text = format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
-    let calls = clues.calls_per_transaction();
+    // Of followed requests, how many calls one makes is known better than from counts in windows that may have missed the server.
+    let entering = clues.entering();
+    let calls = entering.map(|[cheap, dear]| Pair { cheap: cheap.calls, dear: dear.calls }).or_else(|| clues.calls_per_transaction());
     let mut facts = host_clues(clues.cheap(), clues.dear(), &["seccomp", "seccomp filters"]);
+    facts.extend(entering.and_then(|[cheap, dear]| outside_of_calls(&cheap, &dear)));
     let filtered = ["server.seccomp.mode", "server.seccomp.filters"].iter().any(|name| set_now(clues, name));
     facts.extend(filtered.then(|| "system calls pass a seccomp filter on the slower side only".to_owned()));
     facts.extend(calls.map(|c| format!("{:.1} → {:.1} calls a transaction", c.cheap, c.dear)));
@@ -191,6 +209,10 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     // Calls that map and unmap memory get dearer with the number of its pages, and faults are no calls.
     if !filtered && faults(clues).is_some_and(|p| p.ratio() > 1.5 && p.dear > 5.0) {
         return Against(format!("{text}; the pages that it handles grew in number"));
+    }
+    // So much no entry takes: it is traps, or work of the kernel's that no call asks for.
+    if !filtered && entering.is_some_and(|[cheap, dear]| dear.more_than(&cheap) > DEAREST_ENTRY * dear.calls.max(1.0)) {
+        return Against(format!("{text}; that is more than entering a call takes"));
     }
     let dearer = on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05;
     // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.

@@ -3,6 +3,7 @@
 use fingerpost_record::Paths;
 use fingerpost_record::paths::Share;
 
+use super::entering::Entering;
 use super::places::{Place, Places, Sum, add, places};
 use super::{StepFigures, Totals};
 
@@ -86,6 +87,8 @@ pub struct Facts {
 
     /// System calls of the server per transaction.
     pub calls: Option<f64>,
+    /// A request's time on a CPU by the trace and by ticks: tells kernel time outside of traced calls, per call.
+    pub entering: Option<Entering>,
     /// Seccomp filters on the server.
     pub seccomp_filters: Option<f64>,
     /// Whether a speculation mitigation that is optional per task is on for the server.
@@ -168,6 +171,7 @@ impl Facts {
         f.take_network(t);
         f.take_calls(t);
         f.take_memory(t, elapsed);
+        f.entering = paths.and_then(|paths| Entering::of(f.transactions * step.turns_per_transaction, t, paths));
         f.scaling = scaling(&step.sweep);
         f.query_cache = step.query_cache;
         f.client_saturated.clone_from(&step.client_saturated);

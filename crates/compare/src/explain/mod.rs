@@ -5,6 +5,7 @@
 
 mod budget;
 pub mod check;
+pub mod entering;
 pub mod facts;
 pub mod places;
 pub(crate) mod rules;

@@ -8,7 +8,7 @@ use fingerpost_record::paths::Share;
 use fingerpost_record::{Layer, Status, unit::significant};
 
 use super::facts::Facts;
-use super::places::{Place, Sum};
+use super::places::{Place, Sum, add};
 use super::rules_io as io;
 
 /// What a rule found: the status, the share of the time that the cause is held responsible for, and the figures.
@@ -203,9 +203,29 @@ fn saturated(f: &Facts) -> Option<Verdict> {
     )
 }
 
+fn filtered(f: &Facts) -> bool {
+    f.seccomp_filters.is_some_and(|n| n > 0.0)
+}
+
+/// What of the server's own code is seccomp filters' work: they run before a call's entry is traced.
+fn entering(f: &Facts) -> Option<(Share, String)> {
+    let (entering, user) = (f.entering.filter(|_| filtered(f))?, f.share(&[Place::User])?);
+    let (part, micros) = (entering.part(user), |s: f64| format!("{} µs", significant(s * 1e6)));
+    let each = entering.per_call().map_or(String::new(), |s| format!(", {} a call", micros(s)));
+    let text = format!(
+        "of {} that the trace sees outside of calls, ticks count {} as the kernel's{each}: seccomp filters run before a call's entry is traced",
+        micros(entering.traced_user),
+        micros(entering.outside())
+    );
+    (part.share > 0.0).then_some((part, text))
+}
+
 fn work(f: &Facts) -> Option<Verdict> {
-    let share = f.share(&[Place::User])?;
+    let traced = f.share(&[Place::User])?;
+    let filters = entering(f);
+    let share = filters.as_ref().map_or(traced, |(part, _)| less(traced, *part));
     let mut evidence = vec![format!("the server's own code is {} of a request", interval(share))];
+    evidence.extend(filters.map(|(_, text)| text));
     evidence.extend(f.server_cpus.zip(f.cpus).map(|(used, all)| format!("the server used {} of {all} CPUs", significant(used))));
     // Work is what a server is for: only a comparison can tell whether it is too much.
     at_most_suspected(
@@ -214,12 +234,25 @@ fn work(f: &Facts) -> Option<Verdict> {
     )
 }
 
+/// What is left of a share without a part of it.
+fn less(of: Share, part: Share) -> Share {
+    Share {
+        seconds: of.seconds - part.seconds,
+        share: of.share - part.share,
+        low: (of.low - part.high).max(0.0),
+        high: (of.high - part.low).max(0.0),
+    }
+}
+
 fn system_calls(f: &Facts) -> Option<Verdict> {
-    let share = f.share(&[Place::Kernel, Place::Making])?;
+    let mut share = f.share(&[Place::Kernel, Place::Making])?;
+    let filters = entering(f);
+    filters.iter().for_each(|(part, _)| add(&mut share, part));
     let mut evidence = vec![format!("the kernel is {} of a request", interval(share))];
+    evidence.extend(filters.map(|(_, text)| text));
     evidence.extend(f.calls.map(|n| format!("{} system calls per transaction", significant(n))));
     evidence.extend(f.seccomp_filters.map(|n| format!("{n} seccomp filters on the server")));
-    let proof = f.seccomp_filters.is_some_and(|n| n > 0.0) || share.share >= 0.25;
+    let proof = filtered(f) || share.share >= 0.25;
     at_most_suspected(
         judged(f, Some(share), proof, false, evidence),
         "whether a call is dearer than it should be shows in a comparison of two runs",

@@ -201,6 +201,26 @@ fn what_only_a_comparison_can_prove_is_suspected_at_most() {
 }
 
 #[test]
+fn filters_before_each_call_are_no_code_of_the_servers() {
+    // 10,000 requests: 1000 µs outside of calls by the trace; ticks count 200 of them as the server's own and 850 as the kernel's.
+    let extra: [Row; 1] = [(Layer::Application, "server user code", "", &[], [800.0; 3])];
+    let ticks = [
+        ("server.cpu.seconds", 10.5),
+        ("server.thread_user.seconds", 2.0),
+        ("server.thread_kernel.seconds", 8.5),
+        ("server.call.read.cpu_seconds", 1.5),
+    ];
+    let found = judged(&step(), &[&ticks[..], &[("server.seccomp.filters", 1.0)]].concat(), Some(&followed(&extra)));
+    assert_eq!((status(&found, "app.work"), status(&found, "syscall.entry")), (Status::Cleared, Status::Suspected), "{found:#?}");
+    assert!(says(&found, "syscall.entry", "of 1000 µs that the trace sees outside of calls, ticks count 7"), "{found:#?}");
+    // Without a filter, and with one whose work ticks do not show, the code is the server's.
+    let found = judged(&step(), &ticks, Some(&followed(&extra)));
+    assert_eq!(status(&found, "app.work"), Status::Suspected);
+    let found = judged(&step(), &[("server.seccomp.filters", 1.0)], Some(&followed(&extra)));
+    assert_eq!(status(&found, "app.work"), Status::Suspected);
+}
+
+#[test]
 fn a_verdict_needs_the_interval_and_enough_that_was_followed() {
     let sleeping = [(Layer::Application, "sleeping", "", &[][..], [500.0; 3])];
     let mut wide = followed(&sleeping);
