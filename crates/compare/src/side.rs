@@ -188,6 +188,12 @@ impl Side {
         }
     }
 
+    /// Passes that the totals of a step are means of; at least 1.
+    pub fn passes(&self, workload: &str, params: &Params) -> u32 {
+        let of_step = self.observations.iter().zip(&self.observation_runs).filter(|(o, _)| o.workload == workload && o.params == *params);
+        of_step.map(|(_, runs)| *runs).max().unwrap_or(1)
+    }
+
     fn add_observation(&mut self, observation: &Observation) {
         let same =
             |o: &Observation| o.workload == observation.workload && o.params == observation.params && o.observer == observation.observer;

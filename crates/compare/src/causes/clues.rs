@@ -113,6 +113,11 @@ impl<'a> Clues<'a> {
         }
     }
 
+    /// Whether both sides' requests were followed.
+    pub fn followed(&self) -> bool {
+        self.places.is_some()
+    }
+
     /// A request's time on a CPU by trace and by ticks, cheap and dear.
     pub fn entering(&self) -> Option<[Entering; 2]> {
         let [base, new] = self.entering?;
@@ -242,7 +247,8 @@ fn places_of(of: (&Side, &Budget)) -> Option<Places> {
 
 fn entering_of(of: (&Side, &Budget)) -> Option<Entering> {
     let turns = total(of, "step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0);
-    Entering::of(total(of, "step.transactions")? * turns, &Totals::of(of_step(of.0, of.1)), paths_of(of)?)
+    let passes = of.0.passes(&of.1.workload, &of.1.params);
+    Entering::of(total(of, "step.transactions")? * turns, passes, &Totals::of(of_step(of.0, of.1)), paths_of(of)?)
 }
 
 /// The observations of a budget's step.

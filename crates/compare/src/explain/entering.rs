@@ -42,15 +42,15 @@ pub struct Entering {
 
 impl Entering {
     /// From the totals of a step with so many requests, and from those that were followed; nothing where ticks are too few, or calls or
-    /// requests are not known.
-    pub fn of(requests: f64, t: &Totals, paths: &Paths) -> Option<Entering> {
+    /// requests are not known. `passes` is how many passes the totals are means of.
+    pub fn of(requests: f64, passes: u32, t: &Totals, paths: &Paths) -> Option<Entering> {
         let (user, kernel) = (t.find("server.thread_user.seconds")?, t.find("server.thread_kernel.seconds")?);
-        let ticks = user + kernel;
+        let ticks = (user + kernel) * f64::from(passes);
         if paths.followed == 0 || requests <= 0.0 || ticks < ENOUGH_TICKS {
             return None;
         }
         // Ticks are samples; how long the threads were on a CPU is exact.
-        let (cpu, share) = (t.find("server.cpu.seconds")? / requests, kernel / ticks);
+        let (cpu, share) = (t.find("server.cpu.seconds")? / requests, kernel / (user + kernel));
         let least = TICK / ticks;
         let sampled = share.clamp(least, 1.0 - least);
         let sum = |pick: &dyn Fn(&str) -> bool| -> f64 {
@@ -152,7 +152,7 @@ mod tests {
             (Layer::Kernel, "kernel: getppid", "", &[], [traced[1]; 3]),
             (Layer::Application, "server user code", "", &["queue"], [900.0; 3]),
         ];
-        Entering::of(2000.0, &t, &paths(&rows, 0.0))
+        Entering::of(2000.0, 1, &t, &paths(&rows, 0.0))
     }
 
     #[test]

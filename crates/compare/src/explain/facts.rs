@@ -171,7 +171,7 @@ impl Facts {
         f.take_network(t);
         f.take_calls(t);
         f.take_memory(t, elapsed);
-        f.entering = paths.and_then(|paths| Entering::of(f.transactions * step.turns_per_transaction, t, paths));
+        f.entering = paths.and_then(|paths| Entering::of(f.transactions * step.turns_per_transaction, 1, t, paths));
         f.scaling = scaling(&step.sweep);
         f.query_cache = step.query_cache;
         f.client_saturated.clone_from(&step.client_saturated);
