@@ -65,28 +65,3 @@ fn seconds_must_make_sense() {
         assert!(stdout(&output).is_empty());
     }
 }
-
-#[test]
-fn what_a_killed_run_left_is_cleaned_up_and_told() {
-    use std::os::unix::fs::MetadataExt;
-
-    let home = tempfile::tempdir().unwrap();
-    let temporary = tempfile::tempdir().unwrap();
-    let uid = std::fs::metadata(temporary.path()).unwrap().uid();
-    let run = temporary.path().join(format!("fingerpost-{uid}/run-1-0"));
-    let left = temporary.path().join("left.img");
-    std::fs::create_dir_all(&run).unwrap();
-    std::fs::write(&left, "x").unwrap();
-    // Nobody holds the lock: the owner of the directory is gone.
-    std::fs::write(run.join("lock"), "").unwrap();
-    let undo = serde_json::json!({"undo": "remove_path", "path": left});
-    std::fs::write(run.join("journal"), format!("{undo}\n")).unwrap();
-
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fingerpost"));
-    command.args(["doctor", "--seconds", "1"]).env("FINGERPOST_HOME", home.path()).env("TMPDIR", temporary.path());
-    let output = command.output().expect("the binary starts");
-    assert!(output.status.success(), "{output:?}");
-    let told = stdout(&output).lines().filter(|line| line.starts_with("cleaned up: ")).count();
-    assert_eq!(told, 2, "{}", stdout(&output));
-    assert!(!left.exists() && !run.exists());
-}

@@ -46,6 +46,8 @@ pub struct Taking {
     turns: Vec<Stamp>,
     windows: Vec<(Window, Silent)>,
     kept: usize,
+    /// The parent of each process that was seen; 0 where it had ended.
+    parents: HashMap<i32, i32>,
     own: i32,
     /// CPU seconds of this thread.
     spent: f64,
@@ -71,6 +73,7 @@ impl Taking {
             turns: Vec::new(),
             windows: Vec::new(),
             kept: 0,
+            parents: HashMap::new(),
             own,
             spent: 0.0,
             lost: 0,
@@ -136,6 +139,7 @@ impl Taking {
             // A window with holes would book time to the wrong cause.
             self.torn += 1;
         } else {
+            self.find_parents(&window);
             let silent = self.trace(&window, descriptors);
             if self.kept + window.events.len() <= MOST_EVENTS {
                 self.kept += window.events.len();
@@ -157,6 +161,16 @@ impl Taking {
         let connections: HashSet<(i32, u32)> = turns.iter().map(|t| (t.tid, t.connection)).collect();
         if !turns.is_empty() {
             self.pace.learn(open, p99.map(Duration::from_nanos), turns.len() as u64, connections.len() as u64);
+        }
+    }
+
+    /// Looks up the parents of processes that a window shows for the first time, as long as they live.
+    fn find_parents(&mut self, window: &Window) {
+        for e in window.events.iter().filter(|e| e.pid > 0) {
+            self.parents.entry(e.pid).or_insert_with(|| {
+                let status = std::fs::read_to_string(format!("/proc/{}/status", e.pid)).unwrap_or_default();
+                status.lines().find_map(|l| l.strip_prefix("PPid:")?.trim().parse().ok()).unwrap_or(0)
+            });
         }
     }
 
@@ -189,7 +203,7 @@ impl Taking {
         let recorded = Recorded {
             source: self.source.describe(),
             roles: population.roles().clone(),
-            parents: population.processes.iter().map(|(&pid, p)| (pid, p.parent)).collect(),
+            parents: self.parents.into_iter().chain(population.processes.iter().map(|(&pid, p)| (pid, p.parent))).collect(),
             first: population.first(),
             windows: self.windows,
             turns: self.turns,
@@ -220,7 +234,12 @@ impl Recorded {
         let before = thread_cpu_seconds();
         let mut follower = Follower::default();
         for (&pid, role) in &self.roles {
-            follower.side(pid, if *role == Role::Client { Side::Client } else { Side::Server });
+            follower.side(pid, side(*role));
+        }
+        for &pid in self.parents.keys() {
+            if let Some(side) = self.inherited(pid) {
+                follower.side(pid, side);
+            }
         }
         self.parents.iter().for_each(|(&child, &parent)| follower.child(parent, child));
         let what = match self.first.filter(|pid| self.roles.get(pid) == Some(&Role::Whole)) {
@@ -239,6 +258,22 @@ impl Recorded {
         paths.self_cost = self.spent + thread_cpu_seconds() - before;
         paths
     }
+
+    /// The side of a process that was not looked for: that of the nearest of its ancestors that was.
+    fn inherited(&self, pid: i32) -> Option<Side> {
+        let mut at = pid;
+        for _ in 0..16 {
+            if let Some(role) = self.roles.get(&at) {
+                return Some(side(*role));
+            }
+            at = *self.parents.get(&at)?;
+        }
+        None
+    }
+}
+
+fn side(role: Role) -> Side {
+    if role == Role::Client { Side::Client } else { Side::Server }
 }
 
 /// The event as the sums of threads' states take it.

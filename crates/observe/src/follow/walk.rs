@@ -96,7 +96,7 @@ impl Walker<'_> {
                     let handed = at.depth == 0 && at.chain == Chain::default().with(Link::Queue) && span.start < from;
                     self.blocked(at, side, &blocked, handed, (a, b), out);
                 }
-                Doing::Silent(wait) => self.put(side, unresolved(wait), Whom::Nobody, at.chain, (a, b), out),
+                Doing::Silent(wait) => self.waits_on(at, side, wait, (a, b), out),
                 Doing::Unknown => self.put(side, Kind::NotFollowed, Whom::Nobody, at.chain, (a, b), out),
             }
         }
@@ -133,12 +133,7 @@ impl Walker<'_> {
 
     fn blocked(&self, at: At, side: Side, blocked: &Blocked, handed: bool, span: (u64, u64), out: &mut Vec<Piece>) {
         let wait = what_for(blocked);
-        let Some(woken) = blocked.woken else {
-            return match self.busiest_child(at, span).filter(|_| wait == Wait::Child) {
-                Some(child) => self.step(At { tid: child, chain: at.chain.with(Link::Child), depth: at.depth + 1 }, span.0, span.1, out),
-                None => self.put(side, unresolved(wait), Whom::Nobody, at.chain, span, out),
-            };
-        };
+        let Some(woken) = blocked.woken else { return self.waits_on(at, side, wait, span, out) };
         match woken.cause {
             _ if blocked.memory.is_some() => self.put(side, Kind::Memory, Whom::Nobody, at.chain, span, out),
             Cause::Arrival(socket) => self.arrival(at, side, socket, woken, span, out),
@@ -162,10 +157,20 @@ impl Walker<'_> {
         }
     }
 
+    /// A wait that the window's end cut: for a child, what that does; else no event tells how it ended.
+    fn waits_on(&self, at: At, side: Side, wait: Wait, span: (u64, u64), out: &mut Vec<Piece>) {
+        match self.busiest_child(at, span).filter(|_| wait == Wait::Child) {
+            Some(child) => self.step(At { tid: child, chain: at.chain.with(Link::Child), depth: at.depth + 1 }, span.0, span.1, out),
+            None => self.put(side, unresolved(wait), Whom::Nobody, at.chain, span, out),
+        }
+    }
+
     /// The child that used the CPU most, for a wait for children that the window's end cut.
     fn busiest_child(&self, at: At, span: (u64, u64)) -> Option<i32> {
-        let children = self.children.get(self.timelines.processes.get(&at.tid).unwrap_or(&at.tid))?;
-        self.busiest(children.iter().copied().filter(|c| at.depth < DEEPEST && self.timelines.threads.contains_key(c)), span)
+        let known = self.children.get(self.timelines.processes.get(&at.tid).unwrap_or(&at.tid));
+        let made = self.timelines.makers.iter().filter(|m| *m.1 == at.tid).map(|m| *m.0);
+        let children = known.into_iter().flatten().copied().chain(made);
+        self.busiest(children.filter(|c| at.depth < DEEPEST && self.timelines.threads.contains_key(c)), span)
     }
 
     /// The thread that used the CPU most in a stretch of time.
