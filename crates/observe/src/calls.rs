@@ -184,35 +184,6 @@ pub fn is_poll(number: i64) -> bool {
     entry(number).is_some_and(|e| e.2 == Kind::Poll)
 }
 
-/// Which way data goes in a call on a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// It takes what a peer sent, or a new connection.
-    Receive,
-    /// It gives a peer something to do: data, a connection.
-    Send,
-    /// It ends a connection.
-    Hangup,
-    /// No socket, or no data.
-    Neither,
-}
-
-/// Which way data goes in this call. `fd` looks up its first argument where that decides.
-pub fn way(number: i64, args: [u64; 2], fd: impl FnOnce(i32) -> Fd) -> Way {
-    let by_descriptor = |way| if fd(args[0] as i32) == Fd::Socket { way } else { Way::Neither };
-    match number {
-        libc::SYS_read | libc::SYS_readv => by_descriptor(Way::Receive),
-        libc::SYS_write | libc::SYS_writev | libc::SYS_sendfile | libc::SYS_splice => by_descriptor(Way::Send),
-        libc::SYS_close => by_descriptor(Way::Hangup),
-        libc::SYS_shutdown => Way::Hangup,
-        _ => match entry(number).map(|e| e.2) {
-            Some(Kind::Socket) => Way::Receive,
-            Some(Kind::Send) => Way::Send,
-            _ => Way::Neither,
-        },
-    }
-}
-
 /// What a thread waits for that is blocked in this call. `fd` looks up its first argument where that decides.
 pub fn wait(number: i64, args: [u64; 2], role: Role, fd: impl FnOnce(i32) -> Fd) -> Wait {
     let on_socket = if role == Role::Server { Wait::Idle } else { Wait::Network };
@@ -345,17 +316,6 @@ mod tests {
         assert_eq!(fd_kind("/var/lib/x.db"), Fd::File);
         assert_eq!(fd_kind("/dev/null"), Fd::Pipe);
         assert_eq!(fd_kind(""), Fd::Unknown);
-    }
-
-    #[test]
-    fn data_goes_one_way_on_a_socket() {
-        assert_eq!(way(libc::SYS_recvfrom, [3, 0], no_fd), Way::Receive);
-        assert_eq!(way(libc::SYS_accept4, [3, 0], no_fd), Way::Receive);
-        assert_eq!(way(libc::SYS_connect, [3, 0], no_fd), Way::Send);
-        assert_eq!(way(libc::SYS_writev, [3, 0], |_| Fd::Socket), Way::Send);
-        assert_eq!(way(libc::SYS_writev, [3, 0], |_| Fd::File), Way::Neither);
-        assert_eq!(way(libc::SYS_read, [3, 0], |_| Fd::Socket), Way::Receive);
-        assert_eq!(way(libc::SYS_epoll_pwait, [3, 0], no_fd), Way::Neither);
     }
 
     #[test]

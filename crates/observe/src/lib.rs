@@ -11,7 +11,6 @@
 pub mod calls;
 mod delays;
 pub mod follow;
-pub mod holding;
 pub mod machine;
 pub mod population;
 pub mod queues;
@@ -19,6 +18,5 @@ pub mod session;
 pub mod states;
 mod summary;
 pub mod tracer;
-mod transit;
 
 pub use session::{Level, Session};

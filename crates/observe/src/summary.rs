@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use fingerpost_workloads::WATCHER;
 
 use crate::calls::{self, Role, Wait, Waits};
-use crate::holding::Unheld;
 use crate::machine::Totals;
 use crate::population::{Counters, Population, Thread};
 use crate::states::Looks;
@@ -29,7 +28,6 @@ struct Side {
     counters: Counters,
     thread_cpu: f64,
     after_idle: f64,
-    unheld: Unheld,
     blocked: Waits,
     woken_by_sibling: f64,
     woken_otherwise: f64,
@@ -75,9 +73,6 @@ pub fn totals(population: &Population, seen: &Seen, elapsed: f64) -> (Totals, To
             && let Some((_, _, traced)) = threads.get(&tid)
         {
             side.add_calls(traced, scale(elapsed, *window));
-            if traced.on_cpu > 0.0 {
-                side.unheld.add(traced.unheld.scaled(c.on_cpu_s / traced.on_cpu));
-            }
             side.gave_up[0] += traced.gave_up;
             side.gave_up[1] += c.switches[0];
         }
@@ -209,7 +204,6 @@ impl Side {
             sum.count += (time.count as f64 * scale).round() as u64;
             sum.seconds += time.seconds * scale;
             sum.on_cpu += time.on_cpu * scale;
-            sum.unheld.add(time.unheld.scaled(scale));
         }
     }
 
@@ -249,16 +243,12 @@ impl Side {
             }
             put("lock.woken_by_sibling", self.woken_by_sibling);
             put("lock.woken_otherwise", self.woken_otherwise);
-            put("after_send.seconds", self.unheld.after_send);
-            put("before_read.seconds", self.unheld.before_read);
         }
         for (&number, time) in &self.calls {
             let call = calls::name(number);
             syscalls.insert(format!("{name}.call.{call}.count"), time.count as f64);
             syscalls.insert(format!("{name}.call.{call}.seconds"), time.seconds);
             syscalls.insert(format!("{name}.call.{call}.cpu_seconds"), time.on_cpu);
-            syscalls.insert(format!("{name}.call.{call}.after_send_seconds"), time.unheld.after_send);
-            syscalls.insert(format!("{name}.call.{call}.before_read_seconds"), time.unheld.before_read);
         }
     }
 }
@@ -270,7 +260,7 @@ mod tests {
     #[test]
     fn counts_follow_what_is_known_exactly_and_not_the_time_that_tracing_stretched() {
         let traced = Traced {
-            calls: [(libc::SYS_getppid, CallTime { count: 1500 * 8, seconds: 0.03, on_cpu: 0.03, ..CallTime::default() })].into(),
+            calls: [(libc::SYS_getppid, CallTime { count: 1500 * 8, seconds: 0.03, on_cpu: 0.03 })].into(),
             gave_up: 8,
             woken_by_sibling: 8,
             ..Traced::default()

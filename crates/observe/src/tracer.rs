@@ -6,9 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::calls::{self, Fd, Role, Wait, Waits, Way};
-use crate::holding::{Holding, Unheld};
-use crate::transit::Transit;
+use crate::calls::{self, Fd, Role, Wait, Waits};
 
 mod event;
 
@@ -23,8 +21,6 @@ pub struct CallTime {
     pub seconds: f64,
     /// Of these, seconds on a CPU.
     pub on_cpu: f64,
-    /// Of `on_cpu`, seconds in which the thread held no transaction.
-    pub unheld: Unheld,
 }
 
 /// What one thread did, within the windows, in seconds.
@@ -38,8 +34,6 @@ pub struct Traced {
     pub ready_after_idle: f64,
     /// Blocked, by cause.
     pub blocked: Waits,
-    /// Of `on_cpu`, seconds in which the thread held no transaction.
-    pub unheld: Unheld,
     /// System calls by number.
     pub calls: BTreeMap<i64, CallTime>,
     /// Times that it left its CPU of its own accord.
@@ -65,7 +59,7 @@ enum Place {
 enum Mode {
     Unknown,
     User,
-    Call { number: i64, args: [u64; 2], way: Way, since: u64, on_cpu: f64 },
+    Call { number: i64, args: [u64; 2], since: u64, on_cpu: f64 },
 }
 
 struct Thread {
@@ -79,7 +73,6 @@ struct Thread {
     uninterruptible: bool,
     /// When it last waited for the disk.
     disk: (u64, u64),
-    holding: Holding,
     traced: Traced,
 }
 
@@ -94,7 +87,6 @@ pub struct Tracer {
     idle: HashMap<usize, bool>,
     window_seconds: f64,
     ready_while_idle: f64,
-    transit: Transit,
 }
 
 const NS: f64 = 1e-9;
@@ -111,7 +103,6 @@ impl Tracer {
             idle: HashMap::new(),
             window_seconds: 0.0,
             ready_while_idle: 0.0,
-            transit: Transit::default(),
         }
     }
 
@@ -125,10 +116,8 @@ impl Tracer {
     pub fn open(&mut self, start: u64) {
         (self.start, self.now) = (start, start);
         self.idle.clear();
-        self.transit.open(start);
         for t in self.threads.values_mut().filter(|t| t.place != Place::Ended) {
             (t.place, t.since, t.mode, t.unresolved) = (Place::Unknown, start, Mode::Unknown, 0.0);
-            t.holding = Holding::default();
         }
     }
 
@@ -150,13 +139,7 @@ impl Tracer {
                 if let Some(t) = self.threads.get_mut(&e.tid) {
                     t.runs(e.time);
                     t.settle_unresolved(Wait::Memory);
-                    // A program that is its own client holds its transaction whatever it sends or reads.
-                    let role = role_of(&self.roles, t.pid);
-                    let way = if role == Role::Whole { Way::Neither } else { calls::way(number, args, |n| fd(t.pid, n)) };
-                    if way == Way::Send {
-                        self.transit.sends(role, e.time);
-                    }
-                    t.mode = Mode::Call { number, args, way, since: e.time, on_cpu: 0.0 };
+                    t.mode = Mode::Call { number, args, since: e.time, on_cpu: 0.0 };
                 }
             }
             Event::Exit { number, result } => self.exit(e, number, result, fd),
@@ -205,21 +188,9 @@ impl Tracer {
         }
         let stat = t.traced.calls.entry(number).or_default();
         stat.count += 1;
-        if let Mode::Call { since, on_cpu, way, .. } = t.mode {
+        if let Mode::Call { since, on_cpu, .. } = t.mode {
             stat.seconds += (e.time - since) as f64 * NS;
             stat.on_cpu += on_cpu;
-            match way {
-                Way::Send => {
-                    t.holding.sent();
-                    self.transit.sent(role, e.time - since);
-                }
-                Way::Hangup => t.holding.sent(),
-                Way::Receive if result > 0 => {
-                    t.received();
-                    self.transit.read(role, e.time);
-                }
-                _ => {}
-            }
         }
         t.mode = Mode::User;
     }
@@ -235,9 +206,6 @@ impl Tracer {
                 Left::Blocked | Left::Uninterruptible => Place::Blocked,
                 Left::Ended => Place::Ended,
             };
-            if t.place == Place::Blocked {
-                t.holding.blocked();
-            }
         }
         if let Some(t) = self.threads.get_mut(&next) {
             match t.place {
@@ -320,7 +288,6 @@ impl Tracer {
     pub fn close(&mut self, end: u64, fd: &mut impl FnMut(i32, i32) -> Fd) -> Vec<(i32, i32)> {
         self.overlap_with_idle(end);
         self.window_seconds += end.saturating_sub(self.start) as f64 * NS;
-        self.transit.close(end);
         let mut silent = Vec::new();
         for (&tid, t) in &mut self.threads {
             let role = role_of(&self.roles, t.pid);
@@ -367,11 +334,6 @@ impl Tracer {
         self.ready_while_idle
     }
 
-    /// The mean numbers of transactions that waited for the server and for the client to read them, where the trace tells.
-    pub fn waiting(&self) -> Option<[f64; 2]> {
-        self.transit.means(self.window_seconds)
-    }
-
     /// What every thread did, with its process.
     pub fn into_threads(self) -> HashMap<i32, (i32, Role, Traced)> {
         let roles = self.roles;
@@ -388,17 +350,7 @@ impl Default for Tracer {
 
 impl Thread {
     fn new(pid: i32, place: Place, since: u64) -> Thread {
-        Thread {
-            pid,
-            place,
-            since,
-            mode: Mode::Unknown,
-            unresolved: 0.0,
-            uninterruptible: false,
-            disk: (0, 0),
-            holding: Holding::default(),
-            traced: Traced::default(),
-        }
+        Thread { pid, place, since, mode: Mode::Unknown, unresolved: 0.0, uninterruptible: false, disk: (0, 0), traced: Traced::default() }
     }
 
     /// It is on a CPU now, and was since its last event.
@@ -416,12 +368,9 @@ impl Thread {
         match self.place {
             Place::Cpu => {
                 self.traced.on_cpu += seconds;
-                let mut call = None;
-                if let Mode::Call { number, on_cpu, .. } = &mut self.mode {
+                if let Mode::Call { on_cpu, .. } = &mut self.mode {
                     *on_cpu += seconds;
-                    call = Some(*number);
                 }
-                self.holding.ran(call, seconds);
             }
             Place::Ready { after_idle } => {
                 self.traced.ready += seconds;
@@ -432,16 +381,6 @@ impl Thread {
             Place::Unknown | Place::Blocked | Place::Ended => {}
         }
         self.since = time;
-    }
-
-    /// It has read what the next transaction is: what it did since it gave the last one away was for none.
-    fn received(&mut self) {
-        for (call, unheld) in self.holding.received() {
-            self.traced.unheld.add(unheld);
-            if let Some(number) = call {
-                self.traced.calls.entry(number).or_default().unheld.add(unheld);
-            }
-        }
     }
 
     fn settle_unresolved(&mut self, wait: Wait) {
