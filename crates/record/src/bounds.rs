@@ -2,7 +2,7 @@
 //!
 //! A file of 60 MB can hold twenty million empty strings, each of which costs eight times its length as a value, or as many empty
 //! objects. The text is looked through once, in time linear in its length, and refused where what it says would need more memory
-//! than [`FACTOR`] times its length and [`FREE`] bytes. The records of real runs need less than one time their length.
+//! than `FACTOR` times its length and `FREE` bytes. The records of real runs need less than one time their length.
 
 /// Memory that any text may cost, in bytes, whatever its length.
 const FREE: usize = 16 << 20;

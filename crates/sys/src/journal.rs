@@ -1,7 +1,7 @@
 //! Changes to the system, as what undoes them.
 //!
 //! An entry is written before its change is made, so each undo also succeeds when there is nothing to undo. The file is [`log`]'s, and
-//! [`permit`] says what an entry may hold: a journal that this version cannot have written is not undone.
+//! `permit` says what an entry may hold: a journal that this version cannot have written is not undone.
 
 pub mod log;
 mod permit;

@@ -1,7 +1,7 @@
 //! A web server for real use on loopback: a site from a directory or from an object database.
 //!
 //! hyper reads the requests. A few workers, each a thread with an event loop and a reader of its own, take connections from one listener;
-//! bodies are read piece by piece while they are sent ([`body`]), so that memory depends on the number of connections and not on what is
+//! bodies are read piece by piece while they are sent (`body`), so that memory depends on the number of connections and not on what is
 //! served. The server that is put under load is [`crate::web::static_server`].
 
 mod answer;
