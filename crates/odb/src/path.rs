@@ -58,14 +58,27 @@ pub(crate) fn bad_name(name: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// The characters of a path that a sentence quotes: a damaged file may claim a name of a megabyte.
+const MOST_SHOWN: usize = 100;
+
 /// A path for a sentence.
 pub(crate) fn shown(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
+    let text = String::from_utf8_lossy(path);
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_quotes_no_more_than_the_beginning_of_a_long_name() {
+        assert_eq!(shown(b"a/b"), "a/b");
+        assert_eq!(shown("ä".repeat(5000).as_bytes()).chars().count(), MOST_SHOWN + 1);
+    }
 
     #[test]
     fn hostile_paths_are_refused() {

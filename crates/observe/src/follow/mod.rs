@@ -113,7 +113,7 @@ impl Follower {
             children: &self.children,
         };
         let inside = || turns.iter().filter(|t| t.1 >= window.start && t.2 <= window.end);
-        let requests = Requests::new(&walker);
+        let requests = Requests::new(&walker, window.end);
         let Found { requests: found, cut } = match what {
             Requested::ByClients => requests.of_clients(),
             Requested::ByThreads => {

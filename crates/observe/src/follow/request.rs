@@ -42,6 +42,8 @@ pub struct Requests<'a> {
     outgoing: HashMap<i32, Vec<Turn>>,
     /// What each thread read at sockets that answer, in order: when, and which.
     read: HashMap<i32, Vec<(u64, u64)>>,
+    /// When the window ended.
+    end: u64,
 }
 
 /// What one step of a path belongs to.
@@ -53,8 +55,8 @@ struct Place {
 
 impl<'a> Requests<'a> {
     /// Finds what server threads read, and which turns they made themselves.
-    pub fn new(walker: &'a Walker<'a>) -> Requests<'a> {
-        let mut requests = Requests { walker, outgoing: HashMap::new(), read: HashMap::new() };
+    pub fn new(walker: &'a Walker<'a>, end: u64) -> Requests<'a> {
+        let mut requests = Requests { walker, outgoing: HashMap::new(), read: HashMap::new(), end };
         for (socket, log) in walker.sockets.all() {
             let Some(user) = user(log) else { continue };
             if walker.side(user) == Side::Client {
@@ -117,13 +119,18 @@ impl<'a> Requests<'a> {
         found
     }
 
-    /// Whether all that the server has sent of the answer was read when the window ended.
+    /// Whether all that the server has sent of the answer was read when the window ended, and no more was to come: an answer in pieces is
+    /// over when there was twice as long nothing as ever between its pieces.
     fn is_whole(&self, turn: &Turn) -> bool {
         let Some(server) = self.walker.connections.peer(turn.socket) else { return false };
         let entries = self.walker.sockets.between(server, turn.begin, u64::MAX);
-        let sum = |of: fn(&Act) -> u64| entries.iter().map(|e| of(&e.act)).sum::<u64>();
-        let sent = sum(|a| if let Act::Sent(n) = a { u64::from(*n) } else { 0 });
-        turn.received > 0 && sent == turn.received
+        let sent: Vec<(u64, u64)> =
+            entries.iter().filter_map(|e| if let Act::Sent(n) = e.act { Some((e.at, u64::from(n))) } else { None }).collect();
+        let (Some(first), Some(last)) = (sent.first(), sent.last()) else { return false };
+        let widest = sent.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap_or(0);
+        let quiet = self.end.saturating_sub(last.0);
+        let whole = sent.iter().map(|s| s.1).sum::<u64>() == turn.received;
+        turn.received > 0 && whole && (first == last || quiet > 2 * widest)
     }
 
     /// The path of one turn: from its sending to the last bytes of its answer.

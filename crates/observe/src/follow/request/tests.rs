@@ -27,7 +27,7 @@ fn found(window: &Window) -> Found {
         sides: &sides,
         children: &HashMap::new(),
     };
-    let found = Requests::new(&walker).of_clients();
+    let found = Requests::new(&walker, window.end).of_clients();
     for r in &found.requests {
         let mut reached = r.begin;
         for p in &r.pieces {
@@ -107,6 +107,20 @@ fn a_request_that_the_window_cuts_is_in_no_sum() {
     window.events.retain(|e| e.time < 50);
     let cut = found(&window);
     assert_eq!((cut.requests.len(), cut.cut), (0, 1));
+}
+
+#[test]
+fn an_answer_in_pieces_is_over_when_there_was_long_nothing() {
+    let pieces = |end| {
+        let story = Story::default().enter(10, 201, WRITE).arrived(11, 201, 0xb).sent(12, 201, 0xa, 5).exit(13, 201, WRITE);
+        let story = story.on(1).enter(20, 101, READ).received(21, 101, 0xb, 5).exit(22, 101, READ);
+        let story = story.enter(30, 101, WRITE).arrived(31, 101, 0xa).sent(32, 101, 0xb, 7).exit(33, 101, WRITE);
+        let story = story.enter(50, 101, WRITE).arrived(51, 101, 0xa).sent(52, 101, 0xb, 7).exit(53, 101, WRITE);
+        let story = story.on(0).enter(60, 201, READ).received(61, 201, 0xa, 14).exit(62, 201, READ);
+        let found = found(&story.window(0, end));
+        (found.requests.len(), found.cut)
+    };
+    assert_eq!((pieces(80), pieces(100)), ((0, 1), (1, 0)));
 }
 
 #[test]
