@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 
 use fingerpost_record::{Observation, Params, Series};
 use fingerpost_sys::procfs::Paths;
-use fingerpost_sys::trace::{online_cpus, thread_cpu_seconds};
+use fingerpost_sys::trace::thread_cpu_seconds;
 use fingerpost_workloads::Subjects;
 
 use crate::calls::Role;
 use crate::delays::Delayed;
-use crate::follow::pace::Pace;
-use crate::follow::source::Source;
-use crate::follow::source::perf::Perf;
+use crate::follow::pace::{COST_SHARE, Pace};
+use crate::follow::source;
 use crate::follow::taking::{Known, MOST_EVENTS, Recorded, Taking};
 use crate::machine::{self, Reading, Totals};
 use crate::population::{Descriptors, Population};
@@ -41,9 +40,6 @@ const LOOK_EVERY: f64 = 0.5;
 /// How often states are sampled, at most; and the share of one CPU that sampling may take.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 const SAMPLE_SHARE: f64 = 0.02;
-
-/// The share of all CPUs' time that events may take.
-const COST_SHARE: f64 = 0.02;
 
 /// Tells the observers' threads to end, and lets them sleep until then.
 #[derive(Default)]
@@ -234,9 +230,9 @@ impl Session {
 
 /// Opens the kernel's events.
 fn open() -> Result<Taking, String> {
-    let source = Perf::open(MOST_EVENTS)?;
-    let pace = Pace::new(COST_SHARE, online_cpus().map_or(1, |cpus| cpus.len()), source.event_cost());
-    Ok(Taking::new(Box::new(source), pace))
+    let source = source::open(MOST_EVENTS)?;
+    let pace = Pace::new(COST_SHARE, source.cpus(), source.event_cost());
+    Ok(Taking::new(source, pace))
 }
 
 /// Fills in which workload and step observations are of.
