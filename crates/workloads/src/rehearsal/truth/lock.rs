@@ -58,7 +58,10 @@ struct Shared {
     /// What is waited for; within it, what the holder has used since it was asked.
     lock: Mutex<Used>,
     orders: Post<Order>,
+    /// The holder has the lock, and waits for an order.
     held: Post<()>,
+    /// The lock's owner had it and has given it back.
+    returned: Post<()>,
     burn: Post<u64>,
     burning: AtomicBool,
 }
@@ -82,11 +85,19 @@ impl Lock {
         Ok(Lock { shared, holder: who.take()? })
     }
 
-    /// Has the holder take the lock, then waits for it. Gives the holder's thread and what it used.
+    /// Until the holder has the lock: before a stage, not in it.
+    pub fn until_held(&self) {
+        self.shared.held.take();
+    }
+
+    /// Tells the holder, which has the lock, what to do with it, and waits for it. Gives the holder's thread and what it used.
+    ///
+    /// The caller sleeps once, from the order until the lock is free: were it woken in between to be told that the lock is taken, it
+    /// would wait for a CPU while the holder works, and the two accounts of one moment could not be told apart afterwards.
     pub fn wait_for(&self, order: Order) -> (i32, Used) {
         self.shared.orders.leave(order);
-        self.shared.held.take();
         let used = *self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.returned.leave(());
         (self.holder, used)
     }
 }
@@ -105,17 +116,17 @@ fn hold(shared: &Shared, dir: &Path, tell: &Post<io::Result<i32>>) {
     let all = affinity::allowed_cpus().unwrap_or_default();
     let account = Account::own();
     loop {
+        let mut used = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.held.leave(());
         // From before it sleeps: that it waits for a CPU when it is asked is part of what the lock's owner waits for.
         let asleep = account.now();
         let order = shared.orders.take();
         let until = monotonic_ns() + u64::from(order.micros) * 1000;
-        let mut used = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if order.kind == Kind::LockStarves {
             // Where pinning is refused, nobody starves, and the log says so: it has what was used.
             let _ = last_cpu().map(|cpu| affinity::pin(&[cpu]));
             let _ = rustix::process::setpriority_process(None, POLITE);
         }
-        shared.held.leave(());
         match order.kind {
             Kind::LockSyncs => drop(file.write_until(until)),
             Kind::LockStarves => {
@@ -134,6 +145,7 @@ fn hold(shared: &Shared, dir: &Path, tell: &Post<io::Result<i32>>) {
             let _ = affinity::pin(&all);
             let _ = rustix::process::setpriority_process(None, 0);
         }
+        shared.returned.take();
     }
 }
 

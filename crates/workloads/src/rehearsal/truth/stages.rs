@@ -114,6 +114,9 @@ impl Stages {
 
     /// Does one stage.
     pub fn stage(&mut self, order: Order) -> io::Result<Stage> {
+        if matches!(order.kind, Kind::LockWorks | Kind::LockSyncs | Kind::LockStarves) {
+            self.lock.until_held();
+        }
         let begun = self.account.now();
         let until = begun.at + u64::from(order.micros) * 1000;
         let mut other = None;
