@@ -1,9 +1,10 @@
 //! The result of a comparison, as `compare --format json` prints it.
 
-use fingerpost_record::{Better, Estimate, Finding, Layer, Params, Unit};
+use fingerpost_diagnose::hosts::HostDifference;
+pub use fingerpost_diagnose::sides::waterfall::{Waterfall, WaterfallStep};
+use fingerpost_record::{Better, Estimate, Finding, Params, Unit};
 use serde::Serialize;
 
-use crate::hosts::HostDifference;
 use crate::ratio::Ratio;
 use crate::side::SideInfo;
 use crate::verdict::Verdict;
@@ -108,43 +109,6 @@ pub struct NotCompared {
     pub new: Option<f64>,
     /// Why, in words.
     pub why: String,
-}
-
-/// The change of one workload step's time per transaction, layer by layer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Waterfall {
-    /// The workload.
-    pub workload: String,
-    /// The step's parameters.
-    pub params: Params,
-    /// Seconds per transaction on the base side.
-    pub base_seconds: f64,
-    /// Seconds per transaction on the new side.
-    pub new_seconds: f64,
-    /// What each part adds (or saves), largest first.
-    pub steps: Vec<WaterfallStep>,
-    /// Change of the rest that no part explains, in seconds.
-    pub unexplained_seconds: f64,
-    /// The share of the change that the unit costs of the primitives times their counts predict, where both are known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub predicted_share: Option<f64>,
-    /// That prediction in words, a primitive each.
-    pub predictions: Vec<String>,
-}
-
-/// One part's contribution to a [`Waterfall`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WaterfallStep {
-    /// The layer.
-    pub layer: Layer,
-    /// What the time went to.
-    pub component: String,
-    /// Seconds per transaction on the base side.
-    pub base_seconds: f64,
-    /// Seconds per transaction on the new side.
-    pub new_seconds: f64,
-    /// Share of the whole change; negative for a part that goes the other way.
-    pub share: f64,
 }
 
 /// Throughput over the number of clients.

@@ -1,8 +1,9 @@
 //! The one sentence that a person reads first.
 
+use fingerpost_diagnose::sides::candidates;
 use fingerpost_record::{Finding, Layer, Status};
 
-use crate::causes::candidates::words;
+use crate::causes::groups::GROUP_CAUSES;
 use crate::comparison::{Comparison, Curve, Row, Waterfall};
 use crate::verdict::Verdict;
 
@@ -111,6 +112,12 @@ fn listed(causes: &[&Finding]) -> String {
     let shown: Vec<String> = causes.iter().take(3).map(one).collect();
     let more = if causes.len() > 3 { "; and less" } else { "" };
     shown.join("; ") + more
+}
+
+/// What a headline calls a cause; nothing when it is in no table.
+fn words(cause: &str) -> Option<&'static str> {
+    let of_group = || GROUP_CAUSES.iter().find(|c| c.cause == cause).map(|c| c.words);
+    candidates::words(cause).or_else(of_group)
 }
 
 fn collapse(c: &Comparison) -> String {

@@ -4,19 +4,16 @@
 
 use std::collections::BTreeMap;
 
+use fingerpost_diagnose::hosts;
+use fingerpost_diagnose::steps::{Evidence, Steps};
 use fingerpost_measure::OWN_CACHES;
-use fingerpost_record::paths::MOST_PATHS;
-use fingerpost_record::{Better, Budget, Finding, Host, Measurement, Observation, Outcome, Params, Part, Paths, Profile, Run, Unit};
+use fingerpost_record::{Better, Host, Measurement, Outcome, Params, Profile, Run, Unit};
 use serde::Serialize;
 
 use crate::ratio::Figure;
 use crate::select;
-use crate::{followed, hosts};
 
-/// Workload steps that a side keeps. No experiment has as many; a hostile file that does must not cost quadratic time.
-const MOST_STEPS: usize = 2_000;
-
-/// Doubts that a side keeps, for the same reason.
+/// Doubts that a side keeps: no host has as many, and a hostile file that does must not cost quadratic time.
 const MOST_DOUBTS: usize = 200;
 
 /// A row of one side, over all its runs.
@@ -67,16 +64,8 @@ pub struct Side {
     pub imported: bool,
     /// The rows by probe, version and parameters.
     pub rows: BTreeMap<(String, u32, Params), SideRow>,
-    /// Budgets, averaged over the runs.
-    pub budgets: Vec<Budget>,
-    /// Followed requests, all runs' together.
-    pub paths: Vec<Paths>,
-    /// What observers saw, totals averaged over the runs; the series are left out.
-    pub observations: Vec<Observation>,
-    /// Every run's findings.
-    pub findings: Vec<Finding>,
-    budget_runs: Vec<u32>,
-    observation_runs: Vec<u32>,
+    /// Its workload steps.
+    pub steps: Steps,
 }
 
 impl Side {
@@ -85,6 +74,11 @@ impl Side {
         let mut side = Side::default();
         runs.iter().for_each(|run| side.add(run));
         side
+    }
+
+    /// The side as a judge of workloads sees it.
+    pub fn evidence(&self) -> Evidence<'_> {
+        Evidence { name: &self.info.name, host: &self.host, facts: &self.facts, steps: &self.steps }
     }
 
     /// Adds a run.
@@ -121,10 +115,7 @@ impl Side {
             let host_made = if guest { made_by_the_host(&m.probe, [&m.params, taken_out]) } else { None };
             self.add_row(m, host_made);
         }
-        run.budgets.iter().for_each(|b| self.add_budget(b));
-        run.paths.iter().for_each(|p| self.add_paths(p));
-        run.observations.iter().for_each(|o| self.add_observation(o));
-        self.findings.extend(run.findings.iter().cloned());
+        self.steps.add(run);
     }
 
     /// Two parts of one run were measured in the same minutes: what the host decided there it decided for both.
@@ -162,58 +153,6 @@ impl Side {
         for name in names {
             if let Some(value) = m.counter(name) {
                 row.counters.entry(name.clone()).or_default().push(value);
-            }
-        }
-    }
-
-    fn add_budget(&mut self, budget: &Budget) {
-        match self.budgets.iter().position(|b| b.workload == budget.workload && b.params == budget.params) {
-            None if self.budgets.len() >= MOST_STEPS => {}
-            None => {
-                self.budgets.push(budget.clone());
-                self.budget_runs.push(1);
-            }
-            Some(i) => {
-                self.budget_runs[i] += 1;
-                average_budget(&mut self.budgets[i], budget, f64::from(self.budget_runs[i]));
-            }
-        }
-    }
-
-    fn add_paths(&mut self, paths: &Paths) {
-        match self.paths.iter().position(|p| p.workload == paths.workload && p.params == paths.params) {
-            Some(i) => followed::add(&mut self.paths[i], paths),
-            None if self.paths.len() >= MOST_PATHS => {}
-            None => self.paths.push(paths.clone()),
-        }
-    }
-
-    /// Passes that the totals of a step are means of; at least 1.
-    pub fn passes(&self, workload: &str, params: &Params) -> u32 {
-        let of_step = self.observations.iter().zip(&self.observation_runs).filter(|(o, _)| o.workload == workload && o.params == *params);
-        of_step.map(|(_, runs)| *runs).max().unwrap_or(1)
-    }
-
-    fn add_observation(&mut self, observation: &Observation) {
-        let same =
-            |o: &Observation| o.workload == observation.workload && o.params == observation.params && o.observer == observation.observer;
-        match self.observations.iter().position(same) {
-            None if self.observations.len() >= 10 * MOST_STEPS => {}
-            None => {
-                self.observations.push(Observation { series: Vec::new(), ..observation.clone() });
-                self.observation_runs.push(1);
-            }
-            Some(i) => {
-                self.observation_runs[i] += 1;
-                let n = f64::from(self.observation_runs[i]);
-                let into = &mut self.observations[i];
-                // What only one pass counted did not happen in the others.
-                for name in observation.totals.keys() {
-                    into.totals.entry(name.clone()).or_insert(0.0);
-                }
-                for (name, mean) in &mut into.totals {
-                    *mean += (observation.totals.get(name).copied().unwrap_or(0.0) - *mean) / n;
-                }
             }
         }
     }
@@ -284,23 +223,6 @@ fn rank(outcome: Outcome) -> u8 {
 
 fn name_of(run: &Run) -> String {
     if run.profile == Profile::Imported || run.host.hostname.is_empty() { run.id.clone() } else { run.host.hostname.clone() }
-}
-
-fn average_budget(into: &mut Budget, next: &Budget, n: f64) {
-    // A mean, as the totals of the observers are: a total divided by the transactions must not depend on the number of runs.
-    into.transactions = (into.transactions as f64 + (next.transactions as f64 - into.transactions as f64) / n).round() as u64;
-    into.seconds_per_transaction += (next.seconds_per_transaction - into.seconds_per_transaction) / n;
-    into.unexplained += (next.unexplained - into.unexplained) / n;
-    for part in &next.parts {
-        if !into.parts.iter().any(|p| p.layer == part.layer && p.component == part.component) {
-            into.parts.push(Part { seconds_per_transaction: 0.0, share: 0.0, ..part.clone() });
-        }
-    }
-    for part in &mut into.parts {
-        let seen = next.parts.iter().find(|p| p.layer == part.layer && p.component == part.component);
-        part.seconds_per_transaction += (seen.map_or(0.0, |p| p.seconds_per_transaction) - part.seconds_per_transaction) / n;
-        part.share += (seen.map_or(0.0, |p| p.share) - part.share) / n;
-    }
 }
 
 #[cfg(test)]

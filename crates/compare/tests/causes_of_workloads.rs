@@ -1,7 +1,7 @@
 //! Made-up budgets and observations with one known difference each: the verdict must name it and clear its neighbours.
 
-use fingerpost_compare::explain::{StepFigures, Totals, explain};
 use fingerpost_compare::{Comparison, Options, compare};
+use fingerpost_diagnose::{StepFigures, Totals, explain};
 use fingerpost_record::{
     Better, Budget, Estimate, Layer, Measurement, Observation, Outcome, Params, Part, Process, Run, Status, Unit, fixture,
 };

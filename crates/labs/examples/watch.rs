@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use fingerpost_compare::explain::{StepFigures, Totals, explain};
+use fingerpost_diagnose::{StepFigures, Totals, explain};
 use fingerpost_observe::{Level, Session};
 use fingerpost_workloads::Subjects;
 

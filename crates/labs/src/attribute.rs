@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fingerpost_compare::explain::{self, STEP, StepFigures, Totals};
+use fingerpost_diagnose::{STEP, StepFigures, Totals};
 use fingerpost_observe::Level;
 use fingerpost_observe::follow::taking::Known;
 use fingerpost_observe::session::{Prepared, Told, label};
@@ -88,7 +88,7 @@ pub fn attribute_traced(workload: &mut dyn Workload, request: &Request, sink: &m
         lost: 0,
     });
     label(&mut observations, workload.name(), request.params);
-    let (mut budget, findings) = explain::explain(&figures, &Totals::of(&observations), paths.as_ref());
+    let (mut budget, findings) = fingerpost_diagnose::explain(&figures, &Totals::of(&observations), paths.as_ref());
     workload.name().clone_into(&mut budget.workload);
     budget.params = request.params.clone();
     for o in &observations {

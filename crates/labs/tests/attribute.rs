@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fingerpost_compare::explain::{Totals, threads};
+use fingerpost_diagnose::{Totals, threads};
 use fingerpost_labs::Sink;
 use fingerpost_labs::attribute::{Attributed, Request, attribute};
 use fingerpost_observe::Level;

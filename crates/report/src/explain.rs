@@ -3,10 +3,10 @@
 pub(crate) mod followed;
 mod markdown;
 
-use fingerpost_compare::explain::check::{Check, check};
-use fingerpost_compare::explain::slow::{SlowOnes, slow_ones};
-use fingerpost_compare::explain::threads::{State, threads};
-use fingerpost_compare::explain::{StepFigures, TOO_LITTLE_FOLLOWED, Totals, explain};
+use fingerpost_diagnose::check::{Check, check};
+use fingerpost_diagnose::slow::{SlowOnes, slow_ones};
+use fingerpost_diagnose::threads::{State, threads};
+use fingerpost_diagnose::{StepFigures, TOO_LITTLE_FOLLOWED, Totals, explain};
 use fingerpost_record::{Budget, Finding, Observation, Params, Paths, Run, Status, Unit};
 use serde::Serialize;
 
@@ -139,7 +139,7 @@ pub fn speaking(explanations: Vec<Explanation>) -> Vec<Explanation> {
 /// The explanation for a terminal in short: the picture, who is accused, and the names of those who are not.
 pub fn render_short(e: &Explanation, style: &Style) -> String {
     let (accused, cleared): (Vec<Finding>, Vec<Finding>) = e.findings.iter().cloned().partition(|f| f.status != Status::Cleared);
-    let names: Vec<&str> = cleared.iter().map(|f| fingerpost_compare::explain::label(&f.cause)).collect();
+    let names: Vec<&str> = cleared.iter().map(|f| fingerpost_diagnose::label(&f.cause)).collect();
     let mut text = render(&Explanation { findings: accused, ..e.clone() }, style);
     if !names.is_empty() {
         let grid = Grid { columns: Vec::new(), lines: vec![Line::Labelled("cleared".into(), clean(&names.join(", ")), Tone::Faint)] };
@@ -306,7 +306,7 @@ fn suspects_grid(findings: &[Finding]) -> Grid {
     let mut grid =
         Grid::titled([("suspect", Align::Left, 0), ("cause", Align::Left, 1), ("verdict", Align::Left, 0), ("share", Align::Right, 0)]);
     for f in findings {
-        let label = fingerpost_compare::explain::label(&f.cause);
+        let label = fingerpost_diagnose::label(&f.cause);
         let share = if f.status == Status::Cleared || f.share == 0.0 { String::new() } else { percent(f.share) };
         grid.lines.push(Line::Cells(vec![clean(label), clean(&f.cause), word(f.status).into(), share], tone(f.status)));
         grid.lines.extend(f.evidence.iter().map(|e| Line::Note(clean(e), Tone::Faint)));

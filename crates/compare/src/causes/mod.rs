@@ -1,36 +1,18 @@
 //! From the difference to its cause.
 //!
-//! [`probes`] finds the common factor of probes alone; [`waterfall`] and [`candidates`] take two budgets apart and hold each cause
-//! of the catalogue against its discriminator.
+//! [`probes`] finds the common factor of probes alone; where a workload's steps differ, [`workloads`] has them judged by
+//! `fingerpost-diagnose`.
 
-pub mod candidates;
-pub mod catalogue;
-pub mod clues;
 mod cpu;
 pub mod groups;
-mod older;
 pub mod probes;
-mod signs;
-mod signs_io;
-mod watched;
-pub mod waterfall;
+pub mod workloads;
 
-use fingerpost_record::{Finding, Status};
+pub(crate) use fingerpost_diagnose::sides::order;
 
-use crate::hosts;
 use crate::side::Side;
 
-/// The differences of the hosts in these facts, a sentence each, base first.
+/// The differences of the hosts in these facts, a sentence each, the cheaper side first.
 pub(crate) fn host_clues(cheap: &Side, dear: &Side, what: &[&str]) -> Vec<String> {
-    hosts::differences(&cheap.facts, &dear.facts)
-        .into_iter()
-        .filter(|d| what.contains(&d.what.as_str()))
-        .map(|d| format!("{} differs: {} on {}, {} on {}", d.what, d.base, cheap.info.name, d.new, dear.info.name))
-        .collect()
-}
-
-/// Guilty and suspected by share, the cleared last.
-pub(crate) fn order(findings: &mut [Finding]) {
-    let class = |f: &Finding| usize::from(f.status == Status::Cleared);
-    findings.sort_by(|a, b| class(a).cmp(&class(b)).then(b.share.total_cmp(&a.share)).then(a.status.cmp(&b.status)));
+    cheap.evidence().host_clues(&dear.evidence(), what)
 }

@@ -122,7 +122,7 @@ pub fn judge(rows: &[Row], curves: &[Curve], base: &Side, new: &Side, threshold:
     }
     findings.extend(scaling(&mut view, curves, total));
     findings.extend(paging(&view));
-    findings.extend(super::watched::clear(view.dear));
+    findings.extend(fingerpost_diagnose::sides::watched::clear(view.dear.evidence()));
     let left: f64 = view.items.iter().filter(|i| i.dearer).map(|i| i.left.max(0.0) * i.weight).sum();
     findings.retain(|f| f.status == Status::Cleared || f.share >= WORTH_NAMING || f.cause == "memory.paging");
     super::order(&mut findings);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use fingerpost_compare::Side;
+use fingerpost_diagnose::Steps;
 use fingerpost_measure::estimate;
 use fingerpost_record::{Measurement, Outcome, Params, Process, Run, load, secret};
 use fingerpost_sys::scratch::Scratch;
@@ -120,10 +120,8 @@ fn merge(turns: &[Run]) -> Run {
     let Some(last) = turns.last() else { return Run::default() };
     let mut merged = last.clone();
     merged.measurements = last.measurements.iter().map(|row| merge_row(row, turns)).collect();
-    let side = Side::of(turns);
-    merged.budgets = side.budgets;
-    merged.paths = side.paths;
-    merged.observations = side.observations;
+    let Steps { budgets, paths, observations, .. } = Steps::of(turns);
+    (merged.budgets, merged.paths, merged.observations) = (budgets, paths, observations);
     merged
 }
 

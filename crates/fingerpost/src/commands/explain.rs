@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use fingerpost_compare::explain::StepFigures;
+use fingerpost_diagnose::StepFigures;
 use fingerpost_observe::follow::taking::Recorded;
 use fingerpost_observe::session::{Told, label};
 use fingerpost_observe::{Level, Session};

@@ -332,7 +332,7 @@ impl Plant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fingerpost_compare::causes::catalogue::CATALOGUE;
+    use fingerpost_diagnose::sides::catalogue::CATALOGUE;
 
     #[test]
     fn every_plant_is_a_cause_of_the_catalogue_in_its_layer_and_changes_something() {

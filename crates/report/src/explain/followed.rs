@@ -1,8 +1,8 @@
 //! What followed requests add to an explanation: the classes of requests beside each other, the chains of waits, the slowest requests.
 
-use fingerpost_compare::explain::check::Check;
-use fingerpost_compare::explain::places::chain;
-use fingerpost_compare::explain::slow::{SlowOnes, SlowPart};
+use fingerpost_diagnose::check::Check;
+use fingerpost_diagnose::places::chain;
+use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
 use fingerpost_record::Paths;
 use fingerpost_record::paths::{Latency, Leaf, Slow};
 

@@ -1,6 +1,6 @@
 //! An explanation in Markdown.
 
-use fingerpost_compare::explain::places::chain;
+use fingerpost_diagnose::places::chain;
 use fingerpost_record::Status;
 
 use super::followed::{account, chains, rows};
@@ -26,7 +26,7 @@ pub fn markdown(e: &Explanation) -> String {
     text.push_str(&of_threads(e));
     text.push_str("| suspect | cause | verdict | share | evidence |\n| --- | --- | --- | ---: | --- |\n");
     for f in &e.findings {
-        let label = fingerpost_compare::explain::label(&f.cause);
+        let label = fingerpost_diagnose::label(&f.cause);
         let evidence: Vec<String> = f.evidence.iter().map(|s| escape(s)).collect();
         let share = if f.status == Status::Cleared || f.share == 0.0 { String::new() } else { percent(f.share) };
         text.push_str(&format!("| {} | {} | {} | {share} | {} |\n", escape(label), escape(&f.cause), word(f.status), evidence.join("; ")));

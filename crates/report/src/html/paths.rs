@@ -1,6 +1,6 @@
 //! Requests that were followed: why they take as long as they do, by class, by chain of waits, and the slowest one by one.
 
-use fingerpost_compare::explain::slow::{SlowOnes, SlowPart};
+use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
 use fingerpost_record::paths::{Leaf, Share, SlowSpan};
 use fingerpost_record::text::clean;
 use fingerpost_record::{Paths, Run, Unit};
@@ -124,7 +124,7 @@ fn chain_pictures(paths: &Paths) -> Markup {
                     table class="narrow" {
                         thead { tr { th scope="col" { "chain" } th scope="col" { "with" } th scope="col" class="number" { "all" } th scope="col" class="number" { "95 % interval" } th scope="col" class="number" { "middle" } th scope="col" class="number" { "slowest 1 %" } } }
                         tbody { @for l in found.iter().take(CHAINS) { tr {
-                            th scope="row" { (clean(&fingerpost_compare::explain::places::chain(l))) }
+                            th scope="row" { (clean(&fingerpost_diagnose::places::chain(l))) }
                             td { (clean(&l.whom)) }
                             td class="number" { (percent(l.all.share)) }
                             td class="number" { (percent(l.all.low)) " to " (percent(l.all.high)) }

@@ -1,57 +1,8 @@
-//! One run explained: where a request's time went, and who is to blame.
-//!
-//! Pure: from the requests that were followed ([`Paths`]), the totals that observers wrote into the record ([`Totals`]) and the figures
-//! of the step ([`StepFigures`]) to a [`Budget`] and [`Finding`]s. The names of the totals are listed in `docs/observers.md`.
-
-mod budget;
-pub mod check;
-pub mod entering;
-pub mod facts;
-pub mod places;
-pub(crate) mod rules;
-mod rules_io;
-pub mod slow;
-pub mod suspects;
-pub mod threads;
+//! The figures of one step of a workload, as its load generator has them.
 
 use std::collections::BTreeMap;
 
-use fingerpost_record::{Budget, Finding, Observation, Paths};
-
-pub use budget::budget;
-pub use check::check;
-pub use facts::Facts;
-pub use rules::TOO_LITTLE_FOLLOWED;
-pub use slow::slow_ones;
-pub use suspects::{label, suspects};
-pub use threads::threads;
-
-/// All totals of one step by name. Observers' names do not clash.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Totals(pub BTreeMap<String, f64>);
-
-impl Totals {
-    /// The totals of all observers of one step. Readings that are not numbers are left out.
-    pub fn of<'a>(observations: impl IntoIterator<Item = &'a Observation>) -> Totals {
-        let all = observations.into_iter().flat_map(|o| &o.totals).filter(|(_, v)| v.is_finite());
-        Totals(all.map(|(k, v)| (k.clone(), *v)).collect())
-    }
-
-    /// A total; 0 where no observer had it.
-    pub fn get(&self, name: &str) -> f64 {
-        self.0.get(name).copied().unwrap_or(0.0)
-    }
-
-    /// A total where an observer had it.
-    pub fn find(&self, name: &str) -> Option<f64> {
-        self.0.get(name).copied()
-    }
-
-    /// The totals between a prefix and a suffix: what `server.call.` and `.count` hold between them, with the value.
-    pub fn between<'a>(&'a self, prefix: &'a str, suffix: &'a str) -> impl Iterator<Item = (&'a str, f64)> {
-        self.0.iter().filter_map(move |(k, v)| Some((k.strip_prefix(prefix)?.strip_suffix(suffix)?, *v)))
-    }
-}
+use super::Totals;
 
 /// One step of a workload as the load generator saw it.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,12 +111,6 @@ impl StepFigures {
         let (transactions, elapsed) = self.measured.unwrap_or((self.transactions, self.elapsed_s));
         if transactions == 0 { 0.0 } else { self.clients * elapsed / transactions as f64 }
     }
-}
-
-/// The budget and the findings of one step, from its figures, what observers saw of it, and its followed requests. Without those the
-/// budget has no parts, and nobody is guilty.
-pub fn explain(step: &StepFigures, totals: &Totals, paths: Option<&Paths>) -> (Budget, Vec<Finding>) {
-    (budget(step, paths), suspects(&Facts::of(step, totals, paths)))
 }
 
 #[cfg(test)]

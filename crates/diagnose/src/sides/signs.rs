@@ -3,9 +3,8 @@
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair};
-use super::host_clues;
-use crate::explain::entering::Entering;
-use crate::explain::places::Place;
+use crate::entering::Entering;
+use crate::places::Place;
 
 /// A total that must grow clearly for the cause to fit.
 pub(super) fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
@@ -120,7 +119,7 @@ fn user_counters(clues: &Clues) -> Option<(f64, f64)> {
 }
 
 pub(super) fn mitigation(clues: &Clues) -> Sign {
-    let mut differs = host_clues(clues.cheap(), clues.dear(), &["mitigations"]);
+    let mut differs = clues.cheap().host_clues(&clues.dear(), &["mitigations"]);
     for (name, words) in
         [("server.store_bypass.mitigated", "speculative store bypass"), ("server.indirect_branch.mitigated", "indirect branch speculation")]
     {
@@ -200,7 +199,7 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     // Of followed requests, how many calls one makes is known better than from counts in windows that may have missed the server.
     let entering = clues.entering();
     let calls = entering.map(|[cheap, dear]| Pair { cheap: cheap.calls, dear: dear.calls }).or_else(|| clues.calls_per_transaction());
-    let mut facts = host_clues(clues.cheap(), clues.dear(), &["seccomp", "seccomp filters"]);
+    let mut facts = clues.cheap().host_clues(&clues.dear(), &["seccomp", "seccomp filters"]);
     facts.extend(entering.and_then(|[cheap, dear]| outside_of_calls(&cheap, &dear)));
     let filtered = ["server.seccomp.mode", "server.seccomp.filters"].iter().any(|name| set_now(clues, name));
     facts.extend(filtered.then(|| "system calls pass a seccomp filter on the slower side only".to_owned()));
@@ -233,7 +232,7 @@ pub(super) fn memory_limit(clues: &Clues) -> Sign {
 }
 
 pub(super) fn page_size(clues: &Clues) -> Sign {
-    let mut facts = host_clues(clues.cheap(), clues.dear(), &["transparent huge pages"]);
+    let mut facts = clues.cheap().host_clues(&clues.dear(), &["transparent huge pages"]);
     let off = set_now(clues, "server.thp_disabled") || clues.total("thp.always").is_some_and(|p| p.dear < p.cheap);
     facts.extend((facts.is_empty() && off).then(|| "the server may use huge pages on the faster side only".to_owned()));
     let misses = [("server.tlb_misses", "TLB misses"), ("server.faults.minor", "minor faults")];

@@ -147,7 +147,7 @@ impl Case {
 /// What the slower run's own findings say of a cause that the faster run does not have.
 fn own_finding(cause: &str, clues: &Clues) -> Option<Status> {
     let of = |findings: &[Finding]| findings.iter().filter(|f| f.cause == cause && f.status != Status::Cleared).map(|f| f.status).min();
-    let (dear, cheap) = (of(&clues.dear().findings)?, of(&clues.cheap().findings));
+    let (dear, cheap) = (of(&clues.dear().steps.findings)?, of(&clues.cheap().steps.findings));
     cheap.is_none_or(|c| c > dear).then_some(dear)
 }
 
@@ -202,8 +202,7 @@ fn duration(seconds: f64) -> String {
     fingerpost_record::Unit::Nanoseconds.format(seconds * 1e9)
 }
 
-/// What a headline calls a cause; the name itself when it is not in the catalogue.
+/// What a headline calls a cause of the catalogue.
 pub fn words(cause: &str) -> Option<&'static str> {
-    let of_group = || super::groups::GROUP_CAUSES.iter().find(|c| c.cause == cause).map(|c| c.words);
-    CATALOGUE.iter().find(|c| c.cause == cause).map(|c| c.words).or_else(of_group)
+    CATALOGUE.iter().find(|c| c.cause == cause).map(|c| c.words)
 }

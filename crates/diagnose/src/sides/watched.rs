@@ -1,9 +1,8 @@
 //! Resources that somebody watched under load and that were far from their limit: cleared, with the figure that clears them.
 
-use fingerpost_record::{Finding, Layer, Observation};
+use fingerpost_record::{Finding, Layer, Observation, Status};
 
-use super::probes::cleared;
-use crate::side::Side;
+use crate::steps::Evidence;
 
 /// Below this share of a link's rate at its peak, bandwidth holds nothing back.
 const LINK_FREE: f64 = 0.5;
@@ -11,9 +10,9 @@ const LINK_FREE: f64 = 0.5;
 const WRITES_FREE: f64 = 1e6;
 
 /// What the observations of the slower side clear.
-pub(super) fn clear(dear: &Side) -> Vec<Finding> {
-    let network = dear.observations.iter().find_map(link);
-    let disk = dear.observations.iter().find_map(writes);
+pub fn clear(dear: Evidence) -> Vec<Finding> {
+    let network = dear.steps.observations.iter().find_map(link);
+    let disk = dear.steps.observations.iter().find_map(writes);
     network.into_iter().chain(disk).collect()
 }
 
@@ -28,4 +27,8 @@ fn writes(o: &Observation) -> Option<Finding> {
     let written = o.totals.get("disk.written.bytes_s").copied()?;
     let text = format!("under {} at most {:.0} kB/s were written: neither writing nor flushing holds it back", o.workload, written / 1e3);
     (written < WRITES_FREE).then(|| cleared("storage.durability", Layer::Storage, text))
+}
+
+fn cleared(cause: &str, layer: Layer, evidence: String) -> Finding {
+    Finding { cause: cause.into(), layer, status: Status::Cleared, share: 0.0, evidence: vec![evidence] }
 }

@@ -3,7 +3,7 @@
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::clues::{Clues, Pair};
 use super::signs::{followed, grows, higher, quantity, set_now};
-use crate::explain::places::Place;
+use crate::places::Place;
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
     Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))

@@ -2,25 +2,70 @@
 
 use std::collections::BTreeSet;
 
-use fingerpost_record::{Budget, Layer};
+use fingerpost_record::{Budget, Layer, Params, Unit};
+use serde::Serialize;
 
-use crate::comparison::{Row, Waterfall, WaterfallStep};
-use crate::side::Side;
-use crate::verdict::Verdict;
+use crate::steps::Evidence;
 
 use super::clues::{Clues, SYSCALL_COUNT};
 
-/// Without a row that says whether the workload got slower, a change below this is not looked into.
-const WITHOUT_ROW: f64 = 0.10;
+/// What one operation of a probe costs on either side, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct UnitCost<'a> {
+    /// The probe.
+    pub probe: &'a str,
+    /// On the base side.
+    pub base: f64,
+    /// On the new side.
+    pub new: f64,
+}
+
+/// The change of one workload step's time per transaction, layer by layer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Waterfall {
+    /// The workload.
+    pub workload: String,
+    /// The step's parameters.
+    pub params: Params,
+    /// Seconds per transaction on the base side.
+    pub base_seconds: f64,
+    /// Seconds per transaction on the new side.
+    pub new_seconds: f64,
+    /// What each part adds (or saves), largest first.
+    pub steps: Vec<WaterfallStep>,
+    /// Change of the rest that no part explains, in seconds.
+    pub unexplained_seconds: f64,
+    /// The share of the change that the unit costs of the primitives times their counts predict, where both are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted_share: Option<f64>,
+    /// That prediction in words, a primitive each.
+    pub predictions: Vec<String>,
+}
+
+/// One part's contribution to a [`Waterfall`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaterfallStep {
+    /// The layer.
+    pub layer: Layer,
+    /// What the time went to.
+    pub component: String,
+    /// Seconds per transaction on the base side.
+    pub base_seconds: f64,
+    /// Seconds per transaction on the new side.
+    pub new_seconds: f64,
+    /// Share of the whole change; negative for a part that goes the other way.
+    pub share: f64,
+}
 
 /// The waterfall of every workload step that both sides have a budget of.
-pub fn waterfalls(base: &Side, new: &Side, rows: &[Row]) -> Vec<Waterfall> {
-    base.budgets
+pub fn waterfalls(base: Evidence, new: Evidence, costs: &[UnitCost]) -> Vec<Waterfall> {
+    base.steps
+        .budgets
         .iter()
         .filter_map(|b| {
-            let n = new.budgets.iter().find(|n| n.workload == b.workload && n.params == b.params)?;
+            let n = new.steps.budgets.iter().find(|n| n.workload == b.workload && n.params == b.params)?;
             let mut fall = between(b, n);
-            predict(&mut fall, base, new, b, n, rows);
+            predict(&mut fall, &Clues::new(base, new, b, n), costs);
             Some(fall)
         })
         .collect()
@@ -65,20 +110,8 @@ pub fn between(base: &Budget, new: &Budget) -> Waterfall {
     }
 }
 
-/// Whether the step's time really changed: its rows' verdicts decide; without rows a large change does.
-pub fn changed(fall: &Waterfall, rows: &[Row], threshold: f64) -> bool {
-    let prefix = format!("{}.", fall.workload);
-    let covers = |row: &Row| fall.params.iter().all(|(k, v)| row.params.get(k).is_none_or(|w| w == v));
-    let mut of_step = rows.iter().filter(|r| (r.probe.starts_with(&prefix) || r.probe == fall.workload) && covers(r)).peekable();
-    if of_step.peek().is_some() {
-        return of_step.any(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster));
-    }
-    (fall.new_seconds / fall.base_seconds - 1.0).abs() > threshold.max(WITHOUT_ROW)
-}
-
 /// Unit costs times counts: what the dearer primitives alone would add to a transaction that makes as many calls as before.
-fn predict(fall: &mut Waterfall, base: &Side, new: &Side, base_budget: &Budget, new_budget: &Budget, rows: &[Row]) {
-    let clues = Clues::new(base, new, base_budget, new_budget);
+fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
     let mut seconds = 0.0;
     for (call, probe) in SYSCALL_COUNT {
         let counts = (
@@ -86,17 +119,17 @@ fn predict(fall: &mut Waterfall, base: &Side, new: &Side, base_budget: &Budget, 
             clues.per_transaction_new(&format!("server.call.{call}.count")),
         );
         let (Some(before), Some(after)) = counts else { continue };
-        let Some(row) = rows.iter().find(|r| r.probe == *probe && r.unit == fingerpost_record::Unit::Nanoseconds) else { continue };
+        let Some(cost) = costs.iter().find(|c| c.probe == *probe) else { continue };
         // Dearer calls at the old count, and additional calls at the new cost.
-        let added = ((row.new.value - row.base.value) * before + (after - before) * row.new.value) * 1e-9;
+        let added = ((cost.new - cost.base) * before + (after - before) * cost.new) * 1e-9;
         if added.abs() < 1e-9 {
             continue;
         }
         seconds += added;
         fall.predictions.push(format!(
             "{call}: {before:.1} → {after:.1} calls a transaction at {} → {}: {:+.1} µs",
-            row.unit.format(row.base.value),
-            row.unit.format(row.new.value),
+            Unit::Nanoseconds.format(cost.base),
+            Unit::Nanoseconds.format(cost.new),
             added * 1e6
         ));
     }
@@ -109,7 +142,7 @@ fn predict(fall: &mut Waterfall, base: &Side, new: &Side, base_budget: &Budget, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fingerpost_record::{Params, Part};
+    use fingerpost_record::Part;
 
     pub(crate) fn budget(parts: &[(Layer, &str, f64)], wall: f64) -> Budget {
         let sum: f64 = parts.iter().map(|p| p.2).sum();
@@ -143,7 +176,5 @@ mod tests {
         assert!((sum - 2.1e-3).abs() < 1e-12);
         assert_eq!(fall.steps[0].component, "waiting for a CPU");
         assert!((fall.steps[0].share - 1.9 / 2.1).abs() < 1e-9);
-        assert!(changed(&fall, &[], 0.03));
-        assert!(!changed(&between(&base, &base), &[], 0.03));
     }
 }

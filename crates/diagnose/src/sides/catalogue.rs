@@ -8,7 +8,7 @@
 //!
 //! Where requests were followed on both sides, the places where they spent their time tell the causes of waiting for a CPU, the disk, a
 //! lock, a peer and a timer apart, and the totals named here do so only in records without. What "server user code" has more and ticks
-//! count as the kernel's is a part of the kernel's ([`crate::explain::entering`]).
+//! count as the kernel's is a part of the kernel's ([`crate::entering`]).
 //!
 //! | rule | totals |
 //! | --- | --- |

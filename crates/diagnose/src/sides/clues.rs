@@ -1,15 +1,15 @@
 //! What the two runs know about one workload step: totals of its observers, and facts of the hosts.
 //!
-//! Observers name their totals; [`Clues`] looks a total up by the names of [`crate::causes::catalogue`]'s vocabulary, over all observers of the
+//! Observers name their totals; [`Clues`] looks a total up by the names of [`super::catalogue`]'s vocabulary, over all observers of the
 //! step, with `cheap` the side on which a transaction takes less time and `dear` the other.
 
 use fingerpost_record::{Budget, Host, Layer, Observation, Paths};
 
 use super::older::resolved;
-use crate::explain::Totals;
-use crate::explain::entering::Entering;
-use crate::explain::places::{Place, Places, name, places};
-use crate::side::Side;
+use crate::Totals;
+use crate::entering::Entering;
+use crate::places::{Place, Places, name, places};
+use crate::steps::Evidence;
 
 /// The system calls whose count times the unit cost of a probe is held against the budget.
 pub const SYSCALL_COUNT: &[(&str, &str)] = &[
@@ -77,8 +77,8 @@ impl Pair {
 
 /// Both sides' knowledge of one workload step.
 pub struct Clues<'a> {
-    base: (&'a Side, &'a Budget),
-    new: (&'a Side, &'a Budget),
+    base: (Evidence<'a>, &'a Budget),
+    new: (Evidence<'a>, &'a Budget),
     /// Their parts, queues resolved: seconds per transaction.
     parts: [Vec<(Layer, &'a str, f64)>; 2],
     /// The places of their followed requests, where both have them.
@@ -90,9 +90,9 @@ pub struct Clues<'a> {
 
 impl<'a> Clues<'a> {
     /// The clues about a step that both sides have a budget of.
-    pub fn new(base: &'a Side, new: &'a Side, base_budget: &'a Budget, new_budget: &'a Budget) -> Self {
+    pub fn new(base: Evidence<'a>, new: Evidence<'a>, base_budget: &'a Budget, new_budget: &'a Budget) -> Self {
         let new_is_dear = super::waterfall::wall(new_budget) >= super::waterfall::wall(base_budget);
-        let parts = [resolved(base, base_budget), resolved(new, new_budget)];
+        let parts = [resolved(&base, base_budget), resolved(&new, new_budget)];
         let places = places_of((base, base_budget)).zip(places_of((new, new_budget))).map(|(b, n)| [b, n]);
         let entering = entering_of((base, base_budget)).zip(entering_of((new, new_budget))).map(|(b, n)| [b, n]);
         let mut clues = Clues { base: (base, base_budget), new: (new, new_budget), parts, places, entering, new_is_dear };
@@ -143,18 +143,18 @@ impl<'a> Clues<'a> {
     }
 
     /// The side with the longer transactions.
-    pub fn dear(&self) -> &'a Side {
+    pub fn dear(&self) -> Evidence<'a> {
         if self.new_is_dear { self.new.0 } else { self.base.0 }
     }
 
     /// The side with the shorter transactions.
-    pub fn cheap(&self) -> &'a Side {
+    pub fn cheap(&self) -> Evidence<'a> {
         if self.new_is_dear { self.base.0 } else { self.new.0 }
     }
 
     /// The hosts, cheap and dear.
     pub fn hosts(&self) -> (&'a Host, &'a Host) {
-        (&self.cheap().host, &self.dear().host)
+        (self.cheap().host, self.dear().host)
     }
 
     /// A total as it is (a share, a level, a count of CPUs).
@@ -179,7 +179,7 @@ impl<'a> Clues<'a> {
 
     /// System calls of the server per transaction, all kinds together.
     pub fn calls_per_transaction(&self) -> Option<Pair> {
-        let calls = |(side, budget): (&Side, &Budget)| {
+        let calls = |(side, budget): (Evidence, &Budget)| {
             let of = of_step(side, budget)
                 .flat_map(|o| &o.totals)
                 .filter(|(name, _)| name.starts_with("server.call.") && name.ends_with(".count"));
@@ -227,31 +227,31 @@ impl<'a> Clues<'a> {
     }
 }
 
-pub(super) fn total((side, budget): (&Side, &Budget), name: &str) -> Option<f64> {
+pub(super) fn total((side, budget): (Evidence, &Budget), name: &str) -> Option<f64> {
     of_step(side, budget).find_map(|o| o.totals.get(name)).copied()
 }
 
 /// Transactions of the pass that the totals are of. A budget of followed requests averages over fewer.
-fn transactions(of: (&Side, &Budget)) -> f64 {
+fn transactions(of: (Evidence, &Budget)) -> f64 {
     total(of, "step.transactions").unwrap_or(of.1.transactions as f64).max(1.0)
 }
 
 /// The followed requests of a budget's step.
-fn paths_of<'a>((side, budget): (&'a Side, &Budget)) -> Option<&'a Paths> {
-    side.paths.iter().find(|p| p.workload == budget.workload && p.params == budget.params).filter(|paths| paths.followed > 0)
+fn paths_of<'a>((side, budget): (Evidence<'a>, &Budget)) -> Option<&'a Paths> {
+    side.steps.paths.iter().find(|p| p.workload == budget.workload && p.params == budget.params).filter(|paths| paths.followed > 0)
 }
 
-fn places_of(of: (&Side, &Budget)) -> Option<Places> {
+fn places_of(of: (Evidence, &Budget)) -> Option<Places> {
     paths_of(of).map(places)
 }
 
-fn entering_of(of: (&Side, &Budget)) -> Option<Entering> {
+fn entering_of(of: (Evidence, &Budget)) -> Option<Entering> {
     let turns = total(of, "step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0);
-    let passes = of.0.passes(&of.1.workload, &of.1.params);
+    let passes = of.0.steps.passes(&of.1.workload, &of.1.params);
     Entering::of(total(of, "step.transactions")? * turns, passes, &Totals::of(of_step(of.0, of.1)), paths_of(of)?)
 }
 
 /// The observations of a budget's step.
-fn of_step<'a>(side: &'a Side, budget: &'a Budget) -> impl Iterator<Item = &'a Observation> {
-    side.observations.iter().filter(|o| o.workload == budget.workload && o.params == budget.params)
+fn of_step<'a>(side: Evidence<'a>, budget: &'a Budget) -> impl Iterator<Item = &'a Observation> {
+    side.steps.observations.iter().filter(|o| o.workload == budget.workload && o.params == budget.params)
 }

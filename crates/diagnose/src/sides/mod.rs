@@ -1,0 +1,20 @@
+//! Two sides of one workload step: the way from one budget to the other, and the causes of the difference.
+//!
+//! [`waterfall`] takes the difference apart; [`candidates`] holds each cause of the [`catalogue`] against what tells it from its neighbours.
+
+pub mod candidates;
+pub mod catalogue;
+pub mod clues;
+mod older;
+mod signs;
+mod signs_io;
+pub mod watched;
+pub mod waterfall;
+
+use fingerpost_record::{Finding, Status};
+
+/// Guilty and suspected by share, the cleared last.
+pub fn order(findings: &mut [Finding]) {
+    let class = |f: &Finding| usize::from(f.status == Status::Cleared);
+    findings.sort_by(|a, b| class(a).cmp(&class(b)).then(b.share.total_cmp(&a.share)).then(a.status.cmp(&b.status)));
+}

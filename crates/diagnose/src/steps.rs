@@ -1,0 +1,138 @@
+//! What one side, of one run or several, knows of its workload steps.
+
+use std::collections::BTreeMap;
+
+use fingerpost_record::paths::MOST_PATHS;
+use fingerpost_record::{Budget, Finding, Host, Observation, Params, Part, Paths, Run};
+
+use crate::followed;
+use crate::hosts::{self, HostDifference};
+
+/// Workload steps that a side keeps. No experiment has as many; a hostile file that does must not cost quadratic time.
+const MOST_STEPS: usize = 2_000;
+
+/// The facts of a side's hosts ([`hosts::facts`]), in which a fact that varies among its runs holds every value.
+pub type Facts = BTreeMap<&'static str, Vec<String>>;
+
+/// Workload steps of one or several runs.
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    /// Budgets, averaged over the runs.
+    pub budgets: Vec<Budget>,
+    /// Followed requests, all runs' together.
+    pub paths: Vec<Paths>,
+    /// What observers saw, totals averaged over the runs; the series are left out.
+    pub observations: Vec<Observation>,
+    /// Every run's findings.
+    pub findings: Vec<Finding>,
+    budget_runs: Vec<u32>,
+    observation_runs: Vec<u32>,
+}
+
+/// A side as the judge sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    /// What a sentence calls it.
+    pub name: &'a str,
+    /// Its host.
+    pub host: &'a Host,
+    /// What is known of its hosts.
+    pub facts: &'a Facts,
+    /// Its workload steps.
+    pub steps: &'a Steps,
+}
+
+impl Evidence<'_> {
+    /// The differences of the hosts in these facts, a sentence each, this side first.
+    pub fn host_clues(&self, other: &Evidence, what: &[&str]) -> Vec<String> {
+        let differences = hosts::differences(self.facts, other.facts).into_iter().filter(|d| what.contains(&d.what.as_str()));
+        let told = |d: HostDifference| format!("{} differs: {} on {}, {} on {}", d.what, d.base, self.name, d.new, other.name);
+        differences.map(told).collect()
+    }
+}
+
+impl Steps {
+    /// The steps of these runs.
+    pub fn of(runs: &[Run]) -> Steps {
+        let mut steps = Steps::default();
+        runs.iter().for_each(|run| steps.add(run));
+        steps
+    }
+
+    /// Adds the steps of a run.
+    pub fn add(&mut self, run: &Run) {
+        run.budgets.iter().for_each(|b| self.add_budget(b));
+        run.paths.iter().for_each(|p| self.add_paths(p));
+        run.observations.iter().for_each(|o| self.add_observation(o));
+        self.findings.extend(run.findings.iter().cloned());
+    }
+
+    fn add_budget(&mut self, budget: &Budget) {
+        match self.budgets.iter().position(|b| b.workload == budget.workload && b.params == budget.params) {
+            None if self.budgets.len() >= MOST_STEPS => {}
+            None => {
+                self.budgets.push(budget.clone());
+                self.budget_runs.push(1);
+            }
+            Some(i) => {
+                self.budget_runs[i] += 1;
+                average_budget(&mut self.budgets[i], budget, f64::from(self.budget_runs[i]));
+            }
+        }
+    }
+
+    fn add_paths(&mut self, paths: &Paths) {
+        match self.paths.iter().position(|p| p.workload == paths.workload && p.params == paths.params) {
+            Some(i) => followed::add(&mut self.paths[i], paths),
+            None if self.paths.len() >= MOST_PATHS => {}
+            None => self.paths.push(paths.clone()),
+        }
+    }
+
+    /// Passes that the totals of a step are means of; at least 1.
+    pub fn passes(&self, workload: &str, params: &Params) -> u32 {
+        let of_step = self.observations.iter().zip(&self.observation_runs).filter(|(o, _)| o.workload == workload && o.params == *params);
+        of_step.map(|(_, runs)| *runs).max().unwrap_or(1)
+    }
+
+    fn add_observation(&mut self, observation: &Observation) {
+        let same =
+            |o: &Observation| o.workload == observation.workload && o.params == observation.params && o.observer == observation.observer;
+        match self.observations.iter().position(same) {
+            None if self.observations.len() >= 10 * MOST_STEPS => {}
+            None => {
+                self.observations.push(Observation { series: Vec::new(), ..observation.clone() });
+                self.observation_runs.push(1);
+            }
+            Some(i) => {
+                self.observation_runs[i] += 1;
+                let n = f64::from(self.observation_runs[i]);
+                let into = &mut self.observations[i];
+                // What only one pass counted did not happen in the others.
+                for name in observation.totals.keys() {
+                    into.totals.entry(name.clone()).or_insert(0.0);
+                }
+                for (name, mean) in &mut into.totals {
+                    *mean += (observation.totals.get(name).copied().unwrap_or(0.0) - *mean) / n;
+                }
+            }
+        }
+    }
+}
+
+fn average_budget(into: &mut Budget, next: &Budget, n: f64) {
+    // A mean, as the totals of the observers are: a total divided by the transactions must not depend on the number of runs.
+    into.transactions = (into.transactions as f64 + (next.transactions as f64 - into.transactions as f64) / n).round() as u64;
+    into.seconds_per_transaction += (next.seconds_per_transaction - into.seconds_per_transaction) / n;
+    into.unexplained += (next.unexplained - into.unexplained) / n;
+    for part in &next.parts {
+        if !into.parts.iter().any(|p| p.layer == part.layer && p.component == part.component) {
+            into.parts.push(Part { seconds_per_transaction: 0.0, share: 0.0, ..part.clone() });
+        }
+    }
+    for part in &mut into.parts {
+        let seen = next.parts.iter().find(|p| p.layer == part.layer && p.component == part.component);
+        part.seconds_per_transaction += (seen.map_or(0.0, |p| p.seconds_per_transaction) - part.seconds_per_transaction) / n;
+        part.share += (seen.map_or(0.0, |p| p.share) - part.share) / n;
+    }
+}
