@@ -1,37 +1,62 @@
 //! Rows of two sides brought together by probe, version and parameters.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fingerpost_record::{Estimate, Outcome, Params};
 
 use crate::comparison::{NotCompared, Options, Row};
-use crate::ratio::{self, CONFIDENCE, Level, QuantileWeights, Ratio};
+use crate::pooled::{self, Pooled};
+use crate::ratio::{self, CONFIDENCE, Figure, Known, Level, QuantileWeights, Ratio};
 use crate::side::{Side, SideRow};
 use crate::special::t_two_sided;
+use crate::spread::{self, Prior};
 use crate::verdict::{self, Verdict};
 
-/// Compares what both sides have; lists the rest with the reason.
-pub fn rows(base: &Side, new: &Side, options: &Options) -> (Vec<Row>, Vec<NotCompared>) {
+/// Compares what both sides have, row by row and by parts of the system; lists the rest with the reason.
+pub fn rows(base: &Side, new: &Side, options: &Options) -> (Vec<Row>, Vec<Pooled>, Vec<NotCompared>) {
     let mut weights = QuantileWeights::default();
     let mut pairs = Vec::new();
     let mut rest = Vec::new();
-    for pair in pair_up(base, new) {
-        match pair.compare(&mut weights, options.paired) {
+    let paired = pair_up(base, new);
+    let known = known(&paired, &mut weights);
+    for pair in paired {
+        let known = known.get(pair.probe).unwrap_or(&Known::NOTHING);
+        match pair.compare(&mut weights, known, options.paired) {
             Ok(row) => pairs.push(row),
             Err(not) => rest.push(not),
         }
     }
-    judge(&mut pairs, options.threshold);
-    (pairs, rest)
+    let together = judge(&mut pairs, options.threshold);
+    (pairs, together, rest)
 }
 
-fn judge(rows: &mut [Row], threshold: f64) {
+/// What rows say of each other's spread: those of one probe of their rounds, those of one family of probes of their runs.
+fn known<'a>(pairs: &[Pair<'a>], weights: &mut QuantileWeights) -> HashMap<&'a str, Known> {
+    // In the order of names, since sums of fractions depend on it.
+    let mut rows: BTreeMap<&str, Vec<&[Figure]>> = BTreeMap::new();
+    for pair in pairs {
+        rows.entry(pair.probe).or_default().extend([pair.base, pair.new].into_iter().flatten().map(|row| row.figures.as_slice()));
+    }
+    let family = |probe: &'a str| probe.split('.').next().unwrap_or(probe);
+    let mut known: HashMap<&str, Known> = HashMap::new();
+    let mut seen: HashMap<&str, Vec<(f64, f64)>> = HashMap::new();
+    for (probe, rows) in &rows {
+        let of_rounds = Known::of_rounds(rows.iter().copied(), weights);
+        seen.entry(family(probe)).or_default().extend(rows.iter().filter_map(|figures| of_rounds.seen(figures, weights)));
+        known.insert(probe, of_rounds);
+    }
+    let runs: HashMap<&str, Prior> = seen.into_iter().map(|(family, seen)| (family, spread::between_runs(&seen))).collect();
+    known.iter_mut().for_each(|(probe, known)| known.runs = runs[family(probe)]);
+    known
+}
+
+fn judge(rows: &mut [Row], threshold: f64) -> Vec<Pooled> {
     // Untrusted rows and rows without a ratio take no part: they can neither be discovered nor dilute the control.
     let judged: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].ratio.is_some() && rows[*i].verdict != Verdict::Unresolved).collect();
     let ratios: Vec<Ratio> = judged.iter().filter_map(|i| rows[*i].ratio).collect();
-    for (i, verdict) in judged.into_iter().zip(verdict::judge(&ratios, threshold)) {
-        let row = &mut rows[i];
+    for (i, verdict) in judged.iter().zip(verdict::judge(&ratios, threshold)) {
+        let row = &mut rows[*i];
         row.verdict = verdict;
         if let (Verdict::Unresolved, Some(r), None) = (verdict, row.ratio, &row.note)
             && (r.low > 1.0 + threshold || r.high < 1.0 / (1.0 + threshold))
@@ -39,6 +64,12 @@ fn judge(rows: &mut [Row], threshold: f64) {
             row.note = Some("beyond the threshold alone, not after control for false discoveries over all rows".into());
         }
     }
+    pooled::pooled(rows, &judged, threshold)
+}
+
+/// Whether one side is imported and the other is not: its rows may leave parameters unstated.
+pub(crate) fn with_unstated_parameters(base: &Side, new: &Side) -> bool {
+    base.imported != new.imported
 }
 
 /// A probe's row on one side or both.
@@ -158,7 +189,7 @@ fn has_unstated_partner(side: &Other, key: &(String, u32, Params), other: &Other
 }
 
 impl Pair<'_> {
-    fn compare(self, weights: &mut QuantileWeights, paired: bool) -> Result<Row, NotCompared> {
+    fn compare(self, weights: &mut QuantileWeights, known: &Known, paired: bool) -> Result<Row, NotCompared> {
         let (base, new) = match (self.base, self.new) {
             (Some(base), Some(new)) => (base, new),
             (Some(_), None) => return Err(self.not("only the base has it")),
@@ -174,7 +205,7 @@ impl Pair<'_> {
             return Err(self.not(&without_figure(base, new)));
         }
         let higher = base.better == fingerpost_record::Better::Higher;
-        let levels = (ratio::level(&base.figures, weights), ratio::level(&new.figures, weights));
+        let levels = (ratio::level_with(&base.figures, weights, known), ratio::level_with(&new.figures, weights, known));
         let in_pairs = if paired { pairwise(base, new, higher) } else { None };
         let ratio = in_pairs.or(match levels {
             (Some(b), Some(n)) => Some(ratio::between(b, n, higher)),

@@ -5,6 +5,8 @@ pub use fingerpost_diagnose::sides::waterfall::{Waterfall, WaterfallStep};
 use fingerpost_record::{Better, Estimate, Finding, Params, Unit};
 use serde::Serialize;
 
+use crate::changes::Change;
+use crate::pooled::Pooled;
 use crate::ratio::Ratio;
 use crate::side::SideInfo;
 use crate::verdict::Verdict;
@@ -36,10 +38,16 @@ pub struct Comparison {
     pub threshold: f64,
     /// The one sentence that a person reads first.
     pub headline: String,
+    /// What was changed between the sides on purpose.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
     /// What differs between the hosts.
     pub hosts: Vec<HostDifference>,
     /// Rows that both sides have.
     pub rows: Vec<Row>,
+    /// Parts of the system of which no row is slower or faster by itself, and all rows together are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pooled: Vec<Pooled>,
     /// Rows that cannot be compared, with the reason: one side lacks them, they failed, their definition changed.
     pub not_compared: Vec<NotCompared>,
     /// How each workload's time per transaction goes from base to new.
@@ -120,10 +128,10 @@ pub struct Curve {
     pub params: Params,
     /// Clients, base and new, by clients.
     pub points: Vec<(i64, f64, f64)>,
-    /// From how many clients on the base side does less than with one.
+    /// From how many clients on the base side collapses ([`crate::scaling::COLLAPSED`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_collapses_from: Option<i64>,
-    /// From how many clients on the new side does less than with one.
+    /// From how many clients on the new side collapses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_collapses_from: Option<i64>,
 }

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use fingerpost_record::{Better, Params};
 
 use crate::comparison::{Curve, Row};
-
-/// Below this share of the throughput with one client, more clients are a collapse and not a plateau.
-const COLLAPSED: f64 = 0.9;
+use crate::scaling::{Scaling, Shape};
 
 /// Clients, base and new.
 type Points = Vec<(i64, f64, f64)>;
@@ -34,11 +32,13 @@ fn curve(probe: &str, params: Params, mut points: Points) -> Option<Curve> {
     Some(Curve { probe: probe.to_owned(), params, points, base_collapses_from, new_collapses_from })
 }
 
-/// The smallest number of clients from which on every throughput is below that of one client.
+/// From how many clients on the throughput collapses ([`crate::scaling::COLLAPSED`]), if it does.
 pub fn collapse(points: &[(i64, f64)]) -> Option<i64> {
-    let (_, one) = points.iter().find(|p| p.0 == 1)?;
-    let below = points.iter().rev().take_while(|p| p.1 < one * COLLAPSED).last()?;
-    Some(below.0)
+    let points: Vec<(u64, f64)> = points.iter().filter_map(|p| Some((u64::try_from(p.0).ok()?, p.1))).collect();
+    match Scaling::of(&points)?.shape {
+        Shape::Collapses { from } => i64::try_from(from).ok(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -53,5 +53,9 @@ mod tests {
         assert_eq!(collapse(&linux), None);
         assert_eq!(collapse(&[(1, 100.0), (2, 50.0), (4, 120.0)]), None);
         assert_eq!(collapse(&[]), None);
+        // What the scaling table of a run calls a collapse is one here: below what one client gave is not asked for, far below the peak is.
+        let halved = [(1, 100.0), (2, 300.0), (5, 150.0), (10, 140.0)];
+        let declining = [(1, 100.0), (2, 110.0), (5, 88.0), (10, 85.0)];
+        assert_eq!((collapse(&halved), collapse(&declining)), (Some(5), None));
     }
 }

@@ -3,8 +3,11 @@
 use fingerpost_diagnose::sides::candidates;
 use fingerpost_record::{Finding, Layer, Status};
 
+use crate::causes::changed::{BUILD, SETTING};
 use crate::causes::groups::GROUP_CAUSES;
+use crate::changes::{Change, Kind};
 use crate::comparison::{Comparison, Curve, Row, Waterfall};
+use crate::pooled::Pooled;
 use crate::verdict::Verdict;
 
 /// Says in one sentence which side is slower, by how much, and why.
@@ -16,14 +19,18 @@ pub fn headline(c: &Comparison, changed: Option<&Waterfall>) -> String {
     if c.rows.is_empty() {
         return format!("{new} and {base} have no row in common, so nothing can be compared.");
     }
-    if slower + faster == 0 && changed.is_none() {
-        return nothing_differs(c, new, base, count(Verdict::Same));
-    }
-    let what = match changed {
-        Some(fall) => workload_change(fall, new, base),
-        None => row_change(c, slower, faster, new, base),
+    let together = c.pooled.iter().max_by(|a, b| a.ratio.value.ln().abs().total_cmp(&b.ratio.value.ln().abs()));
+    let what = match (changed, together) {
+        (Some(fall), _) => workload_change(fall, new, base),
+        (None, _) if slower + faster > 0 => row_change(c, slower, faster, new, base),
+        (None, Some(together)) => pooled_change(together, new, base),
+        (None, None) => return nothing_differs(c, new, base, count(Verdict::Same)),
     };
-    format!("{what}{}.", because(c))
+    // Rows are told of the new side. Where it is the faster one, the causes are the base's.
+    let alone = c.rows.iter().filter(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster)).filter_map(Row::log);
+    let net: f64 = alone.sum::<f64>() + c.pooled.iter().map(|p| p.ratio.value.ln()).sum::<f64>();
+    let of_base = changed.is_none() && net < 0.0;
+    format!("{what}{}.", because(c, of_base.then_some(base)))
 }
 
 fn nothing_differs(c: &Comparison, new: &str, base: &str, same: usize) -> String {
@@ -42,14 +49,28 @@ fn nothing_differs(c: &Comparison, new: &str, base: &str, same: usize) -> String
 }
 
 fn workload_change(fall: &Waterfall, new: &str, base: &str) -> String {
-    let ratio = fall.new_seconds / fall.base_seconds;
     let params = if fall.params.is_empty() { String::new() } else { format!(" ({})", fall.params) };
-    let (factor, word) = if ratio >= 1.0 { (ratio, "longer") } else { (1.0 / ratio, "less long") };
-    let how = if factor < 2.0 { format!("{:.0} % {word}", (factor - 1.0) * 100.0) } else { format!("{factor:.1} times as long") };
-    if ratio < 1.0 && factor >= 2.0 {
-        return format!("A transaction of {}{params} takes {factor:.1} times as long on {base} as on {new}", fall.workload);
+    // Told of the slower side, as its causes are.
+    let ratio = fall.new_seconds / fall.base_seconds;
+    let (factor, slow, fast) = if ratio >= 1.0 { (ratio, new, base) } else { (1.0 / ratio, base, new) };
+    if factor < 2.0 {
+        return format!("A transaction of {}{params} takes {:.0} % longer on {slow} than on {fast}", fall.workload, (factor - 1.0) * 100.0);
     }
-    format!("A transaction of {}{params} takes {how} on {new} {} on {base}", fall.workload, if factor < 2.0 { "than" } else { "as" })
+    format!("A transaction of {}{params} takes {factor:.1} times as long on {slow} as on {fast}", fall.workload)
+}
+
+fn pooled_change(together: &Pooled, new: &str, base: &str) -> String {
+    let r = together.ratio;
+    let (factor, word) = if r.value >= 1.0 { (r.value, "slower") } else { (1.0 / r.value, "faster") };
+    format!(
+        "{new} is {word} than {base} by {:.0} % in {}, {} rows taken together ({:.3}, {:.3} to {:.3} times slower), of which none alone is precise enough to tell",
+        (factor - 1.0) * 100.0,
+        together.of,
+        together.rows,
+        r.value,
+        r.low,
+        r.high
+    )
 }
 
 fn row_change(c: &Comparison, slower: usize, faster: usize, new: &str, base: &str) -> String {
@@ -76,19 +97,30 @@ fn row_change(c: &Comparison, slower: usize, faster: usize, new: &str, base: &st
     }
 }
 
-fn because(c: &Comparison) -> String {
+/// The causes; `on` is the slower side where the sentence has not said so.
+fn because(c: &Comparison, on: Option<&str>) -> String {
     let named: Vec<&Finding> = c.causes.iter().filter(|f| f.status != Status::Cleared).collect();
+    let with = changed_besides(c, &named);
     let mut text = match named.as_slice() {
         [] => "; no cause that is known here explains it".to_owned(),
         causes if operating_system(c) => {
-            format!(": the operating system, not the CPU, makes the difference ({}){}", listed(causes), collapse(c))
+            format!(": the operating system, not the CPU, makes the difference ({}){}", listed(c, causes, on), collapse(c))
         }
-        causes => format!(": {}{}", listed(causes), collapse(c)),
+        causes => format!(": {}{}", listed(c, causes, on), collapse(c)),
     };
     if !named.is_empty() && c.unexplained > 0.5 {
         text += &format!("; {:.0} % of the difference is unexplained", c.unexplained * 100.0);
     }
-    text
+    with + &text
+}
+
+/// What was changed between the sides, where no cause is that: it is named before any other.
+fn changed_besides(c: &Comparison, named: &[&Finding]) -> String {
+    if c.changes.is_empty() || named.iter().any(|f| [BUILD, SETTING].contains(&f.cause.as_str())) {
+        return String::new();
+    }
+    let all: Vec<String> = c.changes.iter().map(Change::words).collect();
+    format!(", with {}", all.join(" and "))
 }
 
 /// Whether the systems differ, the CPU is cleared, and what is named lies in the kernel or below the program.
@@ -99,15 +131,11 @@ fn operating_system(c: &Comparison) -> bool {
     differs && cpu_cleared && first.is_some_and(|f| matches!(f.layer, Layer::Kernel | Layer::Scheduler | Layer::Network))
 }
 
-fn listed(causes: &[&Finding]) -> String {
+fn listed(c: &Comparison, causes: &[&Finding], on: Option<&str>) -> String {
     let one = |f: &&Finding| {
-        let name = match f.cause.as_str() {
-            "kernel.scaling" => "locks or threads below the program",
-            "memory.paging" => "paging",
-            cause => words(cause).unwrap_or(cause),
-        };
         let sure = if f.status == Status::Suspected { "probably " } else { "" };
-        if f.share > 0.0 { format!("{sure}{name}, {:.0} %", f.share * 100.0) } else { format!("{sure}{name}") }
+        let share = if f.share > 0.0 { format!(", {:.0} %", f.share * 100.0) } else { String::new() };
+        format!("{sure}{}{share}", name(c, f, on))
     };
     let shown: Vec<String> = causes.iter().take(3).map(one).collect();
     let more = if causes.len() > 3 { "; and less" } else { "" };
@@ -118,6 +146,23 @@ fn listed(causes: &[&Finding]) -> String {
 fn words(cause: &str) -> Option<&'static str> {
     let of_group = || GROUP_CAUSES.iter().find(|c| c.cause == cause).map(|c| c.words);
     candidates::words(cause).or_else(of_group)
+}
+
+/// What a sentence calls a cause. What was changed is told from base to new; anything else is at the slower side.
+fn name(c: &Comparison, finding: &Finding, on: Option<&str>) -> String {
+    let changed = |word: &str, kind: Kind| {
+        let all: Vec<String> = c.changes.iter().filter(|change| change.kind == kind).map(Change::words).collect();
+        if all.is_empty() { word.to_owned() } else { format!("{word} ({})", all.join(", ")) }
+    };
+    let word = match finding.cause.as_str() {
+        BUILD => return changed("another build", Kind::Build),
+        SETTING => return changed("another setting", Kind::Setting),
+        "cpu.speed" if c.hosts.iter().any(|d| d.what == "processor") => return "another processor".into(),
+        "kernel.scaling" => "locks or threads below the program",
+        "memory.paging" => "paging",
+        cause => words(cause).unwrap_or(cause),
+    };
+    on.map_or_else(|| word.to_owned(), |side| format!("{word} on {side}"))
 }
 
 fn collapse(c: &Comparison) -> String {

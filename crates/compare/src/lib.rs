@@ -5,6 +5,7 @@
 
 pub mod align;
 pub mod causes;
+pub mod changes;
 pub mod comparison;
 pub mod curves;
 pub mod export;
@@ -13,12 +14,14 @@ mod headline;
 pub mod import;
 pub mod launch;
 pub mod memory;
+pub mod pooled;
 pub mod ratio;
 pub mod references;
 pub mod select;
 pub mod side;
 pub mod site;
 pub mod special;
+pub mod spread;
 pub mod verdict;
 pub mod zerofill;
 
@@ -31,6 +34,7 @@ pub use side::Side;
 pub use verdict::Verdict;
 
 use causes::workloads;
+use changes::Change;
 
 /// Compares runs: one or several on each side.
 pub fn compare(base: &[Run], new: &[Run], options: &Options) -> Comparison {
@@ -39,13 +43,25 @@ pub fn compare(base: &[Run], new: &[Run], options: &Options) -> Comparison {
 
 /// Compares two sides that were put together run by run.
 pub fn compare_sides(base: &Side, new: &Side, options: &Options) -> Comparison {
-    let (rows, not_compared) = align::rows(base, new, options);
+    match changes::side_by_side(base, new) {
+        Some((base, new, changed)) => compare_aligned(&base, &new, changed, options),
+        None => compare_aligned(base, new, Vec::new(), options),
+    }
+}
+
+/// The same of sides whose rows have partners; `changed` is what they had to be rid of for that.
+fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &Options) -> Comparison {
+    changed.splice(0..0, changes::between(base, new));
+    let (rows, pooled, not_compared) = align::rows(base, new, options);
     let curves = curves::curves(&rows);
     let waterfalls = workloads::waterfalls(base, new, &rows);
-    let changed = workloads::most_changed(&waterfalls, &rows, options.threshold);
-    let (mut causes, unexplained) = match changed {
+    let most = workloads::most_changed(&waterfalls, &rows, options.threshold);
+    let (mut causes, unexplained) = match most {
         Some(fall) => workloads::judge(fall, base, new),
-        None => causes::probes::judge(&rows, &curves, base, new, options.threshold),
+        None => {
+            let compared = causes::probes::Compared { rows: &rows, pooled: &pooled, changes: &changed, curves: &curves };
+            causes::probes::judge(&compared, [base, new], options.threshold)
+        }
     };
     clear_by_findings(&mut causes, base, new);
     let mut comparison = Comparison {
@@ -53,15 +69,17 @@ pub fn compare_sides(base: &Side, new: &Side, options: &Options) -> Comparison {
         new: new.info.clone(),
         threshold: options.threshold,
         headline: String::new(),
+        changes: changed,
         hosts: hosts::differences(&base.facts, &new.facts),
         rows,
+        pooled,
         not_compared,
         waterfalls: waterfalls.clone(),
         curves,
         causes,
         unexplained,
     };
-    comparison.headline = headline::headline(&comparison, changed);
+    comparison.headline = headline::headline(&comparison, most);
     comparison
 }
 

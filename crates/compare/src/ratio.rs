@@ -9,8 +9,10 @@
 //!   parts of the run are apart ([`Figure::host_made`]);
 //! - it is never taken as smaller than what the record itself states, which knows of a CPU that did not keep its pace. Our own
 //!   intervals hold the figure of another run, errors of both included: half of that variance is one run's;
-//! - several runs per side show their spread themselves. Two or three of them say little about it, so their variance is never
-//!   taken as smaller than the single runs let expect, and counts for more degrees of freedom the more the two agree.
+//! - few rounds (of a server under load, three at the quick profile) do not know their spread: it is moderated by that of the probe's other
+//!   rows ([`crate::spread`]);
+//! - several runs per side show their spread themselves. Two or three of them say little about it, so it is moderated by what the single runs
+//!   let expect, and never taken as smaller. Unless they contradict that, an interval is no wider than one run's.
 
 use std::collections::HashMap;
 
@@ -18,24 +20,27 @@ use fingerpost_measure::estimate::{quantile_sorted, sorted};
 use serde::Serialize;
 
 use crate::special::{beta_inc, t_two_sided, t_upper, z_two_sided};
+use crate::spread::{self, Prior};
 
-/// Relative standard deviation between runs of one system that intervals from within a run cannot see: another layout of
-/// memory, other neighbours, another clock rate. The trial that this tool's way of measuring comes from varied by 0.24 % to 0.33 %
-/// from run to run for CPU-bound operations; the slower ones show theirs within the run.
-pub const RUN_TO_RUN: f64 = 0.003;
+/// Relative standard deviation between runs of one system that intervals from within a run cannot see: the one that they are made with.
+pub use fingerpost_measure::estimate::BETWEEN_RUNS as RUN_TO_RUN;
 
 /// The same for a figure without any repetition (published tables, imported results): besides its rounding it is one draw of
 /// unknown spread.
 pub const RUN_TO_RUN_PUBLISHED: f64 = 0.02;
 
-/// Degrees of freedom that the expected variance adds when several runs bear it out.
-pub const PRIOR_RUNS: f64 = 8.0;
+/// Degrees of freedom that are left of the expectation where runs contradict it. With none, two runs a side would have one each, and an
+/// interval six times their spread; the variance that they show is among the largest that theirs can be, since it was found to contradict.
+const CONTRADICTED_RUNS: f64 = 2.0;
 
 /// Coverage of every ratio's interval.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// How many repetitions it takes before their spread is used.
 const ENOUGH: usize = 3;
+
+/// Up to so many repetitions their spread is moderated by that of others: rounds of a server. Processes of a probe are more.
+const FEW: usize = 7;
 
 /// What one run says about a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +69,38 @@ pub struct Level {
     pub variance: f64,
     /// Degrees of freedom of `variance`.
     pub df: f64,
+    /// What of `variance` hits all rows of a run alike, and so does not become less with their number.
+    pub common: f64,
+}
+
+/// What is known of a row beside its own figures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Known {
+    /// The variance of one run's figure by its rounds, where those are few.
+    pub rounds: Option<Prior>,
+    /// The variance between runs, in units of what single runs let expect.
+    pub runs: Prior,
+}
+
+impl Known {
+    /// Nothing but what the runs themselves let expect.
+    pub const NOTHING: Known = Known { rounds: None, runs: Prior::AS_EXPECTED };
+
+    /// What the rows of one probe, on both sides, say of each other's rounds.
+    pub fn of_rounds<'a>(rows: impl Iterator<Item = &'a [Figure]>, weights: &mut QuantileWeights) -> Known {
+        let few = |f: &&Figure| f.processes.len() <= FEW;
+        let rounds: Vec<(f64, f64)> = rows.flatten().filter(few).filter_map(|f| own_variance(f, weights)).collect();
+        Known { rounds: spread::of_class(&rounds), ..Known::NOTHING }
+    }
+
+    /// How far the runs of a row are apart, in units of what each lets expect, with its degrees of freedom; nothing for one run.
+    pub fn seen(&self, figures: &[Figure], weights: &mut QuantileWeights) -> Option<(f64, f64)> {
+        if figures.len() < 2 {
+            return None;
+        }
+        let (expected, seen) = between_runs(&singles(figures, weights, self)?)?;
+        Some((seen / expected, figures.len() as f64 - 1.0))
+    }
 }
 
 /// How many times slower the new side is: above 1 is worse, whatever the unit.
@@ -81,6 +118,9 @@ pub struct Ratio {
     /// The standard error's degrees of freedom.
     #[serde(skip)]
     pub df: f64,
+    /// What of the squared error all rows of the two sides have in common.
+    #[serde(skip)]
+    pub common: f64,
 }
 
 impl Ratio {
@@ -88,7 +128,7 @@ impl Ratio {
     pub fn from_log(log: f64, variance: f64, df: f64) -> Ratio {
         let error = variance.max(0.0).sqrt();
         let half = t_two_sided(CONFIDENCE, df) * error;
-        Ratio { value: log.exp(), low: (log - half).exp(), high: (log + half).exp(), error, df }
+        Ratio { value: log.exp(), low: (log - half).exp(), high: (log + half).exp(), error, df, common: 0.0 }
     }
 
     /// The probability of a ratio at least this far from one, either way, where nothing differs.
@@ -124,27 +164,44 @@ impl QuantileWeights {
 }
 
 /// A figure's log, or nothing when it is not positive: a ratio of it would mean nothing.
-pub fn single(figure: &Figure, weights: &mut QuantileWeights) -> Option<Level> {
+pub fn single(figure: &Figure, weights: &mut QuantileWeights, known: &Known) -> Option<Level> {
     if !(figure.value > 0.0 && figure.value.is_finite()) {
         return None;
     }
-    let stated = stated_variance(figure);
-    let mut logs: Vec<f64> = figure.processes.iter().filter(|v| **v > 0.0).map(|v| v.ln()).collect();
-    if logs.len() < ENOUGH {
-        let variance = stated + RUN_TO_RUN_PUBLISHED * RUN_TO_RUN_PUBLISHED;
-        return Some(Level { log: figure.value.ln(), variance, df: KNOWN });
-    }
-    let in_order = logs.clone();
-    logs.sort_by(f64::total_cmp);
-    let quantile = place(&logs, figure.value.ln());
-    let within = weights.variance(&logs, quantile);
+    let between = RUN_TO_RUN * RUN_TO_RUN;
+    let Some((own, own_df)) = own_variance(figure, weights) else {
+        let variance = stated_variance(figure) + RUN_TO_RUN_PUBLISHED * RUN_TO_RUN_PUBLISHED;
+        return Some(Level { log: figure.value.ln(), variance, df: KNOWN, common: between });
+    };
+    let few = figure.processes.len() <= FEW;
+    let (own, own_df) = known.rounds.filter(|_| few).map_or((own, own_df), |prior| prior.moderate(own, own_df));
     // What the host does may be for the whole of one run and for none of the next: then runs differ as the parts of one do.
-    let drift = figure.host_made.map_or(Drift::NONE, |least| between_parts(&in_order, quantile).at_least(least));
-    let variance = within.max(stated / 2.0 - RUN_TO_RUN * RUN_TO_RUN) + RUN_TO_RUN * RUN_TO_RUN + drift.variance;
+    let drift = figure.host_made.map_or(Drift::NONE, |least| {
+        let (logs, quantile) = placed(figure);
+        between_parts(&logs, quantile).at_least(least)
+    });
+    let variance = own + between + drift.variance;
     // Satterthwaite: only what was estimated from few processes, or few parts, is itself uncertain.
     let uncertain = |part: f64, df: f64| (part / variance).powi(2) / df;
-    let df = 1.0 / (uncertain(within, (logs.len() - 1) as f64) + uncertain(drift.variance, drift.df)).max(1e-6);
-    Some(Level { log: figure.value.ln(), variance, df: df.max(1.0) })
+    let df = 1.0 / (uncertain(own, own_df) + uncertain(drift.variance, drift.df)).max(1e-6);
+    Some(Level { log: figure.value.ln(), variance, df: df.max(1.0), common: between + drift.variance })
+}
+
+/// The logarithms of a figure's processes in the order of their measuring, and which quantile of them it is.
+fn placed(figure: &Figure) -> (Vec<f64>, f64) {
+    let logs: Vec<f64> = figure.processes.iter().filter(|v| **v > 0.0).map(|v| v.ln()).collect();
+    let quantile = place(&sorted(&logs), figure.value.ln());
+    (logs, quantile)
+}
+
+/// The variance of a figure's logarithm by its own processes, with its degrees of freedom; nothing with too few of them.
+fn own_variance(figure: &Figure, weights: &mut QuantileWeights) -> Option<(f64, f64)> {
+    if figure.processes.iter().filter(|v| **v > 0.0).count() < ENOUGH || figure.value.is_nan() || figure.value <= 0.0 {
+        return None;
+    }
+    let (logs, quantile) = placed(figure);
+    let within = weights.variance(&sorted(&logs), quantile);
+    Some((within.max(stated_variance(figure) / 2.0 - RUN_TO_RUN * RUN_TO_RUN), (logs.len() - 1) as f64))
 }
 
 /// Consecutive parts of a run that are set against each other. More would say more about their spread and less about each.
@@ -168,7 +225,7 @@ impl Drift {
         let least = deviation * deviation;
         let variance = self.variance.max(least);
         let agreement = if variance > 0.0 { least / variance } else { 0.0 };
-        Drift { variance, df: self.df + PRIOR_RUNS * agreement * agreement }
+        Drift { variance, df: self.df + spread::PRIOR_RUNS * agreement * agreement }
     }
 }
 
@@ -208,21 +265,52 @@ fn stated_variance(figure: &Figure) -> f64 {
     (half / z_two_sided(figure.confidence)).powi(2)
 }
 
-/// A row's level on one side, from one run or several.
-pub fn level(figures: &[Figure], weights: &mut QuantileWeights) -> Option<Level> {
-    let singles: Option<Vec<Level>> = figures.iter().map(|f| single(f, weights)).collect();
-    let singles = singles?;
-    let runs = singles.len() as f64;
+fn singles(figures: &[Figure], weights: &mut QuantileWeights, known: &Known) -> Option<Vec<Level>> {
+    figures.iter().map(|f| single(f, weights, known)).collect()
+}
+
+/// The variance between runs that the single ones let expect, and that which they show; nothing for fewer than two.
+fn between_runs(singles: &[Level]) -> Option<(f64, f64)> {
     if singles.len() < 2 {
-        return singles.first().copied();
+        return None;
     }
+    let runs = singles.len() as f64;
     let log = singles.iter().map(|l| l.log).sum::<f64>() / runs;
     let expected = singles.iter().map(|l| l.variance).sum::<f64>() / runs;
-    let seen: f64 = singles.iter().map(|l| (l.log - log).powi(2)).sum();
-    let seen = seen / (runs - 1.0);
-    // Runs that differ more than expected overrule the expectation, and then only they count.
-    let df = runs - 1.0 + PRIOR_RUNS * (expected / seen.max(expected)).powi(2);
-    Some(Level { log, variance: seen.max(expected) / runs, df })
+    let seen = singles.iter().map(|l| (l.log - log).powi(2)).sum::<f64>() / (runs - 1.0);
+    Some((expected, seen))
+}
+
+/// A row's level on one side, from one run or several, by its own figures alone.
+pub fn level(figures: &[Figure], weights: &mut QuantileWeights) -> Option<Level> {
+    level_with(figures, weights, &Known::NOTHING)
+}
+
+/// A row's level on one side, from one run or several.
+pub fn level_with(figures: &[Figure], weights: &mut QuantileWeights, known: &Known) -> Option<Level> {
+    let singles = singles(figures, weights, known)?;
+    let Some((expected, seen)) = between_runs(&singles) else { return singles.first().copied() };
+    let runs = singles.len() as f64;
+    let log = singles.iter().map(|l| l.log).sum::<f64>() / runs;
+    let expected_df = runs * runs * expected * expected / singles.iter().map(|l| l.variance * l.variance / l.df).sum::<f64>();
+    let prior = Prior { df: known.runs.df.min(expected_df), ..known.runs };
+    let (moderated, df) = prior.moderate(seen / expected, runs - 1.0);
+    let common = singles.iter().map(|l| l.common).sum::<f64>() / runs;
+    let of = |spread: f64, runs: f64, df: f64| Level {
+        log,
+        variance: expected * spread / runs,
+        df,
+        common: common / runs + expected * (spread - 1.0) / runs,
+    };
+    let several = of(moderated.max(1.0), runs, df);
+    // Runs that contradict each other speak for themselves, and what was expected of them hardly counts.
+    if prior.contradicts(seen / expected, runs - 1.0) {
+        return Some(of(seen / expected, runs, runs - 1.0 + CONTRADICTED_RUNS));
+    }
+    // Else what one run would tell, several do as well.
+    let one = of(prior.variance, 1.0, expected_df);
+    let width = |l: &Level| t_two_sided(CONFIDENCE, l.df) * l.variance.sqrt();
+    Some(if width(&several) <= width(&one) { several } else { one })
 }
 
 /// The ratio of two levels; `higher_is_better` turns it round, so that above 1 is always worse.
@@ -230,7 +318,7 @@ pub fn between(base: Level, new: Level, higher_is_better: bool) -> Ratio {
     let log = if higher_is_better { base.log - new.log } else { new.log - base.log };
     let variance = base.variance + new.variance;
     let df = welch(base, new);
-    Ratio::from_log(log, variance, df)
+    Ratio { common: base.common + new.common, ..Ratio::from_log(log, variance, df) }
 }
 
 fn welch(a: Level, b: Level) -> f64 {
@@ -255,8 +343,9 @@ pub fn paired(base: &[f64], new: &[f64], higher_is_better: bool) -> Option<Ratio
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::spread::PRIOR_RUNS;
 
     fn published(value: f64, half: f64) -> Figure {
         Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new(), host_made: None }
@@ -381,7 +470,7 @@ mod tests {
         assert!(paired(&[1.0, 2.0], &[1.0, 2.0], false).is_none());
     }
 
-    pub(super) fn normal(rng: &mut fastrand::Rng) -> f64 {
+    pub(crate) fn normal(rng: &mut fastrand::Rng) -> f64 {
         (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.f64()).cos()
     }
 }

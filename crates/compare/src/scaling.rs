@@ -10,9 +10,10 @@ use fingerpost_record::{Better, Outcome, Params, Run};
 /// A throughput at least this share of the peak counts as having reached it: the article's Linux columns stay within it from where
 /// they flatten out to 50 clients.
 const REACHED: f64 = 0.9;
-/// A throughput below this share of the peak, and never again above it with more clients, is a collapse. The article's collapse is at
-/// 41 % of the peak on its first step; its slow declines stay above 90 %.
-const COLLAPSED: f64 = 0.7;
+/// A throughput below this share of the peak, and never again above it with more clients, is a collapse; in a table of one run and in the
+/// curves of a comparison ([`crate::curves`]). The article's collapse is at 41 % of the peak on its first step; its slow declines stay
+/// above 90 % (“No More Apple Mysteries, Part Two”, MySQL; `ref:g5-2.7-darwin` and the other three).
+pub const COLLAPSED: f64 = 0.7;
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,6 +10,7 @@ use fingerpost_measure::OWN_CACHES;
 use fingerpost_record::{Better, Host, Measurement, Outcome, Params, Profile, Run, Unit};
 use serde::Serialize;
 
+use crate::changes;
 use crate::ratio::Figure;
 use crate::select;
 
@@ -66,6 +67,8 @@ pub struct Side {
     pub rows: BTreeMap<(String, u32, Params), SideRow>,
     /// Its workload steps.
     pub steps: Steps,
+    /// The parameters that were taken out of every row, the same in all runs, because a part of a run was asked for ([`crate::select`]).
+    pub taken_out: Params,
 }
 
 impl Side {
@@ -94,6 +97,7 @@ impl Side {
             self.info.started.clone_from(&run.started);
             self.info.source.clone_from(&run.source);
             self.info.name = name_of(run);
+            self.taken_out = if taken_out.is_empty() { changes::taken_out_of(&run.id) } else { taken_out.clone() };
         }
         self.imported &= run.profile == Profile::Imported;
         self.info.ids.push(run.id.clone());
@@ -128,6 +132,21 @@ impl Side {
             let figures = [one, other].into_iter().flat_map(|side| side.rows.values_mut()).flat_map(|row| &mut row.figures);
             figures.for_each(|figure| figure.host_made = None);
         }
+    }
+
+    /// The same side with other parameters of its rows and of what was seen of its workloads; rows that `keep` holds stay as they are.
+    pub(crate) fn with_params(&self, keep: impl Fn(&(String, u32, Params)) -> bool, other: impl Fn(&str, &Params) -> Params) -> Side {
+        let mut side = self.clone();
+        side.rows.retain(|key, _| keep(key));
+        for (key, row) in self.rows.iter().filter(|(key, _)| !keep(key)) {
+            let changed = (key.0.clone(), key.1, other(&key.0, &key.2));
+            let place = if side.rows.contains_key(&changed) { key.clone() } else { changed };
+            side.rows.insert(place, row.clone());
+        }
+        side.steps.budgets.iter_mut().for_each(|b| b.params = other(&b.workload, &b.params));
+        side.steps.paths.iter_mut().for_each(|p| p.params = other(&p.workload, &p.params));
+        side.steps.observations.iter_mut().for_each(|o| o.params = other(&o.workload, &o.params));
+        side
     }
 
     fn add_row(&mut self, m: &Measurement, host_made: Option<f64>) {

@@ -214,6 +214,29 @@ fn where_the_clock_is_the_difference_the_clock_is_named() {
     assert!(!c.headline.contains("operating system"), "{}", c.headline);
 }
 
+/// Eight modules and their average, each some 1.075 times slower and none beyond the default threshold of 3 % by itself: “no difference found”
+/// it was, of a clock that is 8 % slower.
+#[test]
+fn rows_that_move_together_are_told_together() {
+    for (base, new, word) in
+        [("flops-g5-2.7-gcc-3.3", "flops-g5-2.5-gcc-3.3", "slower"), ("flops-g5-2.5-gcc-3.3", "flops-g5-2.7-gcc-3.3", "faster")]
+    {
+        let c = between(base, new);
+        assert!(c.rows.iter().all(|r| r.verdict == Verdict::Unresolved));
+        let [together] = c.pooled.as_slice() else { panic!("{:?}", c.pooled) };
+        assert_eq!((together.rows, together.verdict.as_str()), (8, word), "the average is made of the eight");
+        let times = if word == "slower" { together.ratio.value } else { 1.0 / together.ratio.value };
+        assert!((times - 1.076).abs() < 0.003, "{:?}", together.ratio);
+        assert!(c.headline.contains(&format!("is {word} than")) && c.headline.contains("8 rows taken together"), "{}", c.headline);
+        assert_eq!((c.causes[0].cause.as_str(), c.causes[0].layer), ("cpu.speed", Layer::Cpu), "{:#?}", c.causes);
+        assert!(
+            c.headline.contains("a slower CPU") && (word == "slower" || c.headline.contains(&format!("a slower CPU on {base}"))),
+            "{}",
+            c.headline
+        );
+    }
+}
+
 // OSX Version 10.1 Swapfile Benchmarks.
 
 fn placements(system: &str, placement: &str) -> Comparison {

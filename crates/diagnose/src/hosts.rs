@@ -120,6 +120,11 @@ pub fn differences(base: &BTreeMap<&'static str, Vec<String>>, new: &BTreeMap<&'
         .collect()
 }
 
+/// Whether both sides tell a fact and it is the same; nothing where one of them does not tell it.
+pub fn same(base: &BTreeMap<&'static str, Vec<String>>, new: &BTreeMap<&'static str, Vec<String>>, what: &str) -> Option<bool> {
+    Some(as_set(base.get(what)?) == as_set(new.get(what)?))
+}
+
 fn difference(what: &str, base: &[String], new: &[String]) -> HostDifference {
     let (base, new) = match what {
         // These are long lists with few differences; only what differs is shown.

@@ -143,6 +143,11 @@ pub(crate) fn sides(c: &Comparison) -> Vec<(String, String, bool)> {
     };
     let mut lines = side("Base", &c.base);
     lines.extend(side("New", &c.new));
+    lines.extend(c.changes.iter().map(|change| ("Changed".to_owned(), text(&change.words()), false)));
+    lines.extend(c.pooled.iter().map(|p| {
+        let rows = format!("{} rows of {} are {}: {} ({})", p.rows, p.of, p.verdict, number(p.ratio.value), interval(&p.ratio));
+        ("Together".to_owned(), text(&rows), false)
+    }));
     lines.push(("Threshold".into(), format!("{} %", significant_short(c.threshold * 100.0)), false));
     lines
 }

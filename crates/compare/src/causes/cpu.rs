@@ -15,7 +15,9 @@ const MOST: f64 = 0.6;
 /// Judges the proportional causes and accounts for their part of every row.
 pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     let rows: Vec<&Item> = view.items.iter().filter(|i| i.group == Group::Cpu).collect();
-    if rows.is_empty() {
+    // Another build of the arithmetic says nothing of who computes it.
+    let built_anew = rows.iter().any(|i| view.changes.iter().any(|c| c.concerns(i.row)));
+    if rows.is_empty() || (built_anew && view.machines.same_processor != Some(false)) {
         return by_clock(view, total).into_iter().collect();
     }
     let dearer: Vec<&Item> = rows.iter().copied().filter(|i| i.dearer).collect();
@@ -46,7 +48,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     ));
     let cpu_rows = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 });
     let rest = view.claim(|i| if waits_for_device(&i.row.probe) { 0.0 } else { factor });
-    let status = if certain { Status::Guilty } else { Status::Suspected };
+    let status = if certain && !built_anew { Status::Guilty } else { Status::Suspected };
     vec![Finding { cause: cause.into(), layer, status, share: (cpu_rows + rest) / total, evidence }]
 }
 
@@ -56,10 +58,11 @@ fn not_the_cpu(view: &View, rows: &[&Item]) -> Vec<Finding> {
     vec![cleared("cpu.speed", Layer::Cpu, format!("user-mode arithmetic does not move: {}", view.describe(worst)))]
 }
 
-/// With no probe of the CPU, its clock rate is the best that is known.
+/// With no probe of the CPU, its clock rate is the best that is known, and only beside that of a processor of the same model.
 fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     let (dear, cheap) = (view.dear.host.cpu.mhz?, view.cheap.host.cpu.mhz?);
-    if view.dear.host.arch != view.cheap.host.arch || !(dear > 0.0 && cheap > 0.0) {
+    // A clock rate says how fast a processor is beside another of its own kind only.
+    if view.machines.same_processor != Some(true) || !(dear > 0.0 && cheap > 0.0) {
         return None;
     }
     let names = (&view.dear.info.name, &view.cheap.info.name);

@@ -3,8 +3,10 @@
 //! [`probes`] finds the common factor of probes alone; where a workload's steps differ, [`workloads`] has them judged by
 //! `fingerpost-diagnose`.
 
+pub(crate) mod changed;
 mod cpu;
 pub mod groups;
+mod machines;
 pub mod probes;
 pub mod workloads;
 

@@ -6,16 +6,22 @@
 //! 2. **Entry**: every system call dearer by a like amount. The amount is that of the null call.
 //! 3. **Groups**: what is left in the probes of one subsystem.
 //!
+//! Before them comes what was changed on purpose (`super::changed`), and what is the same on both sides is not blamed
+//! (`super::machines`).
+//!
 //! A cause's share is the part of the slow-down, summed over the slower rows on the logarithmic scale, that it accounts for; the
 //! rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
 
 use std::collections::HashMap;
 
-use fingerpost_record::{Better, Finding, Layer, Status, Unit};
+use fingerpost_record::{Better, Finding, Layer, Observation, Status, Unit};
 
-use super::cpu;
 use super::groups::{GROUP_CAUSES, Group, GroupCause, entries, group};
+use super::machines::{self, Machines};
+use super::{changed, cpu};
+use crate::changes::Change;
 use crate::comparison::{Curve, Row};
+use crate::pooled::Pooled;
 use crate::side::Side;
 use crate::verdict::Verdict;
 
@@ -50,33 +56,44 @@ pub(super) struct View<'a> {
     pub(super) dear: &'a Side,
     pub(super) cheap: &'a Side,
     pub(super) threshold: f64,
+    /// What was changed between the sides.
+    pub(super) changes: &'a [Change],
+    pub(super) machines: Machines,
 }
 
 impl<'a> View<'a> {
-    pub(super) fn of(rows: &'a [Row], base: &'a Side, new: &'a Side, threshold: f64) -> View<'a> {
+    pub(super) fn of(rows: &'a [Row], pooled: &[Pooled], changes: &'a [Change], sides: [&'a Side; 2], threshold: f64) -> View<'a> {
+        let [base, new] = sides;
         let mut of_probe: HashMap<&str, usize> = HashMap::new();
         rows.iter().for_each(|row| *of_probe.entry(&row.probe).or_default() += 1);
         let weight = |row: &Row| 1.0 / of_probe[row.probe.as_str()] as f64;
-        let resolved = |r: &&Row| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
-        let net: f64 = rows.iter().filter(resolved).filter_map(|r| Some(r.log()? * weight(r))).sum();
+        // A row's own verdict, or that of the rows that it moves with.
+        let mut verdicts: Vec<Verdict> = rows.iter().map(|r| r.verdict).collect();
+        for together in pooled {
+            let along = |place: &&usize| rows[**place].log().is_some_and(|log| (log > 0.0) == (together.verdict == Verdict::Slower));
+            together.places.iter().filter(along).for_each(|place| verdicts[*place] = together.verdict);
+        }
+        let resolved = |v: Verdict| matches!(v, Verdict::Slower | Verdict::Faster);
+        let net: f64 = rows.iter().zip(&verdicts).filter(|(_, v)| resolved(**v)).filter_map(|(r, _)| Some(r.log()? * weight(r))).sum();
         let new_is_dear = net >= 0.0;
         let sign = if new_is_dear { 1.0 } else { -1.0 };
         let wanted = if new_is_dear { Verdict::Slower } else { Verdict::Faster };
         let items = rows
             .iter()
-            .filter(|r| r.verdict != Verdict::Unresolved || r.note.is_none())
-            .filter_map(|row| {
+            .zip(&verdicts)
+            .filter(|(r, v)| **v != Verdict::Unresolved || r.note.is_none())
+            .filter_map(|(row, verdict)| {
                 let log = row.log()? * sign;
                 let cost = |v: f64| if row.better == Better::Higher { 1.0 / v } else { v };
                 let (base, new) = (cost(row.base.value), cost(row.new.value));
                 let (cheap, dear) = if new_is_dear { (base, new) } else { (new, base) };
-                let dearer = row.verdict == wanted;
+                let dearer = *verdict == wanted;
                 let left = if dearer && is_cost(row.unit) { log } else { 0.0 };
                 Some(Item { row, group: group(&row.probe), cheap, dear, log, dearer, weight: weight(row), left })
             })
             .collect();
         let (dear, cheap) = if new_is_dear { (new, base) } else { (base, new) };
-        View { items, new_is_dear, dear, cheap, threshold }
+        View { items, new_is_dear, dear, cheap, threshold, changes, machines: Machines::of(base, new) }
     }
 
     /// The word for what the new side's costs are.
@@ -107,14 +124,30 @@ impl<'a> View<'a> {
     }
 }
 
-/// The causes in order, those cleared last, and the share that is left unexplained.
-pub fn judge(rows: &[Row], curves: &[Curve], base: &Side, new: &Side, threshold: f64) -> (Vec<Finding>, f64) {
-    let mut view = View::of(rows, base, new, threshold);
+/// What a comparison has when its causes are sought.
+#[derive(Clone, Copy)]
+pub struct Compared<'a> {
+    /// The rows with their verdicts.
+    pub rows: &'a [Row],
+    /// Those that move together.
+    pub pooled: &'a [Pooled],
+    /// What was changed between the sides.
+    pub changes: &'a [Change],
+    /// Throughput by clients.
+    pub curves: &'a [Curve],
+}
+
+/// The causes in order, those cleared last, and the share that is left unexplained. Of the sides the base is first.
+pub fn judge(compared: &Compared, sides: [&Side; 2], threshold: f64) -> (Vec<Finding>, f64) {
+    let Compared { rows, pooled, changes, curves } = *compared;
+    let mut view = View::of(rows, pooled, changes, sides, threshold);
     let total = view.total();
     if total <= 0.0 {
         return (Vec::new(), 0.0);
     }
     let mut findings = cpu::judge(&mut view, total);
+    let changed = changed::judge(&mut view, total);
+    machines::other_processor(&mut view, total, &mut findings);
     let cpu_cleared = cpu_is_out(&findings, &view);
     findings.extend(entry(&mut view, total, cpu_cleared));
     for cause in GROUP_CAUSES {
@@ -122,10 +155,13 @@ pub fn judge(rows: &[Row], curves: &[Curve], base: &Side, new: &Side, threshold:
     }
     findings.extend(scaling(&mut view, curves, total));
     findings.extend(paging(&view));
-    findings.extend(fingerpost_diagnose::sides::watched::clear(view.dear.evidence()));
+    let compared = |o: &Observation| view.items.iter().any(|i| i.row.probe.split('.').next() == Some(&o.workload));
+    findings.extend(fingerpost_diagnose::sides::watched::clear(view.dear.evidence(), compared));
     let left: f64 = view.items.iter().filter(|i| i.dearer).map(|i| i.left.max(0.0) * i.weight).sum();
     findings.retain(|f| f.status == Status::Cleared || f.share >= WORTH_NAMING || f.cause == "memory.paging");
     super::order(&mut findings);
+    // Where its share is not known it is named first all the same.
+    findings.splice(0..0, changed.filter(|f| f.share >= WORTH_NAMING || view.machines.same_processor == Some(false)));
     (findings, (left / total).clamp(0.0, 1.0))
 }
 
@@ -173,7 +209,7 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     ));
     let claimed =
         view.claim(|item| entries(&item.row.probe).map_or(0.0, |n| (n * extra / (item.cheap * (item.log - item.left).exp())).ln_1p()));
-    let status = if cpu_cleared { Status::Guilty } else { Status::Suspected };
+    let status = view.machines.most(if cpu_cleared { Status::Guilty } else { Status::Suspected });
     Some(Finding { cause: "syscall.entry".into(), layer: Layer::Kernel, status, share: claimed / total, evidence })
 }
 
@@ -216,6 +252,8 @@ fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) 
     let claimed = view.claim(|i| if i.group == cause.group && i.left > threshold { i.left } else { 0.0 });
     // Two thirds of the group, and no proportional factor that could be behind it.
     let status = if cpu_cleared && dearer * 3 >= all * 2 { Status::Guilty } else { Status::Suspected };
+    let kernels = matches!(cause.group, Group::Memory | Group::Storage);
+    let status = if kernels { status } else { view.machines.most(status) };
     Some(Finding { cause: name.into(), layer: cause.layer, status, share: claimed / total, evidence })
 }
 
@@ -234,8 +272,12 @@ fn named(view: &View, cause: &GroupCause) -> (&'static str, Option<String>) {
     }
 }
 
-/// A server that collapses with clients on one system and not on the other: nothing that one transaction costs explains it.
+/// A server that collapses with clients on one system and not on the other: nothing that one transaction costs explains it. On one and
+/// the same kernel it is nothing below the program.
 fn scaling(view: &mut View, curves: &[Curve], total: f64) -> Option<Finding> {
+    if view.machines.same_kernel {
+        return None;
+    }
     let mut evidence = Vec::new();
     let mut probes = Vec::new();
     for curve in curves {

@@ -9,10 +9,11 @@ const LINK_FREE: f64 = 0.5;
 /// Below this many bytes a second, writing holds back no disk that this project knows of: the slowest does fifty times as much.
 const WRITES_FREE: f64 = 1e6;
 
-/// What the observations of the slower side clear.
-pub fn clear(dear: Evidence) -> Vec<Finding> {
-    let network = dear.steps.observations.iter().find_map(link);
-    let disk = dear.steps.observations.iter().find_map(writes);
+/// What the observations of the slower side clear, of the workloads that are compared: where none of its rows is, nothing.
+pub fn clear(dear: Evidence, compared: impl Fn(&Observation) -> bool) -> Vec<Finding> {
+    let observed = || dear.steps.observations.iter().filter(|o| compared(o));
+    let network = observed().find_map(link);
+    let disk = observed().find_map(writes);
     network.into_iter().chain(disk).collect()
 }
 

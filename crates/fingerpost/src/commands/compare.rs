@@ -60,10 +60,12 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let (base, new) = runs::sides(&args.base, &args.new)?;
     let comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired });
     output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
-    let met = comparison.rows.iter().any(|row| match args.fail_on {
+    // Rows, and parts of the system whose rows tell it together only.
+    let mut verdicts = comparison.rows.iter().map(|row| row.verdict).chain(comparison.pooled.iter().map(|part| part.verdict));
+    let met = verdicts.any(|verdict| match args.fail_on {
         None => false,
-        Some(FailOn::Slower) => row.verdict == Verdict::Slower,
-        Some(FailOn::Different) => matches!(row.verdict, Verdict::Slower | Verdict::Faster),
+        Some(FailOn::Slower) => verdict == Verdict::Slower,
+        Some(FailOn::Different) => matches!(verdict, Verdict::Slower | Verdict::Faster),
     });
     Ok(if met { Done::FailOn } else { Done::Well })
 }

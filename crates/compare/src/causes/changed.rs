@@ -1,0 +1,46 @@
+//! A compiler, a flag, a version or a setting that was changed between the sides: named before any hardware is.
+
+use fingerpost_diagnose::hosts;
+use fingerpost_record::{Finding, Layer, Status};
+
+use super::probes::View;
+use crate::changes::{Change, Kind};
+
+/// The cause of another build of the program.
+pub(crate) const BUILD: &str = "app.build";
+/// The cause of another setting of the same program.
+pub(crate) const SETTING: &str = "app.setting";
+
+/// Accounts for what is left in the rows that a change concerns, once the clock of one and the same processor has had its part.
+pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
+    let changes: Vec<Change> = view.changes.iter().filter(|c| view.items.iter().any(|i| i.dearer && c.concerns(i.row))).cloned().collect();
+    if changes.is_empty() {
+        return None;
+    }
+    let cause = if changes.iter().any(|c| c.kind == Kind::Build) { BUILD } else { SETTING };
+    let mut evidence: Vec<String> = changes.iter().map(|c| format!("{} (base → new)", c.words())).collect();
+    if changes.len() > 1 {
+        evidence.push("these were changed together; how much each of them makes is not known".into());
+    }
+    let others = others(view);
+    let rows: Vec<String> =
+        view.items.iter().filter(|i| i.dearer && changes.iter().any(|c| c.concerns(i.row))).map(|i| view.describe(i)).collect();
+    evidence.extend(rows.into_iter().take(3));
+    if view.machines.same_processor == Some(false) {
+        evidence.push("the processors differ too, so that how much of the difference is the change's is not known".into());
+        return Some(Finding { cause: cause.into(), layer: Layer::Application, status: Status::Suspected, share: 0.0, evidence });
+    }
+    let share = view.claim(|i| if changes.iter().any(|c| c.concerns(i.row)) { i.left } else { 0.0 }) / total;
+    let status = if others.is_empty() { Status::Guilty } else { Status::Suspected };
+    evidence.push(match others.as_slice() {
+        [] => "nothing else that is known of the two sides differs".into(),
+        others => format!("what differs besides: {}", others.join(", ")),
+    });
+    Some(Finding { cause: cause.into(), layer: Layer::Application, status, share, evidence })
+}
+
+/// Facts of the hosts that differ besides the compilers.
+fn others(view: &View) -> Vec<String> {
+    let differences = hosts::differences(&view.cheap.facts, &view.dear.facts);
+    differences.into_iter().map(|d| d.what).filter(|what| what != "compilers").collect()
+}

@@ -1,0 +1,76 @@
+//! What the two sides' machines have in common, so that what is the same on both is not blamed for a difference.
+
+use fingerpost_diagnose::hosts::same;
+use fingerpost_record::{Finding, Layer, Status};
+
+use super::groups::{Group, waits_for_device};
+use super::host_clues;
+use super::probes::{Item, View};
+use crate::side::Side;
+
+/// Settings of a kernel that change what its work costs.
+const KERNEL_SETTINGS: [&str; 10] = [
+    "kernel command line",
+    "mitigations",
+    "seccomp",
+    "seccomp filters",
+    "transparent huge pages",
+    "clock source",
+    "preemption",
+    "timer interrupts",
+    "file system",
+    "mount options",
+];
+
+/// What is known of two machines beside each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Machines {
+    /// Whether the processor's model is the same; nothing where a side does not tell it.
+    pub(super) same_processor: Option<bool>,
+    /// Whether both sides tell their kernel and their system, those are the same, and so is every setting that both tell.
+    pub(super) same_kernel: bool,
+}
+
+impl Machines {
+    pub(super) fn of(base: &Side, new: &Side) -> Machines {
+        let told = |what: &str| same(&base.facts, &new.facts, what);
+        let settings = KERNEL_SETTINGS.iter().all(|what| told(what) != Some(false));
+        Machines {
+            same_processor: told("processor"),
+            same_kernel: told("kernel") == Some(true) && told("operating system") != Some(false) && settings,
+        }
+    }
+
+    /// The most that can be said of a cause in the kernel: two equal kernels are never guilty by the kernel.
+    pub(super) fn most(&self, status: Status) -> Status {
+        if self.same_kernel && status == Status::Guilty { Status::Suspected } else { status }
+    }
+}
+
+/// Whether a row's cost is that of code of the kernel or of a program, which two machines with one kernel run alike: all but the memory and
+/// the devices.
+fn is_code(item: &Item) -> bool {
+    item.group != Group::Memory && item.group != Group::Storage && !waits_for_device(&item.row.probe)
+}
+
+/// The same kernel on another processor: what its work and a program's cost there is the processor's. Goes into what is said of the
+/// processor already.
+pub(super) fn other_processor(view: &mut View, total: f64, findings: &mut Vec<Finding>) {
+    let machines = view.machines;
+    if !machines.same_kernel || machines.same_processor != Some(false) || !view.changes.is_empty() {
+        return;
+    }
+    let rows = view.items.iter().filter(|i| i.dearer && i.left > 0.0 && is_code(i)).count();
+    if rows == 0 {
+        return;
+    }
+    let mut evidence = vec![format!(
+        "kernel and system are the same and the processor is not: what {rows} rows cost more is what the same code costs there"
+    )];
+    evidence.extend(host_clues(view.cheap, view.dear, &["processor"]));
+    let share = view.claim(|i| if is_code(i) { i.left } else { 0.0 }) / total;
+    let known = findings.iter().position(|f| f.cause == "cpu.speed");
+    let (before, earlier) = known.map(|at| findings.remove(at)).map_or((0.0, Vec::new()), |f| (f.share, f.evidence));
+    evidence.extend(earlier.into_iter().filter(|e| !evidence.contains(e)).collect::<Vec<_>>());
+    findings.push(Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share: before + share, evidence });
+}

@@ -1,0 +1,190 @@
+//! What whoever made the two sides changed between them: a compiler, a flag, a version, a setting.
+//!
+//! It is named before any hardware is: what somebody changed on purpose is what the comparison is about.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fingerpost_record::{Param, Params};
+use serde::Serialize;
+
+use crate::align::with_unstated_parameters;
+use crate::comparison::Row;
+use crate::select;
+use crate::side::Side;
+
+/// What kind of thing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The program is another one: its compiler, the compiler's flags, its version.
+    Build,
+    /// The program is the same and a parameter of it differs.
+    Setting,
+}
+
+/// One thing that was changed, and that all rows that it concerns have on one side as `base` and on the other as `new`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The parameter's name, or `compiler`.
+    pub what: String,
+    /// How it is on the base side.
+    pub base: String,
+    /// How it is on the new side.
+    pub new: String,
+    /// What kind of change it is.
+    pub kind: Kind,
+    /// The probe or workload whose rows it concerns; nothing where it concerns all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+}
+
+/// Parameters that say how a program was made, or which version of it runs.
+const BUILD: [&str; 4] = ["compiler", "cflags", "version", "server"];
+
+/// What a side without the parameter is said to have.
+const NOTHING: &str = "none";
+
+/// The probe whose rows the host's compilers build. A row of ours says by which; a published table of one compiler has it with the host.
+const BUILT_ON_THE_HOST: &str = "cpu.flops";
+
+impl Change {
+    fn of(what: &str, base: &str, new: &str, of: Option<String>) -> Change {
+        let kind = if BUILD.contains(&what) { Kind::Build } else { Kind::Setting };
+        Change { what: what.to_owned(), base: base.to_owned(), new: new.to_owned(), kind, of }
+    }
+
+    /// Whether it can have moved this row.
+    pub fn concerns(&self, row: &Row) -> bool {
+        match self.of.as_deref() {
+            None => true,
+            Some(BUILT_ON_THE_HOST) => {
+                row.probe == BUILT_ON_THE_HOST && row.params.get("compiler").is_none_or(|c| c.to_string() != "built-in")
+            }
+            Some(of) => row.probe == of || row.probe.split('.').next() == Some(of),
+        }
+    }
+
+    /// In words, base first: `cflags: -O2 → -O0`.
+    pub fn words(&self) -> String {
+        format!("{}: {} → {}", self.what, self.base, self.new)
+    }
+}
+
+/// What was changed as the sides themselves tell it: by the part of a run that was asked for, and by the compiler of published figures.
+pub fn between(base: &Side, new: &Side) -> Vec<Change> {
+    let (b, n) = (&base.taken_out, &new.taken_out);
+    let keys: BTreeSet<&str> = b.iter().chain(n.iter()).map(|(k, _)| k).collect();
+    let text = |params: &Params, key: &str| params.get(key).map_or_else(|| NOTHING.to_owned(), ToString::to_string);
+    let mut changes: Vec<Change> =
+        keys.into_iter().filter(|key| b.get(key) != n.get(key)).map(|key| Change::of(key, &text(b, key), &text(n, key), None)).collect();
+    changes.extend(compilers(base, new));
+    changes
+}
+
+fn compilers(base: &Side, new: &Side) -> Option<Change> {
+    // A list of what is installed says nothing of a row that names its own compiler.
+    let unnamed = |side: &Side| side.rows.keys().any(|(probe, _, params)| probe == BUILT_ON_THE_HOST && params.get("compiler").is_none());
+    let told = |side: &Side| side.facts.get("compilers").filter(|_| unnamed(side)).map(|values| values.join(" | "));
+    let (b, n) = (told(base)?, told(new)?);
+    (b != n).then(|| Change::of("compiler", &b, &n, Some(BUILT_ON_THE_HOST.to_owned())))
+}
+
+/// A parameter with one value in all rows of a probe that have no partner on one side, and another in all of those of the other.
+struct Differing {
+    probe: String,
+    key: String,
+    base: Option<Param>,
+    new: Option<Param>,
+}
+
+/// The same sides with the parameters taken out in which they differ as a whole (cache on and off, one server and another), so that their
+/// rows, budgets and followed requests have partners; and what those were. Nothing where there is none.
+pub fn side_by_side(base: &Side, new: &Side) -> Option<(Side, Side, Vec<Change>)> {
+    let differing = as_a_whole(base, new);
+    if differing.is_empty() {
+        return None;
+    }
+    let without = |side: &Side, other: &Side, value: fn(&Differing) -> &Option<Param>| {
+        let out = |probe: &str, params: &Params| -> Params {
+            let mut rest = params.clone();
+            let of = |d: &&Differing| d.probe == probe || d.probe.split('.').next() == Some(probe);
+            for d in differing.iter().filter(of) {
+                if value(d).is_some() && params.get(&d.key) == value(d).as_ref() {
+                    rest.0.remove(&d.key);
+                }
+            }
+            rest
+        };
+        side.with_params(|key| other.rows.contains_key(key), out)
+    };
+    let sides = (without(base, new, |d| &d.base), without(new, base, |d| &d.new));
+    let text = |value: &Option<Param>| value.as_ref().map_or_else(|| NOTHING.to_owned(), ToString::to_string);
+    let mut changes: Vec<Change> = Vec::new();
+    for d in &differing {
+        let change = Change::of(&d.key, &text(&d.base), &text(&d.new), Some(d.probe.clone()));
+        let family = |of: &Option<String>| of.as_deref().and_then(|of| of.split('.').next()).map(str::to_owned);
+        let like =
+            |c: &&mut Change| (&c.what, &c.base, &c.new, family(&c.of)) == (&change.what, &change.base, &change.new, family(&change.of));
+        // What concerns several rows of a workload concerns the workload.
+        match changes.iter_mut().find(like) {
+            Some(known) => known.of = family(&known.of),
+            None => changes.push(change),
+        }
+    }
+    Some((sides.0, sides.1, changes))
+}
+
+/// Of each probe's rows without a partner: the values of each parameter.
+fn values<'a>(side: &'a Side, other: &Side) -> BTreeMap<&'a str, BTreeMap<&'a str, Vec<&'a Param>>> {
+    let mut found: BTreeMap<&str, BTreeMap<&str, Vec<&Param>>> = BTreeMap::new();
+    for key in side.rows.keys().filter(|key| !other.rows.contains_key(*key)) {
+        let of = found.entry(&key.0).or_default();
+        for (name, value) in key.2.iter() {
+            let values = of.entry(name).or_default();
+            // Two are enough to know that there is more than one.
+            if values.len() < 2 && !values.contains(&value) {
+                values.push(value);
+            }
+        }
+    }
+    found
+}
+
+fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
+    // Imported rows that leave a parameter unstated have rules of their own.
+    if with_unstated_parameters(base, new) {
+        return Vec::new();
+    }
+    let (b, n) = (values(base, new), values(new, base));
+    let mut found = Vec::new();
+    for (probe, of_base) in &b {
+        let Some(of_new) = n.get(probe) else { continue };
+        let keys: BTreeSet<&str> = of_base.keys().chain(of_new.keys()).copied().collect();
+        // A number is what is measured at (clients, sizes); a word is how.
+        let word = |of: &BTreeMap<&str, Vec<&Param>>, key: &str| match of.get(key).map(Vec::as_slice) {
+            Some([one @ Param::Text(_)]) => Some((*one).clone()),
+            _ => None,
+        };
+        let differing =
+            |base: Option<Param>, new: Option<Param>, key: &str| Differing { probe: (*probe).to_owned(), key: key.to_owned(), base, new };
+        let both: Vec<Differing> = keys
+            .iter()
+            .filter_map(|key| Some(differing(Some(word(of_base, key)?), Some(word(of_new, key)?), key)).filter(|d| d.base != d.new))
+            .collect();
+        if both.is_empty() {
+            continue;
+        }
+        found.extend(both);
+        // With another program some parameters come and others go.
+        let one_sided = keys.iter().filter(|key| !of_base.contains_key(**key) || !of_new.contains_key(**key));
+        found.extend(
+            one_sided.map(|key| differing(word(of_base, key), word(of_new, key), key)).filter(|d| d.base.is_some() || d.new.is_some()),
+        );
+    }
+    found
+}
+
+/// The parameters that were taken out of a part of a run, from the run's id.
+pub(crate) fn taken_out_of(id: &str) -> Params {
+    select::parse(id).map(|(_, wanted)| wanted).unwrap_or_default()
+}

@@ -1,0 +1,197 @@
+//! What was changed is named before any hardware is, and what is the same on both sides is not blamed.
+
+use fingerpost_compare::select::{parse, part};
+use fingerpost_compare::{Comparison, Options, Verdict, compare, references};
+use fingerpost_record::{Better, Estimate, Finding, Layer, Measurement, Outcome, Param, Params, Process, Run, Status, Unit, fixture};
+
+fn load(text: &str) -> Run {
+    let (name, wanted) = parse(text).unwrap();
+    part(references::load(name).unwrap_or_else(|| panic!("{name}")), &wanted).unwrap()
+}
+
+fn between(base: &str, new: &str) -> Comparison {
+    compare(&[load(base)], &[load(new)], &Options::default())
+}
+
+fn named(c: &Comparison) -> Vec<&Finding> {
+    c.causes.iter().filter(|f| f.status != Status::Cleared).collect()
+}
+
+fn row(probe: &str, params: Params, value: f64) -> Measurement {
+    let process = |i: i32| Process { value: Some(value * (1.0 + 0.0005 * f64::from(i))), ..Process::default() };
+    Measurement {
+        estimate: Some(Estimate { value, low: value * 0.998, high: value * 1.002, confidence: 0.95 }),
+        outcome: Outcome::Measured,
+        reason: None,
+        processes: (-3..4).map(process).collect(),
+        ..Measurement::without_figure(probe, 1, params, Unit::PerSecond, Better::Higher, Outcome::Skipped, String::new())
+    }
+}
+
+fn run(rows: Vec<Measurement>) -> Run {
+    let bare = Run { budgets: Vec::new(), paths: Vec::new(), observations: Vec::new(), findings: Vec::new(), ..fixture::run() };
+    Run { measurements: rows, ..bare }
+}
+
+/// The flops lab on one machine: the kernels that are built in, and those that a compiler made with these flags.
+fn flops(flags: &str, speed: f64) -> Vec<Measurement> {
+    let module = |i: i64, compiler: &str| Params::new().with("compiler", compiler).with("module", i);
+    let built_in = (1..=8).map(|i| row("cpu.flops", module(i, "built-in"), 2e9));
+    let compiled = (1..=8).map(|i| row("cpu.flops", module(i, "cc 12.2.0").with("cflags", flags), 2e9 * speed));
+    built_in.chain(compiled).collect()
+}
+
+/// `compare ref:flops-g5-2.7-gcc-3.3 ref:flops-g5-2.7-gcc-4.0` said “a slower CPU”: the machine is one and the same.
+#[test]
+fn another_compiler_on_one_machine_is_the_compiler() {
+    for (base, new, words) in [
+        ("flops-g5-2.7-gcc-3.3", "flops-g5-2.7-gcc-4.0", "gcc 3.3 -O2 -mcpu=G5 → gcc 4.0.0 -O2 -mcpu=G5"),
+        ("flops-g5-2.7-gcc-4.0", "flops-g5-2.7-gcc-3.3", "gcc 4.0.0 -O2 -mcpu=G5 → gcc 3.3 -O2 -mcpu=G5"),
+    ] {
+        let c = between(base, new);
+        let first = &c.causes[0];
+        assert_eq!((first.cause.as_str(), first.layer, first.status), ("app.build", Layer::Application, Status::Guilty), "{:#?}", c.causes);
+        assert!(first.share > 0.95 && first.evidence[0].contains(words), "{first:#?}");
+        assert_eq!(named(&c).len(), 1, "{:#?}", c.causes);
+        assert!(c.headline.contains("another build") && c.headline.contains(words) && !c.headline.contains("CPU"), "{}", c.headline);
+        let clock = c.causes.iter().find(|f| f.cause == "cpu.speed").expect("the clock is the same and known");
+        assert_eq!(clock.status, Status::Cleared);
+    }
+}
+
+/// The clock of one processor has its part, 8 %, and the compiler the rest.
+#[test]
+fn a_compiler_and_a_clock_have_a_part_each() {
+    let c = between("flops-g5-2.7-gcc-4.0", "flops-g5-2.5-gcc-3.3");
+    let causes: Vec<(&str, bool)> = named(&c).iter().map(|f| (f.cause.as_str(), f.share > 0.5)).collect();
+    assert_eq!(causes, [("app.build", true), ("cpu.speed", false)], "{:#?}", c.causes);
+}
+
+/// With another processor nobody knows how much is the compiler's.
+#[test]
+fn a_compiler_and_a_processor_are_not_taken_apart() {
+    let c = between("flops-opteron-2.4-gcc-3.3.3", "flops-g5-2.7-gcc-3.3");
+    assert_eq!(c.causes[0].cause, "app.build", "{:#?}", c.causes);
+    assert!(named(&c).iter().all(|f| f.status == Status::Suspected), "{:#?}", c.causes);
+    assert!(c.causes[0].evidence.iter().any(|e| e.contains("processors differ")));
+}
+
+#[test]
+fn another_flag_on_this_machine_is_the_flag() {
+    let (fast, slow) = (run(flops("-O2", 1.0)), run(flops("-O0", 0.3)));
+    let c = compare(std::slice::from_ref(&fast), &[slow], &Options::default());
+    assert_eq!((c.rows.len(), c.not_compared.len()), (16, 0));
+    assert_eq!(c.rows.iter().filter(|r| r.verdict == Verdict::Slower).count(), 8);
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.build", Status::Guilty), "{:#?}", c.causes);
+    assert_eq!(named(&c).len(), 1, "{:#?}", c.causes);
+    assert!(c.headline.contains("cflags: -O2 → -O0"), "{}", c.headline);
+    // As two parts of one run.
+    let mut both = fast;
+    both.measurements.retain(|m| m.params.get("cflags").is_some());
+    both.measurements.extend(flops("-O0", 0.3).into_iter().filter(|m| m.params.get("cflags").is_some()));
+    let of = |flags: &str| part(both.clone(), &Params::new().with("cflags", flags)).unwrap();
+    let c = compare(&[of("-O0")], &[of("-O2")], &Options::default());
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.build", Status::Guilty), "{:#?}", c.causes);
+    assert!(c.headline.contains("cflags: -O0 → -O2"), "{}", c.headline);
+}
+
+/// The Xeon and the Opteron ran SLES 9 on Linux 2.6.5 both: what differs is not the kernel.
+#[test]
+fn one_kernel_on_two_processors_is_not_guilty() {
+    for (base, new) in [("xeon-3.6-linux", "opteron-850-linux"), ("opteron-850-linux", "xeon-3.6-linux")] {
+        let c = between(base, new);
+        let below = [Layer::Kernel, Layer::Scheduler, Layer::Network];
+        assert!(named(&c).iter().all(|f| !below.contains(&f.layer)), "{:#?}", c.causes);
+        let cpu = c.causes.iter().find(|f| f.cause == "cpu.speed").unwrap_or_else(|| panic!("{:#?}", c.causes));
+        assert_eq!(cpu.status, Status::Suspected);
+        assert!(!c.causes.iter().flat_map(|f| &f.evidence).any(|e| e.contains("MHz")), "{:#?}", c.causes);
+        assert!(c.headline.contains("another processor") && !c.headline.contains("slower CPU"), "{}", c.headline);
+    }
+}
+
+/// 2700 MHz of one processor and 2404 of another say nothing of either.
+#[test]
+fn clocks_of_different_processors_are_not_compared() {
+    for other in ["opteron-850-linux", "xeon-3.6-linux"] {
+        let c = between(other, "g5-2.7-darwin");
+        assert!(c.causes.iter().all(|f| f.cause != "cpu.speed"), "{:#?}", c.causes);
+    }
+}
+
+#[test]
+fn one_kernel_on_one_machine_is_suspected_at_most() {
+    let of = |factor: f64| {
+        run(["process.fork", "process.exec", "cpu.int"]
+            .map(|p| row(p, Params::new(), if p == "cpu.int" { 1e6 } else { 1e6 / factor }))
+            .to_vec())
+    };
+    let c = compare(&[of(1.0)], &[of(2.0)], &Options::default());
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("kernel.process", Status::Suspected), "{:#?}", c.causes);
+    let mut newer = of(2.0);
+    newer.host.kernel = "9.9.9".into();
+    let c = compare(&[of(1.0)], &[newer], &Options::default());
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("kernel.process", Status::Guilty), "{:#?}", c.causes);
+}
+
+/// “faster … a slower CPU”: the slower CPU is the base's, and the sentence says so.
+#[test]
+fn a_faster_run_is_not_said_to_have_the_slower_cpu() {
+    let of = |name: &str, mhz: f64, factor: f64| {
+        let mut run = run(["cpu.int", "cpu.div", "syscall.null"].map(|p| row(p, Params::new(), 1e6 * factor)).to_vec());
+        run.host.hostname = name.into();
+        run.host.cpu.mhz = Some(mhz);
+        run
+    };
+    let c = compare(&[of("old", 2000.0, 1.0)], &[of("young", 3000.0, 1.5)], &Options::default());
+    assert!(c.headline.starts_with("young is faster than old") && c.headline.contains("a slower CPU on old"), "{}", c.headline);
+}
+
+fn queries(cache: &str, rates: [f64; 3]) -> Run {
+    let of = |clients: i64| Params::new().with("engine", "mariadb").with("query_cache", cache).with("clients", clients);
+    run([1, 2, 5].into_iter().zip(rates).map(|(n, rate)| row("database.throughput", of(n), rate)).collect())
+}
+
+/// They had “no row in common”.
+#[test]
+fn rows_that_differ_as_a_whole_are_put_side_by_side() {
+    let (on, off) = (queries("on", [900.0, 1800.0, 4000.0]), queries("off", [300.0, 600.0, 1300.0]));
+    let c = compare(std::slice::from_ref(&on), &[off], &Options::default());
+    assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0));
+    assert!(c.rows.iter().all(|r| r.verdict == Verdict::Slower && r.params.get("query_cache").is_none()));
+    assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), ["query_cache: on → off"]);
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.setting", Status::Guilty), "{:#?}", c.causes);
+    assert!(c.headline.contains("query_cache: on → off"), "{}", c.headline);
+    // Another number of clients is another measurement, and two values on a side are no setting of the whole.
+    let mut ten = on.clone();
+    ten.measurements.iter_mut().for_each(|m| m.params = m.params.clone().with("clients", 10));
+    ten.measurements.truncate(1);
+    assert!(compare(std::slice::from_ref(&ten), &[queries("on", [1.0, 2.0, 3.0])], &Options::default()).rows.is_empty());
+    let mut mixed = on.clone();
+    mixed.measurements[0].params = mixed.measurements[0].params.clone().with("query_cache", "demand");
+    assert!(compare(&[mixed], &[queries("off", [1.0, 2.0, 3.0])], &Options::default()).rows.is_empty());
+}
+
+/// With another engine its own parameters come and go.
+#[test]
+fn another_engine_takes_its_parameters_along() {
+    let mut embedded = queries("on", [500.0, 900.0, 1100.0]);
+    for m in &mut embedded.measurements {
+        m.params.0.remove("query_cache");
+        m.params.0.insert("engine".into(), Param::Text("sqlite".into()));
+    }
+    let c = compare(&[queries("on", [900.0, 1800.0, 4000.0])], &[embedded], &Options::default());
+    assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0));
+    assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), ["engine: mariadb → sqlite", "query_cache: on → none"]);
+}
+
+/// The network was cleared “under database” of a comparison without a row of the database.
+#[test]
+fn what_was_watched_under_a_workload_clears_nothing_without_a_row_of_it() {
+    let only = |name: &str| {
+        let mut run = load(name);
+        run.measurements.retain(|m| !m.probe.starts_with("database."));
+        run
+    };
+    let c = compare(&[only("g5-2.5-linux")], &[only("g5-2.7-darwin")], &Options::default());
+    assert!(c.causes.iter().all(|f| f.cause != "network.shaping" && f.cause != "storage.durability"), "{:#?}", c.causes);
+}
