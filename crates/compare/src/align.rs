@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use fingerpost_record::{Estimate, Outcome, Params};
 
+use crate::aliases;
 use crate::comparison::{NotCompared, Options, Row};
+use crate::counterparts;
 use crate::pooled::{self, Pooled};
 use crate::ratio::{self, CONFIDENCE, Figure, Known, Level, QuantileWeights, Ratio};
 use crate::side::{Side, SideRow};
@@ -15,6 +17,8 @@ use crate::verdict::{self, Verdict};
 
 /// Compares what both sides have, row by row and by parts of the system; lists the rest with the reason.
 pub fn rows(base: &Side, new: &Side, options: &Options) -> (Vec<Row>, Vec<Pooled>, Vec<NotCompared>) {
+    let (full_base, full_new) = (counterparts::with(base, new), counterparts::with(new, base));
+    let (base, new) = (full_base.as_ref(), full_new.as_ref());
     let mut weights = QuantileWeights::default();
     let mut pairs = Vec::new();
     let mut rest = Vec::new();
@@ -157,8 +161,9 @@ fn of_probe<'a>(
     same.take_while(|_| looks.replace(looks.get().saturating_sub(1)) > 0).map(|((_, _, params), row)| (params, row))
 }
 
-/// The rows of `other` that have every parameter of an imported row and more. Published tables leave unsaid what their authors
-/// left to chance (the placement of two processes, say), so such a row is put beside each of them, with a note.
+/// The rows of `other` that have every parameter of an imported row, or what stands for it ([`aliases`]), and perhaps more. Published tables
+/// leave unsaid what their authors left to chance (the placement of two processes, say), so such a row is put beside each of them, with a
+/// note.
 fn unstated<'a>(
     side: &Other,
     key: &(String, u32, Params),
@@ -169,21 +174,17 @@ fn unstated<'a>(
         return Vec::new();
     }
     let (probe, version, params) = key;
-    let wider = |full: &Params| full.0.len() > params.0.len() && params.iter().all(|(k, v)| full.get(k) == Some(v));
     let taken = |full: &Params| side.has(&(probe.clone(), *version, full.clone()));
     of_probe(other.side, key, looks)
-        .filter(|(full, _)| wider(full) && !taken(full))
-        .map(|(full, row)| {
-            let missing: Vec<&str> = full.iter().map(|(k, _)| k).filter(|k| params.get(k).is_none()).collect();
-            (full, row, format!("the imported figure does not state its {}", missing.join(" and ")))
-        })
+        .filter(|(full, _)| !taken(full))
+        .filter_map(|(full, row)| Some((full, row, aliases::matches(probe, params, full)?.note()?)))
         .collect()
 }
 
 /// Whether an imported row of `side` will be put beside this row of the other side.
 fn has_unstated_partner(side: &Other, key: &(String, u32, Params), other: &Other, looks: &Cell<usize>) -> bool {
     let (probe, version, params) = key;
-    let narrower = |few: &Params| few.0.len() < params.0.len() && few.iter().all(|(k, v)| params.get(k) == Some(v));
+    let narrower = |few: &Params| few != params && aliases::matches(probe, few, params).is_some();
     let exact = |few: &Params| other.has(&(probe.clone(), *version, few.clone()));
     side.side.imported && of_probe(side.side, key, looks).any(|(few, _)| narrower(few) && !exact(few))
 }

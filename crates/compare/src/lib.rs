@@ -3,10 +3,12 @@
 //! [`compare`] is all that most callers need. It is computed from the runs alone, has no clock and no randomness: the same runs
 //! give the same answer everywhere.
 
+pub mod aliases;
 pub mod align;
 pub mod causes;
 pub mod changes;
 pub mod comparison;
+mod counterparts;
 pub mod curves;
 pub mod export;
 pub mod flops;

@@ -10,53 +10,114 @@ use fingerpost_record::run::Tool;
 use fingerpost_record::{Better, Estimate, Measurement, Observation, Outcome, Params, Process, Profile, Run, SCHEMA, Unit};
 use serde::Deserialize;
 
-/// The tables, one file each.
-const TABLES: &[&str] = &[
-    include_str!("../data/lmbench-process.json"),
-    include_str!("../data/lmbench-syscall-signal.json"),
-    include_str!("../data/lmbench-ipc.json"),
-    include_str!("../data/mysql-scaling.json"),
-    include_str!("../data/apache.json"),
-    include_str!("../data/flops.json"),
-    include_str!("../data/zerofill-3.json"),
-    include_str!("../data/zerofill-4.json"),
-    include_str!("../data/launch.json"),
-    include_str!("../data/launch-pageins.json"),
-    include_str!("../data/site.json"),
+/// The tables, one file each, by the name that `replay` takes.
+const TABLES: &[(&str, &str)] = &[
+    ("lmbench-process", include_str!("../data/lmbench-process.json")),
+    ("lmbench-syscall-signal", include_str!("../data/lmbench-syscall-signal.json")),
+    ("lmbench-ipc", include_str!("../data/lmbench-ipc.json")),
+    ("mysql-scaling", include_str!("../data/mysql-scaling.json")),
+    ("mysql-query-cache", include_str!("../data/mysql-query-cache.json")),
+    ("apache", include_str!("../data/apache.json")),
+    ("flops", include_str!("../data/flops.json")),
+    ("zerofill-3", include_str!("../data/zerofill-3.json")),
+    ("zerofill-4", include_str!("../data/zerofill-4.json")),
+    ("launch", include_str!("../data/launch.json")),
+    ("launch-pageins", include_str!("../data/launch-pageins.json")),
+    ("site", include_str!("../data/site.json")),
 ];
 
 /// What the articles tell besides, as observations.
-const ASIDES: &[&str] =
-    &[include_str!("../data/flops-mix.json"), include_str!("../data/bottleneck-search.json"), include_str!("../data/launch-top.json")];
+const ASIDES: &[&str] = &[
+    include_str!("../data/flops-mix.json"),
+    include_str!("../data/bottleneck-search.json"),
+    include_str!("../data/mysql-percent.json"),
+    include_str!("../data/mysql-notes.json"),
+    include_str!("../data/launch-top.json"),
+];
 
 const HOSTS: &str = include_str!("../data/hosts.json");
 
-#[derive(Deserialize)]
-struct Table {
-    title: String,
+/// A published table: its columns, and a line for each system that is in it.
+#[derive(Debug, Deserialize)]
+pub struct Table {
+    /// What it is about.
+    pub title: String,
     /// The article.
-    source: String,
-    unit: Unit,
+    pub source: String,
+    /// Where in the article it stands.
+    pub place: String,
+    /// The unit of every figure in a run.
+    pub unit: Unit,
     /// What a printed figure is multiplied with to be in `unit`.
-    scale: f64,
-    better: Better,
-    columns: Vec<Column>,
-    runs: BTreeMap<String, Vec<Printed>>,
+    pub scale: f64,
+    /// Which direction is the good one.
+    pub better: Better,
+    /// What each column is a figure of.
+    pub columns: Vec<Column>,
+    /// Each system's figures by its name; nothing where the source has none.
+    pub runs: BTreeMap<String, Vec<Option<Printed>>>,
 }
 
-#[derive(Deserialize)]
-struct Column {
-    probe: String,
+/// What a published figure is a figure of.
+#[derive(Debug, Deserialize)]
+pub struct Column {
+    /// The probe that measures the same.
+    pub probe: String,
+    /// Its parameters, as far as the source states them.
     #[serde(default)]
-    params: Params,
+    pub params: Params,
+    /// The version of the probe's definition that is the source's.
+    #[serde(default = "first_version")]
+    pub version: u32,
 }
 
-/// A figure as printed, so that its digits tell its rounding; or one for each repetition, in order.
-#[derive(Deserialize)]
+fn first_version() -> u32 {
+    1
+}
+
+/// A published figure.
+#[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Printed {
+pub enum Printed {
+    /// As printed, so that its digits tell its rounding.
     One(String),
+    /// One for each repetition, in order.
     Many(Vec<String>),
+    /// A figure that the text calls approximate.
+    About {
+        /// As printed.
+        about: String,
+        /// How far off it may be, for want of anything better: half of the last digit that the text gives.
+        by: String,
+    },
+}
+
+impl Printed {
+    /// As the source prints it; repetitions with spaces between.
+    pub fn text(&self) -> String {
+        match self {
+            Printed::One(text) => text.clone(),
+            Printed::Many(texts) => texts.join(" "),
+            Printed::About { about, .. } => format!("about {about}"),
+        }
+    }
+}
+
+/// The names of the published tables, in the order of their documents.
+pub fn table_names() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().map(|(name, _)| *name)
+}
+
+/// The published table of this name; `name` may begin with `ref:`. Nothing when there is no such table.
+pub fn table(name: &str) -> Option<Table> {
+    let name = name.strip_prefix("ref:").unwrap_or(name);
+    TABLES.iter().find(|(known, _)| *known == name).map(|(_, text)| data(text))
+}
+
+/// When the source of a reference system was published, in its own words where it says so; nothing for a run that is none. `id` may be
+/// that of a part of such a run.
+pub fn published(id: &str) -> Option<String> {
+    systems().remove(crate::select::whole(id).unwrap_or(id)).map(|system| system.published)
 }
 
 #[derive(Deserialize)]
@@ -69,7 +130,9 @@ struct Aside {
 
 #[derive(Deserialize)]
 struct System {
+    /// A time for programs; where the source has none, the beginning of the guessed year.
     started: String,
+    published: String,
     host: Host,
 }
 
@@ -93,9 +156,9 @@ pub fn load(name: &str) -> Option<Run> {
         ..Run::default()
     };
     let mut sources: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for table in TABLES.iter().map(|text| data::<Table>(text)) {
+    for table in TABLES.iter().map(|(_, text)| data::<Table>(text)) {
         let Some(figures) = table.runs.get(name) else { continue };
-        let rows = table.columns.iter().zip(figures).map(|(column, printed)| table.row(column, printed));
+        let rows = table.columns.iter().zip(figures).filter_map(|(column, printed)| Some(table.row(column, printed.as_ref()?)));
         run.measurements.extend(rows);
         sources.entry(table.source).or_default().push(table.title);
     }
@@ -135,6 +198,7 @@ impl Table {
     fn row(&self, column: &Column, printed: &Printed) -> Measurement {
         let (estimate, processes) = match printed {
             Printed::One(text) => (rounded(text, self.scale), Vec::new()),
+            Printed::About { about, by } => (approximate(about, by, self.scale), Vec::new()),
             Printed::Many(texts) => {
                 let values: Vec<f64> = texts.iter().map(|t| rounded(t, self.scale).value).collect();
                 let process = |v: &f64| Process { value: Some(*v), samples: vec![*v], batch: 1, ..Process::default() };
@@ -143,7 +207,7 @@ impl Table {
         };
         Measurement {
             probe: column.probe.clone(),
-            version: 1,
+            version: column.version,
             params: column.params.clone(),
             unit: self.unit,
             better: self.better,
@@ -161,6 +225,13 @@ fn rounded(text: &str, scale: f64) -> Estimate {
     let value: f64 = text.parse().expect("committed figures are numbers");
     let decimals = text.split_once('.').map_or(0, |(_, d)| d.len() as i32);
     let half = 0.5 * 10_f64.powi(-decimals);
+    Estimate { value: value * scale, low: (value - half) * scale, high: (value + half) * scale, confidence: 0.95 }
+}
+
+/// A figure that the text calls approximate.
+fn approximate(about: &str, by: &str, scale: f64) -> Estimate {
+    let number = |text: &str| text.parse::<f64>().expect("committed figures are numbers");
+    let (value, half) = (number(about), number(by));
     Estimate { value: value * scale, low: (value - half) * scale, high: (value + half) * scale, confidence: 0.95 }
 }
 
@@ -199,14 +270,28 @@ mod tests {
     #[test]
     fn every_figure_of_every_table_has_its_column_and_its_system() {
         let known = systems();
-        for table in TABLES.iter().map(|t| data::<Table>(t)) {
+        for table in TABLES.iter().map(|(_, t)| data::<Table>(t)) {
             for (name, figures) in &table.runs {
                 assert!(known.contains_key(name), "{name}");
                 assert_eq!(figures.len(), table.columns.len(), "{} of {name}", table.title);
             }
         }
         let run = load("g5-2.7-darwin").unwrap();
-        assert_eq!(run.measurements.len(), 3 + 7 + 5 + 7 + 2);
+        assert_eq!(run.measurements.len(), 3 + 7 + 5 + 7 + 1 + 2);
+        assert!(table_names().all(|name| table(name).is_some_and(|t| !t.place.is_empty())) && table("nothing").is_none());
+        assert_eq!(
+            published("site-powermac-9500[store=files]").unwrap(),
+            "Saturday, 15 June 1996, 5:14:20 PM (when the page was last built)"
+        );
+        assert_eq!(published("20260102T030405Z-12345678"), None);
+    }
+
+    #[test]
+    fn published_rows_are_of_the_definitions_that_are_measured_today() {
+        for column in TABLES.iter().flat_map(|(_, t)| data::<Table>(t).columns) {
+            let Some(probe) = fingerpost_probes::all().find(|p| p.name == column.probe) else { continue };
+            assert_eq!(probe.version, column.version, "{}", column.probe);
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub const TABLE_ROUNDS: usize = 11;
 /// The best ratio in the source's table.
 pub const SOURCE_BEST: f64 = 7.07;
 /// What a ratio is told against by default, in the order of preference: the usual way to read a file.
-const FILES: [&str; 4] = ["files-open", "files-openat", "files-mmap", "files-uring"];
+const FILES: [&str; 5] = ["files-open", "files-openat", "files-mmap", "files-uring", "files"];
 
 /// One round: nanoseconds of both, and their ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -222,3 +222,21 @@ fn what_run_really_writes_conforms_to_the_committed_schema() {
     assert_eq!(kept, said.out, "what is kept is what was printed");
     assert!(home.says(&["archive", "verify"]).well().starts_with("1 of 1"));
 }
+
+#[test]
+fn a_reference_shows_all_that_its_source_tells_and_nothing_that_nobody_told() {
+    let home = Home::with(&[]);
+    let site = home.says(&["show", "ref:site-powermac-9500"]).well();
+    // Eleven rounds; 509 and 72 ticks are 8.483 s and 1.200 s.
+    assert!(site.contains("8.483 s") && site.contains("7.069") && site.contains("15 June 1996"), "{site}");
+    let launch = home.says(&["show", "ref:launch-10.1"]).well();
+    assert!(launch.contains("cpu user: 47.7 %") && launch.contains("pageins: 2304") && launch.contains("our guess"), "{launch}");
+    let mysql = home.says(&["show", "ref:g5-2.7-darwin"]).well();
+    assert!(mysql.contains("cpu used low: 1.65") && mysql.contains("prints 25 % for 50 clients"), "{mysql}");
+    let report = home.path().join("site.html");
+    home.says(&["report", "ref:site-powermac-9500", "-o", report.to_str().unwrap()]).well();
+    let report = fs::read_to_string(report).unwrap();
+    for invented in ["an ordinary user", "steal 0.00", "Load before"] {
+        assert!(!report.contains(invented), "{invented}");
+    }
+}

@@ -27,6 +27,7 @@ pub mod style;
 pub mod svg;
 pub mod table;
 pub mod view;
+pub mod watched;
 pub mod zerofill;
 
 pub use format::{Format, UnknownFormat};

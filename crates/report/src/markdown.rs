@@ -16,6 +16,10 @@ pub fn render(view: &View) -> String {
         text.push_str(&format!("\n## {}\n\n", escape(group.title)));
         text.push_str(&group_table(group));
     }
+    for w in &view.watched {
+        text.push_str(&format!("\n## {}\n\n", escape(&w.title)));
+        w.rows.iter().for_each(|(name, figure)| text.push_str(&format!("- {}: {}\n", escape(name), escape(figure))));
+    }
     text.push_str(&format!("\n{}.\n", summary(view)));
     if let Some(command) = &view.command {
         text.push_str(&format!("\nMeasured again by:\n\n    {command}\n"));

@@ -37,6 +37,7 @@ pub fn render(view: &View, style: &Style) -> String {
         grid.lines.extend(group_lines(group));
     }
     grid.lines.extend(site_lines(&view.site));
+    grid.lines.extend(view.watched.iter().flat_map(watched_lines));
     grid.lines.extend([Line::Blank, Line::Labelled("Rows".into(), summary(view), Tone::Plain)]);
     grid.render(style)
 }
@@ -84,6 +85,12 @@ fn site_lines(site: &SiteView) -> Vec<Line> {
         lines.extend(site.crossings.iter().map(|c| Line::Note(c.clone(), Tone::Plain)));
     }
     lines
+}
+
+/// A block that the source's author watched.
+fn watched_lines(watched: &crate::watched::Watched) -> Vec<Line> {
+    let text = |(name, figure): &(String, String)| Line::Note(format!("{name}: {figure}"), Tone::Plain);
+    std::iter::once(Line::Heading(watched.title.clone())).chain(watched.rows.iter().map(text)).collect()
 }
 
 fn group_lines(group: &Group) -> Vec<Line> {

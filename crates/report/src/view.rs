@@ -34,6 +34,8 @@ pub struct View {
     pub command: Option<String>,
     /// The site laboratory's table.
     pub site: crate::site::SiteView,
+    /// What the author of published figures watched besides.
+    pub watched: Vec<crate::watched::Watched>,
 }
 
 /// Rows that are shown under one title.
@@ -96,11 +98,12 @@ impl View {
         View {
             id: text(&run.id),
             headline: headline(run),
-            host: host_facts(&run.host),
+            host: host_facts(run),
             doubts: doubts(run),
             groups: group_rows(&run.measurements),
             command: (run.profile != Profile::Imported).then(|| command(run)),
             site: crate::site::SiteView::of(run),
+            watched: crate::watched::of(run),
         }
     }
 
@@ -216,7 +219,7 @@ fn headline(run: &Run) -> Vec<Fact> {
     facts.add("Processor", join([Some(h.cpu.model.clone()), cpus(h), mhz]));
     facts.maybe("Memory", known_bytes(h.memory_bytes));
     if run.profile == Profile::Imported {
-        facts.add("Published", run.started.clone());
+        facts.add("Published", fingerpost_compare::references::published(&run.id).unwrap_or_else(|| run.started.clone()));
         facts.maybe("Source", run.source.clone());
         return facts.0;
     }
@@ -253,7 +256,8 @@ fn known_bytes(bytes: u64) -> Option<String> {
     Some(bytes).filter(|b| *b > 0).map(|b| Unit::Bytes.format(b as f64))
 }
 
-fn host_facts(h: &Host) -> Vec<Fact> {
+fn host_facts(run: &Run) -> Vec<Fact> {
+    let h = &run.host;
     let mut facts = Facts::default();
     facts.maybe("Kernel command line", h.cmdline.clone());
     facts.maybe("SMT", h.cpu.smt.clone());
@@ -286,6 +290,10 @@ fn host_facts(h: &Host) -> Vec<Fact> {
     facts.maybe("C library", h.libc.clone());
     facts.list("Compilers", h.compilers.iter().cloned());
     facts.maybe("perf_event_paranoid", h.perf_event_paranoid.map(|p| p.to_string()));
+    // What follows has no value for “not known”, and nobody told it of a host that this tool did not look at.
+    if run.profile == Profile::Imported {
+        return facts.0;
+    }
     facts.add("Hardware counters", if h.counters { "used" } else { "not available" }.into());
     facts.add("Privilege", if h.root { "root" } else { "an ordinary user" }.into());
     let load = |l: &fingerpost_record::host::Load| format!("{:.2}, steal {:.2} %", l.average[0], l.steal * 100.0);

@@ -31,7 +31,8 @@ const LATENCIES: &[(&str, &str)] = &[
     ("TCP latency using", "ipc.tcp"),
     ("TCP/IP connection cost to", "ipc.tcp_connect"),
     ("Process fork+exit", "process.fork"),
-    ("Process fork+execve", "process.exec"),
+    // Its program is linked dynamically.
+    ("Process fork+execve", "process.exec_dynamic"),
     ("Process fork+/bin/sh -c", "process.shell"),
     ("Pagefaults on", "vm.fault_file"),
 ];
@@ -150,7 +151,9 @@ fn known(table: &[(&str, &str)], words: &str) -> Option<(String, Params)> {
     let exact = table.iter().find(|(w, _)| words == *w);
     // Some lines name the host or the file after the words.
     let longer = || table.iter().find(|(w, _)| (w.ends_with("using") || w.ends_with(" to") || w.ends_with(" on")) && words.starts_with(w));
-    exact.or_else(longer).map(|(_, probe)| ((*probe).to_owned(), Params::new()))
+    // lmbench forks from a process that has touched little memory.
+    let params = |probe: &str| if probe == "process.fork" { Params::new().with("resident", 0) } else { Params::new() };
+    exact.or_else(longer).map(|(_, probe)| ((*probe).to_owned(), params(probe)))
 }
 
 fn latency(probe: &str, params: Params, number: &str, nanoseconds: f64) -> Option<Measurement> {

@@ -8,20 +8,31 @@ use crate::steps::Evidence;
 const LINK_FREE: f64 = 0.5;
 /// Below this many bytes a second, writing holds back no disk that this project knows of: the slowest does fifty times as much.
 const WRITES_FREE: f64 = 1e6;
+/// From this share of the CPUs on a server has enough to do.
+const CPUS_BUSY: f64 = 0.8;
 
 /// What the observations of the slower side clear, of the workloads that are compared: where none of its rows is, nothing.
 pub fn clear(dear: Evidence, compared: impl Fn(&Observation) -> bool) -> Vec<Finding> {
     let observed = || dear.steps.observations.iter().filter(|o| compared(o));
-    let network = observed().find_map(link);
-    let disk = observed().find_map(writes);
-    network.into_iter().chain(disk).collect()
+    [link, writes, busy].into_iter().filter_map(|one| observed().find_map(one)).collect()
 }
 
 fn link(o: &Observation) -> Option<Finding> {
     let get = |name: &str| o.totals.get(name).copied();
-    let (peak, rate) = (get("net.out.peak.mbit_s")?, get("net.link.mbit_s").filter(|r| *r > 0.0)?);
-    let text = format!("under {} the network carried at most {peak:.0} of {rate:.0} Mbit/s", o.workload);
+    let rate = get("net.link.mbit_s").filter(|r| *r > 0.0)?;
+    let (bound, own) = (get("net.out.peak.below.mbit_s"), get("net.out.peak.mbit_s"));
+    let peak = own.or(bound)?;
+    let at_most = if own.is_some() { "at most" } else { "less than" };
+    let text = format!("under {} the network carried {at_most} {peak:.0} of {rate:.0} Mbit/s", o.workload);
     (peak / rate < LINK_FREE).then(|| cleared("network.shaping", Layer::Network, text))
+}
+
+/// CPUs that were busy for most of the time had enough to do: neither the load generator nor a wait held the server back.
+fn busy(o: &Observation) -> Option<Finding> {
+    let get = |name: &str| o.totals.get(name).copied();
+    let (low, high, all) = (get("cpu.used.low")?, get("cpu.used.high")?, get("cpu.count").filter(|n| *n > 0.0)?);
+    let text = format!("under {} {low:.2} to {high:.2} of {all:.0} CPUs were busy: the load was enough for the server", o.workload);
+    (low / all >= CPUS_BUSY).then(|| cleared("client.saturated", Layer::Client, text))
 }
 
 fn writes(o: &Observation) -> Option<Finding> {

@@ -16,6 +16,7 @@ mod samples;
 mod scaling;
 mod site;
 pub mod style;
+mod watched;
 mod waterfall;
 mod zerofill;
 
@@ -68,6 +69,7 @@ pub fn of_run(run: &Run, link: Link) -> Content {
     sections.extend(launch::section(run));
     sections.extend(site::section(&view));
     sections.extend(probes::sections(&view, run, link));
+    sections.extend(watched::section(&view));
     sections.push(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {

@@ -1,0 +1,77 @@
+//! What the author of a published system watched besides what was measured: header blocks of top, counters, remarks with a figure.
+//!
+//! Of runs of our own the observers' totals are explained instead (`explain`); here is nothing to explain, only to show.
+
+use fingerpost_record::text::clean;
+use fingerpost_record::unit::significant;
+use fingerpost_record::{Observation, Profile, Run};
+
+/// One observation as lines of text, cleaned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// What was watched, and by what means.
+    pub title: String,
+    /// Names and figures with their units.
+    pub rows: Vec<(String, String)>,
+}
+
+/// How the name of a total ends, and the unit that this means.
+const UNITS: [(&str, &str); 5] =
+    [("percent", " %"), ("mib", " MiB"), ("mbit_s", " Mbit/s"), ("bytes_s", " B/s"), ("queries_s", " queries/s")];
+
+/// The observations of a published run; none of another. The instruction mix stands in the table of floating point.
+pub fn of(run: &Run) -> Vec<Watched> {
+    if run.profile != Profile::Imported {
+        return Vec::new();
+    }
+    run.observations.iter().filter(|o| o.observer != "instruction mix" && !o.totals.is_empty()).map(one).collect()
+}
+
+fn one(o: &Observation) -> Watched {
+    let title = clean(&format!("Watched: {}, by {}", o.workload, o.observer)).into_owned();
+    Watched { title, rows: o.totals.iter().map(|(name, value)| row(name, *value)).collect() }
+}
+
+fn row(name: &str, value: f64) -> (String, String) {
+    let mut words: Vec<&str> = name.split(['.', '_']).collect();
+    let unit = UNITS.iter().find(|(end, _)| name.ends_with(end)).map_or("", |(end, unit)| {
+        // The unit is behind the figure.
+        words.truncate(words.len() - end.split('_').count());
+        unit
+    });
+    let figure = if value.fract() == 0.0 && value.abs() < 1e9 { format!("{value:.0}") } else { shortest(value) };
+    (clean(&words.join(" ")).into_owned(), format!("{figure}{unit}"))
+}
+
+/// As few digits as the source printed.
+fn shortest(value: f64) -> String {
+    if (value * 100.0 - (value * 100.0).round()).abs() < 1e-9 { format!("{}", (value * 100.0).round() / 100.0) } else { significant(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_compare::references;
+
+    #[test]
+    fn the_block_of_top_is_shown_as_printed() {
+        let run = references::load("launch-10.0.4").unwrap();
+        let watched = of(&run);
+        let find = |name: &str| &watched[0].rows.iter().find(|r| r.0 == name).unwrap_or_else(|| panic!("{name}: {watched:?}")).1;
+        assert!(watched[0].title.contains("top"));
+        assert_eq!([find("pageins"), find("cpu idle"), find("load 15min"), find("sharedlibs data")], ["9078", "75.7 %", "0.3", "1.16 MiB"]);
+        assert_eq!(watched[0].rows.len(), run.observations[0].totals.len());
+    }
+
+    #[test]
+    fn the_cpu_use_and_the_remarks_are_shown() {
+        let watched = of(&references::load("g5-2.7-darwin").unwrap());
+        let all: Vec<&(String, String)> = watched.iter().flat_map(|w| &w.rows).collect();
+        for (name, figure) in
+            [("cpu used low", "1.65"), ("disk written", "23000 B/s"), ("import times longer most", "8"), ("clients50", "25 %")]
+        {
+            assert!(all.iter().any(|r| r.0 == name && r.1 == figure), "{name} in {all:?}");
+        }
+        assert!(of(&fingerpost_record::fixture::run()).is_empty());
+    }
+}
