@@ -7,10 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::calls::{self, Fd, Role, Wait, Waits};
-
-mod event;
-
-pub use event::{Event, Left, Stamped};
+use crate::follow::event::{Event, Left, What};
 
 /// What a kind of system call took, within the windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -84,7 +81,7 @@ pub struct Tracer {
     last_wait: HashMap<(i32, i64), Wait>,
     start: u64,
     now: u64,
-    idle: HashMap<usize, bool>,
+    idle: HashMap<u16, bool>,
     window_seconds: f64,
     ready_while_idle: f64,
 }
@@ -122,8 +119,10 @@ impl Tracer {
     }
 
     /// Takes one event. Events must come in order of time. `fd` tells what a process's descriptor refers to.
-    pub fn event(&mut self, e: &Stamped, fd: &mut impl FnMut(i32, i32) -> Fd) {
-        if e.time < self.start {
+    pub fn event(&mut self, e: &Event, fd: &mut impl FnMut(i32, i32) -> Fd) {
+        let of_threads =
+            matches!(e.what, What::Enter { .. } | What::Exit { .. } | What::Switch { .. } | What::Waking { .. } | What::Fork { .. });
+        if e.time < self.start || !of_threads {
             return;
         }
         self.overlap_with_idle(e.time);
@@ -134,32 +133,33 @@ impl Tracer {
             self.idle.insert(e.cpu, false);
             self.wake_lost(e.tid, e.time, fd);
         }
-        match e.event {
-            Event::Enter { number, args } => {
+        match e.what {
+            What::Enter { call, args } => {
                 if let Some(t) = self.threads.get_mut(&e.tid) {
                     t.runs(e.time);
                     t.settle_unresolved(Wait::Memory);
-                    t.mode = Mode::Call { number, args, since: e.time, on_cpu: 0.0 };
+                    t.mode = Mode::Call { number: call.into(), args, since: e.time, on_cpu: 0.0 };
                 }
             }
-            Event::Exit { number, result } => self.exit(e, number, result, fd),
-            Event::Switch { left, next } => {
+            What::Exit { call, result } => self.exit(e, call.into(), result, fd),
+            What::Switch { left, next } => {
                 self.wake_lost(next, e.time, fd);
                 self.switch(e, left, next);
             }
-            Event::Waking { who } => self.waking(e, who, fd),
-            Event::Fork { child } => {
+            What::Waking { who, .. } => self.waking(e, who, fd),
+            What::Fork { child } => {
                 if self.threads.contains_key(&e.tid) {
                     // Whether it is a thread or a process shows when it acts; until then it counts as its parent's.
                     self.threads.insert(child, Thread::new(e.pid, Place::Ready { after_idle: false }, e.time));
                 }
             }
+            _ => {}
         }
         self.adopt(e);
     }
 
     /// A watched thread that acts under another process id is that process's first.
-    fn adopt(&mut self, e: &Stamped) {
+    fn adopt(&mut self, e: &Event) {
         let Some(t) = self.threads.get_mut(&e.tid) else { return };
         if t.pid != e.pid && e.pid > 0 && e.tid > 0 {
             if let Some(role) = self.roles.get(&t.pid).copied() {
@@ -169,7 +169,7 @@ impl Tracer {
         }
     }
 
-    fn exit(&mut self, e: &Stamped, number: i64, result: i64, fd: &mut impl FnMut(i32, i32) -> Fd) {
+    fn exit(&mut self, e: &Event, number: i64, result: i64, fd: &mut impl FnMut(i32, i32) -> Fd) {
         let Some(t) = self.threads.get_mut(&e.tid) else { return };
         t.runs(e.time);
         let role = role_of(&self.roles, t.pid);
@@ -195,7 +195,7 @@ impl Tracer {
         t.mode = Mode::User;
     }
 
-    fn switch(&mut self, e: &Stamped, left: Left, next: i32) {
+    fn switch(&mut self, e: &Event, left: Left, next: i32) {
         self.idle.insert(e.cpu, next == 0);
         if let Some(t) = self.threads.get_mut(&e.tid) {
             t.runs(e.time);
@@ -229,7 +229,7 @@ impl Tracer {
         }
     }
 
-    fn waking(&mut self, e: &Stamped, who: i32, fd: &mut impl FnMut(i32, i32) -> Fd) {
+    fn waking(&mut self, e: &Event, who: i32, fd: &mut impl FnMut(i32, i32) -> Fd) {
         let waker = self.threads.get(&e.tid).map(|t| (t.pid, t.disk));
         if self.threads.get(&who).is_some_and(|t| matches!(t.place, Place::Blocked | Place::Unknown)) {
             self.woken(who, e.time, waker, fd);

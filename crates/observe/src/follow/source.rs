@@ -12,6 +12,7 @@ mod flow;
 mod live;
 pub mod perf;
 pub mod recorded;
+mod wanted;
 
 /// A stretch of time in which every event was taken.
 #[derive(Clone, Debug, Default, PartialEq)]

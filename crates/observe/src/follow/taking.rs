@@ -9,7 +9,6 @@ use fingerpost_record::Paths;
 use fingerpost_sys::stamps::{Stamp, Stamps};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
-use super::event::{Event, What};
 use super::leaf::Side;
 use super::pace::Pace;
 use super::source::{Source, Window};
@@ -17,7 +16,7 @@ use super::{Follower, Requested};
 use crate::calls::{Fd, Role, Wait};
 use crate::population::{Descriptors, Population};
 use crate::states;
-use crate::tracer::{self, Stamped, Tracer};
+use crate::tracer::Tracer;
 
 /// Events that are kept to be followed: with 48 bytes each, some 70 MB.
 pub const MOST_EVENTS: usize = 1_500_000;
@@ -180,8 +179,8 @@ impl Taking {
         let own = self.own;
         let mut fd = |pid: i32, n: i32| if pid == own { Fd::Unknown } else { descriptors.kind(pid, n) };
         self.tracer.open(window.start);
-        for e in window.events.iter().filter_map(stamped) {
-            self.tracer.event(&e, &mut fd);
+        for e in &window.events {
+            self.tracer.event(e, &mut fd);
         }
         let unheard = self.tracer.close(window.end, &mut fd);
         let seconds = (window.end - window.start) as f64 * 1e-9;
@@ -274,17 +273,4 @@ impl Recorded {
 
 fn side(role: Role) -> Side {
     if role == Role::Client { Side::Client } else { Side::Server }
-}
-
-/// The event as the sums of threads' states take it.
-fn stamped(e: &Event) -> Option<Stamped> {
-    let event = match e.what {
-        What::Enter { call, args } => tracer::Event::Enter { number: call.into(), args },
-        What::Exit { call, result } => tracer::Event::Exit { number: call.into(), result },
-        What::Switch { left, next } => tracer::Event::Switch { left, next },
-        What::Waking { who, .. } => tracer::Event::Waking { who },
-        What::Fork { child } => tracer::Event::Fork { child },
-        _ => return None,
-    };
-    Some(Stamped { time: e.time, cpu: usize::from(e.cpu), pid: e.pid, tid: e.tid, event })
 }

@@ -11,7 +11,6 @@ use fingerpost_sys::bpf::btf::Btf;
 use fingerpost_sys::bpf::code::HEADER;
 use fingerpost_sys::trace::monotonic_ns;
 
-use self::programs::{PROGRAMS, Wanted};
 use super::flow::{self, Flow, Names};
 use super::{Source, Window};
 
@@ -104,9 +103,4 @@ fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
     programs.attach().map_err(|e| format!("programs cannot be attached to tracepoints: {e}"))?;
     let recorded = flow::cheapest_call(|| _ = programs.drain(|_| ()));
     Ok(((recorded - bare) / calls.len().max(1) as f64).max(0.0))
-}
-
-/// The tracepoint of a record's kind.
-fn wanted(kind: u8) -> Option<&'static Wanted> {
-    PROGRAMS.get(usize::from(kind))
 }

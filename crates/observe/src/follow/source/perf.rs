@@ -8,8 +8,9 @@ use std::time::Duration;
 use fingerpost_sys::trace::{Point, Rings, monotonic_ns};
 use fingerpost_sys::tracefs::{self, Tracepoint};
 
-use self::layout::{Decoder, WANTED, Wanted};
+use self::layout::Decoder;
 use super::flow::{self, Flow, Names};
+use super::wanted::{Kind, WANTED, Wanted};
 use super::{Source, Window};
 
 /// Bytes of the shortest record: what bounds the events that a ring may hold.
@@ -115,9 +116,11 @@ fn resolve(found: &[Option<Tracepoint>], decoder: &mut Decoder, own: &[i32]) -> 
     Ok((points, missing))
 }
 
+/// The filter of a tracepoint: the observer's own calls, and what is not wanted of it, are left out.
 fn filter(wanted: &Wanted, own: &[i32]) -> Option<String> {
-    let own = own.iter().filter(|_| wanted.others_only).map(|tid| format!("common_pid != {tid}"));
-    let parts: Vec<String> = wanted.filter.map(str::to_owned).into_iter().chain(own).collect();
+    let calls = matches!(wanted.kind, Kind::Enter | Kind::Exit);
+    let own = own.iter().filter(|_| calls).map(|tid| format!("common_pid != {tid}"));
+    let parts: Vec<String> = layout::filter(wanted.kind).map(str::to_owned).into_iter().chain(own).collect();
     (!parts.is_empty()).then(|| parts.join(" && "))
 }
 

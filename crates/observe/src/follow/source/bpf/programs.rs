@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use fingerpost_sys::bpf::btf::Btf;
 use fingerpost_sys::bpf::code::{HEADER, Place, Recorded};
 
-use super::wanted;
-use crate::follow::event::{DiskStep, Event, InterruptKind, Io, Left, MemoryWork, What};
+use crate::follow::event::{DiskStep, Event, InterruptKind, Io, Left, What};
 use crate::follow::source::flow::Names;
+use crate::follow::source::wanted::{Kind, WANTED};
 
 /// Bytes that were looked at and left in the socket.
 const MSG_PEEK: u64 = 2;
@@ -22,86 +22,24 @@ const FLUSH: u64 = 2;
 /// Soft interrupts that are seen by what they do, and come with every packet: sending and receiving.
 const NETWORK: &[i32] = &[2, 3];
 
-/// What a tracepoint tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Enter,
-    Exit,
-    Switch,
-    Waking,
-    Fork,
-    Sent,
-    Received,
-    Arrived,
-    State,
-    Bio,
-    Request(DiskStep),
-    Completed,
-    Memory(MemoryWork, bool),
-    Interrupt(InterruptKind, bool),
-}
-
-/// A tracepoint that is wanted; requests can be followed without it where it is optional.
-pub struct Wanted {
-    name: &'static str,
-    kind: Kind,
-    optional: bool,
-}
-
-const fn needed(name: &'static str, kind: Kind) -> Wanted {
-    Wanted { name, kind, optional: false }
-}
-
-const fn optional(name: &'static str, kind: Kind) -> Wanted {
-    Wanted { name, kind, optional: true }
-}
-
-/// Everything that is wanted; a record's kind is the place here.
-pub static PROGRAMS: [Wanted; 25] = [
-    needed("sys_enter", Kind::Enter),
-    needed("sys_exit", Kind::Exit),
-    needed("sched_switch", Kind::Switch),
-    needed("sched_waking", Kind::Waking),
-    needed("sched_process_fork", Kind::Fork),
-    needed("sock_send_length", Kind::Sent),
-    needed("sock_recv_length", Kind::Received),
-    needed("sk_data_ready", Kind::Arrived),
-    needed("inet_sock_set_state", Kind::State),
-    optional("block_bio_queue", Kind::Bio),
-    optional("block_rq_insert", Kind::Request(DiskStep::Queued)),
-    optional("block_rq_issue", Kind::Request(DiskStep::Issued)),
-    optional("block_rq_complete", Kind::Completed),
-    optional("mm_vmscan_direct_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true)),
-    optional("mm_vmscan_direct_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false)),
-    optional("mm_vmscan_memcg_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true)),
-    optional("mm_vmscan_memcg_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false)),
-    optional("mm_compaction_begin", Kind::Memory(MemoryWork::Compaction, true)),
-    optional("mm_compaction_end", Kind::Memory(MemoryWork::Compaction, false)),
-    optional("irq_handler_entry", Kind::Interrupt(InterruptKind::Device, true)),
-    optional("irq_handler_exit", Kind::Interrupt(InterruptKind::Device, false)),
-    optional("softirq_entry", Kind::Interrupt(InterruptKind::Soft, true)),
-    optional("softirq_exit", Kind::Interrupt(InterruptKind::Soft, false)),
-    optional("local_timer_entry", Kind::Interrupt(InterruptKind::Timer, true)),
-    optional("local_timer_exit", Kind::Interrupt(InterruptKind::Timer, false)),
-];
-
 /// A tracepoint and what is recorded there.
 pub type Named = (&'static str, Recorded);
 
 /// The programs for this kernel, without the calls of some threads, and the names of the tracepoints that it lacks.
 pub fn resolve(btf: &Btf, but_calls_of: &[i32]) -> Result<(Vec<Named>, Vec<&'static str>), String> {
     let (mut programs, mut missing) = (Vec::new(), Vec::new());
-    for (i, w) in PROGRAMS.iter().enumerate() {
-        let recorded = btf.tracepoint(w.name).and_then(|_| recorded(btf, i as u8, w.kind));
+    // Programs would record every acknowledgement to learn a socket's ports.
+    for (i, w) in WANTED.iter().enumerate().filter(|(_, w)| w.kind != Kind::Ports) {
+        let recorded = btf.tracepoint(w.point()).and_then(|_| recorded(btf, i as u8, w.kind));
         match recorded {
             Some(mut r) => {
                 if matches!(w.kind, Kind::Enter | Kind::Exit) {
                     r.but_threads = but_calls_of.to_vec();
                 }
-                programs.push((w.name, r));
+                programs.push((w.point(), r));
             }
-            None if w.optional => missing.push(w.name),
-            None => return Err(format!("requests cannot be followed: this kernel's types lack what {} tells", w.name)),
+            None if w.optional => missing.push(w.point()),
+            None => return Err(format!("requests cannot be followed: this kernel's types lack what {} tells", w.point())),
         }
     }
     Ok((programs, missing))
@@ -147,17 +85,18 @@ fn places(btf: &Btf, kind: Kind) -> Option<(Option<Place>, Vec<Place>)> {
             let ports = [field(0, "sock_common", "skc_num", 2)?, field(0, "sock_common", "skc_dport", 2)?];
             (Some(Argument(2)), [vec![Argument(0)], ports.to_vec()].concat())
         }
-        Kind::Bio => (
+        Kind::Disk(DiskStep::Submitted) => (
             Some(through(0, &[("bio", "bi_bdev"), ("block_device", "bd_dev")], 4)?),
             vec![field(0, "bio", "bi_iter.bi_sector", 8)?, field(0, "bio", "bi_iter.bi_size", 4)?, field(0, "bio", "bi_opf", 4)?],
         ),
-        Kind::Request(_) | Kind::Completed => {
+        Kind::Disk(step) => {
             let device = [("request", "q"), ("request_queue", "disk"), ("gendisk", "part0"), ("block_device", "bd_dev")];
-            let bytes = if kind == Kind::Completed { Argument(2) } else { field(0, "request", "__data_len", 4)? };
+            let bytes = if step == DiskStep::Completed { Argument(2) } else { field(0, "request", "__data_len", 4)? };
             let values = vec![field(0, "request", "__sector", 8)?, bytes, field(0, "request", "cmd_flags", 4)?];
             (Some(through(0, &device, 4)?), values)
         }
         Kind::Memory(..) | Kind::Interrupt(..) => (None, Vec::new()),
+        Kind::Ports => return None,
     })
 }
 
@@ -182,7 +121,7 @@ fn int(record: &[u8], at: usize) -> Option<i32> {
 pub fn event(record: &[u8], partitions: &HashMap<u32, u32>) -> Option<Event> {
     let (tid, pid) = (int(record, 8)?, int(record, 12)?);
     let head = int(record, 16)? as u32;
-    let what = what(wanted(head as u8)?.kind, record, partitions)?;
+    let what = what(kind(head as u8)?, record, partitions)?;
     Some(Event { time: long(record, 0)?, cpu: (head >> 16) as u16, interrupt: head >> 8 & 0xff != 0, pid, tid, what })
 }
 
@@ -204,9 +143,8 @@ fn what(kind: Kind, record: &[u8], partitions: &HashMap<u32, u32>) -> Option<Wha
             let remote = u16::from_be(value(2)? as u16);
             What::State { socket: value(0)?, state: small as u8, local: value(1)? as u16, remote }
         }
-        Kind::Bio => disk(DiskStep::Submitted)?,
-        Kind::Request(step) => disk(step)?,
-        Kind::Completed => disk(DiskStep::Completed)?,
+        Kind::Ports => return None,
+        Kind::Disk(step) => disk(step)?,
         Kind::Memory(work, begin) => What::Memory { work, begin },
         Kind::Interrupt(kind, begin) => What::Interrupt { kind, begin },
     })
@@ -232,9 +170,14 @@ fn left(preempted: bool, state: u64) -> Left {
     }
 }
 
+/// What a record's number in [`WANTED`] tells.
+fn kind(number: u8) -> Option<Kind> {
+    WANTED.get(usize::from(number)).map(|w| w.kind)
+}
+
 /// Keeps the name that a switch tells, of the thread that came.
 pub fn names(record: &[u8], names: &mut Names) {
-    let kind = record.get(16).and_then(|&k| wanted(k)).map(|w| w.kind);
+    let kind = record.get(16).and_then(|&k| kind(k));
     if let (Some(Kind::Switch), Some(tid), Some(name)) = (kind, int(record, 20), record.get(HEADER + 16..HEADER + 32)) {
         names.learn(tid, name);
     }

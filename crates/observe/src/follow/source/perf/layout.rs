@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use fingerpost_sys::trace::Raw;
 use fingerpost_sys::tracefs::Tracepoint;
 
-use crate::follow::event::{DiskStep, Event, InterruptKind, Io, Left, MemoryWork, What};
+use crate::follow::event::{Event, InterruptKind, Io, Left, What};
+use crate::follow::source::wanted::{Kind, Wanted};
 
 /// `common_flags` of a sample that was taken in a hard or a soft interrupt.
 const IN_INTERRUPT: u8 = 0x08 | 0x10;
@@ -15,24 +16,6 @@ const IN_INTERRUPT: u8 = 0x08 | 0x10;
 const MSG_PEEK: i32 = 2;
 /// Bytes of a thread's name.
 const NAME_BYTES: usize = 16;
-
-/// What a tracepoint tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Enter,
-    Exit,
-    Switch,
-    Waking,
-    Fork,
-    Sent,
-    Received,
-    Arrived,
-    State,
-    Ports,
-    Disk(DiskStep),
-    Memory(MemoryWork, bool),
-    Interrupt(InterruptKind, bool),
-}
 
 /// A field and its size in bytes: exact for numbers, the least for arrays.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,44 +26,6 @@ enum Field {
 
 use Field::{Array, Number};
 
-/// A tracepoint that is wanted.
-pub struct Wanted {
-    /// Its name in tracefs.
-    pub name: &'static str,
-    kind: Kind,
-    fields: &'static [Field],
-    /// Which of its events are wanted, in the kernel's filter language.
-    pub filter: Option<&'static str>,
-    /// Whether requests can be followed without it.
-    pub optional: bool,
-    /// Whether events of the observer's own threads are left out.
-    pub others_only: bool,
-}
-
-impl Wanted {
-    const fn needed(name: &'static str, kind: Kind, fields: &'static [Field]) -> Wanted {
-        Wanted { name, kind, fields, filter: None, optional: false, others_only: false }
-    }
-
-    const fn optional(name: &'static str, kind: Kind, fields: &'static [Field]) -> Wanted {
-        Wanted { optional: true, ..Wanted::needed(name, kind, fields) }
-    }
-
-    const fn of_others(self) -> Wanted {
-        Wanted { others_only: true, ..self }
-    }
-
-    /// Segments without bytes only acknowledge.
-    const fn with_bytes(self) -> Wanted {
-        Wanted { filter: Some("data_len > 0"), ..self }
-    }
-
-    /// The network's soft interrupts are seen by what they do, and come with every packet.
-    const fn but_network(self) -> Wanted {
-        Wanted { filter: Some("vec != 3 && vec != 2"), ..self }
-    }
-}
-
 const CALL: &[Field] = &[Number("id", 8), Array("args", 16)];
 const CALLED: &[Field] = &[Number("id", 8), Number("ret", 8)];
 const SWITCH: &[Field] = &[Number("prev_state", 8), Number("next_pid", 4), Array("prev_comm", NAME_BYTES), Array("next_comm", NAME_BYTES)];
@@ -90,37 +35,35 @@ const STATE: &[Field] = &[Number("skaddr", 8), Number("newstate", 4), Number("sp
 const PORTS: &[Field] = &[Number("skaddr", 8), Number("sport", 2), Number("dport", 2), Number("data_len", 2)];
 const BLOCK: &[Field] = &[Number("dev", 4), Number("sector", 8), Number("nr_sector", 4), Array("rwbs", 8)];
 
-/// Everything that is wanted of the kernel.
-pub static WANTED: [Wanted; 26] = [
-    Wanted::needed("raw_syscalls/sys_enter", Kind::Enter, CALL).of_others(),
-    Wanted::needed("raw_syscalls/sys_exit", Kind::Exit, CALLED).of_others(),
-    Wanted::needed("sched/sched_switch", Kind::Switch, SWITCH),
-    Wanted::needed("sched/sched_waking", Kind::Waking, WAKING),
-    Wanted::needed("sched/sched_process_fork", Kind::Fork, &[Number("child_pid", 4)]),
-    Wanted::needed("sock/sock_send_length", Kind::Sent, BYTES),
-    Wanted::needed("sock/sock_recv_length", Kind::Received, BYTES),
-    Wanted::needed("sock/sk_data_ready", Kind::Arrived, &[Number("skaddr", 8)]),
-    Wanted::needed("sock/inet_sock_set_state", Kind::State, STATE),
-    Wanted::optional("tcp/tcp_probe", Kind::Ports, PORTS).with_bytes(),
-    Wanted::optional("block/block_bio_queue", Kind::Disk(DiskStep::Submitted), BLOCK),
-    Wanted::optional("block/block_rq_insert", Kind::Disk(DiskStep::Queued), BLOCK),
-    Wanted::optional("block/block_rq_issue", Kind::Disk(DiskStep::Issued), BLOCK),
-    Wanted::optional("block/block_rq_complete", Kind::Disk(DiskStep::Completed), BLOCK),
-    Wanted::optional("vmscan/mm_vmscan_direct_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true), &[]),
-    Wanted::optional("vmscan/mm_vmscan_direct_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false), &[]),
-    Wanted::optional("vmscan/mm_vmscan_memcg_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true), &[]),
-    Wanted::optional("vmscan/mm_vmscan_memcg_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false), &[]),
-    Wanted::optional("compaction/mm_compaction_begin", Kind::Memory(MemoryWork::Compaction, true), &[]),
-    Wanted::optional("compaction/mm_compaction_end", Kind::Memory(MemoryWork::Compaction, false), &[]),
-    Wanted::optional("irq/irq_handler_entry", Kind::Interrupt(InterruptKind::Device, true), &[]),
-    Wanted::optional("irq/irq_handler_exit", Kind::Interrupt(InterruptKind::Device, false), &[]),
-    Wanted::optional("irq/softirq_entry", Kind::Interrupt(InterruptKind::Soft, true), &[]).but_network(),
-    Wanted::optional("irq/softirq_exit", Kind::Interrupt(InterruptKind::Soft, false), &[]).but_network(),
-    Wanted::optional("irq_vectors/local_timer_entry", Kind::Interrupt(InterruptKind::Timer, true), &[]),
-    Wanted::optional("irq_vectors/local_timer_exit", Kind::Interrupt(InterruptKind::Timer, false), &[]),
-];
+/// The fields of a tracepoint that are read.
+fn fields(kind: Kind) -> &'static [Field] {
+    match kind {
+        Kind::Enter => CALL,
+        Kind::Exit => CALLED,
+        Kind::Switch => SWITCH,
+        Kind::Waking => WAKING,
+        Kind::Fork => &[Number("child_pid", 4)],
+        Kind::Sent | Kind::Received => BYTES,
+        Kind::Arrived => &[Number("skaddr", 8)],
+        Kind::State => STATE,
+        Kind::Ports => PORTS,
+        Kind::Disk(_) => BLOCK,
+        Kind::Memory(..) | Kind::Interrupt(..) => &[],
+    }
+}
 
-/// A tracepoint with the places of its fields, in the order of its [`Wanted::fields`].
+/// Which of a tracepoint's events are wanted, in the kernel's filter language.
+pub fn filter(kind: Kind) -> Option<&'static str> {
+    match kind {
+        // Segments without bytes only acknowledge.
+        Kind::Ports => Some("data_len > 0"),
+        // The network's soft interrupts are seen by what they do, and come with every packet.
+        Kind::Interrupt(InterruptKind::Soft, _) => Some("vec != 3 && vec != 2"),
+        _ => None,
+    }
+}
+
+/// A tracepoint with the places of its fields, in the order of its [`fields`].
 #[derive(Clone, Copy, Debug)]
 struct Resolved {
     kind: Kind,
@@ -147,7 +90,7 @@ impl Decoder {
         // A sample names its tracepoint by 16 bits.
         let Ok(id) = u16::try_from(point.id) else { return false };
         let mut at = [0; 4];
-        for (place, field) in at.iter_mut().zip(wanted.fields) {
+        for (place, field) in at.iter_mut().zip(fields(wanted.kind)) {
             let found = match *field {
                 Number(name, bytes) => point.sized(name, bytes),
                 Array(name, bytes) => point.at_least(name, bytes),
@@ -201,8 +144,9 @@ impl Decoder {
         let flags = data.get(at[3]..at[3] + 8)?;
         let flags = flags.split(|&b| b == 0).next().unwrap_or_default();
         let has = |letters: &[u8]| flags.iter().any(|b| letters.contains(b));
-        // A flush has no place on the device: the kernel names it by whatever the field held.
-        let sector = if sectors == 0 && has(b"F") { u64::MAX } else { long(data, at[1])? };
+        // A flush has no place on the device: the kernel names it by whatever the field held. Its end is told twice, of the flush itself
+        // and of the request that asked for it, which no longer has the flag then.
+        let sector = if sectors == 0 && has(b"FW") { u64::MAX } else { long(data, at[1])? };
         let device = self.partitions.get(&device).copied().unwrap_or(device);
         Some(Io { device, sector, sectors, write: has(b"WFD") })
     }

@@ -1,8 +1,9 @@
 use super::*;
+use crate::follow::event::MemoryWork;
 
 /// A record of a tracepoint with these values, by thread 11 of process 10 on CPU 3 at time 5.
 fn record(name: &str, interrupt: u32, small: i32, values: &[u64]) -> Vec<u8> {
-    let kind = PROGRAMS.iter().position(|w| w.name == name).unwrap() as u32;
+    let kind = WANTED.iter().position(|w| w.point() == name).unwrap() as u32;
     let mut r = 5u64.to_ne_bytes().to_vec();
     for n in [11, 10, kind | interrupt << 8 | 3 << 16, small as u32] {
         r.extend(n.to_ne_bytes());

@@ -1,6 +1,8 @@
 use fingerpost_sys::tracefs::parse_format;
 
 use super::*;
+use crate::follow::event::{DiskStep, MemoryWork};
+use crate::follow::source::wanted::WANTED;
 
 /// A tracepoint's description with these fields, `name:offset:size`.
 fn point(id: u32, fields: &str) -> Tracepoint {
@@ -116,6 +118,21 @@ fn memory_and_interrupts_need_no_field() {
 }
 
 #[test]
+fn the_end_of_a_flush_is_told_of_the_flush_and_of_the_write_that_asked_for_it() {
+    let d = decoder("block/block_rq_complete", "dev:8:4 sector:16:8 nr_sector:24:4 error:28:4 rwbs[10]:32:10");
+    let io =
+        |sector: u64, sectors: u32, flags: &[u8]| match what(&d, &[(16, &sector.to_ne_bytes()), (24, &sectors.to_ne_bytes()), (32, flags)])
+        {
+            Some(What::Disk { step: DiskStep::Completed, io }) => (io.sector, io.write),
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(io(u64::MAX, 0, b"FF\0"), (u64::MAX, true));
+    assert_eq!(io(0, 0, b"WS\0"), (u64::MAX, true), "the flag is gone by then");
+    assert_eq!(io(8, 8, b"WS\0"), (8, true));
+    assert_eq!(io(0, 0, b"R\0"), (0, false));
+}
+
+#[test]
 fn a_field_that_is_missing_or_of_another_size_is_not_guessed() {
     let mut d = Decoder::default();
     let waking = wanted("sched/sched_waking");
@@ -128,8 +145,7 @@ fn a_field_that_is_missing_or_of_another_size_is_not_guessed() {
 #[test]
 fn a_sample_of_any_length_is_decoded_or_refused() {
     for w in &WANTED {
-        let fields: String = w
-            .fields
+        let fields: String = fields(w.kind)
             .iter()
             .enumerate()
             .map(|(i, f)| {

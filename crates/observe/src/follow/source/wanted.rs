@@ -1,0 +1,90 @@
+//! What is wanted of the kernel, whichever way its events are had: one table of tracepoints and what each tells.
+
+use crate::follow::event::{DiskStep, InterruptKind, MemoryWork};
+
+/// What a tracepoint tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A system call began.
+    Enter,
+    /// It ended.
+    Exit,
+    /// A CPU went from one thread to another.
+    Switch,
+    /// A thread is woken.
+    Waking,
+    /// A thread is made.
+    Fork,
+    /// A socket was given bytes.
+    Sent,
+    /// Bytes were taken from a socket.
+    Received,
+    /// Something arrived in a socket.
+    Arrived,
+    /// A TCP socket changed its state.
+    State,
+    /// A TCP socket's ports, where a segment with bytes arrived.
+    Ports,
+    /// A block request went a step further.
+    Disk(DiskStep),
+    /// A thread began or ended work on memory.
+    Memory(MemoryWork, bool),
+    /// A CPU began or ended to serve an interrupt.
+    Interrupt(InterruptKind, bool),
+}
+
+/// A tracepoint that is wanted.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Its name in tracefs, with its group.
+    pub name: &'static str,
+    /// What it tells.
+    pub kind: Kind,
+    /// Whether requests can be followed without it.
+    pub optional: bool,
+}
+
+impl Wanted {
+    /// Its name without the group, as a program is attached to it.
+    pub fn point(&self) -> &'static str {
+        self.name.split_once('/').map_or(self.name, |(_, point)| point)
+    }
+}
+
+const fn needed(name: &'static str, kind: Kind) -> Wanted {
+    Wanted { name, kind, optional: false }
+}
+
+const fn optional(name: &'static str, kind: Kind) -> Wanted {
+    Wanted { name, kind, optional: true }
+}
+
+/// Everything that is wanted. The first two are what an event's cost is measured with.
+pub static WANTED: [Wanted; 26] = [
+    needed("raw_syscalls/sys_enter", Kind::Enter),
+    needed("raw_syscalls/sys_exit", Kind::Exit),
+    needed("sched/sched_switch", Kind::Switch),
+    needed("sched/sched_waking", Kind::Waking),
+    needed("sched/sched_process_fork", Kind::Fork),
+    needed("sock/sock_send_length", Kind::Sent),
+    needed("sock/sock_recv_length", Kind::Received),
+    needed("sock/sk_data_ready", Kind::Arrived),
+    needed("sock/inet_sock_set_state", Kind::State),
+    optional("tcp/tcp_probe", Kind::Ports),
+    optional("block/block_bio_queue", Kind::Disk(DiskStep::Submitted)),
+    optional("block/block_rq_insert", Kind::Disk(DiskStep::Queued)),
+    optional("block/block_rq_issue", Kind::Disk(DiskStep::Issued)),
+    optional("block/block_rq_complete", Kind::Disk(DiskStep::Completed)),
+    optional("vmscan/mm_vmscan_direct_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true)),
+    optional("vmscan/mm_vmscan_direct_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false)),
+    optional("vmscan/mm_vmscan_memcg_reclaim_begin", Kind::Memory(MemoryWork::Reclaim, true)),
+    optional("vmscan/mm_vmscan_memcg_reclaim_end", Kind::Memory(MemoryWork::Reclaim, false)),
+    optional("compaction/mm_compaction_begin", Kind::Memory(MemoryWork::Compaction, true)),
+    optional("compaction/mm_compaction_end", Kind::Memory(MemoryWork::Compaction, false)),
+    optional("irq/irq_handler_entry", Kind::Interrupt(InterruptKind::Device, true)),
+    optional("irq/irq_handler_exit", Kind::Interrupt(InterruptKind::Device, false)),
+    optional("irq/softirq_entry", Kind::Interrupt(InterruptKind::Soft, true)),
+    optional("irq/softirq_exit", Kind::Interrupt(InterruptKind::Soft, false)),
+    optional("irq_vectors/local_timer_entry", Kind::Interrupt(InterruptKind::Timer, true)),
+    optional("irq_vectors/local_timer_exit", Kind::Interrupt(InterruptKind::Timer, false)),
+];
