@@ -252,6 +252,35 @@ fn a_queue_before_few_threads_is_blamed_on_what_they_do() {
     assert_ne!(named(100.0).map(|n| n.0), Some("app.work".to_owned()), "a thread of its own does not queue behind others");
 }
 
+#[test]
+fn a_device_that_is_slower_for_all_is_not_the_neighbours_that_was_always_beside() {
+    let beside = |us: f64| -> fixture::followed::Row { (Layer::Storage, "disk: in the device", "backup", &["disk"], [us; 3]) };
+    let alone = |us: f64| -> fixture::followed::Row { (Layer::Storage, "disk: in the device", "", &["lock", "disk"], [us; 3]) };
+    let [base, new] = [1.0, 5.0].map(|times| followed(&[beside(times * 300.0), alone(times * 200.0)]));
+    let c = compare(&[base], &[new], &Options::default());
+    assert_eq!(c.causes[0].cause, "storage.latency", "{:#?}", c.causes);
+}
+
+#[test]
+fn connections_that_were_not_let_in_are_told_by_the_load_generators_own_time() {
+    // What was let in waited a little longer for a CPU; what was not lies outside of what was followed.
+    let with = |extra: &[fixture::followed::Row], totals: &[(&str, f64)]| {
+        let mut run = followed(extra);
+        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0)];
+        run.observations[0].totals.extend(step.iter().chain(totals).map(|(name, n)| ((*name).to_owned(), *n)));
+        run
+    };
+    let cpu: fixture::followed::Row = (Layer::Scheduler, "waiting for a CPU", "stress", &[], [200.0; 3]);
+    let base = with(&[], &[("step.transactions", 4000.0)]);
+    let refused = [("step.transactions", 300.0), ("tcp.listen_overflows", 90.0)];
+    let c = compare(std::slice::from_ref(&base), &[with(&[cpu], &refused)], &Options::default());
+    let accused: Vec<&str> = c.causes.iter().filter(|f| f.status != Status::Cleared).map(|f| f.cause.as_str()).collect();
+    assert_eq!(accused, ["network.accept_queue"], "{:#?}", c.causes);
+    // Without overflows the time outside may be anything that clients do between requests.
+    let c = compare(&[base], &[with(&[cpu], &refused[..1])], &Options::default());
+    assert_eq!(c.causes[0].cause, "cpu.contention", "{:#?}", c.causes);
+}
+
 /// A run whose requests were followed, with these leaves on top of what a quiet one has, in microseconds.
 fn followed(extra: &[fixture::followed::Row]) -> Run {
     let quiet: [fixture::followed::Row; 3] = [
@@ -282,6 +311,7 @@ fn followed_requests_tell_causes_apart_that_no_counter_tells() {
         ("cpu.contention", on(Layer::Scheduler, "waiting for a CPU", "stress", &[][..])),
         ("storage.throttle", on(Layer::Storage, "disk: held back before the queue", "", &["disk"])),
         ("storage.contention", on(Layer::Storage, "disk: in the queue", "backup", &["disk"])),
+        ("storage.contention", on(Layer::Storage, "disk: in the device", "backup", &["disk"])),
         ("storage.latency", on(Layer::Storage, "disk: in the device", "", &["lock", "disk"])),
         ("app.lock", on(Layer::Application, "server user code", "db", &["lock"])),
         ("app.wait", on(Layer::Application, "sleeping", "", &[])),

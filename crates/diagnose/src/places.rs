@@ -58,6 +58,8 @@ pub enum Place {
     DiskBehindOthers,
     /// I/O in the queue behind the server's own, or in the file system.
     DiskOwn,
+    /// I/O in the device, which had another process's besides.
+    DiskBesideOthers,
     /// I/O in the device.
     DiskDevice,
     /// Another service.
@@ -89,6 +91,7 @@ impl Place {
             c if c.starts_with("disk: ") && has("memory") => Place::Memory,
             name::DISK_HELD => Place::DiskHeld,
             name::DISK_QUEUE if !matches!(whom, "" | name::SERVER_ITSELF) => Place::DiskBehindOthers,
+            name::DISK_DEVICE if !matches!(whom, "" | name::SERVER_ITSELF) => Place::DiskBesideOthers,
             name::DISK_DEVICE => Place::DiskDevice,
             c if c.starts_with("disk: ") => Place::DiskOwn,
             name::LOCK => Place::Lock,
@@ -120,7 +123,9 @@ impl Place {
         match self {
             Place::CpuOther | Place::CpuServer | Place::CpuClient | Place::CpuIdle | Place::CpuUnknown => (Layer::Scheduler, name::CPU),
             Place::Lock => (Layer::Application, name::LOCK),
-            Place::DiskHeld | Place::DiskBehindOthers | Place::DiskOwn | Place::DiskDevice => (Layer::Storage, name::DISK),
+            Place::DiskHeld | Place::DiskBehindOthers | Place::DiskOwn | Place::DiskBesideOthers | Place::DiskDevice => {
+                (Layer::Storage, name::DISK)
+            }
             Place::Memory => (Layer::Memory, name::MEMORY),
             _ => (leaf.layer, &leaf.component),
         }
@@ -199,7 +204,8 @@ mod tests {
             (Application, "sleeping", "", &["lock"], Place::Lock, "waiting for a lock"),
             (Application, "sleeping", "", &[], Place::Sleeping, "sleeping"),
             (Application, "waiting for a lock", "", &[], Place::Lock, "waiting for a lock"),
-            (Storage, "disk: in the device", "db", &["lock", "disk"], Place::DiskDevice, "waiting for the disk"),
+            (Storage, "disk: in the device", "", &["lock", "disk"], Place::DiskDevice, "waiting for the disk"),
+            (Storage, "disk: in the device", "backup", &["disk"], Place::DiskBesideOthers, "waiting for the disk"),
             (Storage, "disk: in the queue", "backup", &["disk"], Place::DiskBehindOthers, "waiting for the disk"),
             (Storage, "disk: in the queue", "the server itself", &["disk"], Place::DiskOwn, "waiting for the disk"),
             (Storage, "disk: file system", "", &[], Place::DiskOwn, "waiting for the disk"),

@@ -8,7 +8,7 @@ use super::places::{Place, add};
 use super::rules::{SUSPECTED, Verdict, at_most_suspected, cleared, interval, judged, mostly, part, percent, told};
 
 /// Everything that waits for a disk.
-const DISK: [Place; 4] = [Place::DiskHeld, Place::DiskBehindOthers, Place::DiskOwn, Place::DiskDevice];
+const DISK: [Place; 5] = [Place::DiskHeld, Place::DiskBehindOthers, Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
 
 fn bytes(b: f64) -> String {
     Unit::BytesPerSecond.format(b)
@@ -50,11 +50,13 @@ fn others_compete(f: &Facts) -> bool {
 pub(super) fn contention(f: &Facts) -> Option<Verdict> {
     let queued = f.share(&[Place::DiskBehindOthers]);
     let behind = queued.map(|share| format!("waiting in the device's queue behind others' I/O is {} of a request", interval(share)));
+    let beside = part(f, &[Place::DiskBesideOthers], "I/O in the device beside others' I/O");
     let moved = f.other_disk_per_s.map(|b| format!("other processes moved {}{}", bytes(b), mostly(&f.other_disk_name)));
-    let chain = behind.into_iter().chain(told(f.place(Place::DiskBehindOthers))).chain(moved);
+    let whose = [Place::DiskBehindOthers, Place::DiskBesideOthers].map(|place| told(f.place(place))).concat();
+    let chain = behind.into_iter().chain(beside).chain(whose).chain(moved);
     let evidence: Vec<String> = chain.chain(figures(f)).collect();
     let compete = others_compete(f);
-    let share = if compete { f.share(&[Place::DiskBehindOthers, Place::DiskDevice]) } else { queued };
+    let share = if compete { f.share(&[Place::DiskBehindOthers, Place::DiskBesideOthers, Place::DiskDevice]) } else { queued };
     match judged(f, share, true, compete, evidence.clone()) {
         None if f.other_disk_per_s.is_some() => cleared(evidence),
         verdict => verdict,
@@ -62,12 +64,13 @@ pub(super) fn contention(f: &Facts) -> Option<Verdict> {
 }
 
 pub(super) fn latency(f: &Facts) -> Option<Verdict> {
-    let device = part(f, &[Place::DiskDevice], "I/O in the device");
+    let device = part(f, &[Place::DiskBesideOthers, Place::DiskDevice], "I/O in the device");
     let evidence: Vec<String> = device.into_iter().chain(told(f.place(Place::DiskDevice))).chain(figures(f)).collect();
     if evidence.is_empty() {
         return None;
     }
-    let places: &[Place] = if others_compete(f) { &[Place::DiskOwn] } else { &[Place::DiskOwn, Place::DiskDevice] };
+    let of_the_disk: &[Place] = &[Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
+    let places = if others_compete(f) { &[Place::DiskOwn] } else { of_the_disk };
     let busy = f.disk_busy.is_some_and(|busy| busy > 0.5) && f.syncs.is_none_or(|n| n > 0.0) && f.disk_per_s.is_none_or(|b| b > 0.0);
     match judged(f, f.share(places), true, busy && !others_compete(f) && f.disk_limits.is_none_or(|n| n == 0.0), evidence.clone()) {
         None if f.disk_busy.is_some_and(|busy| busy < 0.05) => cleared(evidence),

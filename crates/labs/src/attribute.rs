@@ -1,13 +1,13 @@
 //! One step of a workload, measured without tracing, then once more with it, and taken apart.
 
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fingerpost_diagnose::{STEP, StepFigures, Totals};
 use fingerpost_observe::Level;
 use fingerpost_observe::follow::taking::Known;
-use fingerpost_observe::session::{Prepared, Told, label};
+use fingerpost_observe::session::{Events, Prepared, Told, label};
 use fingerpost_record::{Budget, Finding, Observation, Params};
 use fingerpost_workloads::{Step, Subjects, Workload, WorkloadError};
 
@@ -40,6 +40,24 @@ pub struct Request<'a> {
     pub level: Level,
     /// The measured pass, where the caller has it already: transactions and seconds of the same step, untraced.
     pub measured: Option<(u64, f64)>,
+    /// How long nearly all requests take, where a pass before told.
+    pub latency: Option<Duration>,
+    /// What keeps the kernel's events open from pass to pass, for a caller who makes many.
+    pub events: Option<&'a KeptOpen>,
+}
+
+/// The kernel's events between two passes, if they could be opened.
+#[derive(Default)]
+pub struct KeptOpen(Mutex<Option<Events>>);
+
+impl KeptOpen {
+    fn take(&self) -> Option<Events> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, events: Option<Events>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = events;
+    }
 }
 
 /// What came of it.
@@ -137,20 +155,23 @@ fn observed(workload: &mut dyn Workload, request: &Request) -> Result<(Step, Tol
     let Request { params, length, level, .. } = *request;
     let subjects = workload.subjects();
     // By Little's law: so many transactions under way, so many done a second.
-    let latency =
-        request.measured.filter(|m| m.0 > 0).map(|(done, seconds)| Duration::from_secs_f64(request.clients * seconds / done as f64));
-    let known = Known { stamps: workload.stamps(), latency };
+    let mean = request.measured.filter(|m| m.0 > 0).map(|(done, seconds)| Duration::from_secs_f64(request.clients * seconds / done as f64));
+    let known = Known { stamps: workload.stamps(), latency: request.latency.or(mean) };
     let settle = (length / 4).min(Duration::from_millis(300));
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();
         let (ready, prepared) = mpsc::channel::<()>();
-        let watch = move || observe(&subjects, known, level, settle, length.mul_f64(WATCHED), &ready, &told);
+        let open = request.events.and_then(KeptOpen::take);
+        let watch = move || observe(&subjects, known, (level, open), settle, length.mul_f64(WATCHED), &ready, &told);
         let observer = thread::Builder::new().spawn_scoped(scope, watch);
         // Rings of some megabytes are opened before there is a load, which would keep a busy machine from it until the load is over.
         let _ = prepared.recv_timeout(PATIENCE);
         let step = workload.step_observed(params, length, &mut || _ = tell.send(()));
         drop(tell);
-        let seen = observer.map_or_else(|e| Told::refused(&e), |thread| thread.join().unwrap_or_default());
+        let mut seen = observer.map_or_else(|e| Told::refused(&e), |thread| thread.join().unwrap_or_default());
+        if let Some(kept) = request.events {
+            kept.put(seen.events.take());
+        }
         Ok((step?, seen))
     })
 }
@@ -160,7 +181,7 @@ fn observed(workload: &mut dyn Workload, request: &Request) -> Result<(Step, Tol
 fn observe(
     subjects: &Subjects,
     known: Known,
-    level: Level,
+    (level, open): (Level, Option<Events>),
     settle: Duration,
     length: Duration,
     ready: &mpsc::Sender<()>,
@@ -169,7 +190,7 @@ fn observe(
     // Among many threads that all want a CPU an observer would come to its work when that is over. Where the user may not have a
     // higher priority, it goes without.
     let _ = rustix::process::setpriority_process(None, PRIORITY);
-    let prepared = Prepared::new(level);
+    let prepared = Prepared::with(level, open);
     let _ = ready.send(());
     let wait = |time| matches!(told.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
     if told.recv().is_err() {

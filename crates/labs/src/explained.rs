@@ -119,6 +119,8 @@ pub fn explain(workload: &mut dyn Workload, steps: &[Measured], course: &Course,
                 query_cache: course.query_cache,
                 level: Level::Tracing,
                 measured: Some((step.transactions, step.seconds)),
+                latency: None,
+                events: None,
             };
             match attribute(workload, &request, sink) {
                 Ok(attributed) if n + 1 == places.len() => hand_over_findings(&attributed, sink),

@@ -14,7 +14,7 @@ use fingerpost_workloads::Subjects;
 use crate::calls::Role;
 use crate::delays::Delayed;
 use crate::follow::pace::{COST_SHARE, Pace};
-use crate::follow::source;
+use crate::follow::source::{self, Source};
 use crate::follow::taking::{Known, MOST_EVENTS, Recorded, Taking};
 use crate::machine::{self, Reading, Totals};
 use crate::population::{Descriptors, Population};
@@ -72,6 +72,7 @@ struct Watched {
     lost: u64,
     notes: Totals,
     recorded: Option<Recorded>,
+    events: Option<Events>,
 }
 
 /// What the socket thread brings back: the sums, the CPU seconds that they cost, or why there are none.
@@ -100,11 +101,20 @@ pub struct Prepared {
     cost: f64,
 }
 
+/// The kernel's events, open and switched off. Who watches one pass after the other hands them on: closing them takes the kernel a
+/// good part of a second, in which it waits for every CPU once for each kind of event.
+pub struct Events(Box<dyn Source + Send>);
+
 impl Prepared {
     /// Opens what this level needs, switched off.
     pub fn new(level: Level) -> Prepared {
+        Prepared::with(level, None)
+    }
+
+    /// As [`Prepared::new`], with the events of a pass before where there are any.
+    pub fn with(level: Level, events: Option<Events>) -> Prepared {
         let cost = thread_cpu_seconds();
-        let taking = (level == Level::Tracing).then(open);
+        let taking = (level == Level::Tracing).then(|| open(events));
         Prepared { level, taking, cost: thread_cpu_seconds() - cost }
     }
 
@@ -157,6 +167,8 @@ pub struct Told {
     pub recorded: Option<Recorded>,
     /// Why nothing was observed, in one sentence; nothing where something was.
     pub refused: Option<String>,
+    /// What the next pass can be watched with.
+    pub events: Option<Events>,
 }
 
 impl Told {
@@ -224,13 +236,16 @@ impl Session {
             Err(why) => observation("delays", &format!("none: {why}"), Totals::new()),
         }));
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
-        Told { observations: found, recorded: watched.recorded, refused: None }
+        Told { observations: found, recorded: watched.recorded, refused: None, events: watched.events }
     }
 }
 
-/// Opens the kernel's events.
-fn open() -> Result<Taking, String> {
-    let source = source::open(MOST_EVENTS)?;
+/// Opens the kernel's events, unless they are open already.
+fn open(events: Option<Events>) -> Result<Taking, String> {
+    let source = match events {
+        Some(Events(source)) => source,
+        None => source::open(MOST_EVENTS)?,
+    };
     let pace = Pace::new(COST_SHARE, source.cpus(), source.event_cost());
     Ok(Taking::new(source, pace))
 }
@@ -302,7 +317,7 @@ fn watch(mut population: Population, level: Level, taking: Option<Result<Taking,
 
 fn finish_watch(population: Population, level: Level, taking: Option<Taking>, states: States, source: String, series: Recorder) -> Watched {
     let mut notes = Totals::new();
-    let (mut lost, mut recorded) = (0, None);
+    let (mut lost, mut recorded, mut events) = (0, None, None);
     let seen = match (taking, level) {
         (_, Level::Counting) => Seen::Counters,
         (Some(taking), _) => {
@@ -310,8 +325,8 @@ fn finish_watch(population: Population, level: Level, taking: Option<Taking>, st
             notes.insert("trace.windows".into(), taking.count as f64);
             notes.insert("trace.windows.torn".into(), taking.torn as f64);
             notes.insert("trace.events".into(), taking.events as f64);
-            let (tracer, to_follow) = taking.finish(&population);
-            recorded = Some(to_follow);
+            let (tracer, to_follow, source) = taking.finish(&population);
+            (recorded, events) = (Some(to_follow), Some(Events(source)));
             let (open, idle) = (tracer.window_seconds(), tracer.ready_while_idle());
             notes.insert("trace.window.seconds".into(), open);
             Seen::Traced(tracer.into_threads(), open, idle)
@@ -322,7 +337,7 @@ fn finish_watch(population: Population, level: Level, taking: Option<Taking>, st
             Seen::Sampled(states.threads)
         }
     };
-    Watched { population, seen, source, series: series.finish(), cost: thread_cpu_seconds(), lost, notes, recorded }
+    Watched { population, seen, source, series: series.finish(), cost: thread_cpu_seconds(), lost, notes, recorded, events }
 }
 
 /// A pause between half and one and a half of what was asked, so that sampling does not beat with anything periodic.

@@ -115,6 +115,16 @@ impl Fresh {
         }
     }
 
+    /// Reads a byte. A page that the kernel has swapped out comes back, and stays as it lies in the swap.
+    ///
+    /// # Panics
+    /// When the byte lies outside.
+    pub fn look(&self, at: usize) -> u8 {
+        assert!(at < self.bytes, "byte {at} lies outside of {} bytes", self.bytes);
+        // SAFETY: the byte lies within the mapping, which is ours alone and lives as long as we do.
+        unsafe { self.address.add(at).read_volatile() }
+    }
+
     /// Its size in bytes.
     pub fn len(&self) -> usize {
         self.bytes

@@ -49,10 +49,31 @@ struct Case {
     evidence: Vec<String>,
 }
 
+/// By how much transactions became longer.
+#[derive(Clone, Copy)]
+struct Change {
+    /// All of it, in seconds.
+    seconds: f64,
+    /// What of it no part of a budget has.
+    rest: f64,
+}
+
+impl Change {
+    /// A connection that finds the listen queue full is tried again after a second and more, which a window of events hardly ever holds
+    /// from end to end: what the server's connections show is of those that were let in. Where the kernel counts that some were not,
+    /// the load generator's own time outside of followed requests belongs to the change; elsewhere it may be anything that clients do
+    /// between requests.
+    fn of(clues: &Clues) -> Change {
+        let refused = CATALOGUE.iter().filter(|c| TAKES_THE_REST.contains(&c.cause)).any(|c| matches!((c.sign)(clues), Sign::Fits(_)));
+        let outside = clues.outside().filter(|_| refused).map_or(0.0, |pair| pair.more().max(0.0));
+        Change { seconds: clues.wall().more() + outside, rest: clues.rest().more().max(0.0) + outside }
+    }
+}
+
 /// The causes in order, those cleared last, and the share of the change that none of them explains.
 pub fn judge(clues: &Clues) -> (Vec<Finding>, f64) {
-    let change = clues.wall().more();
-    if change <= 0.0 {
+    let change = Change::of(clues);
+    if change.seconds <= 0.0 {
         return (Vec::new(), 0.0);
     }
     if !clues.have_parts() {
@@ -73,7 +94,7 @@ pub fn judge(clues: &Clues) -> (Vec<Finding>, f64) {
             Some(case.finding(status))
         })
         .collect();
-    fill_gaps(&mut findings, clues, change);
+    fill_gaps(&mut findings, clues, change.seconds);
     super::order(&mut findings);
     let explained = explained(&findings, clues, change);
     (findings, (1.0 - explained).clamp(0.0, 1.0))
@@ -98,12 +119,12 @@ fn unfollowed(clues: &Clues) -> (Vec<Finding>, f64) {
 }
 
 impl Case {
-    fn of(candidate: &'static Candidate, clues: &Clues, change: f64, taken: &Taken) -> Case {
+    fn of(candidate: &'static Candidate, clues: &Clues, change: Change, taken: &Taken) -> Case {
         let moved = clues.parts(candidate.moves);
         let free = clues.parts(|layer, part| (candidate.moves)(layer, part) && !taken.has(layer, part));
-        let rest = if TAKES_THE_REST.contains(&candidate.cause) { clues.rest().more().max(0.0) } else { 0.0 };
+        let rest = if TAKES_THE_REST.contains(&candidate.cause) { change.rest } else { 0.0 };
         let free_rest = if taken.has_rest() { 0.0 } else { rest };
-        let share = |seconds: f64| (seconds / change).clamp(0.0, 1.0);
+        let share = |seconds: f64| (seconds / change.seconds).clamp(0.0, 1.0);
         let own = own_finding(candidate.cause, clues);
         let parts = format!("its part of a transaction: {} → {}", duration(moved.cheap), duration(moved.dear));
         let sign = (candidate.sign)(clues);
@@ -186,7 +207,7 @@ fn covers(candidate: &Candidate, layer: Layer, clues: &Clues) -> bool {
 }
 
 /// The share of the change in parts that a named cause moves, each part counted once.
-fn explained(findings: &[Finding], clues: &Clues, change: f64) -> f64 {
+fn explained(findings: &[Finding], clues: &Clues, change: Change) -> f64 {
     let named: Vec<&Finding> = findings.iter().filter(|f| f.status != Status::Cleared).collect();
     let moved = clues.parts(|layer, part| {
         named.iter().any(|f| match CATALOGUE.iter().find(|c| c.cause == f.cause) {
@@ -194,8 +215,8 @@ fn explained(findings: &[Finding], clues: &Clues, change: f64) -> f64 {
             None => f.layer == layer,
         })
     });
-    let rest = if named.iter().any(|f| TAKES_THE_REST.contains(&f.cause.as_str())) { clues.rest().more().max(0.0) } else { 0.0 };
-    (moved.more() + rest) / change
+    let rest = if named.iter().any(|f| TAKES_THE_REST.contains(&f.cause.as_str())) { change.rest } else { 0.0 };
+    (moved.more() + rest) / change.seconds
 }
 
 fn duration(seconds: f64) -> String {

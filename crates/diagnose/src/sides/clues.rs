@@ -91,7 +91,7 @@ pub struct Clues<'a> {
 impl<'a> Clues<'a> {
     /// The clues about a step that both sides have a budget of.
     pub fn new(base: Evidence<'a>, new: Evidence<'a>, base_budget: &'a Budget, new_budget: &'a Budget) -> Self {
-        let new_is_dear = super::waterfall::wall(new_budget) >= super::waterfall::wall(base_budget);
+        let new_is_dear = longer((base, base_budget), (new, new_budget));
         let parts = [resolved(&base, base_budget), resolved(&new, new_budget)];
         let places = places_of((base, base_budget)).zip(places_of((new, new_budget))).map(|(b, n)| [b, n]);
         let entering = entering_of((base, base_budget)).zip(entering_of((new, new_budget))).map(|(b, n)| [b, n]);
@@ -220,6 +220,15 @@ impl<'a> Clues<'a> {
         Pair { cheap: wall.cheap - parts.cheap, dear: wall.dear - parts.dear }
     }
 
+    /// Seconds of a transaction that lie outside of followed requests, where both sides' load generators tell: by Little's law a closed
+    /// loop's turn takes clients × time / transactions. It is what clients do between requests, and connections that were not let in.
+    pub fn outside(&self) -> Option<Pair> {
+        self.places.as_ref()?;
+        let of = |side: (Evidence, &Budget)| Some((turnaround(side)? - super::waterfall::wall(side.1)).max(0.0));
+        let (base, new) = (of(self.base)?, of(self.new)?);
+        self.pair(Some(base), Some(new))
+    }
+
     /// Wall seconds per transaction.
     pub fn wall(&self) -> Pair {
         let (base, new) = (super::waterfall::wall(self.base.1), super::waterfall::wall(self.new.1));
@@ -234,6 +243,20 @@ pub(super) fn total((side, budget): (Evidence, &Budget), name: &str) -> Option<f
 /// Transactions of the pass that the totals are of. A budget of followed requests averages over fewer.
 fn transactions(of: (Evidence, &Budget)) -> f64 {
     total(of, "step.transactions").unwrap_or(of.1.transactions as f64).max(1.0)
+}
+
+/// Whether a transaction takes longer on the new side: by the load generators' own account of all of them, where both gave one.
+fn longer(base: (Evidence, &Budget), new: (Evidence, &Budget)) -> bool {
+    match turnaround(base).zip(turnaround(new)) {
+        Some((base, new)) => new >= base,
+        None => super::waterfall::wall(new.1) >= super::waterfall::wall(base.1),
+    }
+}
+
+/// Seconds from one transaction of a client to its next: clients × time / transactions, by Little's law.
+fn turnaround(of: (Evidence, &Budget)) -> Option<f64> {
+    let turn = total(of, "step.clients")? * total(of, "step.elapsed.seconds")? / total(of, "step.transactions")?;
+    (turn.is_finite() && turn > 0.0).then_some(turn)
 }
 
 /// The followed requests of a budget's step.

@@ -45,17 +45,35 @@ fn flush_cost(clues: &Clues) -> Option<f64> {
     Some(each(seconds.dear, count.dear)? / each(seconds.cheap, count.cheap)?.max(1e-12))
 }
 
+/// The part of the time of our I/O in the device in which others' was there too must have grown by this for them to be what changed: a
+/// device that is slower for everybody has others' I/O beside ours for the same part of a longer time.
+const MORE_BESIDE: f64 = 0.2;
+
 pub(super) fn disk_contention(clues: &Clues) -> Sign {
-    match followed(clues, &[Place::DiskBehindOthers], "waiting in the disk's queue behind others' I/O") {
-        Some(fits @ Fits(_)) => return fits,
-        // In a device that others keep busy, more time is theirs as well.
-        Some(against) if !matches!(followed(clues, &[Place::DiskDevice], "I/O in the device"), Some(Fits(_))) => return against,
-        _ => {}
+    let words = "waiting for the disk behind others' I/O, or in the device beside it";
+    match followed(clues, &[Place::DiskBehindOthers, Place::DiskBesideOthers], words) {
+        Some(fits @ Fits(_)) if !always_beside(clues) => return fits,
+        Some(sign) => {
+            // Writes that the kernel does later are nobody's: in a device that others keep busy, more time is theirs as well.
+            let device = followed(clues, &[Place::DiskDevice, Place::DiskBesideOthers], "I/O in the device");
+            if !matches!(device, Some(Fits(_))) {
+                return sign;
+            }
+        }
+        None => {}
     }
     let Some(others) = clues.total("other.disk.bytes") else { return Unknown };
     let text = format!("others moved {} on the disk, {} on the faster side", bytes(others.dear), bytes(others.cheap));
     let dearer = flush_cost(clues).is_none_or(|cost| cost > 1.2);
     if others.ratio() > 2.0 && others.dear > 65_536.0 && dearer { Fits(text) } else { Against(text) }
+}
+
+/// Whether others' I/O was beside ours on the faster side nearly as much, and none of it before ours.
+fn always_beside(clues: &Clues) -> bool {
+    let behind = clues.places(&[Place::DiskBehindOthers]).map_or(0.0, Pair::more);
+    let (Some(beside), Some(alone)) = (clues.places(&[Place::DiskBesideOthers]), clues.places(&[Place::DiskDevice])) else { return false };
+    let part = |beside: f64, alone: f64| if beside > 0.0 { beside / (beside + alone) } else { 0.0 };
+    behind < beside.more() && part(beside.dear, alone.dear) < part(beside.cheap, alone.cheap) + MORE_BESIDE
 }
 
 fn bytes(n: f64) -> String {
@@ -85,7 +103,9 @@ pub(super) fn throttle(clues: &Clues) -> Sign {
 }
 
 pub(super) fn disk_latency(clues: &Clues) -> Sign {
-    if let Some(sign) = followed(clues, &[Place::DiskDevice, Place::DiskOwn], "I/O in the device and its own queue") {
+    if let Some(sign) =
+        followed(clues, &[Place::DiskDevice, Place::DiskBesideOthers, Place::DiskOwn], "I/O in the device and its own queue")
+    {
         return sign;
     }
     match (busy(clues), flush_cost(clues)) {

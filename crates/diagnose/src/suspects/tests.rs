@@ -128,7 +128,8 @@ fn a_lock_is_its_holders_work_and_not_its_holders_waiting() {
     let found = first("app.lock", &[held("server user code", Layer::Application)], &[]);
     assert!(says(&found, "app.lock", "queue → lock → server user code"), "{found:#?}");
     first("app.lock", &[held("sleeping", Layer::Application)], &[]);
-    let found = first("storage.latency", &[held("disk: in the device", Layer::Storage)], &[]);
+    let in_device = (Layer::Storage, "disk: in the device", "", &["queue", "lock"][..], [400.0; 3]);
+    let found = first("storage.latency", &[in_device], &[]);
     assert!(says(&found, "storage.latency", "queue → lock → disk: in the device"), "told as one chain");
     assert_eq!(status(&found, "app.lock"), Status::Cleared);
     first("cpu.contention", &[cpu("stress", &["lock"], 400.0)], &[("other.cpu.seconds", 12.0)]);
@@ -147,6 +148,8 @@ fn storage_is_told_apart_by_where_in_the_disk_requests_wait() {
     assert!(says(&found, "storage.contention", "backup"));
     let beside = [("other.disk.bytes", 5e8), ("disk.busy.seconds", 9.0), ("other.disk.dd.bytes", 5e8)];
     let found = first("storage.contention", &[disk("disk: in the queue", "dd", 100.0), disk("disk: in the device", "", 500.0)], &beside);
+    assert!(says(&found, "storage.contention", "dd"));
+    let found = first("storage.contention", &[disk("disk: in the device", "dd", 500.0)], &beside);
     assert!(says(&found, "storage.contention", "dd"));
     let often = judged(&step(), &[("server.call.fsync.count", 40_000.0)], Some(&followed(&[disk("disk: in the device", "", 500.0)])));
     assert_eq!(status(&often, "storage.durability"), Status::Suspected);

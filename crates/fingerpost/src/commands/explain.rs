@@ -117,7 +117,7 @@ fn of_command(args: &Args) -> anyhow::Result<Explanation> {
     wait_for_end(pid, deadline, &interrupted)?;
     let elapsed = begun.elapsed().as_secs_f64();
     // The command is not reaped yet: what the kernel counted for it can still be read.
-    let Told { mut observations, recorded, refused } = session.finish();
+    let Told { mut observations, recorded, refused, .. } = session.finish();
     end(&mut child)?;
     if let Some(why) = refused {
         anyhow::bail!(why);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
+use fingerpost_labs::attribute::KeptOpen;
 use fingerpost_labs::prove::{self, Course, PLANTS, Plant, Proof, Result as Verdict, Trial};
 use fingerpost_record::Profile;
 use fingerpost_record::archive::{new_id, rfc3339};
@@ -128,7 +129,8 @@ fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Res
     let time = Duration::from_secs_f64(args.seconds / plants.len() as f64).min(Duration::from_secs(30));
     let host = fingerpost_host::describe_for(&dir, &cpus);
     let root = we_are_root();
-    let course = Course { time, dir: &dir, cpus: &cpus, host: &host, root, stop };
+    let events = KeptOpen::default();
+    let course = Course { time, dir: &dir, cpus: &cpus, host: &host, root, stop, events: &events };
     let progress = Progress::start("planting known causes", time * plants.len() as u32, Progressing::unless(args.quiet));
     let mut proofs = Vec::new();
     for (i, plant) in plants.iter().enumerate() {

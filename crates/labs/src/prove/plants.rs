@@ -59,7 +59,7 @@ pub struct Plant {
 /// The usual least length of a pass: several periods of a CPU quota.
 const USUAL: Duration = Duration::from_millis(300);
 /// A refused connection is tried again after a second.
-const SECONDS: Duration = Duration::from_millis(600);
+const SECONDS: Duration = Duration::from_millis(1500);
 
 /// A transaction of user code.
 fn computing() -> Recipe {

@@ -11,13 +11,13 @@ use fingerpost_record::{Better, Budget, Finding, Host, Measurement, Observation,
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
 use fingerpost_workloads::rehearsal::{NAME, Rehearsal};
-use fingerpost_workloads::{Workload, WorkloadError};
+use fingerpost_workloads::{Step, Workload, WorkloadError};
 
 use super::plants::{Change, Plant};
 use super::setting::Setting;
 use super::{Proof, Result as Verdict, Runs};
 use crate::Sink;
-use crate::attribute::{Request, attribute_traced};
+use crate::attribute::{KeptOpen, Request, attribute_traced};
 
 /// Pairs of turns: what noise takes from one or two of them must not decide.
 const PAIRS: usize = 6;
@@ -38,6 +38,8 @@ pub struct Course<'a> {
     pub root: bool,
     /// Whether the user asked to stop.
     pub stop: &'a AtomicBool,
+    /// Keeps the kernel's events open from pass to pass.
+    pub events: &'a KeptOpen,
 }
 
 /// What a trial leaves: its row, and both sides as runs where it came to that.
@@ -122,6 +124,8 @@ struct SideOfTrial {
     setting: Setting,
     rehearsal: Rehearsal,
     kept: Kept,
+    /// How long nearly all requests took in the passes so far.
+    latency: Option<Duration>,
 }
 
 fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Runs, WorkloadError> {
@@ -130,7 +134,7 @@ fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Run
     let mut result = Ok(());
     for (side, (recipe, change)) in [base, new].into_iter().zip((plant.changes)()).enumerate() {
         match Setting::make(change, side, course.dir, course.cpus, scratch) {
-            Ok(setting) => sides.push(SideOfTrial { rehearsal: setting.rehearsal(recipe), setting, kept: Kept::default() }),
+            Ok(setting) => sides.push(SideOfTrial { rehearsal: setting.rehearsal(recipe), setting, kept: Kept::default(), latency: None }),
             Err(e) => result = Err(e),
         }
     }
@@ -165,7 +169,7 @@ fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result
             }
             let side = &mut sides[(pair + turn) % 2];
             side.setting.enter()?;
-            let result = one_turn(side, plant, length);
+            let result = one_turn(side, plant, length, course.events);
             side.setting.leave()?;
             result?;
         }
@@ -173,18 +177,36 @@ fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result
     Ok(())
 }
 
-fn one_turn(side: &mut SideOfTrial, plant: &Plant, length: Duration) -> Result<(), WorkloadError> {
+fn one_turn(side: &mut SideOfTrial, plant: &Plant, length: Duration, events: &KeptOpen) -> Result<(), WorkloadError> {
     let clients = (plant.recipes)()[0].clients as f64;
     let params = Params::new();
-    let request = Request { params: &params, length, clients, sweep: &[], query_cache: None, level: Level::Tracing, measured: None };
+    let request = Request {
+        params: &params,
+        length,
+        clients,
+        sweep: &[],
+        query_cache: None,
+        level: Level::Tracing,
+        measured: None,
+        latency: side.latency,
+        events: Some(events),
+    };
     let attributed = attribute_traced(&mut side.rehearsal, &request, &mut side.kept)?;
     // Every pass is traced: what tracing costs, it costs both sides.
     if let Some(step) = attributed.step {
         let value = step.transactions as f64 / step.elapsed.as_secs_f64();
+        side.latency = side.latency.max(Some(nearly_all(&step, clients)));
         side.kept.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
     }
     side.kept.findings = attributed.findings;
     Ok(())
+}
+
+/// How long nearly all requests of a pass took. Those that did not end in it took none of its transactions, but of its time: by
+/// Little's law the mean tells them.
+fn nearly_all(step: &Step, clients: f64) -> Duration {
+    let mean = clients * step.elapsed.as_secs_f64() / step.transactions.max(1) as f64;
+    Duration::from_nanos(step.latency(0.99).unwrap_or(0)).max(Duration::from_secs_f64(mean))
 }
 
 /// What one side gave.

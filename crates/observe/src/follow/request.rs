@@ -175,9 +175,26 @@ impl<'a> Requests<'a> {
             Some(s) => s.at.min(arrived),
             None => arrived,
         };
-        w.walk(turn.sender, turn.begin, handed, chain, out);
+        let from = self.connecting(turn, handed, chain, out);
+        w.walk(turn.sender, from, handed, chain, out);
         w.put(w.side(turn.sender), Kind::Wire, Whom::Nobody, chain, (handed, arrived), out);
         arrived.max(turn.begin)
+    }
+
+    /// The client connects, if it does in this turn: what is not its own work then is the handshake on its way, again after a second
+    /// where the server had no room for it. Returns until when that is told.
+    fn connecting(&self, turn: &Turn, until: u64, chain: Chain, out: &mut Vec<Piece>) -> u64 {
+        let w = self.walker;
+        let entries = w.sockets.between(turn.socket, turn.begin, until);
+        let Some(connected) = entries.iter().find(|e| e.act == Act::Connected).map(|e| e.at) else { return turn.begin };
+        let mut pieces = Vec::new();
+        w.walk(turn.sender, turn.begin, connected, chain, &mut pieces);
+        for Piece { start, end, leaf } in pieces {
+            let works = matches!(leaf.kind, Kind::User | Kind::Call(_) | Kind::Interrupt(_) | Kind::Cpu | Kind::Memory);
+            let (kind, whom) = if works && leaf.chain == chain { (leaf.kind, leaf.whom) } else { (Kind::Wire, Whom::Nobody) };
+            w.put(leaf.side, kind, whom, chain, (start, end), out);
+        }
+        connected
     }
 
     /// A turn with a server that is not on this machine, or was not seen.

@@ -27,6 +27,8 @@ pub struct Entry {
 pub enum Act {
     /// A thread began to connect it.
     Connect,
+    /// The other end's answer to that arrived.
+    Connected,
     /// A thread gave it so many bytes.
     Sent(u32),
     /// A thread took so many bytes from it; none at the end of the stream.
@@ -201,6 +203,7 @@ impl Sockets {
                     connections.state(socket, state, local, remote);
                     match state {
                         SYN_SENT => sockets.put(socket, e, begun(), Act::Connect),
+                        ESTABLISHED if connections.end(socket) == Some(End::Asks) => sockets.put(socket, e, e.time, Act::Connected),
                         CLOSED => sockets.put(socket, e, e.time, Act::Closed),
                         _ => {}
                     }

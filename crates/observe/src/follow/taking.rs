@@ -32,7 +32,7 @@ const NO_MORE: Duration = Duration::from_secs(1);
 pub struct Known {
     /// The load generators' own account of each round trip, where they keep one.
     pub stamps: Option<Stamps>,
-    /// How long a request takes in the mean.
+    /// How long a request takes: nearly all of them, where that is known, else in the mean.
     pub latency: Option<Duration>,
 }
 
@@ -197,8 +197,8 @@ impl Taking {
         silent
     }
 
-    /// Ends taking: the sums of threads' states, and what is to be followed.
-    pub fn finish(self, population: &Population) -> (Tracer, Recorded) {
+    /// Ends taking: the sums of threads' states, what is to be followed, and the source, still open.
+    pub fn finish(self, population: &Population) -> (Tracer, Recorded, Box<dyn Source + Send>) {
         let recorded = Recorded {
             source: self.source.describe(),
             roles: population.roles().clone(),
@@ -210,7 +210,7 @@ impl Taking {
             torn: self.torn,
             spent: self.spent,
         };
-        (self.tracer, recorded)
+        (self.tracer, recorded, self.source)
     }
 }
 

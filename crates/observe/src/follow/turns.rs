@@ -64,7 +64,7 @@ pub fn turns(socket: u64, log: &[Entry]) -> Turns {
                 }
                 None => {}
             },
-            Act::Arrived => {}
+            Act::Arrived | Act::Connected => {}
         }
     }
     found.last = open;

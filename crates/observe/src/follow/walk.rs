@@ -11,11 +11,13 @@ use super::disk::Disks;
 use super::event::Io;
 use super::leaf::{Chain, Kind, Leaf, Link, Piece, Side, Whom};
 use super::sockets::{Connections, Sockets};
-use super::timeline::{Blocked, Cause, Doing, Timelines, Woken};
+use super::timeline::{Blocked, Cause, Doing, Span, Timelines, Woken};
 use crate::calls::{self, Fd, Role, Wait};
 
 /// A chain of waits that is longer than this is not followed further.
 const DEEPEST: u32 = 64;
+/// The process that makes all threads of the kernel.
+const KTHREADD: i32 = 2;
 
 /// Everything that is known of one window.
 pub struct Walker<'a> {
@@ -118,12 +120,7 @@ impl Walker<'_> {
     fn ready(&self, at: At, side: Side, cpu: u16, span: (u64, u64), out: &mut Vec<Piece>) {
         let mut reached = span.0;
         for (tenant, a, b) in self.timelines.tenants(cpu, span.0, span.1) {
-            let whom = match (tenant, self.side(tenant)) {
-                (0, _) => Whom::Idle,
-                (_, Side::Server) => Whom::Server,
-                (_, Side::Client) => Whom::Client,
-                (_, Side::Other) => Whom::Thread(tenant),
-            };
+            let whom = if tenant == 0 { Whom::Idle } else { self.whom(tenant) };
             self.put(side, Kind::Cpu, Whom::Nobody, at.chain, (reached, a), out);
             self.put(side, Kind::Cpu, whom, at.chain, (a, b), out);
             reached = b.max(reached);
@@ -203,8 +200,25 @@ impl Walker<'_> {
         if link == Link::Lock && self.idle_client(at, woken.by) {
             return self.put(side, Kind::Lock, Whom::Nobody, at.chain, span, out);
         }
-        self.step(At { tid: woken.by, chain: at.chain.with(link), depth: at.depth + 1 }, span.0, until, out);
+        let next = At { tid: woken.by, chain: at.chain.with(link), depth: at.depth + 1 };
+        let from = if link == Link::Disk { self.idle_worker(next, span.0, until, out) } else { span.0 };
+        self.step(next, from, until, out);
         self.put(side, unresolved(wait), Whom::Nobody, at.chain, (until, span.1), out);
+    }
+
+    /// A worker of the kernel that ends I/O (a file system's, where it has more to do than to wake who waits) serves whoever has work for
+    /// it: what it did before it was given this work was for others, and the wait was all along for what then woke it. Returns since when
+    /// it worked.
+    fn idle_worker(&self, at: At, from: u64, until: u64, out: &mut Vec<Piece>) -> u64 {
+        let given = |s: &&Span| matches!(s.doing, Doing::Blocked(b) if !b.uninterruptible && b.woken.is_some());
+        let idle = self.timelines.between(at.tid, from, until).iter().rev().find(given);
+        let Some(&Span { end, doing: Doing::Blocked(blocked), .. }) = idle.filter(|_| self.of_kernel(at.tid)) else { return from };
+        let span = (from, end.min(until));
+        match blocked.woken.map(|woken| woken.cause) {
+            Some(Cause::Interrupt) => self.put(self.side(at.tid), Kind::DiskOther, Whom::Nobody, at.chain, span, out),
+            _ => self.blocked(at, self.side(at.tid), &blocked, false, span, out),
+        }
+        span.1
     }
 
     /// Whether a chain that began at the server would go on in the load generator.
@@ -247,25 +261,43 @@ impl Walker<'_> {
         self.put(side, Kind::Wire, Whom::Nobody, at.chain, (sent, span.1), out);
     }
 
-    /// A device ended the wait: held back, in the queue, in the device, and what the file system did after.
+    /// Whether a thread is the kernel's own. Its I/O may be written on the server's behalf: whose it is no event tells.
+    fn of_kernel(&self, tid: i32) -> bool {
+        self.children.get(&KTHREADD).is_some_and(|threads| threads.contains(&tid))
+    }
+
+    /// A thread that had what is waited for, by its side.
+    fn whom(&self, tid: i32) -> Whom {
+        match self.side(tid) {
+            Side::Server => Whom::Server,
+            Side::Client => Whom::Client,
+            Side::Other => Whom::Thread(tid),
+        }
+    }
+
+    /// A device ended the wait: held back, in the queue, in the device (and whose requests that had besides), and what the file system
+    /// did after.
     fn disk(&self, at: At, side: Side, io: Io, woken: u64, span: (u64, u64), out: &mut Vec<Piece>) {
-        let Some(way) = self.disks.way(io, woken) else {
+        let Some(way) = self.disks.way(io, woken, at.tid) else {
             return self.put(side, Kind::DiskOther, Whom::Nobody, at.chain, span, out);
         };
         let clip = |t: u64| t.clamp(span.0, span.1);
         let (submitted, completed) = (clip(way.submitted), clip(way.completed));
         let issued = clip(way.issued.unwrap_or(way.submitted));
         self.put(side, Kind::DiskHeld, Whom::Nobody, at.chain, (span.0, submitted), out);
+        let others = |tid: i32| tid != way.by && tid != at.tid && !self.of_kernel(tid);
         if issued > submitted {
-            let before = self.disks.before(io.device, submitted, issued, way.by);
-            let whom = before.map_or(Whom::Nobody, |tid| match self.side(tid) {
-                Side::Server => Whom::Server,
-                Side::Client => Whom::Client,
-                Side::Other => Whom::Thread(tid),
-            });
+            let before = self.disks.before(io.device, submitted, issued, others);
+            let whom = before.map_or(Whom::Nobody, |tid| self.whom(tid));
             self.put(side, Kind::DiskQueue, whom, at.chain, (submitted, issued), out);
         }
-        self.put(side, Kind::DiskDevice, Whom::Nobody, at.chain, (issued, completed), out);
+        let mut reached = issued;
+        for (from, to, tid) in self.disks.beside(io.device, issued, completed, |tid| others(tid) && self.side(tid) != Side::Server) {
+            self.put(side, Kind::DiskDevice, Whom::Nobody, at.chain, (reached, from), out);
+            self.put(side, Kind::DiskDevice, self.whom(tid), at.chain, (from, to), out);
+            reached = to;
+        }
+        self.put(side, Kind::DiskDevice, Whom::Nobody, at.chain, (reached, completed), out);
         self.put(side, Kind::DiskOther, Whom::Nobody, at.chain, (completed, span.1), out);
     }
 }

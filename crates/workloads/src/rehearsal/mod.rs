@@ -46,7 +46,7 @@ pub struct Recipe {
     pub fresh_kib: usize,
     /// MiB that the server holds, dirty, all its connections together.
     pub held_mib: usize,
-    /// Pages of them that a transaction touches at random.
+    /// Pages of them that a transaction reads at random.
     pub touches: u32,
     /// Writes and syncs every so many transactions of a connection; 0 for never.
     pub sync_every: u32,

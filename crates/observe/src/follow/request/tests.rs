@@ -1,5 +1,5 @@
 use super::super::disk::Disks;
-use super::super::event::Left;
+use super::super::event::{Left, What};
 use super::super::made_up::Story;
 use super::super::sockets::{Connections, Sockets};
 use super::super::source::Window;
@@ -143,4 +143,24 @@ fn a_proxys_own_turn_goes_on_in_the_backend() {
     let backend: Vec<_> = told(&found.requests[0]).into_iter().filter(|p| p.2 == Side::Other).collect();
     assert!(backend.contains(&(42, 80, Side::Other, Kind::User, vec!["peer"])), "{backend:?}");
     assert!(backend.contains(&(40, 41, Side::Other, Kind::Call(READ), vec!["peer", "queue"])), "{backend:?}");
+}
+
+#[test]
+fn a_handshake_that_was_not_let_in_at_once_is_on_the_way() {
+    // 201 connects, and waits for an answer that a timer's second try brings; 101 then reads, works and answers.
+    let state = |socket, state, local, remote| What::State { socket, state, local, remote };
+    let story = Story::default().enter(10, 201, libc::SYS_connect).then(11, 201, state(0xa, 2, 4000, 80)).exit(12, 201, libc::SYS_connect);
+    let story = story.enter(13, 201, libc::SYS_poll).switch(14, 201, Left::Blocked, 0);
+    let story = story.then(900, 0, state(0xb, 3, 80, 4000)).in_interrupt().then(901, 0, state(0xa, 1, 4000, 80)).in_interrupt();
+    let story = story.waking(902, 0, 201).in_interrupt().switch(903, 0, Left::Ready, 201).exit(904, 201, libc::SYS_poll);
+    let story = story.then(905, 201, state(0xb, 1, 80, 4000)).in_interrupt();
+    let story = story.enter(910, 201, WRITE).arrived(911, 201, 0xb).in_interrupt().sent(912, 201, 0xa, 5).exit(913, 201, WRITE);
+    let story = story.on(1).enter(914, 101, READ).received(915, 101, 0xb, 5).exit(916, 101, READ);
+    let story = story.enter(930, 101, WRITE).arrived(931, 101, 0xa).in_interrupt().sent(932, 101, 0xb, 7).exit(933, 101, WRITE);
+    let story = story.on(0).enter(940, 201, READ).received(941, 201, 0xa, 7).exit(942, 201, READ).enter(943, 201, WRITE);
+    let found = found(&story.then(944, 201, state(0xa, 7, 4000, 80)).window(0, 1000));
+    assert_eq!(found.requests.len(), 1, "{found:?}");
+    let told = told(&found.requests[0]);
+    assert!(told[..3].iter().all(|p| p.1 <= 14 && p.3 != Kind::Wire), "the client's own work: {told:?}");
+    assert!(told.contains(&(14, 901, Side::Client, Kind::Wire, vec![])), "{told:?}");
 }

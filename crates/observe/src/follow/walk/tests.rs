@@ -1,4 +1,4 @@
-use super::super::event::{DiskStep, Left};
+use super::super::event::{DiskStep, Io, Left, What};
 use super::super::made_up::Story;
 use super::super::source::Window;
 use super::super::timeline::timelines;
@@ -20,7 +20,7 @@ fn walked(window: &Window, tid: i32, from: u64, to: u64) -> Vec<(u64, u64, Kind,
         connections: &connections,
         disks: &disks,
         sides: &sides,
-        children: &HashMap::new(),
+        children: &HashMap::from([(KTHREADD, vec![401])]),
     };
     let mut pieces = Vec::new();
     walker.walk(tid, from, to, Chain::default(), &mut pieces);
@@ -103,6 +103,68 @@ fn a_request_that_a_throttle_holds_back_is_told_from_one_in_the_queue() {
     assert_eq!(
         kinds,
         [(2, 20, Kind::DiskHeld), (20, 25, Kind::DiskQueue), (25, 30, Kind::DiskDevice), (30, 31, Kind::DiskOther), (31, 32, Kind::Cpu),]
+    );
+}
+
+#[test]
+fn a_worker_that_was_idle_when_the_wait_began_did_nothing_for_it_until_it_was_given_the_end_of_the_io() {
+    // 101's I/O is held back. 401, a worker of the kernel, serves others meanwhile, and is then given the end of the I/O.
+    let window = Story::default()
+        .enter(1, 101, FSYNC)
+        .switch(2, 101, Left::Uninterruptible, 0)
+        .on(1)
+        .waking(4, 301, 401)
+        .switch(5, 0, Left::Ready, 401)
+        .switch(7, 401, Left::Blocked, 0)
+        .disk(50, 402, DiskStep::Submitted)
+        .disk(52, 402, DiskStep::Issued)
+        .disk(60, 0, DiskStep::Completed)
+        .in_interrupt()
+        .waking(61, 0, 401)
+        .in_interrupt()
+        .switch(62, 0, Left::Ready, 401)
+        .waking(65, 401, 101)
+        .on(0)
+        .switch(70, 0, Left::Ready, 101)
+        .exit(71, 101, FSYNC)
+        .window(0, 80);
+    let kinds: Vec<_> = walked(&window, 101, 2, 70).into_iter().map(|p| (p.0, p.1, p.2)).collect();
+    assert_eq!(
+        kinds,
+        [
+            (2, 50, Kind::DiskHeld),
+            (50, 52, Kind::DiskQueue),
+            (52, 60, Kind::DiskDevice),
+            (60, 61, Kind::DiskOther),
+            (61, 62, Kind::Cpu),
+            (62, 65, Kind::User),
+            (65, 70, Kind::Cpu),
+        ]
+    );
+}
+
+#[test]
+fn time_in_the_device_beside_others_io_names_them_and_a_kernel_threads_io_is_nobodys() {
+    let other = |tid: u64, step| What::Disk { step, io: Io { device: 1, sector: 100 * tid, sectors: 64, write: true } };
+    let window = Story::default()
+        .then(1, 301, other(301, DiskStep::Issued))
+        .then(2, 401, other(401, DiskStep::Issued))
+        .enter(3, 101, FSYNC)
+        .disk(4, 101, DiskStep::Submitted)
+        .disk(5, 101, DiskStep::Issued)
+        .switch(6, 101, Left::Uninterruptible, 0)
+        .then(30, 0, other(301, DiskStep::Completed))
+        .disk(50, 0, DiskStep::Completed)
+        .in_interrupt()
+        .waking(51, 0, 101)
+        .in_interrupt()
+        .then(60, 0, other(401, DiskStep::Completed))
+        .window(0, 80);
+    let found: Vec<_> = walked(&window, 101, 6, 51).into_iter().map(|p| (p.0, p.1, p.2, p.3)).collect();
+    let nobody = Whom::Nobody;
+    assert_eq!(
+        found,
+        [(6, 30, Kind::DiskDevice, Whom::Thread(301)), (30, 50, Kind::DiskDevice, nobody), (50, 51, Kind::DiskOther, nobody)]
     );
 }
 
