@@ -147,11 +147,9 @@ impl Tracer {
                 self.switch(e, left, next);
             }
             What::Waking { who, .. } => self.waking(e, who, fd),
-            What::Fork { child } => {
-                if self.threads.contains_key(&e.tid) {
-                    // Whether it is a thread or a process shows when it acts; until then it counts as its parent's.
-                    self.threads.insert(child, Thread::new(e.pid, Place::Ready { after_idle: false }, e.time));
-                }
+            What::Fork { child } if self.threads.contains_key(&e.tid) => {
+                // Whether it is a thread or a process shows when it acts; until then it counts as its parent's.
+                self.threads.insert(child, Thread::new(e.pid, Place::Ready { after_idle: false }, e.time));
             }
             _ => {}
         }
