@@ -95,8 +95,17 @@ fn attributed(source: &'static str, clients: f64, level: Level) -> Option<(Attri
     }
     wait_until_it_works(script.child.as_ref().unwrap().id());
     let params = Params::new();
-    let request =
-        Request { params: &params, length: Duration::from_millis(1500), clients, sweep: &[], query_cache: None, level, measured: None };
+    let request = Request {
+        params: &params,
+        length: Duration::from_millis(1500),
+        clients,
+        sweep: &[],
+        query_cache: None,
+        level,
+        measured: None,
+        latency: None,
+        events: None,
+    };
     let mut kept = Kept::default();
     let result = attribute(&mut script, &request, &mut kept);
     script.stop();
