@@ -28,6 +28,10 @@ def expected(cls):
         rest = max(blocked - cpu - ready, 0.0)
         if kind in ("work", "calls"):
             shares[kind] += cpu
+        elif kind == "memory":
+            # No event tells when a fault is over: what it does on a CPU is part of the code that it interrupts.
+            shares["work"] += cpu
+            shares[kind] += rest
         elif kind in LOCKS:
             # The request waits for the lock only while its own thread is blocked. A holder that does not sync either has a CPU or waits for one.
             shares["lock: held working"] += min(cpu, blocked)

@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fingerpost_observe::follow::leaf::Side;
-use fingerpost_observe::follow::source::Source;
-use fingerpost_observe::follow::source::perf::Perf;
+use fingerpost_observe::follow::source;
 use fingerpost_observe::follow::{Follower, Requested};
 
 /// Events of a window, 48 bytes each.
@@ -32,7 +31,7 @@ fn main() -> ExitCode {
 }
 
 fn follow(servers: &str, clients: &str, seconds: f64) -> Result<serde_json::Value, String> {
-    let mut source = Perf::open(MOST_EVENTS)?;
+    let mut source = source::open(MOST_EVENTS)?;
     let mut follower = Follower::default();
     for (pids, side) in [(servers, Side::Server), (clients, Side::Client)] {
         pids.split(',').filter_map(|p| p.parse().ok()).for_each(|pid| follower.side(pid, side));

@@ -11,8 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use fingerpost_observe::follow::leaf::Side;
-use fingerpost_observe::follow::source::perf::Perf;
-use fingerpost_observe::follow::source::{Source, Window};
+use fingerpost_observe::follow::source::{self, Source, Window};
 use fingerpost_observe::follow::{Follower, Requested};
 use fingerpost_record::Paths;
 use fingerpost_workloads::rehearsal::truth::log::Served;
@@ -110,7 +109,7 @@ fn trial(seed: u64, length: Duration, dir: &Path) -> Result<Trial, String> {
     rehearsal.start().map_err(|e| e.to_string())?;
     let subjects = rehearsal.subjects();
     let stamps = rehearsal.stamps().ok_or("no memory for stamps")?;
-    let mut source = Perf::open(MOST_EVENTS)?;
+    let mut source = source::open(MOST_EVENTS)?;
     stamps.set(true);
     let mut window = std::thread::scope(|scope| {
         let load = scope.spawn(|| {
@@ -137,10 +136,10 @@ fn trial(seed: u64, length: Duration, dir: &Path) -> Result<Trial, String> {
     let mut follower = Follower::default();
     subjects.servers.iter().for_each(|pid| follower.side(*pid, Side::Server));
     subjects.clients.iter().for_each(|pid| follower.side(*pid, Side::Client));
-    Ok(Trial { seed, mix, clients, unpaired, truth, paths: follow(follower, &source, &mut window, &inside) })
+    Ok(Trial { seed, mix, clients, unpaired, truth, paths: follow(follower, &*source, &mut window, &inside) })
 }
 
-fn follow(mut follower: Follower, source: &Perf, window: &mut Window, stamps: &[Stamp]) -> Paths {
+fn follow(mut follower: Follower, source: &dyn Source, window: &mut Window, stamps: &[Stamp]) -> Paths {
     let turns: Vec<(i32, u64, u64)> = stamps.iter().map(|s| (s.tid, s.start, s.end)).collect();
     follower.learn(window);
     follower.window(window, &Default::default(), &turns, Requested::ByClients);

@@ -2,11 +2,16 @@
 //!
 //!     source cost ROUNDS      what recording an event costs, perf and eBPF in turns, in nanoseconds of CPU time
 //!     source perf|bpf         windows without a pause until standard input ends; then events, lost ones, CPU seconds of taking them
+//!     source perf|bpf paused  opened, and never a window, until standard input ends
+//!     source idle SECONDS     a thread that reads a page from the disk again and again, on a CPU that idles meanwhile: how often it left
+//!                             its CPU, and how often it came back, by either source
 
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use fingerpost_observe::follow::event::What;
 use fingerpost_observe::follow::source::Source;
 use fingerpost_observe::follow::source::bpf::Bpf;
 use fingerpost_observe::follow::source::perf::Perf;
@@ -23,7 +28,10 @@ fn main() {
         ["cost", rounds] => cost(rounds.parse().unwrap_or(10)),
         ["perf"] => Perf::open(MOST_EVENTS).and_then(|s| take(Box::new(s))),
         ["bpf"] => Bpf::open(MOST_EVENTS).and_then(|s| take(Box::new(s))),
-        _ => Err("usage: source cost ROUNDS | source perf | source bpf".into()),
+        ["perf", "paused"] => Perf::open(MOST_EVENTS).and_then(|s| pause(Box::new(s))),
+        ["bpf", "paused"] => Bpf::open(MOST_EVENTS).and_then(|s| pause(Box::new(s))),
+        ["idle", seconds] => idle(Duration::from_secs(seconds.parse().unwrap_or(1))),
+        _ => Err("usage: source cost ROUNDS | source perf [paused] | source bpf [paused] | source idle SECONDS".into()),
     };
     if let Err(sentence) = result {
         eprintln!("{sentence}");
@@ -39,12 +47,70 @@ fn cost(rounds: u32) -> Result<(), String> {
     Ok(())
 }
 
-fn take(mut source: Box<dyn Source>) -> Result<(), String> {
+/// Ends when standard input does.
+fn watch_input() {
     std::thread::spawn(|| {
         _ = std::io::stdin().read_to_end(&mut Vec::new());
         OVER.store(true, Ordering::Relaxed);
     });
     println!("attached");
+}
+
+fn pause(source: Box<dyn Source>) -> Result<(), String> {
+    watch_input();
+    while !OVER.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    println!("0 0 0 {}", source.cpus());
+    Ok(())
+}
+
+fn idle(length: Duration) -> Result<(), String> {
+    println!("perf {}", left_and_came(&mut Perf::open(MOST_EVENTS)?, length)?);
+    println!("eBPF {}", left_and_came(&mut Bpf::open(MOST_EVENTS)?, length)?);
+    Ok(())
+}
+
+/// How often the reading thread left its CPU and came back to one, by the events of a window.
+fn left_and_came(source: &mut impl Source, length: Duration) -> Result<String, String> {
+    OVER.store(false, Ordering::Relaxed);
+    let (tell, told) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || read_again_and_again(&tell));
+    let tid = told.recv().map_err(|_| "no file could be made to read from")?;
+    let window = source.window(length, &mut |time| {
+        std::thread::sleep(time);
+        false
+    });
+    OVER.store(true, Ordering::Relaxed);
+    reader.join().map_err(|_| "the reading thread failed")?.map_err(|e| format!("a page cannot be read: {e}"))?;
+    let window = window.map_err(|e| format!("events cannot be taken: {e}"))?.ok_or("there was no window")?;
+    let left = window.events.iter().filter(|e| e.tid == tid && matches!(e.what, What::Switch { .. })).count();
+    let came = window.events.iter().filter(|e| matches!(e.what, What::Switch { next, .. } if next == tid)).count();
+    Ok(format!("{left} {came} {}", window.lost))
+}
+
+/// Reads pages of a file that the page cache is told to forget, from a directory that must lie on a disk.
+fn read_again_and_again(tell: &std::sync::mpsc::Sender<i32>) -> std::io::Result<()> {
+    const PAGES: u64 = 4096;
+    let path = std::env::temp_dir().join(format!("source-{}", std::process::id()));
+    let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    file.write_all_at(&vec![1; (PAGES * 4096) as usize], 0)?;
+    file.sync_all()?;
+    _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get());
+    let mut page = [0; 4096];
+    while !OVER.load(Ordering::Relaxed) {
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random)?;
+        for n in (0..PAGES).step_by(16).take_while(|_| !OVER.load(Ordering::Relaxed)) {
+            file.read_exact_at(&mut page, n * 4096)?;
+        }
+    }
+    Ok(())
+}
+
+fn take(mut source: Box<dyn Source>) -> Result<(), String> {
+    watch_input();
     let before = thread_cpu_seconds();
     let (mut events, mut lost, mut windows) = (0, 0, 0);
     while !OVER.load(Ordering::Relaxed) {

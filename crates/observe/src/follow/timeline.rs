@@ -195,7 +195,13 @@ impl Thread {
             Place::Cpu => {}
             // Its first event in the window: it ran before that.
             Place::Unknown => self.place = Place::Cpu,
-            Place::Ready(_) | Place::Blocked { .. } | Place::Ended => {
+            // No event told that it got a CPU: that one was lost, and with it how long the thread waited.
+            Place::Ready(_) | Place::Blocked { .. } => {
+                self.place = Place::Unknown;
+                self.put(now, None);
+                self.place = Place::Cpu;
+            }
+            Place::Ended => {
                 self.put(now, None);
                 self.place = Place::Cpu;
             }

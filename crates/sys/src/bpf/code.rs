@@ -40,6 +40,8 @@ pub enum Place {
 
 /// What all programs of a set share.
 pub struct Shared<'a> {
+    /// The array of one value of 32 bits: programs record nothing while it is 0.
+    pub switch: &'a OwnedFd,
     /// The array of one ring per CPU.
     pub rings: &'a OwnedFd,
     /// The array of one counter, of records that did not fit.
@@ -92,6 +94,12 @@ impl Code {
         self.put(0, 0, 0, 0, 0);
     }
 
+    /// The address of the value in an array of one element (Linux 5.2).
+    fn map_value(&mut self, dst: u8, map: &OwnedFd) {
+        self.put(LOAD_CONSTANT, dst, 2, 0, map.as_raw_fd());
+        self.put(0, 0, 0, 0, 0);
+    }
+
     /// r0 becomes the address of a map's element, by the number that lies at r10 - 4.
     fn lookup(&mut self, map: &OwnedFd) {
         self.map(1, map);
@@ -134,6 +142,10 @@ impl Code {
         let mut c = Code::default();
         c.mov(6, 1);
         let mut to_end = Vec::new();
+        // First of all: a program that stays attached between windows costs hardly more than its call.
+        c.map_value(1, shared.switch);
+        c.put(LOAD32, 1, 1, 0, 0);
+        to_end.push(c.jump(JUMP_IF_EQUAL, 1, 0));
         c.call(CPU);
         c.mov(9, 0);
         c.put(STORE32, 10, 9, -4, 0);

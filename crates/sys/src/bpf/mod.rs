@@ -25,16 +25,11 @@ const ATTACH_TRACEPOINT: u32 = 23;
 /// Bytes of what a CPU keeps of its interrupts: a cache line, which it then shares with no other.
 const INTERRUPT_BYTES: usize = 64;
 
-/// A program that is loaded.
-struct Program {
-    loaded: OwnedFd,
-    /// While it is there the program runs.
-    link: Option<OwnedFd>,
-}
-
-/// Programs and what they write into.
+/// Programs at their tracepoints, and what they write into. They record nothing until [`Programs::enable`], and go with this.
 pub struct Programs {
-    programs: Vec<Program>,
+    // Attached as long as they are there.
+    links: Vec<OwnedFd>,
+    switch: OwnedFd,
     rings: Vec<Ring>,
     lost: OwnedFd,
     lost_before: u64,
@@ -45,11 +40,12 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Loads programs for these tracepoints, detached. `bytes` is the size of one CPU's ring, rounded up to a power of two.
+    /// Loads programs and attaches them to these tracepoints, where they stay, as attaching takes the kernel some 40 ms each: it waits
+    /// until no CPU runs the old state. `bytes` is the size of one CPU's ring, rounded up to a power of two.
     ///
     /// # Errors
     /// One sentence: what the kernel lacks, or did not allow.
-    pub fn load(btf: &Btf, wanted: &[(&str, Recorded)], cpus: &[usize], bytes: usize) -> Result<Programs, String> {
+    pub fn attach(btf: &Btf, wanted: &[(&str, Recorded)], cpus: &[usize], bytes: usize) -> Result<Programs, String> {
         let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
         let lost = map(MAP_ARRAY, [4, 8, 1], None).map_err(failed)?;
         let bytes = bytes.next_power_of_two().max(crate::system::page_bytes() as usize);
@@ -60,34 +56,42 @@ impl Programs {
             update(&array, cpu as u32, &ring.as_raw_fd().to_ne_bytes()).map_err(failed)?;
         }
         let interrupts = map(MAP_ARRAY, [4, INTERRUPT_BYTES as u32, last as u32 + 1], None).map_err(failed)?;
-        let shared = Shared { rings: &array, lost: &lost, interrupts: &interrupts };
-        let load = |(name, recorded): &(&str, Recorded)| {
+        let switch = map(MAP_ARRAY, [4, 4, 1], None).map_err(failed)?;
+        let shared = Shared { switch: &switch, rings: &array, lost: &lost, interrupts: &interrupts };
+        let attach = |(name, recorded): &(&str, Recorded)| {
             let target = btf.tracepoint(name).ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
-            Ok(Program { loaded: load(name, &Code::recorder(recorded, &shared).0, target)?, link: None })
+            let program = load(name, &Code::recorder(recorded, &shared).0, target)?;
+            let link = command(RAW_TRACEPOINT_OPEN, &[0, program.as_raw_fd() as u64, 0]);
+            link.map(descriptor).map_err(|e| format!("a program cannot be attached to the tracepoint {name}: {e}"))
         };
-        let programs = wanted.iter().map(load).collect::<Result<Vec<_>, String>>()?;
+        let links = wanted.iter().map(attach).collect::<Result<Vec<_>, String>>()?;
         let rings = rings.into_iter().map(|r| Ring::open(r, bytes)).collect::<io::Result<_>>().map_err(failed)?;
-        Ok(Programs { programs, rings, lost, lost_before: 0, interrupts, cpus: cpus.to_vec(), _array: array })
+        Ok(Programs { links, switch, rings, lost, lost_before: 0, interrupts, cpus: cpus.to_vec(), _array: array })
     }
 
     /// Lets events flow.
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn attach(&mut self) -> io::Result<()> {
+    pub fn enable(&mut self) -> io::Result<()> {
         // An interrupt that the last window's end cut is over.
         for &cpu in &self.cpus {
             update(&self.interrupts, cpu as u32, &[0; INTERRUPT_BYTES])?;
         }
-        for p in &mut self.programs {
-            p.link = Some(command(RAW_TRACEPOINT_OPEN, &[0, p.loaded.as_raw_fd() as u64, 0]).map(descriptor)?);
-        }
-        Ok(())
+        update(&self.switch, 0, &1u32.to_ne_bytes())
     }
 
     /// Stops them; what the rings hold stays.
-    pub fn detach(&mut self) {
-        self.programs.iter_mut().for_each(|p| p.link = None);
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn disable(&mut self) -> io::Result<()> {
+        update(&self.switch, 0, &0u32.to_ne_bytes())
+    }
+
+    /// Programs that are attached.
+    pub fn count(&self) -> usize {
+        self.links.len()
     }
 
     /// CPUs that have a ring.

@@ -1,4 +1,5 @@
-//! Events from programs in the kernel (eBPF), through one ring per CPU. Between windows the programs are detached: nothing is then slower.
+//! Events from programs in the kernel (eBPF), through one ring per CPU. The programs stay at their tracepoints, and between windows each
+//! ends after its first look at a switch.
 
 mod programs;
 
@@ -22,13 +23,15 @@ pub struct Bpf {
     programs: Programs,
     partitions: HashMap<u32, u32>,
     names: Names,
+    /// Ports of the sockets that this window has told of.
+    ports: HashMap<u64, (u16, u16)>,
     most_events: usize,
     missing: Vec<&'static str>,
     event_cost: f64,
 }
 
 impl Bpf {
-    /// Loads the programs, detached. A window ends early when it has `most_events`, of 48 bytes each; what the rings hold at that moment
+    /// Attaches the programs, switched off. A window ends early when it has `most_events`, of 48 bytes each; what the rings hold at that moment
     /// comes on top.
     ///
     /// # Errors
@@ -38,9 +41,17 @@ impl Bpf {
         let btf = Btf::read()?;
         let cpus = flow::cpus()?;
         let (own, missing) = programs::resolve(&btf, &flow::own_threads())?;
-        let programs = Programs::load(&btf, &own, &cpus, flow::ring_bytes(cpus.len()))?;
         let event_cost = calibrate(&btf, &cpus)?;
-        Ok(Bpf { programs, partitions: flow::partitions(), names: Names::default(), most_events, missing, event_cost })
+        let programs = Programs::attach(&btf, &own, &cpus, flow::ring_bytes(cpus.len()))?;
+        Ok(Bpf {
+            programs,
+            partitions: flow::partitions(),
+            names: Names::default(),
+            ports: HashMap::new(),
+            most_events,
+            missing,
+            event_cost,
+        })
     }
 }
 
@@ -54,11 +65,13 @@ impl Flow for Bpf {
     }
 
     fn drain(&mut self, window: &mut Window) -> io::Result<()> {
-        let (names, partitions) = (&mut self.names, &self.partitions);
+        let (names, ports, partitions) = (&mut self.names, &mut self.ports, &self.partitions);
         let (start, events) = (window.start, &mut window.events);
         window.lost += self.programs.drain(|record| {
             programs::names(record, names);
-            events.extend(programs::event(record, partitions).filter(|e| e.time >= start));
+            let Some(event) = programs::event(record, partitions).filter(|e| e.time >= start) else { return };
+            events.extend(programs::new_ports(&event, record, ports));
+            events.push(event);
         })?;
         Ok(())
     }
@@ -82,12 +95,13 @@ impl Source for Bpf {
     }
 
     fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Option<Window>> {
-        self.programs.attach()?;
+        self.ports.clear();
+        self.programs.enable()?;
         let mut window = Window { start: monotonic_ns(), ..Window::default() };
         let most = self.most_events;
         let flowed = flow::let_flow(self, &mut window, length, most, wait);
         window.end = monotonic_ns();
-        self.programs.detach();
+        self.programs.disable()?;
         flowed?;
         self.drain(&mut window)?;
         flow::close(&mut window, &mut self.names);
@@ -99,8 +113,8 @@ impl Source for Bpf {
 fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
     let bare = flow::cheapest_call(|| ());
     let calls: Vec<_> = programs::resolve(btf, &[])?.0.into_iter().filter(|(name, _)| name.starts_with("sys_")).collect();
-    let mut programs = Programs::load(btf, &calls, cpus, 1 << 20)?;
-    programs.attach().map_err(|e| format!("programs cannot be attached to tracepoints: {e}"))?;
+    let mut programs = Programs::attach(btf, &calls, cpus, 1 << 20)?;
+    programs.enable().map_err(|e| format!("programs in the kernel cannot be switched on: {e}"))?;
     let recorded = flow::cheapest_call(|| _ = programs.drain(|_| ()));
     Ok(((recorded - bare) / calls.len().max(1) as f64).max(0.0))
 }

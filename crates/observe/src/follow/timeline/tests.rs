@@ -56,6 +56,16 @@ fn a_wait_in_user_code_is_a_fault_and_one_of_a_kernel_thread_is_not() {
 }
 
 #[test]
+fn a_thread_that_acts_though_no_event_gave_it_a_cpu_waited_for_nobody_knows_how_long() {
+    let story = Story::default().enter(1, 1, READ).switch(5, 1, Left::Uninterruptible, 0);
+    let blocked = doing(&timelines(&story.switch(30, 1, Left::Uninterruptible, 0).window(0, 40)), 1);
+    assert_eq!(blocked[2], (5, 30, Doing::Unknown), "{blocked:?}");
+    let story = Story::default().enter(1, 1, READ).switch(5, 1, Left::Blocked, 2).waking(20, 2, 1);
+    let ready = doing(&timelines(&story.exit(30, 1, READ).window(0, 40)), 1);
+    assert!(matches!(ready[2].2, Doing::Blocked(_)) && ready[3] == (20, 30, Doing::Unknown), "{ready:?}");
+}
+
+#[test]
 fn a_wake_up_told_before_its_thread_has_left_is_one_that_never_waits() {
     let window = Story::default().enter(10, 1, FUTEX).on(1).waking(11, 2, 1).on(0).switch(12, 1, Left::Blocked, 3).window(0, 20);
     let found = doing(&timelines(&window), 1);

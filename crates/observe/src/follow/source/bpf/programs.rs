@@ -29,6 +29,7 @@ pub type Named = (&'static str, Recorded);
 pub fn resolve(btf: &Btf, but_calls_of: &[i32]) -> Result<(Vec<Named>, Vec<&'static str>), String> {
     let (mut programs, mut missing) = (Vec::new(), Vec::new());
     // Programs would record every acknowledgement to learn a socket's ports.
+    // An arrival tells the socket's ports: programs at tcp_probe would record every acknowledgement too.
     for (i, w) in WANTED.iter().enumerate().filter(|(_, w)| w.kind != Kind::Ports) {
         let recorded = btf.tracepoint(w.point()).and_then(|_| recorded(btf, i as u8, w.kind));
         match recorded {
@@ -80,10 +81,10 @@ fn places(btf: &Btf, kind: Kind) -> Option<(Option<Place>, Vec<Place>)> {
         Kind::Fork => (Some(field(1, "task_struct", "pid", 4)?), Vec::new()),
         Kind::Sent => (Some(Argument(1)), vec![Argument(0)]),
         Kind::Received => (Some(Argument(1)), vec![Argument(0), Argument(2)]),
-        Kind::Arrived => (None, vec![Argument(0)]),
-        Kind::State => {
+        Kind::State | Kind::Arrived => {
             let ports = [field(0, "sock_common", "skc_num", 2)?, field(0, "sock_common", "skc_dport", 2)?];
-            (Some(Argument(2)), [vec![Argument(0)], ports.to_vec()].concat())
+            let state = (kind == Kind::State).then_some(Argument(2));
+            (state, [vec![Argument(0)], ports.to_vec()].concat())
         }
         Kind::Disk(DiskStep::Submitted) => (
             Some(through(0, &[("bio", "bi_bdev"), ("block_device", "bd_dev")], 4)?),
@@ -140,14 +141,27 @@ fn what(kind: Kind, record: &[u8], partitions: &HashMap<u32, u32>) -> Option<Wha
         Kind::Received => What::Received { socket: value(0)?, bytes: small },
         Kind::Arrived => What::Arrived { socket: value(0)? },
         Kind::State => {
-            let remote = u16::from_be(value(2)? as u16);
-            What::State { socket: value(0)?, state: small as u8, local: value(1)? as u16, remote }
+            let (socket, local, remote) = ports(record)?;
+            What::State { socket, state: small as u8, local, remote }
         }
         Kind::Ports => return None,
         Kind::Disk(step) => disk(step)?,
         Kind::Memory(work, begin) => What::Memory { work, begin },
         Kind::Interrupt(kind, begin) => What::Interrupt { kind, begin },
     })
+}
+
+/// A socket with its own port and the other end's, both 0 where it has none (Unix).
+fn ports(record: &[u8]) -> Option<(u64, u16, u16)> {
+    let value = |n: usize| long(record, HEADER + 8 * n);
+    Some((value(0)?, value(1)? as u16, u16::from_be(value(2)? as u16)))
+}
+
+/// What an arrival tells of its socket's ports, where that was not known yet.
+pub fn new_ports(event: &Event, record: &[u8], known: &mut HashMap<u64, (u16, u16)>) -> Option<Event> {
+    let (What::Arrived { .. }, Some((socket, local, remote))) = (event.what, ports(record)) else { return None };
+    let is_new = local != 0 && known.insert(socket, (local, remote)) != Some((local, remote));
+    is_new.then_some(Event { what: What::Ports { socket, local, remote }, ..*event })
 }
 
 fn io(device: u32, [sector, bytes, flags]: [u64; 3], partitions: &HashMap<u32, u32>) -> Io {

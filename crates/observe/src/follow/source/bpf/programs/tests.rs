@@ -73,3 +73,17 @@ fn the_state_in_which_a_thread_leaves_its_cpu() {
         assert_eq!(told("sched_switch", 7, &[preempted.into(), state, 0, 0]), Some(What::Switch { left: expected, next: 7 }));
     }
 }
+
+#[test]
+fn an_arrival_tells_the_ports_of_its_socket_once() {
+    let mut known = HashMap::new();
+    let mut of = |socket: u64, local: u64, remote: u16| {
+        let record = record("sk_data_ready", 0, 0, &[socket, local, u64::from(remote.to_be())]);
+        let arrived = event(&record, &HashMap::new()).unwrap();
+        new_ports(&arrived, &record, &mut known).map(|e| (e.time, e.what))
+    };
+    assert_eq!(of(64, 80, 40000), Some((5, What::Ports { socket: 64, local: 80, remote: 40000 })));
+    assert_eq!(of(64, 80, 40000), None);
+    assert_eq!(of(64, 80, 40001), Some((5, What::Ports { socket: 64, local: 80, remote: 40001 })), "the address was used again");
+    assert_eq!(of(65, 0, 0), None, "a Unix socket");
+}
