@@ -29,3 +29,20 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
     };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Confines another thread, by its id, to these CPUs.
+pub fn pin_task(tid: i32, cpus: &[usize]) -> io::Result<()> {
+    // The calling thread is 0.
+    if tid <= 1 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a thread of ours"));
+    }
+    // SAFETY: as above, for a thread that the kernel checks we may change.
+    let rc = unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
+            libc::CPU_SET(cpu, &mut set);
+        }
+        libc::sched_setaffinity(tid, mem::size_of::<libc::cpu_set_t>(), &set)
+    };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

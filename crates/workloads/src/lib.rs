@@ -5,6 +5,7 @@
 
 pub mod database;
 pub mod histogram;
+pub mod planted;
 pub mod rehearsal;
 pub mod server_dir;
 pub mod site;

@@ -21,6 +21,8 @@ type Worker = (&'static str, fn(Vec<OsString>) -> ExitCode);
 static WORKERS: &[Worker] = &[
     (crate::database::worker::NAME, crate::database::worker::main),
     (crate::database::guard::NAME, crate::database::guard::main),
+    (crate::planted::client::NAME, crate::planted::client::main),
+    (crate::planted::backend::NAME, crate::planted::backend::main),
     (crate::rehearsal::server::NAME, crate::rehearsal::server::main),
     (crate::rehearsal::client::NAME, crate::rehearsal::client::main),
     (crate::rehearsal::truth::server::NAME, crate::rehearsal::truth::server::main),

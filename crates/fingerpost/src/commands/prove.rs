@@ -22,6 +22,7 @@ use crate::exit::{Done, say, usage};
 use crate::progress::{Progress, Progressing};
 use crate::{conduct, cpus, output};
 
+mod servers;
 mod table;
 
 /// Arguments of `prove`.
@@ -41,6 +42,8 @@ pub struct Args {
     /// Keep both sides of every trial as runs in the archive
     #[arg(long)]
     keep: bool,
+    #[command(flatten)]
+    servers: servers::Options,
     /// No progress, no notes
     #[arg(short, long)]
     quiet: bool,
@@ -76,6 +79,9 @@ pub struct Document {
 
 /// Plants, judges, prints.
 pub fn run(args: Args) -> anyhow::Result<Done> {
+    if args.servers.servers {
+        return servers::run(&args.servers, args.format, args.quiet, args.in_own_network);
+    }
     if !(args.seconds.is_finite() && (1.0..1e5).contains(&args.seconds)) {
         return usage(format!("{} seconds cannot be; give 1 to 99999", args.seconds));
     }

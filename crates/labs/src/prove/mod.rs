@@ -1,9 +1,10 @@
 //! `prove`: plants known causes, one at a time, and checks that the verdict names them.
 //!
 //! [`plants`] is the table of what is planted; [`setting`] makes and unmakes each plant; [`trial`] runs the rehearsal with and without it
-//! in turns and has `compare` judge. Nothing here prints.
+//! in turns and has `compare` judge. [`servers`] does the same in real servers. Nothing here prints.
 
 pub mod plants;
+pub mod servers;
 pub mod setting;
 pub mod trial;
 

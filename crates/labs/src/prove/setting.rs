@@ -185,7 +185,7 @@ fn failed(e: impl std::fmt::Display) -> WorkloadError {
 }
 
 /// The number of the whole disk that a directory's file system lies on: a partition's parent.
-fn whole_disk(dir: &Path) -> Result<(u32, u32), String> {
+pub(super) fn whole_disk(dir: &Path) -> Result<(u32, u32), String> {
     let number = fs::metadata(dir).map_err(|e| format!("cannot look at {}: {e}", dir.display()))?.dev();
     let (major, minor) = (libc::major(number), libc::minor(number));
     let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));

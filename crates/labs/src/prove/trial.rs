@@ -104,7 +104,7 @@ fn missing(plant: &Plant, course: &Course) -> Option<String> {
     None
 }
 
-fn huge_pages_are_off() -> bool {
+pub(super) fn huge_pages_are_off() -> bool {
     std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").is_ok_and(|t| t.contains("[never]"))
 }
 
@@ -151,7 +151,7 @@ fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Run
         kept.push(side.kept);
     }
     result?;
-    let run = |kept: Option<Kept>| kept.map(|k| k.into_run(course.host)).unwrap_or_default();
+    let run = |kept: Option<Kept>| kept.map(|k| k.into_run(NAME, &Params::new(), course.host)).unwrap_or_default();
     let new = kept.pop();
     Ok([run(kept.pop()), run(new)])
 }
@@ -211,12 +211,12 @@ fn nearly_all(step: &Step, clients: f64) -> Duration {
 
 /// What one side gave.
 #[derive(Default)]
-struct Kept {
-    throughput: Vec<Process>,
+pub(super) struct Kept {
+    pub(super) throughput: Vec<Process>,
     observations: Vec<Observation>,
     budgets: Vec<Budget>,
     paths: Vec<Paths>,
-    findings: Vec<Finding>,
+    pub(super) findings: Vec<Finding>,
 }
 
 impl Sink for Kept {
@@ -239,13 +239,14 @@ impl Sink for Kept {
 }
 
 impl Kept {
-    fn into_run(self, host: &Host) -> Run {
+    /// As the run of a workload of this name, one row with these parameters.
+    pub(super) fn into_run(self, name: &str, params: &Params, host: &Host) -> Run {
         let values: Vec<f64> = self.throughput.iter().filter_map(|p| p.value).collect();
         let samples: Vec<f64> = self.throughput.iter().flat_map(|p| p.samples.iter().copied()).collect();
         let row = Measurement {
-            probe: format!("{NAME}.throughput"),
+            probe: format!("{name}.throughput"),
             version: 1,
-            params: Params::new(),
+            params: params.clone(),
             unit: Unit::PerSecond,
             better: Better::Higher,
             outcome: Outcome::Measured,

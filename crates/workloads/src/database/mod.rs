@@ -7,22 +7,22 @@
 //!   └─ guard process               only for a user's own server: makes a database there and drops it, whatever happens
 //! ```
 
-mod connection;
+pub(crate) mod connection;
 mod data;
 pub mod guard;
 mod load;
 mod messages;
 mod mix;
-mod mysql;
+pub(crate) mod mysql;
 mod mysql_login;
 pub mod options;
 mod password;
-mod postgres;
+pub(crate) mod postgres;
 mod process;
-mod server;
+pub(crate) mod server;
 mod sqlite;
 mod stalls;
-mod stream;
+pub(crate) mod stream;
 mod turns;
 mod url;
 mod watch;

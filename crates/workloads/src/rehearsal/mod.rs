@@ -273,8 +273,14 @@ impl Worker {
         let failed = |what: &str, why: String| WorkloadError::Failed(format!("the {what} {why}"));
         let input = self.input.as_mut().ok_or_else(|| failed(self.what, "has no input".into()))?;
         writeln!(input, "{line}").and_then(|()| input.flush()).map_err(|e| failed(self.what, format!("does not listen: {e}")))?;
-        let deadline = Instant::now() + patience;
-        if !readable(self.output.get_ref(), deadline) {
+        self.next(patience)
+    }
+
+    /// Waits for a further line of the same answer.
+    pub fn next(&mut self, patience: Duration) -> Result<String, WorkloadError> {
+        let failed = |what: &str, why: String| WorkloadError::Failed(format!("the {what} {why}"));
+        // A line that came together with the one before is here already.
+        if self.output.buffer().is_empty() && !readable(self.output.get_ref(), Instant::now() + patience) {
             let _ = child::signal_group(self.child.id() as i32, libc::SIGKILL);
             return Err(failed(self.what, format!("did not answer within {:.0} s", patience.as_secs_f64())));
         }

@@ -2,9 +2,13 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
 
 use super::work;
 
@@ -15,17 +19,28 @@ pub const NAME: &str = "rehearsal-neighbour";
 const THREADS_A_CPU: usize = 2;
 /// Bytes between two syncs of a neighbour on the disk.
 const WRITTEN: usize = 4 << 20;
+/// Bytes of the file that a reader reads, and of each of its reads.
+const READ: (u64, usize) = (64 << 20, 256 << 10);
+/// What reads past the page cache must be aligned to, whatever the disk.
+const ALIGNED: usize = 4096;
 
-/// `cpu`, or `disk DIRECTORY`; says "ready" to the first line on its standard input.
+/// `cpu [THREADS]`, `disk DIRECTORY [MICROSECONDS]` (a pause after each sync), `read DIRECTORY [THREADS]`, `memory` (writes to memory alone)
+/// or `idle`; says "ready" to the first line on its standard input.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let kind = args.first().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
-    let result = io::stdin().read_line(&mut String::new()).and_then(|_| {
-        println!("ready");
-        match (kind.as_str(), args.get(1)) {
-            ("cpu", _) => burn(),
-            ("disk", Some(dir)) => write_and_sync(Path::new(dir)),
-            _ => Err(io::Error::other("say cpu or disk DIRECTORY")),
+    let number = |at: usize| args.get(at).and_then(|n| n.to_string_lossy().parse::<usize>().ok());
+    let result = io::stdin().read_line(&mut String::new()).and_then(|_| match (kind.as_str(), args.get(1)) {
+        ("cpu", _) => burn(number(1)),
+        ("disk", Some(dir)) => write_and_sync(Path::new(dir), Duration::from_micros(number(2).unwrap_or(0) as u64)),
+        ("read", Some(dir)) => read_past_the_cache(Path::new(dir), number(2).unwrap_or(1)),
+        ("memory", _) => write_to_memory(),
+        ("idle", _) => {
+            println!("ready");
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+            }
         }
+        _ => Err(io::Error::other("say cpu, disk DIRECTORY, read DIRECTORY, memory or idle")),
     });
     if let Err(e) = result {
         println!("error {e}");
@@ -33,16 +48,11 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn burn() -> io::Result<()> {
-    let cpus = std::thread::available_parallelism()?.get();
+/// Runs something in each of so many threads without end.
+fn in_threads(count: usize, each: impl Fn() + Sync) -> io::Result<()> {
     std::thread::scope(|scope| {
-        for _ in 0..cpus * THREADS_A_CPU {
-            let burner = || {
-                loop {
-                    work(1_000_000);
-                }
-            };
-            if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, burner) {
+        for _ in 0..count {
+            if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, &each) {
                 // The others work without end, so that this scope would never be left.
                 eprintln!("the neighbour: cannot start a thread: {e}");
                 std::process::exit(1);
@@ -52,14 +62,73 @@ fn burn() -> io::Result<()> {
     Ok(())
 }
 
-fn write_and_sync(dir: &Path) -> io::Result<()> {
+fn burn(threads: Option<usize>) -> io::Result<()> {
+    let usual = std::thread::available_parallelism()?.get() * THREADS_A_CPU;
+    println!("ready");
+    in_threads(threads.unwrap_or(usual), || {
+        loop {
+            work(1_000_000);
+        }
+    })
+}
+
+/// A file of this neighbour's that has no name any more.
+fn nameless(dir: &Path, flags: OFlags) -> io::Result<File> {
     let path = dir.join(format!("neighbour-{}", std::process::id()));
-    let mut file = File::create_new(&path)?;
+    let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    let file: OwnedFd = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?;
     std::fs::remove_file(&path)?;
+    Ok(file.into())
+}
+
+fn write_and_sync(dir: &Path, pause: Duration) -> io::Result<()> {
+    let mut file = nameless(dir, OFlags::empty())?;
     let block = vec![b'x'; WRITTEN];
+    println!("ready");
     loop {
         file.write_all(&block)?;
         file.sync_data()?;
         file.rewind()?;
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
+    }
+}
+
+fn read_past_the_cache(dir: &Path, threads: usize) -> io::Result<()> {
+    let mut file = nameless(dir, OFlags::DIRECT)?;
+    let mut space = vec![0u8; READ.1 + ALIGNED];
+    let at = space.as_ptr().align_offset(ALIGNED);
+    let block = &mut space[at..at + READ.1];
+    for _ in 0..READ.0 / READ.1 as u64 {
+        file.write_all(block)?;
+    }
+    println!("ready");
+    // Each thread needs a place in the file of its own: one descriptor has one.
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+    in_threads(threads.max(1), || {
+        let mut space = vec![0u8; READ.1 + ALIGNED];
+        let at = space.as_ptr().align_offset(ALIGNED);
+        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+        let Ok(own) = rustix::fs::open(path.as_str(), flags, Mode::empty()) else { return };
+        let mut own = File::from(own);
+        loop {
+            let place = fastrand::u64(..READ.0 / READ.1 as u64) * READ.1 as u64;
+            let read = own.seek(SeekFrom::Start(place)).and_then(|_| own.read(&mut space[at..at + READ.1]));
+            if read.is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// Writes a little at a time to a file that is in memory, with long pauses.
+fn write_to_memory() -> io::Result<()> {
+    let mut file = fingerpost_sys::memory::nameless_file()?;
+    println!("ready");
+    loop {
+        file.write_all(&[b'x'; 4096])?;
+        file.rewind()?;
+        std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -86,7 +86,7 @@ pub fn missing(mpm: Mpm) -> Option<String> {
     }
 }
 
-fn modules() -> Option<PathBuf> {
+pub(crate) fn modules() -> Option<PathBuf> {
     MODULE_DIRS.iter().map(PathBuf::from).find(|d| d.join("mod_authz_core.so").is_file())
 }
 

@@ -19,9 +19,9 @@ const QUERY_CACHE_BYTES: u64 = 64 << 20;
 
 /// The programs of an installation.
 #[derive(Debug)]
-struct Programs {
-    server: PathBuf,
-    install: PathBuf,
+pub(crate) struct Programs {
+    pub(crate) server: PathBuf,
+    pub(crate) install: PathBuf,
 }
 
 /// What is not here, as a sentence that says what to do.
@@ -29,7 +29,7 @@ pub fn missing() -> Option<String> {
     programs().err()
 }
 
-fn programs() -> Result<Programs, String> {
+pub(crate) fn programs() -> Result<Programs, String> {
     let server = find_program(&["mariadbd", "mysqld"], &[])
         .ok_or("MariaDB is not installed (no mariadbd in PATH or /usr/sbin); install mariadb-server, or give the address of a server with --set url=mysql://…")?;
     let install = find_program(&["mariadb-install-db", "mysql_install_db"], &[])

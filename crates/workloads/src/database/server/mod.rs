@@ -37,7 +37,7 @@ pub struct Private {
 const USUAL_PLACES: [&str; 6] = ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/libexec"];
 
 /// Finds the first of these programs, in PATH, the usual places, and `more` places.
-fn find_program(names: &[&str], more: &[PathBuf]) -> Option<PathBuf> {
+pub(crate) fn find_program(names: &[&str], more: &[PathBuf]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = more.to_vec();
     places.extend(std::env::split_paths(&path));
@@ -50,17 +50,18 @@ fn is_program(file: &Path) -> bool {
 }
 
 /// A server's directory, what in it is the server's own, and the commands that run in it.
-struct Home {
-    dir: ServerDir,
+pub(crate) struct Home {
+    /// Where it lives.
+    pub(crate) dir: ServerDir,
     /// The data, which the server's own installer makes there.
-    data: PathBuf,
+    pub(crate) data: PathBuf,
     /// Socket, pid file, temporary files: nothing of them where another server has its own.
-    run: PathBuf,
+    pub(crate) run: PathBuf,
 }
 
 impl Home {
     /// Makes the directories. What is the server's own, its user and root alone can enter: whoever reaches the socket needs no password.
-    fn make(dir: PathBuf, users: &[&str]) -> Result<Home, WorkloadError> {
+    pub(crate) fn make(dir: PathBuf, users: &[&str]) -> Result<Home, WorkloadError> {
         let shown = dir.display().to_string();
         let make = || {
             let dir = ServerDir::make(dir, Account::for_server(users))?;
@@ -70,7 +71,7 @@ impl Home {
     }
 
     /// Where a socket of this name is, when the system can take so long a path, and whose server listens there.
-    fn socket(&self, name: &str) -> Result<Address, WorkloadError> {
+    pub(crate) fn socket(&self, name: &str) -> Result<Address, WorkloadError> {
         let path = self.run.join(name);
         if path.as_os_str().len() > LONGEST_SOCKET_PATH {
             let sentence = format!("the path of the server's socket is too long ({}); set TMPDIR or dir= to a shorter one", path.display());
@@ -81,7 +82,7 @@ impl Home {
     }
 
     /// A command as the server's user, with its output in the log.
-    fn command(&self, words: &[&std::ffi::OsStr]) -> Result<Command, WorkloadError> {
+    pub(crate) fn command(&self, words: &[&std::ffi::OsStr]) -> Result<Command, WorkloadError> {
         let (first, rest) = words.split_first().ok_or_else(|| WorkloadError::Failed("an empty command".to_owned()))?;
         let mut command = Command::new(first);
         command.args(rest);
@@ -95,7 +96,7 @@ impl Home {
     }
 
     /// Runs a command to its end.
-    fn run(&self, scratch: &mut Scratch, what: &str, mut command: Command) -> Result<(), WorkloadError> {
+    pub(crate) fn run(&self, scratch: &mut Scratch, what: &str, mut command: Command) -> Result<(), WorkloadError> {
         let failed = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("{what} could not be run: {e}"));
         let mut running = scratch.spawn(&mut command).map_err(|e| failed(&e))?;
         let status = child::wait_deadline(&mut running.child, Instant::now() + INIT_DEADLINE).map_err(|e| failed(&e))?;
@@ -108,7 +109,7 @@ impl Home {
     }
 
     /// Starts a server, behind the user's words if there are any, and waits until `answers` has an answer.
-    fn serve(
+    pub(crate) fn serve(
         &self,
         scratch: &mut Scratch,
         what: &str,

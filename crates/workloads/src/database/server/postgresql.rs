@@ -16,9 +16,9 @@ use crate::database::postgres::PgConnection;
 /// PostgreSQL's own default.
 const MOST_CONNECTIONS: usize = 100;
 
-struct Programs {
-    server: PathBuf,
-    initdb: PathBuf,
+pub(crate) struct Programs {
+    pub(crate) server: PathBuf,
+    pub(crate) initdb: PathBuf,
 }
 
 /// What is not here, as a sentence that says what to do.
@@ -26,7 +26,7 @@ pub fn missing() -> Option<String> {
     programs().err()
 }
 
-fn programs() -> Result<Programs, String> {
+pub(crate) fn programs() -> Result<Programs, String> {
     let not_here = "PostgreSQL is not installed (no postgres and initdb in PATH or /usr/lib/postgresql); install postgresql, or give \
                     the address of a server with --set url=postgres://…";
     let places = versions();

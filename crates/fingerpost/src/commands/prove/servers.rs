@@ -1,0 +1,242 @@
+//! `fingerpost prove --servers`: causes planted in real private servers.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use fingerpost_labs::prove::servers::score::{Result as Verdict, of_set};
+use fingerpost_labs::prove::servers::strength::Candidate;
+use fingerpost_labs::prove::servers::trial::own_network;
+use fingerpost_labs::prove::servers::{Course, Outline, Row, Score, Set, Taken, candidates, draw, judged, record, run as run_trial, score};
+use fingerpost_sys::scratch::Scratch;
+use fingerpost_sys::{child, network, task};
+use serde::Serialize;
+use wildmatch::WildMatch;
+
+use super::{Format, we_are_root};
+use crate::exit::{Done, usage};
+use crate::progress::{Progress, Progressing};
+use crate::{conduct, cpus, output};
+
+mod figures;
+
+/// What a trial takes, about.
+const EACH: Duration = Duration::from_secs(10);
+/// More trials than these are a day and more.
+const MOST: usize = 10_000;
+
+/// Arguments of `prove --servers`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Plant causes in real private servers (MariaDB, PostgreSQL, SQLite, Redis, nginx, Apache) instead of the rehearsal; takes root
+    #[arg(long, conflicts_with_all = ["causes", "seconds", "keep"])]
+    pub servers: bool,
+    /// How many trials
+    #[arg(long, value_name = "N", default_value_t = 40, requires = "servers")]
+    trials: usize,
+    /// What trials and strengths are drawn by; the same seed draws the same ones
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "servers")]
+    seed: u64,
+    /// Only these lists, servers, causes or plants, as globs (`redis`, `cpu.*`, `app.lock/row`, `control/*`)
+    #[arg(long, value_name = "GLOB", requires = "servers")]
+    only: Vec<String>,
+    /// Only the plants that are kept apart from tuning
+    #[arg(long, requires = "servers")]
+    apart: bool,
+    /// Only the plants on which rules may be worked
+    #[arg(long, requires = "servers", conflicts_with = "apart")]
+    tuning: bool,
+    /// Append each trial, with both sides' runs, to this file
+    #[arg(long, value_name = "FILE", requires = "servers")]
+    record: Option<PathBuf>,
+    /// Judge the trials of such a file again, without a load and without root
+    #[arg(long, value_name = "FILE", requires = "servers", conflicts_with_all = ["record", "trials", "seed"])]
+    replay: Option<PathBuf>,
+    /// The one trial that this child is for
+    #[arg(long, hide = true, requires = "servers")]
+    nth: Option<usize>,
+}
+
+/// The whole proof.
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    /// What trials were drawn by; nothing for a replay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    /// A row for each trial.
+    trials: Vec<Row>,
+    /// The figures over all.
+    score: Score,
+    /// The figures over the plants on which rules may be worked.
+    plants: Score,
+    /// The figures over those that are kept apart.
+    apart: Score,
+    /// How long all of it took.
+    seconds: f64,
+}
+
+/// Runs trials, or judges recorded ones, and prints.
+pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool) -> anyhow::Result<Done> {
+    let wanted = wanted(options)?;
+    let begun = Instant::now();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (rows, seed) = match &options.replay {
+        Some(file) => (replayed(file, options)?, None),
+        None => {
+            if !we_are_root() {
+                return usage("prove --servers takes root: it limits servers by control groups, swap and networks of its own; run it as root");
+            }
+            if in_own_network {
+                network::loopback_up().context("cannot switch on the loopback interface of a network of our own")?;
+            } else {
+                conduct::clean_up(quiet);
+            }
+            conduct::stop_on_signals(&stop)?;
+            (all(&draw(options.seed, options.trials, &wanted), options, quiet, in_own_network, &stop)?, Some(options.seed))
+        }
+    };
+    let interrupted = stop.load(Ordering::Relaxed);
+    let document = Document {
+        seed,
+        score: score(rows.iter()),
+        plants: of_set(&rows, Set::Plants),
+        apart: of_set(&rows, Set::Apart),
+        trials: rows,
+        seconds: begun.elapsed().as_secs_f64(),
+    };
+    match format {
+        Format::Json => output::write(|out| {
+            serde_json::to_writer_pretty(&mut *out, &document)?;
+            writeln!(out)
+        })?,
+        Format::Table => output::write(|out| figures::write(out, &document, &output::style(false)))?,
+    }
+    Ok(status(&document, interrupted))
+}
+
+fn status(document: &Document, interrupted: bool) -> Done {
+    let any = |wanted: &[Verdict]| document.trials.iter().any(|row| wanted.contains(&row.result));
+    if interrupted || any(&[Verdict::Failed]) {
+        Done::MeasurementFailed
+    } else if any(&[Verdict::Second, Verdict::Layer, Verdict::Wrong, Verdict::Missed]) {
+        Done::FailOn
+    } else {
+        Done::Well
+    }
+}
+
+fn sets(options: &Options) -> Vec<Set> {
+    match (options.apart, options.tuning) {
+        (true, _) => vec![Set::Apart],
+        (_, true) => vec![Set::Plants],
+        _ => vec![Set::Plants, Set::Apart],
+    }
+}
+
+/// What may be drawn; a glob that nothing matches is a mistake.
+fn wanted(options: &Options) -> anyhow::Result<Vec<Candidate>> {
+    if !(1..=MOST).contains(&options.trials) {
+        return usage(format!("{} trials cannot be; give 1 to {MOST}", options.trials));
+    }
+    let all = candidates(&sets(options));
+    let matches = |c: &Candidate, glob: &str| {
+        let glob = WildMatch::new(glob);
+        [c.set.name(), c.engine.name(), c.kind.cause, c.kind.name].into_iter().any(|word| glob.matches(word))
+    };
+    if let Some(none) = options.only.iter().find(|glob| !all.iter().any(|c| matches(c, glob))) {
+        let mut known: Vec<&str> = all.iter().map(|c| c.kind.name).collect();
+        known.dedup();
+        return usage(format!(
+            "“{none}” matches no list (plants, apart), no server (mariadb, postgresql, sqlite, redis, nginx, proxy, apache) and no plant; there is {}",
+            known.join(", ")
+        ));
+    }
+    Ok(all.into_iter().filter(|c| options.only.iter().all(|glob| matches(c, glob))).collect())
+}
+
+/// The recorded trials, judged again.
+fn replayed(file: &Path, options: &Options) -> anyhow::Result<Vec<Row>> {
+    let sets = sets(options);
+    let chosen = |outline: &Outline| {
+        sets.contains(&outline.set)
+            && options.only.iter().all(|glob| {
+                let glob = WildMatch::new(glob);
+                glob.matches(outline.set.name())
+                    || glob.matches(outline.engine.name())
+                    || outline.planted.iter().any(|p| glob.matches(&p.cause) || glob.matches(&p.kind))
+            })
+    };
+    let mut rows = Vec::new();
+    let read = record::read(file, &mut |taken| {
+        if chosen(&taken.outline) {
+            rows.push(judged(taken));
+        }
+    });
+    match read {
+        Ok(_) => Ok(rows),
+        Err(sentence) => usage(sentence),
+    }
+}
+
+fn all(outlines: &[Outline], options: &Options, quiet: bool, in_own_network: bool, stop: &AtomicBool) -> anyhow::Result<Vec<Row>> {
+    let mut scratch = Scratch::create_guarded().context("cannot make a private directory for the proof")?;
+    let dir = scratch.subdir("work")?;
+    let cpus = cpus::choose(None)?;
+    let host = fingerpost_host::describe_for(&dir, &cpus);
+    let course = Course { dir: &dir, cpus: &cpus, host: &host, own_network: in_own_network, stop };
+    let mut file = match &options.record {
+        Some(path) => Some(record::create(path).with_context(|| format!("cannot write {}", path.display()))?),
+        None => None,
+    };
+    let outlines: Vec<&Outline> = outlines.iter().filter(|o| options.nth.is_none_or(|n| o.number == n)).collect();
+    let progress = Progress::start("planting causes in servers", EACH * outlines.len() as u32, Progressing::unless(quiet));
+    let mut rows = Vec::new();
+    for (i, outline) in outlines.iter().enumerate() {
+        progress.show(&format!("{} on {}", outline.name(), outline.engine.name()), i as f64 / outlines.len() as f64);
+        let taken = if own_network(outline) && !in_own_network {
+            apart(outline, options, &dir)
+        } else {
+            run_trial(outline, &course, &mut scratch)
+        };
+        // A trial that was cut short says nothing.
+        if stop.load(Ordering::Relaxed) && taken.result.is_err() {
+            break;
+        }
+        if let Some(file) = &mut file {
+            record::write(file, &taken).context("cannot record a trial")?;
+        }
+        rows.push(judged(taken));
+    }
+    Ok(rows)
+}
+
+/// Runs a trial in a child that has a network of its own, so that nobody else's loopback slows down.
+fn apart(outline: &Outline, options: &Options, dir: &Path) -> Taken {
+    let begun = Instant::now();
+    let path = dir.join(format!("trial-{}.jsonl", outline.number));
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("fingerpost").args(["prove", "--servers", "--format", "json", "--quiet", "--in-own-network"]);
+    command.args(["--nth", &outline.number.to_string(), "--trials", &options.trials.to_string(), "--seed", &options.seed.to_string()]);
+    options.only.iter().for_each(|glob| _ = command.args(["--only", glob]));
+    command.args(options.apart.then_some("--apart")).args(options.tuning.then_some("--tuning"));
+    command.arg("--record").arg(&path);
+    task::own_network(&mut command);
+    let output = child::run_bounded(child::die_with_parent(&mut command), Instant::now() + EACH * 12);
+    let mut taken = None;
+    let read = record::read(&path, &mut |found| taken = Some(found));
+    let _ = std::fs::remove_file(&path);
+    let without = |verdict, why: String| Taken { outline: outline.clone(), seconds: begun.elapsed().as_secs_f64(), result: Err((verdict, why)) };
+    match (output, read, taken) {
+        (Err(e), ..) => without(Verdict::Skipped, format!("cannot make a network of our own: {e}")),
+        (_, Ok(1), Some(taken)) => taken,
+        (Ok(output), ..) => {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            without(Verdict::Failed, format!("the child in its own network said: {said}"))
+        }
+    }
+}
+

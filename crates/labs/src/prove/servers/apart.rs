@@ -1,0 +1,270 @@
+//! Plants that are kept apart from tuning: other mechanisms for the same causes. Rules are not to be worked on with these; `--apart` runs
+//! them for the figure alone, and `bench/RESULTS.md` says when each was first run.
+//!
+//! Written on 2026-11-22, before the rules of the one engine of diagnosis, without knowledge of the rules of that time.
+
+use fingerpost_record::Layer;
+use fingerpost_workloads::planted::script::Script;
+use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
+
+use super::around::Neighbour;
+use super::kind::{Kind, Needs, USUAL};
+use super::scene::{self, Pair, Scene, computing, little, reading_and_writing};
+
+/// Every plant that is kept apart, then the controls.
+pub static APART: &[Kind] = &[
+    Kind {
+        name: "cpu.quota/above",
+        cause: "cpu.quota",
+        layer: Some(Layer::Scheduler),
+        what: "the group above the server's gets less CPU time than the server uses",
+        engines: &[MariaDb, PostgreSql, Nginx, Redis],
+        scene: computing,
+        plant: |pair, m| pair.new.around.parent_quota = Some(1.6 / (1.0 + m)),
+        range: (0.2, 3.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "cpu.contention/shells",
+        cause: "cpu.contention",
+        layer: Some(Layer::Scheduler),
+        what: "shells that count, each in a process group of its own",
+        engines: &[MariaDb, PostgreSql, Nginx, Apache, Redis],
+        scene: computing,
+        plant: |pair, m| pair.new.around.beside(Neighbour::Shells(m.round() as usize)),
+        range: (1.0, 6.0),
+        adjustable: true,
+        joins: true,
+        ..USUAL
+    },
+    Kind {
+        name: "cpu.affinity/workers",
+        cause: "cpu.affinity",
+        layer: Some(Layer::Scheduler),
+        what: "the server's workers are confined to one CPU while they run, and the process that started them is not",
+        engines: &[Nginx, Apache],
+        scene: computing,
+        plant: |pair, _| pair.new.around.children_on = pair.cpus[..1.min(pair.cpus.len())].to_vec(),
+        needs: Needs { two_cpus: true, ..USUAL.needs },
+        ..USUAL
+    },
+    Kind {
+        name: "syscall.entry/chain",
+        cause: "syscall.entry",
+        layer: Some(Layer::Kernel),
+        what: "several filters, one after another, before each system call of the server",
+        engines: &[Redis, Nginx, MariaDb],
+        scene: little,
+        plant: |pair, m| pair.new.plan.surroundings.filters = vec![400; m.round() as usize],
+        range: (3.0, 10.0),
+        ..USUAL
+    },
+    Kind {
+        name: "storage.contention/reader",
+        cause: "storage.contention",
+        layer: Some(Layer::Storage),
+        what: "another process reads much from the same disk, past the page cache",
+        engines: &[MariaDb, PostgreSql, Sqlite],
+        scene: scene::committing,
+        plant: |pair, m| pair.new.around.beside(Neighbour::Reads(m.round() as usize)),
+        range: (1.0, 16.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "storage.durability/journal",
+        cause: "storage.durability",
+        layer: Some(Layer::Application),
+        what: "the database syncs its journal and itself at each commit instead of a log now and then",
+        engines: &[Sqlite],
+        scene: reading_and_writing,
+        plant: |pair, m| {
+            pair.both(|scene| scene::write_share(scene, m));
+            pair.base.plan.set("journal_mode", "wal");
+            pair.new.plan.set("journal_mode", "truncate");
+            pair.both(|scene| scene.script.clients = 1);
+        },
+        range: (0.005, 0.3),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "network.accept_queue/redis",
+        cause: "network.accept_queue",
+        layer: Some(Layer::Network),
+        what: "a listen queue of one before a busy single thread, with a connection for each request",
+        engines: &[Redis],
+        scene: |engine| {
+            let mut scene = computing(engine);
+            scene.script.connects = true;
+            scene.script.think_us = 4000;
+            scene
+        },
+        plant: |pair, m| {
+            pair.both(|scene| scene.script.clients = m.round() as usize);
+            pair.new.plan.set("tcp-backlog", "1");
+        },
+        range: (4.0, 32.0),
+        adjustable: true,
+        pass: std::time::Duration::from_millis(600),
+        ..USUAL
+    },
+    Kind {
+        name: "network.delay/request",
+        cause: "network.delay",
+        layer: Some(Layer::Network),
+        what: "requests in two small writes, held back by Nagle's algorithm and delayed acknowledgements",
+        engines: &[Redis, Nginx],
+        scene: |engine| {
+            let mut scene = little(engine);
+            // Long enough between requests that forty milliseconds are not all that a transaction takes.
+            scene.script.think_us = 15_000;
+            scene
+        },
+        plant: |pair, _| pair.new.script.split = true,
+        ..USUAL
+    },
+    Kind {
+        name: "app.lock/session",
+        cause: "app.lock",
+        layer: Some(Layer::Application),
+        what: "another session locks the table again and again, for a while each time",
+        engines: &[MariaDb, PostgreSql],
+        scene: |engine| {
+            let mut scene = little(engine);
+            scene.script.clients = 6;
+            scene
+        },
+        plant: |pair, m| {
+            let engine = pair.new.plan.engine;
+            pair.new.around.beside(Neighbour::Session(locking(engine, (m * 4000.0) as u32)));
+        },
+        range: (0.1, 4.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "app.wait/limited",
+        cause: "app.wait",
+        layer: Some(Layer::Application),
+        what: "the server delays requests beyond a rate that it was told",
+        engines: &[Nginx],
+        scene: |engine| {
+            let mut scene = little(engine);
+            scene.script.think_us = 1000;
+            scene
+        },
+        plant: |pair, m| {
+            pair.new.plan.set("http", &format!("limit_req_zone $server_name zone=all:1m rate={}r/s;", (4000.0 / (1.0 + m)) as u32));
+            pair.new.plan.set("files", "limit_req zone=all burst=1000;");
+        },
+        range: (0.5, 3.0),
+        ..USUAL
+    },
+    Kind {
+        name: "peer.slow/trickle",
+        cause: "peer.slow",
+        layer: Some(Layer::Network),
+        what: "the service behind the proxy sends the second half of each answer later",
+        engines: &[Proxy],
+        scene: little,
+        plant: |pair, m| pair.new.backend = vec!["delay 200".into(), format!("gap {}", (m * 1000.0) as u32)],
+        range: (0.1, 2.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "app.work/plan",
+        cause: "app.work",
+        layer: Some(Layer::Application),
+        what: "the planner is told not to use indexes",
+        engines: &[PostgreSql],
+        scene: |engine| {
+            let mut scene = little(engine);
+            scene.script.shares.clear();
+            scene.share(1.0, &["SELECT 1".to_owned()]);
+            scene
+        },
+        plant: |pair, m| {
+            pair.both(|scene| scene.share(m, &["SELECT val, pad FROM item WHERE id = {r}".to_owned()]));
+            for name in ["enable_indexscan", "enable_bitmapscan", "enable_indexonlyscan"] {
+                pair.new.plan.set(name, "off");
+            }
+        },
+        range: (0.02, 1.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "app.calls/chatty",
+        cause: "app.calls",
+        layer: Some(Layer::Application),
+        what: "each transaction asks for its rows one by one instead of a few",
+        engines: &[MariaDb, PostgreSql, Redis],
+        scene: little,
+        plant: |pair, m| {
+            let one = pair.base.script.shares[0].asks[0].clone();
+            pair.base.script.shares[0].asks = vec![one.clone(); 4];
+            pair.new.script.shares[0].asks = vec![one; 4 + m.round() as usize];
+        },
+        range: (1.0, 9.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "client.saturated/quota",
+        cause: "client.saturated",
+        layer: Some(Layer::Client),
+        what: "the load generator's control group gets less CPU time than it uses",
+        engines: &[MariaDb, PostgreSql, Redis, Nginx],
+        scene: |engine| {
+            let mut scene = little(engine);
+            scene.script.client_work = 50_000;
+            scene
+        },
+        plant: |pair, m| pair.new.around.client_quota = Some(1.2 / (1.0 + m)),
+        range: (0.3, 4.0),
+        adjustable: true,
+        ..USUAL
+    },
+    control("control/idle", "another process that sleeps", |pair, _| pair.new.around.beside(Neighbour::Idles)),
+    control("control/small_pages", "no huge pages, for a server that hardly uses memory", |pair, _| {
+        pair.new.plan.surroundings.no_huge_pages = true;
+    }),
+    Kind {
+        engines: &[MariaDb, PostgreSql],
+        ..control("control/other_table", "another session locks a table that nobody reads", |pair, _| {
+            let engine = pair.new.plan.engine;
+            let mut script = locking(engine, 2000);
+            for share in &mut script.shares {
+                for ask in &mut share.asks {
+                    *ask = ask.replace("item", "other");
+                }
+            }
+            script.think_us = 50_000;
+            pair.new.around.beside(Neighbour::Session(script));
+        })
+    },
+];
+
+/// A control on any server.
+const fn control(name: &'static str, what: &'static str, plant: fn(&mut Pair, f64)) -> Kind {
+    Kind { name, what, engines: &Engine::ALL, scene: any_load, plant, ..USUAL }
+}
+
+fn any_load(engine: Engine) -> Scene {
+    if matches!(engine, PostgreSql | Nginx | Redis) { computing(engine) } else { little(engine) }
+}
+
+/// A session that locks the table for so many microseconds, and leaves it alone for four thousand.
+fn locking(engine: Engine, held_us: u32) -> Script {
+    let held = scene::sleeping(engine, f64::from(held_us) * 1e-6);
+    let asks: [String; 3] = match engine {
+        MariaDb => ["LOCK TABLES item WRITE".into(), held, "UNLOCK TABLES".into()],
+        _ => ["BEGIN; LOCK TABLE item IN ACCESS EXCLUSIVE MODE".into(), held, "COMMIT".into()],
+    };
+    let mut script = Script { clients: 1, think_us: 4000, ..Script::asking("") };
+    script.shares[0].asks = asks.to_vec();
+    script
+}

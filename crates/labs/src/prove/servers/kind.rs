@@ -1,0 +1,162 @@
+//! What can be planted, as data: a kind of plant says on which servers it acts, how it is made, and by how much it can be made stronger.
+
+use std::time::Duration;
+
+use fingerpost_record::Layer;
+use fingerpost_workloads::planted::servers::Engine;
+
+use super::scene::{PASS, Pair, Scene};
+
+/// What a kind takes besides root and its server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Two CPUs.
+    pub two_cpus: bool,
+    /// A network of its own.
+    pub own_network: bool,
+    /// A CPU that leaves the choice about speculative store bypass.
+    pub store_bypass: bool,
+    /// Huge pages without being asked for.
+    pub huge_pages: bool,
+}
+
+/// A kind of plant, or of control.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// The cause with a word for the mechanism (`cpu.quota/own`), or `control/…`.
+    pub name: &'static str,
+    /// The cause that the verdict must name; nothing for a control.
+    pub cause: &'static str,
+    /// Its layer.
+    pub layer: Option<Layer>,
+    /// What is done, in words.
+    pub what: &'static str,
+    /// The servers on which it acts.
+    pub engines: &'static [Engine],
+    /// The server and its load on both sides.
+    pub scene: fn(Engine) -> Scene,
+    /// Changes the sides, by this magnitude.
+    pub plant: fn(&mut Pair, f64),
+    /// The magnitudes that can be drawn.
+    pub range: (f64, f64),
+    /// Whether the magnitude can be changed while the servers run, so that a calibration finds the one for the effect that was drawn.
+    pub adjustable: bool,
+    /// Whether it may come on top of another plant, whatever that one's load.
+    pub joins: bool,
+    /// What it takes.
+    pub needs: Needs,
+    /// The length of a pass.
+    pub pass: Duration,
+}
+
+/// What most kinds have in common.
+pub const USUAL: Kind = Kind {
+    name: "",
+    cause: "",
+    layer: None,
+    what: "",
+    engines: &[],
+    scene: Scene::of,
+    plant: |_, _| (),
+    range: (1.0, 1.0),
+    adjustable: false,
+    joins: false,
+    needs: Needs { two_cpus: false, own_network: false, store_bypass: false, huge_pages: false },
+    pass: PASS,
+};
+
+impl Kind {
+    /// Whether it is to be found innocent of everything.
+    pub fn is_control(&self) -> bool {
+        self.cause.is_empty()
+    }
+}
+
+/// A list of kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Set {
+    /// On which rules may be worked.
+    Plants,
+    /// Kept apart from that.
+    Apart,
+}
+
+impl Set {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Set::Plants => "plants",
+            Set::Apart => "apart",
+        }
+    }
+
+    /// Its kinds.
+    pub fn kinds(self) -> &'static [Kind] {
+        match self {
+            Set::Plants => super::plants::PLANTS,
+            Set::Apart => super::apart::APART,
+        }
+    }
+
+    /// The kind of this name, in any set.
+    pub fn find(name: &str) -> Option<&'static Kind> {
+        [Set::Plants, Set::Apart].into_iter().flat_map(|s| s.kinds()).find(|k| k.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn all() -> impl Iterator<Item = &'static Kind> {
+        [Set::Plants, Set::Apart].into_iter().flat_map(|s| s.kinds())
+    }
+
+    #[test]
+    fn kinds_are_whole_and_their_names_are_their_own() {
+        let mut names = BTreeSet::new();
+        for kind in all() {
+            assert!(names.insert(kind.name), "{} is there twice", kind.name);
+            assert!(!kind.engines.is_empty() && !kind.what.is_empty(), "{}", kind.name);
+            assert_eq!(kind.is_control(), kind.name.starts_with("control/"), "{}", kind.name);
+            assert_eq!(kind.is_control(), kind.layer.is_none(), "{}", kind.name);
+            assert!(kind.is_control() || kind.name.split('/').next() == Some(kind.cause), "{}", kind.name);
+            assert!(kind.range.0 > 0.0 && kind.range.0 <= kind.range.1, "{}", kind.name);
+        }
+    }
+
+    #[test]
+    fn every_plant_changes_something_and_never_the_base_alone() {
+        for kind in all() {
+            for &engine in kind.engines {
+                for magnitude in [kind.range.0, kind.range.1] {
+                    let mut pair = Pair::alike((kind.scene)(engine), &[0, 1]);
+                    assert!(!pair.base.script.shares.is_empty() || kind.name.contains("lock") || kind.name.contains("wait"), "{}", kind.name);
+                    (kind.plant)(&mut pair, magnitude);
+                    assert!(pair.base != pair.new || kind.name == "control/nothing", "{} on {}", kind.name, engine.name());
+                    assert!(!pair.base.script.shares.is_empty() && !pair.new.script.shares.is_empty(), "{}", kind.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn planting_again_with_another_magnitude_leaves_nothing_of_the_first() {
+        for kind in all().filter(|k| k.adjustable) {
+            let mut twice = Pair::alike((kind.scene)(kind.engines[0]), &[0, 1]);
+            let mut once = twice.clone();
+            (kind.plant)(&mut twice, kind.range.0);
+            (kind.plant)(&mut twice, kind.range.1);
+            (kind.plant)(&mut once, kind.range.1);
+            assert_eq!(twice, once, "{}", kind.name);
+        }
+    }
+
+    #[test]
+    fn a_third_of_all_is_kept_apart() {
+        let (plants, apart) = (Set::Plants.kinds().len(), Set::Apart.kinds().len());
+        assert!(apart * 3 >= plants + apart - 2, "{plants} and {apart}");
+    }
+}

@@ -1,0 +1,452 @@
+//! The plants on which rules may be worked.
+
+use std::time::Duration;
+
+use fingerpost_record::Layer;
+use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
+
+use super::around::Neighbour;
+use super::kind::{Kind, Needs, USUAL};
+use super::scene::{self, Pair, Scene, computing, little, reading_and_writing, sleeping};
+
+/// Two CPUs.
+const TWO_CPUS: Needs = Needs { two_cpus: true, ..USUAL.needs };
+/// A network of one's own.
+const OWN_NETWORK: Needs = Needs { own_network: true, ..USUAL.needs };
+/// CPUs' worth of time that a server under [`computing`] uses, about.
+const DEMAND: f64 = 1.6;
+
+/// Every plant, then the controls.
+pub static PLANTS: &[Kind] = &[
+    Kind {
+        name: "cpu.quota/own",
+        cause: "cpu.quota",
+        layer: Some(Layer::Scheduler),
+        what: "the server's control group gets less CPU time than it uses",
+        engines: &[MariaDb, PostgreSql, Nginx, Apache, Redis],
+        scene: computing,
+        plant: |pair, m| pair.new.around.quota = Some(DEMAND / (1.0 + m)),
+        range: (0.2, 3.0),
+        adjustable: true,
+        joins: true,
+        ..USUAL
+    },
+    Kind {
+        name: "cpu.affinity/one",
+        cause: "cpu.affinity",
+        layer: Some(Layer::Scheduler),
+        what: "the server may use one CPU",
+        engines: &[MariaDb, PostgreSql, Nginx, Sqlite],
+        scene: computing,
+        plant: |pair, _| pair.new.plan.surroundings.cpus = pair.cpus[..1.min(pair.cpus.len())].to_vec(),
+        needs: TWO_CPUS,
+        ..USUAL
+    },
+    Kind {
+        name: "cpu.contention/beside",
+        cause: "cpu.contention",
+        layer: Some(Layer::Scheduler),
+        what: "threads of another process burn CPU time",
+        engines: &[MariaDb, PostgreSql, Nginx, Apache, Redis, Sqlite],
+        scene: computing,
+        plant: |pair, m| pair.new.around.beside(Neighbour::Burns(m.round() as usize)),
+        range: (1.0, 6.0),
+        adjustable: true,
+        joins: true,
+        ..USUAL
+    },
+    Kind {
+        name: "cpu.contention/group",
+        cause: "cpu.contention",
+        layer: Some(Layer::Scheduler),
+        what: "a process in a control group of its own burns CPU time, with a high weight",
+        engines: &[MariaDb, PostgreSql, Nginx],
+        scene: computing,
+        plant: |pair, m| pair.new.around.beside(Neighbour::BurnsApart(2, (m * 100.0) as u64)),
+        range: (1.0, 20.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "cpu.priority/nice",
+        cause: "cpu.priority",
+        layer: Some(Layer::Scheduler),
+        what: "the server is niced, beside a process that burns CPU time on both sides",
+        engines: &[MariaDb, PostgreSql, Nginx, Redis],
+        scene: computing,
+        plant: |pair, m| {
+            pair.both(|scene| scene.around.beside(Neighbour::Burns(2)));
+            pair.new.plan.surroundings.nice = m.round() as i32;
+        },
+        range: (3.0, 9.0),
+        ..USUAL
+    },
+    Kind {
+        name: "syscall.entry/filter",
+        cause: "syscall.entry",
+        layer: Some(Layer::Kernel),
+        what: "a long filter before each system call of the server",
+        engines: &[MariaDb, PostgreSql, Nginx, Redis],
+        scene: little,
+        plant: |pair, m| pair.new.plan.surroundings.filters = vec![m as usize],
+        range: (800.0, 4000.0),
+        ..USUAL
+    },
+    Kind {
+        name: "cpu.mitigation/store_bypass",
+        cause: "cpu.mitigation",
+        layer: Some(Layer::Cpu),
+        what: "no speculative store bypass for the server",
+        engines: &[MariaDb, PostgreSql, Sqlite, Nginx],
+        scene: computing,
+        plant: |pair, _| pair.new.plan.surroundings.store_bypass = true,
+        needs: Needs { store_bypass: true, ..USUAL.needs },
+        ..USUAL
+    },
+    Kind {
+        name: "memory.page_size/small",
+        cause: "memory.page_size",
+        layer: Some(Layer::Memory),
+        what: "no huge pages for the server",
+        engines: &[MariaDb, Redis, Sqlite],
+        scene: computing,
+        plant: |pair, _| pair.new.plan.surroundings.no_huge_pages = true,
+        needs: Needs { huge_pages: true, ..USUAL.needs },
+        ..USUAL
+    },
+    Kind {
+        name: "memory.limit/swap",
+        cause: "memory.limit",
+        layer: Some(Layer::Memory),
+        what: "the server's control group gets less memory than it holds, and a swap file",
+        engines: &[Redis],
+        scene: large_values,
+        plant: |pair, m| pair.new.around.memory_short = Some(m),
+        range: (0.02, 0.35),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "storage.throttle/writes",
+        cause: "storage.throttle",
+        layer: Some(Layer::Storage),
+        what: "the server's control group may do fewer writes a second than it wants",
+        engines: &[MariaDb, PostgreSql, Sqlite, Redis],
+        scene: scene::committing,
+        plant: |pair, m| pair.new.around.writes = Some((2.0 * pair.rate / (1.0 + m)) as u64),
+        range: (0.3, 6.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "storage.contention/syncer",
+        cause: "storage.contention",
+        layer: Some(Layer::Storage),
+        what: "another process writes and syncs on the same disk",
+        engines: &[MariaDb, PostgreSql, Sqlite, Redis],
+        scene: scene::committing,
+        plant: |pair, m| pair.new.around.beside(Neighbour::Syncs((10_000.0 / m) as u64)),
+        range: (0.5, 20.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "storage.durability/sync",
+        cause: "storage.durability",
+        layer: Some(Layer::Application),
+        what: "each commit is on the disk before it is answered, and was not",
+        engines: &[MariaDb, PostgreSql, Sqlite, Redis],
+        scene: reading_and_writing,
+        plant: |pair, m| {
+            pair.both(|scene| scene::write_share(scene, m));
+            let (name, off, on) = match pair.base.plan.engine {
+                MariaDb => ("innodb-flush-log-at-trx-commit", "0", "1"),
+                PostgreSql => ("synchronous_commit", "off", "on"),
+                Sqlite => ("synchronous", "normal", "full"),
+                _ => ("appendfsync", "no", "always"),
+            };
+            pair.base.plan.set(name, off);
+            pair.new.plan.set(name, on);
+        },
+        range: (0.02, 1.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "network.shaping/tbf",
+        cause: "network.shaping",
+        layer: Some(Layer::Network),
+        what: "a token bucket on the loopback interface of a network of our own",
+        engines: &[Nginx, Redis, Apache],
+        scene: large_answers,
+        plant: |pair, m| pair.new.around.loopback = Some((pair.rate * ANSWER / (1.0 + m)).clamp(1e5, 4e9) as u32),
+        range: (0.3, 2.5),
+        adjustable: true,
+        needs: OWN_NETWORK,
+        ..USUAL
+    },
+    Kind {
+        name: "network.accept_queue/nginx",
+        cause: "network.accept_queue",
+        layer: Some(Layer::Network),
+        what: "a listen queue of one, with a connection for each request",
+        engines: &[Nginx],
+        scene: |engine| {
+            let mut scene = computing(engine);
+            scene.plan.set("main", "worker_processes 1;");
+            scene.script.connects = true;
+            scene.script.think_us = 4000;
+            scene
+        },
+        plant: |pair, m| {
+            pair.both(|scene| scene.script.clients = m.round() as usize);
+            pair.new.plan.settings.retain(|(name, _)| name != "listen");
+            pair.new.plan.set("listen", "backlog=1");
+        },
+        range: (4.0, 24.0),
+        adjustable: true,
+        pass: Duration::from_millis(600),
+        ..USUAL
+    },
+    Kind {
+        name: "network.delay/nagle",
+        cause: "network.delay",
+        layer: Some(Layer::Network),
+        what: "some answers in two small writes, held back by Nagle's algorithm and delayed acknowledgements",
+        engines: &[Nginx],
+        scene: |engine| {
+            let mut scene = little(engine);
+            scene.plan.set("http", "sendfile on; tcp_nopush off;");
+            scene.plan.set("server", "location = /word { return 200 \"word\"; }");
+            scene.script.shares.clear();
+            scene.script.think_us = 300;
+            scene.share(1.0, &["/word".to_owned()]);
+            scene
+        },
+        plant: |pair, m| {
+            pair.both(|scene| scene.share(m, &["/small".to_owned()]));
+            pair.new.plan.settings.retain(|(_, line)| !line.starts_with("tcp_nodelay"));
+            pair.new.plan.set("http", "tcp_nodelay off;");
+        },
+        range: (0.003, 0.1),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "app.lock/row",
+        cause: "app.lock",
+        layer: Some(Layer::Application),
+        what: "many clients change the same row, which each holds for a while",
+        engines: &[MariaDb, PostgreSql],
+        scene: |engine| {
+            let mut scene = little(engine);
+            scene.plan.set(if engine == MariaDb { "innodb-flush-log-at-trx-commit" } else { "synchronous_commit" }, if engine == MariaDb { "0" } else { "off" });
+            scene.script.shares.clear();
+            scene.share(1.0, &held_row(engine, "{r}"));
+            scene
+        },
+        plant: |pair, m| {
+            let engine = pair.new.plan.engine;
+            pair.new.script.shares.clear();
+            pair.new.share((1.0 - m).max(1e-6), &held_row(engine, "{r}"));
+            pair.new.script.shares.push(fingerpost_workloads::planted::script::Share { weight: m, asks: held_row(engine, "1") });
+        },
+        range: (0.3, 1.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "app.lock/table",
+        cause: "app.lock",
+        layer: Some(Layer::Application),
+        what: "changes of the table that others read, which locks it as a whole, instead of another table",
+        engines: &[MariaDb],
+        scene: |_| {
+            let mut scene = scene::with_storage("MyISAM");
+            scene.share(1.0, &["SELECT val, SLEEP(0.0015) FROM item WHERE id = {r}".to_owned()]);
+            scene
+        },
+        plant: |pair, m| {
+            pair.base.share(m, &["UPDATE other SET val = val + 1 WHERE id = {s}".to_owned()]);
+            pair.new.share(m, &["UPDATE item SET val = val + 1 WHERE id = {s}".to_owned()]);
+        },
+        range: (0.05, 1.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "peer.slow/backend",
+        cause: "peer.slow",
+        layer: Some(Layer::Network),
+        what: "the service behind the proxy waits longer before it answers",
+        engines: &[Proxy],
+        scene: little,
+        plant: |pair, m| pair.new.backend = vec![format!("delay {}", 200 + (m * 1000.0) as u32)],
+        range: (0.1, 2.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "app.wait/sleep",
+        cause: "app.wait",
+        layer: Some(Layer::Application),
+        what: "some queries sleep on the server",
+        engines: &[MariaDb, PostgreSql],
+        scene: little,
+        plant: |pair, m| {
+            let sleep = sleeping(pair.new.plan.engine, 0.005);
+            pair.new.share(m, &[sleep]);
+        },
+        range: (0.005, 0.2),
+        adjustable: true,
+        joins: true,
+        ..USUAL
+    },
+    Kind {
+        name: "app.work/index",
+        cause: "app.work",
+        layer: Some(Layer::Application),
+        what: "some queries do without their index, which was dropped",
+        engines: &[MariaDb, PostgreSql, Sqlite],
+        scene: little,
+        plant: |pair, m| {
+            pair.both(|scene| scene.share(m, &["SELECT COUNT(*), SUM(val) FROM item WHERE grp = {s} % 200".to_owned()]));
+            let drop = if pair.new.plan.engine == MariaDb { "DROP INDEX item_grp ON item" } else { "DROP INDEX item_grp" };
+            if pair.new.prepare.last().map(String::as_str) != Some(drop) {
+                pair.new.prepare.push(drop.to_owned());
+            }
+        },
+        range: (0.01, 0.6),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "app.work/gzip",
+        cause: "app.work",
+        layer: Some(Layer::Application),
+        what: "pages are compressed harder",
+        engines: &[Nginx, Apache],
+        scene: |engine| {
+            let mut scene = computing(engine);
+            scene.plan.settings.retain(|(_, line)| !line.contains("gzip") && !line.contains("CompressionLevel"));
+            scene
+        },
+        plant: |pair, m| {
+            let level = m.round() as u32;
+            for (scene, level) in [(&mut pair.base, 1), (&mut pair.new, level)] {
+                match scene.plan.engine {
+                    Apache => scene.plan.set("", &format!("DeflateCompressionLevel {level}")),
+                    _ => scene.plan.set("http", &format!("gzip on; gzip_types *; gzip_comp_level {level};")),
+                }
+            }
+        },
+        range: (4.0, 9.0),
+        ..USUAL
+    },
+    Kind {
+        name: "app.calls/buffers",
+        cause: "app.calls",
+        layer: Some(Layer::Application),
+        what: "files are read and sent in smaller pieces",
+        engines: &[Nginx],
+        scene: |engine| {
+            let mut scene = little(engine);
+            scene.script.shares.clear();
+            scene.share(1.0, &["/large".to_owned()]);
+            scene
+        },
+        plant: |pair, m| {
+            pair.base.plan.set("http", "output_buffers 2 32k;");
+            pair.new.plan.set("http", &format!("output_buffers 1 {};", (32768.0 / m) as u32));
+        },
+        range: (16.0, 64.0),
+        ..USUAL
+    },
+    Kind {
+        name: "client.saturated/work",
+        cause: "client.saturated",
+        layer: Some(Layer::Client),
+        what: "a load generator on one CPU that works hard with each answer",
+        engines: &[MariaDb, PostgreSql, Redis, Nginx, Apache],
+        scene: little,
+        plant: |pair, m| {
+            let cpu = pair.cpus.last().copied();
+            pair.both(|scene| scene.around.client.cpus = cpu.into_iter().collect());
+            pair.new.script.client_work = (m * 1000.0) as u32;
+        },
+        range: (20.0, 200.0),
+        adjustable: true,
+        ..USUAL
+    },
+    control("control/nothing", "nothing is planted", |_, _| ()),
+    control("control/names", "the clients call themselves otherwise", |pair, _| {
+        pair.base.script.name = "first".into();
+        pair.new.script.name = "second".into();
+    }),
+    control("control/setting", "a setting that nothing uses", |pair, _| {
+        let (name, value) = match pair.new.plan.engine {
+            MariaDb => ("max-connections", "90"),
+            PostgreSql => ("max_locks_per_transaction", "80"),
+            Sqlite => ("user_version", "7"),
+            Redis => ("maxclients", "900"),
+            Apache => ("", "LimitRequestFields 90"),
+            Nginx | Proxy => ("http", "client_max_body_size 3m;"),
+        };
+        pair.new.plan.set(name, value);
+    }),
+    control("control/elsewhere", "another process writes a little to memory", |pair, _| {
+        pair.new.around.beside(Neighbour::Scribbles);
+    }),
+    Kind {
+        engines: &[MariaDb, PostgreSql, Redis, Nginx, Apache],
+        ..control("control/disk_unused", "a limit on the disk, for a server that does not use it", |pair, _| {
+            pair.new.around.writes = Some(60);
+        })
+    },
+    Kind {
+        engines: &[MariaDb, PostgreSql, Redis, Nginx, Apache],
+        ..control("control/quota_ample", "a quota of more CPUs than there are", |pair, _| {
+            pair.new.around.quota = Some(pair.cpus.len() as f64 + 2.0);
+        })
+    },
+];
+
+/// A control on any server.
+const fn control(name: &'static str, what: &'static str, plant: fn(&mut Pair, f64)) -> Kind {
+    Kind { name, what, engines: &Engine::ALL, scene: any_load, plant, ..USUAL }
+}
+
+/// The load of controls: one that computes where that costs much, else one that asks little.
+fn any_load(engine: Engine) -> Scene {
+    if matches!(engine, MariaDb | Apache | Sqlite) { computing(engine) } else { little(engine) }
+}
+
+/// Redis with some fifty megabytes.
+fn large_values(engine: Engine) -> Scene {
+    let mut scene = Scene::of(engine);
+    scene.prepare = vec!["@12000 SET k{r} {x}".to_owned()];
+    scene.script.keys = 12_000;
+    scene.share(1.0, &["GET k{r}".to_owned()]);
+    scene
+}
+
+/// Bytes of an answer of [`large_answers`] with its head.
+const ANSWER: f64 = 66_000.0;
+
+/// Answers of 64 KiB.
+fn large_answers(engine: Engine) -> Scene {
+    let mut scene = Scene::of(engine);
+    if engine == Redis {
+        scene.prepare = vec!["SETRANGE large 65535 x".to_owned()];
+        scene.share(1.0, &["GET large".to_owned()]);
+    } else {
+        scene.share(1.0, &["/large".to_owned()]);
+    }
+    scene
+}
+
+/// A transaction that changes a row and holds it for a millisecond.
+fn held_row(engine: Engine, id: &str) -> Vec<String> {
+    let change = format!("UPDATE item SET val = val + 1 WHERE id = {id}");
+    vec!["BEGIN".into(), change, sleeping(engine, 0.001), "COMMIT".into()]
+}

@@ -1,0 +1,217 @@
+//! One side of a trial: a server, what it holds, what its clients do, and what goes on beside it; and the loads that plants start from.
+
+use std::time::Duration;
+
+use fingerpost_workloads::planted::script::{Script, Share};
+use fingerpost_workloads::planted::servers::{Engine, Plan};
+
+use super::around::Around;
+
+/// One side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    /// The server.
+    pub plan: Plan,
+    /// What it is told before there is a load.
+    pub prepare: Vec<String>,
+    /// What the clients do.
+    pub script: Script,
+    /// What the service behind a proxy is told.
+    pub backend: Vec<String>,
+    /// What is around the server.
+    pub around: Around,
+}
+
+/// Both sides, and what plants need to know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// Without the plant.
+    pub base: Scene,
+    /// With it.
+    pub new: Scene,
+    /// CPUs that may be used.
+    pub cpus: Vec<usize>,
+    /// Transactions a second of the base, as they were last measured; a guess before.
+    pub rate: f64,
+}
+
+impl Pair {
+    /// Two sides that are alike.
+    pub fn alike(scene: Scene, cpus: &[usize]) -> Pair {
+        Pair { base: scene.clone(), new: scene, cpus: cpus.to_vec(), rate: 10_000.0 }
+    }
+
+    /// Changes both sides alike.
+    pub fn both(&mut self, change: impl Fn(&mut Scene)) {
+        change(&mut self.base);
+        change(&mut self.new);
+    }
+}
+
+impl Scene {
+    /// A server as it is installed, and clients with nothing to ask.
+    pub fn of(engine: Engine) -> Scene {
+        Scene {
+            plan: Plan::of(engine),
+            prepare: Vec::new(),
+            script: Script::default(),
+            backend: Vec::new(),
+            around: Around::default(),
+        }
+    }
+
+    /// With requests of this kind besides, so often beside those that come with weight 1; in place of those that begin alike.
+    pub fn share(&mut self, weight: f64, asks: &[String]) {
+        self.script.shares.retain(|s| s.asks.first() != asks.first() || s.asks.len() != asks.len());
+        self.script.shares.push(Share { weight, asks: asks.to_vec() });
+    }
+
+    fn asking(mut self, ask: &str) -> Scene {
+        self.script.shares = Script::asking(ask).shares;
+        self
+    }
+}
+
+/// Rows of a table.
+pub const ROWS: u32 = 4000;
+/// The length of a group's list of rows: `grp` is a row's number modulo this.
+pub const GROUPS: u32 = 200;
+/// Keys of Redis.
+const KEYS: u32 = 2000;
+
+/// The statements that make and fill the tables `item` and `other`; `engine` of MariaDB's tables where one is named.
+fn tables(engine: Engine, storage: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for table in ["item", "other"] {
+        let with = if storage.is_empty() { String::new() } else { format!(" ENGINE={storage}") };
+        all.push(format!("CREATE TABLE {table} (id INT PRIMARY KEY, grp INT, val INT, pad VARCHAR(200)){with}"));
+        let row = format!("n, n % {GROUPS}, n % 97");
+        all.push(match engine {
+            Engine::MariaDb => {
+                format!("INSERT INTO {table} SELECT seq, seq % {GROUPS}, seq % 97, REPEAT('p', 180) FROM seq_1_to_{ROWS}")
+            }
+            Engine::PostgreSql => format!("INSERT INTO {table} SELECT {row}, repeat('p', 180) FROM generate_series(1, {ROWS}) n"),
+            _ => format!(
+                "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {ROWS}) INSERT INTO {table} SELECT {row}, \
+                 'pppppppppppppppppppppppppppppppppppppppp' FROM s"
+            ),
+        });
+        all.push(format!("CREATE INDEX {table}_grp ON {table} (grp)"));
+    }
+    if engine == Engine::PostgreSql {
+        all.push("VACUUM ANALYZE".to_owned());
+    }
+    all
+}
+
+/// The server with its data, and no requests.
+fn filled(engine: Engine) -> Scene {
+    let mut scene = Scene::of(engine);
+    scene.script.keys = ROWS - 300;
+    match engine {
+        Engine::MariaDb | Engine::PostgreSql => scene.prepare = tables(engine, ""),
+        Engine::Sqlite => {
+            scene.plan.set("journal_mode", "wal");
+            scene.plan.set("synchronous", "normal");
+            scene.prepare = tables(engine, "");
+        }
+        Engine::Redis => {
+            scene.script.keys = KEYS;
+            scene.prepare = vec![
+                format!("@{KEYS} SET k{{r}} value-of-{{r}}"),
+                format!("RPUSH list {}", (0..400u32).map(|n| (n.wrapping_mul(7919) % 1000).to_string()).collect::<Vec<_>>().join(" ")),
+            ];
+        }
+        Engine::Proxy => scene.backend = vec!["delay 200".into()],
+        Engine::Nginx | Engine::Apache => {}
+    }
+    scene
+}
+
+/// Requests that cost the server little but its system calls.
+pub fn little(engine: Engine) -> Scene {
+    let ask = match engine {
+        Engine::MariaDb | Engine::PostgreSql | Engine::Sqlite => "SELECT val, pad FROM item WHERE id = {r}",
+        Engine::Redis => "GET k{r}",
+        Engine::Nginx | Engine::Proxy | Engine::Apache => "/small",
+    };
+    filled(engine).asking(ask)
+}
+
+/// Requests that cost the server CPU time.
+pub fn computing(engine: Engine) -> Scene {
+    let sum = "SELECT SUM(val * id % 7), MAX(pad) FROM item WHERE id BETWEEN {r} AND {r} + 250";
+    let mut scene = match engine {
+        Engine::MariaDb | Engine::PostgreSql | Engine::Sqlite => filled(engine).asking(sum),
+        Engine::Redis => filled(engine).asking("SORT list LIMIT 0 1"),
+        Engine::Nginx | Engine::Proxy => filled(engine).asking("/page"),
+        Engine::Apache => filled(engine).asking("/page"),
+    };
+    match engine {
+        Engine::Nginx | Engine::Proxy => {
+            scene.plan.set("http", "gzip on; gzip_types *; gzip_comp_level 2;");
+        }
+        Engine::Apache => {
+            scene.plan.set("", "SetOutputFilter DEFLATE");
+            scene.plan.set("", "DeflateCompressionLevel 2");
+        }
+        _ => {}
+    }
+    scene
+}
+
+/// Transactions that are on the disk before they are answered.
+pub fn committing(engine: Engine) -> Scene {
+    let mut scene = match engine {
+        Engine::Redis => filled(engine).asking("SET k{r} {x}"),
+        _ => filled(engine).asking("UPDATE item SET val = val + 1 WHERE id = {r}"),
+    };
+    match engine {
+        Engine::Redis => {
+            scene.plan.set("appendonly", "yes");
+            scene.plan.set("appendfsync", "always");
+            scene.script.payload = 100;
+        }
+        Engine::Sqlite => scene.plan.set("synchronous", "full"),
+        _ => {}
+    }
+    scene.script.clients = 2;
+    scene
+}
+
+/// As [`little`], with some transactions that write; how they get to the disk is the plant's.
+pub fn reading_and_writing(engine: Engine) -> Scene {
+    let mut scene = little(engine);
+    if engine == Engine::Redis {
+        scene.plan.set("appendonly", "yes");
+    }
+    scene.script.clients = 2;
+    scene
+}
+
+/// The weight of a write in [`reading_and_writing`].
+pub fn write_share(scene: &mut Scene, weight: f64) {
+    let ask = match scene.plan.engine {
+        Engine::Redis => "SET k{r} changed",
+        _ => "UPDATE item SET val = val + 1 WHERE id = {r}",
+    };
+    scene.share(weight, &[ask.to_owned()]);
+}
+
+/// MariaDB with tables of another storage engine.
+pub fn with_storage(storage: &str) -> Scene {
+    let mut scene = filled(Engine::MariaDb);
+    scene.prepare = tables(Engine::MariaDb, storage);
+    scene
+}
+
+/// A statement that does nothing for so long on the server.
+pub fn sleeping(engine: Engine, seconds: f64) -> String {
+    match engine {
+        Engine::MariaDb => format!("SELECT SLEEP({seconds:.6})"),
+        _ => format!("SELECT pg_sleep({seconds:.6})"),
+    }
+}
+
+/// The usual length of a pass: several periods of a CPU quota.
+pub const PASS: Duration = Duration::from_millis(320);

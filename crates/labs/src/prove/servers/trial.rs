@@ -1,0 +1,284 @@
+//! One trial: both sides' servers stand side by side and are loaded in turns; a short calibration without tracing sets the strength first.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use fingerpost_compare::{Options, compare};
+use fingerpost_observe::Level;
+use fingerpost_record::{Host, Params, Process, Run};
+use fingerpost_sys::scratch::Scratch;
+use fingerpost_sys::task;
+use fingerpost_workloads::planted::{Places, Planted};
+use fingerpost_workloads::{Workload, WorkloadError};
+
+use super::around::Surround;
+use super::kind::{Kind, Set};
+use super::scene::{Pair, Scene};
+use super::score::{Effect, Result as Verdict, Row};
+use super::strength::{Outline, corrected};
+use crate::attribute::{Request, attribute_traced};
+use crate::prove::Runs;
+use crate::prove::trial::{Kept, THRESHOLD, huge_pages_are_off};
+
+/// Pairs of turns.
+const PAIRS: usize = 5;
+/// Length of a step of the calibration.
+const GLANCE: Duration = Duration::from_millis(150);
+/// Corrections at most.
+const CORRECTIONS: usize = 3;
+/// An effect as near to the one wanted needs no correction.
+const NEAR: f64 = 0.15;
+
+/// What all trials share.
+pub struct Course<'a> {
+    /// The directory for files.
+    pub dir: &'a Path,
+    /// CPUs that may be used.
+    pub cpus: &'a [usize],
+    /// The host's description, for the runs.
+    pub host: &'a Host,
+    /// Whether this process is in a network of its own.
+    pub own_network: bool,
+    /// Whether the user asked to stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// What a trial gave, before it is judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taken {
+    /// What was planted, with the magnitudes that the calibration found.
+    pub outline: Outline,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Both sides, or why there are none.
+    pub result: Result<Runs, (Verdict, String)>,
+}
+
+/// Whether a trial is to be run in a network of its own.
+pub fn own_network(outline: &Outline) -> bool {
+    outline.planted.iter().any(|p| Set::find(&p.kind).is_some_and(|k| k.needs.own_network))
+}
+
+/// Plants, measures, and takes everything away again.
+pub fn run(outline: &Outline, course: &Course, scratch: &mut Scratch) -> Taken {
+    let begun = Instant::now();
+    let mut outline = outline.clone();
+    let result = match missing(&outline, course) {
+        Some(reason) => Err((Verdict::Skipped, reason)),
+        None => measured(&mut outline, course, scratch).map_err(|e| match e {
+            WorkloadError::Missing(reason) => (Verdict::Skipped, reason),
+            e => (Verdict::Failed, e.to_string()),
+        }),
+    };
+    Taken { outline, seconds: begun.elapsed().as_secs_f64(), result }
+}
+
+/// Has `compare` judge what a trial gave.
+pub fn judged(taken: Taken) -> Row {
+    let Taken { outline, seconds, result } = taken;
+    let runs = match result {
+        Ok(runs) => runs,
+        Err((verdict, reason)) => return Row::without(outline, verdict, reason, seconds),
+    };
+    let [base, new] = &runs;
+    let comparison = compare(std::slice::from_ref(base), std::slice::from_ref(new), &Options { threshold: THRESHOLD, paired: true });
+    let effect = comparison.rows.first().and_then(|row| row.ratio).map(|r| Effect { value: r.value, low: r.low, high: r.high });
+    Row { seconds, unexplained: comparison.unexplained, headline: comparison.headline, ..Row::judged(outline, effect, comparison.causes) }
+}
+
+/// What keeps a trial from being run here.
+fn missing(outline: &Outline, course: &Course) -> Option<String> {
+    if let Some(why) = outline.engine.missing() {
+        return Some(why);
+    }
+    outline.planted.iter().find_map(|planted| {
+        let Some(kind) = Set::find(&planted.kind) else { return Some(format!("there is no plant {}", planted.kind)) };
+        if kind.needs.two_cpus && course.cpus.len() < 2 {
+            return Some("it takes two CPUs".to_owned());
+        }
+        if kind.needs.store_bypass && !task::store_bypass_can_be_chosen() {
+            return Some("this CPU or kernel leaves no choice about speculative store bypass".to_owned());
+        }
+        if kind.needs.huge_pages && (huge_pages_are_off() || huge_pages_are_asked_for()) {
+            return Some("the system gives huge pages only to those that ask, which no server does".to_owned());
+        }
+        (kind.needs.own_network && !course.own_network).then(|| "it takes a network of its own".to_owned())
+    })
+}
+
+fn huge_pages_are_asked_for() -> bool {
+    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").is_ok_and(|t| t.contains("[madvise]"))
+}
+
+/// One side while it lives.
+struct Side {
+    surround: Surround,
+    planted: Option<Planted>,
+    kept: Kept,
+}
+
+fn kinds(outline: &Outline) -> Result<Vec<&'static Kind>, WorkloadError> {
+    let find = |name: &str| Set::find(name).ok_or_else(|| WorkloadError::Missing(format!("there is no plant {name}")));
+    outline.planted.iter().map(|p| find(&p.kind)).collect()
+}
+
+/// Both sides with the first so many plants made.
+fn pair(outline: &Outline, kinds: &[&Kind], many: usize, rate: f64, cpus: &[usize]) -> Pair {
+    let mut pair = Pair { rate, ..Pair::alike((kinds[0].scene)(outline.engine), cpus) };
+    for (kind, planted) in kinds.iter().zip(&outline.planted).take(many) {
+        (kind.plant)(&mut pair, planted.magnitude);
+    }
+    pair
+}
+
+fn measured(outline: &mut Outline, course: &Course, scratch: &mut Scratch) -> Result<Runs, WorkloadError> {
+    let kinds = kinds(outline)?;
+    let first = *kinds.first().ok_or_else(|| WorkloadError::Failed("nothing is to be planted".into()))?;
+    let whole = pair(outline, &kinds, kinds.len(), 10_000.0, course.cpus);
+    let dir = scratch.subdir(&format!("trial-{}", outline.number)).map_err(|e| WorkloadError::Failed(e.to_string()))?;
+    let mut sides: Vec<Side> = Vec::new();
+    let mut result = Ok(());
+    for (number, scene) in [&whole.base, &whole.new].into_iter().enumerate() {
+        match start(scene, number, &dir, scratch) {
+            Ok(side) => sides.push(side),
+            Err(e) => {
+                result = Err(e);
+                break;
+            }
+        }
+    }
+    if result.is_ok() {
+        result = calibrated(outline, &kinds, &mut sides, course, scratch).and_then(|()| in_turns(&mut sides, first, outline, course));
+    }
+    let mut runs = Vec::new();
+    for side in sides {
+        let (kept, ended) = end(side, scratch);
+        result = result.and(ended);
+        runs.push(kept.into_run(first_name(outline), &params(outline), course.host));
+    }
+    // The next trial's data goes where this one's was.
+    let gone = fingerpost_sys::files::remove_tree(&dir).map_err(|e| WorkloadError::Failed(format!("{}: {e}", dir.display())));
+    result.and(gone)?;
+    let numbered = |(i, run): (usize, Run)| Run { id: format!("trial-{}-{}", outline.number, ["base", "new"][i]), ..run };
+    let mut runs = runs.into_iter().enumerate().map(numbered);
+    match (runs.next(), runs.next()) {
+        (Some(base), Some(new)) => Ok([base, new]),
+        _ => Err(WorkloadError::Failed("a side is missing".into())),
+    }
+}
+
+fn first_name(outline: &Outline) -> &'static str {
+    outline.engine.workload()
+}
+
+fn params(outline: &Outline) -> Params {
+    Params::new().with("engine", outline.engine.name())
+}
+
+fn start(scene: &Scene, number: usize, dir: &Path, scratch: &mut Scratch) -> Result<Side, WorkloadError> {
+    let surround = Surround::make(&scene.around, number, dir, scratch)?;
+    let home = dir.join(if number == 0 { "base" } else { "new" });
+    let places = Places { dir: &home, client: &scene.around.client, server: &mut |pid| surround.place(pid) };
+    match Planted::start(&scene.plan, &scene.prepare, places, scratch) {
+        Ok(planted) => Ok(Side { surround, planted: Some(planted), kept: Kept::default() }),
+        Err(e) => surround.unmake(scratch).and(Err(e)),
+    }
+}
+
+/// Ends a side, whatever became of it.
+fn end(mut side: Side, scratch: &mut Scratch) -> (Kept, Result<(), WorkloadError>) {
+    let left = side.surround.end(scratch);
+    let finished = side.planted.take().map_or(Ok(()), |planted| planted.finish(scratch).map_err(WorkloadError::Failed));
+    let unmade = side.surround.unmake(scratch);
+    (side.kept, left.and(finished).and(unmade))
+}
+
+/// Gives both sides what can be changed while they run.
+fn adjust(sides: &mut [Side], pair: &Pair, scratch: &mut Scratch) -> Result<(), WorkloadError> {
+    for (side, scene) in sides.iter_mut().zip([&pair.base, &pair.new]) {
+        let Some(planted) = &mut side.planted else { continue };
+        planted.set_script(scene.script.clone());
+        scene.backend.iter().try_for_each(|line| planted.tell_backend(line))?;
+        side.surround.adjust(&scene.around, planted, scratch)?;
+    }
+    Ok(())
+}
+
+/// Finds for each plant in turn the magnitude that gives the effect wanted, on top of those before it.
+fn calibrated(
+    outline: &mut Outline,
+    kinds: &[&'static Kind],
+    sides: &mut [Side],
+    course: &Course,
+    scratch: &mut Scratch,
+) -> Result<(), WorkloadError> {
+    let (mut rate, mut wanted) = (10_000.0, 1.0);
+    for (n, kind) in kinds.iter().enumerate() {
+        wanted *= outline.planted[n].target;
+        adjust(sides, &pair(outline, kinds, n + 1, rate, course.cpus), scratch)?;
+        if !kind.adjustable {
+            continue;
+        }
+        rate = glance(&mut sides[0], course)?;
+        for round in 0..CORRECTIONS {
+            adjust(sides, &pair(outline, kinds, n + 1, rate, course.cpus), scratch)?;
+            if round > 0 || n > 0 {
+                rate = glance(&mut sides[0], course)?;
+            }
+            let gave = rate / glance(&mut sides[1], course)?;
+            if (gave / wanted).ln().abs() < NEAR {
+                break;
+            }
+            let planted = &mut outline.planted[n];
+            planted.magnitude = corrected(planted.magnitude, gave, wanted, kind.range);
+        }
+    }
+    adjust(sides, &pair(outline, kinds, kinds.len(), rate, course.cpus), scratch)
+}
+
+/// Transactions a second of a short step without tracing.
+fn glance(side: &mut Side, course: &Course) -> Result<f64, WorkloadError> {
+    let step = turn(side, course, |planted, _| planted.step(&Params::new(), GLANCE))?;
+    Ok(step.transactions as f64 / step.elapsed.as_secs_f64())
+}
+
+/// Something that is done while this side alone is under load.
+fn turn<T>(
+    side: &mut Side,
+    course: &Course,
+    act: impl FnOnce(&mut Planted, &mut Kept) -> Result<T, WorkloadError>,
+) -> Result<T, WorkloadError> {
+    if course.stop.load(Ordering::Relaxed) {
+        return Err(WorkloadError::Failed("interrupted".into()));
+    }
+    let Some(planted) = &mut side.planted else { return Err(WorkloadError::Failed("the server was not started".into())) };
+    side.surround.enter(planted)?;
+    let result = act(planted, &mut side.kept);
+    side.surround.leave()?;
+    result
+}
+
+/// Base and plant, plant and base, and so on: what drifts hits both.
+fn in_turns(sides: &mut [Side], kind: &Kind, outline: &Outline, course: &Course) -> Result<(), WorkloadError> {
+    let params = params(outline);
+    for i in 0..PAIRS {
+        for half in 0..2 {
+            turn(&mut sides[(i + half) % 2], course, |planted, kept| one_pass(planted, kept, &params, kind.pass))?;
+        }
+    }
+    Ok(())
+}
+
+fn one_pass(planted: &mut Planted, kept: &mut Kept, params: &Params, length: Duration) -> Result<(), WorkloadError> {
+    let clients = planted.clients() as f64;
+    let request = Request { params, length, clients, sweep: &[], query_cache: None, level: Level::Tracing, measured: None };
+    let attributed = attribute_traced(planted, &request, kept)?;
+    // Every pass is traced: what tracing costs, it costs both sides.
+    if let Some(step) = attributed.step {
+        let value = step.transactions as f64 / step.elapsed.as_secs_f64();
+        kept.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
+    }
+    kept.findings = attributed.findings;
+    Ok(())
+}

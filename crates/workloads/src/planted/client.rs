@@ -1,0 +1,279 @@
+//! The load generator of a private server: a thread and a connection for each client, each in a closed loop.
+//!
+//! It takes orders on standard input, an object of JSON a line: statements to be run once, or a step, which is answered with "begun" when
+//! every client is connected, and with a report when it is over.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use fingerpost_sys::stamps::{Pen, Writer};
+use fingerpost_sys::trace::monotonic_ns;
+use serde::{Deserialize, Serialize};
+
+use super::script::{Script, fill};
+use super::talk::{Talk, Target};
+use crate::histogram::Histogram;
+use crate::rehearsal::work;
+use crate::{ClientReport, Step, WorkloadError};
+
+/// The worker's name.
+pub const NAME: &str = "planted-client";
+/// What is said when every client is connected.
+pub const BEGUN: &str = "begun";
+
+/// Parts of a step whose throughput is told apart.
+const PARTS: usize = 5;
+/// From this share of its CPUs on the client is the limit.
+const SATURATED: f64 = 0.9;
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// An order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Run these once, in turn.
+    Prepare(Vec<String>),
+    /// Load the server for so many milliseconds.
+    Step(Script, u64),
+}
+
+/// What a step gave.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Report {
+    elapsed_s: f64,
+    parts: Vec<u64>,
+    turns: u64,
+    latencies: Vec<(u64, u64)>,
+    cpu_s: f64,
+    cpus: usize,
+    errors: u64,
+    why: Option<String>,
+}
+
+impl Report {
+    /// The report as the step of a workload.
+    pub fn into_step(self, clients: usize, embedded: bool) -> Result<Step, WorkloadError> {
+        let transactions: u64 = self.parts.iter().sum();
+        if transactions == 0 {
+            let why = self.why.unwrap_or_else(|| "the server answered nothing".into());
+            return Err(WorkloadError::Failed(format!("no transaction was completed in {:.1} s: {why}", self.elapsed_s)));
+        }
+        let busy = self.cpu_s / (self.elapsed_s * self.cpus.min(clients).max(1) as f64);
+        // Where the database is within the client, its CPU time is the server's.
+        let saturated =
+            (busy > SATURATED && !embedded).then(|| format!("the load generator used {:.0} % of the CPUs it may use", busy * 100.0));
+        let seconds = self.elapsed_s / self.parts.len() as f64;
+        let mut client = ClientReport {
+            cpu_seconds: if embedded { 0.0 } else { self.cpu_s },
+            cpus: self.cpus,
+            generators: clients,
+            saturated,
+            ..ClientReport::default()
+        };
+        if self.errors > 0 {
+            client.errors.insert(self.why.unwrap_or_else(|| "failed".into()), self.errors);
+        }
+        Ok(Step {
+            transactions,
+            turns: self.turns,
+            elapsed: Duration::from_secs_f64(self.elapsed_s),
+            throughput: self.parts.iter().map(|n| *n as f64 / seconds).collect(),
+            latencies: self.latencies,
+            intended: Vec::new(),
+            client,
+        })
+    }
+}
+
+/// Answers orders until there are no more.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    let target = args.first().map(|t| t.to_string_lossy().into_owned()).unwrap_or_default();
+    let result = serde_json::from_str(&target).map_err(io::Error::from).and_then(|target| listen(&target));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            println!("error {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn listen(target: &Target) -> io::Result<()> {
+    let pens = Writer::find();
+    for line in io::stdin().lock().lines() {
+        let answer = match serde_json::from_str(&line?)? {
+            Order::Prepare(asks) => prepare(target, &asks).map(|()| "ready".to_owned()),
+            Order::Step(script, ms) => {
+                step(target, &script, Duration::from_millis(ms), pens.as_ref()).and_then(|r| serde_json::to_string(&r).map_err(|e| e.to_string()))
+            }
+        };
+        // An error's own lines would be taken for further answers.
+        println!("{}", answer.unwrap_or_else(|e| format!("error {}", e.replace('\n', " "))));
+    }
+    Ok(())
+}
+
+fn prepare(target: &Target, asks: &[String]) -> Result<(), String> {
+    let mut talk = target.connect(false, "prepare", CONNECT)?;
+    // A pattern with a number is run for each from one on: "@1000 SET k{r} x".
+    for ask in asks {
+        match ask.strip_prefix('@').and_then(|rest| rest.split_once(' ')) {
+            Some((count, pattern)) => {
+                let count: u32 = count.parse().map_err(|_| format!("{count} is no number"))?;
+                let payload = "x".repeat(4096);
+                (1..=count).try_for_each(|n| talk.ask(&fill(pattern, [n, n], 0, &payload)))?;
+            }
+            None => talk.ask(ask)?,
+        }
+    }
+    Ok(())
+}
+
+/// What all threads of a step share.
+struct Shared {
+    target: Target,
+    script: Script,
+    payload: String,
+    length: Duration,
+    gate: Barrier,
+    parts: [AtomicU64; PARTS],
+    turns: AtomicU64,
+    begun: std::sync::OnceLock<Instant>,
+}
+
+fn step(target: &Target, script: &Script, length: Duration, pens: Option<&Writer>) -> Result<Report, String> {
+    let clients = script.clients.max(1);
+    let mut connections = Vec::new();
+    for _ in 0..clients {
+        let one = (!script.connects).then(|| target.connect(script.split, &script.name, CONNECT)).transpose();
+        connections.push(one.map_err(|e| format!("a client cannot connect: {e}"))?);
+    }
+    let shared = Arc::new(Shared {
+        target: target.clone(),
+        script: script.clone(),
+        payload: "x".repeat(script.payload),
+        length,
+        gate: Barrier::new(clients + 1),
+        parts: Default::default(),
+        turns: AtomicU64::new(0),
+        begun: std::sync::OnceLock::new(),
+    });
+    let mut threads = Vec::new();
+    for (number, talk) in connections.into_iter().enumerate() {
+        let (shared, pen) = (shared.clone(), pens.map(Writer::pen));
+        let client = Client { shared, talk, number, pen, rng: fastrand::Rng::with_seed(number as u64 + 1), seen: Histogram::new(), why: None };
+        let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(move || client.run());
+        // Those that wait at the gate for one that cannot come end with this process.
+        threads.push(thread.map_err(|e| format!("cannot start {clients} client threads: {e}"))?);
+    }
+    let (cpu, begun) = (cpu_seconds(), *shared.begun.get_or_init(Instant::now));
+    shared.gate.wait();
+    let mut out = io::stdout().lock();
+    // Should the conductor be gone, the report finds out.
+    let _ = writeln!(out, "{BEGUN}").and_then(|()| out.flush());
+    drop(out);
+    let done: Vec<Client> = threads.into_iter().filter_map(|t| t.join().ok()).collect();
+    let mut latencies = Histogram::new();
+    done.iter().for_each(|c| latencies.merge(&c.seen));
+    let whole = begun.elapsed().as_secs_f64();
+    Ok(Report {
+        elapsed_s: length.as_secs_f64(),
+        parts: shared.parts.iter().map(|n| n.load(Ordering::Relaxed)).collect(),
+        turns: shared.turns.load(Ordering::Relaxed),
+        latencies: latencies.counted(),
+        cpu_s: (cpu_seconds() - cpu) * (length.as_secs_f64() / whole).min(1.0),
+        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        errors: done.iter().filter(|c| c.why.is_some()).count() as u64,
+        why: done.into_iter().find_map(|c| c.why),
+    })
+}
+
+/// One client.
+struct Client {
+    shared: Arc<Shared>,
+    talk: Option<Talk>,
+    number: usize,
+    pen: Option<Pen>,
+    rng: fastrand::Rng,
+    seen: Histogram,
+    why: Option<String>,
+}
+
+impl Client {
+    fn run(mut self) -> Client {
+        let shared = self.shared.clone();
+        shared.gate.wait();
+        let begun = *shared.begun.get_or_init(Instant::now);
+        while begun.elapsed() < shared.length {
+            if shared.script.think_us > 0 {
+                std::thread::sleep(Duration::from_micros(shared.script.think_us));
+            }
+            let asked = monotonic_ns();
+            let result = self.transaction(&shared, shared.length.saturating_sub(begun.elapsed()));
+            let now = monotonic_ns();
+            let at = begun.elapsed();
+            match result {
+                Ok(turns) => {
+                    if shared.target.is_embedded() {
+                        self.stamp(asked, now);
+                    }
+                    if at < shared.length {
+                        self.seen.record(now - asked);
+                        shared.turns.fetch_add(turns, Ordering::Relaxed);
+                        let part = (at.as_secs_f64() / shared.length.as_secs_f64() * PARTS as f64) as usize;
+                        shared.parts[part.min(PARTS - 1)].fetch_add(1, Ordering::Relaxed);
+                    }
+                    work(shared.script.client_work);
+                }
+                Err(why) => {
+                    self.talk = None;
+                    // A connection that is given up at the end of the step is no error: its next try may be seconds away.
+                    if at < shared.length {
+                        self.why.get_or_insert(why);
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    fn transaction(&mut self, shared: &Shared, left: Duration) -> Result<u64, String> {
+        let began = monotonic_ns();
+        let new = self.talk.is_none() || shared.script.connects;
+        if new {
+            self.talk = Some(shared.target.connect(shared.script.split, &shared.script.name, left.max(Duration::from_millis(1)))?);
+        }
+        let share = shared.script.pick(self.rng.f64()).ok_or("the script asks nothing")?;
+        let numbers = [self.rng.u32(1..=shared.script.keys.max(1)), self.rng.u32(1..=shared.script.keys.max(1))];
+        for (i, pattern) in share.asks.iter().enumerate() {
+            let text = fill(pattern, numbers, self.number, &shared.payload);
+            let asked = if i == 0 && new { began } else { monotonic_ns() };
+            self.talk.as_mut().ok_or("the connection is gone")?.ask(&text)?;
+            if !shared.target.is_embedded() {
+                self.stamp(asked, monotonic_ns());
+            }
+        }
+        if shared.script.connects {
+            self.talk = None;
+        }
+        Ok(share.asks.len() as u64)
+    }
+
+    /// Stamps a round trip, or the whole transaction of a database within this process, while that is asked for.
+    fn stamp(&self, asked: u64, answered: u64) {
+        if let Some(pen) = self.pen.as_ref().filter(|pen| pen.on()) {
+            pen.stamp(self.number as u32, asked, answered);
+        }
+    }
+}
+
+/// CPU seconds of this process, user and system.
+fn cpu_seconds() -> f64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
+}

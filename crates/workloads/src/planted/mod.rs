@@ -1,0 +1,227 @@
+//! Real private servers under load, with settings, surroundings and requests of the caller's choice: what `prove --servers` plants in.
+//!
+//! ```text
+//! Planted (this process)
+//!   ├─ server     MariaDB, PostgreSQL, Redis, nginx or Apache as installed (servers); SQLite is within the client
+//!   ├─ backend    what nginx is a proxy for (backend): another service, as slow as it is told
+//!   └─ client     a thread and a connection for each client (client, talk), doing what a script says (script)
+//! ```
+
+pub mod backend;
+pub mod client;
+pub mod script;
+pub mod servers;
+pub mod surroundings;
+pub mod talk;
+
+use std::path::Path;
+use std::time::Duration;
+
+use fingerpost_record::Params;
+use fingerpost_sys::child;
+use fingerpost_sys::scratch::{Scratch, Server};
+
+use self::client::{BEGUN, Order, Report};
+use self::script::Script;
+use self::servers::{Engine, Plan, Started};
+use self::surroundings::Surroundings;
+use self::talk::Target;
+use crate::rehearsal::Worker;
+use crate::{Stamps, Step, Subjects, Workload, WorkloadError, worker};
+
+/// How long a worker may take to get ready or to end a step, beyond the step itself.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How much longer than asked a step lasts, so that observers who begin late still see load only.
+const WARM_UP: Duration = Duration::from_millis(120);
+/// How long another session goes on at most; it is ended by dropping it.
+const SESSION: Duration = Duration::from_secs(600);
+/// A step of this length that let nothing through is not repeated.
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// A private server with its clients.
+pub struct Planted {
+    engine: Engine,
+    server: Option<Server>,
+    backend: Option<Worker>,
+    client: Option<Worker>,
+    target: Target,
+    script: Script,
+    stamps: Option<Stamps>,
+}
+
+/// Where clients and servers are put.
+pub struct Places<'a> {
+    /// A directory for the server's own; nothing of this name exists.
+    pub dir: &'a Path,
+    /// What holds for the clients' process.
+    pub client: &'a Surroundings,
+    /// Called with the server's process and its children before there is any data.
+    pub server: &'a mut dyn FnMut(i32) -> Result<(), String>,
+}
+
+impl Planted {
+    /// Starts the server and its client, and has the server hold what `prepare` says.
+    pub fn start(plan: &Plan, prepare: &[String], places: Places, scratch: &mut Scratch) -> Result<Planted, WorkloadError> {
+        let backend = (plan.engine == Engine::Proxy).then(|| Worker::start(worker::command(backend::NAME), "backend")).transpose()?;
+        let mut planted = Planted {
+            engine: plan.engine,
+            server: None,
+            backend,
+            client: None,
+            target: Target::Sqlite(places.dir.to_owned(), Vec::new()),
+            script: Script::default(),
+            stamps: Stamps::new().ok(),
+        };
+        let port = planted.backend.as_mut().map(|b| b.ask("go", PATIENCE)).transpose()?;
+        let port = port.and_then(|line| line.trim().parse().ok());
+        let Started { server, target } = servers::start(plan, places.dir.to_owned(), port, scratch)?;
+        (planted.server, planted.target) = (server, target);
+        let result = planted.with_client(plan, prepare, places);
+        match result {
+            Ok(()) => Ok(planted),
+            Err(e) => {
+                // What cannot be ended here is ended with the scratch directory.
+                let _ = planted.finish(scratch);
+                Err(e)
+            }
+        }
+    }
+
+    fn with_client(&mut self, plan: &Plan, prepare: &[String], places: Places) -> Result<(), WorkloadError> {
+        let place = |pid: i32, by: &mut dyn FnMut(i32) -> Result<(), String>| by(pid).map_err(WorkloadError::Failed);
+        if let Some(server) = &self.server {
+            tree(server.pid()).into_iter().try_for_each(|pid| place(pid, places.server))?;
+        }
+        let target = serde_json::to_string(&self.target).map_err(|e| WorkloadError::Failed(e.to_string()))?;
+        let mut command = worker::command(client::NAME);
+        command.arg(target);
+        let embedded = self.target.is_embedded();
+        if embedded { &plan.surroundings } else { places.client }.apply(&mut command);
+        if let Some(stamps) = &self.stamps {
+            stamps.give(&mut command);
+        }
+        let mut client = Worker::start(command, "load generator")?;
+        if embedded {
+            place(client.child.id() as i32, places.server)?;
+        }
+        client.ask(&line(&Order::Prepare(prepare.to_vec()))?, PATIENCE)?;
+        self.client = Some(client);
+        Ok(())
+    }
+
+    /// What clients do from the next step on.
+    pub fn set_script(&mut self, script: Script) {
+        self.script = script;
+    }
+
+    /// Clients that are in the loop.
+    pub fn clients(&self) -> usize {
+        self.script.clients
+    }
+
+    /// Tells the backend how to be.
+    pub fn tell_backend(&mut self, line: &str) -> Result<(), WorkloadError> {
+        self.backend.as_mut().map_or(Ok(()), |backend| backend.ask(line, PATIENCE).map(drop))
+    }
+
+    /// Another session with the server, beside the clients and no part of the load: it does what the script says until it is dropped.
+    pub fn other_session(&self, script: &Script) -> Result<Worker, WorkloadError> {
+        let target = serde_json::to_string(&self.target).map_err(|e| WorkloadError::Failed(e.to_string()))?;
+        let mut command = worker::command(client::NAME);
+        command.arg(target);
+        let mut session = Worker::start(command, "other session")?;
+        session.ask(&line(&Order::Step(script.clone(), SESSION.as_millis() as u64))?, PATIENCE)?;
+        Ok(session)
+    }
+
+    /// The processes of the server, its children included.
+    pub fn server_tree(&self) -> Vec<i32> {
+        self.subjects().servers.into_iter().flat_map(tree).collect()
+    }
+
+    /// Ends everything.
+    pub fn finish(mut self, scratch: &mut Scratch) -> Result<(), String> {
+        (self.client, self.backend) = (None, None);
+        let Some(server) = self.server.take() else { return Ok(()) };
+        // No orderly shutdown, of which the result is thrown away; PostgreSQL's immediate one gives its shared memory back.
+        let signal = if self.engine == Engine::PostgreSql { libc::SIGQUIT } else { libc::SIGKILL };
+        if self.engine != Engine::Nginx && self.engine != Engine::Proxy && self.engine != Engine::Apache {
+            let _ = child::signal_group(server.pid(), signal);
+        }
+        scratch.stop(server)
+    }
+}
+
+fn line(order: &Order) -> Result<String, WorkloadError> {
+    serde_json::to_string(order).map_err(|e| WorkloadError::Failed(format!("an order cannot be written: {e}")))
+}
+
+/// A process and its descendants.
+fn tree(pid: i32) -> Vec<i32> {
+    let mut all = vec![pid];
+    let mut at = 0;
+    while let Some(&parent) = all.get(at) {
+        at += 1;
+        let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        for task in tasks {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            all.extend(children.split_ascii_whitespace().filter_map(|p| p.parse::<i32>().ok()));
+        }
+    }
+    all
+}
+
+impl Workload for Planted {
+    fn name(&self) -> &'static str {
+        self.engine.workload()
+    }
+
+    /// It is running already.
+    fn start(&mut self) -> Result<(), WorkloadError> {
+        Ok(())
+    }
+
+    fn steps(&self) -> Vec<Params> {
+        vec![Params::new().with("engine", self.engine.name()).with("clients", self.script.clients as i64)]
+    }
+
+    fn subjects(&self) -> Subjects {
+        let clients: Vec<i32> = self.client.iter().map(|c| c.child.id() as i32).collect();
+        let servers = if self.target.is_embedded() { clients.clone() } else { self.server.iter().map(Server::pid).collect() };
+        Subjects { servers, clients }
+    }
+
+    fn stamps(&self) -> Option<Stamps> {
+        self.stamps.clone()
+    }
+
+    fn step(&mut self, params: &Params, length: Duration) -> Result<Step, WorkloadError> {
+        self.step_observed(params, length, &mut || {})
+    }
+
+    fn step_observed(&mut self, _: &Params, length: Duration, begun: &mut dyn FnMut()) -> Result<Step, WorkloadError> {
+        let Some(client) = &mut self.client else { return Err(WorkloadError::Failed("the client was not started".into())) };
+        let mut length = length + WARM_UP;
+        loop {
+            let order = line(&Order::Step(self.script.clone(), length.as_millis() as u64))?;
+            let first = client.ask(&order, length + PATIENCE)?;
+            if first.trim() != BEGUN {
+                return Err(WorkloadError::Failed("the load generator answered something else than it was asked".into()));
+            }
+            begun();
+            let answer = client.next(length + PATIENCE)?;
+            let report: Report =
+                serde_json::from_str(&answer).map_err(|e| WorkloadError::Failed(format!("the client's report cannot be read: {e}")))?;
+            let step = report.into_step(self.script.clients, self.target.is_embedded());
+            // A plant that bites hard on a busy machine may let nothing through in a short step: it gets a longer one.
+            if step.is_ok() || length > LONGEST {
+                return step;
+            }
+            length *= 3;
+        }
+    }
+
+    fn stop(&mut self) {
+        self.client = None;
+    }
+}

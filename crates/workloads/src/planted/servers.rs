@@ -1,0 +1,363 @@
+//! Real servers that are installed here, started privately with settings of the caller's choice.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fingerpost_sys::journal::Undo;
+use fingerpost_sys::scratch::{Scratch, Server};
+use serde::{Deserialize, Serialize};
+
+use super::surroundings::Surroundings;
+use super::talk::Target;
+use crate::WorkloadError;
+use crate::database::connection::{Login, QueryError};
+use crate::database::mysql::MySqlConnection;
+use crate::database::postgres::PgConnection;
+use crate::database::server::{Home, find_program, mariadb, postgresql};
+use crate::server_dir::{make_passable, write_readable};
+
+/// A kind of server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// MariaDB over a Unix socket.
+    MariaDb,
+    /// PostgreSQL over a Unix socket.
+    PostgreSql,
+    /// SQLite within the client's process.
+    Sqlite,
+    /// Redis over TCP.
+    Redis,
+    /// nginx with files.
+    Nginx,
+    /// nginx before a server of ours.
+    Proxy,
+    /// Apache with files.
+    Apache,
+}
+
+impl Engine {
+    /// Every one.
+    pub const ALL: [Engine; 7] =
+        [Engine::MariaDb, Engine::PostgreSql, Engine::Sqlite, Engine::Redis, Engine::Nginx, Engine::Proxy, Engine::Apache];
+
+    /// The name on the command line and in parameters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::MariaDb => "mariadb",
+            Engine::PostgreSql => "postgresql",
+            Engine::Sqlite => "sqlite",
+            Engine::Redis => "redis",
+            Engine::Nginx => "nginx",
+            Engine::Proxy => "proxy",
+            Engine::Apache => "apache",
+        }
+    }
+
+    /// The name of the workload that it belongs to.
+    pub fn workload(self) -> &'static str {
+        match self {
+            Engine::MariaDb | Engine::PostgreSql | Engine::Sqlite | Engine::Redis => "database",
+            Engine::Nginx | Engine::Proxy | Engine::Apache => "web",
+        }
+    }
+
+    /// What is missing here for it.
+    pub fn missing(self) -> Option<String> {
+        let without = |names: &[&str]| find_program(names, &[]).is_none().then(|| format!("{} is not installed", names[0]));
+        match self {
+            Engine::MariaDb => mariadb::missing(),
+            Engine::PostgreSql => postgresql::missing(),
+            Engine::Sqlite => None,
+            Engine::Redis => without(&["redis-server", "valkey-server"]),
+            Engine::Nginx | Engine::Proxy => without(&["nginx"]),
+            Engine::Apache => crate::web::apache::missing(crate::web::apache::Mpm::Event),
+        }
+    }
+}
+
+/// How a server is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Which.
+    pub engine: Engine,
+    /// Its settings: variables of databases with their values, `PRAGMA`s of SQLite. Of nginx the names are the places `main`, `listen`,
+    /// `http`, `server` and `files` (the location of the files); of Apache all lines are its own, with an empty name.
+    pub settings: Vec<(String, String)>,
+    /// What holds for its processes.
+    pub surroundings: Surroundings,
+}
+
+impl Plan {
+    /// A server as it is installed.
+    pub fn of(engine: Engine) -> Plan {
+        Plan { engine, settings: Vec::new(), surroundings: Surroundings::default() }
+    }
+
+    /// With a setting, in place of one of the same name where a name can be set once.
+    pub fn set(&mut self, name: &str, value: &str) {
+        let once = !matches!(self.engine, Engine::Nginx | Engine::Proxy | Engine::Apache);
+        if once {
+            self.settings.retain(|(n, _)| n != name);
+        }
+        self.settings.push((name.to_owned(), value.to_owned()));
+    }
+
+    fn lines(&self, place: &str, before: &str) -> String {
+        self.settings.iter().filter(|(name, _)| name == place).map(|(_, line)| format!("{before}{line}\n")).collect()
+    }
+}
+
+/// A server that answers.
+pub struct Started {
+    /// Its process; nothing for one within the client's.
+    pub server: Option<Server>,
+    /// How to speak to it.
+    pub target: Target,
+}
+
+/// Starts it in a new directory. `backend` is where a proxy gets its pages.
+pub fn start(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
+    if let Some(missing) = plan.engine.missing() {
+        return Err(WorkloadError::Missing(missing));
+    }
+    match plan.engine {
+        Engine::MariaDb => start_mariadb(plan, dir, scratch),
+        Engine::PostgreSql => start_postgresql(plan, dir, scratch),
+        Engine::Sqlite => {
+            fs::create_dir(&dir).map_err(|e| failed(format!("cannot make {}: {e}", dir.display())))?;
+            let pragmas = plan.settings.iter().map(|(name, value)| format!("PRAGMA {name}={value}")).collect();
+            Ok(Started { server: None, target: Target::Sqlite(dir.join("site.db"), pragmas) })
+        }
+        Engine::Redis => start_redis(plan, dir, scratch),
+        Engine::Nginx | Engine::Proxy | Engine::Apache => start_web(plan, dir, backend, scratch),
+    }
+}
+
+fn failed(sentence: String) -> WorkloadError {
+    WorkloadError::Failed(sentence)
+}
+
+fn words<'a>(program: &'a Path, args: &'a [String]) -> Vec<&'a OsStr> {
+    std::iter::once(program.as_os_str()).chain(args.iter().map(OsStr::new)).collect()
+}
+
+fn start_mariadb(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
+    let programs = mariadb::programs().map_err(WorkloadError::Missing)?;
+    let home = Home::make(dir, &["mysql", "nobody"])?;
+    let address = home.socket("server.sock")?;
+    let (data, run) = (format!("--datadir={}", home.data.display()), home.run.display());
+    let temporary = format!("--tmpdir={run}");
+    // A small log is made sooner, and is as good for seconds of load.
+    let small = "--innodb-log-file-size=16M".to_owned();
+    let fixed = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--debug-no-sync"];
+    let install: Vec<String> =
+        ["--no-defaults", &data, &temporary, &small].into_iter().chain(fixed).map(str::to_owned).collect();
+    home.run(scratch, "making MariaDB's data directory", home.command(&words(&programs.install, &install))?)?;
+    let mut args = vec![
+        "--no-defaults".to_owned(),
+        data,
+        temporary,
+        small,
+        format!("--socket={run}/server.sock"),
+        format!("--pid-file={run}/server.pid"),
+        "--skip-networking".to_owned(),
+        "--skip-name-resolve".to_owned(),
+    ];
+    args.extend(plan.settings.iter().map(|(name, value)| format!("--{name}={value}")));
+    let mut command = home.command(&words(&programs.server, &args))?;
+    plan.surroundings.apply(&mut command);
+    let mut login = Login { address, user: "root".to_owned(), password: None, database: String::new() };
+    let server = home.serve(scratch, "MariaDB", command, || {
+        MySqlConnection::connect(&login)?.text("CREATE DATABASE IF NOT EXISTS site").map(drop)
+    })?;
+    login.database = "site".to_owned();
+    Ok(Started { server: Some(server), target: Target::MySql(login) })
+}
+
+fn start_postgresql(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
+    let programs = postgresql::programs().map_err(WorkloadError::Missing)?;
+    let home = Home::make(dir, &["postgres", "nobody"])?;
+    let address = home.socket(".s.PGSQL.5432")?;
+    let note = Undo::RemoveSegment { note: home.data.join("postmaster.pid") };
+    scratch.record(note).map_err(|e| failed(format!("the journal could not be written: {e}")))?;
+    let data = home.data.display().to_string();
+    let install = ["--username=fingerpost", "--auth=trust", "--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C", "-D", &data];
+    let install: Vec<String> = install.map(str::to_owned).to_vec();
+    home.run(scratch, "making PostgreSQL's data directory", home.command(&words(&programs.initdb, &install))?)?;
+    let mut args = vec!["-D".to_owned(), data];
+    let own = [
+        "listen_addresses=".to_owned(),
+        format!("unix_socket_directories={}", home.run.display()),
+        "unix_socket_permissions=0700".to_owned(),
+        "dynamic_shared_memory_type=mmap".to_owned(),
+    ];
+    let settings = plan.settings.iter().map(|(name, value)| format!("{name}={value}"));
+    own.into_iter().chain(settings).for_each(|setting| args.extend(["-c".to_owned(), setting]));
+    let mut command = home.command(&words(&programs.server, &args))?;
+    plan.surroundings.apply(&mut command);
+    let login = Login { address, user: "fingerpost".to_owned(), password: None, database: "postgres".to_owned() };
+    let server = home.serve(scratch, "PostgreSQL", command, || PgConnection::connect(&login).map(drop))?;
+    Ok(Started { server: Some(server), target: Target::Postgres(login) })
+}
+
+/// A port that nobody listens on at this moment.
+fn free_port() -> Result<u16, WorkloadError> {
+    let found = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr());
+    found.map(|a| a.port()).map_err(|e| failed(format!("no port of 127.0.0.1 can be had: {e}")))
+}
+
+fn answers(address: SocketAddr) -> Result<(), QueryError> {
+    TcpStream::connect(address).map(drop).map_err(|e| QueryError::lost(&e))
+}
+
+fn start_redis(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
+    let program = find_program(&["redis-server", "valkey-server"], &[]).ok_or_else(|| failed("redis-server has gone".into()))?;
+    let home = Home::make(dir, &["redis", "nobody"])?;
+    let port = free_port()?;
+    let data = home.data.display().to_string();
+    let fixed = ["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir", &data, "--save", "", "--daemonize", "no"].map(str::to_owned);
+    let settings = plan.settings.iter().flat_map(|(name, value)| [format!("--{name}"), value.clone()]);
+    let args: Vec<String> = fixed.into_iter().chain(settings).collect();
+    let mut command = home.command(&words(&program, &args))?;
+    plan.surroundings.apply(&mut command);
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let server = home.serve(scratch, "Redis", command, || answers(address))?;
+    Ok(Started { server: Some(server), target: Target::Redis(address) })
+}
+
+fn start_web(plan: &Plan, dir: PathBuf, backend: Option<u16>, scratch: &mut Scratch) -> Result<Started, WorkloadError> {
+    let home = Home::make(dir, &["www-data", "http", "nginx", "apache", "nobody"])?;
+    let root = make_files(home.dir.path()).map_err(|e| failed(format!("the pages cannot be written: {e}")))?;
+    let port = free_port()?;
+    let (name, names, text) = match plan.engine {
+        Engine::Apache => ("Apache", ["apache2", "httpd"], apache(plan, &home, &root, port)?),
+        _ => ("nginx", ["nginx", "nginx"], nginx(plan, &home, &root, port, backend)),
+    };
+    let program = find_program(&names, &[]).ok_or_else(|| failed(format!("{name} has gone")))?;
+    let file = home.dir.write("server.conf", text.as_bytes()).map_err(|e| failed(format!("its configuration cannot be written: {e}")))?;
+    let (run, file) = (home.run.display().to_string(), file.display().to_string());
+    let args = match plan.engine {
+        Engine::Apache => ["-d", &run, "-f", &file, "-D", "FOREGROUND"].map(str::to_owned).to_vec(),
+        _ => ["-p", &run, "-c", &file, "-e", "stderr"].map(str::to_owned).to_vec(),
+    };
+    let mut command: Command = home.command(&words(&program, &args))?;
+    plan.surroundings.apply(&mut command);
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let server = home.serve(scratch, name, command, || answers(address))?;
+    Ok(Started { server: Some(server), target: Target::Http(address) })
+}
+
+/// Pages of 1, 16, 64 and 256 KiB of text, and one in a deep directory.
+fn make_files(dir: &Path) -> std::io::Result<PathBuf> {
+    let root = dir.join("pages");
+    make_passable(&root)?;
+    let mut random = fastrand::Rng::with_seed(4);
+    let mut text = String::new();
+    while text.len() < 256 << 10 {
+        let word: String = (0..random.usize(2..9)).map(|_| random.lowercase()).collect();
+        text.push_str(&word);
+        text.push(' ');
+    }
+    for (name, size) in [("small", 1 << 10), ("page", 16 << 10), ("large", 64 << 10), ("huge", 256 << 10)] {
+        write_readable(&root.join(name), &text.as_bytes()[..size])?;
+    }
+    let mut deep = root.clone();
+    for name in ["d"; 24] {
+        deep.push(name);
+        fs::create_dir(&deep)?;
+        fs::set_permissions(&deep, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    }
+    write_readable(&deep.join("small"), &text.as_bytes()[..1 << 10])?;
+    Ok(root)
+}
+
+fn nginx(plan: &Plan, home: &Home, root: &Path, port: u16, backend: Option<u16>) -> String {
+    let (run, root) = (home.run.display(), root.display());
+    let (main, http, server, files) =
+        (plan.lines("main", ""), plan.lines("http", "    "), plan.lines("server", "        "), plan.lines("files", "            "));
+    let listen = plan.lines("listen", " ").replace('\n', "");
+    let main = if main.contains("worker_processes") { main } else { format!("worker_processes 2;\n{main}") };
+    let upstream = backend.map(|port| format!("    upstream backend {{ server 127.0.0.1:{port}; keepalive 64; }}\n")).unwrap_or_default();
+    let pass = "            proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\";\n";
+    let location = format!("        location / {{\n{}{files}        }}\n", if backend.is_some() { pass } else { "" });
+    format!(
+        "daemon off;
+{main}pid \"{run}/nginx.pid\";
+lock_file \"{run}/nginx.lock\";
+error_log stderr crit;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    client_body_temp_path \"{run}/body\";
+    proxy_temp_path \"{run}/proxy\";
+    fastcgi_temp_path \"{run}/fastcgi\";
+    uwsgi_temp_path \"{run}/uwsgi\";
+    scgi_temp_path \"{run}/scgi\";
+    keepalive_timeout 3600s;
+    keepalive_requests 1000000000;
+    default_type text/plain;
+{http}{upstream}    server {{
+        listen 127.0.0.1:{port}{listen};
+        server_name localhost;
+        root \"{root}\";
+{server}{location}    }}
+}}
+"
+    )
+}
+
+fn apache(plan: &Plan, home: &Home, root: &Path, port: u16) -> Result<String, WorkloadError> {
+    let modules = crate::web::apache::modules().ok_or_else(|| failed("Apache's modules have gone".into()))?;
+    let load = |name: &str| {
+        let path = modules.join(format!("mod_{name}.so"));
+        if path.is_file() { format!("LoadModule {name}_module \"{}\"\n", path.display()) } else { String::new() }
+    };
+    let loads: String = ["mpm_event", "authz_core", "unixd", "deflate", "filter"].map(load).concat();
+    let (run, root, log) = (home.run.display(), root.display(), home.dir.output_path().display().to_string());
+    let (own, overrides) = (plan.lines("", ""), plan.lines("override", "    "));
+    let overrides = if overrides.is_empty() { "    AllowOverride None\n".to_owned() } else { overrides };
+    Ok(format!(
+        "{loads}ServerRoot \"{run}\"
+DefaultRuntimeDir \"{run}\"
+PidFile \"{run}/apache.pid\"
+Mutex file:{run} default
+ServerName localhost
+Listen 127.0.0.1:{port}
+ErrorLog \"{log}\"
+LogLevel crit
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 3600
+ThreadsPerChild 25
+StartServers 2
+ServerLimit 2
+MaxRequestWorkers 50
+{own}DocumentRoot \"{root}\"
+<Directory \"{root}\">
+{overrides}    Options None
+    Require all granted
+</Directory>
+"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_set_once_and_lines_are_added() {
+        let mut plan = Plan::of(Engine::Redis);
+        plan.set("hz", "1");
+        plan.set("hz", "2");
+        assert_eq!(plan.settings, [("hz".to_owned(), "2".to_owned())]);
+        let mut plan = Plan::of(Engine::Nginx);
+        plan.set("http", "gzip on;");
+        plan.set("http", "gzip_types *;");
+        assert_eq!(plan.lines("http", " "), " gzip on;\n gzip_types *;\n");
+    }
+}
