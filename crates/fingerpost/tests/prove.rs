@@ -94,3 +94,40 @@ fn what_cannot_be_planted_is_refused_with_what_can() {
     let help = Command::new(env!("CARGO_BIN_EXE_fingerpost")).args(["prove", "--help"]).output().unwrap();
     assert!(!String::from_utf8_lossy(&help.stdout).contains("in-own-network"));
 }
+
+/// What must hold whatever the verdicts: the trials are there, counted, recorded, and judged alike again without a load.
+#[test]
+fn servers_are_proved_recorded_and_judged_again() {
+    if !root() {
+        let home = Home::with(&[]);
+        assert!(home.says(&["prove", "--servers"]).refused().contains("takes root"));
+        return;
+    }
+    let home = Home::with(&[]);
+    let file = home.path().join("trials.jsonl");
+    let file = file.to_str().unwrap();
+    // SQLite needs nothing that may not be installed.
+    let words = ["--servers", "--only", "sqlite", "--only", "control/n*", "--trials", "2", "--record", file];
+    let live = document(&prove(&home, &words));
+    let trials = live["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2);
+    for trial in trials {
+        assert_eq!((trial["engine"].as_str(), trial["planted"][0]["cause"].as_str()), (Some("sqlite"), Some("")), "{trial:#}");
+        assert!(trial["effect"]["value"].as_f64().is_some_and(|v| v > 0.0), "{trial:#}");
+    }
+    assert_eq!((&live["score"]["false_accusations"]["all"], &live["score"]["first"]["all"]), (&2.into(), &0.into()));
+    let again = document(&prove(&home, &["--servers", "--replay", file]));
+    assert_eq!((&again["trials"], &again["score"]), (&live["trials"], &live["score"]));
+    assert_eq!(left(&home), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn what_cannot_be_proved_on_servers_is_refused_with_what_can() {
+    let home = Home::with(&[]);
+    let said = home.says(&["prove", "--servers", "--only", "oracle"]).refused();
+    assert!(said.contains("oracle") && said.contains("mariadb") && said.contains("cpu.quota/own"), "{said}");
+    assert!(home.says(&["prove", "--servers", "--trials", "0"]).refused().contains("0 trials"));
+    assert!(home.says(&["prove", "--apart"]).refused().contains("--servers"));
+    let said = home.says(&["prove", "--servers", "--replay", "/nonexistent"]).refused();
+    assert!(said.contains("/nonexistent") && said.lines().count() == 1, "{said}");
+}

@@ -107,9 +107,8 @@ fn listen(target: &Target) -> io::Result<()> {
     for line in io::stdin().lock().lines() {
         let answer = match serde_json::from_str(&line?)? {
             Order::Prepare(asks) => prepare(target, &asks).map(|()| "ready".to_owned()),
-            Order::Step(script, ms) => {
-                step(target, &script, Duration::from_millis(ms), pens.as_ref()).and_then(|r| serde_json::to_string(&r).map_err(|e| e.to_string()))
-            }
+            Order::Step(script, ms) => step(target, &script, Duration::from_millis(ms), pens.as_ref())
+                .and_then(|r| serde_json::to_string(&r).map_err(|e| e.to_string())),
         };
         // An error's own lines would be taken for further answers.
         println!("{}", answer.unwrap_or_else(|e| format!("error {}", e.replace('\n', " "))));
@@ -165,7 +164,8 @@ fn step(target: &Target, script: &Script, length: Duration, pens: Option<&Writer
     let mut threads = Vec::new();
     for (number, talk) in connections.into_iter().enumerate() {
         let (shared, pen) = (shared.clone(), pens.map(Writer::pen));
-        let client = Client { shared, talk, number, pen, rng: fastrand::Rng::with_seed(number as u64 + 1), seen: Histogram::new(), why: None };
+        let client =
+            Client { shared, talk, number, pen, rng: fastrand::Rng::with_seed(number as u64 + 1), seen: Histogram::new(), why: None };
         let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(move || client.run());
         // Those that wait at the gate for one that cannot come end with this process.
         threads.push(thread.map_err(|e| format!("cannot start {clients} client threads: {e}"))?);

@@ -154,8 +154,7 @@ fn start_mariadb(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Sta
     // A small log is made sooner, and is as good for seconds of load.
     let small = "--innodb-log-file-size=16M".to_owned();
     let fixed = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--debug-no-sync"];
-    let install: Vec<String> =
-        ["--no-defaults", &data, &temporary, &small].into_iter().chain(fixed).map(str::to_owned).collect();
+    let install: Vec<String> = ["--no-defaults", &data, &temporary, &small].into_iter().chain(fixed).map(str::to_owned).collect();
     home.run(scratch, "making MariaDB's data directory", home.command(&words(&programs.install, &install))?)?;
     let mut args = vec![
         "--no-defaults".to_owned(),
@@ -171,9 +170,8 @@ fn start_mariadb(plan: &Plan, dir: PathBuf, scratch: &mut Scratch) -> Result<Sta
     let mut command = home.command(&words(&programs.server, &args))?;
     plan.surroundings.apply(&mut command);
     let mut login = Login { address, user: "root".to_owned(), password: None, database: String::new() };
-    let server = home.serve(scratch, "MariaDB", command, || {
-        MySqlConnection::connect(&login)?.text("CREATE DATABASE IF NOT EXISTS site").map(drop)
-    })?;
+    let server =
+        home.serve(scratch, "MariaDB", command, || MySqlConnection::connect(&login)?.text("CREATE DATABASE IF NOT EXISTS site").map(drop))?;
     login.database = "site".to_owned();
     Ok(Started { server: Some(server), target: Target::MySql(login) })
 }

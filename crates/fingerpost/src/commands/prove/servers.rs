@@ -88,7 +88,9 @@ pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool)
         Some(file) => (replayed(file, options)?, None),
         None => {
             if !we_are_root() {
-                return usage("prove --servers takes root: it limits servers by control groups, swap and networks of its own; run it as root");
+                return usage(
+                    "prove --servers takes root: it limits servers by control groups, swap and networks of its own; run it as root",
+                );
             }
             if in_own_network {
                 network::loopback_up().context("cannot switch on the loopback interface of a network of our own")?;
@@ -197,11 +199,8 @@ fn all(outlines: &[Outline], options: &Options, quiet: bool, in_own_network: boo
     let mut rows = Vec::new();
     for (i, outline) in outlines.iter().enumerate() {
         progress.show(&format!("{} on {}", outline.name(), outline.engine.name()), i as f64 / outlines.len() as f64);
-        let taken = if own_network(outline) && !in_own_network {
-            apart(outline, options, &dir)
-        } else {
-            run_trial(outline, &course, &mut scratch)
-        };
+        let taken =
+            if own_network(outline) && !in_own_network { apart(outline, options, &dir) } else { run_trial(outline, &course, &mut scratch) };
         // A trial that was cut short says nothing.
         if stop.load(Ordering::Relaxed) && taken.result.is_err() {
             break;
@@ -229,7 +228,8 @@ fn apart(outline: &Outline, options: &Options, dir: &Path) -> Taken {
     let mut taken = None;
     let read = record::read(&path, &mut |found| taken = Some(found));
     let _ = std::fs::remove_file(&path);
-    let without = |verdict, why: String| Taken { outline: outline.clone(), seconds: begun.elapsed().as_secs_f64(), result: Err((verdict, why)) };
+    let without =
+        |verdict, why: String| Taken { outline: outline.clone(), seconds: begun.elapsed().as_secs_f64(), result: Err((verdict, why)) };
     match (output, read, taken) {
         (Err(e), ..) => without(Verdict::Skipped, format!("cannot make a network of our own: {e}")),
         (_, Ok(1), Some(taken)) => taken,
@@ -239,4 +239,3 @@ fn apart(outline: &Outline, options: &Options, dir: &Path) -> Taken {
         }
     }
 }
-

@@ -133,7 +133,11 @@ mod tests {
             for &engine in kind.engines {
                 for magnitude in [kind.range.0, kind.range.1] {
                     let mut pair = Pair::alike((kind.scene)(engine), &[0, 1]);
-                    assert!(!pair.base.script.shares.is_empty() || kind.name.contains("lock") || kind.name.contains("wait"), "{}", kind.name);
+                    assert!(
+                        !pair.base.script.shares.is_empty() || kind.name.contains("lock") || kind.name.contains("wait"),
+                        "{}",
+                        kind.name
+                    );
                     (kind.plant)(&mut pair, magnitude);
                     assert!(pair.base != pair.new || kind.name == "control/nothing", "{} on {}", kind.name, engine.name());
                     assert!(!pair.base.script.shares.is_empty() && !pair.new.script.shares.is_empty(), "{}", kind.name);

@@ -240,7 +240,10 @@ pub static PLANTS: &[Kind] = &[
         engines: &[MariaDb, PostgreSql],
         scene: |engine| {
             let mut scene = little(engine);
-            scene.plan.set(if engine == MariaDb { "innodb-flush-log-at-trx-commit" } else { "synchronous_commit" }, if engine == MariaDb { "0" } else { "off" });
+            scene.plan.set(
+                if engine == MariaDb { "innodb-flush-log-at-trx-commit" } else { "synchronous_commit" },
+                if engine == MariaDb { "0" } else { "off" },
+            );
             scene.script.shares.clear();
             scene.share(1.0, &held_row(engine, "{r}"));
             scene

@@ -144,3 +144,78 @@ impl<R: Read> Lines<'_, R> {
 pub fn create(path: &Path) -> io::Result<File> {
     File::options().append(true).create(true).open(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prove::servers::kind::Set;
+    use crate::prove::servers::strength::{candidates, draw};
+    use fingerpost_record::SCHEMA;
+
+    fn run(id: &str) -> Run {
+        Run { schema: SCHEMA.to_owned(), id: id.to_owned(), complete: true, ..Run::default() }
+    }
+
+    fn trials() -> Vec<Taken> {
+        let outlines = draw(1, 3, &candidates(&[Set::Plants]));
+        let result = |i| if i == 1 { Err((Verdict::Skipped, "not here".to_owned())) } else { Ok([run("a"), run("b")]) };
+        outlines.into_iter().enumerate().map(|(i, outline)| Taken { outline, seconds: 7.5, result: result(i) }).collect()
+    }
+
+    fn written() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        trials().iter().for_each(|taken| write(&mut bytes, taken).unwrap());
+        bytes
+    }
+
+    fn read_all(bytes: &[u8]) -> (Vec<Taken>, Result<usize, String>) {
+        let mut all = Vec::new();
+        let result = read_from(bytes, "trials.jsonl", &mut |taken| all.push(taken));
+        (all, result)
+    }
+
+    #[test]
+    fn what_is_recorded_is_read_back() {
+        let (read, result) = read_all(&written());
+        assert_eq!((read, result), (trials(), Ok(3)));
+        let (none, result) = read_all(b"\n\n");
+        assert_eq!((none.len(), result), (0, Ok(0)));
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_in_one_sentence_and_never_panics() {
+        let whole = written();
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut refused = 0;
+        for _ in 0..600 {
+            let mut bytes = whole.clone();
+            for _ in 0..random.usize(1..4) {
+                let at = random.usize(..bytes.len());
+                match random.u8(..4) {
+                    0 => bytes[at] = random.u8(..),
+                    1 => bytes.truncate(at.max(1)),
+                    2 => _ = bytes.remove(at),
+                    _ => bytes.splice(at..at, std::iter::repeat_n(b'[', 300)).for_each(drop),
+                }
+            }
+            let (_, result) = read_all(&bytes);
+            if let Err(sentence) = result {
+                refused += 1;
+                assert!(!sentence.contains('\n') && sentence.contains("trials.jsonl"), "{sentence}");
+            }
+        }
+        assert!(refused > 300, "{refused} of 600 were refused");
+    }
+
+    #[test]
+    fn what_would_cost_too_much_is_refused() {
+        let long = vec![b'x'; LONGEST as usize + 2];
+        assert!(read_all(&long).1.unwrap_err().contains("longer than any"));
+        assert!(read_all(&vec![b' '; LONGEST_HEAD + 2]).1.is_ok_and(|n| n == 0), "blanks are no line");
+        let mut head = written();
+        head.truncate(head.iter().position(|b| *b == b'\n').unwrap() + 1);
+        assert!(read_all(&head).1.unwrap_err().contains("ends within a trial"));
+        let later = String::from_utf8(head).unwrap().replace("trial/1", "trial/2");
+        assert!(read_all(later.as_bytes()).1.unwrap_err().contains("use the version"));
+    }
+}

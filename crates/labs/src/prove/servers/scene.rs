@@ -51,13 +51,7 @@ impl Pair {
 impl Scene {
     /// A server as it is installed, and clients with nothing to ask.
     pub fn of(engine: Engine) -> Scene {
-        Scene {
-            plan: Plan::of(engine),
-            prepare: Vec::new(),
-            script: Script::default(),
-            backend: Vec::new(),
-            around: Around::default(),
-        }
+        Scene { plan: Plan::of(engine), prepare: Vec::new(), script: Script::default(), backend: Vec::new(), around: Around::default() }
     }
 
     /// With requests of this kind besides, so often beside those that come with weight 1; in place of those that begin alike.

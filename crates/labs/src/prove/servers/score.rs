@@ -82,16 +82,7 @@ pub struct Row {
 impl Row {
     /// A trial that gave no runs.
     pub fn without(outline: Outline, result: Result, reason: String, seconds: f64) -> Row {
-        Row {
-            outline,
-            result,
-            reason: Some(reason),
-            effect: None,
-            accused: Vec::new(),
-            unexplained: 0.0,
-            headline: String::new(),
-            seconds,
-        }
+        Row { outline, result, reason: Some(reason), effect: None, accused: Vec::new(), unexplained: 0.0, headline: String::new(), seconds }
     }
 
     /// A trial with its verdict, which may hold causes of any status.
@@ -246,7 +237,8 @@ mod tests {
     use fingerpost_workloads::planted::servers::Engine;
 
     fn outline(causes: &[&str]) -> Outline {
-        let layer = |cause: &str| (!cause.is_empty()).then_some(if cause.starts_with("cpu") { Layer::Scheduler } else { Layer::Application });
+        let layer =
+            |cause: &str| (!cause.is_empty()).then_some(if cause.starts_with("cpu") { Layer::Scheduler } else { Layer::Application });
         let planted = |cause: &&str| Planted {
             kind: format!("{cause}/x"),
             cause: (*cause).to_owned(),
