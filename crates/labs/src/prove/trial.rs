@@ -124,8 +124,6 @@ struct SideOfTrial {
     setting: Setting,
     rehearsal: Rehearsal,
     kept: Kept,
-    /// How long nearly all requests took in the passes so far.
-    latency: Option<Duration>,
 }
 
 fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Runs, WorkloadError> {
@@ -134,7 +132,7 @@ fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Run
     let mut result = Ok(());
     for (side, (recipe, change)) in [base, new].into_iter().zip((plant.changes)()).enumerate() {
         match Setting::make(change, side, course.dir, course.cpus, scratch) {
-            Ok(setting) => sides.push(SideOfTrial { rehearsal: setting.rehearsal(recipe), setting, kept: Kept::default(), latency: None }),
+            Ok(setting) => sides.push(SideOfTrial { rehearsal: setting.rehearsal(recipe), setting, kept: Kept::default() }),
             Err(e) => result = Err(e),
         }
     }
@@ -188,14 +186,14 @@ fn one_turn(side: &mut SideOfTrial, plant: &Plant, length: Duration, events: &Ke
         query_cache: None,
         level: Level::Tracing,
         measured: None,
-        latency: side.latency,
+        latency: side.kept.latency,
         events: Some(events),
     };
     let attributed = attribute_traced(&mut side.rehearsal, &request, &mut side.kept)?;
     // Every pass is traced: what tracing costs, it costs both sides.
     if let Some(step) = attributed.step {
         let value = step.transactions as f64 / step.elapsed.as_secs_f64();
-        side.latency = side.latency.max(Some(nearly_all(&step, clients)));
+        side.kept.latency = side.kept.latency.max(Some(nearly_all(&step, clients)));
         side.kept.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
     }
     side.kept.findings = attributed.findings;
@@ -204,7 +202,7 @@ fn one_turn(side: &mut SideOfTrial, plant: &Plant, length: Duration, events: &Ke
 
 /// How long nearly all requests of a pass took. Those that did not end in it took none of its transactions, but of its time: by
 /// Little's law the mean tells them.
-fn nearly_all(step: &Step, clients: f64) -> Duration {
+pub(super) fn nearly_all(step: &Step, clients: f64) -> Duration {
     let mean = clients * step.elapsed.as_secs_f64() / step.transactions.max(1) as f64;
     Duration::from_nanos(step.latency(0.99).unwrap_or(0)).max(Duration::from_secs_f64(mean))
 }
@@ -217,6 +215,8 @@ pub(super) struct Kept {
     budgets: Vec<Budget>,
     paths: Vec<Paths>,
     pub(super) findings: Vec<Finding>,
+    /// How long nearly all requests took in the passes so far.
+    pub(super) latency: Option<Duration>,
 }
 
 impl Sink for Kept {

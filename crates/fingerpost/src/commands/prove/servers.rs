@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use fingerpost_labs::attribute::KeptOpen;
 use fingerpost_labs::prove::servers::score::{Result as Verdict, of_set};
 use fingerpost_labs::prove::servers::strength::Candidate;
 use fingerpost_labs::prove::servers::trial::own_network;
@@ -189,7 +190,8 @@ fn all(outlines: &[Outline], options: &Options, quiet: bool, in_own_network: boo
     let dir = scratch.subdir("work")?;
     let cpus = cpus::choose(None)?;
     let host = fingerpost_host::describe_for(&dir, &cpus);
-    let course = Course { dir: &dir, cpus: &cpus, host: &host, own_network: in_own_network, stop };
+    let events = KeptOpen::default();
+    let course = Course { dir: &dir, cpus: &cpus, host: &host, own_network: in_own_network, events: &events, stop };
     let mut file = match &options.record {
         Some(path) => Some(record::create(path).with_context(|| format!("cannot write {}", path.display()))?),
         None => None,

@@ -17,9 +17,9 @@ use super::kind::{Kind, Set};
 use super::scene::{Pair, Scene};
 use super::score::{Effect, Result as Verdict, Row};
 use super::strength::{Outline, corrected};
-use crate::attribute::{Request, attribute_traced};
+use crate::attribute::{KeptOpen, Request, attribute_traced};
 use crate::prove::Runs;
-use crate::prove::trial::{Kept, THRESHOLD, huge_pages_are_off};
+use crate::prove::trial::{Kept, THRESHOLD, huge_pages_are_off, nearly_all};
 
 /// Pairs of turns.
 const PAIRS: usize = 5;
@@ -40,6 +40,8 @@ pub struct Course<'a> {
     pub host: &'a Host,
     /// Whether this process is in a network of its own.
     pub own_network: bool,
+    /// The kernel's events, kept open from pass to pass.
+    pub events: &'a KeptOpen,
     /// Whether the user asked to stop.
     pub stop: &'a AtomicBool,
 }
@@ -264,19 +266,30 @@ fn in_turns(sides: &mut [Side], kind: &Kind, outline: &Outline, course: &Course)
     let params = params(outline);
     for i in 0..PAIRS {
         for half in 0..2 {
-            turn(&mut sides[(i + half) % 2], course, |planted, kept| one_pass(planted, kept, &params, kind.pass))?;
+            turn(&mut sides[(i + half) % 2], course, |planted, kept| one_pass(planted, kept, &params, kind.pass, course.events))?;
         }
     }
     Ok(())
 }
 
-fn one_pass(planted: &mut Planted, kept: &mut Kept, params: &Params, length: Duration) -> Result<(), WorkloadError> {
+fn one_pass(planted: &mut Planted, kept: &mut Kept, params: &Params, length: Duration, events: &KeptOpen) -> Result<(), WorkloadError> {
     let clients = planted.clients() as f64;
-    let request = Request { params, length, clients, sweep: &[], query_cache: None, level: Level::Tracing, measured: None };
+    let request = Request {
+        params,
+        length,
+        clients,
+        sweep: &[],
+        query_cache: None,
+        level: Level::Tracing,
+        measured: None,
+        latency: kept.latency,
+        events: Some(events),
+    };
     let attributed = attribute_traced(planted, &request, kept)?;
     // Every pass is traced: what tracing costs, it costs both sides.
     if let Some(step) = attributed.step {
         let value = step.transactions as f64 / step.elapsed.as_secs_f64();
+        kept.latency = kept.latency.max(Some(nearly_all(&step, clients)));
         kept.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
     }
     kept.findings = attributed.findings;
