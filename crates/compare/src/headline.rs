@@ -9,6 +9,7 @@ use crate::changes::{Change, Kind};
 use crate::comparison::{Comparison, Curve, Row, Waterfall};
 use crate::pooled::Pooled;
 use crate::verdict::Verdict;
+use crate::zerofill::apart::MAPPING;
 
 /// Says in one sentence which side is slower, by how much, and why.
 pub fn headline(c: &Comparison, changed: Option<&Waterfall>) -> String {
@@ -160,6 +161,7 @@ fn name(c: &Comparison, finding: &Finding, on: Option<&str>) -> String {
         "cpu.speed" if c.hosts.iter().any(|d| d.what == "processor") => return "another processor".into(),
         "kernel.scaling" => "locks or threads below the program",
         "memory.paging" => "paging",
+        MAPPING => "the call that maps memory",
         cause => words(cause).unwrap_or(cause),
     };
     on.map_or_else(|| word.to_owned(), |side| format!("{word} on {side}"))

@@ -8,6 +8,7 @@ pub mod align;
 pub mod causes;
 pub mod changes;
 pub mod comparison;
+pub mod conclusions;
 mod counterparts;
 pub mod curves;
 pub mod export;
@@ -58,13 +59,16 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
     let curves = curves::curves(&rows);
     let waterfalls = workloads::waterfalls(base, new, &rows);
     let most = workloads::most_changed(&waterfalls, &rows, options.threshold);
-    let (mut causes, unexplained) = match most {
+    let (mut causes, mut unexplained) = match most {
         Some(fall) => workloads::judge(fall, base, new),
         None => {
             let compared = causes::probes::Compared { rows: &rows, pooled: &pooled, changes: &changed, curves: &curves };
             causes::probes::judge(&compared, [base, new], options.threshold)
         }
     };
+    if most.is_none() {
+        zerofill::apart::judge(&rows, &mut causes, &mut unexplained, options.threshold);
+    }
     clear_by_findings(&mut causes, base, new);
     let mut comparison = Comparison {
         base: base.info.clone(),

@@ -1,7 +1,6 @@
 //! The article's scaling table: throughput by number of clients, against one client, and what its shape says.
 //!
-//! The article, on two columns of its table: "Once we worked with 5 concurrent users, performance collapses on Mac OS X", and, of
-//! Linux, "performance begins to decline very slowly as we increase the number of users, there is no collapse".
+//! Of its columns one collapses from five clients on, and the others reach their peak and leave it slowly.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Each conclusion that the articles print in words, held against the verdicts of the same rules that judge any run.
+//! What the articles conclude, row by row: the verdicts of the same rules that judge any run. `conclusions.rs` has every conclusion in words.
 
 use fingerpost_compare::select::{parse, part};
 use fingerpost_compare::{Comparison, Options, Row, Verdict, compare, references};
@@ -41,7 +41,6 @@ fn g5() -> Comparison {
 
 // No More Apple Mysteries, Part Two.
 
-/// “we found more and more indications that the OS, not the CPU, was the one to blame”
 #[test]
 fn the_operating_system_and_not_the_cpu() {
     for (c, slower) in [(g5(), "g5-2.7-darwin"), (between("g5-2.7-darwin", "g5-2.5-linux"), "g5-2.7-darwin")] {
@@ -57,7 +56,6 @@ fn the_operating_system_and_not_the_cpu() {
     }
 }
 
-/// “Frankly, I don't care much about an 8% clock difference”: the slower machine has the faster clock.
 #[test]
 fn the_clock_is_eight_percent_faster_on_the_slower_side() {
     let c = g5();
@@ -65,7 +63,6 @@ fn the_clock_is_eight_percent_faster_on_the_slower_side() {
     assert!(evidence.contains("8 % faster"), "{evidence}");
 }
 
-/// “the creation of UNIX processes is much slower on MAC OS X, and the G5, the CPU, is not to blame … the OS X scores are all slower than the Linux scores on the G5”
 #[test]
 fn process_creation_is_much_slower_under_mac_os_x() {
     let c = g5();
@@ -76,7 +73,6 @@ fn process_creation_is_much_slower_under_mac_os_x() {
     assert_eq!(status(&c, "kernel.process"), Some(Status::Guilty));
 }
 
-/// “the G5 2.5 GHz running Linux is only slightly slower than a Pentium 4 at 3.6 GHz. The third test shows that the G5 is even capable of outperforming the other CPUs”
 #[test]
 fn under_linux_the_g5_creates_processes_like_the_others() {
     let xeon = between("xeon-3.6-linux", "g5-2.5-linux");
@@ -85,7 +81,6 @@ fn under_linux_the_g5_creates_processes_like_the_others() {
     assert!(ratio(&between("opteron-850-linux", "g5-2.5-linux"), "process.shell") < 1.0);
 }
 
-/// “the process creation … takes up to 5 times longer”
 #[test]
 fn process_creation_takes_up_to_five_times_longer() {
     let c = between("opteron-850-linux", "g5-2.7-darwin");
@@ -93,7 +88,6 @@ fn process_creation_takes_up_to_five_times_longer() {
     assert!((most - 5.27).abs() < 0.01, "{most}");
 }
 
-/// “Signaling needs significantly more time in Mac OS X (Darwin) than on Linux … easily beats the identical system … (4 times slower!)”
 #[test]
 fn signals_and_system_calls_are_far_dearer_under_mac_os_x() {
     let c = g5();
@@ -106,14 +100,12 @@ fn signals_and_system_calls_are_far_dearer_under_mac_os_x() {
     }
 }
 
-/// “the Opteron at 2.4 GHz is a bit faster than the Xeon 3.6 GHz running exactly the same (x86) code”
 #[test]
 fn the_opteron_signals_faster_than_the_xeon() {
     let c = between("xeon-3.6-linux", "opteron-850-linux");
     assert_eq!((row(&c, "signal.install").verdict, row(&c, "signal.handle").verdict), (Verdict::Faster, Verdict::Faster));
 }
 
-/// “Notice how the G5 performs this task quite quickly with Linux, but much slower with Mac OS X. … TCP … more than twice as slow compared to the Linux based machines, including the same G5 machine”
 #[test]
 fn tcp_is_more_than_twice_as_slow_under_mac_os_x_as_on_any_linux() {
     for linux in ["g5-2.5-linux", "xeon-3.6-linux", "opteron-850-linux"] {
@@ -126,7 +118,6 @@ fn tcp_is_more_than_twice_as_slow_under_mac_os_x_as_on_any_linux() {
     assert_eq!(status(&g5(), "kernel.ipc"), Some(Status::Cleared));
 }
 
-/// “At 5 concurrent simulated users, YDL simply wipes the floor with Mac OS X: 411 versus 113 … 10 concurrent users: 443 … versus 62”; “MySQL runs between 5 and 8 times slower”
 #[test]
 fn mysql_collapses_under_mac_os_x_from_five_clients_on() {
     let c = g5();
@@ -140,7 +131,6 @@ fn mysql_collapses_under_mac_os_x_from_five_clients_on() {
     assert_eq!(finding.status, Status::Suspected, "the authors could not prove it either");
 }
 
-/// “The performance at concurrency 1 and 2 is mediocre, but not really bad. … almost as good as the Linux machines”
 #[test]
 fn with_one_and_two_clients_mac_os_x_is_mediocre_but_not_bad() {
     let c = g5();
@@ -150,7 +140,6 @@ fn with_one_and_two_clients_mac_os_x_is_mediocre_but_not_bad() {
     }
 }
 
-/// “there is no collapse! At a concurrency of 50, we still have 80% more performance than at a concurrency of one … On Mac OS X, performance has plummeted to one quarter”
 #[test]
 fn linux_keeps_its_throughput_and_mac_os_x_a_quarter() {
     let c = g5();
@@ -160,7 +149,6 @@ fn linux_keeps_its_throughput_and_mac_os_x_a_quarter() {
     assert_eq!(between("opteron-850-linux", "g5-2.5-linux").curves[0].base_collapses_from, None);
 }
 
-/// “Apache … Version 2.0 is slightly faster on OS X, but it still trails by a significant margin. … YDL and the Xeon platform are roughly 3X as fast with version 2.0”
 #[test]
 fn apache_two_helps_linux_threefold_and_mac_os_x_hardly() {
     let versions = |host: &str| between(&format!("{host}[server=apache-1.3]"), &format!("{host}[server=apache-2.0]"));
@@ -174,7 +162,6 @@ fn apache_two_helps_linux_threefold_and_mac_os_x_hardly() {
     assert!(g5().rows.iter().filter(|r| r.probe == "web.throughput").all(|r| r.verdict == Verdict::Slower));
 }
 
-/// “network performance wasn't an issue … this theory [fsync] is not the reason for the lackluster performance”
 #[test]
 fn the_network_and_the_disk_are_cleared() {
     let c = g5();
@@ -183,7 +170,6 @@ fn the_network_and_the_disk_are_cleared() {
     assert!(evidence("storage.durability").contains("23 kB/s"));
 }
 
-/// “the G5's FPU performance is as good as the best x86 FP chip”
 #[test]
 fn the_g5_computes_as_well_as_the_opteron() {
     let c = between("flops-opteron-2.4-gcc-3.3.3", "flops-g5-2.7-gcc-4.0");
@@ -191,7 +177,6 @@ fn the_g5_computes_as_well_as_the_opteron() {
     assert!(average.verdict != Verdict::Slower && (average.ratio.unwrap().value - 1.0).abs() < 0.03);
 }
 
-/// “gcc 4.0 is a lot better … almost a 70% improved FP performance”; “gcc 4.0 lowers the performance of the Opteron”
 #[test]
 fn gcc_4_helps_the_g5_and_hurts_the_opteron() {
     let average = |c: &Comparison| c.rows.iter().find(|r| r.params.text("module") == Some("average")).unwrap().clone();
@@ -247,7 +232,6 @@ fn verdicts(c: &Comparison, verdict: Verdict) -> usize {
     c.rows.iter().filter(|r| r.probe == "launch.time" && r.verdict == verdict).count()
 }
 
-/// “the placement of the swapfile on a dedicated partition made a large difference in application launch speed under 10.0.4”
 #[test]
 fn a_swap_partition_makes_a_large_difference_under_10_0_4() {
     assert!(verdicts(&placements("10.0.4", "single"), Verdict::Faster) >= 9);
@@ -256,7 +240,6 @@ fn a_swap_partition_makes_a_large_difference_under_10_0_4() {
     assert!(mean(&dual, "launch.time") < 0.7);
 }
 
-/// “Using a dedicated swapfile partition does provide speed gains, however … the gains are not as dramatic as they were in 10.0.4”
 #[test]
 fn under_10_1_it_still_helps_and_helps_less() {
     for placement in ["single", "dual"] {
@@ -266,7 +249,6 @@ fn under_10_1_it_still_helps_and_helps_less() {
     }
 }
 
-/// “the new package provides exceptional speed gains”; “That's a HUGE reduction in the amount of work being done through the swapfile. This alone accounts for some of the performance gains”
 #[test]
 fn version_10_1_launches_faster_and_pages_in_far_less() {
     let c = between("launch-10.0.4", "launch-10.1");
@@ -276,7 +258,6 @@ fn version_10_1_launches_faster_and_pages_in_far_less() {
     assert_eq!(status(&c, "memory.paging"), Some(Status::Suspected), "{:?}", c.causes);
 }
 
-/// “Many of these [iTunes, Mail, System Preferences and QuickTime] are faster in version 10.1's default format than they were on a dual drive swap arrangement in 10.0.4”
 #[test]
 fn many_apple_applications_beat_the_old_dual_drive_by_default() {
     let c = between("launch-10.0.4[placement=dual]", "launch-10.1[placement=default]");
@@ -288,7 +269,6 @@ fn many_apple_applications_beat_the_old_dual_drive_by_default() {
 
 // Zerofilling, Part IV.
 
-/// “mmap is almost twice as fast as the use of vm_allocate … The actual page fault and zerofill costs are … virtually unaffected”
 #[test]
 fn mmap_is_almost_twice_as_fast_and_faulting_is_unaffected() {
     let c = between("zerofill-cube-450[api=vm_allocate]", "zerofill-cube-450[api=mmap]");
@@ -303,7 +283,6 @@ fn mmap_is_almost_twice_as_fast_and_faulting_is_unaffected() {
     }
 }
 
-/// Part III: “on all machines observed … the page fault time is the largest of the three”: touching costs more than allocating and freeing.
 #[test]
 fn touching_a_page_costs_more_than_allocating_and_freeing_it() {
     let run = load("zerofill-g4-1ghz");
@@ -317,7 +296,6 @@ fn touching_a_page_costs_more_than_allocating_and_freeing_it() {
 
 // The file system against the object database.
 
-/// “The object db is up to seven times faster”; “The performance ratio increased in Frontier's favor as more and more of the subtables had been loaded into memory”
 #[test]
 fn the_object_database_is_up_to_seven_times_faster() {
     let c = between("site-powermac-9500[store=files]", "site-powermac-9500[store=object-database]");

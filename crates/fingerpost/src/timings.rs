@@ -35,27 +35,29 @@ pub fn apis() -> Vec<String> {
     let mut apis = vec![fingerpost_compare::zerofill::MAIN_API.to_owned()];
     let variants = fingerpost_probes::find("zerofill.touch").map(|probe| (probe.variants)()).unwrap_or_default();
     for api in variants.iter().filter_map(|p| p.text("api")) {
-        if !apis.iter().any(|a| a == api) && rows(api).is_ok() {
+        if !apis.iter().any(|a| a == api) && four(api).is_some() {
             apis.push(api.to_owned());
         }
     }
     apis
 }
 
-/// The rows in the order of the fields.
-fn rows(api: &str) -> anyhow::Result<Vec<Row>> {
-    let known = |probe: &fingerpost_probes::Probe| (probe.variants)().iter().any(|p| p.text("api") == Some(api));
-    let row = |name: &str, pages: i64| {
-        let probe = fingerpost_probes::find(name).filter(|p| known(p))?;
+/// The rows in the order of the fields, where all four can be taken.
+fn four(api: &str) -> Option<Vec<Row>> {
+    // Some ways are for much memory only: malloc takes little from elsewhere than much.
+    let known = |probe: &fingerpost_probes::Probe, pages: i64| {
+        (probe.variants)().iter().any(|p| p.text("api") == Some(api) && p.int("pages") == Some(pages))
+    };
+    let row = |(name, pages): (&str, i64)| {
+        let probe = fingerpost_probes::find(name).filter(|p| known(p, pages))?;
         Some(Row::new(probe, Params::new().with("api", api).with("pages", pages)))
     };
-    let four = [("zerofill.alloc", 1), ("zerofill.touch", 1), ("zerofill.alloc", 2), ("zerofill.touch", 2)];
-    match four.iter().map(|(name, pages)| row(name, *pages)).collect() {
-        Some(rows) => Ok(rows),
-        None => usage(format!(
-            "there is no way to get memory called “{api}” here; `fingerpost list` shows the probe zerofill.alloc with all of them"
-        )),
-    }
+    [("zerofill.alloc", 1), ("zerofill.touch", 1), ("zerofill.alloc", 2), ("zerofill.touch", 2)].into_iter().map(row).collect()
+}
+
+fn rows(api: &str) -> anyhow::Result<Vec<Row>> {
+    four(api)
+        .map_or_else(|| usage(format!("one and two pages cannot be had by a way called “{api}” here; there are {}", apis().join(", "))), Ok)
 }
 
 /// Takes the timings: for [`ROUNDS`] rounds, or with `repeat` until a signal, and then shows each round's state on standard error.
@@ -115,7 +117,7 @@ impl Show {
         let json = progress == Progressing::Json;
         let terminal = std::io::stderr().is_terminal() && !json;
         if repeat && !json {
-            say("nanoseconds with the interval's half width; Ctrl-C ends");
+            say("each with its interval's half width, once it is known; Ctrl-C ends");
         }
         Show { on: repeat, json, terminal }
     }
@@ -143,13 +145,18 @@ impl Show {
 
 /// A round's line: the four fields and the zero-filling that follows from them.
 fn line(round: usize, figures: &[Estimate]) -> String {
-    let field = |(name, e): (&&str, &Estimate)| format!("{name} {} ±{:.1} %", significant(e.value), e.relative_half_width() * 100.0);
+    // The interval of very few processes is wider than anything that could be read from it.
+    let half_width = |e: &Estimate| match e.relative_half_width() {
+        w if w <= 1.0 => format!("±{:.1} %", w * 100.0),
+        _ => "±?".to_owned(),
+    };
+    let field = |(name, e): (&&str, &Estimate)| format!("{name} {} ns {}", significant(e.value), half_width(e));
     let fields: Vec<String> = ["1p", "1p touched", "2p", "2p touched"].iter().zip(figures).map(field).collect();
     let zero = match figures {
         [a, b, c, d] => solve::solve(&Timings { alloc_1: a.value, touch_1: b.value, alloc_2: c.value, touch_2: d.value }).ok(),
         _ => None,
     };
-    let zero = zero.map_or("–".to_owned(), |costs| significant(costs.zerofill));
+    let zero = zero.map_or("–".to_owned(), |costs| format!("{} ns", significant(costs.zerofill)));
     format!("round {round}: {}, zero-fill {zero}", fields.join(", "))
 }
 
@@ -161,7 +168,12 @@ mod tests {
     fn a_line_holds_the_four_fields_and_what_follows() {
         let e = |value: f64| Estimate { value, low: value * 0.99, high: value * 1.01, confidence: 0.95 };
         let text = line(3, &[e(11.2), e(24.0), e(11.5), e(33.6)]);
-        assert_eq!(text, "round 3: 1p 11.20 ±1.0 %, 1p touched 24.00 ±1.0 %, 2p 11.50 ±1.0 %, 2p touched 33.60 ±1.0 %, zero-fill 6.188");
+        assert_eq!(
+            text,
+            "round 3: 1p 11.20 ns ±1.0 %, 1p touched 24.00 ns ±1.0 %, 2p 11.50 ns ±1.0 %, 2p touched 33.60 ns ±1.0 %, zero-fill 6.188 ns"
+        );
+        let wide = Estimate { value: 100.0, low: -28_000.0, high: 28_000.0, confidence: 0.95 };
+        assert!(line(1, &[wide]).starts_with("round 1: 1p 100.0 ns ±?"), "{}", line(1, &[wide]));
         assert!(line(1, &[]).contains("zero-fill –"));
     }
 
@@ -169,5 +181,7 @@ mod tests {
     fn every_way_with_rows_for_one_and_two_pages_can_be_timed_and_others_are_named() {
         assert_eq!(rows("mmap").unwrap().len(), 4);
         assert!(rows("nosuch").err().unwrap().to_string().contains("nosuch"));
+        // It takes 256 pages at least, so its four timings cannot be.
+        assert!(rows("malloc_large").is_err() && !apis().iter().any(|api| api == "malloc_large") && apis().len() > 2);
     }
 }

@@ -2,7 +2,7 @@
 
 use fingerpost_compare::zerofill::guesses::{Guess, Verdict};
 use fingerpost_compare::zerofill::rank::{Crossover, Ranking, stretches};
-use fingerpost_compare::zerofill::solve::FIELDS;
+use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS};
 use fingerpost_compare::zerofill::{Analysis, Given, headline};
 use fingerpost_record::text::clean;
 use fingerpost_record::{Estimate, Unit};
@@ -13,6 +13,27 @@ use crate::style::{Style, Tone};
 /// The article's fields of [`Given`] with their names.
 pub fn given_fields(given: &Given) -> [(&'static str, Estimate); 4] {
     [("1p alloc", given.alloc_1), ("1p alloc + fault", given.touch_1), ("2p alloc", given.alloc_2), ("2p alloc + fault", given.touch_2)]
+}
+
+/// The article's derived fields: name, value, and formula with what the article prints where that is something else.
+pub fn derived_fields(a: &Analysis, costs: &Costs) -> Vec<((&'static str, String), String)> {
+    let misprints = a.given.map_or([None; 7], |given| solve::misprints(&given.timings()));
+    let time = |ns: f64| Unit::Nanoseconds.format(ns);
+    let field = |(((_, name, formula), value), printed): ((&(_, &'static str, &str), f64), Option<f64>)| {
+        let printed = printed.map_or(String::new(), |p| format!(" (the article prints {})", time(p)));
+        ((*name, time(value)), format!("= {formula}{printed}"))
+    };
+    FIELDS.iter().zip(costs.values()).zip(misprints).map(field).collect()
+}
+
+/// The call that maps beside one that does nothing, as a sentence.
+pub fn call(a: &Analysis) -> Option<String> {
+    let c = a.call?;
+    let [null, allocation] = [c.null.value, c.allocation].map(|ns| Unit::Nanoseconds.format(ns));
+    Some(format!(
+        "Transport or work: a call that does nothing takes {null}, one that allocates {allocation}; {:.0} % of it is the way into the kernel and back.",
+        c.transport * 100.0
+    ))
 }
 
 /// The heading of the four timings.
@@ -166,10 +187,11 @@ fn article(a: &Analysis) -> Vec<Line> {
     ));
     lines.extend(heading("Derived: the article's arithmetic"));
     if let Some(costs) = &a.derived {
-        for ((_, name, formula), value) in FIELDS.iter().zip(costs.values()) {
-            lines.push(row([format!("  {name}"), Unit::Nanoseconds.format(value), format!("= {formula}")]));
+        for ((name, value), formula) in derived_fields(a, costs) {
+            lines.push(row([format!("  {name}"), value, formula]));
         }
     }
+    lines.extend(call(a).map(|sentence| Line::Note(sentence, Tone::Plain)));
     lines.extend(a.underivable.iter().map(|why| Line::Note(why.clone(), Tone::Doubtful)));
     lines
 }
@@ -236,7 +258,7 @@ fn guesses(a: &Analysis) -> Vec<Line> {
     let mut lines = heading("The article's guesses on this machine").to_vec();
     for g in &a.guesses {
         let tone = if g.verdict == Verdict::Holds { Tone::Plain } else { Tone::Doubtful };
-        lines.push(Line::Note(format!("“{}”", g.says), Tone::Plain));
+        lines.push(Line::Note(format!("{}.", g.says), Tone::Plain));
         lines.push(Line::Note(format!("  {}: guessed {}, measured {}: {}.", g.quantity, guessed(g), measured(g), verdict(g)), tone));
     }
     lines

@@ -27,7 +27,7 @@ pub enum Verdict {
 pub struct Guess {
     /// A word for programs.
     pub key: &'static str,
-    /// The article's words.
+    /// The guess in words of our own.
     pub says: &'static str,
     /// What was measured, in words.
     pub quantity: &'static str,
@@ -105,7 +105,7 @@ fn same_time(p: &Phases) -> Option<Guess> {
     let measured = ratio(at(&p.free_untouched, 1)?, at(&p.allocate, 1)?)?;
     Some(judge(
         "same_time",
-        "allocation and deallocation take pretty much the same time",
+        "Allocating and freeing cost about the same",
         "deallocating one untouched page, in allocations",
         (1.0, Some(1.0)),
         measured,
@@ -117,7 +117,7 @@ fn quarter(p: &Phases, routes: &[Route]) -> Option<Guess> {
     let measured = ratio(proper, at(&p.allocate, 1)?)?;
     Some(judge(
         "quarter",
-        "approximately a quarter of the time used for allocation is spent for the actual page faulting",
+        "A fault without its zeroing costs about a quarter of an allocation",
         "one fault without its zeroing, in allocations",
         (0.25, Some(0.25)),
         measured,
@@ -140,7 +140,7 @@ fn shared_evenly(p: &Phases, seed: u64) -> Option<Guess> {
     let draws: Vec<f64> = (0..400).filter_map(|_| share(&mut |p| points::redraw(p, &mut rng))).collect();
     Some(judge(
         "shared_evenly",
-        "the object cost is evenly shared between the page fault and the deallocation",
+        "What touched memory costs once is borne half by the fault and half by the freeing",
         "the page faults' share of what touching costs once per region",
         (0.5, Some(0.5)),
         points::interval(value, &draws),
@@ -151,7 +151,7 @@ fn zero_share(p: &Phases, routes: &[Route]) -> Option<Guess> {
     let measured = ratio(zeroing::best(routes, 16)?.per_page, p.fault()?)?;
     Some(judge(
         "zero_share",
-        "zero-filling weighs in at around 50% to 80%",
+        "Zero-filling is 50 to 80 % of a fault",
         "zeroing's share of one fault with its zeroing",
         (0.5, Some(0.8)),
         measured,
@@ -162,7 +162,7 @@ fn four_pages(p: &Phases) -> Option<Guess> {
     let measured = ratio(at(&p.touch, 4)?, p.whole(4)?)?;
     Some(judge(
         "four_pages",
-        "with only 4 pages the time for faulting in and zero-filling takes 80% of the time",
+        "With four pages at a time faults and zero-filling take about 80 % of the whole",
         "share of the touching in allocating, touching and freeing 4 pages",
         (0.8, Some(0.8)),
         measured,
@@ -174,7 +174,7 @@ fn four_pages_zero(p: &Phases, routes: &[Route]) -> Option<Guess> {
     let measured = ratio(zero, add(at(&p.allocate, 4)?, at(&p.touch, 4)?))?;
     Some(judge(
         "four_pages_zero",
-        "of allocating and faulting in 4 pages, at least 50% will be spent zero filling",
+        "Of allocating and faulting in four pages at least half is zero-filling",
         "share of the zeroing in allocating and faulting in 4 pages",
         (0.5, None),
         measured,

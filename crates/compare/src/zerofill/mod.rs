@@ -1,5 +1,6 @@
 //! The zero-fill laboratory's arithmetic, apart from any measuring: [`analyse`] takes a run's rows, and everything else serves it.
 
+pub mod apart;
 pub mod fit;
 pub mod guesses;
 pub mod points;
@@ -41,6 +42,8 @@ pub struct Analysis {
     pub derived: Option<Costs>,
     /// Why it makes nothing of them.
     pub underivable: Option<String>,
+    /// The call that maps beside one that does nothing, where the run has both.
+    pub call: Option<Call>,
     /// The costs from all page counts together.
     pub fit: Option<Fit>,
     /// What zeroing costs, by independent routes.
@@ -84,6 +87,23 @@ impl Given {
         let (alloc, touch) = (points::curve(run, "zerofill.alloc", "api", api), points::curve(run, "zerofill.touch", "api", api));
         Some(Given { alloc_1: at(&alloc, 1)?, touch_1: at(&touch, 1)?, alloc_2: at(&alloc, 2)?, touch_2: at(&touch, 2)? })
     }
+}
+
+/// How much of allocating is the way into the kernel and back: transport or work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Call {
+    /// A system call that does nothing, in nanoseconds.
+    pub null: Estimate,
+    /// Allocating without any page, in nanoseconds, by the article's arithmetic.
+    pub allocation: f64,
+    /// The first divided by the second.
+    pub transport: f64,
+}
+
+fn call(run: &Run, derived: Option<&Costs>) -> Option<Call> {
+    let null = run.measurements.iter().find(|m| m.probe == "syscall.null" && m.params.is_empty())?.estimate?;
+    let allocation = derived?.allocation;
+    (allocation > 0.0 && null.value > 0.0).then(|| Call { null, allocation, transport: null.value / allocation })
 }
 
 /// Where the time of allocating, touching and freeing goes. The parts are shares, 0 to 1, and add up to 1.
@@ -132,6 +152,7 @@ pub fn analyse(run: &Run) -> Option<Analysis> {
     crossovers.extend(rank::crossovers(run, "zerofill.prefault", "how", "file_touch", |name| name.starts_with("file")));
     Some(Analysis {
         given,
+        call: call(run, derived.as_ref()),
         derived,
         underivable,
         shares: shares(run, &api, &zeroing),

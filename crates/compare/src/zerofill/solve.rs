@@ -52,21 +52,50 @@ impl Costs {
         [self.page_extra, self.allocation, self.page_fault_extra, self.object, self.fault_and_zerofill, self.deallocation, self.zerofill]
     }
 
-    /// Zero-filling's share, 0 to 1, of allocating, touching and freeing `pages` pages, as this model has it: the article's
-    /// “already with only 4 pages …”.
+    /// Zero-filling's share, 0 to 1, of allocating, touching and freeing `pages` pages, as this model has it.
     pub fn zerofill_share(&self, pages: u32) -> f64 {
         self.zerofill * f64::from(pages) / self.total(pages)
     }
 
-    /// Faulting and zero-filling's share, 0 to 1, of allocating, touching and freeing `pages` pages.
+    /// Faulting and zero-filling's share, 0 to 1, of allocating, touching and freeing `pages` pages. Half of the object's cost is the
+    /// faults', as the article divides it.
     pub fn fault_share(&self, pages: u32) -> f64 {
-        self.fault_and_zerofill * f64::from(pages) / self.total(pages)
+        self.faults(pages) / self.total(pages)
+    }
+
+    /// Zero-filling's share, 0 to 1, of allocating and touching `pages` pages, their freeing left out: the base of the article's “at least”.
+    pub fn zerofill_share_before_freeing(&self, pages: u32) -> f64 {
+        let allocating = self.allocation + self.page_extra / 2.0 * f64::from(pages);
+        self.zerofill * f64::from(pages) / (allocating + self.faults(pages))
+    }
+
+    fn faults(&self, pages: u32) -> f64 {
+        self.fault_and_zerofill * f64::from(pages) + self.object / 2.0
     }
 
     /// Allocating, touching and freeing `pages` pages: two calls, the pages' extra, the faults, the object once.
     fn total(&self, pages: u32) -> f64 {
         2.0 * self.allocation + (self.page_extra + self.fault_and_zerofill) * f64::from(pages) + self.object
     }
+}
+
+/// Part III's four timings, in its unit.
+const PART_THREE: [f64; 4] = [11.2, 24.0, 11.5, 33.6];
+/// What part III prints for them, in the order of [`FIELDS`]. Two of them do not follow from its formulas.
+const PRINTED: [f64; 7] = [0.3, 5.45, 12.8, 3.5, 9.3, 7.5, 6.15];
+
+/// What the article prints for a field of its own timings, in whatever unit they are given, where its formula gives something else.
+/// In the order of [`FIELDS`]; nothing for other timings.
+pub fn misprints(t: &Timings) -> [Option<f64>; 7] {
+    let unit = t.alloc_1 / PART_THREE[0];
+    let given = [t.alloc_1, t.touch_1, t.alloc_2, t.touch_2];
+    let same = given.iter().zip(PART_THREE).all(|(t, own)| (t / (own * unit) - 1.0).abs() < 1e-9);
+    let Some(costs) = solve(t).ok().filter(|_| same) else { return [None; 7] };
+    let mut found = PRINTED.map(|printed| Some(printed * unit));
+    for (printed, value) in found.iter_mut().zip(costs.values()) {
+        *printed = printed.filter(|p| (p / value - 1.0).abs() > 1e-6);
+    }
+    found
 }
 
 /// Why four numbers cannot be timings.
@@ -159,14 +188,24 @@ mod tests {
     #[test]
     fn the_articles_observations_hold_in_its_own_figures() {
         let costs = solve(&parse("11.2,24.0,11.5,33.6").unwrap()).unwrap();
-        // “the page fault time is the largest of the three”
+        // The fault takes longest.
         assert!(costs.fault_and_zerofill > costs.allocation && costs.fault_and_zerofill > costs.deallocation);
-        // “at least 50% will be spent zero filling” of allocating and faulting in 4 pages
-        let allocating_and_faulting = costs.allocation + costs.page_extra / 2.0 * 4.0 + costs.fault_and_zerofill * 4.0 + costs.object / 2.0;
-        assert!(costs.zerofill * 4.0 / allocating_and_faulting >= 0.5);
-        // “weighs zerofilling in at around 50% to 80%” of fault and zero-fill
+        // Half of allocating and faulting in four pages, by hand: 24.75 of 5.45 + 0.6 + 37.2 + 1.75 = 45.
+        assert!((costs.zerofill_share_before_freeing(4) - 24.75 / 45.0).abs() < 1e-9);
+        // Faults with half of the object's cost, by hand: 38.95 of 10.9 + 1.2 + 37.2 + 3.5 = 52.8.
+        assert!((costs.fault_share(4) - 38.95 / 52.8).abs() < 1e-9);
+        // 50 to 80 % of the fault.
         let weight = costs.zerofill / costs.fault_and_zerofill;
         assert!((0.5..=0.8).contains(&weight), "{weight}");
+    }
+
+    #[test]
+    fn what_part_three_prints_is_known_in_any_unit_and_of_no_other_timings() {
+        let of = |text: &str| misprints(&parse(text).unwrap());
+        assert_eq!(of("11.2,24.0,11.5,33.6"), [None, None, None, None, None, Some(7.5), Some(6.15)]);
+        assert!((of("11200,24000,11500,33600")[6].unwrap() - 6150.0).abs() < 1e-6);
+        assert_eq!(of("9.7,41.0,11.1,65.9"), [None; 7]);
+        assert_eq!(of("0,0,0,0"), [None; 7]);
     }
 
     #[test]

@@ -105,14 +105,22 @@ fn table(out: &mut dyn Write, timings: &Timings, costs: &Costs) -> std::io::Resu
         writeln!(out, "  {name:<20}{:>10}", significant(value))?;
     }
     writeln!(out, "\nderived")?;
-    for ((_, name, formula), value) in FIELDS.iter().zip(costs.values()) {
-        writeln!(out, "  {name:<20}{:>10}   = {formula}", significant(value))?;
+    for (((_, name, formula), value), printed) in FIELDS.iter().zip(costs.values()).zip(solve::misprints(timings)) {
+        let printed = printed.map_or(String::new(), |p| format!("; the article prints {}", significant(p)));
+        writeln!(out, "  {name:<20}{:>10}   = {formula}{printed}", significant(value))?;
     }
-    writeln!(out, "\nshare of allocating, touching and freeing: █ zero-filling, ▒ the rest of the faults, · allocating and freeing")?;
+    writeln!(
+        out,
+        "\nshare of allocating, touching and freeing: █ zero-filling, ▒ the rest of the faults with half of the object's cost, · the rest"
+    )?;
     for pages in [1, 2, 4, 16, 256] {
-        let (fault, zero) = (costs.fault_share(pages), costs.zerofill_share(pages));
+        let (fault, zero, before) = (costs.fault_share(pages), costs.zerofill_share(pages), costs.zerofill_share_before_freeing(pages));
         let bar = words::bar(zero, fault - zero);
-        writeln!(out, "  {pages:>4} pages  {bar}  {:>5.1} % in faults, of that zero-filling {:>5.1} %", fault * 100.0, zero * 100.0)?;
+        let [fault, zero, before] = [fault, zero, before].map(|share| share * 100.0);
+        writeln!(
+            out,
+            "  {pages:>4} pages  {bar}  {fault:>5.1} % faults, {zero:>5.1} % zero-filling ({before:>5.1} % with the freeing left out)"
+        )?;
     }
     Ok(())
 }

@@ -78,13 +78,14 @@ fn texts(site: &Site, fields: &Fields) -> [String; 4] {
 pub fn page(site: &Site, fields: &Fields) -> Body {
     let texts = texts(site, fields);
     let solved = solve::parse(&texts.join(",")).and_then(|t: Timings| solve::solve(&t)).map_err(|e| e.to_string());
+    let misprints = solve::parse(&texts.join(",")).map_or([None; 7], |t| solve::misprints(&t));
     let main = html! {
         h1 { "Zero-fill calculator" }
         p { "Four timings, taken apart into allocation, fault, zero-fill and object costs. "
             a href={ (site.base) "/zerofill" } target="_blank" rel="noopener" { "Another window" } " is independent of this one." }
         div class="calculator" data-calculator="" {
             div { (given(site, &texts)) (here(site)) }
-            div { (derived(&solved)) (shares(&solved)) }
+            div { (derived(&solved, misprints)) (shares(&solved)) }
         }
     };
     let going = !fields.measured.is_empty() && site.jobs.state().is_some_and(|s| s.phase != crate::jobs::Phase::Ended);
@@ -114,7 +115,7 @@ fn given(site: &Site, texts: &[String; 4]) -> Markup {
     }
 }
 
-fn derived(solved: &Result<Costs, String>) -> Markup {
+fn derived(solved: &Result<Costs, String>, misprints: [Option<f64>; 7]) -> Markup {
     let values = solved.as_ref().ok().map(Costs::values);
     html! {
         section class="card derived" aria-labelledby="derived-title" {
@@ -123,7 +124,10 @@ fn derived(solved: &Result<Costs, String>) -> Markup {
             table {
                 thead class="unseen" { tr { th scope="col" { "cost" } th scope="col" { "value" } th scope="col" { "formula" } } }
                 tbody { @for (i, (key, name, formula)) in FIELDS.iter().enumerate() {
-                    tr { th scope="row" { (name) } td class="number value" { output id=(key) { (values.map_or("–".into(), |v| significant(v[i]))) } } td class="note" { "= " (formula) } }
+                    tr { th scope="row" { (name) } td class="number value" { output id=(key) { (values.map_or("–".into(), |v| significant(v[i]))) } } td class="note" {
+                        "= " (formula) " "
+                        span data-printed=(key) { @if let Some(printed) = misprints[i] { "(the article prints " (significant(printed)) ")" } }
+                    } }
                 } }
             }
         }
@@ -132,19 +136,22 @@ fn derived(solved: &Result<Costs, String>) -> Markup {
 
 /// Shares of the time of allocating, touching and freeing.
 fn shares(solved: &Result<Costs, String>) -> Markup {
-    let of = |pages: u32| solved.as_ref().map_or((0.0, 0.0), |c| (c.zerofill_share(pages), c.fault_share(pages)));
+    let share = |of: fn(&Costs, u32) -> f64, pages: u32| solved.as_ref().map_or(0.0, |c| of(c, pages));
     let percent = |v: f64| format!("{:.2}%", (v * 100.0).clamp(0.0, 100.0));
     html! {
         section class="card shares" aria-labelledby="shares-title" {
             h2 id="shares-title" { "Where the time goes" }
-            p class="note" { "Shares of allocating, touching and freeing so many pages at once." }
-            ul class="legend" { @for (class, name) in [("z-zero", "zero-filling"), ("z-fault", "the rest of the fault"), ("z-rest", "allocating and freeing")] {
+            p class="note" {
+                "Shares of allocating, touching and freeing so many pages at once. Half of the object's cost is the faults', as the article divides it. "
+                "Its “at least half” is of allocating and faulting alone: that is the last column."
+            }
+            ul class="legend" { @for (class, name) in [("z-zero", "zero-filling"), ("z-fault", "the rest of the fault"), ("z-rest", "allocating and freeing, with the object's other half")] {
                 li { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class=(class) width="14" height="14" {} } (name) }
             } }
             table {
-                thead { tr { th scope="col" { "pages" } th scope="col" class="graphic" { span class="axis-name" { "share of the time, 0 to 100 %" } } th scope="col" class="number" { "faults" } th scope="col" class="number" { "zero-filling" } } }
+                thead { tr { th scope="col" { "pages" } th scope="col" class="graphic" { span class="axis-name" { "share of the time, 0 to 100 %" } } th scope="col" class="number" { "faults" } th scope="col" class="number" { "zero-filling" } th scope="col" class="number" { "zero-filling, freeing left out" } } }
                 tbody { @for pages in PAGES {
-                    @let (zero, fault) = of(pages);
+                    @let (zero, fault) = (share(Costs::zerofill_share, pages), share(Costs::fault_share, pages));
                     tr data-pages=(pages) {
                         th scope="row" { (pages) }
                         td class="graphic" { svg class="cell" width="100%" height="26" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" {
@@ -154,6 +161,7 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
                         } }
                         td class="number" { output class="share-fault" { (format!("{:.1} %", fault * 100.0)) } }
                         td class="number" { output class="share-zero" { (format!("{:.1} %", zero * 100.0)) } }
+                        td class="number" { output class="share-before" { (format!("{:.1} %", share(Costs::zerofill_share_before_freeing, pages) * 100.0)) } }
                     }
                 } }
             }

@@ -121,12 +121,20 @@ if (calculator) {
     $("impossible").hidden = !error;
     $("impossible").textContent = error || "";
     for (const key of derived) $(key).textContent = costs ? significant(costs[key]) : "–";
+    // What part III prints for its own timings, where its formulas give something else.
+    const own = [11.2, 24.0, 11.5, 33.6].every((v, i) => t[fields[i]] === v);
+    for (const [key, printed] of [["deallocation", "7.500"], ["zerofill", "6.150"]]) {
+      calculator.querySelector(`[data-printed="${key}"]`).textContent = own ? `(the article prints ${printed})` : "";
+    }
     for (const row of calculator.querySelectorAll("[data-pages]")) {
       const pages = Number(row.dataset.pages);
       const total = costs ? 2 * costs.allocation + (costs.page_extra + costs.fault_and_zerofill) * pages + costs.object : NaN;
-      for (const [part, cost] of [["zero", costs?.zerofill], ["fault", costs?.fault_and_zerofill]]) {
-        const share = (cost * pages) / total;
+      // Half of the object's cost is the faults'.
+      const zero = costs?.zerofill * pages, fault = costs?.fault_and_zerofill * pages + costs?.object / 2;
+      const before = costs?.allocation + (costs?.page_extra / 2) * pages + fault;
+      for (const [part, share] of [["zero", zero / total], ["fault", fault / total], ["before", zero / before]]) {
         row.querySelector(`.share-${part}`).textContent = Number.isFinite(share) ? `${(share * 100).toFixed(1)} %` : "–";
+        if (part === "before") continue;
         const width = Math.min(100, Math.max(0, share * 100)) || 0;
         row.querySelector(`.z-${part}`).setAttribute("width", `${width.toFixed(2)}%`);
       }
@@ -151,7 +159,8 @@ if (calculator) {
       if (s && s.timings.length === 4) {
         fill(s.timings.map((e) => significant(e.value)));
         const widest = Math.max(...s.timings.map((e) => (e.high - e.low) / 2 / e.value)) * 100;
-        say(`Round ${s.round}, in nanoseconds, each within ± ${widest.toFixed(1)} %.`);
+        const certain = widest <= 100 ? `each within ± ${widest.toFixed(1)} %` : "too few yet to say how certain they are";
+        say(`Round ${s.round}, in nanoseconds, ${certain}.`);
       }
       if (s && s.phase === "ended") {
         if (s.timings.length !== 4) say(s.notes.length ? s.notes[s.notes.length - 1] : "Nothing was measured.");

@@ -2,7 +2,6 @@
 
 use fingerpost_compare::zerofill::guesses::Verdict;
 use fingerpost_compare::zerofill::rank::Ranking;
-use fingerpost_compare::zerofill::solve::FIELDS;
 use fingerpost_compare::zerofill::{self, Analysis};
 use fingerpost_record::{Run, Unit};
 use maud::{Markup, html};
@@ -29,10 +28,11 @@ fn article(a: &Analysis) -> Markup {
             table { tbody { @for (name, e) in words::given_fields(given) { tr { th scope="row" { (name) } td class="number" { (words::time(e)) } } } } }
             h3 { "Derived: the article's arithmetic" }
             @if let Some(costs) = &a.derived {
-                table { tbody { @for ((_, name, formula), value) in FIELDS.iter().zip(costs.values()) {
-                    tr { th scope="row" { (name) } td class="number" { (Unit::Nanoseconds.format(value)) } td { "= " (formula) } }
+                table { tbody { @for ((name, value), formula) in words::derived_fields(a, costs) {
+                    tr { th scope="row" { (name) } td class="number" { (value) } td { (formula) } }
                 } } }
             }
+            @if let Some(sentence) = words::call(a) { p { (sentence) } }
             @if let Some(why) = &a.underivable { p class="doubts" { (why) } }
         }
     }
@@ -99,7 +99,7 @@ fn guesses(a: &Analysis) -> Markup {
                 thead { tr { th scope="col" { "It says" } th scope="col" { "Measured here" } th scope="col" { "Guess" } th scope="col" { "Figure" } th scope="col" { "Verdict" } } }
                 tbody { @for g in &a.guesses {
                     tr class=(if g.verdict == Verdict::Holds { "measured" } else { "untrusted" }) {
-                        td { "“" (g.says) "”" } td { (g.quantity) } td { (words::guessed(g)) } td { (words::measured(g)) } td { (words::verdict(g)) }
+                        td { (g.says) } td { (g.quantity) } td { (words::guessed(g)) } td { (words::measured(g)) } td { (words::verdict(g)) }
                     }
                 } }
             } }

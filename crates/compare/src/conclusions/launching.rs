@@ -1,0 +1,200 @@
+//! Swap on a partition of its own.
+
+use fingerpost_record::{Run, Status};
+
+use super::source::{between, count, mean, ratio, row, status, total};
+use super::{Conclusion, Document, Here, Judged};
+use crate::launch::{self, Answer};
+use crate::verdict::Verdict;
+
+const LAUNCH: &[&str] = &["launch"];
+const PAGEINS: &[&str] = &["launch-pageins"];
+const TWO_SYSTEMS: &str = "it is about two versions of one system";
+
+const fn of(
+    key: &'static str,
+    place: &'static str,
+    says: &'static str,
+    tables: &'static [&'static str],
+    source: fn() -> Judged,
+    here: Here,
+) -> Conclusion {
+    Conclusion { key, document: Document::Swapfile, place, says, tables, source, here }
+}
+
+/// The conclusions about launching.
+pub static LIST: &[Conclusion] = &[
+    of(
+        "swap_partition_helps_much",
+        "Determination",
+        "Under 10.0.4 a place of its own for swap makes a large difference to how fast applications start.",
+        LAUNCH,
+        || {
+            let [single, dual] = ["single", "dual"].map(|p| placements("10.0.4", p));
+            let faster = [&single, &dual].map(|c| count(c, "launch.time", Verdict::Faster));
+            let figure = format!(
+                "{} and {} of 10 faster, {:.2} and {:.2} times the time",
+                faster[0],
+                faster[1],
+                mean(&single, "launch.time"),
+                mean(&dual, "launch.time")
+            );
+            Judged::by(faster[0] >= 9 && faster[1] == 10 && mean(&dual, "launch.time") < 0.7, figure)
+        },
+        Here::By(helps, "launch --allow-system-changes"),
+    ),
+    of(
+        "helps_less_in_ten_one",
+        "Conclusions",
+        "Under 10.1 it still helps, and helps less than before.",
+        LAUNCH,
+        || {
+            let times = |system: &str| ["single", "dual"].map(|p| mean(&placements(system, p), "launch.time"));
+            let (old, new) = (times("10.0.4"), times("10.1"));
+            let holds = (0..2).all(|i| new[i] < 1.0 && new[i] > old[i]);
+            Judged::by(
+                holds,
+                format!(
+                    "dual drive {:.2} times the time instead of {:.2}, single drive {:.2} instead of {:.2}",
+                    new[1], old[1], new[0], old[0]
+                ),
+            )
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "second_drive_best",
+        "The Benchmarks",
+        "Swap on a second drive beats swap on another partition of the drive that the system is on, for every application.",
+        LAUNCH,
+        || {
+            let c = ["10.0.4", "10.1"].map(|s| between(&format!("launch-{s}[placement=single]"), &format!("launch-{s}[placement=dual]")));
+            let less = c.iter().map(|c| c.rows.iter().filter(|r| r.new.value < r.base.value).count()).sum::<usize>();
+            Judged::by(less == 20, format!("{less} of 20 times are shorter"))
+        },
+        Here::Never("it needs two disks"),
+    ),
+    of(
+        "ten_one_faster",
+        "Preface",
+        "Version 10.1 starts applications much faster than 10.0.4.",
+        LAUNCH,
+        || {
+            let c = between("launch-10.0.4", "launch-10.1");
+            let [faster, slower] = [Verdict::Faster, Verdict::Slower].map(|v| count(&c, "launch.time", v));
+            Judged::by(
+                faster > 20 && slower <= 1,
+                format!("{faster} of 30 faster, {slower} slower, {:.2} times the time", mean(&c, "launch.time")),
+            )
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "apple_applications_gain_most",
+        "Determination",
+        "Several of the vendor's own applications are faster by default in 10.1 than they were with a second drive in 10.0.4.",
+        LAUNCH,
+        || {
+            let c = between("launch-10.0.4[placement=dual]", "launch-10.1[placement=default]");
+            let apps = ["iTunes", "Mail", "System Preferences", "QuickTime Pro"];
+            let verdict = |app: &str| c.rows.iter().find(|r| r.params.text("app") == Some(app)).map(|r| r.verdict);
+            let faster = apps.iter().filter(|a| verdict(a) == Some(Verdict::Faster)).count();
+            let figure = format!("{faster} of the four that are named; Mail is not: 2.9 s became 3.3 s");
+            Judged::by(faster == 3 && verdict("Mail") == Some(Verdict::Slower), figure)
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "far_fewer_pageins",
+        "Determination",
+        "Version 10.1 pages in far less until it has started: some two thousand times against eight to ten thousand.",
+        PAGEINS,
+        || {
+            let c = between("launch-10.0.4", "launch-10.1");
+            let r = row(&c, "launch.pageins");
+            let figure = format!("{:.0} against {:.0}, {:.2} times", r.new.value, r.base.value, ratio(&c, "launch.pageins"));
+            Judged::by(r.verdict == Verdict::Faster && ratio(&c, "launch.pageins") < 0.3, figure)
+        },
+        Here::Never("it is about two versions of one system; `--set state=after-boot` records the page-ins of this one"),
+    ),
+    of(
+        "pageins_grow_with_uptime",
+        "Determination",
+        "Page-ins go on with the days that the system is up, much more slowly in 10.1.",
+        PAGEINS,
+        || {
+            let days = |system: &str, days: i64| {
+                let run = super::source::load(system);
+                let at = |wanted: Option<i64>| {
+                    run.measurements
+                        .iter()
+                        .find(|m| m.probe == "launch.pageins" && m.params.int("days") == wanted)
+                        .and_then(|m| m.estimate)
+                        .map_or(f64::NAN, |e| e.value)
+                };
+                (at(Some(days)) - at(None)) / days as f64
+            };
+            let (old, new) = (days("launch-10.0.4", 3), days("launch-10.1", 4));
+            Judged::by(new > 0.0 && new < old, format!("{old:.0} a day under 10.0.4, {new:.0} under 10.1"))
+        },
+        Here::Never("it needs days of uptime"),
+    ),
+    of(
+        "paging_explains_a_part",
+        "Determination",
+        "Part of the gain of 10.1 comes from paging less; how much is not known.",
+        &["launch", "launch-pageins"],
+        || {
+            let c = between("launch-10.0.4", "launch-10.1");
+            Judged::by(
+                status(&c, "memory.paging") == Some(Status::Suspected),
+                "memory.paging is suspected, with no share of its own".into(),
+            )
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "memory_avoids_pageouts",
+        "Conclusions",
+        "Enough memory keeps the system from paging out, which is slow because it goes to the disk.",
+        PAGEINS,
+        || {
+            Judged::not(&format!(
+                "nothing was paged out in either block of top ({:.0} and {:.0})",
+                total("launch-10.0.4", "pageouts"),
+                total("launch-10.1", "pageouts")
+            ))
+        },
+        Here::By(pageouts, "launch --allow-system-changes"),
+    ),
+    of(
+        "libraries_or_allocation",
+        "Determination",
+        "The vendor's applications may gain by libraries that are in memory already, or by another way to allocate memory.",
+        LAUNCH,
+        || Judged::not("it is called speculation there: nothing was measured"),
+        Here::Never(TWO_SYSTEMS),
+    ),
+];
+
+fn placements(system: &str, placement: &str) -> crate::Comparison {
+    between(&format!("launch-{system}[placement=default]"), &format!("launch-{system}[placement={placement}]"))
+}
+
+fn helps(run: &Run) -> Option<Judged> {
+    let found = launch::analyse(run)?;
+    match found.answer {
+        Answer::Helps => Some(Judged::by(true, found.sentence)),
+        Answer::Hurts | Answer::Same => Some(Judged::by(false, found.sentence)),
+        Answer::Unresolved => Some(Judged::not(&found.sentence)),
+        Answer::NothingToCompare => None,
+    }
+}
+
+/// Whether a placement without pages swapped out is no slower than those with: only the count is known, so only that is told.
+fn pageouts(run: &Run) -> Option<Judged> {
+    let found = launch::analyse(run)?;
+    let outs: Vec<f64> = found.paging.iter().filter_map(|p| p.totals.get("swap_out.pages").copied()).collect();
+    let most = outs.iter().copied().max_by(f64::total_cmp)?;
+    Some(Judged::not(&format!("{most:.0} pages were swapped out at most in a sequence; what that cost is not told apart from the rest")))
+}

@@ -1,0 +1,141 @@
+//! What the authors of the published tables concluded, in words of our own, with its place in their document: judged from their own
+//! figures by the rules that judge any run, and again from a run of today's machine.
+//!
+//! To add one, write it into the list of its document. A conclusion for which the document gives no figure says so itself; one that cannot
+//! be judged from a run of this machine says why not.
+
+mod launching;
+mod own;
+mod primitives;
+mod servers;
+mod source;
+mod storing;
+mod zeroing;
+
+use fingerpost_record::Run;
+use serde::Serialize;
+
+/// A document that tables and conclusions come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Document {
+    /// Swap file benchmarks of Mac OS X 10.1.
+    Swapfile,
+    /// Zero-filling, part III.
+    ZerofillThree,
+    /// Zero-filling, part IV.
+    ZerofillFour,
+    /// The object database against the file system.
+    ObjectDatabase,
+    /// No More Apple Mysteries, part two.
+    Mysteries,
+}
+
+impl Document {
+    /// Its author and title.
+    pub fn title(self) -> &'static str {
+        match self {
+            Document::Swapfile => "Andy Moraitis, OSX Version 10.1 Swapfile Benchmarks",
+            Document::ZerofillThree => "Nat!, Zerofilling, Part III, Doing the Math",
+            Document::ZerofillFour => "Nat!, Zerofilling, Part IV, New and Improved Application",
+            Document::ObjectDatabase => "Dave Winer, Frontier's object database against the Macintosh file system",
+            Document::Mysteries => "Johan De Gelas, No More Apple Mysteries, Part Two",
+        }
+    }
+}
+
+/// What became of a conclusion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Answer {
+    /// The figures bear it out.
+    #[serde(rename = "true")]
+    True,
+    /// They contradict it.
+    #[serde(rename = "false")]
+    False,
+    /// There is no figure that could.
+    #[serde(rename = "not measured")]
+    NotMeasured,
+}
+
+impl Answer {
+    /// The answer as every format prints it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Answer::True => "true",
+            Answer::False => "false",
+            Answer::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// An answer with the figure that gives it, or with the reason why there is none.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    /// The answer.
+    pub answer: Answer,
+    /// The figure or the reason, as one sentence without its full stop.
+    pub figure: String,
+}
+
+impl Judged {
+    fn by(holds: bool, figure: String) -> Judged {
+        Judged { answer: if holds { Answer::True } else { Answer::False }, figure }
+    }
+
+    fn not(why: &str) -> Judged {
+        Judged { answer: Answer::NotMeasured, figure: why.to_owned() }
+    }
+}
+
+/// How a conclusion is judged from a run of this machine.
+#[derive(Clone, Copy)]
+pub(crate) enum Here {
+    /// By this; nothing where the run lacks the rows, with the names of what measures them.
+    By(fn(&Run) -> Option<Judged>, &'static str),
+    /// Not at all, because of this.
+    Never(&'static str),
+}
+
+/// One conclusion.
+pub struct Conclusion {
+    /// A word for programs, unique.
+    pub key: &'static str,
+    /// The document.
+    pub document: Document,
+    /// Where in it: the section.
+    pub place: &'static str,
+    /// The conclusion in words of our own.
+    pub says: &'static str,
+    /// The published tables that it is about.
+    pub tables: &'static [&'static str],
+    source: fn() -> Judged,
+    here: Here,
+}
+
+impl Conclusion {
+    /// What the document's own figures say of it, by the rules that judge any run.
+    pub fn by_source(&self) -> Judged {
+        (self.source)()
+    }
+
+    /// What this run says of it.
+    pub fn by_run(&self, run: &Run) -> Judged {
+        match self.here {
+            Here::Never(why) => Judged::not(why),
+            Here::By(judge, needs) => {
+                judge(run).unwrap_or_else(|| Judged::not(&format!("the run has no figure for it; measured by: fingerpost run {needs}")))
+            }
+        }
+    }
+}
+
+/// All conclusions, document by document.
+pub fn all() -> impl Iterator<Item = &'static Conclusion> {
+    [servers::LIST, primitives::LIST, launching::LIST, zeroing::LIST, storing::LIST].into_iter().flatten()
+}
+
+/// Those that are about one of these tables.
+pub fn of_tables<'a>(tables: &'a [&'a str]) -> impl Iterator<Item = &'static Conclusion> + 'a {
+    all().filter(move |c| c.tables.iter().any(|t| tables.contains(t)))
+}

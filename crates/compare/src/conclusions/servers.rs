@@ -1,0 +1,387 @@
+//! MySQL and Apache in No More Apple Mysteries.
+
+use fingerpost_record::{Params, Run, Status};
+
+use super::source::{at_clients, between, evidence, g5, load, ratio, row, status, total, value};
+use super::{Conclusion, Document, Here, Judged, own};
+use crate::scaling::Shape;
+use crate::verdict::Verdict;
+
+const MYSQL: &[&str] = &["mysql-scaling"];
+const APACHE: &[&str] = &["apache"];
+const DATABASE: &str = "database --set engine=mariadb --set storage=myisam";
+const TWO_SYSTEMS: &str = "it is about two systems on one machine; compare a run of each";
+const NO_FIGURE: &str = "the document gives no figure for it";
+
+const fn of(
+    key: &'static str,
+    place: &'static str,
+    says: &'static str,
+    tables: &'static [&'static str],
+    source: fn() -> Judged,
+    here: Here,
+) -> Conclusion {
+    Conclusion { key, document: Document::Mysteries, place, says, tables, source, here }
+}
+
+const SERVER: &str = "The Xserve Server Platform";
+const SEARCH: &str = "Bottleneck Search";
+const HEEL: &str = "Mac OS X Achilles Heel";
+const AFTER: &str = "The Aftermath of the First Article";
+
+/// The conclusions about servers.
+pub static LIST: &[Conclusion] = &[
+    of(
+        "os_not_cpu",
+        SERVER,
+        "The same hardware serves far more under Linux: the operating system holds MySQL back, not the processor.",
+        &["mysql-scaling", "apache", "lmbench-process", "lmbench-syscall-signal", "lmbench-ipc"],
+        os_not_cpu,
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "mysql_collapses",
+        SERVER,
+        "With more than two clients the throughput falls far below that of one client (Mac OS X) and stays there.",
+        MYSQL,
+        || {
+            let c = g5();
+            let curve = &c.curves[0];
+            let figure = format!("collapses from {} clients on, to {:.0}/s", curve.new_collapses_from.unwrap_or(0), curve.points[6].2);
+            Judged::by(curve.new_collapses_from == Some(5), figure)
+        },
+        Here::By(collapses, DATABASE),
+    ),
+    of(
+        "linux_does_not_collapse",
+        HEEL,
+        "Under Linux more clients do little harm: the peak is reached and then left only slowly, and 50 clients still get four fifths more than one.",
+        MYSQL,
+        || {
+            let curve = &g5().curves[0];
+            let gain = curve.points[6].1 / curve.points[0].1;
+            Judged::by(curve.base_collapses_from.is_none() && gain > 1.8, format!("50 clients get {:.0} % of one client's", gain * 100.0))
+        },
+        Here::By(|run| collapses(run).map(|j| Judged::by(j.answer == super::Answer::False, j.figure)), DATABASE),
+    ),
+    of(
+        "second_client_helps",
+        HEEL,
+        "A second client raises the throughput, because the second processor joins in; Mac OS X gains about as much by it as Linux.",
+        MYSQL,
+        || {
+            let curve = &g5().curves[0];
+            let [linux, mac] = [curve.points[1].1 / curve.points[0].1, curve.points[1].2 / curve.points[0].2];
+            Judged::by(mac > 1.3 && mac / linux > 0.9, format!("{:.0} % against {:.0} % of one client's", mac * 100.0, linux * 100.0))
+        },
+        Here::By(second_client, DATABASE),
+    ),
+    of(
+        "mediocre_with_few",
+        HEEL,
+        "With one or two clients Mac OS X is behind, but not badly.",
+        MYSQL,
+        || {
+            let c = g5();
+            let few = [1, 2].map(|n| at_clients(&c, n));
+            let holds = few.iter().all(|r| r.verdict == Verdict::Slower && value(r) < 1.3);
+            Judged::by(holds, format!("{:.2} and {:.2} times slower than Linux", value(few[0]), value(few[1])))
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "five_clients_sixty_percent",
+        HEEL,
+        "Five clients together get only about 60 % of what one gets (Mac OS X).",
+        MYSQL,
+        || share_of_one(2, 0.60),
+        Here::Never("it is a figure of that one system"),
+    ),
+    of(
+        "fifty_clients_a_quarter",
+        HEEL,
+        "Fifty clients get about a quarter of what one gets (Mac OS X).",
+        MYSQL,
+        || share_of_one(6, 0.25),
+        Here::Never("it is a figure of that one system"),
+    ),
+    of(
+        "five_to_eight_times",
+        "Low level benchmarking on Mac OS X and Linux",
+        "From five clients on MySQL is five to eight times slower under Mac OS X than under Linux on the same hardware.",
+        MYSQL,
+        || {
+            let c = g5();
+            let ratios = [5, 10, 20, 35, 50].map(|n| value(at_clients(&c, n)));
+            let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / 5.0).exp();
+            let [least, most] = [ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max)];
+            Judged::by(
+                (5.0..8.0).contains(&mean),
+                format!("{least:.1} to {most:.1} times by the number of clients, {mean:.1} in the middle"),
+            )
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "opteron_far_ahead",
+        "Introduction",
+        "The Opteron under Linux serves many times more than the G5 under Mac OS X, up to ten times in the first article.",
+        MYSQL,
+        || {
+            let c = between("opteron-850-linux", "g5-2.7-darwin");
+            let most = [5, 10, 20, 35, 50].map(|n| value(at_clients(&c, n))).into_iter().fold(0.0, f64::max);
+            Judged::by(most >= 10.0, format!("up to {most:.1} times in this article's table"))
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "g5_slower_than_opteron",
+        HEEL,
+        "Under Linux the G5 is somewhat slower than the Opteron at this work of integers, and peaks with fewer clients.",
+        MYSQL,
+        || {
+            let c = between("opteron-850-linux", "g5-2.5-linux");
+            let peak = |of: fn(&(i64, f64, f64)) -> f64| c.curves[0].points.iter().max_by(|a, b| of(a).total_cmp(&of(b))).copied();
+            let (Some(opteron), Some(g5)) = (peak(|p| p.1), peak(|p| p.2)) else { return Judged::not(NO_FIGURE) };
+            let figure = format!("{:.0}/s at {} clients against {:.0}/s at {}", g5.2, g5.0, opteron.1, opteron.0);
+            Judged::by(g5.2 < opteron.1 && g5.0 < opteron.0, figure)
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "cpu_busy_under_mysql",
+        SERVER,
+        "Under MySQL the processors were nearly used up, unlike under Apache.",
+        MYSQL,
+        || {
+            let figure = evidence(&g5(), "client.saturated", Status::Cleared);
+            Judged::by(figure.is_some(), figure.unwrap_or_default())
+        },
+        Here::Never("the shares of CPU time are in `fingerpost explain`, step by step"),
+    ),
+    of(
+        "network_not_the_limit",
+        SEARCH,
+        "The network is no limit: even the fastest system's peak is a small part of the link.",
+        MYSQL,
+        || {
+            let figure = evidence(&g5(), "network.shaping", Status::Cleared);
+            let [peak, link] = ["net.out.peak.mbit_s", "net.link.mbit_s"].map(|n| total("opteron-850-linux", n));
+            Judged::by(figure.is_some() && peak < 0.5 * link, format!("{}; the peak is {peak:.0}", figure.unwrap_or_default()))
+        },
+        Here::Never("client and server are on one machine here"),
+    ),
+    of(
+        "flushing_not_the_cause",
+        SEARCH,
+        "Flushing files more thoroughly does not explain it: hardly anything is written while the queries run, and MyISAM makes no transactions.",
+        MYSQL,
+        || {
+            let figure = evidence(&g5(), "storage.durability", Status::Cleared);
+            Judged::by(figure.is_some(), figure.unwrap_or_default())
+        },
+        Here::Never("what is flushed per query is in `fingerpost explain`"),
+    ),
+    of(
+        "settings_not_the_cause",
+        AFTER,
+        "Settings of MySQL are not the cause: the one that differs out of the box (skip-locking) gives a few per cent.",
+        MYSQL,
+        || {
+            let [low, high] = ["low", "high"].map(|end| total("g5-2.7-darwin", &format!("skip_locking.gain.{end}.percent")));
+            Judged::by(
+                high < 5.0,
+                format!("skip-locking gives {low:.0} to {high:.0} %, and Linux is up to {:.1} times faster", value(at_clients(&g5(), 50))),
+            )
+        },
+        Here::Never("MySQL of today has no such setting: external locking is off for good"),
+    ),
+    of(
+        "query_cache_widens_the_gap",
+        SEARCH,
+        "With answers from the query cache the Linux machines serve several times more, limited by the clients, and Mac OS X does not keep up.",
+        &["mysql-query-cache"],
+        query_cache,
+        Here::By(query_cache_here, "database --set engine=mariadb --set storage=myisam --set query_cache=on"),
+    ),
+    of(
+        "threads_or_locks_suspected",
+        "The Usual Suspects",
+        "What remains suspected is below the program: latency of TCP, the implementation of threads, and the kernel's coarse locks.",
+        &["mysql-scaling", "lmbench-ipc"],
+        || {
+            let c = g5();
+            let found = [status(&c, "network.stack"), status(&c, "kernel.scaling")];
+            let figure = "network.stack guilty by its own rows, kernel.scaling suspected: no row proves it".to_owned();
+            Judged::by(found == [Some(Status::Guilty), Some(Status::Suspected)], figure)
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "import_slower",
+        "Does it affect you?",
+        "Importing a dump takes up to eight times longer under Mac OS X, which points at its file system.",
+        MYSQL,
+        || {
+            Judged::not(&format!(
+                "the text gives one figure, up to {:.0} times, and no table",
+                total("g5-2.7-darwin", "import.times_longer.most")
+            ))
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "innodb_alike",
+        "Does it affect you?",
+        "With InnoDB and transactions the behaviour is the same.",
+        MYSQL,
+        || Judged::not(NO_FIGURE),
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "like_a_xeon",
+        SERVER,
+        "Under Linux the G5 serves MySQL about as well as a Xeon of 3 GHz would.",
+        MYSQL,
+        || Judged::not("the table has no Xeon; the comparison is with the first article"),
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "apache_far_behind",
+        SERVER,
+        "Apache under Mac OS X answers far fewer requests than under Linux on the same hardware.",
+        APACHE,
+        || {
+            let c = g5();
+            let rows: Vec<_> = c.rows.iter().filter(|r| r.probe == "web.throughput").collect();
+            let figure = rows.iter().map(|r| format!("{:.1}", value(r))).collect::<Vec<_>>().join(" and ");
+            Judged::by(rows.len() == 2 && rows.iter().all(|r| r.verdict == Verdict::Slower), format!("{figure} times slower"))
+        },
+        Here::By(
+            |run| {
+                let published = Params::new().with("server", "apache-2.0").with("keepalive", "off").with("connections", 100);
+                let ours = own::value(run, "web.throughput", &published)?;
+                Some(Judged::by(ours > 2.0 * 266.0, format!("{ours:.0}/s here, 266/s there, 2165/s on the G5 under Linux")))
+            },
+            "web --set connections=100 --set keepalive=off",
+        ),
+    ),
+    of(
+        "apache_two_little_on_mac",
+        SERVER,
+        "Version 2.0 of Apache is hardly faster than 1.3 under Mac OS X.",
+        APACHE,
+        || {
+            let gain = 1.0 / versions("g5-2.7-darwin");
+            Judged::by((1.0..1.1).contains(&gain), format!("{gain:.2} times as fast"))
+        },
+        Here::Never("it is about two versions of Apache"),
+    ),
+    of(
+        "apache_two_threefold_on_linux",
+        SERVER,
+        "Version 2.0 is about three times as fast as 1.3 under Linux, on the G5 and on the Xeon.",
+        APACHE,
+        || {
+            let [g5, xeon] = ["g5-2.5-linux", "xeon-3.6-linux"].map(|system| 1.0 / versions(system));
+            Judged::by([g5, xeon].iter().all(|gain| (2.5..3.5).contains(gain)), format!("{g5:.2} and {xeon:.2} times as fast"))
+        },
+        Here::Never("it is about two versions of Apache"),
+    ),
+    of(
+        "apache_other_cause",
+        SERVER,
+        "The processors were not busy under Apache, so its trouble is another one than MySQL's; the vendor blames the load generator, which stalls.",
+        APACHE,
+        || Judged::not(NO_FIGURE),
+        Here::By(stalls, "web"),
+    ),
+    of(
+        "stalls_with_many_connections_only",
+        SERVER,
+        "The load generator for Apache stalls under Mac OS X only with many requests, not with up to ten thousand.",
+        APACHE,
+        || Judged::not(NO_FIGURE),
+        Here::Never("it is about one program on one system"),
+    ),
+    of(
+        "sluggish_desktop",
+        AFTER,
+        "The desktop answers less promptly than a fast PC's.",
+        MYSQL,
+        || Judged::not("it is an impression: nothing was measured"),
+        Here::Never(TWO_SYSTEMS),
+    ),
+];
+
+fn os_not_cpu() -> Judged {
+    let c = g5();
+    let holds = c.headline.contains("the operating system, not the CPU") && status(&c, "cpu.speed") == Some(Status::Cleared);
+    let cpu = evidence(&c, "cpu.speed", Status::Cleared).unwrap_or_default();
+    Judged::by(holds, format!("first cause {}, cpu.speed cleared: {cpu}", c.causes.first().map_or("none", |f| f.cause.as_str())))
+}
+
+/// The share of one client's throughput at a point of Mac OS X's curve, within a twentieth of what was said.
+fn share_of_one(point: usize, said: f64) -> Judged {
+    let curve = &g5().curves[0];
+    let share = curve.points[point].2 / curve.points[0].2;
+    Judged::by((share - said).abs() < 0.05 * said, format!("{:.1} % with {} clients", share * 100.0, curve.points[point].0))
+}
+
+/// How many times slower version 2.0 is than 1.3 on a system.
+fn versions(system: &str) -> f64 {
+    ratio(&between(&format!("{system}[server=apache-1.3]"), &format!("{system}[server=apache-2.0]")), "web.throughput")
+}
+
+fn collapses(run: &Run) -> Option<Judged> {
+    let scaling = own::clients(run)?;
+    Some(Judged::by(matches!(scaling.shape, Shape::Collapses { .. }), scaling.to_string()))
+}
+
+fn second_client(run: &Run) -> Option<Judged> {
+    let scaling = own::clients(run)?;
+    let two = scaling.rows.iter().find(|r| r.clients == 2)?;
+    Some(Judged::by(two.scaling > 110.0, format!("two clients get {:.0} % of one client's", two.scaling)))
+}
+
+const CACHED: &str = "database.throughput";
+
+fn cached(system: &str) -> f64 {
+    let published = load(&format!("{system}[query_cache=on]"));
+    published.measurements.iter().find(|m| m.probe == CACHED).and_then(|m| m.estimate).map_or(f64::NAN, |e| e.value)
+}
+
+fn query_cache() -> Judged {
+    let c = between("opteron-850-linux[query_cache=on]", "g5-2.7-darwin[query_cache=on]");
+    let slower = row(&c, CACHED).verdict == Verdict::Slower;
+    let client = total("opteron-850-linux", "query_cache.per_client_machine.queries_s");
+    let figure = format!(
+        "about {:.0}/s against a peak of {:.0}/s, {:.1} times; a client machine gave at most {client:.0}/s, and up to {:.0} % came from the cache",
+        cached("g5-2.7-darwin"),
+        cached("opteron-850-linux"),
+        ratio(&c, CACHED),
+        total("g5-2.7-darwin", "query_cache.hits.most.percent")
+    );
+    Judged::by(slower && ratio(&c, CACHED) > 5.0, figure)
+}
+
+/// What the cache gains here: the best throughput with it against the best without.
+fn query_cache_here(run: &Run) -> Option<Judged> {
+    let with = |state: &str| {
+        let rows = run.measurements.iter().filter(|m| m.probe == CACHED && m.params.text("query_cache") == Some(state));
+        rows.filter_map(|m| m.estimate).map(|e| e.value).max_by(f64::total_cmp)
+    };
+    let on = with("on")?;
+    match with("off") {
+        Some(off) => Some(Judged::by(on > 2.0 * off, format!("{on:.0}/s with the cache, {off:.0}/s without: {:.1} times", on / off))),
+        None => Some(Judged::by(on > 5.0 * 500.0, format!("{on:.0}/s with the cache here, about 500/s on the G5 under Mac OS X"))),
+    }
+}
+
+/// Whether the load generator stalled here.
+fn stalls(run: &Run) -> Option<Judged> {
+    let web: Vec<_> = run.observations.iter().filter(|o| o.workload == "web" && o.totals.contains_key("stalls")).collect();
+    let sum = |name: &str| web.iter().filter_map(|o| o.totals.get(name)).sum::<f64>();
+    let (stalls, seconds) = (sum("stalls"), sum("stalls.seconds"));
+    (!web.is_empty()).then(|| Judged::by(stalls > 0.0, format!("{stalls:.0} stalls of the client, {seconds:.2} s together")))
+}

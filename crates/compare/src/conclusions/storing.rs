@@ -1,0 +1,111 @@
+//! The object database against the file system.
+
+use fingerpost_record::{Params, Run};
+
+use super::source::{between, load, row};
+use super::{Conclusion, Document, Here, Judged};
+use crate::site;
+use crate::verdict::Verdict;
+
+const SITE: &[&str] = &["site"];
+
+const fn of(key: &'static str, place: &'static str, says: &'static str, source: fn() -> Judged, here: Here) -> Conclusion {
+    Conclusion { key, document: Document::ObjectDatabase, place, says, tables: SITE, source, here }
+}
+
+/// The conclusions about stores.
+pub static LIST: &[Conclusion] = &[
+    of(
+        "up_to_seven_times",
+        "Conclusions",
+        "The object database gets the same pages up to seven times faster than the file system.",
+        || {
+            let c = between("site-powermac-9500[store=files]", "site-powermac-9500[store=object-database]");
+            let most = ratios().into_iter().fold(0.0, f64::max);
+            let holds = row(&c, "site.round").verdict == Verdict::Faster && (7.0..7.1).contains(&most);
+            Judged::by(
+                holds,
+                format!("{most:.2} times in the best of eleven rounds, {:.2} in the middle", 1.0 / super::source::ratio(&c, "site.round")),
+            )
+        },
+        Here::By(faster, "site"),
+    ),
+    of(
+        "faster_as_it_loads",
+        "Conclusions",
+        "Its lead grows round by round, as more of its tables have been loaded into memory.",
+        || {
+            let r = ratios();
+            let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+            let (first, last) = (mean(&r[..3]), mean(&r[8..]));
+            Judged::by(last > 1.5 * first, format!("{first:.1} times in the first three rounds, {last:.1} in the last three"))
+        },
+        Here::By(warming, "site --set state=warming"),
+    ),
+    of(
+        "less_with_less_cache",
+        "Conclusions",
+        "The next version keeps less in memory and will be four to five times faster still.",
+        || Judged::not("it is a forecast: the document has no figure of that version"),
+        Here::Never("it is about a version of one program"),
+    ),
+    of(
+        "native_and_no_legacy",
+        "Conclusions",
+        "The lead is due to code without the past of several formats, and to native code where the file system's is emulated.",
+        || Judged::not("it is a belief: nothing in the table tells code from caching"),
+        Here::Never("no file system of today is emulated"),
+    ),
+    of(
+        "script_costs_the_database",
+        "The test case",
+        "The database's loop runs more script for each page, so its lead is larger than the table says.",
+        || Judged::not("the time of the script alone was not taken"),
+        Here::Never("nothing is interpreted here: both sides are the same machine code"),
+    ),
+    of(
+        "folders_favour_files",
+        "The test case",
+        "Nested folders favour the file system, which gets slower with the number of files in a folder.",
+        || Judged::not("one structure was measured"),
+        Here::Never("the rows site.size and site.depth measure sizes and depths, not the number of files in one folder"),
+    ),
+    of(
+        "load_affects_both",
+        "The test case",
+        "What else ran on the machine slowed both sides alike.",
+        || Judged::not("it is an assumption: nothing was measured without the load"),
+        Here::Never("both sides read in the same rounds here, so that a load hits both"),
+    ),
+    of(
+        "faster_even_with_a_message",
+        "The introduction",
+        "A web server gets text sooner from the database than from files, although each request goes there and back between two programs.",
+        || Judged::not("it is what others reported: nothing was measured"),
+        Here::Never("the rows site.serve are of one program"),
+    ),
+];
+
+/// The ratio of each of the source's rounds.
+fn ratios() -> Vec<f64> {
+    let run = load("site-powermac-9500");
+    let rounds = |store: &str| run.row("site.round", &Params::new().with("store", store)).map(|m| m.process_values()).unwrap_or_default();
+    rounds("files").into_iter().zip(rounds("object-database")).map(|(f, o)| f / o).collect()
+}
+
+fn faster(run: &Run) -> Option<Judged> {
+    let duels = site::duels(run);
+    let best = duels.iter().filter_map(|d| Some((d, d.ratio?))).max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let (duel, ratio) = best;
+    let figure = format!("{} is {:.2} times as fast as {} ({:.2} to {:.2})", duel.odb, ratio.value, duel.files, ratio.low, ratio.high);
+    Some(Judged::by(ratio.low > 1.0, figure))
+}
+
+/// The rounds of a store that was cold at first: the lead at the end against the lead at the beginning.
+fn warming(run: &Run) -> Option<Judged> {
+    let duel = site::duels(run).into_iter().find(|d| d.params.text("state") == Some("warming") && d.rounds.len() >= 6)?;
+    let third = duel.rounds.len() / 3;
+    let middle = |rounds: &[site::Round]| fingerpost_measure::estimate::median(&rounds.iter().map(|r| r.ratio).collect::<Vec<_>>());
+    let (first, last) = (middle(&duel.rounds[..third]), middle(&duel.rounds[duel.rounds.len() - third..]));
+    Some(Judged::by(last > first, format!("{}: {first:.2} times in the first third of the rounds, {last:.2} in the last", duel.odb)))
+}

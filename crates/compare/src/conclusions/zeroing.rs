@@ -1,0 +1,268 @@
+//! Zero-filling, parts III and IV.
+
+use fingerpost_record::{Run, Status};
+
+use super::source::{between, load};
+use super::{Conclusion, Document, Here, Judged};
+use crate::zerofill::guesses::{self, Verdict};
+use crate::zerofill::solve::{self, Costs};
+use crate::zerofill::{self, apart};
+
+const THREE: &[&str] = &["zerofill-3"];
+const FOUR: &[&str] = &["zerofill-4"];
+const DERIVING: &str = "Deriving the Other Fields";
+const OBSERVATIONS: &str = "Some Observations";
+const LAB: &str = "zerofill";
+
+const fn of(
+    key: &'static str,
+    document: Document,
+    place: &'static str,
+    says: &'static str,
+    tables: &'static [&'static str],
+    source: fn() -> Judged,
+    here: Here,
+) -> Conclusion {
+    Conclusion { key, document, place, says, tables, source, here }
+}
+
+const fn three(key: &'static str, place: &'static str, says: &'static str, source: fn() -> Judged, here: Here) -> Conclusion {
+    of(key, Document::ZerofillThree, place, says, THREE, source, here)
+}
+
+const fn four(key: &'static str, place: &'static str, says: &'static str, source: fn() -> Judged, here: Here) -> Conclusion {
+    of(key, Document::ZerofillFour, place, says, FOUR, source, here)
+}
+
+/// The conclusions about zero-filling.
+pub static LIST: &[Conclusion] = &[
+    three(
+        "freeing_costs_as_allocating",
+        DERIVING,
+        "Allocating and freeing untouched memory cost about the same.",
+        || Judged::not("it is an assumption: the two were timed together"),
+        Here::By(|run| guess(run, "same_time"), LAB),
+    ),
+    three(
+        "object_shared_evenly",
+        DERIVING,
+        "What touched memory costs once is borne half by the fault and half by the freeing.",
+        || Judged::not("it is an assumption: the two were timed together"),
+        Here::By(|run| guess(run, "shared_evenly"), LAB),
+    ),
+    three(
+        "fault_a_quarter_of_allocating",
+        DERIVING,
+        "A fault without its zeroing costs about a quarter of an allocation.",
+        || Judged::not("it is an assumption: the zeroing was not timed"),
+        Here::By(|run| guess(run, "quarter"), LAB),
+    ),
+    three(
+        "zeroing_most_of_the_fault",
+        DERIVING,
+        "Zero-filling is 50 to 80 % of a fault.",
+        || {
+            let costs = part_three();
+            let share = costs.zerofill / costs.fault_and_zerofill;
+            Judged::by((0.5..=0.8).contains(&share), format!("{:.0} % by the document's own arithmetic", share * 100.0))
+        },
+        Here::By(|run| guess(run, "zero_share"), LAB),
+    ),
+    three(
+        "fault_the_largest",
+        OBSERVATIONS,
+        "Of allocating, faulting in and freeing a page, the fault takes longest.",
+        || {
+            let c = part_three();
+            Judged::by(c.fault_and_zerofill > c.allocation.max(c.deallocation), largest(&c, 1e-3))
+        },
+        Here::By(
+            |run| {
+                let c = zerofill::analyse(run)?.derived?;
+                Some(Judged::by(c.fault_and_zerofill > c.allocation.max(c.deallocation), largest(&c, 1e-3)))
+            },
+            LAB,
+        ),
+    ),
+    three(
+        "four_pages_eighty_percent",
+        OBSERVATIONS,
+        "With four pages at a time faults and zero-filling already take about 80 % of the whole.",
+        || {
+            let share = part_three().fault_share(4);
+            // “About” as wide as the difference between the whole object's cost with the faults and half of it.
+            Judged::by((0.7..=0.9).contains(&share), format!("{:.0} % with half of the object's cost", share * 100.0))
+        },
+        Here::By(|run| guess(run, "four_pages"), LAB),
+    ),
+    three(
+        "calls_matter_less_with_pages",
+        OBSERVATIONS,
+        "The more pages are allocated at a time, the less allocating and freeing matter.",
+        || {
+            let c = part_three();
+            let rest = [1, 2, 4, 16, 256].map(|pages| 1.0 - c.fault_share(pages));
+            let figure =
+                format!("{:.0} % with one page, {:.0} % with 4, {:.0} % with 256", rest[0] * 100.0, rest[2] * 100.0, rest[4] * 100.0);
+            Judged::by(rest.windows(2).all(|w| w[1] < w[0]), figure)
+        },
+        Here::By(
+            |run| {
+                let shares = zerofill::analyse(run)?.shares;
+                let (first, last) = (shares.first()?, shares.last()?);
+                let figure = format!(
+                    "{:.0} % with {} pages, {:.0} % with {}",
+                    first.allocation * 100.0,
+                    first.pages,
+                    last.allocation * 100.0,
+                    last.pages
+                );
+                (shares.len() > 1).then(|| Judged::by(last.allocation < first.allocation, figure))
+            },
+            LAB,
+        ),
+    ),
+    three(
+        "half_is_zero_filling",
+        OBSERVATIONS,
+        "Of allocating and faulting in four pages, freeing left out, at least half is zero-filling.",
+        || {
+            let share = part_three().zerofill_share_before_freeing(4);
+            Judged::by(share >= 0.5, format!("{:.0} %", share * 100.0))
+        },
+        Here::By(|run| guess(run, "four_pages_zero"), LAB),
+    ),
+    three(
+        "zeroing_the_bottleneck_later",
+        OBSERVATIONS,
+        "In the newer system, which allocates faster and is still slower on the whole, zero-filling is likely the bottleneck.",
+        || Judged::not("the document has no figures of that system"),
+        Here::Never("it is about two versions of one system"),
+    ),
+    three(
+        "faulting_ahead_helps",
+        "How to Optimize This",
+        "Faulting in several pages at a time would be cheaper than a fault for each.",
+        || Judged::not("it is a proposal: nothing of it was measured"),
+        Here::By(ahead, LAB),
+    ),
+    three(
+        "touched_at_once",
+        "How to Optimize This",
+        "Nearly always memory is touched right after it was allocated, so that mapping its first pages at once would save a fault.",
+        || Judged::not("it is called a guess there: nothing was measured"),
+        Here::Never("no row measures how soon programs touch what they allocate"),
+    ),
+    four(
+        "mmap_twice_as_fast",
+        "The table",
+        "Allocating and freeing by mmap is almost twice as fast as by vm_allocate.",
+        || {
+            let found = apart();
+            let times = found.iter().map(|a| a.call).collect::<Vec<_>>();
+            let figure = times.iter().map(|t| format!("{:.2}", 1.0 / t)).collect::<Vec<_>>().join(" and ");
+            Judged::by(times.len() == 2 && times.iter().all(|t| (1.6..2.0).contains(&(1.0 / t))), format!("{figure} times"))
+        },
+        Here::Never("there is no vm_allocate here; `compare 'RUN[api=mmap]' 'RUN[api=brk]'` does the same with two ways that there are"),
+    ),
+    four(
+        "fault_unaffected",
+        "The table",
+        "What a fault and its zero-filling cost does not depend on which of the two calls made the mapping.",
+        || {
+            let c = cube();
+            let fault = c.causes.iter().find(|f| f.cause == "memory.fault");
+            let figure = apart().iter().map(|a| format!("{:.2}", a.fault)).collect::<Vec<_>>().join(" and ");
+            Judged::by(fault.is_some_and(|f| f.status == Status::Cleared), format!("{figure} times, which the figures do not resolve"))
+        },
+        Here::Never("there is no vm_allocate here"),
+    ),
+    four(
+        "transport_not_work",
+        "Excerpt from a mail from Jim Magee",
+        "The older call is dear because it is a message to the kernel, with ports to check on the way, not because it maps differently.",
+        || {
+            let found = apart();
+            let extra: Vec<f64> = found.iter().map(|a| a.call_difference / 1e3).collect();
+            let alike = extra.len() == 2 && (extra[1] / extra[0] - 1.0).abs() < 0.1;
+            let figure = extra.iter().map(|e| format!("{:.1}", e.abs())).collect::<Vec<_>>().join(" and ");
+            Judged::by(alike, format!("{figure} µs more with one page and with two: the same for each call, whatever it maps"))
+        },
+        Here::By(transport, "zerofill syscall.null"),
+    ),
+    four(
+        "part_three_stands",
+        "The text",
+        "That the call got cheaper changes nothing of what part III concludes.",
+        || {
+            let costs = ["mmap", "vm_allocate"].map(|api| {
+                let found = zerofill::analyse(&of_api(api)).and_then(|a| a.derived);
+                found.map_or(f64::NAN, |c| c.zerofill / c.fault_and_zerofill)
+            });
+            let holds = costs.iter().all(|share| (0.5..=0.8).contains(share));
+            Judged::by(
+                holds,
+                format!("zero-filling is {:.0} % of a fault by mmap, {:.0} % by vm_allocate", costs[0] * 100.0, costs[1] * 100.0),
+            )
+        },
+        Here::Never("there is no vm_allocate here"),
+    ),
+];
+
+/// The arithmetic of part III on its own four timings, in microseconds.
+fn part_three() -> Costs {
+    let timings = solve::Timings { alloc_1: 11.2, touch_1: 24.0, alloc_2: 11.5, touch_2: 33.6 };
+    solve::solve(&timings).expect("the document's timings are timings")
+}
+
+fn largest(c: &Costs, scale: f64) -> String {
+    // The document's own are in microseconds already.
+    let shown = |v: f64| if c.fault_and_zerofill < 1000.0 { v } else { v * scale };
+    format!("fault {:.2}, allocating {:.2}, freeing {:.2} µs", shown(c.fault_and_zerofill), shown(c.allocation), shown(c.deallocation))
+}
+
+fn cube() -> crate::Comparison {
+    between("zerofill-cube-450[api=vm_allocate]", "zerofill-cube-450[api=mmap]")
+}
+
+fn apart() -> Vec<apart::Apart> {
+    apart::apart(&cube().rows)
+}
+
+/// The rows of one interface, with the parameter.
+fn of_api(api: &str) -> Run {
+    let mut run = load("zerofill-cube-450");
+    run.measurements.retain(|m| m.params.text("api") == Some(api));
+    run
+}
+
+/// A guess of the document against what was measured in phases here.
+fn guess(run: &Run, key: &str) -> Option<Judged> {
+    let guess = guesses::guesses(run).into_iter().find(|g| g.key == key)?;
+    let m = guess.measured;
+    let figure = format!("{}: {:.2} ({:.2} to {:.2})", guess.quantity, m.value, m.low, m.high);
+    Some(match guess.verdict {
+        Verdict::Holds => Judged::by(true, figure),
+        Verdict::Off => Judged::by(false, figure),
+        Verdict::Unresolved => Judged::not(&format!("{figure}, which does not decide it")),
+    })
+}
+
+fn ahead(run: &Run) -> Option<Judged> {
+    let found = zerofill::analyse(run)?.crossovers;
+    let best = found.iter().filter(|c| c.against == "touch").max_by(|a, b| a.times_at_most.total_cmp(&b.times_at_most))?;
+    let figure = format!("{} is {:.2} times as fast as touching {} pages one by one", best.name, best.times_at_most, best.most_pages);
+    Some(Judged::by(best.from_pages.is_some(), figure))
+}
+
+/// The null call beside the cost of the mapping call: how much of it is the way into the kernel.
+fn transport(run: &Run) -> Option<Judged> {
+    let call = zerofill::analyse(run)?.call?;
+    let figure = format!(
+        "a call that does nothing takes {:.0} ns, allocating takes {:.0} ns: {:.0} % of it is the way into the kernel and back",
+        call.null.value,
+        call.allocation,
+        call.transport * 100.0
+    );
+    Some(Judged::by(call.transport > 0.5, figure))
+}
