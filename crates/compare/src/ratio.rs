@@ -33,6 +33,10 @@ pub const RUN_TO_RUN_PUBLISHED: f64 = 0.02;
 /// interval six times their spread; the variance that they show is among the largest that theirs can be, since it was found to contradict.
 const CONTRADICTED_RUNS: f64 = 2.0;
 
+/// Below this many times what single runs let expect, the variance between runs of a family of probes is about that. With twice the variance
+/// two runs are as precise as one is thought to be.
+const AS_FAR: f64 = 2.0;
+
 /// Coverage of every ratio's interval.
 pub const CONFIDENCE: f64 = 0.95;
 
@@ -307,8 +311,8 @@ pub fn level_with(figures: &[Figure], weights: &mut QuantileWeights, known: &Kno
     if prior.contradicts(seen / expected, runs - 1.0) {
         return Some(of(seen / expected, runs, runs - 1.0 + CONTRADICTED_RUNS));
     }
-    // Else what one run would tell, several do as well.
-    let one = of(prior.variance, 1.0, expected_df);
+    // Else what one run would tell, several do as well, as long as runs of its kind are about as far apart as one of them lets expect.
+    let one = of(if prior.variance < AS_FAR { 1.0 } else { prior.variance }, 1.0, expected_df);
     let width = |l: &Level| t_two_sided(CONFIDENCE, l.df) * l.variance.sqrt();
     Some(if width(&several) <= width(&one) { several } else { one })
 }

@@ -23,6 +23,14 @@ fn a_run_is_like_itself_and_the_headline_says_so() {
 }
 
 #[test]
+fn the_latest_run_is_not_compared_with_itself_by_default() {
+    let home = two_runs();
+    let said = home.says(&["compare", "latest"]).refused();
+    assert!(said.contains("latest~1") && said.lines().count() == 1, "{said}");
+    assert_eq!(home.says(&["compare", "latest~1"]).well(), home.says(&["compare", "latest~1", "latest"]).well());
+}
+
+#[test]
 fn json_is_one_document_with_the_fields_of_the_design() {
     let home = two_runs();
     let v = json(&home.says(&["compare", "latest~1", "latest", "--format", "json"]).well());

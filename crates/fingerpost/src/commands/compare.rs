@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use fingerpost_compare::{Options, Verdict, compare_sides};
 use fingerpost_report::{Format, compare as view};
 
-use crate::exit::Done;
+use crate::exit::{Done, usage};
 use crate::{output, runs};
 
 /// Arguments of `compare`.
@@ -19,9 +19,9 @@ pub struct Args {
     /// What to compare with
     #[arg(value_name = "BASE")]
     base: OsString,
-    /// What is judged
-    #[arg(value_name = "NEW", default_value = "latest")]
-    new: OsString,
+    /// What is judged [default: latest]
+    #[arg(value_name = "NEW")]
+    new: Option<OsString>,
     /// The relative difference that does not matter: 0.03 or 3%
     #[arg(long, default_value = "0.03", value_parser = threshold)]
     threshold: f64,
@@ -57,7 +57,14 @@ pub fn threshold(text: &str) -> Result<f64, String> {
 
 /// Compares and prints.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let (base, new) = runs::sides(&args.base, &args.new)?;
+    let latest = OsString::from("latest");
+    let (base, new) = runs::sides(&args.base, args.new.as_ref().unwrap_or(&latest))?;
+    if args.new.is_none() && base.info.ids == new.info.ids {
+        return usage(format!(
+            "BASE is the latest run itself ({}), and NEW is `latest` where it is not given; name both, as in `compare latest~1 latest`",
+            base.info.ids.join(", ")
+        ));
+    }
     let comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired });
     output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
     // Rows, and parts of the system whose rows tell it together only.
