@@ -62,15 +62,14 @@ fn workload_change(fall: &Waterfall, new: &str, base: &str) -> String {
 
 fn pooled_change(together: &Pooled, new: &str, base: &str) -> String {
     let r = together.ratio;
-    let (factor, word) = if r.value >= 1.0 { (r.value, "slower") } else { (1.0 / r.value, "faster") };
+    let (word, times, low, high) =
+        if r.value >= 1.0 { ("slower", r.value, r.low, r.high) } else { ("faster", 1.0 / r.value, 1.0 / r.high, 1.0 / r.low) };
     format!(
-        "{new} is {word} than {base} by {:.0} % in {}, {} rows taken together ({:.3}, {:.3} to {:.3} times slower), of which none alone is precise enough to tell",
-        (factor - 1.0) * 100.0,
+        "{new} is {word} than {base} by {:.0} % in {}, {} rows taken together ({times:.3} times, {low:.3} to {high:.3}), of which none alone is \
+         precise enough to tell",
+        (times - 1.0) * 100.0,
         together.of,
-        together.rows,
-        r.value,
-        r.low,
-        r.high
+        together.rows
     )
 }
 

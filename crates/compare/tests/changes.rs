@@ -74,6 +74,8 @@ fn a_compiler_and_a_processor_are_not_taken_apart() {
     assert_eq!(c.causes[0].cause, "app.build", "{:#?}", c.causes);
     assert!(named(&c).iter().all(|f| f.status == Status::Suspected), "{:#?}", c.causes);
     assert!(c.causes[0].evidence.iter().any(|e| e.contains("processors differ")));
+    let causes: Vec<(&str, f64)> = named(&c).iter().map(|f| (f.cause.as_str(), f.share)).collect();
+    assert_eq!(causes, [("app.build", 0.0), ("cpu.speed", 0.0)], "a share would be a guess");
 }
 
 #[test]

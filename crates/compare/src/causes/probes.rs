@@ -158,10 +158,14 @@ pub fn judge(compared: &Compared, sides: [&Side; 2], threshold: f64) -> (Vec<Fin
     let compared = |o: &Observation| view.items.iter().any(|i| i.row.probe.split('.').next() == Some(&o.workload));
     findings.extend(fingerpost_diagnose::sides::watched::clear(view.dear.evidence(), compared));
     let left: f64 = view.items.iter().filter(|i| i.dearer).map(|i| i.left.max(0.0) * i.weight).sum();
+    // Between two processors nobody knows how much of a change is the change's.
+    let untold = changed.is_some() && view.machines.same_processor == Some(false);
+    let of_both = |f: &Finding| untold && f.status == Status::Suspected && f.cause == "cpu.speed";
     findings.retain(|f| f.status == Status::Cleared || f.share >= WORTH_NAMING || f.cause == "memory.paging");
+    findings.iter_mut().filter(|f| of_both(f)).for_each(|f| f.share = 0.0);
     super::order(&mut findings);
-    // Where its share is not known it is named first all the same.
-    findings.splice(0..0, changed.filter(|f| f.share >= WORTH_NAMING || view.machines.same_processor == Some(false)));
+    // What was changed is named before any hardware, also where its share is not known.
+    findings.splice(0..0, changed.filter(|f| f.share >= WORTH_NAMING || untold));
     (findings, (left / total).clamp(0.0, 1.0))
 }
 
