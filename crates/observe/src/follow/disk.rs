@@ -24,7 +24,12 @@ pub struct Disks {
     done: HashMap<(u32, u64), Vec<Way>>,
     /// All requests of a device with whose they were, for who was before and beside: in the order of issue.
     busy: HashMap<u32, Busy>,
+    /// When each was completed, in order.
+    ended: Vec<(u64, Io)>,
 }
+
+/// A worker is given the end of a request within so many nanoseconds.
+const GIVEN: u64 = 100_000;
 
 /// Requests that a device had.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +85,7 @@ impl Disks {
                     let waits = |o: &Open| io.sector == FLUSH && o.issued.is_none();
                     let (left, ended) = std::mem::take(under_way).into_iter().partition(waits);
                     *under_way = left;
+                    disks.ended.push((e.time, io));
                     disks.end(key, ended, e.time);
                 }
             }
@@ -106,6 +112,12 @@ impl Disks {
         let last = ways.last()?;
         let together = ways.iter().rev().take_while(|w| w.completed == last.completed);
         together.clone().find(|w| w.by == waited).or(Some(last)).copied()
+    }
+
+    /// The request that ended right before a time.
+    pub fn ended_at(&self, at: u64) -> Option<Io> {
+        let last = self.ended.partition_point(|e| e.0 <= at).checked_sub(1).map(|i| self.ended[i])?;
+        (at - last.0 <= GIVEN).then_some(last.1)
     }
 
     /// The thread whose requests a device had for most of a stretch of time, of those that count.

@@ -210,13 +210,15 @@ impl Walker<'_> {
     /// it: what it did before it was given this work was for others, and the wait was all along for what then woke it. Returns since when
     /// it worked.
     fn idle_worker(&self, at: At, from: u64, until: u64, out: &mut Vec<Piece>) -> u64 {
-        let given = |s: &&Span| matches!(s.doing, Doing::Blocked(b) if !b.uninterruptible && b.woken.is_some());
+        let given = |s: &&Span| matches!(s.doing, Doing::Blocked(b) if !b.uninterruptible);
         let idle = self.timelines.between(at.tid, from, until).iter().rev().find(given);
         let Some(&Span { end, doing: Doing::Blocked(blocked), .. }) = idle.filter(|_| self.of_kernel(at.tid)) else { return from };
         let span = (from, end.min(until));
-        match blocked.woken.map(|woken| woken.cause) {
-            Some(Cause::Interrupt) => self.put(self.side(at.tid), Kind::DiskOther, Whom::Nobody, at.chain, span, out),
-            _ => self.blocked(at, self.side(at.tid), &blocked, false, span, out),
+        match (blocked.woken.map(|woken| woken.cause), self.disks.ended_at(span.1)) {
+            // Work may be given to a worker whose wake-up is told late, or not at all: what ended right then is what it was given.
+            (None | Some(Cause::Interrupt), Some(io)) => self.disk(at, self.side(at.tid), io, span.1, span, out),
+            (None | Some(Cause::Interrupt), None) => self.put(self.side(at.tid), Kind::DiskOther, Whom::Nobody, at.chain, span, out),
+            (Some(_), _) => self.blocked(at, self.side(at.tid), &blocked, false, span, out),
         }
         span.1
     }
