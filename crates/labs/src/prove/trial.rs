@@ -193,7 +193,7 @@ fn one_turn(side: &mut SideOfTrial, plant: &Plant, length: Duration, events: &Ke
     // Every pass is traced: what tracing costs, it costs both sides.
     if let Some(step) = attributed.step {
         let value = step.transactions as f64 / step.elapsed.as_secs_f64();
-        side.kept.latency = side.kept.latency.max(Some(nearly_all(&step, clients)));
+        side.kept.learn(&step, clients);
         side.kept.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
     }
     side.kept.findings = attributed.findings;
@@ -202,7 +202,7 @@ fn one_turn(side: &mut SideOfTrial, plant: &Plant, length: Duration, events: &Ke
 
 /// How long nearly all requests of a pass took. Those that did not end in it took none of its transactions, but of its time: by
 /// Little's law the mean tells them.
-pub(super) fn nearly_all(step: &Step, clients: f64) -> Duration {
+fn nearly_all(step: &Step, clients: f64) -> Duration {
     let mean = clients * step.elapsed.as_secs_f64() / step.transactions.max(1) as f64;
     Duration::from_nanos(step.latency(0.99).unwrap_or(0)).max(Duration::from_secs_f64(mean))
 }
@@ -217,6 +217,15 @@ pub(super) struct Kept {
     pub(super) findings: Vec<Finding>,
     /// How long nearly all requests took in the passes so far.
     pub(super) latency: Option<Duration>,
+}
+
+impl Kept {
+    /// Learns how long the next pass's windows are to be. One that lost events was too long for what the machine keeps up with: the next
+    /// begins short again.
+    pub(super) fn learn(&mut self, step: &Step, clients: f64) {
+        let torn = self.paths.last().is_some_and(|paths| paths.lost > 0);
+        self.latency = if torn { None } else { self.latency.max(Some(nearly_all(step, clients))) };
+    }
 }
 
 impl Sink for Kept {

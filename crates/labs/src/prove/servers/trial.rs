@@ -19,7 +19,7 @@ use super::score::{Effect, Result as Verdict, Row};
 use super::strength::{Outline, corrected};
 use crate::attribute::{KeptOpen, Request, attribute_traced};
 use crate::prove::Runs;
-use crate::prove::trial::{Kept, THRESHOLD, huge_pages_are_off, nearly_all};
+use crate::prove::trial::{Kept, THRESHOLD, huge_pages_are_off};
 
 /// Pairs of turns.
 const PAIRS: usize = 5;
@@ -289,7 +289,7 @@ fn one_pass(planted: &mut Planted, kept: &mut Kept, params: &Params, length: Dur
     // Every pass is traced: what tracing costs, it costs both sides.
     if let Some(step) = attributed.step {
         let value = step.transactions as f64 / step.elapsed.as_secs_f64();
-        kept.latency = kept.latency.max(Some(nearly_all(&step, clients)));
+        kept.learn(&step, clients);
         kept.throughput.push(Process { value: Some(value), samples: step.throughput, batch: 1, ..Process::default() });
     }
     kept.findings = attributed.findings;
