@@ -212,7 +212,7 @@ impl Pair<'_> {
             (Some(b), Some(n)) => Some(ratio::between(b, n, higher)),
             _ => None,
         });
-        let (verdict, note) = first_verdict(base, new, ratio, self.note);
+        let (verdict, note) = first_verdict(base, new, ratio, self.note.or_else(|| apart(base, new, levels)));
         Ok(Row {
             probe: self.probe.to_owned(),
             params: self.params.clone(),
@@ -245,6 +245,18 @@ fn pairwise(base: &SideRow, new: &SideRow, higher: bool) -> Option<Ratio> {
     let ([b], [n]) = (base.figures.as_slice(), new.figures.as_slice()) else { return None };
     let all_positive = b.processes.iter().chain(&n.processes).all(|v| *v > 0.0);
     (b.processes.len() == n.processes.len() && all_positive).then(|| ratio::paired(&b.processes, &n.processes, higher)).flatten()
+}
+
+/// Which side's runs are further apart than each of them lets expect.
+fn apart(base: &SideRow, new: &SideRow, levels: (Option<Level>, Option<Level>)) -> Option<String> {
+    let side = |name: &str, row: &SideRow, level: Option<Level>| {
+        level.filter(|l| l.contradicted)?;
+        let (least, most) = row.figures.iter().fold((f64::INFINITY, 0.0_f64), |(l, m), f| (l.min(f.value), m.max(f.value)));
+        let percent = (most / least - 1.0) * 100.0;
+        Some(format!("the {name}'s {} runs are {percent:.0} % apart, more than each of them lets expect", row.figures.len()))
+    };
+    let both = [side("base", base, levels.0), side("new side", new, levels.1)];
+    both.into_iter().flatten().reduce(|a, b| format!("{a}; {b}"))
 }
 
 /// The verdict before the rows are judged together: `same` as a placeholder for those that will be, `unresolved` for those that

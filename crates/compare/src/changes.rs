@@ -184,7 +184,7 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
     found
 }
 
-/// The parameters that were taken out of a part of a run, from the run's id.
-pub(crate) fn taken_out_of(id: &str) -> Params {
-    select::parse(id).map(|(_, wanted)| wanted).unwrap_or_default()
+/// The parameters that were taken out of a part of a run: those that are told, else those that its id tells.
+pub(crate) fn taken_out_of(id: &str, told: &Params) -> Params {
+    if told.is_empty() { select::parse(id).map(|(_, wanted)| wanted).unwrap_or_default() } else { told.clone() }
 }

@@ -75,6 +75,8 @@ pub struct Level {
     pub df: f64,
     /// What of `variance` hits all rows of a run alike, and so does not become less with their number.
     pub common: f64,
+    /// Whether several runs are further apart than they let expect.
+    pub contradicted: bool,
 }
 
 /// What is known of a row beside its own figures.
@@ -93,7 +95,8 @@ impl Known {
     /// What the rows of one probe, on both sides, say of each other's rounds.
     pub fn of_rounds<'a>(rows: impl Iterator<Item = &'a [Figure]>, weights: &mut QuantileWeights) -> Known {
         let few = |f: &&Figure| f.processes.len() <= FEW;
-        let rounds: Vec<(f64, f64)> = rows.flatten().filter(few).filter_map(|f| own_variance(f, weights)).collect();
+        let rounds: Vec<(f64, f64)> =
+            rows.flatten().filter(few).filter_map(|f| own_variance(f, weights)).map(|own| (own.variance, own.df)).collect();
         Known { rounds: spread::of_class(&rounds), ..Known::NOTHING }
     }
 
@@ -173,11 +176,13 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights, known: &Known) -> 
         return None;
     }
     let between = RUN_TO_RUN * RUN_TO_RUN;
-    let Some((own, own_df)) = own_variance(figure, weights) else {
+    let Some(Own { variance: own, df: own_df, within }) = own_variance(figure, weights) else {
         let variance = stated_variance(figure) + RUN_TO_RUN_PUBLISHED * RUN_TO_RUN_PUBLISHED;
-        return Some(Level { log: figure.value.ln(), variance, df: KNOWN, common: between });
+        return Some(Level { log: figure.value.ln(), variance, df: KNOWN, common: between, contradicted: false });
     };
     let few = figure.processes.len() <= FEW;
+    // What a record states beyond what its processes show is a CPU that did not keep its pace, and every row of the run had that one.
+    let pace = if few { 0.0 } else { own - within };
     let (own, own_df) = known.rounds.filter(|_| few).map_or((own, own_df), |prior| prior.moderate(own, own_df));
     // What the host does may be for the whole of one run and for none of the next: then runs differ as the parts of one do.
     let drift = figure.host_made.map_or(Drift::NONE, |least| {
@@ -188,7 +193,7 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights, known: &Known) -> 
     // Satterthwaite: only what was estimated from few processes, or few parts, is itself uncertain.
     let uncertain = |part: f64, df: f64| (part / variance).powi(2) / df;
     let df = 1.0 / (uncertain(own, own_df) + uncertain(drift.variance, drift.df)).max(1e-6);
-    Some(Level { log: figure.value.ln(), variance, df: df.max(1.0), common: between + drift.variance })
+    Some(Level { log: figure.value.ln(), variance, df: df.max(1.0), common: between + drift.variance + pace, contradicted: false })
 }
 
 /// The logarithms of a figure's processes in the order of their measuring, and which quantile of them it is.
@@ -198,14 +203,25 @@ fn placed(figure: &Figure) -> (Vec<f64>, f64) {
     (logs, quantile)
 }
 
-/// The variance of a figure's logarithm by its own processes, with its degrees of freedom; nothing with too few of them.
-fn own_variance(figure: &Figure, weights: &mut QuantileWeights) -> Option<(f64, f64)> {
+/// The variance of a figure's logarithm that its run knows of.
+struct Own {
+    /// By its processes, and never less than the record states.
+    variance: f64,
+    /// Degrees of freedom.
+    df: f64,
+    /// By its processes alone.
+    within: f64,
+}
+
+/// What a figure's own run says of its variance; nothing with too few processes.
+fn own_variance(figure: &Figure, weights: &mut QuantileWeights) -> Option<Own> {
     if figure.processes.iter().filter(|v| **v > 0.0).count() < ENOUGH || figure.value.is_nan() || figure.value <= 0.0 {
         return None;
     }
     let (logs, quantile) = placed(figure);
     let within = weights.variance(&sorted(&logs), quantile);
-    Some((within.max(stated_variance(figure) / 2.0 - RUN_TO_RUN * RUN_TO_RUN), (logs.len() - 1) as f64))
+    let variance = within.max(stated_variance(figure) / 2.0 - RUN_TO_RUN * RUN_TO_RUN);
+    Some(Own { variance, df: (logs.len() - 1) as f64, within })
 }
 
 /// Consecutive parts of a run that are set against each other. More would say more about their spread and less about each.
@@ -305,11 +321,12 @@ pub fn level_with(figures: &[Figure], weights: &mut QuantileWeights, known: &Kno
         variance: expected * spread / runs,
         df,
         common: common / runs + expected * (spread - 1.0) / runs,
+        contradicted: false,
     };
     let several = of(moderated.max(1.0), runs, df);
     // Runs that contradict each other speak for themselves, and what was expected of them hardly counts.
     if prior.contradicts(seen / expected, runs - 1.0) {
-        return Some(of(seen / expected, runs, runs - 1.0 + CONTRADICTED_RUNS));
+        return Some(Level { contradicted: true, ..of(seen / expected, runs, runs - 1.0 + CONTRADICTED_RUNS) });
     }
     // Else what one run would tell, several do as well, as long as runs of its kind are about as far apart as one of them lets expect.
     let one = of(if prior.variance < AS_FAR { 1.0 } else { prior.variance }, 1.0, expected_df);

@@ -97,8 +97,11 @@ impl Side {
             self.info.started.clone_from(&run.started);
             self.info.source.clone_from(&run.source);
             self.info.name = name_of(run);
-            self.taken_out = if taken_out.is_empty() { changes::taken_out_of(&run.id) } else { taken_out.clone() };
+            self.taken_out = changes::taken_out_of(&run.id, taken_out);
         }
+        // Of several parts, what all of them are parts by.
+        let of_this = changes::taken_out_of(&run.id, taken_out);
+        self.taken_out.0.retain(|key, value| of_this.get(key) == Some(value));
         self.imported &= run.profile == Profile::Imported;
         self.info.ids.push(run.id.clone());
         for doubt in &run.host.doubts {

@@ -147,6 +147,7 @@ fn runs_that_contradict_each_other_are_not_called_precise() {
     let of = |speed: f64, seed: u64| Server { speed, rounds: 0.01, ..QUIET }.run(&mut fastrand::Rng::with_seed(seed));
     let two = rows(&[of(1.0, 1), of(1.0, 2)], &[of(1.0, 3), of(0.6, 4)]);
     assert!(two.iter().all(|r| r.verdict == Verdict::Unresolved), "{:?}", two.iter().map(|r| (r.verdict, r.ratio)).collect::<Vec<_>>());
+    assert!(two.iter().any(|r| r.note.as_deref().is_some_and(|n| n.contains("the new side's 2 runs are"))), "it is said why");
     // And yet not from 0.6 to 16.
     assert!(two.iter().all(|r| width(r) < 10.0_f64.ln()), "{two:#?}");
 }

@@ -123,6 +123,38 @@ fn without_any_threshold_false_discoveries_stay_below_their_rate() {
 }
 
 #[test]
+fn rows_taken_together_are_called_different_as_seldom_though_runs_hit_them_alike() {
+    let mut rng = fastrand::Rng::with_seed(9);
+    let quiet = System { factor: 1.0, between_runs: 0.0, between_processes: 0.01 };
+    // What a run has for all its rows: another clock rate, another layout of memory.
+    let run = |rng: &mut fastrand::Rng| System { factor: (0.003 * normal(rng)).exp(), ..quiet }.run(15, 12, rng);
+    let with_any = (0..200)
+        .filter(|_| {
+            let (base, new) = (run(&mut rng), run(&mut rng));
+            !compare(&[base], &[new], &Options { threshold: 0.0, ..Options::default() }).pooled.is_empty()
+        })
+        .count();
+    println!("{with_any} of 200");
+    assert!(with_any <= 15, "{with_any} of 200");
+}
+
+#[test]
+fn rows_that_are_all_a_little_slower_are_found_together_and_not_alone() {
+    let mut rng = fastrand::Rng::with_seed(10);
+    let loud = |factor| System { factor, between_runs: 0.003, between_processes: 0.05 };
+    let found = (0..50)
+        .filter(|_| {
+            let c = compare(&[loud(1.0).run(12, 12, &mut rng)], &[loud(1.06).run(12, 12, &mut rng)], &Options::default());
+            // Where chance makes one of them stand out it is told alone.
+            let alone = c.rows.iter().any(|r| r.verdict == Verdict::Slower);
+            assert!(c.pooled.iter().all(|p| p.verdict == Verdict::Slower));
+            alone || !c.pooled.is_empty()
+        })
+        .count();
+    assert!(found >= 45, "{found} of 50");
+}
+
+#[test]
 fn a_planted_slowdown_is_found() {
     let mut rng = fastrand::Rng::with_seed(5);
     let quiet = |factor| System { factor, between_runs: 0.002, between_processes: 0.004 };
