@@ -111,6 +111,13 @@ impl Votes {
         }
     }
 
+    /// The two are the ends of one connection, whatever was said before.
+    fn decide(&mut self, a: u64, b: u64) {
+        self.counts.insert((a.min(b), a.max(b)), u32::MAX);
+        self.best.insert(a, (b, u32::MAX));
+        self.best.insert(b, (a, u32::MAX));
+    }
+
     /// The other end, where each takes the other for it.
     fn peer(&self, socket: u64) -> Option<u64> {
         let (other, _) = *self.best.get(&socket)?;
@@ -125,6 +132,8 @@ pub struct Connections {
     here: Votes,
     ever: Votes,
     ports: HashMap<(u16, u16), u64>,
+    /// The other way round: a socket that is closed has no port of its own any more.
+    ports_of: HashMap<u64, (u16, u16)>,
     ends: HashMap<u64, End>,
 }
 
@@ -148,8 +157,10 @@ impl Connections {
     /// The ports of a socket. Where both ends are on this machine each has the other's.
     fn ports(&mut self, socket: u64, local: u16, remote: u16) {
         self.ports.insert((local, remote), socket);
+        self.ports_of.insert(socket, (local, remote));
         if let Some(&other) = self.ports.get(&(remote, local)).filter(|&&other| other != socket) {
-            self.vote(socket, other, u32::MAX);
+            self.here.decide(socket, other);
+            self.ever.decide(socket, other);
         }
     }
 
@@ -160,8 +171,9 @@ impl Connections {
                 self.ends.entry(socket).or_insert(End::Answers);
                 self.ports(socket, local, remote);
             }
-            CLOSED if self.ports.get(&(local, remote)) == Some(&socket) => {
-                self.ports.remove(&(local, remote));
+            CLOSED => {
+                let ports = self.ports_of.remove(&socket).filter(|ports| self.ports.get(ports) == Some(&socket));
+                ports.map(|ports| self.ports.remove(&ports));
             }
             _ => {}
         }
@@ -301,6 +313,27 @@ mod tests {
         assert_eq!((c.peer(0xa), c.peer(0xc)), (Some(0xc), Some(0xa)));
         of(vec![], &mut c);
         assert_eq!(c.peer(0xa), Some(0xb), "a window that says nothing");
+    }
+
+    #[test]
+    fn ports_that_are_used_again_belong_to_the_new_connection() {
+        let mut c = Connections::default();
+        let state = |time, socket, state, local, remote| event(time, 1, What::State { socket, state, local, remote });
+        let events = vec![
+            state(1, 0xa, ESTABLISHED, 4000, 80),
+            state(2, 0xb, ESTABLISHED, 80, 4000),
+            // A program in the kernel sees a closed socket without its port.
+            state(3, 0xa, CLOSED, 0, 80),
+            state(4, 0xb, CLOSED, 0, 4000),
+            state(5, 0xc, ESTABLISHED, 4000, 80),
+        ];
+        of(events, &mut c);
+        assert_eq!((c.peer(0xa), c.peer(0xb), c.peer(0xc)), (Some(0xb), Some(0xa), None));
+        of(vec![state(6, 0xd, ESTABLISHED, 80, 4000)], &mut c);
+        assert_eq!((c.peer(0xc), c.peer(0xd)), (Some(0xd), Some(0xc)));
+        // The ends of a connection that was taken for another's are told by their ports.
+        of(vec![state(7, 0xe, ESTABLISHED, 80, 4000)], &mut c);
+        assert_eq!((c.peer(0xc), c.peer(0xe)), (Some(0xe), Some(0xc)));
     }
 
     #[test]
