@@ -70,15 +70,57 @@ impl Change {
     }
 }
 
-/// What was changed as the sides themselves tell it: by the part of a run that was asked for, and by the compiler of published figures.
-pub fn between(base: &Side, new: &Side) -> Vec<Change> {
+/// What was changed as the sides themselves tell it: by the part of a run that was asked for, by the compiler of published figures, and by
+/// what the servers said of their version and settings. `known` is what rows differed in as a whole.
+pub fn between(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
     let (b, n) = (&base.taken_out, &new.taken_out);
     let keys: BTreeSet<&str> = b.iter().chain(n.iter()).map(|(k, _)| k).collect();
     let text = |params: &Params, key: &str| params.get(key).map_or_else(|| NOTHING.to_owned(), ToString::to_string);
     let mut changes: Vec<Change> =
         keys.into_iter().filter(|key| b.get(key) != n.get(key)).map(|key| Change::of(key, &text(b, key), &text(n, key), None)).collect();
     changes.extend(compilers(base, new));
+    let servers = servers(base, new, &[known, &changes].concat());
+    changes.extend(servers);
     changes
+}
+
+/// Beginning of what the load generator writes of the server beside its own account.
+const DESCRIBED: &str = "the load generator; ";
+
+/// What each server said of itself, by workload: its version, then settings with their values.
+fn descriptions(side: &Side) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (workload, text) in side.steps.observations.iter().filter_map(|o| Some((o.workload.as_str(), o.source.strip_prefix(DESCRIBED)?))) {
+        found.entry(workload).or_default().insert(text);
+    }
+    found
+}
+
+/// Another version of a server, or settings that are in no row's parameters. Of another server nothing is the same.
+fn servers(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
+    let (base, new) = (descriptions(base), descriptions(new));
+    let mut changes = Vec::new();
+    for (workload, of_base) in &base {
+        let another = known.iter().any(|c| ["engine", "server"].contains(&c.what.as_str()));
+        let (Some(one), Some(other), false) = (only(of_base), new.get(workload).and_then(only), another) else { continue };
+        let (b, n) = (settings(one), settings(other));
+        let keys: BTreeSet<&str> = b.keys().chain(n.keys()).copied().collect();
+        // A row's parameter (query_cache) is told already, and the server's own settings that it stands for (query_cache_size) with it.
+        let told = |key: &str| known.iter().any(|c| key.starts_with(&c.what));
+        let value = |of: &BTreeMap<&str, &str>, key: &str| of.get(key).copied().unwrap_or(NOTHING).to_owned();
+        let differing = keys.into_iter().filter(|key| b.get(key) != n.get(key) && !told(key));
+        changes.extend(differing.map(|key| Change::of(key, &value(&b, key), &value(&n, key), Some((*workload).to_owned()))));
+    }
+    changes
+}
+
+fn only<'a>(texts: &BTreeSet<&'a str>) -> Option<&'a str> {
+    texts.first().filter(|_| texts.len() == 1).copied()
+}
+
+/// `10.11.6-MariaDB, storage=innodb, log_bin=off`: the version under that name, and the settings under theirs.
+fn settings(text: &str) -> BTreeMap<&str, &str> {
+    text.split(", ").map(|part| part.split_once('=').unwrap_or(("version", part))).collect()
 }
 
 fn compilers(base: &Side, new: &Side) -> Option<Change> {

@@ -54,7 +54,8 @@ pub fn compare_sides(base: &Side, new: &Side, options: &Options) -> Comparison {
 
 /// The same of sides whose rows have partners; `changed` is what they had to be rid of for that.
 fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &Options) -> Comparison {
-    changed.splice(0..0, changes::between(base, new));
+    let told = changes::between(base, new, &changed);
+    changed.splice(0..0, told);
     let (rows, pooled, not_compared) = align::rows(base, new, options);
     let curves = curves::curves(&rows);
     let waterfalls = workloads::waterfalls(base, new, &rows);

@@ -2,7 +2,9 @@
 
 use fingerpost_compare::select::{parse, part};
 use fingerpost_compare::{Comparison, Options, Verdict, compare, references};
-use fingerpost_record::{Better, Estimate, Finding, Layer, Measurement, Outcome, Param, Params, Process, Run, Status, Unit, fixture};
+use fingerpost_record::{
+    Better, Estimate, Finding, Layer, Measurement, Observation, Outcome, Param, Params, Process, Run, Status, Unit, fixture,
+};
 
 fn load(text: &str) -> Run {
     let (name, wanted) = parse(text).unwrap();
@@ -184,6 +186,41 @@ fn another_engine_takes_its_parameters_along() {
     let c = compare(&[queries("on", [900.0, 1800.0, 4000.0])], &[embedded], &Options::default());
     assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0));
     assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), ["engine: mariadb → sqlite", "query_cache: on → none"]);
+}
+
+/// `synchronous=off` and `full` were the same row, and nothing said that anything was changed.
+#[test]
+fn settings_and_versions_that_are_in_no_parameter_are_named() {
+    let of = |server: &str, factor: f64| {
+        let mut run = queries("off", [900.0 * factor, 1800.0 * factor, 4000.0 * factor]);
+        run.observations = vec![Observation {
+            workload: "database".into(),
+            params: Params::new(),
+            observer: "client".into(),
+            source: format!("the load generator; {server}"),
+            series: Vec::new(),
+            totals: std::collections::BTreeMap::new(),
+            self_cost: 0.0,
+            lost: 0,
+        }];
+        run
+    };
+    let cases = [
+        (
+            "SQLite 3.54.1, journal_mode=wal, synchronous=full",
+            "SQLite 3.54.1, journal_mode=wal, synchronous=off",
+            "app.setting",
+            "synchronous: full → off",
+        ),
+        ("10.11.6-MariaDB, log_bin=off", "10.11.19-MariaDB, log_bin=off", "app.build", "version: 10.11.6-MariaDB → 10.11.19-MariaDB"),
+    ];
+    for (base, new, cause, words) in cases {
+        let c = compare(&[of(base, 1.0)], &[of(new, 2.0)], &Options::default());
+        assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), [words]);
+        assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), (cause, Status::Guilty), "{:#?}", c.causes);
+        assert!(c.headline.contains(words), "{}", c.headline);
+        assert!(compare(&[of(base, 1.0)], &[of(base, 2.0)], &Options::default()).changes.is_empty());
+    }
 }
 
 /// The network was cleared “under database” of a comparison without a row of the database.
