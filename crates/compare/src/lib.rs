@@ -20,6 +20,7 @@ pub mod memory;
 pub mod pooled;
 pub mod ratio;
 pub mod references;
+pub mod replay;
 pub mod select;
 pub mod side;
 pub mod site;

@@ -58,6 +58,31 @@ pub struct Table {
     pub runs: BTreeMap<String, Vec<Option<Printed>>>,
 }
 
+/// The reference systems in the order in which their documents print them.
+const ORDER: [&str; 14] = [
+    "g5-2.7-darwin",
+    "g5-2.5-linux",
+    "xeon-3.6-linux",
+    "opteron-850-linux",
+    "flops-g5-2.7-gcc-4.0",
+    "flops-g5-2.7-gcc-3.3",
+    "flops-g5-2.5-gcc-3.3",
+    "flops-opteron-2.4-gcc-3.3.3",
+    "flops-opteron-2.4-gcc-4.0",
+    "zerofill-g4-1ghz",
+    "zerofill-cube-450",
+    "launch-10.0.4",
+    "launch-10.1",
+    "site-powermac-9500",
+];
+
+impl Table {
+    /// The systems of the table in the order in which the document prints them.
+    pub fn systems(&self) -> Vec<&'static str> {
+        ORDER.into_iter().filter(|system| self.runs.contains_key(*system)).collect()
+    }
+}
+
 /// What a published figure is a figure of.
 #[derive(Debug, Deserialize)]
 pub struct Column {
@@ -270,6 +295,7 @@ mod tests {
     #[test]
     fn every_figure_of_every_table_has_its_column_and_its_system() {
         let known = systems();
+        assert!(known.len() == ORDER.len() && ORDER.iter().all(|system| known.contains_key(*system)));
         for table in TABLES.iter().map(|(_, t)| data::<Table>(t)) {
             for (name, figures) in &table.runs {
                 assert!(known.contains_key(name), "{name}");

@@ -40,6 +40,8 @@ pub enum Command {
     Site(commands::site::Args),
     /// The zero-fill calculator: four timings taken apart
     Zerofill(commands::zerofill::Args),
+    /// A published table with this machine's column, and what its author concluded judged here
+    Replay(commands::replay::Args),
     /// A run, or two compared, as one HTML file
     Report(commands::report::Args),
     /// The web page, on this machine alone: look through the archive, compare, measure, calculate

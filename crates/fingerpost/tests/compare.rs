@@ -133,3 +133,58 @@ fn other_tools_results_become_runs_that_compare() {
     let refused = home.says(&["archive", "import", "--from", "lmbench", "fast.json"]);
     assert!(refused.status == 2 && refused.err.contains("is not a lmbench result"), "{}", refused.err);
 }
+
+#[test]
+fn a_published_table_is_replayed_beside_a_run_of_ones_own() {
+    let home = two_runs();
+    let text = home.says(&["replay", "ref:lmbench-syscall-signal"]).well();
+    let line = text.lines().find(|l| l.starts_with("syscall.null")).unwrap_or_else(|| panic!("{text}"));
+    // As printed, in microseconds, and the later run's own.
+    assert!(["0.14", "1.13", "0.08", "0.19"].iter().all(|cell| line.split_whitespace().any(|w| w == *cell)), "{line}");
+    assert!(text.contains(&fixture::later_run().id) && text.contains("Here: true: the null call"), "{text}");
+    let v = json(&home.says(&["replay", "ref:lmbench-syscall-signal", "latest~1", "--format", "json"]).well());
+    let null = &v["tables"][0]["lines"][0]["here"]["estimate"]["value"];
+    let own = fixture::run().measurements.iter().find(|m| m.probe == "syscall.null").unwrap().estimate.unwrap().value;
+    assert!((null.as_f64().unwrap() * 1000.0 / own - 1.0).abs() < 1e-9);
+    assert!(
+        v["conclusions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|c| ["true", "false", "not measured"].contains(&c["here"]["answer"].as_str().unwrap()))
+    );
+    assert!(home.says(&["replay", "mysql", "--format", "markdown"]).well().contains("# The mysteries, on your machine"));
+    assert_eq!(home.says(&["replay", "ref:nothing"]).status, 2);
+}
+
+#[test]
+fn every_published_name_is_replayed_and_the_page_holds_all() {
+    let home = two_runs();
+    let script = home.says(&["completions", "bash"]).well();
+    for name in ["all", "mysql", "mysql-scaling", "site", "g5-2.7-darwin", "zerofill-4"] {
+        let name = format!("ref:{name}");
+        assert!(home.says(&["replay", &name]).well().contains("Of "), "{name}");
+        assert!(script.contains(&name), "{name} is completed");
+    }
+    home.says(&["replay", "-o", "mysteries.html"]).well();
+    let page = fs::read_to_string(home.path().join("mysteries.html")).unwrap();
+    for part in ["The mysteries, on your machine", "id=\"mysql-scaling\"", "id=\"conclusions-5\"", "Dave Winer", "Of 75 conclusions"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+/// A server of today stands for the published one, and the comparison says so.
+#[test]
+fn an_own_run_of_mariadb_has_rows_in_common_with_the_article() {
+    let mut run = fingerpost_compare::references::load("opteron-850-linux").unwrap();
+    run.id = "20260203T040506Z-00000001".into();
+    run.profile = fingerpost_record::Profile::Standard;
+    run.measurements.retain(|m| m.probe == "database.throughput");
+    for m in &mut run.measurements {
+        m.params = m.params.clone().with("engine", "mariadb");
+    }
+    let home = Home::with(&[run]);
+    let text = home.says(&["compare", "ref:g5-2.7-darwin", "latest"]).well();
+    assert!(text.contains("engine mariadb stands for the published mysql"), "{text}");
+    assert!(!text.contains("no row in common"), "{text}");
+}

@@ -21,6 +21,7 @@ pub mod lab;
 pub mod launch;
 pub mod markdown;
 pub mod memory;
+pub mod replay;
 pub mod scaling;
 pub mod site;
 pub mod style;

@@ -13,6 +13,7 @@ mod storing;
 mod zeroing;
 
 use fingerpost_record::Run;
+pub(crate) use own::best;
 use serde::Serialize;
 
 /// A document that tables and conclusions come from.
@@ -88,6 +89,9 @@ impl Judged {
     }
 }
 
+/// How the sentence of a conclusion begins for which a run lacks the rows.
+pub(crate) const NO_ROW: &str = "the run has no figure for it; measured by: ";
+
 /// How a conclusion is judged from a run of this machine.
 #[derive(Clone, Copy)]
 pub(crate) enum Here {
@@ -123,9 +127,7 @@ impl Conclusion {
     pub fn by_run(&self, run: &Run) -> Judged {
         match self.here {
             Here::Never(why) => Judged::not(why),
-            Here::By(judge, needs) => {
-                judge(run).unwrap_or_else(|| Judged::not(&format!("the run has no figure for it; measured by: fingerpost run {needs}")))
-            }
+            Here::By(judge, needs) => judge(run).unwrap_or_else(|| Judged::not(&format!("{NO_ROW}fingerpost run {needs}"))),
         }
     }
 }

@@ -378,10 +378,14 @@ fn query_cache_here(run: &Run) -> Option<Judged> {
     }
 }
 
-/// Whether the load generator stalled here.
+/// Stalls that take less than this share of the time hold no throughput back that anybody would notice; the web laboratory uses the same.
+const STALLED: f64 = 0.05;
+
+/// Whether the load generator stalled here for long.
 fn stalls(run: &Run) -> Option<Judged> {
-    let web: Vec<_> = run.observations.iter().filter(|o| o.workload == "web" && o.totals.contains_key("stalls")).collect();
-    let sum = |name: &str| web.iter().filter_map(|o| o.totals.get(name)).sum::<f64>();
-    let (stalls, seconds) = (sum("stalls"), sum("stalls.seconds"));
-    (!web.is_empty()).then(|| Judged::by(stalls > 0.0, format!("{stalls:.0} stalls of the client, {seconds:.2} s together")))
+    let web: Vec<_> = run.observations.iter().filter(|o| o.workload == "web" && o.totals.contains_key("stall.seconds")).collect();
+    let sum = |name: &str| web.iter().filter_map(|o| o.totals.get(name)).fold(0.0, |sum, v| sum + v);
+    let (stalls, seconds, wall) = (sum("stalls"), sum("stall.seconds"), sum("wall.seconds"));
+    let figure = format!("{stalls:.0} stalls of the client, {seconds:.2} s of {wall:.1} s");
+    (wall > 0.0).then(|| Judged::by(seconds > STALLED * wall, figure))
 }

@@ -74,7 +74,7 @@ pub static LIST: &[Conclusion] = &[
         "Of allocating, faulting in and freeing a page, the fault takes longest.",
         || {
             let c = part_three();
-            Judged::by(c.fault_and_zerofill > c.allocation.max(c.deallocation), largest(&c, 1e-3))
+            Judged::by(c.fault_and_zerofill > c.allocation.max(c.deallocation), largest(&c, 1.0))
         },
         Here::By(
             |run| {
@@ -111,7 +111,7 @@ pub static LIST: &[Conclusion] = &[
                 let shares = zerofill::analyse(run)?.shares;
                 let (first, last) = (shares.first()?, shares.last()?);
                 let figure = format!(
-                    "{:.0} % with {} pages, {:.0} % with {}",
+                    "{:.1} % of the whole with {} at a time, {:.1} % with {}",
                     first.allocation * 100.0,
                     first.pages,
                     last.allocation * 100.0,
@@ -215,10 +215,10 @@ fn part_three() -> Costs {
     solve::solve(&timings).expect("the document's timings are timings")
 }
 
-fn largest(c: &Costs, scale: f64) -> String {
-    // The document's own are in microseconds already.
-    let shown = |v: f64| if c.fault_and_zerofill < 1000.0 { v } else { v * scale };
-    format!("fault {:.2}, allocating {:.2}, freeing {:.2} µs", shown(c.fault_and_zerofill), shown(c.allocation), shown(c.deallocation))
+/// The three costs in microseconds; `unit` is how many of them one unit of the costs is.
+fn largest(c: &Costs, unit: f64) -> String {
+    let [fault, allocating, freeing] = [c.fault_and_zerofill, c.allocation, c.deallocation].map(|v| v * unit);
+    format!("fault {fault:.2}, allocating {allocating:.2}, freeing {freeing:.2} µs")
 }
 
 fn cube() -> crate::Comparison {

@@ -9,6 +9,7 @@ pub mod explain;
 pub mod list;
 pub mod man;
 pub mod prove;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod serve;
@@ -33,6 +34,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::Ab(args) => ab::run(args),
         Command::Prove(args) => prove::run(args),
         Command::Zerofill(args) => zerofill::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Report(args) => report::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Archive(args) => archive::run(args),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use fingerpost_page::Event;
-use fingerpost_record::{Outcome, Profile, secret};
+use fingerpost_record::{Outcome, Profile, Run, secret};
 use fingerpost_report::Format;
 
 use crate::conduct::{self, Conducted, Options};
@@ -79,19 +79,51 @@ impl From<ProfileName> for Profile {
     }
 }
 
+/// Measures these names in the quick profile, keeps the run under `command` and prints nothing on standard output.
+pub fn measure(names: &[&str], set: &[&str], command: String) -> anyhow::Result<(Run, Done)> {
+    let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect();
+    let args = Args {
+        names: words(names),
+        profile: ProfileName::Quick,
+        budget: None,
+        output: None,
+        set: words(set),
+        cpu: None,
+        server_prefix: String::new(),
+        seed: None,
+        allow_system_changes: false,
+        format: Format::Table,
+        quiet: false,
+        progress: Progressing::default(),
+    };
+    let (conducted, stopped) = conducted(&args, Some(command))?;
+    let done = conclude(&conducted, args.progress, stopped);
+    Ok((conducted.run, done))
+}
+
 /// Measures, prints the result, and says where it is kept.
 pub fn run(args: Args) -> anyhow::Result<Done> {
+    let (conducted, stopped) = conducted(&args, None)?;
+    super::show::print(&conducted.run, args.format, false)?;
+    let progress = if args.quiet { Progressing::None } else { args.progress };
+    Ok(conclude(&conducted, progress, stopped))
+}
+
+/// Measures, and says whether it was stopped. The record has `command`, or this process's own.
+fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Conducted, bool)> {
     let settings = plan::parse_settings(&plan::all_settings(&args.set))?;
     let mut plan = plan::resolve(&args.names, &settings)?;
-    let options = resolve(&args, &settings)?;
+    let mut options = resolve(args, &settings)?;
+    if let Some(command) = command {
+        options.command = command.split(' ').map(str::to_owned).collect();
+    }
     plan.rows.retain(|row| profile::includes(options.profile, row, &settings));
     let progress = options.progress;
     conduct::clean_up(progress == Progressing::None);
     let stop = Arc::new(AtomicBool::new(false));
     conduct::stop_on_signals(&stop)?;
     let conducted = conduct::conduct(&plan, &options, &stop)?;
-    super::show::print(&conducted.run, args.format, false)?;
-    Ok(conclude(&conducted, progress, stop.load(Ordering::Relaxed)))
+    Ok((conducted, stop.load(Ordering::Relaxed)))
 }
 
 /// Turns arguments into options, or says which of them cannot be.

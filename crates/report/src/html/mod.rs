@@ -12,6 +12,7 @@ mod launch;
 mod memory;
 mod paths;
 mod probes;
+mod replay;
 mod samples;
 mod scaling;
 mod site;
@@ -85,6 +86,11 @@ pub fn of_run(run: &Run, link: Link) -> Content {
 /// A comparison's content.
 pub fn of_comparison(c: &Comparison) -> Content {
     Content { title: comparison::title(c), lead: comparison::lead(c), sections: comparison::sections(c) }
+}
+
+/// A replay's content.
+pub fn of_replay(replay: &fingerpost_compare::replay::Replay) -> Content {
+    replay::content(replay)
 }
 
 /// A whole page that stands alone.

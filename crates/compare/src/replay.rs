@@ -1,0 +1,356 @@
+//! A published table with a column of this machine beside it, and the author's conclusions judged here.
+
+use fingerpost_record::unit::significant;
+use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Run, Unit};
+use serde::Serialize;
+
+use crate::aliases;
+use crate::conclusions::{self, Answer, Document, Judged, best};
+use crate::references::{self, Column, Printed, Table};
+
+/// Published tables replayed on this machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Replay {
+    /// What was asked for.
+    pub name: String,
+    /// The tables.
+    pub tables: Vec<Replayed>,
+    /// The conclusions that are about them.
+    pub conclusions: Vec<Concluded>,
+}
+
+/// One table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Replayed {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is about.
+    pub title: String,
+    /// The document.
+    pub source: String,
+    /// Where in the document.
+    pub place: String,
+    /// The unit of the printed figures and of those beside them.
+    pub unit: &'static str,
+    /// Which direction is the good one.
+    pub better: Better,
+    /// The published systems, in the order of the columns.
+    pub systems: Vec<String>,
+    /// The run that the own column is from; nothing where no run has one of its rows.
+    pub run: Option<String>,
+    /// What measures it here.
+    pub measured_by: String,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// One line: what it is a figure of, as printed, and as measured here.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// The probe, with the parameters that the source states.
+    pub what: String,
+    /// Each system's figure as printed; nothing where the source has none.
+    pub printed: Vec<Option<String>>,
+    /// This machine's figure in the table's unit.
+    pub here: Option<Here>,
+}
+
+/// A figure of this machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Here {
+    /// The figure with its interval, in the table's unit.
+    pub estimate: Estimate,
+    /// Whether the run says that it is to be trusted.
+    pub trusted: bool,
+    /// What stands for what, and what the source leaves unsaid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl Here {
+    /// The value alone, in three or four digits.
+    pub fn text(&self) -> String {
+        significant(self.estimate.value)
+    }
+}
+
+/// One conclusion.
+#[derive(Clone, Debug, Serialize)]
+pub struct Concluded {
+    /// Its key.
+    pub key: &'static str,
+    /// The document.
+    pub document: Document,
+    /// The section.
+    pub place: &'static str,
+    /// The conclusion in words of our own.
+    pub says: &'static str,
+    /// What the document's own figures say of it.
+    pub there: Judged,
+    /// What this machine says of it.
+    pub here: Judged,
+}
+
+/// What measures a table here.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe {
+    /// The published table.
+    pub table: &'static str,
+    /// Names for `run`.
+    pub names: &'static [&'static str],
+    /// Settings for `run`.
+    pub set: &'static [&'static str],
+    /// Whether it takes a minute or less and needs neither rights nor an installed server.
+    pub fits: bool,
+}
+
+const fn recipe(table: &'static str, names: &'static [&'static str], set: &'static [&'static str], fits: bool) -> Recipe {
+    Recipe { table, names, set, fits }
+}
+
+/// One for each table.
+const RECIPES: &[Recipe] = &[
+    recipe("lmbench-process", &["process.fork", "process.exec_dynamic", "process.shell", "thread.create"], &[], true),
+    recipe(
+        "lmbench-syscall-signal",
+        &[
+            "syscall.null",
+            "syscall.read",
+            "syscall.write",
+            "syscall.stat",
+            "syscall.open_close",
+            "syscall.select",
+            "signal.install",
+            "signal.handle",
+        ],
+        &[],
+        true,
+    ),
+    recipe("lmbench-ipc", &["ipc.pipe", "ipc.unix", "ipc.udp", "ipc.tcp", "ipc.tcp_connect"], &[], true),
+    recipe("mysql-scaling", &["database"], &["engine=mariadb", "storage=myisam", "clients=1,2,5,10,20,35,50"], false),
+    recipe("mysql-query-cache", &["database"], &["engine=mariadb", "storage=myisam", "query_cache=on", "clients=1,2,5,10,20,35,50"], false),
+    recipe("apache", &["web"], &["connections=100", "keepalive=off"], true),
+    recipe("flops", &["flops"], &[], true),
+    recipe("zerofill-3", &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"], &["api=mmap"], true),
+    recipe("zerofill-4", &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"], &["api=mmap"], true),
+    recipe("launch", &["launch"], &[], false),
+    recipe("launch-pageins", &["launch"], &["state=after-boot"], false),
+    recipe("site", &["site"], &[], true),
+];
+
+impl Recipe {
+    /// The command that does it.
+    pub fn command(&self) -> String {
+        let set: String = self.set.iter().map(|pair| format!(" --set {pair}")).collect();
+        format!("fingerpost run {}{set}", self.names.join(" "))
+    }
+}
+
+/// What measures a table here.
+pub fn recipe_of(table: &str) -> Option<&'static Recipe> {
+    RECIPES.iter().find(|r| r.table == table)
+}
+
+/// What NAME may be: every table, the beginnings that several tables share, every reference system, and `all`.
+pub fn names() -> Vec<String> {
+    let tables: Vec<&str> = references::table_names().collect();
+    let mut names: Vec<String> = vec!["all".into()];
+    for name in &tables {
+        let family = name.split('-').next().unwrap_or(name);
+        let shared = tables.iter().filter(|t| t.starts_with(family)).count() > 1 && !names.iter().any(|n| n == family);
+        names.extend(shared.then(|| family.to_owned()));
+        if !names.iter().any(|n| n == name) {
+            names.push((*name).to_owned());
+        }
+    }
+    names.extend(references::names());
+    names
+}
+
+/// The tables that NAME means: `all`, one, those that begin with it, or those that a reference system is in. None for a name that is none.
+pub fn tables_of(name: &str) -> Vec<&'static str> {
+    let name = name.strip_prefix("ref:").unwrap_or(name);
+    let tables = || references::table_names();
+    let begins = |t: &&str| *t == name || t.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+    let found: Vec<&str> = tables().filter(|t| name == "all" || begins(t)).collect();
+    if !found.is_empty() {
+        return found;
+    }
+    tables().filter(|t| references::table(t).is_some_and(|t| t.runs.contains_key(name))).collect()
+}
+
+/// Replays tables on runs of this machine, the preferred first: each table and each conclusion takes the first run that has figures for it.
+pub fn replay(name: &str, tables: &[&'static str], runs: &[Run]) -> Replay {
+    let none = Run::default();
+    let concluded = |c: &conclusions::Conclusion| {
+        let mut judged = runs.iter().map(|run| c.by_run(run));
+        let first = judged.find(|j| j.answer != Answer::NotMeasured || !j.figure.starts_with(conclusions::NO_ROW));
+        let here = first.unwrap_or_else(|| c.by_run(&none));
+        Concluded { key: c.key, document: c.document, place: c.place, says: c.says, there: c.by_source(), here }
+    };
+    Replay {
+        name: name.to_owned(),
+        tables: tables.iter().filter_map(|t| Some(replayed(t, references::table(t)?, runs))).collect(),
+        conclusions: conclusions::of_tables(tables).map(concluded).collect(),
+    }
+}
+
+fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
+    let run = runs.iter().find(|run| table.columns.iter().any(|c| ours(run, c).is_some()));
+    let lines = table.columns.iter().enumerate().flat_map(|(i, column)| lines(&table, i, column, run)).collect();
+    Replayed {
+        name,
+        unit: unit(&table),
+        better: table.better,
+        systems: table.systems().iter().map(|s| (*s).to_owned()).collect(),
+        run: run.map(|r| r.id.clone()),
+        measured_by: recipe_of(name).map_or(String::new(), Recipe::command),
+        lines,
+        title: table.title,
+        source: table.source,
+        place: table.place,
+    }
+}
+
+/// A column of the data is a line here; one of repetitions is a line for each.
+fn lines(table: &Table, column: usize, of: &Column, run: Option<&Run>) -> Vec<Line> {
+    let what = if of.params.is_empty() { of.probe.clone() } else { format!("{} {}", of.probe, of.params) };
+    let own = run.and_then(|run| ours(run, of));
+    let cells: Vec<Option<&Printed>> = table.systems().iter().map(|s| table.runs[*s].get(column).and_then(Option::as_ref)).collect();
+    let rounds = cells.iter().flatten().filter_map(|c| if let Printed::Many(all) = c { Some(all.len()) } else { None }).max();
+    let Some(rounds) = rounds else {
+        let printed = cells.iter().map(|c| c.map(Printed::text)).collect();
+        return vec![Line { what, printed, here: own.as_ref().map(|own| here(own, table.scale, None)) }];
+    };
+    let cell = |c: &Option<&Printed>, round: usize| if let Some(Printed::Many(all)) = c { all.get(round).cloned() } else { None };
+    let line = |round: usize| Line {
+        what: format!("{what}, round {}", round + 1),
+        printed: cells.iter().map(|c| cell(c, round)).collect(),
+        here: own.as_ref().and_then(|own| {
+            let value = own.row.processes.iter().flat_map(|p| &p.samples).nth(round)?;
+            Some(here(own, table.scale, Some(*value)))
+        }),
+    };
+    (0..rounds).map(line).collect()
+}
+
+/// A row of this machine that is a published one or stands for it.
+struct Ours {
+    row: Measurement,
+    note: Option<String>,
+}
+
+fn ours(run: &Run, column: &Column) -> Option<Ours> {
+    if column.probe == "lmbench.null_io" && run.measurements.iter().all(|m| m.probe != column.probe) {
+        return null_io(run);
+    }
+    let row = best(run, &column.probe, &column.params)?;
+    let note = aliases::matches(&column.probe, &column.params, &row.params)?;
+    let unsaid: Vec<String> = note.unstated.iter().filter_map(|key| Some(format!("{key}={}", row.params.get(key)?))).collect();
+    let aliased = note.aliased.iter().map(|(key, published, ours)| format!("{key} {ours} stands for {published}"));
+    let parts: Vec<String> = aliased.chain((!unsaid.is_empty()).then(|| unsaid.join(" "))).collect();
+    Some(Ours { row: row.clone(), note: (!parts.is_empty()).then(|| parts.join("; ")) })
+}
+
+/// lmbench's figure is the mean of reading and writing one byte.
+fn null_io(run: &Run) -> Option<Ours> {
+    let none = Params::new();
+    let (read, write) = (best(run, "syscall.read", &none)?, best(run, "syscall.write", &none)?);
+    let (a, b) = (read.estimate?, write.estimate?);
+    let mid = |a: f64, b: f64| (a + b) / 2.0;
+    let estimate = Estimate { value: mid(a.value, b.value), low: mid(a.low, b.low), high: mid(a.high, b.high), confidence: a.confidence };
+    let outcome = if write.outcome == Outcome::Measured { read.outcome } else { write.outcome };
+    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), ..read.clone() };
+    Some(Ours { row, note: Some("mean of syscall.read and syscall.write".into()) })
+}
+
+fn here(own: &Ours, scale: f64, one: Option<f64>) -> Here {
+    let e = own.row.estimate.unwrap_or(Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN, confidence: 0.95 });
+    let e = one.map_or(e, |value| Estimate { value, low: value, high: value, confidence: e.confidence });
+    let estimate = Estimate { value: e.value / scale, low: e.low / scale, high: e.high / scale, confidence: e.confidence };
+    Here { estimate, trusted: own.row.outcome == Outcome::Measured, note: own.note.clone() }
+}
+
+/// What the table's figures are counted in.
+fn unit(table: &Table) -> &'static str {
+    match (table.unit, table.scale) {
+        (Unit::Nanoseconds, 1e3) => "µs",
+        (Unit::Nanoseconds, 1e9) => "s",
+        (Unit::Nanoseconds, s) if s > 1e7 && s < 2e7 => "ticks of 1/60 s",
+        (Unit::FlopPerSecond, _) => "MFLOPS",
+        (Unit::PerSecond, _) => "/s",
+        (unit, _) => unit.as_str(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_table_has_its_recipe_and_each_name_its_tables() {
+        for table in references::table_names() {
+            assert!(recipe_of(table).is_some(), "{table}");
+        }
+        assert_eq!(tables_of("ref:mysql"), ["mysql-scaling", "mysql-query-cache"]);
+        assert_eq!(tables_of("launch"), ["launch", "launch-pageins"]);
+        assert_eq!(tables_of("launch-10.1"), ["launch", "launch-pageins"]);
+        assert_eq!(tables_of("site-powermac-9500"), ["site"]);
+        assert!(tables_of("nothing").is_empty() && tables_of("").is_empty());
+        assert!(names().iter().all(|name| !tables_of(name).is_empty()));
+        let mut once = names();
+        once.sort();
+        once.dedup();
+        assert_eq!(once.len(), names().len());
+    }
+
+    #[test]
+    fn a_published_system_replayed_on_itself_gives_its_own_figures() {
+        let run = references::load("opteron-850-linux").unwrap();
+        let found = replay("mysql-scaling", &["mysql-scaling"], std::slice::from_ref(&run));
+        let table = &found.tables[0];
+        let column = table.systems.iter().position(|s| s == "opteron-850-linux").unwrap();
+        assert_eq!(table.lines.len(), 7);
+        for line in &table.lines {
+            let printed: f64 = line.printed[column].as_ref().unwrap().parse().unwrap();
+            assert_eq!(line.here.as_ref().unwrap().estimate.value, printed, "{}", line.what);
+        }
+        let calm = found.conclusions.iter().find(|c| c.key == "linux_does_not_collapse").unwrap();
+        assert_eq!((calm.there.answer, calm.here.answer), (Answer::True, Answer::True));
+    }
+
+    #[test]
+    fn what_stands_for_what_is_said_and_the_first_run_that_has_figures_is_taken() {
+        let mut own = references::load("opteron-850-linux").unwrap();
+        own.id = "own".into();
+        for m in &mut own.measurements {
+            if m.params.text("engine").is_some() {
+                m.params = m.params.clone().with("engine", "mariadb");
+            }
+        }
+        let found = replay("mysql-scaling", &["mysql-scaling"], &[Run::default(), own]);
+        assert_eq!(found.tables[0].run.as_deref(), Some("own"));
+        assert_eq!(found.tables[0].lines[0].here.as_ref().unwrap().note.as_deref(), Some("engine mariadb stands for mysql"));
+        let without = replay("all", &tables_of("all"), &[]);
+        assert!(without.tables.iter().all(|t| t.run.is_none() && t.lines.iter().all(|l| l.here.is_none())));
+        assert_eq!(without.conclusions.len(), conclusions::all().count());
+        assert!(without.conclusions.iter().all(|c| c.here.answer == Answer::NotMeasured));
+    }
+
+    #[test]
+    fn the_systems_stand_in_the_documents_order() {
+        let found = replay("lmbench-ipc", &["lmbench-ipc"], &[]);
+        assert_eq!(found.tables[0].systems, ["g5-2.7-darwin", "g5-2.5-linux", "xeon-3.6-linux", "opteron-850-linux"]);
+        assert_eq!(found.tables[0].lines[0].printed.iter().flatten().collect::<Vec<_>>(), ["9.496", "11.6", "9.909", "7.645"]);
+    }
+
+    #[test]
+    fn rounds_are_lines() {
+        let run = references::load("site-powermac-9500").unwrap();
+        let found = replay("site", &["site"], std::slice::from_ref(&run));
+        let table = &found.tables[0];
+        assert_eq!((table.lines.len(), table.unit), (22, "ticks of 1/60 s"));
+        assert_eq!(table.lines[8].printed[0].as_deref(), Some("509"));
+        assert!((table.lines[8].here.as_ref().unwrap().estimate.value - 509.0).abs() < 1e-6);
+    }
+}

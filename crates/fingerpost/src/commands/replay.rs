@@ -1,0 +1,118 @@
+//! `fingerpost replay`: a published table with this machine's column, and its authors' conclusions judged here.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use fingerpost_compare::replay::{self, Recipe};
+use fingerpost_record::archive::Archive;
+use fingerpost_record::{Run, archive, guard, lean, load};
+use fingerpost_report::{html, json, replay as words};
+
+use crate::exit::{Done, say, usage};
+use crate::{output, runs};
+
+/// Runs of the archive that are looked through, the latest first, for rows of the tables.
+const MOST_RUNS: usize = 50;
+
+/// Arguments of `replay`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "NAME is a published table (ref:mysql-scaling), the beginning that several share (ref:mysql), a reference system (ref:g5-2.7-darwin: \
+    all tables that it is in), or ref:all. The column of this machine is taken from RUN, else from the latest runs of the archive that have the \
+    table's rows. What stands for what (MariaDB for MySQL, an object database for Frontier's) is said beside each figure."
+)]
+pub struct Args {
+    /// A published table, or several
+    #[arg(value_name = "ref:NAME", default_value = "ref:all", value_parser = name_parser(), hide_possible_values = true)]
+    name: String,
+    #[arg(help = runs::HELP, value_name = "RUN", conflicts_with = "measure")]
+    run: Option<OsString>,
+    /// Measure the table's rows now, where that needs neither rights nor an installed server, and keep the runs
+    #[arg(long)]
+    measure: bool,
+    /// How to print it
+    #[arg(long, default_value = "table", value_parser = ["table", "json", "markdown"])]
+    format: String,
+    /// Write it as a page, "The mysteries, on your machine", into this file instead
+    #[arg(short, long, value_name = "FILE.html")]
+    output: Option<PathBuf>,
+    /// Every column, also where the terminal is too narrow for it
+    #[arg(long)]
+    wide: bool,
+}
+
+/// Every name with `ref:`, for completions; without it they are taken, too.
+fn name_parser() -> PossibleValuesParser {
+    let values = replay::names().into_iter().map(|name| PossibleValue::new(format!("ref:{name}")).alias(name));
+    PossibleValuesParser::new(values)
+}
+
+/// Replays the tables and prints them.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    let tables = replay::tables_of(&args.name);
+    if tables.is_empty() {
+        return usage(format!("there is no published table “{}”", args.name));
+    }
+    let (own, done) = if args.measure { measured(&tables)? } else { (kept(args.run.as_ref(), &tables)?, Done::Well) };
+    let found = replay::replay(&args.name, &tables, &own);
+    match &args.output {
+        Some(path) => {
+            archive::write_whole(path, &guard::text(html::page(&html::of_replay(&found)).as_bytes()))?;
+            if path.is_file() {
+                output::write(|out| writeln!(out, "The replay of {} is in {}.", args.name, path.display()))?;
+            }
+        }
+        None => output::write(|out| match args.format.as_str() {
+            "json" => json::write(out, &found),
+            "markdown" => out.write_all(words::markdown(&found).as_bytes()),
+            _ => out.write_all(words::render(&found, &output::style(args.wide)).as_bytes()),
+        })?,
+    }
+    Ok(done)
+}
+
+/// The run that was named; else those of the archive that have rows of the tables, the latest first.
+fn kept(wanted: Option<&OsString>, tables: &[&'static str]) -> anyhow::Result<Vec<Run>> {
+    if let Some(wanted) = wanted {
+        return Ok(vec![runs::load(wanted)?]);
+    }
+    let entries = Archive::open(None)?.list()?;
+    let (mut own, mut missing) = (Vec::new(), tables.to_vec());
+    for path in entries.into_iter().filter(|e| e.head.is_ok()).take(MOST_RUNS).map(|e| e.path) {
+        // A run that cannot be read is no reason to show no table; `archive verify` tells of it.
+        let Ok(figures) = lean::figures_from_path(&path) else { continue };
+        let found = replay::replay("", &missing, std::slice::from_ref(&figures));
+        let before = missing.len();
+        missing.retain(|name| found.tables.iter().any(|t| t.name == *name && t.run.is_none()));
+        if missing.len() < before {
+            own.extend(load::from_path(&path));
+        }
+        if missing.is_empty() {
+            break;
+        }
+    }
+    Ok(own)
+}
+
+/// The rows of the tables, measured now, as far as they need nothing special; each recipe once.
+fn measured(tables: &[&'static str]) -> anyhow::Result<(Vec<Run>, Done)> {
+    let mut recipes: Vec<&Recipe> = Vec::new();
+    for recipe in tables.iter().filter_map(|t| replay::recipe_of(t)) {
+        if !recipe.fits {
+            say(&format!("{} is not measured now: {}", recipe.table, recipe.command()));
+        } else if !recipes.iter().any(|known| known.command() == recipe.command()) {
+            recipes.push(recipe);
+        }
+    }
+    let (mut own, mut done) = (Vec::new(), Done::Well);
+    for recipe in recipes {
+        let (run, how) = super::run::measure(recipe.names, recipe.set, recipe.command())?;
+        own.push(run);
+        if how != Done::Well {
+            done = how;
+            break;
+        }
+    }
+    Ok((own, done))
+}

@@ -1,0 +1,72 @@
+//! The published tables with a column of this machine, and what the authors concluded, judged here.
+
+use fingerpost_compare::conclusions::Answer;
+use fingerpost_compare::replay::{Concluded, Replay, Replayed};
+use fingerpost_record::text::clean;
+use maud::{Markup, html};
+
+use super::{Content, Section, scrolling};
+use crate::replay::{TITLE, below, own_column, own_figure, summary};
+
+/// The page's content: conclusions first, then the tables.
+pub fn content(replay: &Replay) -> Content {
+    let lead = html! {
+        p class="headline" { (summary(replay)) }
+        p { "Five documents from 1996 to 2005 asked why one system is slower than another. Their tables, with a column of this machine, and each of their conclusions, in our words." }
+    };
+    let mut sections: Vec<Section> = documents(replay);
+    sections.extend(replay.tables.iter().map(|t| Section { key: t.name, title: clean(&t.title).into_owned(), body: table(t) }));
+    Content { title: TITLE.into(), lead, sections }
+}
+
+/// A section of conclusions for each document.
+fn documents(replay: &Replay) -> Vec<Section> {
+    // Anchors of their own, for a table may be called like a document.
+    const KEYS: [&str; 5] = ["conclusions-1", "conclusions-2", "conclusions-3", "conclusions-4", "conclusions-5"];
+    let mut list: Vec<Section> = Vec::new();
+    for (of, key) in replay.conclusions.chunk_by(|a, b| a.document == b.document).zip(KEYS) {
+        let body = html! { ul class="suspects" { @for c in of { (conclusion(c)) } } };
+        list.push(Section { key, title: of[0].document.title().to_owned(), body });
+    }
+    list
+}
+
+fn conclusion(c: &Concluded) -> Markup {
+    // The classes of findings: what is contradicted here stands out, what is borne out does not.
+    let class = match c.here.answer {
+        Answer::True => "cleared",
+        Answer::False => "guilty",
+        Answer::NotMeasured => "suspected",
+    };
+    html! {
+        li class=(class) {
+            p { strong { (c.says) } " " span class="note" { (c.place) } }
+            p { span class="status" { (c.here.answer.as_str()) " here" } ": " (clean(&c.here.figure)) }
+            p class="note" { "In the document: " (c.there.answer.as_str()) ", " (clean(&c.there.figure)) }
+        }
+    }
+}
+
+fn table(t: &Replayed) -> Markup {
+    let notes = t.lines.iter().any(|l| l.here.as_ref().is_some_and(|h| h.note.is_some()));
+    let rows = html! {
+        table {
+            thead { tr {
+                th scope="col" { "in " (t.unit) }
+                @for s in &t.systems { th scope="col" class="number" { (s) } }
+                th scope="col" class="number" { (own_column(t)) }
+                @if notes { th scope="col" { "what stands for what" } }
+            } }
+            tbody { @for line in &t.lines { tr {
+                th scope="row" { (clean(&line.what)) }
+                @for printed in &line.printed { td class="number" { (printed.as_deref().unwrap_or("–")) } }
+                td class="number" { strong { (own_figure(line.here.as_ref())) } }
+                @if notes { td class="note" { (line.here.as_ref().and_then(|h| h.note.as_deref()).map(clean).unwrap_or_default()) } }
+            } } }
+        }
+    };
+    html! {
+        (scrolling(&format!("{}, table", clean(&t.title)), rows))
+        p class="note" { (below(t)) }
+    }
+}
