@@ -50,8 +50,12 @@ fn known<'a>(pairs: &[Pair<'a>], weights: &mut QuantileWeights) -> HashMap<&'a s
         seen.entry(family(probe)).or_default().extend(rows.iter().filter_map(|figures| of_rounds.seen(figures, weights)));
         known.insert(probe, of_rounds);
     }
-    let runs: HashMap<&str, Prior> = seen.into_iter().map(|(family, seen)| (family, spread::between_runs(&seen))).collect();
-    known.iter_mut().for_each(|(probe, known)| known.runs = runs[family(probe)]);
+    let runs =
+        |few: bool| -> HashMap<&str, Prior> { seen.iter().map(|(family, seen)| (*family, spread::between_runs(seen, few))).collect() };
+    let (of_few, of_many) = (runs(true), runs(false));
+    for (probe, known) in &mut known {
+        known.runs = if known.rounds.is_some() { of_few[family(probe)] } else { of_many[family(probe)] };
+    }
     known
 }
 

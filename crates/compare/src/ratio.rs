@@ -12,7 +12,7 @@
 //! - few rounds (of a server under load, three at the quick profile) do not know their spread: it is moderated by that of the probe's other
 //!   rows ([`crate::spread`]);
 //! - several runs per side show their spread themselves. Two or three of them say little about it, so it is moderated by what the single runs
-//!   let expect, and never taken as smaller. Unless they contradict that, an interval is no wider than one run's.
+//!   let expect. Unless they contradict that, an interval is no wider than one run's.
 
 use std::collections::HashMap;
 
@@ -320,12 +320,14 @@ pub fn level_with(figures: &[Figure], weights: &mut QuantileWeights, known: &Kno
         log,
         variance: expected * spread / runs,
         df,
-        common: common / runs + expected * (spread - 1.0) / runs,
+        common: common / runs + expected * (spread - 1.0).max(0.0) / runs,
         contradicted: false,
     };
-    let several = of(moderated.max(1.0), runs, df);
+    // Less than single runs let expect only where their class does, and never less than what no run sees.
+    let least = prior.variance.min(1.0).max(common / expected);
+    let several = of(moderated.max(least), runs, df);
     // Runs that contradict each other speak for themselves, and what was expected of them hardly counts.
-    if prior.contradicts(seen / expected, runs - 1.0) {
+    if Prior::AS_EXPECTED.contradicts(seen / expected / prior.variance.max(1.0), runs - 1.0) {
         return Some(Level { contradicted: true, ..of(seen / expected, runs, runs - 1.0 + CONTRADICTED_RUNS) });
     }
     // Else what one run would tell, several do as well, as long as runs of its kind are about as far apart as one of them lets expect.

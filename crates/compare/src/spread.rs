@@ -74,13 +74,19 @@ pub fn of_class(variances: &[(f64, f64)]) -> Option<Prior> {
     Some(Prior { df: fitted.df.min(PRIOR_RUNS), ..fitted })
 }
 
-/// What is to be expected of the spread between runs, in units of what single runs let expect: that, moderated upwards by what the runs of
+/// What is to be expected of the spread between runs, in units of what single runs let expect: that, moderated by what the runs of
 /// the class show. They count by the moments of their logarithms, so that one row whose runs contradict each other speaks for itself alone.
-pub fn between_runs(seen: &[(f64, f64)]) -> Prior {
+///
+/// Less than single runs let expect it is only where those know little (`few` rounds, of which one that met a neighbour says nothing of
+/// the middle one), and then it is as sure as the rows of the class are alike.
+pub fn between_runs(seen: &[(f64, f64)], few: bool) -> Prior {
     let df: f64 = seen.iter().map(|s| s.1).sum();
-    let fitted = if seen.len() < CLASS { None } else { fit(seen) };
-    let (moderated, _) = fitted.map_or((1.0, PRIOR_RUNS), |fitted| Prior::AS_EXPECTED.moderate(fitted.variance, df));
-    Prior { variance: moderated.max(1.0), ..Prior::AS_EXPECTED }
+    let Some(fitted) = (if seen.len() < CLASS { None } else { fit(seen) }) else { return Prior::AS_EXPECTED };
+    let (moderated, _) = Prior::AS_EXPECTED.moderate(fitted.variance, df);
+    match moderated < 1.0 {
+        true if few => Prior { variance: moderated, df: fitted.df.min(PRIOR_RUNS) },
+        _ => Prior { variance: moderated.max(1.0), ..Prior::AS_EXPECTED },
+    }
 }
 
 #[cfg(test)]
@@ -141,12 +147,17 @@ mod tests {
 
     #[test]
     fn runs_that_all_differ_more_than_expected_change_the_expectation_and_one_that_does_hardly() {
-        let one = between_runs(&[(1.2, 1.0), (0.1, 1.0), (0.7, 1.0), (0.4, 1.0), (0.2, 1.0), (0.5, 1.0), (400.0, 1.0)]);
+        let one = between_runs(&[(1.2, 1.0), (0.1, 1.0), (0.7, 1.0), (0.4, 1.0), (0.2, 1.0), (0.5, 1.0), (400.0, 1.0)], false);
         assert!(one.variance < 2.0, "{one:?}");
-        assert_eq!(between_runs(&[(0.3, 1.0), (0.1, 1.0), (0.7, 1.0), (0.4, 1.0), (0.2, 1.0)]), Prior::AS_EXPECTED);
-        let apart = between_runs(&[(30.0, 1.0), (25.0, 1.0), (40.0, 1.0), (10.0, 1.0), (50.0, 1.0), (44.0, 1.0), (20.0, 1.0), (33.0, 1.0)]);
+        assert_eq!(between_runs(&[(0.3, 1.0), (0.1, 1.0), (0.7, 1.0), (0.4, 1.0), (0.2, 1.0)], false), Prior::AS_EXPECTED);
+        // Rows whose few rounds promised less than their runs keep.
+        let better =
+            between_runs(&[(0.1, 1.0), (0.03, 1.0), (0.06, 1.0), (0.01, 1.0), (0.05, 1.0), (0.04, 1.0), (0.02, 1.0), (0.1, 1.0)], true);
+        assert!(better.variance < 0.7 && better.df <= PRIOR_RUNS, "{better:?}");
+        let apart =
+            between_runs(&[(30.0, 1.0), (25.0, 1.0), (40.0, 1.0), (10.0, 1.0), (50.0, 1.0), (44.0, 1.0), (20.0, 1.0), (33.0, 1.0)], false);
         assert!(apart.variance > 10.0 && apart.df == PRIOR_RUNS, "{apart:?}");
-        assert_eq!(between_runs(&[]), Prior::AS_EXPECTED);
+        assert_eq!(between_runs(&[], true), Prior::AS_EXPECTED);
         assert!(Prior::AS_EXPECTED.contradicts(30.0, 1.0) && !Prior::AS_EXPECTED.contradicts(20.0, 1.0));
     }
 }
