@@ -7,7 +7,7 @@ use fingerpost_observe::Level;
 use fingerpost_record::{Params, Profile};
 use fingerpost_workloads::Workload;
 
-use crate::attribute::{Request, attribute, hand_over_findings};
+use crate::attribute::{KeptOpen, Request, attribute, hand_over_findings};
 use crate::{LabError, Sink};
 
 /// Steps that are explained of one table at most.
@@ -102,6 +102,7 @@ pub fn explain(workload: &mut dyn Workload, steps: &[Measured], course: &Course,
     if workload.subjects().servers.is_empty() {
         return Ok(());
     }
+    let events = KeptOpen::default();
     for table in tables(steps, course.by) {
         let sweep: Vec<(f64, f64)> = table.iter().map(|s| (s.params.int(course.by).unwrap_or(0) as f64, s.throughput())).collect();
         let places = chosen(&table, course.by);
@@ -120,7 +121,7 @@ pub fn explain(workload: &mut dyn Workload, steps: &[Measured], course: &Course,
                 level: Level::Tracing,
                 measured: Some((step.transactions, step.seconds)),
                 latency: None,
-                events: None,
+                events: Some(&events),
             };
             match attribute(workload, &request, sink) {
                 Ok(attributed) if n + 1 == places.len() => hand_over_findings(&attributed, sink),
