@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fingerpost_sys::cgroup::members;
 use fingerpost_sys::procfs::process::{Schedstat, Status};
 use fingerpost_sys::sample;
 use fingerpost_sys::system;
@@ -87,6 +88,8 @@ pub struct Process {
 #[derive(Clone)]
 pub struct Population {
     roots: Vec<(i32, Role)>,
+    /// Control groups all of whose processes belong to the server.
+    groups: Vec<PathBuf>,
     hz: f64,
     /// Own process: never observed.
     own: i32,
@@ -100,14 +103,23 @@ pub struct Population {
 impl Population {
     /// Finds the subjects' processes, their descendants and all their threads, and reads their counters.
     pub fn find(subjects: &Subjects) -> Population {
-        let own = std::process::id() as i32;
         let clients: BTreeSet<i32> = subjects.clients.iter().copied().filter(|p| !subjects.servers.contains(p)).collect();
         let server = if clients.is_empty() { Role::Whole } else { Role::Server };
         let roots = subjects.servers.iter().map(|&p| (p, server)).chain(clients.into_iter().map(|p| (p, Role::Client))).collect();
+        Population::of(roots, Vec::new())
+    }
+
+    /// Finds a service's processes: these, their descendants, and all of these control groups (directories).
+    pub fn of_service(pids: &[i32], groups: &[PathBuf]) -> Population {
+        Population::of(pids.iter().map(|&pid| (pid, Role::Server)).collect(), groups.to_vec())
+    }
+
+    fn of(roots: Vec<(i32, Role)>, groups: Vec<PathBuf>) -> Population {
         let mut population = Population {
             roots,
+            groups,
             hz: system::ticks_per_second() as f64,
-            own,
+            own: std::process::id() as i32,
             threads: HashMap::new(),
             processes: BTreeMap::new(),
             roles: HashMap::new(),
@@ -175,14 +187,19 @@ impl Population {
 
     fn descendants(&self) -> Vec<(i32, i32, Role)> {
         let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+        let mut parents: HashMap<i32, i32> = HashMap::new();
         for pid in sample::numbers(Path::new("/proc")) {
             if let Some(stat) = sample::stat(Path::new(&format!("/proc/{pid}"))) {
                 children.entry(stat.parent).or_default().push(pid);
+                parents.insert(pid, stat.parent);
             }
         }
         let mut found = Vec::new();
         let mut seen: HashSet<i32> = HashSet::from([self.own]);
         let mut todo: Vec<(i32, i32, Role)> = self.roots.iter().map(|&(p, r)| (p, 0, r)).collect();
+        // Of a group's processes each is asked for, and one may be another's child.
+        let members = self.groups.iter().flat_map(|dir| members::of_directory(dir));
+        todo.extend(members.map(|pid| (pid, parents.get(&pid).copied().unwrap_or(0), Role::Server)));
         while let Some((pid, parent, role)) = todo.pop() {
             if seen.insert(pid) {
                 found.push((pid, parent, role));

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use fingerpost_record::{Observation, Params, Series};
+use fingerpost_sys::cgroup::members;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::trace::thread_cpu_seconds;
 use fingerpost_workloads::Subjects;
 
 use crate::calls::Role;
 use crate::delays::Delayed;
+use crate::follow::answering::Answering;
 use crate::follow::pace::{COST_SHARE, Pace};
 use crate::follow::source::{self, Source};
 use crate::follow::taking::{Known, MOST_EVENTS, Recorded, Taking};
@@ -121,20 +124,36 @@ impl Prepared {
     /// Attaches to the subjects' processes, their descendants and threads. What is born later is found on the way.
     /// Load generators that keep an account of their own do so while events are taken.
     pub fn attach(self, subjects: &Subjects, known: Known) -> Session {
-        let Prepared { level, mut taking, cost: prepared } = self;
-        if let Some(Ok(taking)) = &mut taking {
+        let subject = subjects.servers.first().copied();
+        let separate = subjects.clients.iter().any(|c| !subjects.servers.contains(c));
+        self.attach_to(subject, || Population::find(subjects), separate, known)
+    }
+
+    /// Attaches to a service that somebody else started. How long it is to be watched says how what can be kept is spread over that time.
+    pub fn attach_service(self, service: &Service, length: Option<Duration>) -> Session {
+        let pids = || service.pids.iter().copied().chain(service.groups.iter().flat_map(|dir| members::of_directory(dir)));
+        let subject = pids().next();
+        let population = Population::of_service(&service.pids, &service.groups);
+        let answering = Answering::of(population.processes.keys().copied());
+        let listens = !answering.is_empty();
+        let known = Known { service: Some(answering), length, ..Known::default() };
+        self.attach_to(subject, || population, listens, known)
+    }
+
+    fn attach_to(mut self, subject: Option<i32>, find: impl FnOnce() -> Population, separate: bool, known: Known) -> Session {
+        if let Some(Ok(taking)) = &mut self.taking {
             taking.prepare(known);
         }
+        let Prepared { level, taking, cost: prepared } = self;
         let cost = thread_cpu_seconds();
         let paths = Paths::system();
-        let subject = subjects.servers.first().copied();
         let stop = Arc::new(Stop::default());
         let before = Reading::take(&paths, subject);
-        let population = Population::find(subjects);
+        let population = find();
         let delays = (level != Level::Counting).then(|| Delayed::begin(&paths, population.processes.keys().copied()));
         let begun = Instant::now();
-        let servers = population.processes.keys().copied().filter(|p| !subjects.clients.contains(p)).collect::<Vec<_>>();
-        let separate = subjects.clients.iter().any(|c| !subjects.servers.contains(c));
+        let servers: Vec<i32> =
+            population.processes.keys().copied().filter(|pid| population.roles().get(pid) != Some(&Role::Client)).collect();
         let closing = population.clone();
         let watcher = {
             let stop = Arc::clone(&stop);
@@ -156,6 +175,15 @@ impl Prepared {
             attach_cost: prepared + thread_cpu_seconds() - cost,
         }
     }
+}
+
+/// A service that somebody else started.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Service {
+    /// Its processes; their children are found.
+    pub pids: Vec<i32>,
+    /// Directories of its control groups, all of whose processes are its.
+    pub groups: Vec<PathBuf>,
 }
 
 /// What a session saw.

@@ -7,10 +7,11 @@
 //!
 //! [`event`] is the vocabulary; a [`source::Source`] has the kernel's events in windows; a [`Follower`] takes one window after the other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use fingerpost_record::Paths;
 
+pub mod answering;
 pub mod disk;
 pub mod event;
 pub mod leaf;
@@ -18,6 +19,7 @@ pub mod leaf;
 mod made_up;
 pub mod pace;
 pub mod request;
+pub mod served;
 pub mod sockets;
 pub mod source;
 pub mod sums;
@@ -47,6 +49,10 @@ pub struct Follower {
     command: Vec<leaf::Piece>,
     /// The load generator's own latencies within the windows, in nanoseconds.
     generator: Vec<u64>,
+    /// What each window showed.
+    stretches: Vec<Stretch>,
+    /// What to add to the name of whoever had something, by process.
+    groups: HashMap<i32, String>,
 }
 
 /// What a request is.
@@ -56,8 +62,23 @@ pub enum Requested {
     ByClients,
     /// A stretch of a thread's time that the program itself tells: an embedded database has no socket to see it at.
     ByThreads,
+    /// What arrives at the sockets at which a service answers, from any client.
+    ByArrivals,
     /// All of the time of this process.
     Command(i32),
+    /// All of the time of the processes of a service.
+    Programs,
+}
+
+/// The requests that one window showed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stretch {
+    /// The window's length in seconds.
+    pub seconds: f64,
+    /// Latency of each request that was followed, in nanoseconds, in the order of their ends.
+    pub latencies: Vec<u64>,
+    /// Requests that the window's beginning or end cut.
+    pub cut: u64,
 }
 
 /// What one window gave.
@@ -80,6 +101,13 @@ impl Follower {
     pub fn learn(&mut self, window: &mut Window) {
         if window.lost == 0 {
             self.generations.number(&mut window.events);
+        }
+        self.learn_numbered(window);
+    }
+
+    /// The same of a window whose sockets have numbers of their own ([`sockets::Generations`]).
+    pub fn learn_numbered(&mut self, window: &Window) {
+        if window.lost == 0 {
             sockets::Sockets::of(&window.events, &timeline::timelines(window), &mut self.connections);
         }
     }
@@ -104,18 +132,23 @@ impl Follower {
         timelines.add_silent(silent, window.start, window.end);
         let sockets = sockets::Sockets::of(&window.events, &timelines, &mut self.connections);
         let disks = disk::Disks::of(&window.events);
+        let clients = if what == Requested::ByArrivals { self.clients(&sockets, &timelines) } else { HashMap::new() };
+        self.name_groups(&timelines);
+        let sides: HashMap<i32, Side> = clients.into_iter().chain(self.sides.iter().map(|(&pid, &side)| (pid, side))).collect();
         let walker = walk::Walker {
             timelines: &timelines,
             sockets: &sockets,
             connections: &self.connections,
             disks: &disks,
-            sides: &self.sides,
+            sides: &sides,
             children: &self.children,
         };
         let inside = || turns.iter().filter(|t| t.1 >= window.start && t.2 <= window.end);
-        let requests = Requests::new(&walker, window.end);
+        let requests = Requests::new(&walker, window.end, what == Requested::ByArrivals);
         let Found { requests: found, cut } = match what {
             Requested::ByClients => requests.of_clients(),
+            Requested::ByArrivals => requests.of_arrivals(),
+            Requested::Programs => Found { requests: requests.of_programs(window.start, window.end), cut: 0 },
             Requested::ByThreads => {
                 let touching = turns.iter().filter(|t| t.2 > window.start && t.1 < window.end).count() as u64;
                 let found = requests.of_threads(inside().copied());
@@ -126,12 +159,66 @@ impl Follower {
         self.generator.extend(inside().map(|t| t.2 - t.1));
         self.paths.cut += cut;
         let gained = Gained { followed: found.len() as u64, cut };
+        let latencies = found.iter().map(|r| r.end - r.begin).collect();
+        self.stretches.push(Stretch { seconds: (window.end - window.start) as f64 * 1e-9, latencies, cut });
         match what {
             // A command is one request, of which each window shows a part.
-            Requested::Command(_) => self.command.extend(found.into_iter().flat_map(|r| r.pieces)),
-            Requested::ByClients | Requested::ByThreads => found.into_iter().for_each(|r| self.sums.add(r)),
+            Requested::Command(_) | Requested::Programs => self.command.extend(found.into_iter().flat_map(|r| r.pieces)),
+            Requested::ByClients | Requested::ByThreads | Requested::ByArrivals => found.into_iter().for_each(|r| self.sums.add(r)),
         }
         gained
+    }
+
+    /// Says at which ports a service listens, and which end of their connections sockets are, by the kernel's address.
+    pub fn service(&mut self, listening: HashSet<u16>, ends: impl IntoIterator<Item = (u64, sockets::End)>) {
+        self.connections.service(listening, ends);
+    }
+
+    /// Says in which control group a process is, for its name where it has what the service waits for.
+    pub fn group(&mut self, pid: i32, name: String) {
+        self.groups.insert(pid, name);
+    }
+
+    /// Processes of this machine that ask the service and that it does not ask.
+    fn clients(&self, sockets: &sockets::Sockets, timelines: &timeline::Timelines) -> HashMap<i32, Side> {
+        let pid = |socket: u64| {
+            let user = request::user(sockets.between(socket, 0, u64::MAX))?;
+            timelines.processes.get(&user).copied()
+        };
+        let (mut asking, mut asked) = (HashSet::new(), HashSet::new());
+        for (socket, _) in sockets.all() {
+            let Some(other) = self.connections.peer(socket) else { continue };
+            let (Some(own), Some(theirs)) = (pid(socket), pid(other)) else { continue };
+            if self.sides.get(&own) != Some(&Side::Server) || self.sides.contains_key(&theirs) {
+                continue;
+            }
+            let answers = self.connections.end(socket) == Some(sockets::End::Answers);
+            if answers {
+                asking.insert(theirs)
+            } else {
+                asked.insert(theirs)
+            };
+        }
+        asking.difference(&asked).map(|&pid| (pid, Side::Client)).collect()
+    }
+
+    /// Adds the control groups of processes that are not the service's to their threads' names.
+    fn name_groups(&mut self, timelines: &timeline::Timelines) {
+        if self.groups.is_empty() {
+            return;
+        }
+        for (tid, pid) in &timelines.processes {
+            if let (Some(group), Some(name)) = (self.groups.get(pid), self.names.get_mut(tid))
+                && !name.ends_with(group.as_str())
+            {
+                *name = format!("{name} {group}");
+            }
+        }
+    }
+
+    /// Takes what each window showed.
+    pub fn stretches(&mut self) -> Vec<Stretch> {
+        std::mem::take(&mut self.stretches)
     }
 
     /// A quantile of the latency of the latest requests, in nanoseconds.

@@ -8,7 +8,9 @@
 use std::collections::HashMap;
 
 use super::leaf::{Chain, Kind, Link, Piece, Side, Whom};
+use super::served::{AllServed, Served, served};
 use super::sockets::{Act, End, Entry};
+use super::timeline::Doing;
 use super::turns::{Turn, Turns, turns};
 use super::walk::Walker;
 
@@ -44,6 +46,8 @@ pub struct Requests<'a> {
     read: HashMap<i32, Vec<(u64, u64)>>,
     /// When the window ended.
     end: u64,
+    /// Whether sockets are told apart by who speaks first, where nothing else tells: the client is not known.
+    by_arrivals: bool,
 }
 
 /// What one step of a path belongs to.
@@ -55,8 +59,8 @@ struct Place {
 
 impl<'a> Requests<'a> {
     /// Finds what server threads read, and which turns they made themselves.
-    pub fn new(walker: &'a Walker<'a>, end: u64) -> Requests<'a> {
-        let mut requests = Requests { walker, outgoing: HashMap::new(), read: HashMap::new(), end };
+    pub fn new(walker: &'a Walker<'a>, end: u64, by_arrivals: bool) -> Requests<'a> {
+        let mut requests = Requests { walker, outgoing: HashMap::new(), read: HashMap::new(), end, by_arrivals };
         for (socket, log) in walker.sockets.all() {
             let Some(user) = user(log) else { continue };
             if walker.side(user) == Side::Client {
@@ -81,15 +85,56 @@ impl<'a> Requests<'a> {
     /// Whether a socket of anybody but the client is the end that asks. Where its making was not seen, it asks if its other end is
     /// neither the client's nor of the same service.
     fn asks(&self, socket: u64) -> bool {
-        let (connections, sockets) = (self.walker.connections, self.walker.sockets);
+        let connections = self.walker.connections;
         match (connections.end(socket), connections.peer(socket)) {
             (Some(end), _) => end == End::Asks,
+            (None, Some(other)) if connections.end(other).is_some() => connections.end(other) == Some(End::Answers),
+            _ if self.by_arrivals && self.side_of(socket) == Some(Side::Server) => self.has_other_port_or_speaks_first(socket),
             (None, None) => false,
-            (None, Some(other)) => {
-                let side = |s: u64| user(sockets.between(s, 0, u64::MAX)).map(|tid| self.walker.side(tid));
-                connections.end(other) == Some(End::Answers) || side(socket) == Some(Side::Server) && side(other) == Some(Side::Other)
-            }
+            (None, Some(other)) => self.side_of(socket) == Some(Side::Server) && self.side_of(other) == Some(Side::Other),
         }
+    }
+
+    /// The side of who uses a socket.
+    fn side_of(&self, socket: u64) -> Option<Side> {
+        user(self.walker.sockets.between(socket, 0, u64::MAX)).map(|tid| self.walker.side(tid))
+    }
+
+    /// Of a socket of the service whose making was not seen: whether it has another port than those at which the service listens, or sent
+    /// something before anything arrived.
+    fn has_other_port_or_speaks_first(&self, socket: u64) -> bool {
+        let first = || self.walker.sockets.between(socket, 0, u64::MAX).iter().find(|e| matches!(e.act, Act::Arrived | Act::Sent(_)));
+        self.walker.connections.has_other_port(socket) || matches!(first().map(|e| e.act), Some(Act::Sent(_)))
+    }
+
+    /// The requests that anybody made at the service, as its own sockets show them. What one process of it asks another is a request
+    /// within a request.
+    pub fn of_arrivals(&self) -> Found {
+        let mut found = Found::default();
+        for (socket, log) in self.walker.sockets.all() {
+            let inside = || self.walker.connections.peer(socket).and_then(|other| self.side_of(other)) == Some(Side::Server);
+            if self.side_of(socket) != Some(Side::Server) || self.asks(socket) || inside() {
+                continue;
+            }
+            // A number above the address counts the sockets that were seen being made there.
+            let AllServed { whole, cut } = served(socket, log, self.end, socket >> 48 != 0);
+            found.cut += cut;
+            found.requests.extend(whole.iter().map(|s| self.served(s)));
+        }
+        found.requests.sort_by_key(|r| (r.end, r.begin));
+        found
+    }
+
+    /// The path of a request from its arrival: behind others until it is read, then at work until its answer is given.
+    fn served(&self, s: &Served) -> Request {
+        let (w, mut pieces) = (self.walker, Vec::new());
+        // On this machine the answer arrives within the call that sends it, which may take longer.
+        let other = w.connections.peer(s.socket);
+        let arrivals = other.map_or(&[][..], |other| w.sockets.between(other, s.sending, s.end));
+        let end = arrivals.iter().rev().find(|e| e.act == Act::Arrived).map_or(s.end, |e| e.at).max(s.read);
+        w.walk(s.reader, s.begin, s.read, Chain::default().with(Link::Queue), &mut pieces);
+        self.at_work(Some(s.socket), (s.read, end), s.writer, Place { chain: Chain::default(), nested: 0 }, &mut pieces);
+        Request { begin: s.begin, end, pieces }
     }
 
     /// The requests that the load generator made at the service.
@@ -147,7 +192,8 @@ impl<'a> Requests<'a> {
         // On this machine the answer arrives within the call that sends it.
         let given = answered.filter(|&at| at >= sent.begun && at <= sent.at).unwrap_or(sent.at).min(turn.end);
         let from = read.at.max(reached);
-        self.at_work(turn, (from, given.max(from)), sent.tid, Place { chain: after, ..place }, out);
+        let server = w.connections.peer(turn.socket);
+        self.at_work(server, (from, given.max(from)), sent.tid, Place { chain: after, ..place }, out);
         let given = given.max(from);
         let answered = answered.unwrap_or(given).clamp(given, turn.end.max(given));
         w.put(w.side(sent.tid), Kind::Wire, Whom::Nobody, place.chain, (given, answered), out);
@@ -210,13 +256,13 @@ impl<'a> Requests<'a> {
     }
 
     /// The server has the request: its thread's time, but for the turns that it makes itself for this request.
-    fn at_work(&self, turn: &Turn, span: (u64, u64), tid: i32, place: Place, out: &mut Vec<Piece>) {
+    fn at_work(&self, server: Option<u64>, span: (u64, u64), tid: i32, place: Place, out: &mut Vec<Piece>) {
         let mut reached = span.0;
         let none = Vec::new();
         let own = if place.nested < MOST_NESTED { self.outgoing.get(&tid).unwrap_or(&none) } else { &none };
         let first = own.partition_point(|t| t.begin < span.0);
         for inner in own[first..].iter().take_while(|t| t.begin < span.1) {
-            if inner.begin < reached || inner.end > span.1 || !self.is_for(turn, inner, tid) {
+            if inner.begin < reached || inner.end > span.1 || !self.is_for(server, inner, tid) {
                 continue;
             }
             self.walker.walk(tid, reached, inner.begin, place.chain, out);
@@ -226,11 +272,11 @@ impl<'a> Requests<'a> {
         self.walker.walk(tid, reached, span.1, place.chain, out);
     }
 
-    /// Whether a thread made a turn of its own for this request: the last that it had read from any client was this one's.
-    fn is_for(&self, turn: &Turn, inner: &Turn, tid: i32) -> bool {
+    /// Whether a thread made a turn of its own for the request at this socket: the last that it had read from any client was this one's.
+    fn is_for(&self, server: Option<u64>, inner: &Turn, tid: i32) -> bool {
         let Some(read) = self.read.get(&tid) else { return false };
         let last = read.partition_point(|r| r.0 <= inner.begin).checked_sub(1).map(|i| read[i].1);
-        last.is_some() && last == self.walker.connections.peer(turn.socket)
+        last.is_some() && last == server
     }
 
     /// A command's time within a window, as one request.
@@ -238,6 +284,17 @@ impl<'a> Requests<'a> {
         let mut pieces = Vec::new();
         self.walker.walk_program(pid, begin, end, &mut pieces);
         Request { begin, end, pieces }
+    }
+
+    /// The time of all processes of the service that did something in the window, each as if it were a command.
+    pub fn of_programs(&self, begin: u64, end: u64) -> Vec<Request> {
+        let timelines = self.walker.timelines;
+        let busy = |tid: &i32| timelines.between(*tid, begin, end).iter().any(|s| !matches!(s.doing, Doing::Silent(_) | Doing::Unknown));
+        let of_service = timelines.threads.keys().filter(|tid| self.walker.side(**tid) == Side::Server && busy(tid));
+        let mut pids: Vec<i32> = of_service.filter_map(|tid| timelines.processes.get(tid).copied()).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids.into_iter().map(|pid| self.of_program(pid, begin, end)).collect()
     }
 
     /// Requests whose program tells itself when each began and ended, by thread (an embedded database).
@@ -253,7 +310,7 @@ impl<'a> Requests<'a> {
 }
 
 /// The thread that uses a socket: who sent or read there first.
-fn user(log: &[Entry]) -> Option<i32> {
+pub(super) fn user(log: &[Entry]) -> Option<i32> {
     log.iter().find(|e| matches!(e.act, Act::Sent(_) | Act::Received(_) | Act::Connect)).map(|e| e.tid)
 }
 

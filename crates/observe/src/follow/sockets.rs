@@ -4,7 +4,7 @@
 //! the connection was made within a window; and by the sender, who delivers the bytes to the other end within its own call, so that
 //! the arrival at one end lies within the sending at the other. The latter is a vote, since a call may deliver what others sent too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::event::{Event, What};
 use super::timeline::Timelines;
@@ -135,6 +135,10 @@ pub struct Connections {
     /// The other way round: a socket that is closed has no port of its own any more.
     ports_of: HashMap<u64, (u16, u16)>,
     ends: HashMap<u64, End>,
+    /// Where a service listens, where that was asked for.
+    listening: Option<HashSet<u16>>,
+    /// Ends by the kernel's address, as descriptors told of sockets whose making was not seen.
+    told: HashMap<u64, End>,
 }
 
 impl Connections {
@@ -144,9 +148,26 @@ impl Connections {
         if known_here { self.here.peer(socket) } else { self.ever.peer(socket) }
     }
 
-    /// Which end a socket is, where its making was seen.
+    /// Which end a socket is: its making was seen, its descriptor told, or its port is one at which the service listens.
     pub fn end(&self, socket: u64) -> Option<End> {
-        self.ends.get(&socket).copied()
+        let listens = || {
+            let (local, _) = self.ports_of.get(&socket)?;
+            self.listening.as_ref()?.contains(local).then_some(End::Answers)
+        };
+        self.ends.get(&socket).or_else(|| self.told.get(&(socket & ADDRESS))).copied().or_else(listens)
+    }
+
+    /// Whether a socket of the service has a port at which the service does not listen: one that it asks others by.
+    pub fn has_other_port(&self, socket: u64) -> bool {
+        let port = self.listening.as_ref().zip(self.ports_of.get(&socket));
+        port.is_some_and(|(listening, (local, _))| !listening.contains(local))
+    }
+
+    /// Says at which ports a service listens, and which end of their connections sockets are, by the kernel's address: what is known of
+    /// connections whose making is not seen.
+    pub fn service(&mut self, listening: HashSet<u16>, ends: impl IntoIterator<Item = (u64, End)>) {
+        self.listening = Some(listening);
+        self.told.extend(ends.into_iter().map(|(socket, end)| (socket & ADDRESS, end)));
     }
 
     fn vote(&mut self, a: u64, b: u64, weight: u32) {

@@ -3,16 +3,19 @@
 //! Following takes more CPU time than taking, so it waits until the load has ended: what it costs then slows nobody.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fingerpost_record::Paths;
+use fingerpost_sys::cgroup::members;
 use fingerpost_sys::stamps::{Stamp, Stamps};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
+use super::answering::{Answering, AtOnce, Looker};
 use super::leaf::Side;
 use super::pace::Pace;
+use super::sockets::{End, Generations};
 use super::source::{Source, Window};
-use super::{Follower, Requested};
+use super::{Follower, Requested, Stretch};
 use crate::calls::{Fd, Role, Wait};
 use crate::population::{Descriptors, Population};
 use crate::states;
@@ -34,6 +37,10 @@ pub struct Known {
     pub stamps: Option<Stamps>,
     /// How long a request takes: nearly all of them, where that is known, else in the mean.
     pub latency: Option<Duration>,
+    /// Where it answers, of a service that somebody else started and whose clients are not known.
+    pub service: Option<Answering>,
+    /// How long it is to be watched, so that what can be kept is spread over that time.
+    pub length: Option<Duration>,
 }
 
 /// Takes windows.
@@ -48,6 +55,11 @@ pub struct Taking {
     /// The parent of each process that was seen; 0 where it had ended.
     parents: HashMap<i32, i32>,
     own: i32,
+    looker: Option<Looker>,
+    /// The control group of each process that is not the service's.
+    groups: HashMap<i32, String>,
+    length: Option<Duration>,
+    begun: Instant,
     /// CPU seconds of this thread.
     spent: f64,
     /// Events that were lost.
@@ -74,6 +86,10 @@ impl Taking {
             kept: 0,
             parents: HashMap::new(),
             own,
+            looker: None,
+            groups: HashMap::new(),
+            length: None,
+            begun: Instant::now(),
             spent: 0.0,
             lost: 0,
             events: 0,
@@ -85,6 +101,8 @@ impl Taking {
     /// Has the load generators keep their own account while windows are open, and makes these long enough for what is known.
     pub fn prepare(&mut self, known: Known) {
         self.stamps = known.stamps;
+        self.looker = known.service.map(Looker::new);
+        (self.length, self.begun) = (known.length, Instant::now());
         if let Some(latency) = known.latency {
             self.pace.expect(latency);
         }
@@ -139,6 +157,7 @@ impl Taking {
             self.torn += 1;
         } else {
             self.find_parents(&window);
+            self.look(&window, length, population);
             let silent = self.trace(&window, descriptors);
             if self.kept + window.events.len() <= MOST_EVENTS {
                 self.kept += window.events.len();
@@ -148,7 +167,26 @@ impl Taking {
                 self.turns.extend(turns);
             }
         }
-        Ok(self.pace.pause(length, events, thread_cpu_seconds() - before))
+        let pause = self.pace.pause(length, events, thread_cpu_seconds() - before);
+        // Of a long time no more is kept than of a short one: then windows are further apart.
+        let due = self.length.map_or(Duration::ZERO, |length| length.mul_f64(self.kept as f64 / MOST_EVENTS as f64));
+        Ok(pause.max(due.saturating_sub(self.begun.elapsed())))
+    }
+
+    /// What a window tells of a service at once: how long its requests take, which sockets answer, and who else was there.
+    fn look(&mut self, window: &Window, open: Duration, population: &Population) {
+        let Some(looker) = &mut self.looker else { return };
+        let parents = &self.parents;
+        let known = |pid: i32| population.processes.contains_key(&pid);
+        let ours = |pid: i32| known(pid) || parents.get(&pid).is_some_and(|parent| known(*parent));
+        for e in window.events.iter().filter(|e| e.pid > 0 && !ours(e.pid)) {
+            self.groups.entry(e.pid).or_insert_with(|| members::group_of(e.pid).unwrap_or_default());
+        }
+        let AtOnce { latencies, cut } = looker.look(window, ours);
+        let p99 = latencies.get((latencies.len() * 99 / 100).min(latencies.len().saturating_sub(1))).copied();
+        if !latencies.is_empty() || cut > 0 {
+            self.pace.learn(open, p99, latencies.len() as u64, cut);
+        }
     }
 
     /// Windows become long against requests, as the load generator's own account tells of them: of each connection the request that is
@@ -199,7 +237,12 @@ impl Taking {
 
     /// Ends taking: the sums of threads' states, what is to be followed, and the source, still open.
     pub fn finish(self, population: &Population) -> (Tracer, Recorded, Box<dyn Source + Send>) {
+        let of_service: HashSet<String> = population.processes.keys().filter_map(|&pid| members::group_of(pid)).collect();
+        let mut groups = self.groups;
+        groups.retain(|_, group| !group.is_empty() && !of_service.contains(group));
         let recorded = Recorded {
+            service: self.looker.map(Looker::finish),
+            groups: groups.into_iter().map(|(pid, group)| (pid, members::short(&group))).collect(),
             source: self.source.describe(),
             roles: population.roles().clone(),
             parents: self.parents.into_iter().chain(population.processes.iter().map(|(&pid, p)| (pid, p.parent))).collect(),
@@ -216,6 +259,8 @@ impl Taking {
 
 /// Windows that were taken, to be followed when the load has ended.
 pub struct Recorded {
+    service: Option<(HashSet<u16>, Vec<(u64, End)>)>,
+    groups: HashMap<i32, String>,
     source: String,
     roles: HashMap<i32, Role>,
     parents: HashMap<i32, i32>,
@@ -230,6 +275,35 @@ pub struct Recorded {
 impl Recorded {
     /// Follows the requests of all windows. The workload's name and parameters are for the caller to fill in.
     pub fn follow(mut self) -> Paths {
+        let what = match self.first.filter(|pid| self.roles.get(pid) == Some(&Role::Whole)) {
+            None => Requested::ByClients,
+            Some(pid) if self.turns.is_empty() => Requested::Command(pid),
+            Some(_) => Requested::ByThreads,
+        };
+        self.number();
+        self.followed(what).0
+    }
+
+    /// Follows the requests that were made at a service, or, where there were none, the time of its processes.
+    pub fn follow_service(mut self) -> FollowedService {
+        self.number();
+        let (paths, stretches) = self.followed(Requested::ByArrivals);
+        if paths.followed + paths.cut > 0 {
+            return FollowedService { paths, stretches };
+        }
+        let spent = paths.self_cost - self.spent;
+        let (mut paths, _) = self.followed(Requested::Programs);
+        paths.self_cost += spent;
+        FollowedService { paths, stretches: Vec::new() }
+    }
+
+    /// Gives every socket in the windows a number of its own.
+    fn number(&mut self) {
+        let mut generations = Generations::default();
+        self.windows.iter_mut().filter(|(w, _)| w.lost == 0).for_each(|(w, _)| generations.number(&mut w.events));
+    }
+
+    fn followed(&self, what: Requested) -> (Paths, Vec<Stretch>) {
         let before = thread_cpu_seconds();
         let mut follower = Follower::default();
         for (&pid, role) in &self.roles {
@@ -241,21 +315,21 @@ impl Recorded {
             }
         }
         self.parents.iter().for_each(|(&child, &parent)| follower.child(parent, child));
-        let what = match self.first.filter(|pid| self.roles.get(pid) == Some(&Role::Whole)) {
-            None => Requested::ByClients,
-            Some(pid) if self.turns.is_empty() => Requested::Command(pid),
-            Some(_) => Requested::ByThreads,
-        };
+        if let Some((ports, ends)) = &self.service {
+            follower.service(ports.clone(), ends.iter().copied());
+        }
+        self.groups.iter().for_each(|(&pid, group)| follower.group(pid, format!("({group})")));
         // Which sockets belong together is learned from all windows before any is followed.
-        self.windows.iter_mut().for_each(|(w, _)| follower.learn(w));
+        self.windows.iter().for_each(|(w, _)| follower.learn_numbered(w));
         let turns: Vec<(i32, u64, u64)> = self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
         for (window, silent) in &self.windows {
             follower.window(window, silent, &turns, what);
         }
-        let mut paths = follower.finish(self.source);
+        let stretches = follower.stretches();
+        let mut paths = follower.finish(self.source.clone());
         (paths.lost, paths.windows) = (self.lost, paths.windows + self.torn);
         paths.self_cost = self.spent + thread_cpu_seconds() - before;
-        paths
+        (paths, stretches)
     }
 
     /// The side of a process that was not looked for: that of the nearest of its ancestors that was.
@@ -269,6 +343,14 @@ impl Recorded {
         }
         None
     }
+}
+
+/// The requests of a service.
+pub struct FollowedService {
+    /// Where their time went; of a service without requests, that of its processes.
+    pub paths: Paths,
+    /// What each window showed; empty for a service without requests.
+    pub stretches: Vec<Stretch>,
 }
 
 fn side(role: Role) -> Side {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use super::disk::Disks;
 use super::event::Io;
 use super::leaf::{Chain, Kind, Leaf, Link, Piece, Side, Whom};
-use super::sockets::{Connections, Sockets};
+use super::sockets::{Connections, End, Sockets};
 use super::timeline::{Blocked, Cause, Doing, Span, Timelines, Woken};
 use crate::calls::{self, Fd, Role, Wait};
 
@@ -228,6 +228,23 @@ impl Walker<'_> {
         self.side(next) == Side::Client && self.side(at.tid) == Side::Server && at.chain != Chain::default()
     }
 
+    /// Whether a chain that began at the server has come to a socket at which it answers.
+    fn is_clients(&self, at: At, socket: u64) -> bool {
+        at.chain != Chain::default() && self.side(at.tid) == Side::Server && self.connections.end(socket) == Some(End::Answers)
+    }
+
+    /// What waiting for a client is to a request that is not that client's.
+    fn idle_kind(&self, at: At) -> Kind {
+        let idle = at.depth == 0 && at.chain == Chain::default().with(Link::Queue);
+        if idle {
+            Kind::Wire
+        } else if at.chain.has(Link::Lock) {
+            Kind::Lock
+        } else {
+            Kind::Peer
+        }
+    }
+
     fn in_network_call(&self, woken: Woken) -> bool {
         let at = self.timelines.between(woken.by, woken.at.saturating_sub(1), woken.at);
         matches!(at.last().map(|s| s.doing), Some(Doing::Call(n)) if matches!(calls::wait(n, [0; 2], Role::Whole, |_| Fd::Socket), Wait::Network))
@@ -239,21 +256,15 @@ impl Walker<'_> {
         let (sender, sent) = match sending {
             Some(s) if s.begun <= woken.at && woken.at <= s.at => (s.tid, woken.at),
             Some(s) => (s.tid, s.at),
+            // A thread of the service that has no request of its own waits for its client, who may be on another machine.
+            None if self.is_clients(at, socket) => return self.put(side, self.idle_kind(at), Whom::Client, at.chain, span, out),
             None if self.in_network_call(woken) => (woken.by, woken.at),
             None => return self.put(side, Kind::Peer, Whom::Nobody, at.chain, span, out),
         };
         if self.idle_client(at, sender) {
             // The holder of what is waited for had nothing to do itself: it waited for its own client. The server's own thread was idle
             // when the request arrived, and is being woken.
-            let idle = at.depth == 0 && at.chain == Chain::default().with(Link::Queue);
-            let kind = if idle {
-                Kind::Wire
-            } else if at.chain.has(Link::Lock) {
-                Kind::Lock
-            } else {
-                Kind::Peer
-            };
-            return self.put(side, kind, Whom::Client, at.chain, span, out);
+            return self.put(side, self.idle_kind(at), Whom::Client, at.chain, span, out);
         }
         if at.depth >= DEEPEST || sender == at.tid {
             return self.put(side, Kind::Peer, Whom::Nobody, at.chain, span, out);

@@ -4,6 +4,7 @@
 //! hierarchy took.
 
 mod group;
+pub mod members;
 mod read;
 
 pub use group::{CgroupError, Group, Place, Throttle, remove_directory};

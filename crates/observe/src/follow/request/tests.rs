@@ -12,13 +12,22 @@ const WRITE: i64 = libc::SYS_write;
 const POLL: i64 = libc::SYS_epoll_wait;
 
 fn found(window: &Window) -> Found {
-    let timelines = timelines(window);
+    found_by(window, HashMap::from([(100, Side::Server), (200, Side::Client)]), Connections::default(), false)
+}
+
+/// The same events as a service's own sockets show them.
+fn arrivals(window: &Window, listening: &[u16]) -> Found {
     let mut connections = Connections::default();
+    connections.service(listening.iter().copied().collect(), []);
+    found_by(window, HashMap::from([(100, Side::Server), (200, Side::Client)]), connections, true)
+}
+
+fn found_by(window: &Window, sides: HashMap<i32, Side>, mut connections: Connections, by_arrivals: bool) -> Found {
+    let timelines = timelines(window);
     // Connections are learned over all windows; here, from this one before it is followed.
     Sockets::of(&window.events, &timelines, &mut connections);
     let sockets = Sockets::of(&window.events, &timelines, &mut connections);
     let disks = Disks::of(&window.events);
-    let sides = HashMap::from([(100, Side::Server), (200, Side::Client)]);
     let walker = Walker {
         timelines: &timelines,
         sockets: &sockets,
@@ -27,7 +36,8 @@ fn found(window: &Window) -> Found {
         sides: &sides,
         children: &HashMap::new(),
     };
-    let found = Requests::new(&walker, window.end).of_clients();
+    let requests = Requests::new(&walker, window.end, by_arrivals);
+    let found = if by_arrivals { requests.of_arrivals() } else { requests.of_clients() };
     for r in &found.requests {
         let mut reached = r.begin;
         for p in &r.pieces {
@@ -121,6 +131,61 @@ fn an_answer_in_pieces_is_over_when_there_was_long_nothing() {
         (found.requests.len(), found.cut)
     };
     assert_eq!((pieces(80), pieces(100)), ((0, 1), (1, 0)));
+}
+
+#[test]
+fn a_service_alone_shows_a_request_from_its_arrival_to_its_answer() {
+    let s = Side::Server;
+    let here = arrivals(&simple().window(0, 60), &[]);
+    assert_eq!((here.requests.len(), here.cut), (1, 0));
+    assert_eq!((here.requests[0].begin, here.requests[0].end), (12, 42), "it is given when it has arrived at the other end");
+    let queue = || vec!["queue"];
+    let after_the_arrival = [
+        (12, 13, s, Kind::Wire, queue()),
+        (13, 17, s, Kind::Cpu, queue()),
+        (17, 20, s, Kind::Cpu, queue()),
+        (20, 22, s, Kind::Call(READ), queue()),
+        (22, 23, s, Kind::Call(READ), vec![]),
+        (23, 40, s, Kind::User, vec![]),
+        (40, 42, s, Kind::Call(WRITE), vec![]),
+    ];
+    assert_eq!(told(&here.requests[0]), after_the_arrival);
+    // The client is on another machine: its packet comes in an interrupt on an idle CPU, and nothing of its own is seen.
+    let story = Story::default().on(1).enter(2, 101, READ).switch(3, 101, Left::Blocked, 0);
+    let story = story.then(11, 0, What::Ports { socket: 0xb, local: 80, remote: 4000 }).arrived(12, 0, 0xb).in_interrupt();
+    let story = story.waking(13, 0, 101).in_interrupt().switch(20, 0, Left::Ready, 101).received(22, 101, 0xb, 5).exit(23, 101, READ);
+    let story = story.enter(40, 101, WRITE).sent(45, 101, 0xb, 7).exit(46, 101, WRITE);
+    let far = arrivals(&story.window(0, 60), &[80]);
+    assert_eq!((far.requests.len(), far.requests[0].begin, far.requests[0].end), (1, 12, 45));
+    assert_eq!(told(&far.requests[0])[0], (12, 13, s, Kind::Wire, queue()));
+}
+
+#[test]
+fn what_a_service_asks_others_is_no_request_of_its_clients() {
+    // 101 answers at 0xb and asks a database on another machine by 0xc, both by connections that were there before.
+    let story = Story::default().on(1).arrived(10, 0, 0xb).enter(11, 101, READ).received(12, 101, 0xb, 5).exit(13, 101, READ);
+    let story =
+        story.enter(20, 101, WRITE).sent(21, 101, 0xc, 5).exit(22, 101, WRITE).enter(23, 101, READ).switch(24, 101, Left::Blocked, 0);
+    let story = story.arrived(70, 0, 0xc).in_interrupt().waking(71, 0, 101).in_interrupt().switch(72, 0, Left::Ready, 101);
+    let story = story.received(73, 101, 0xc, 9).exit(74, 101, READ).enter(80, 101, WRITE).sent(81, 101, 0xb, 9).exit(82, 101, WRITE);
+    let found = arrivals(&story.window(0, 200), &[]);
+    assert_eq!((found.requests.len(), found.cut), (1, 0), "{found:?}");
+    assert_eq!((found.requests[0].begin, found.requests[0].end), (10, 81));
+    let peer: u64 = found.requests[0].pieces.iter().filter(|p| p.leaf.kind == Kind::Peer).map(|p| p.end - p.start).sum();
+    assert_eq!(peer, 71 - 21, "{:?}", told(&found.requests[0]));
+}
+
+#[test]
+fn ports_say_which_end_a_socket_is_when_the_window_begins_in_an_answer() {
+    // The first that is seen of 0xb is what it sends; its port says that it answers all the same. 0xc has another port.
+    let ports = |socket, local| What::Ports { socket, local, remote: 4000 };
+    let story = Story::default().on(1).enter(1, 101, WRITE).sent(2, 101, 0xb, 5).exit(3, 101, WRITE).arrived(4, 0, 0xc);
+    let story = story.then(10, 0, ports(0xb, 80)).arrived(10, 0, 0xb).enter(11, 101, READ).received(12, 101, 0xb, 5).exit(13, 101, READ);
+    let story = story.enter(20, 101, WRITE).sent(21, 101, 0xb, 5).exit(22, 101, WRITE).then(30, 0, ports(0xc, 5000)).arrived(31, 0, 0xc);
+    let story = story.enter(32, 101, READ).received(33, 101, 0xc, 5).exit(34, 101, READ).enter(40, 101, WRITE).sent(41, 101, 0xc, 5);
+    let window = story.window(0, 100);
+    let found = arrivals(&window, &[80]);
+    assert_eq!((found.requests.iter().map(|r| (r.begin, r.end)).collect::<Vec<_>>(), found.cut), (vec![(10, 21)], 1));
 }
 
 #[test]

@@ -1,0 +1,170 @@
+//! Which processes a control group has, and which control group a process is in: for services that somebody else started.
+//!
+//! Groups are found by the paths of living processes in `/proc/PID/cgroup`, so that neither systemd nor a container engine is asked, and
+//! both versions are read alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::sample;
+
+/// Groups within groups that are looked through.
+const DEEPEST: usize = 32;
+/// Hexadecimal digits of a container's number, and how many of them are shown.
+const CONTAINER: usize = 64;
+const SHOWN: usize = 12;
+
+/// The control group of a process: of its paths the one that says most. `None` where it is in none but the root's, or has ended.
+pub fn group_of(pid: i32) -> Option<String> {
+    most(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+}
+
+/// The path that says most: that of systemd or of version 2, else the longest of the others.
+fn most(text: &str) -> Option<String> {
+    let lines = || paths(text).filter(|(_, path)| *path != "/");
+    let named = lines().find(|(names, _)| names.is_empty() || *names == "name=systemd");
+    named.or_else(|| lines().max_by_key(|(_, path)| path.len())).map(|(_, path)| path.to_owned())
+}
+
+/// Controllers and path of each line of `/proc/PID/cgroup`.
+fn paths(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        fields.next()?;
+        Some((fields.next()?, fields.next()?))
+    })
+}
+
+/// What a person calls a group: a container by the beginning of its number, else the last part of its path.
+pub fn short(path: &str) -> String {
+    let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/");
+    match path.rsplit('/').find_map(container) {
+        Some(id) => format!("container {}", &id[..SHOWN]),
+        None => last.to_owned(),
+    }
+}
+
+/// The number of the container that a part of a path is named after: `docker-ID.scope`, `libpod-ID.scope`, `cri-containerd-ID.scope`, `ID`.
+pub fn container(part: &str) -> Option<&str> {
+    let name = part.strip_suffix(".scope").unwrap_or(part);
+    let id = name.get(name.len().checked_sub(CONTAINER)?..)?;
+    let alone = name.len() == CONTAINER || name[..name.len() - CONTAINER].ends_with(['-', ':']);
+    (alone && id.bytes().all(|b| b.is_ascii_hexdigit())).then_some(id)
+}
+
+/// A group that was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Its path in the hierarchy.
+    pub path: String,
+    /// The processes in it and in the groups below it.
+    pub pids: Vec<i32>,
+}
+
+/// The groups of living processes whose path has a part that is `wanted`, each as far as that part, with all processes below.
+pub fn find(wanted: impl Fn(&str) -> bool) -> Vec<Found> {
+    find_in(texts(), |path| {
+        let end = path.split('/').scan(0, |at, part| {
+            *at += part.len() + 1;
+            Some((*at - 1, part))
+        });
+        end.into_iter().find(|(_, part)| wanted(part)).map(|(end, _)| path[..end].to_owned())
+    })
+}
+
+/// The group with this path, and all processes in it and below.
+pub fn at(wanted: &str) -> Option<Found> {
+    let wanted = wanted.trim_end_matches('/');
+    let below = |path: &str| path == wanted || path.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('/'));
+    find_in(texts(), |path| below(path).then(|| wanted.to_owned())).pop()
+}
+
+fn texts() -> impl Iterator<Item = (i32, String)> {
+    let text = |pid: i32| Some((pid, fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?));
+    sample::numbers(Path::new("/proc")).into_iter().filter_map(text)
+}
+
+fn find_in(texts: impl Iterator<Item = (i32, String)>, group: impl Fn(&str) -> Option<String>) -> Vec<Found> {
+    let mut found: BTreeMap<String, BTreeSet<i32>> = BTreeMap::new();
+    for (pid, text) in texts {
+        for path in paths(&text).filter_map(|(_, path)| group(path)) {
+            found.entry(path).or_default().insert(pid);
+        }
+    }
+    found.into_iter().map(|(path, pids)| Found { path, pids: pids.into_iter().collect() }).collect()
+}
+
+/// The processes of a group's directory and of those below it, by `cgroup.procs`. Threads of a process that are in several groups count
+/// where their process is.
+pub fn of_directory(dir: &Path) -> Vec<i32> {
+    let mut pids = BTreeSet::new();
+    let mut todo: Vec<(PathBuf, usize)> = vec![(dir.to_owned(), 0)];
+    while let Some((dir, depth)) = todo.pop() {
+        let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+        // A process of another name space is written as 0.
+        pids.extend(text.lines().filter_map(|line| line.trim().parse::<i32>().ok()).filter(|pid| *pid > 0));
+        if depth < DEEPEST {
+            let below = fs::read_dir(&dir).into_iter().flatten().flatten();
+            todo.extend(below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| (e.path(), depth + 1)));
+        }
+    }
+    pids.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "3f2a1b4c5d6e3f2a1b4c5d6e3f2a1b4c5d6e3f2a1b4c5d6e3f2a1b4c5d6e0123";
+
+    #[test]
+    fn the_path_that_says_most_is_the_group() {
+        let v1 = "9:name=systemd:/system.slice/db.service\n4:memory:/limits/of/something/long/that/is/not/it\n0::/\n";
+        assert_eq!(most(v1).as_deref(), Some("/system.slice/db.service"));
+        assert_eq!(most("4:memory:/a/b\n1:cpu:/a\n0::/\n").as_deref(), Some("/a/b"));
+        assert_eq!(most("0::/a:b\n").as_deref(), Some("/a:b"), "a path may hold colons");
+        assert_eq!(most("0::/\n"), None);
+    }
+
+    #[test]
+    fn containers_are_known_by_their_numbers() {
+        for part in [format!("docker-{ID}.scope"), format!("libpod-{ID}.scope"), format!("cri-containerd-{ID}.scope"), ID.to_owned()] {
+            assert_eq!(container(&part), Some(ID), "{part}");
+        }
+        assert_eq!(container("system.slice"), None);
+        assert_eq!(short(&format!("/kubepods/pod7/{ID}")), "container 3f2a1b4c5d6e");
+        assert_eq!((short("/system.slice/db.service"), short("/")), ("db.service".to_owned(), "/".to_owned()));
+    }
+
+    #[test]
+    fn a_group_has_the_processes_of_those_below_it_in_either_version() {
+        let texts = || {
+            [
+                (1, "0::/system.slice/db.service\n"),
+                (2, "0::/system.slice/db.service/workers\n"),
+                (3, "0::/system.slice/db.service-other\n"),
+                (4, "9:name=systemd:/system.slice/db.service\n4:memory:/\n"),
+            ]
+            .map(|(pid, text)| (pid, text.to_owned()))
+            .into_iter()
+        };
+        let unit = |path: &str| {
+            let at = path.find("/db.service")?;
+            Some(path[..at + 11].to_owned()).filter(|_| path[at + 11..].is_empty() || path[at + 11..].starts_with('/'))
+        };
+        let found = find_in(texts(), unit);
+        assert_eq!(found, [Found { path: "/system.slice/db.service".into(), pids: vec![1, 2, 4] }]);
+        assert!(find(|part| part == "no-such-group-anywhere").is_empty() && at("/no/such/group").is_none());
+    }
+
+    #[test]
+    fn directories_are_read_with_those_below_them() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("below")).unwrap();
+        fs::write(dir.path().join("cgroup.procs"), "7\n0\n").unwrap();
+        fs::write(dir.path().join("below/cgroup.procs"), "9\n").unwrap();
+        assert_eq!(of_directory(dir.path()), [7, 9]);
+        assert!(of_directory(Path::new("/no/such/group")).is_empty());
+    }
+}
