@@ -10,6 +10,7 @@ use crate::comparison::{NotCompared, Options, Row};
 use crate::counterparts;
 use crate::pooled::{self, Pooled};
 use crate::ratio::{self, CONFIDENCE, Figure, Known, Level, QuantileWeights, Ratio};
+use crate::service;
 use crate::side::{Side, SideRow};
 use crate::special::t_two_sided;
 use crate::spread::{self, Prior};
@@ -216,7 +217,11 @@ impl Pair<'_> {
             (Some(b), Some(n)) => Some(ratio::between(b, n, higher)),
             _ => None,
         });
-        let (verdict, note) = first_verdict(base, new, ratio, self.note.or_else(|| apart(base, new, levels)));
+        let (verdict, note) = match self.probe {
+            // Of a service's load nobody says whether more or less is better.
+            service::RATE => (Verdict::Unresolved, self.note),
+            _ => first_verdict(base, new, ratio, self.note.or_else(|| apart(base, new, levels))),
+        };
         Ok(Row {
             probe: self.probe.to_owned(),
             params: self.params.clone(),

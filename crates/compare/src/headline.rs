@@ -53,11 +53,12 @@ fn workload_change(fall: &Waterfall, new: &str, base: &str) -> String {
     let params = if fall.params.is_empty() { String::new() } else { format!(" ({})", fall.params) };
     // Told of the slower side, as its causes are.
     let ratio = fall.new_seconds / fall.base_seconds;
+    let what = if fall.workload == crate::service::WORKLOAD { "request" } else { "transaction" };
     let (factor, slow, fast) = if ratio >= 1.0 { (ratio, new, base) } else { (1.0 / ratio, base, new) };
     if factor < 2.0 {
-        return format!("A transaction of {}{params} takes {:.0} % longer on {slow} than on {fast}", fall.workload, (factor - 1.0) * 100.0);
+        return format!("A {what} of {}{params} takes {:.0} % longer on {slow} than on {fast}", fall.workload, (factor - 1.0) * 100.0);
     }
-    format!("A transaction of {}{params} takes {factor:.1} times as long on {slow} as on {fast}", fall.workload)
+    format!("A {what} of {}{params} takes {factor:.1} times as long on {slow} as on {fast}", fall.workload)
 }
 
 fn pooled_change(together: &Pooled, new: &str, base: &str) -> String {

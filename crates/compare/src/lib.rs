@@ -22,6 +22,7 @@ pub mod ratio;
 pub mod references;
 pub mod replay;
 pub mod select;
+pub mod service;
 pub mod side;
 pub mod site;
 pub mod special;
@@ -57,7 +58,8 @@ pub fn compare_sides(base: &Side, new: &Side, options: &Options) -> Comparison {
 fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &Options) -> Comparison {
     let told = changes::between(base, new, &changed);
     changed.splice(0..0, told);
-    let (rows, pooled, not_compared) = align::rows(base, new, options);
+    let (mut rows, pooled, not_compared) = align::rows(base, new, options);
+    let load = service::load(&mut rows);
     let curves = curves::curves(&rows);
     let waterfalls = workloads::waterfalls(base, new, &rows);
     let most = workloads::most_changed(&waterfalls, &rows, options.threshold);
@@ -88,6 +90,9 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
         unexplained,
     };
     comparison.headline = headline::headline(&comparison, most);
+    if let Some(load) = load {
+        comparison.headline = format!("{} {load}", comparison.headline);
+    }
     comparison
 }
 

@@ -156,7 +156,7 @@ fn observed(workload: &mut dyn Workload, request: &Request) -> Result<(Step, Tol
     let subjects = workload.subjects();
     // By Little's law: so many transactions under way, so many done a second.
     let mean = request.measured.filter(|m| m.0 > 0).map(|(done, seconds)| Duration::from_secs_f64(request.clients * seconds / done as f64));
-    let known = Known { stamps: workload.stamps(), latency: request.latency.or(mean) };
+    let known = Known { stamps: workload.stamps(), latency: request.latency.or(mean), ..Known::default() };
     let settle = (length / 4).min(Duration::from_millis(300));
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();

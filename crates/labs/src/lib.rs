@@ -8,6 +8,7 @@ pub mod database;
 mod explained;
 pub mod launch;
 pub mod prove;
+pub mod service;
 pub mod site;
 mod stalls;
 pub mod web;

@@ -196,7 +196,8 @@ fn step(workload: &str, params: &fingerpost_record::Params) -> String {
 }
 
 pub(crate) fn waterfall_title(fall: &Waterfall) -> String {
-    format!("A transaction of {}: {} → {}", step(&fall.workload, &fall.params), seconds(fall.base_seconds), seconds(fall.new_seconds))
+    let what = if fall.workload == fingerpost_compare::service::WORKLOAD { "request" } else { "transaction" };
+    format!("A {what} of {}: {} → {}", step(&fall.workload, &fall.params), seconds(fall.base_seconds), seconds(fall.new_seconds))
 }
 
 /// The steps of a waterfall from base to new, the unexplained rest, and the prediction from unit costs.

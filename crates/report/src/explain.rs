@@ -2,6 +2,7 @@
 
 pub(crate) mod followed;
 mod markdown;
+pub mod service;
 
 use fingerpost_diagnose::check::{Check, check};
 use fingerpost_diagnose::slow::{SlowOnes, slow_ones};
@@ -60,6 +61,7 @@ impl Explanation {
         workload.clone_into(&mut budget.workload);
         budget.params = params.clone();
         let paths = paths.filter(|p| p.followed > 0);
+        let findings = findings.into_iter().map(|f| service::worded(f, workload, &totals)).collect();
         Explanation {
             workload: workload.to_owned(),
             params: params.clone(),
@@ -176,6 +178,9 @@ fn bar(start: f64, share: f64) -> String {
 
 /// The explanation for a terminal.
 pub fn render(e: &Explanation, style: &Style) -> String {
+    if e.workload == service::WORKLOAD {
+        return service::screen(e, style);
+    }
     let mut text = String::new();
     let title = format!("{} {}", clean(&e.workload), e.params);
     text.push_str(&style.paint(Tone::Strong, clean(&title).trim()));

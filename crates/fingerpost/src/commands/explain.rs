@@ -1,9 +1,13 @@
-//! `fingerpost explain`: where the time of a workload, or of any command, went, and who is to blame.
+//! `fingerpost explain`: where the time of a workload, of any command, or of a running service went, and who is to blame.
+
+mod containers;
+mod service;
+mod target;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,26 +26,57 @@ use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
 
 use crate::exit::{Done, say, usage};
+use crate::progress::Progressing;
 use crate::{output, runs};
 
 /// Arguments of `explain`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
-    #[arg(help = runs::HELP, value_name = "RUN", required_unless_present = "command", conflicts_with = "command")]
+    #[arg(
+        help = runs::HELP,
+        value_name = "RUN",
+        required_unless_present_any = ["command", "service"],
+        conflicts_with_all = ["command", "service"]
+    )]
     run: Option<OsString>,
+    #[command(flatten)]
+    service: target::Args,
     /// A command of your own to run and explain
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "service")]
     command: Vec<String>,
-    /// Watch the command for this long, then end it
+    /// Watch the service for this long (10 where nothing is said), or the command, and then end it
     #[arg(long, value_name = "SECONDS", conflicts_with = "run")]
     seconds: Option<f64>,
+    /// Keep what was seen of the service in this file instead of the archive
+    #[arg(short, long, value_name = "FILE", requires = "service")]
+    output: Option<PathBuf>,
+    /// What to call the service in the record, in place of its program's name; two records of one name are compared
+    #[arg(long, value_name = "NAME", requires = "service")]
+    label: Option<String>,
     /// Sample /proc even where tracepoints are allowed
     #[arg(long, conflicts_with = "run")]
     sampling: bool,
+    /// No progress, no notes
+    #[arg(short, long, requires = "service")]
+    quiet: bool,
     /// How to print it
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost explain latest                                  the last run of a database or web server
+  fingerpost explain -- make -j4                             a command
+  fingerpost explain --port 8080                             whoever listens there, for ten seconds
+  fingerpost explain --unit mariadb --seconds 30 -o before.json
+  fingerpost explain --unit mariadb --seconds 30 -o after.json
+  fingerpost compare ./before.json ./after.json              what grew
+  fingerpost explain --container shop-db
+  fingerpost explain --pid $(pgrep -d, gunicorn)
+
+A running service is not restarted, stopped or set differently. Following its requests needs root.";
 
 /// How to print an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -63,12 +98,39 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     if args.seconds.is_some_and(|s| !s.is_finite() || s <= 0.0) {
         return usage("--seconds needs a number above 0");
     }
+    if args.service.is_given() {
+        return of_service(&args);
+    }
     let explanations = match &args.run {
         Some(name) => of_run(name)?,
         None => vec![of_command(&args)?],
     };
     print(&explanations, args.format)?;
     Ok(Done::Well)
+}
+
+/// Watches a service, prints what was seen, and keeps it.
+fn of_service(args: &Args) -> anyhow::Result<Done> {
+    let target = args.service.find(args.label.as_deref())?;
+    let pids = target.pids();
+    let options = service::Options {
+        length: Duration::from_secs_f64(args.seconds.unwrap_or(service::SECONDS).min(1e6)),
+        level: if args.sampling { Level::Sampling } else { Level::Tracing },
+        output: args.output.clone(),
+        progress: Progressing::unless(args.quiet),
+    };
+    let explained = service::explain(target, &options)?;
+    print(std::slice::from_ref(&explained.explanation), args.format)?;
+    if args.format == Format::Table {
+        let lines = service::closer(&explained, &pids);
+        output::write(|out| out.write_all(report::service::closer(&lines, &output::style(false)).as_bytes()))?;
+    }
+    match &explained.kept {
+        Ok(path) if !args.quiet => say(&format!("kept as {} in {}", explained.run.id, path.display())),
+        Ok(_) => {}
+        Err(sentence) => say(&format!("what was seen is not kept: {sentence}")),
+    }
+    Ok(if explained.kept.is_ok() { Done::Well } else { Done::MeasurementFailed })
 }
 
 fn print(explanations: &[Explanation], format: Format) -> anyhow::Result<()> {

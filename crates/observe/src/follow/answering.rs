@@ -114,6 +114,9 @@ fn accepted_inodes(lines: impl Iterator<Item = String>, names: &HashSet<String>)
     lines.filter_map(inode).collect()
 }
 
+/// The ports at which a service listens, and ends of connections by the kernel's address.
+pub type Ends = (HashSet<u16>, Vec<(u64, End)>);
+
 /// What a window tells of its requests at once, for the length of the next.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AtOnce {
@@ -138,7 +141,7 @@ impl Looker {
     }
 
     /// Where the service listens, and what was learned.
-    pub fn finish(self) -> (HashSet<u16>, Vec<(u64, End)>) {
+    pub fn finish(self) -> Ends {
         (self.answering.ports, self.known.into_iter().filter_map(|(socket, end)| Some((socket, end?))).collect())
     }
 

@@ -70,15 +70,33 @@ pub enum Requested {
     Programs,
 }
 
-/// The requests that one window showed.
+/// The requests that one window showed, or a part of a long one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stretch {
-    /// The window's length in seconds.
+    /// Its length in seconds.
     pub seconds: f64,
-    /// Latency of each request that was followed, in nanoseconds, in the order of their ends.
+    /// Latency of each request that was followed and ended in it, in nanoseconds, in the order of their ends.
     pub latencies: Vec<u64>,
-    /// Requests that the window's beginning or end cut.
+    /// Requests that the window's beginning or end cut; with the window's first part.
     pub cut: u64,
+}
+
+/// Windows that are twice as long as this, in nanoseconds, are told in parts.
+const STRETCH: u64 = 100_000_000;
+
+impl Stretch {
+    /// The parts of a window.
+    fn of(window: &Window, requests: &[Request], cut: u64) -> Vec<Stretch> {
+        let length = window.end.saturating_sub(window.start).max(1);
+        let parts = (length / STRETCH).max(1);
+        let mut found = vec![Stretch { seconds: length as f64 * 1e-9 / parts as f64, ..Stretch::default() }; parts as usize];
+        found[0].cut = cut;
+        for r in requests {
+            let part = u128::from(r.end.saturating_sub(window.start)) * u128::from(parts) / u128::from(length);
+            found[(part as usize).min(parts as usize - 1)].latencies.push(r.end - r.begin);
+        }
+        found
+    }
 }
 
 /// What one window gave.
@@ -159,8 +177,7 @@ impl Follower {
         self.generator.extend(inside().map(|t| t.2 - t.1));
         self.paths.cut += cut;
         let gained = Gained { followed: found.len() as u64, cut };
-        let latencies = found.iter().map(|r| r.end - r.begin).collect();
-        self.stretches.push(Stretch { seconds: (window.end - window.start) as f64 * 1e-9, latencies, cut });
+        self.stretches.extend(Stretch::of(window, &found, cut));
         match what {
             // A command is one request, of which each window shows a part.
             Requested::Command(_) | Requested::Programs => self.command.extend(found.into_iter().flat_map(|r| r.pieces)),
@@ -248,5 +265,21 @@ impl Follower {
         if at > 0 {
             self.sums.add(Request { begin: 0, end: at, pieces });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_window_is_told_in_parts() {
+        let request = |end| Request { begin: end - 7, end, pieces: Vec::new() };
+        let window = Window { start: 1000, end: 1000 + 2 * STRETCH, ..Window::default() };
+        let found = Stretch::of(&window, &[request(2000), request(1000 + STRETCH), request(window.end)], 3);
+        let told: Vec<(usize, u64)> = found.iter().map(|s| (s.latencies.len(), s.cut)).collect();
+        assert_eq!(told, [(1, 3), (2, 0)]);
+        assert!((found.iter().map(|s| s.seconds).sum::<f64>() - 0.2).abs() < 1e-9);
+        assert_eq!(Stretch::of(&Window::default(), &[], 0).len(), 1);
     }
 }

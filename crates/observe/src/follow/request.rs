@@ -5,7 +5,7 @@
 //! woken); between its two ends the wire; the client's thread from the answer's arrival on. A turn that the server itself makes on a
 //! connection of its own while it has the request is a request within the request, and the path goes on in the other server.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::leaf::{Chain, Kind, Link, Piece, Side, Whom};
 use super::served::{AllServed, Served, served};
@@ -286,15 +286,19 @@ impl<'a> Requests<'a> {
         Request { begin, end, pieces }
     }
 
-    /// The time of all processes of the service that did something in the window, each as if it were a command.
+    /// The time of all processes of the service that did something in the window, each as if it were a command; where none did, of all.
     pub fn of_programs(&self, begin: u64, end: u64) -> Vec<Request> {
         let timelines = self.walker.timelines;
-        let busy = |tid: &i32| timelines.between(*tid, begin, end).iter().any(|s| !matches!(s.doing, Doing::Silent(_) | Doing::Unknown));
-        let of_service = timelines.threads.keys().filter(|tid| self.walker.side(**tid) == Side::Server && busy(tid));
-        let mut pids: Vec<i32> = of_service.filter_map(|tid| timelines.processes.get(tid).copied()).collect();
-        pids.sort_unstable();
-        pids.dedup();
-        pids.into_iter().map(|pid| self.of_program(pid, begin, end)).collect()
+        let busy = |tid: i32| timelines.between(tid, begin, end).iter().any(|s| !matches!(s.doing, Doing::Silent(_) | Doing::Unknown));
+        let pids = |wanted: &dyn Fn(i32) -> bool| {
+            let of_service = timelines.threads.keys().copied().filter(|&tid| self.walker.side(tid) == Side::Server && wanted(tid));
+            of_service.filter_map(|tid| timelines.processes.get(&tid).copied()).collect::<BTreeSet<i32>>()
+        };
+        let mut found = pids(&busy);
+        if found.is_empty() {
+            found = pids(&|_| true);
+        }
+        found.into_iter().map(|pid| self.of_program(pid, begin, end)).collect()
     }
 
     /// Requests whose program tells itself when each began and ended, by thread (an embedded database).

@@ -76,7 +76,7 @@ pub fn served(socket: u64, log: &[Entry], window_end: u64, fresh: bool) -> AllSe
                 pending = None;
                 found.whole.extend(open.take().filter(|s| s.pieces > 0));
             }
-            Act::Connect => {}
+            Act::Connect | Act::Connected => {}
         }
     }
     match open {

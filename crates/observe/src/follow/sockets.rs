@@ -137,6 +137,8 @@ pub struct Connections {
     ends: HashMap<u64, End>,
     /// Where a service listens, where that was asked for.
     listening: Option<HashSet<u16>>,
+    /// The local port of each socket in that case, closed ones too.
+    locals: HashMap<u64, u16>,
     /// Ends by the kernel's address, as descriptors told of sockets whose making was not seen.
     told: HashMap<u64, End>,
 }
@@ -151,7 +153,7 @@ impl Connections {
     /// Which end a socket is: its making was seen, its descriptor told, or its port is one at which the service listens.
     pub fn end(&self, socket: u64) -> Option<End> {
         let listens = || {
-            let (local, _) = self.ports_of.get(&socket)?;
+            let local = self.locals.get(&socket)?;
             self.listening.as_ref()?.contains(local).then_some(End::Answers)
         };
         self.ends.get(&socket).or_else(|| self.told.get(&(socket & ADDRESS))).copied().or_else(listens)
@@ -159,8 +161,8 @@ impl Connections {
 
     /// Whether a socket of the service has a port at which the service does not listen: one that it asks others by.
     pub fn has_other_port(&self, socket: u64) -> bool {
-        let port = self.listening.as_ref().zip(self.ports_of.get(&socket));
-        port.is_some_and(|(listening, (local, _))| !listening.contains(local))
+        let port = self.listening.as_ref().zip(self.locals.get(&socket));
+        port.is_some_and(|(listening, local)| !listening.contains(local))
     }
 
     /// Says at which ports a service listens, and which end of their connections sockets are, by the kernel's address: what is known of
@@ -179,6 +181,9 @@ impl Connections {
     fn ports(&mut self, socket: u64, local: u16, remote: u16) {
         self.ports.insert((local, remote), socket);
         self.ports_of.insert(socket, (local, remote));
+        if self.listening.is_some() {
+            self.locals.insert(socket, local);
+        }
         if let Some(&other) = self.ports.get(&(remote, local)).filter(|&&other| other != socket) {
             self.here.decide(socket, other);
             self.ever.decide(socket, other);

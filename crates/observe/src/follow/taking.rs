@@ -10,10 +10,10 @@ use fingerpost_sys::cgroup::members;
 use fingerpost_sys::stamps::{Stamp, Stamps};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
-use super::answering::{Answering, AtOnce, Looker};
+use super::answering::{Answering, AtOnce, Ends, Looker};
 use super::leaf::Side;
 use super::pace::Pace;
-use super::sockets::{End, Generations};
+use super::sockets::Generations;
 use super::source::{Source, Window};
 use super::{Follower, Requested, Stretch};
 use crate::calls::{Fd, Role, Wait};
@@ -259,7 +259,7 @@ impl Taking {
 
 /// Windows that were taken, to be followed when the load has ended.
 pub struct Recorded {
-    service: Option<(HashSet<u16>, Vec<(u64, End)>)>,
+    service: Option<Ends>,
     groups: HashMap<i32, String>,
     source: String,
     roles: HashMap<i32, Role>,

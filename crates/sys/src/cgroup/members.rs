@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
+use crate::procfs::mounts::parse_mountinfo;
 use crate::sample;
 
 /// Groups within groups that are looked through.
@@ -65,11 +66,11 @@ pub struct Found {
 /// The groups of living processes whose path has a part that is `wanted`, each as far as that part, with all processes below.
 pub fn find(wanted: impl Fn(&str) -> bool) -> Vec<Found> {
     find_in(texts(), |path| {
-        let end = path.split('/').scan(0, |at, part| {
+        let mut ends = path.split('/').scan(0, |at, part| {
             *at += part.len() + 1;
             Some((*at - 1, part))
         });
-        end.into_iter().find(|(_, part)| wanted(part)).map(|(end, _)| path[..end].to_owned())
+        ends.find(|(_, part)| wanted(part)).map(|(end, _)| path[..end].to_owned())
     })
 }
 
@@ -93,6 +94,17 @@ fn find_in(texts: impl Iterator<Item = (i32, String)>, group: impl Fn(&str) -> O
         }
     }
     found.into_iter().map(|(path, pids)| Found { path, pids: pids.into_iter().collect() }).collect()
+}
+
+/// The directory of a group, among the mounts that this process sees: the one with most of its processes. `None` where it has none of them.
+pub fn directory(group: &Found) -> Option<PathBuf> {
+    let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let places = parse_mountinfo(&mountinfo).into_iter().filter(|m| m.kind.starts_with("cgroup")).filter_map(|mount| {
+        let below = Path::new(&group.path).strip_prefix(&mount.root).ok()?.to_owned();
+        (!below.components().any(|part| part == Component::ParentDir)).then(|| mount.point.join(below))
+    });
+    let known = |dir: &PathBuf| of_directory(dir).iter().filter(|pid| group.pids.contains(pid)).count();
+    places.map(|dir| (known(&dir), dir)).filter(|(known, _)| *known > 0).max_by_key(|(known, _)| *known).map(|(_, dir)| dir)
 }
 
 /// The processes of a group's directory and of those below it, by `cgroup.procs`. Threads of a process that are in several groups count

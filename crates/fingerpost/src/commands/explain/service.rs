@@ -1,0 +1,185 @@
+//! A service that is running, explained: watched for a while from outside, its requests followed, and kept as a run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use fingerpost_diagnose::{STEP, StepFigures};
+use fingerpost_labs::service::{self, WORKLOAD};
+use fingerpost_observe::Level;
+use fingerpost_observe::follow::Stretch;
+use fingerpost_observe::follow::taking::FollowedService;
+use fingerpost_observe::session::{Prepared, Told, label};
+use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
+use fingerpost_record::{Observation, Params, Paths, Profile, Run, SCHEMA, Tool};
+use fingerpost_report::explain::Explanation;
+use fingerpost_report::explain::service::PROGRAMS;
+
+use super::target::Target;
+use crate::conduct::stop_on_signals;
+use crate::exit::{command_line, say, usage};
+use crate::progress::{Progress, Progressing};
+
+/// How long a service is watched where nobody says it, in seconds.
+pub const SECONDS: f64 = 10.0;
+/// How often it is looked whether the service still lives and the user has not had enough.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How to watch.
+pub struct Options {
+    /// For how long.
+    pub length: Duration,
+    /// [`Level::Tracing`], or [`Level::Sampling`] to do without the kernel's events.
+    pub level: Level,
+    /// Where to keep the run; nothing for the archive.
+    pub output: Option<PathBuf>,
+    /// To whom progress is told.
+    pub progress: Progressing,
+}
+
+/// What was seen, and where it is kept.
+pub struct Explained {
+    /// The explanation.
+    pub explanation: Explanation,
+    /// Its run.
+    pub run: Run,
+    /// Where the run is, or why it is not kept.
+    pub kept: Result<PathBuf, String>,
+}
+
+/// Watches a service and explains it. Nothing of it is changed: events are taken, counters read. An interrupt ends it early.
+///
+/// # Errors
+/// The system does not let anything be watched, or the service was gone before it could be.
+pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
+    let stop = Arc::new(AtomicBool::new(false));
+    stop_on_signals(&stop)?;
+    let begun = Instant::now();
+    let run = begin();
+    let (writer, trouble) = open_writer(options, &run)?;
+    trouble.iter().chain(&target.notes).for_each(|sentence| say(sentence));
+    let session = Prepared::new(options.level).attach_service(&target.service, Some(options.length));
+    let progress = Progress::start("watching the service", options.length, options.progress);
+    wait(&target, options.length, &stop, &progress);
+    let Told { observations, recorded, refused, .. } = session.finish();
+    if let Some(why) = refused {
+        anyhow::bail!(why);
+    }
+    progress.show("following its requests", 1.0);
+    let followed = recorded.map(|recorded| recorded.follow_service());
+    drop(progress);
+    let (explanation, mut run) = record(run, target.params, observations, followed);
+    run.complete = true;
+    run.duration_s = begun.elapsed().as_secs_f64();
+    fingerpost_host::after(&mut run.host);
+    let kept = writer.finish(&run).map_err(|e| e.to_string());
+    Ok(Explained { explanation, run, kept })
+}
+
+/// The record at its beginning.
+fn begin() -> Run {
+    let now = jiff::Timestamp::now();
+    Run {
+        schema: SCHEMA.to_owned(),
+        id: new_id(now, fastrand::u32(..)),
+        started: rfc3339(now),
+        profile: Profile::Standard,
+        command: command_line(),
+        tool: Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() },
+        host: fingerpost_host::describe_for(&std::env::temp_dir(), &[]),
+        ..Run::default()
+    }
+}
+
+fn open_writer(options: &Options, run: &Run) -> anyhow::Result<(Writer, Option<String>)> {
+    match &options.output {
+        Some(path) => {
+            let mut writer = Writer::at(path.clone());
+            match writer.write(run) {
+                Some(sentence) => usage(sentence),
+                None => Ok((writer, None)),
+            }
+        }
+        None => Ok(Writer::in_archive(&Archive::open(None)?, run)),
+    }
+}
+
+/// Waits until the time is up, the user has had enough, or the service has gone.
+fn wait(target: &Target, length: Duration, stop: &AtomicBool, progress: &Progress) {
+    let begun = Instant::now();
+    while begun.elapsed() < length && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK_EVERY.min(length.saturating_sub(begun.elapsed())));
+        progress.show("watching the service", begun.elapsed().as_secs_f64() / length.as_secs_f64());
+        if !target.lives() {
+            progress.say("the service has ended; what was seen of it is told");
+            return;
+        }
+    }
+    if stop.load(Ordering::Relaxed) {
+        progress.say(&format!("ended early, after {:.1} s; what was seen is told", begun.elapsed().as_secs_f64()));
+    }
+}
+
+/// Puts everything into the record, and explains it.
+fn record(mut run: Run, params: Params, mut observations: Vec<Observation>, followed: Option<FollowedService>) -> (Explanation, Run) {
+    let elapsed = observations.iter().find_map(|o| o.totals.get("elapsed.seconds").copied()).unwrap_or(0.0);
+    let (paths, stretches) = followed.map_or((None, Vec::new()), |f| (Some(f.paths), f.stretches));
+    let paths = paths.map(|paths| Paths { workload: WORKLOAD.to_owned(), params: params.clone(), ..paths });
+    let figures = figures(paths.as_ref(), &stretches, elapsed);
+    let mut step = Observation {
+        workload: String::new(),
+        params: Params::new(),
+        observer: STEP.to_owned(),
+        source: "the service's own sockets".to_owned(),
+        series: Vec::new(),
+        totals: figures.to_totals(),
+        self_cost: 0.0,
+        lost: 0,
+    };
+    if stretches.is_empty() {
+        step.totals.insert(PROGRAMS.to_owned(), 1.0);
+        step.source = "the time of its processes".to_owned();
+    } else {
+        run.measurements = service::rows(&params, &stretches);
+    }
+    observations.push(step);
+    label(&mut observations, WORKLOAD, &params);
+    let explanation = Explanation::new(WORKLOAD, &params, &figures, paths.as_ref(), observations);
+    run.observations.clone_from(&explanation.observations);
+    run.budgets.push(explanation.budget.clone());
+    run.paths.extend(paths);
+    run.findings.clone_from(&explanation.findings);
+    for first in run.findings.iter_mut().filter_map(|f| f.evidence.first_mut()) {
+        // The first figure says of which step it is, as in every run.
+        *first = format!("{WORKLOAD} {params}: {first}");
+    }
+    (explanation, run)
+}
+
+fn figures(paths: Option<&Paths>, stretches: &[Stretch], elapsed: f64) -> StepFigures {
+    if stretches.is_empty() {
+        service::figures_of_programs(paths.map_or(0.0, |p| p.seconds), elapsed)
+    } else {
+        service::figures(stretches, elapsed)
+    }
+}
+
+/// The commands to look closer, by what was found.
+pub fn closer(explained: &Explained, pids: &[i32]) -> Vec<String> {
+    let id = &explained.run.id;
+    let run = match &explained.kept {
+        Ok(path) if path.file_stem().is_some_and(|stem| stem.to_string_lossy() == *id) => id.clone(),
+        Ok(path) => path.display().to_string(),
+        Err(_) => return Vec::new(),
+    };
+    let mut lines = vec![
+        format!("every chain, figure and cleared suspect: fingerpost explain {run} --format markdown"),
+        format!("the slowest requests as lines of time: fingerpost report {run} -o service.html"),
+        format!("before and after a change: fingerpost compare {run} LATER"),
+    ];
+    if let Some(pid) = pids.first() {
+        lines.push(format!("which of its functions: perf record -g -p {pid} -- sleep 10"));
+    }
+    lines
+}

@@ -1,0 +1,217 @@
+//! Which processes a service is: named by pid, port, unit, control group or container. Nobody is asked but the kernel.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use fingerpost_observe::follow::answering::Answering;
+use fingerpost_observe::queues::socket_inodes;
+use fingerpost_observe::session::Service;
+use fingerpost_record::Params;
+use fingerpost_sys::cgroup::members::{self, Found};
+use fingerpost_sys::sample;
+use fingerpost_sys::sockdiag::{self, SockDiag};
+
+use super::containers;
+use crate::exit::usage;
+
+/// A service that is running.
+#[derive(Debug, clap::Args)]
+#[group(id = "service", multiple = false)]
+pub struct Args {
+    /// Explain the running service of these processes and their children
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pid: Vec<i32>,
+    /// Explain the running service that listens on this TCP port of this machine
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Explain the running systemd unit with this name
+    #[arg(long, value_name = "NAME")]
+    unit: Option<String>,
+    /// Explain all processes of this control group and of those below it: a directory, or a path as in /proc/PID/cgroup
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+    /// Explain the running container with this name, or whose number begins so
+    #[arg(long, value_name = "ID-OR-NAME")]
+    container: Option<String>,
+}
+
+/// A service that was found.
+#[derive(Debug)]
+pub struct Target {
+    /// Its processes.
+    pub service: Service,
+    /// What tells it from others in a record.
+    pub params: Params,
+    /// What there is to know, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Target {
+    /// Whether any of its processes lives. Those of a group come and go, and an empty one may be filled again.
+    pub fn lives(&self) -> bool {
+        let alive = |pid: &i32| stat(*pid).is_some_and(|s| !matches!(s.state, 'Z' | 'X'));
+        self.service.pids.iter().any(alive) || self.service.groups.iter().any(|dir| dir.exists())
+    }
+
+    /// Its processes as they are now.
+    pub fn pids(&self) -> Vec<i32> {
+        let below = self.service.groups.iter().flat_map(|dir| members::of_directory(dir));
+        let own = std::process::id() as i32;
+        self.service.pids.iter().copied().chain(below).filter(|pid| *pid != own).collect()
+    }
+}
+
+impl Args {
+    /// Whether a service was named.
+    pub fn is_given(&self) -> bool {
+        !self.pid.is_empty() || self.port.is_some() || self.unit.is_some() || self.cgroup.is_some() || self.container.is_some()
+    }
+
+    /// Finds it. `label` is what it is called in the record, in place of its program's name.
+    pub fn find(&self, label: Option<&str>) -> anyhow::Result<Target> {
+        let mut target = match self {
+            Args { port: Some(port), .. } => by_port(*port)?,
+            Args { unit: Some(unit), .. } => by_unit(unit)?,
+            Args { cgroup: Some(path), .. } => by_cgroup(path)?,
+            Args { container: Some(wanted), .. } => by_container(wanted)?,
+            Args { pid, .. } => by_pid(pid)?,
+        };
+        let all = target.pids();
+        if all.is_empty() {
+            return usage("that group has no process but this command");
+        }
+        let name = label.map_or_else(|| name(&all), str::to_owned);
+        target.params = target.params.with("name", name);
+        target.notes.extend(rights(&all));
+        Ok(target)
+    }
+}
+
+/// The program's name: that of the processes whose parents are none of them.
+fn name(pids: &[i32]) -> String {
+    let all: BTreeMap<i32, (i32, String)> = pids.iter().filter_map(|&pid| stat(pid).map(|s| (pid, (s.parent, s.name)))).collect();
+    let first: BTreeSet<&str> = all.values().filter(|(parent, _)| !all.contains_key(parent)).map(|(_, name)| name.as_str()).collect();
+    let shown: Vec<&str> = first.iter().take(3).copied().collect();
+    shown.join("+")
+}
+
+fn stat(pid: i32) -> Option<fingerpost_sys::procfs::process::Stat> {
+    sample::stat(Path::new(&format!("/proc/{pid}")))
+}
+
+/// What cannot be said without root's rights.
+fn rights(pids: &[i32]) -> Option<String> {
+    let unreadable = pids
+        .iter()
+        .any(|pid| std::fs::read_dir(format!("/proc/{pid}/fd")).is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied));
+    unreadable.then(|| {
+        "processes of another user are seen from outside only: what their threads did is told, and not what they waited for; root sees the rest".to_owned()
+    })
+}
+
+fn by_pid(pids: &[i32]) -> anyhow::Result<Target> {
+    for &pid in pids {
+        match stat(pid).filter(|_| pid > 0) {
+            None => return usage(format!("there is no process {pid}")),
+            Some(stat) if matches!(stat.state, 'Z' | 'X') => return usage(format!("the process {pid} has ended")),
+            Some(_) if pid == std::process::id() as i32 => return usage("that is this command itself"),
+            Some(_) => {}
+        }
+    }
+    let ports: BTreeSet<u16> = Answering::of(pids.iter().copied()).ports.into_iter().collect();
+    let params = match ports.first() {
+        Some(port) if ports.len() == 1 => Params::new().with("port", i64::from(*port)),
+        Some(_) => Params::new().with("port", ports.iter().map(u16::to_string).collect::<Vec<_>>().join("+")),
+        None => Params::new(),
+    };
+    Ok(Target { service: Service { pids: pids.to_vec(), groups: Vec::new() }, params, notes: Vec::new() })
+}
+
+fn by_port(port: u16) -> anyhow::Result<Target> {
+    let mut listening = BTreeSet::new();
+    let mut take = |s: sockdiag::Tcp| {
+        if s.state == sockdiag::LISTEN && s.port == port {
+            listening.insert(s.inode);
+        }
+    };
+    let told = SockDiag::open().and_then(|mut diag| diag.tcp(false, &mut take));
+    if let Err(e) = told {
+        anyhow::bail!("the kernel does not tell which sockets listen ({e}); name the service by --pid");
+    }
+    if listening.is_empty() {
+        return usage(format!(
+            "nobody listens on TCP port {port} of this machine; a service in a container listens on a port of its own there: name it by --container"
+        ));
+    }
+    let holds = |pid: &i32| socket_inodes(std::iter::once(*pid)).iter().any(|inode| listening.contains(inode));
+    let mut pids: Vec<i32> = sample::numbers(Path::new("/proc")).into_iter().filter(holds).collect();
+    // What systemd listens for it gives to the service, and keeps too.
+    if pids.len() > 1 {
+        pids.retain(|pid| *pid != 1);
+    }
+    pids.sort_unstable();
+    if pids.is_empty() {
+        return usage(format!("who listens on port {port} is another user's process, which only root can see; run this as root"));
+    }
+    let parents: BTreeSet<i32> = pids.iter().copied().collect();
+    let first: Vec<i32> = pids.iter().copied().filter(|&pid| stat(pid).is_some_and(|s| !parents.contains(&s.parent))).collect();
+    let mut notes = Vec::new();
+    if first.len() > 1 {
+        let told: Vec<String> = first.iter().map(|&pid| format!("{} ({pid})", stat(pid).map_or_else(String::new, |s| s.name))).collect();
+        notes.push(format!("several services listen on port {port}, all of them are explained together: {}", told.join(", ")));
+    }
+    let params = Params::new().with("port", i64::from(port));
+    Ok(Target { service: Service { pids, groups: Vec::new() }, params, notes })
+}
+
+fn by_unit(unit: &str) -> anyhow::Result<Target> {
+    let full = if unit.contains('.') { unit.to_owned() } else { format!("{unit}.service") };
+    // systemd writes a dash of a name that is a path part as it is; templates have their instance in the name.
+    let found = members::find(|part| part == full);
+    of_groups(found, Params::new().with("unit", full.clone()), || {
+        format!("no unit “{full}” has a process here; “systemctl status {full}” tells whether it runs")
+    })
+}
+
+fn by_cgroup(path: &Path) -> anyhow::Result<Target> {
+    let params = Params::new().with("cgroup", path.to_string_lossy().into_owned());
+    if path.join("cgroup.procs").exists() {
+        if members::of_directory(path).is_empty() {
+            return usage(format!("the control group {} has no process", path.display()));
+        }
+        return Ok(Target { service: Service { pids: Vec::new(), groups: vec![path.to_owned()] }, params, notes: Vec::new() });
+    }
+    let found = path.to_str().filter(|p| p.len() > 1 && p.starts_with('/')).and_then(members::at);
+    of_groups(found.into_iter().collect(), params, || format!("no process here is in a control group {}", path.display()))
+}
+
+fn by_container(wanted: &str) -> anyhow::Result<Target> {
+    let ids = containers::ids(wanted);
+    let named = |part: &str| members::container(part).is_some_and(|id| ids.iter().any(|wanted| id.starts_with(wanted.as_str())));
+    let found = members::find(named);
+    let different: BTreeSet<&str> = found.iter().filter_map(|f| f.path.rsplit('/').find_map(members::container)).collect();
+    if different.len() > 1 {
+        let told: Vec<&str> = different.iter().map(|id| &id[..12]).collect();
+        return usage(format!("“{wanted}” may be any of the containers {}; give more of its number", told.join(", ")));
+    }
+    of_groups(found, Params::new().with("container", wanted), || {
+        format!(
+            "no container “{wanted}” has a process here; its name is only known where Docker, Podman or containerd left it in a file that can be read: try the number"
+        )
+    })
+}
+
+/// The groups' directories; where they are not mounted here, the processes that are in them now.
+fn of_groups(found: Vec<Found>, params: Params, none: impl FnOnce() -> String) -> anyhow::Result<Target> {
+    if found.is_empty() {
+        return usage(none());
+    }
+    let mut service = Service::default();
+    for group in found {
+        match members::directory(&group) {
+            Some(dir) => service.groups.push(dir),
+            None => service.pids.extend(group.pids),
+        }
+    }
+    Ok(Target { service, params, notes: Vec::new() })
+}

@@ -1,0 +1,221 @@
+//! `fingerpost explain` of a service that is running, end to end: a small server in a process of its own, with this test as its client.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::{Home, Said};
+use serde_json::Value;
+
+/// Requests a second of the client, on a schedule of its own.
+const RATE: f64 = 400.0;
+/// How far the rate that is told may be from that.
+const WITHIN: f64 = 0.02;
+const TRIES: u32 = 3;
+/// A client that is later than this is not on schedule.
+const MOST_LATE: Duration = Duration::from_millis(30);
+
+/// Not a test: the server, when a test starts this program again. It answers each line after half a millisecond of work.
+#[test]
+#[ignore = "the other tests start it"]
+fn serve() {
+    if std::env::var_os("FINGERPOST_TEST_SERVES").is_none() {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    println!("port {}", listener.local_addr().unwrap().port());
+    std::io::stdout().flush().unwrap();
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        std::thread::spawn(move || {
+            let mut request = [0; 64];
+            while let Ok(1..) = stream.read(&mut request) {
+                let end = Instant::now() + Duration::from_micros(500);
+                while Instant::now() < end {}
+                if stream.write_all(b"answered\n").is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start() -> Server {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "serve", "--ignored", "--nocapture"])
+            .env("FINGERPOST_TEST_SERVES", "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let port = lines.filter_map(|l| l.rsplit_once("port ")?.1.trim().parse().ok()).next().expect("the server tells its port");
+        Server { child, port }
+    }
+
+    /// Asks once in so long, on a schedule: what came late is caught up with. Tells also by how much it was late at most.
+    fn load<T>(&self, meanwhile: impl FnOnce() -> T) -> (T, Duration) {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| {
+                let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+                stream.set_nodelay(true).unwrap();
+                let (begun, mut late) = (Instant::now(), Duration::ZERO);
+                let mut answer = [0; 9];
+                for n in 0.. {
+                    if over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let due = begun + Duration::from_secs_f64(f64::from(n) / RATE);
+                    std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                    stream.write_all(b"question\n").unwrap();
+                    stream.read_exact(&mut answer).unwrap();
+                    late = late.max(due.elapsed());
+                }
+                late
+            });
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(meanwhile));
+            over.store(true, Ordering::Relaxed);
+            (result.unwrap_or_else(|e| std::panic::resume_unwind(e)), client.join().unwrap())
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn explain(home: &Home, words: &[&str]) -> Said {
+    Said::of(&home.command(&[&["explain"], words].concat()).output().unwrap())
+}
+
+fn record(home: &Home, path: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(home.path().join(path)).unwrap()).unwrap()
+}
+
+#[test]
+fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
+    let (home, server) = (Home::with(&[]), Server::start());
+    let mut off = Vec::new();
+    for _ in 0..TRIES {
+        let (said, late) = server.load(|| explain(&home, &["--port", &server.port.to_string(), "--seconds", "3", "-o", "./service.json"]));
+        assert_eq!(said.status, 0, "{}", said.err);
+        assert!(said.out.contains("look closer") && said.out.contains("cleared") && !said.out.contains("transaction"), "{}", said.out);
+        let run = record(&home, "service.json");
+        assert_eq!(run["observations"][0]["workload"], "service");
+        assert_eq!(run["observations"][0]["params"]["port"], server.port);
+        let Some(paths) = run["paths"].as_array().filter(|p| !p.is_empty()).map(|p| &p[0]) else {
+            assert!(said.out.contains("could not be followed") && said.out.contains("what the threads did"), "{}", said.out);
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{}", said.out);
+            return eprintln!("skipped: the kernel's events may not be taken here");
+        };
+        let shares: f64 = paths["leaves"].as_array().unwrap().iter().map(|l| l["all"]["share"].as_f64().unwrap()).sum();
+        assert!((shares - 1.0).abs() < 1e-6, "{shares}");
+        assert!(paths["latency"]["p50"].as_f64().unwrap() >= 500e-6, "{}", paths["latency"]);
+        let rate = run["measurements"].as_array().unwrap().iter().find(|m| m["probe"] == "service.rate").unwrap();
+        let (followed, cut) = (paths["followed"].as_f64().unwrap(), paths["cut"].as_f64().unwrap());
+        let now = ((followed + cut / 2.0) / paths["seconds"].as_f64().unwrap() / RATE - 1.0).abs();
+        assert!(rate["processes"].as_array().unwrap().len() >= 3 || followed < 100.0, "{rate:#}");
+        // Where the machine kept the client from its schedule, the rate in the windows is not the schedule's.
+        if late < MOST_LATE {
+            off.push(now);
+        }
+        if now <= WITHIN {
+            return;
+        }
+    }
+    assert!(off.is_empty(), "the requests that were counted differ from those that were made each time: {off:?}");
+    eprintln!("not judged: the machine is too busy for a load on schedule");
+}
+
+#[test]
+fn without_the_kernels_events_the_threads_are_told_and_nobody_is_guilty() {
+    let (home, server) = (Home::with(&[]), Server::start());
+    let pid = server.child.id().to_string();
+    let words = ["--pid", &pid, "--seconds", "0.5", "--sampling", "--format", "json", "--label", "shop", "-q"];
+    let found: Value = serde_json::from_str(&server.load(|| explain(&home, &words)).0.well()).unwrap();
+    let e = &found["explanations"][0];
+    assert_eq!((e["params"]["name"].as_str(), e["params"]["port"].as_u64()), (Some("shop"), Some(server.port.into())));
+    assert!(!e["threads"].as_array().unwrap().is_empty() && e.get("paths").is_none(), "{e:#}");
+    assert!(e["findings"].as_array().unwrap().iter().all(|f| f["status"] != "guilty"), "{e:#}");
+    let text = home.says(&["explain", "latest"]).well();
+    assert!(text.contains("could not be followed") && text.starts_with("service name=shop"), "{text}");
+}
+
+#[test]
+fn a_program_without_requests_is_explained_over_its_time() {
+    let home = Home::with(&[]);
+    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let said = explain(&home, &["--pid", &busy.id().to_string(), "--seconds", "1", "--format", "json", "-q"]);
+    let _ = busy.kill();
+    let _ = busy.wait();
+    let found: Value = serde_json::from_str(&said.well()).unwrap();
+    let e = &found["explanations"][0];
+    let own: f64 = match e["threads"].as_array() {
+        Some(threads) => threads
+            .iter()
+            .filter(|s| s["state"] == "user code" || s["state"] == "ready, waiting for a CPU")
+            .map(|s| s["share"].as_f64().unwrap())
+            .sum(),
+        None => {
+            let parts = e["budget"]["parts"].as_array().unwrap().iter();
+            parts
+                .filter(|p| p["component"] == "server user code" || p["component"] == "waiting for a CPU")
+                .map(|p| p["share"].as_f64().unwrap())
+                .sum()
+        }
+    };
+    assert!(own > 0.6, "{e:#}");
+}
+
+#[test]
+fn an_interrupt_ends_it_early_and_what_was_seen_is_told() {
+    let (home, server) = (Home::with(&[]), Server::start());
+    let (said, _) = server.load(|| {
+        let words = ["explain", "--port", &server.port.to_string(), "--seconds", "600"];
+        let child = home.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // It is in the archive from the moment when it catches signals and attaches.
+        common::until("the record is begun", || std::fs::read_dir(home.runs()).unwrap().count() > 0);
+        fingerpost_sys::child::signal(child.id() as i32, libc::SIGINT).unwrap();
+        Said::of(&child.wait_with_output().unwrap())
+    });
+    assert_eq!(said.status, 0, "{}", said.err);
+    assert!(said.err.contains("ended early") && said.out.starts_with("service name="), "{} {}", said.err, said.out);
+}
+
+#[test]
+fn what_is_not_there_is_said_in_one_sentence() {
+    let home = Home::with(&[]);
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    for (words, says) in [
+        (&["--pid", "2147483647"][..], "no process 2147483647"),
+        (&["--port", &free], "nobody listens"),
+        (&["--unit", "no-such-unit"], "no unit “no-such-unit.service”"),
+        (&["--cgroup", "/no/such/group"], "no process here is in a control group /no/such/group"),
+        (&["--container", "no-such-container"], "no container “no-such-container”"),
+    ] {
+        let sentence = explain(&home, words).refused();
+        assert!(sentence.contains(says), "{words:?}: {sentence}");
+    }
+    for words in [
+        &["--pid", "1", "--port", "80"][..],
+        &["latest", "--pid", "1"],
+        &["--pid", "1", "--", "true"],
+        &["-o", "x", "latest"],
+        &["--pid", "x"],
+    ] {
+        assert_eq!(explain(&home, words).status, 2, "{words:?}");
+    }
+}

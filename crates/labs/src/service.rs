@@ -1,0 +1,152 @@
+//! A service that somebody else started: what followed requests of it come to as rows of a record.
+//!
+//! Its windows are put together to stretches, each of which is to a row what a repetition is to a lab's: their spread is what a
+//! comparison of two records judges by.
+
+use fingerpost_diagnose::StepFigures;
+use fingerpost_measure::estimate::{across_processes, sorted};
+use fingerpost_observe::follow::Stretch;
+use fingerpost_record::{Better, Measurement, Outcome, Params, Percentiles, Process, Unit};
+
+/// The name of the workload in a record.
+pub const WORKLOAD: &str = "service";
+/// Rows of it: the latency of a request at the service's sockets, the slow end of it, and how many came.
+pub const LATENCY: &str = "service.latency";
+/// See [`LATENCY`].
+pub const RATE: &str = "service.rate";
+const VERSION: u32 = 1;
+
+/// The parameter that says which percentile a row of latency is.
+pub const PERCENTILE: &str = "percentile";
+/// Stretches at most, and requests that one needs for a percentile: as many as make one request beyond it.
+const MOST_STRETCHES: usize = 20;
+const FOR_MEDIAN: usize = 20;
+const FOR_P99: usize = 100;
+/// Stretches that a trusted figure needs at least.
+const LEAST_STRETCHES: usize = 3;
+
+/// Requests a second at the service's sockets, over all windows; nothing where no window was open. Of the requests that a window cut
+/// half belong to it: those that began before it and ended in it, or the other way round.
+pub fn rate(stretches: &[Stretch]) -> Option<f64> {
+    let seconds: f64 = stretches.iter().map(|s| s.seconds).sum();
+    let requests: f64 = stretches.iter().map(requests).sum();
+    (seconds > 0.0).then(|| requests / seconds)
+}
+
+fn requests(s: &Stretch) -> f64 {
+    s.latencies.len() as f64 + s.cut as f64 / 2.0
+}
+
+/// The figures of a watched service, for the budget and the suspects: all its requests in these seconds.
+pub fn figures(stretches: &[Stretch], elapsed_s: f64) -> StepFigures {
+    let rate = rate(stretches).unwrap_or(0.0);
+    let followed: usize = stretches.iter().map(|s| s.latencies.len()).sum();
+    let sum: u64 = stretches.iter().flat_map(|s| &s.latencies).sum();
+    let mean = sum as f64 * 1e-9 / followed.max(1) as f64;
+    StepFigures { transactions: (rate * elapsed_s).round() as u64, elapsed_s, clients: rate * mean, ..StepFigures::default() }
+}
+
+/// The figures of a program without requests, as one request of which windows of these seconds together show a part.
+pub fn figures_of_programs(seen_s: f64, elapsed_s: f64) -> StepFigures {
+    let turns_per_transaction = if seen_s > 0.0 { elapsed_s / seen_s } else { 1.0 };
+    StepFigures { transactions: 1, elapsed_s, clients: 1.0, turns_per_transaction, ..StepFigures::default() }
+}
+
+/// The rows of a service's requests.
+pub fn rows(params: &Params, stretches: &[Stretch]) -> Vec<Measurement> {
+    let percentile = |n: i64| params.clone().with(PERCENTILE, n);
+    vec![
+        latency(percentile(50), stretches, 0.5, FOR_MEDIAN),
+        latency(percentile(99), stretches, 0.99, FOR_P99),
+        row(RATE, params.clone(), Unit::PerSecond, Better::Higher, rates(stretches), None),
+    ]
+}
+
+fn rates(stretches: &[Stretch]) -> Vec<Process> {
+    let each = stretches.len().div_ceil(MOST_STRETCHES).max(1);
+    let values = stretches.chunks(each).filter_map(|chunk| Some((rate(chunk)?, chunk.iter().map(requests).sum::<f64>())));
+    values.map(|(value, requests)| process(value, requests as u64)).collect()
+}
+
+fn latency(params: Params, stretches: &[Stretch], q: f64, least: usize) -> Measurement {
+    let mut processes = Vec::new();
+    let in_order: Vec<f64> = stretches.iter().flat_map(|s| &s.latencies).map(|&l| l as f64).collect();
+    let all = sorted(&in_order);
+    let each = all.len().div_ceil(MOST_STRETCHES).max(least);
+    for part in in_order.chunks(each).filter(|part| part.len() >= least) {
+        processes.push(process(at(&sorted(part), q), part.len() as u64));
+    }
+    let percentiles = (!all.is_empty()).then(|| Percentiles { p50: at(&all, 0.5), p90: at(&all, 0.9), p99: at(&all, 0.99) });
+    let mut row = row(LATENCY, params, Unit::Nanoseconds, Better::Lower, processes, percentiles);
+    // The figure is that of all requests; the stretches tell its spread.
+    if let (Some(estimate), false) = (&mut row.estimate, all.is_empty()) {
+        estimate.value = at(&all, q);
+        (estimate.low, estimate.high) = (estimate.low.min(estimate.value), estimate.high.max(estimate.value));
+    }
+    row
+}
+
+fn process(value: f64, requests: u64) -> Process {
+    Process { value: Some(value), samples: vec![value], batch: requests, ..Process::default() }
+}
+
+/// The value that a share `q` of sorted values does not exceed.
+fn at(sorted: &[f64], q: f64) -> f64 {
+    let rank = ((sorted.len() as f64 * q).ceil() as usize).max(1);
+    sorted.get(rank - 1).copied().unwrap_or(0.0)
+}
+
+fn row(probe: &str, params: Params, unit: Unit, better: Better, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
+    let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
+    let Some(estimate) = across_processes(&values) else {
+        let reason = "too few requests were seen; watch for longer (--seconds)".to_owned();
+        return Measurement::without_figure(probe, VERSION, params, unit, better, Outcome::Skipped, reason);
+    };
+    let few = values.len() < LEAST_STRETCHES;
+    let reason = few
+        .then(|| format!("made of {} stretches of requests; a figure needs {LEAST_STRETCHES}: watch for longer (--seconds)", values.len()));
+    let outcome = if few { Outcome::Untrusted } else { Outcome::Measured };
+    let estimate = Some(estimate);
+    Measurement { probe: probe.to_owned(), version: VERSION, params, unit, better, outcome, reason, estimate, percentiles, processes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretch(latencies: impl Iterator<Item = u64>, cut: u64) -> Stretch {
+        Stretch { seconds: 0.1, latencies: latencies.collect(), cut }
+    }
+
+    #[test]
+    fn requests_become_rows_with_a_value_a_stretch() {
+        let stretches: Vec<Stretch> = (0..40).map(|i| stretch((1..=50).map(|l| (l + i) * 1000), 2)).collect();
+        let rows = rows(&Params::new().with("name", "nginx"), &stretches);
+        let keys: Vec<String> = rows.iter().map(|r| format!("{} {}", r.probe, r.params)).collect();
+        assert_eq!(
+            keys,
+            ["service.latency name=nginx percentile=50", "service.latency name=nginx percentile=99", "service.rate name=nginx"]
+        );
+        assert!(rows.iter().all(|r| r.outcome == Outcome::Measured && r.processes.len() >= 18), "{rows:#?}");
+        let p = rows[0].percentiles.unwrap();
+        assert_eq!((rows[0].estimate.unwrap().value, rows[1].estimate.unwrap().value), (p.p50, p.p99));
+        assert!((rows[2].estimate.unwrap().value - 510.0).abs() < 1e-9, "half of what was cut is counted");
+    }
+
+    #[test]
+    fn few_requests_are_not_trusted_and_none_is_no_figure() {
+        let few = rows(&Params::new(), &[stretch(1..=60, 0), stretch(1..=60, 0)]);
+        let outcomes: Vec<Outcome> = few.iter().map(|r| r.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Measured, Outcome::Untrusted, Outcome::Untrusted], "120 requests are enough for a median");
+        let none = rows(&Params::new(), &[stretch(std::iter::empty(), 0)]);
+        assert_eq!((none[0].outcome, none[1].outcome), (Outcome::Skipped, Outcome::Skipped));
+    }
+
+    #[test]
+    fn figures_are_those_of_all_requests_in_the_time() {
+        let f = figures(&[stretch([2_000_000; 50].into_iter(), 0), stretch([4_000_000; 50].into_iter(), 0)], 10.0);
+        assert_eq!((f.transactions, f.elapsed_s), (5000, 10.0));
+        assert!((f.clients - 500.0 * 3e-3).abs() < 1e-9, "by Little's law: {}", f.clients);
+        assert!((figures_of_programs(0.5, 10.0).turns_per_transaction - 20.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,294 @@
+//! A running service on one screen: the answer first, then the figures, the budget, the suspects, who else is involved, and the commands
+//! to look closer.
+
+use fingerpost_diagnose::places::Place;
+use fingerpost_diagnose::slow::SlowPart;
+use fingerpost_diagnose::{TOO_LITTLE_FOLLOWED, Totals, label};
+use fingerpost_record::paths::Leaf;
+use fingerpost_record::unit::significant;
+use fingerpost_record::{Finding, Paths, Status};
+
+use super::followed::{account, rows};
+use super::{Explanation, bar, clean, percent, suspects_grid, threads_grid, time};
+use crate::grid::{Align, Grid, Line};
+use crate::style::{Style, Tone};
+
+/// The workload under which a record has a service.
+pub const WORKLOAD: &str = "service";
+/// The total that says that nothing was asked of it: the time is that of its processes.
+pub const PROGRAMS: &str = "service.programs";
+
+/// Parts of the budget that fit on a screen.
+const PARTS: usize = 8;
+/// Others who are named.
+const OTHERS: usize = 5;
+/// Others with less than this share of the time of all requests and of the slowest are not named.
+const WORTH_NAMING: f64 = 0.01;
+/// Figures that stand below a suspect.
+const EVIDENCE: usize = 3;
+/// What a record calls “server user code”.
+const OWN_CODE: &str = "the program's own code";
+
+fn of_programs(e: &Explanation) -> bool {
+    e.observations.iter().any(|o| o.totals.contains_key(PROGRAMS))
+}
+
+/// A finding in the words of a service: it has requests, or is a program, and never transactions.
+pub(super) fn worded(mut finding: Finding, workload: &str, totals: &Totals) -> Finding {
+    if workload != WORKLOAD {
+        return finding;
+    }
+    let programs = totals.find(PROGRAMS).is_some();
+    for text in &mut finding.evidence {
+        *text = text.replace("server user code", OWN_CODE);
+        *text = if programs {
+            text.replace("per transaction", "in all").replace("of a request", "of the program's time").replace("the server", "the program")
+        } else {
+            text.replace("transaction", "request").replace(
+                "the client shares the server's CPUs; it did not find itself to be the limit",
+                "its clients run on this machine and use the same CPUs",
+            )
+        };
+    }
+    finding
+}
+
+/// The screen.
+pub fn screen(e: &Explanation, style: &Style) -> String {
+    let programs = of_programs(e);
+    let mut grids = vec![answer(e, programs)];
+    match (&e.slow, &e.paths) {
+        (Some(slow), Some(paths)) => {
+            grids.push(budget(&rows(slow), programs));
+            grids.push(suspects(e));
+            grids.push(others(paths, programs));
+        }
+        _ => grids.extend([threads_grid(&e.threads), suspects(e)]),
+    }
+    grids.push(cleared(e));
+    let shown: Vec<String> = grids.iter().filter(|g| !g.lines.is_empty()).map(|g| g.render(style)).collect();
+    let title = style.paint(Tone::Strong, clean(&format!("{} {}", e.workload, e.params)).trim());
+    format!("{title}\n{}", shown.join("\n"))
+}
+
+/// The commands to look closer.
+pub fn closer(lines: &[String], style: &Style) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut grid = Grid::default();
+    let labelled = lines.iter().enumerate().map(|(n, line)| {
+        let label = if n == 0 { "look closer" } else { "           " };
+        Line::Labelled(label.into(), clean(line), Tone::Plain)
+    });
+    grid.lines.extend(labelled);
+    format!("\n{}", grid.render(style))
+}
+
+/// The sentences that answer, and the figures below them.
+fn answer(e: &Explanation, programs: bool) -> Grid {
+    let mut lines = Vec::new();
+    let Some((paths, slow)) = e.paths.as_ref().zip(e.slow.as_ref()) else {
+        lines.push(Line::Note(
+            format!("Its requests could not be followed: this is what its threads did. {}", clean(&e.source)),
+            Tone::Strong,
+        ));
+        return Grid { columns: Vec::new(), lines };
+    };
+    lines.push(Line::Note(clean(&first_sentence(paths, &slow.parts, programs)), Tone::Strong));
+    if !programs {
+        lines.push(Line::Note(clean(&slow.sentence), Tone::Strong));
+        let l = &paths.latency;
+        let rate = (paths.followed as f64 + paths.cut as f64 / 2.0) / paths.seconds.max(1e-9);
+        let figures = format!(
+            "{} requests/s, median {}, 90 % within {}, 99 % within {}: {} requests followed in {} of its time, by {}",
+            significant(rate),
+            time(l.p50),
+            time(l.p90),
+            time(l.p99),
+            paths.followed,
+            time(paths.seconds),
+            clean(&paths.source)
+        );
+        lines.push(Line::Note(figures, Tone::Faint));
+    } else {
+        let text = format!(
+            "No request came to it; this is the time of its processes, seen for {} by {}",
+            time(paths.seconds),
+            clean(&paths.source)
+        );
+        lines.push(Line::Note(text, Tone::Faint));
+    }
+    if paths.not_followed > TOO_LITTLE_FOLLOWED {
+        let text = format!("{} of the time could not be followed: nobody is guilty by this", percent(paths.not_followed));
+        lines.push(Line::Note(text, Tone::Doubtful));
+    }
+    lines.extend(account(paths, e.check.as_ref()).into_iter().filter(|(_, warning)| *warning).map(|(s, _)| Line::Note(s, Tone::Doubtful)));
+    Grid { columns: Vec::new(), lines }
+}
+
+/// What most of the time goes to, in a sentence.
+fn first_sentence(paths: &Paths, parts: &[SlowPart], programs: bool) -> String {
+    let Some(most) = parts.iter().max_by(|a, b| a.all.share.total_cmp(&b.all.share)) else { return "Nothing was seen.".into() };
+    let who = if programs { "The program spends" } else { "Requests spend" };
+    let of_part = |l: &&Leaf| Place::of(l).component(l) == (most.layer, most.component.as_str());
+    let leaf = paths.leaves.iter().filter(of_part).max_by(|a, b| a.all.share.total_cmp(&b.all.share));
+    let whole = if programs { String::new() } else { format!(" of {}", time(paths.latency.mean)) };
+    format!("{who} most of their time {}: {}{whole}.", doing(&most.component, leaf), percent(most.all.share))
+        .replace("spends most of their", "spends most of its")
+}
+
+/// A component as the end of “spend most of their time …”, with who had it.
+fn doing(component: &str, leaf: Option<&Leaf>) -> String {
+    let whom = leaf.map_or("", |l| l.whom.as_str());
+    let with = |verb: &str| if whom.is_empty() { String::new() } else { format!(" {verb} {whom}") };
+    match component {
+        "server user code" => "in the program's own code".into(),
+        "code of another process" => format!("in another process's code{}", with("of")),
+        "waiting for a CPU" if whom == "idle CPU" => "waiting for a CPU while one idles".into(),
+        "waiting for a CPU" => format!("waiting for a CPU{}", with("that is with")),
+        "waiting for a lock" => format!("waiting for a lock{}", with("held by")),
+        "waiting for the disk" => format!("waiting for the disk{}", with("behind")),
+        "waiting for a peer" => format!("waiting for another service{}", with("named")),
+        "on the way between server and client" => "on the way between server and client".into(),
+        "not followed" => "where it could not be followed".into(),
+        "sleeping" => "sleeping until a time that it set itself".into(),
+        call if call.starts_with("kernel: ") => format!("in the kernel, in the call {}", &call["kernel: ".len()..]),
+        other => other.to_owned(),
+    }
+}
+
+fn budget(parts: &[SlowPart], programs: bool) -> Grid {
+    let mut grid = Grid::titled([
+        (if programs { "where the time went" } else { "where a request's time went" }, Align::Left, 0),
+        ("layer", Align::Left, 3),
+        ("all", Align::Right, 0),
+        ("share", Align::Right, 0),
+        ("slowest 1 %", Align::Right, 0),
+        ("", Align::Left, 4),
+    ]);
+    let mut start = 0.0;
+    for p in parts.iter().take(PARTS) {
+        let slowest = if programs { String::new() } else { time(p.slow.seconds) };
+        let name = if p.component == "server user code" { OWN_CODE } else { &p.component };
+        let cells = vec![clean(name), p.layer.to_string(), time(p.all.seconds), percent(p.all.share), slowest, bar(start, p.all.share)];
+        grid.lines.push(Line::Cells(cells, Tone::Plain));
+        start += p.all.share;
+    }
+    if parts.len() > PARTS {
+        let sum = |of: fn(&SlowPart) -> f64| parts[PARTS..].iter().map(of).sum::<f64>();
+        let slowest = if programs { String::new() } else { time(sum(|p| p.slow.seconds)) };
+        let cells = vec![
+            format!("{} smaller parts", parts.len() - PARTS),
+            String::new(),
+            time(sum(|p| p.all.seconds)),
+            percent(sum(|p| p.all.share)),
+            slowest,
+            bar(start, sum(|p| p.all.share)),
+        ];
+        grid.lines.push(Line::Cells(cells, Tone::Faint));
+    }
+    grid
+}
+
+/// The accused with their first figures.
+fn suspects(e: &Explanation) -> Grid {
+    let accused: Vec<Finding> = e
+        .findings
+        .iter()
+        .filter(|f| f.status != Status::Cleared)
+        .map(|f| Finding { evidence: f.evidence.iter().take(EVIDENCE).cloned().collect(), ..f.clone() })
+        .collect();
+    if accused.is_empty() { Grid::default() } else { suspects_grid(&accused) }
+}
+
+/// Others who had what requests waited for: a process, and its control group where that is not the service's.
+fn others(paths: &Paths, programs: bool) -> Grid {
+    let mut found: Vec<(&str, &str, f64, f64)> = Vec::new();
+    for leaf in paths.leaves.iter().filter(|l| !matches!(l.whom.as_str(), "" | "the server itself" | "the client" | "idle CPU")) {
+        let (_, component) = Place::of(leaf).component(leaf);
+        match found.iter_mut().find(|f| f.0 == leaf.whom && f.1 == component) {
+            Some(known) => {
+                known.2 += leaf.all.share;
+                known.3 += leaf.slow.share;
+            }
+            None => found.push((&leaf.whom, component, leaf.all.share, leaf.slow.share)),
+        }
+    }
+    found.retain(|f| f.2.max(f.3) >= WORTH_NAMING);
+    found.sort_by(|a, b| b.2.max(b.3).total_cmp(&a.2.max(a.3)));
+    if found.is_empty() {
+        return Grid::default();
+    }
+    let mut grid =
+        Grid::titled([("who else", Align::Left, 0), ("in", Align::Left, 1), ("all", Align::Right, 0), ("slowest 1 %", Align::Right, 0)]);
+    for (whom, component, all, slow) in found.into_iter().take(OTHERS) {
+        let slow = if programs { String::new() } else { percent(slow) };
+        grid.lines.push(Line::Cells(vec![clean(whom), clean(component), percent(all), slow], Tone::Plain));
+    }
+    grid
+}
+
+/// The names of those that were looked at and found innocent.
+fn cleared(e: &Explanation) -> Grid {
+    let names: Vec<&str> = e.findings.iter().filter(|f| f.status == Status::Cleared).map(|f| label(&f.cause)).collect();
+    if names.is_empty() {
+        return Grid::default();
+    }
+    Grid { columns: Vec::new(), lines: vec![Line::Labelled("cleared".into(), clean(&names.join(", ")), Tone::Faint)] }
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_diagnose::StepFigures;
+    use fingerpost_record::fixture::followed;
+    use fingerpost_record::{Observation, Params};
+
+    use super::*;
+
+    fn explanation(totals: &[(&str, f64)]) -> Explanation {
+        let paths = followed::slow_locks().paths.remove(0);
+        let observation = Observation {
+            workload: WORKLOAD.into(),
+            params: Params::new(),
+            observer: "step".into(),
+            source: "made up".into(),
+            series: Vec::new(),
+            totals: totals.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
+            self_cost: 0.0,
+            lost: 0,
+        };
+        let figures = StepFigures { transactions: 100, elapsed_s: 1.0, ..StepFigures::default() };
+        Explanation::new(WORKLOAD, &Params::new().with("name", "shop"), &figures, Some(&paths), vec![observation])
+    }
+
+    #[test]
+    fn the_answer_comes_first_and_all_fits_on_one_screen() {
+        let text = screen(&explanation(&[("server.call.read.count", 1300.0), ("other.cpu.seconds", 0.5)]), &Style::default());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "service name=shop");
+        assert!(lines[1].contains("Requests spend most of their time"), "{text}");
+        assert!(lines[2].contains("wait for a lock held by mariadbd"), "{text}");
+        assert!(lines[3].contains("requests/s, median"), "{text}");
+        assert!(text.contains("who else") && text.contains("stress") && text.contains("cleared"), "{text}");
+        assert!(!text.contains("transaction") && !text.contains("server user code"), "{text}");
+        assert!(lines.len() <= 50, "{} lines: {text}", lines.len());
+    }
+
+    #[test]
+    fn a_program_without_requests_is_told_as_one() {
+        let text = screen(&explanation(&[(PROGRAMS, 1.0), ("server.call.read.count", 1300.0)]), &Style::default());
+        assert!(text.contains("The program spends most of its time") && text.contains("No request came to it"), "{text}");
+        for word in ["transaction", "request's", "of a request", "the server used"] {
+            assert!(!text.contains(word), "“{word}” in {text}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_was_followed_the_threads_are_told() {
+        let e = Explanation { paths: None, slow: None, ..explanation(&[]) };
+        assert!(screen(&e, &Style::default()).contains("could not be followed"));
+        assert_eq!(closer(&[], &Style::default()), "");
+        assert!(closer(&["a".into(), "b".into()], &Style::default()).contains("look closer"));
+    }
+}
