@@ -62,7 +62,7 @@ pub static LIST: &[Conclusion] = &[
             let gain = curve.points[6].1 / curve.points[0].1;
             Judged::by(curve.base_collapses_from.is_none() && gain > 1.8, format!("50 clients get {:.0} % of one client's", gain * 100.0))
         },
-        Here::By(|run| collapses(run).map(|j| Judged::by(j.answer == super::Answer::False, j.figure)), DATABASE),
+        Here::By(holds_its_peak, DATABASE),
     ),
     of(
         "second_client_helps",
@@ -336,6 +336,11 @@ fn versions(system: &str) -> f64 {
 fn collapses(run: &Run) -> Option<Judged> {
     let scaling = own::clients(run)?;
     Some(Judged::by(matches!(scaling.shape, Shape::Collapses { .. }), scaling.to_string()))
+}
+
+fn holds_its_peak(run: &Run) -> Option<Judged> {
+    let scaling = own::clients(run)?;
+    Some(Judged::by(matches!(scaling.shape, Shape::Saturates { .. } | Shape::Scales), scaling.to_string()))
 }
 
 fn second_client(run: &Run) -> Option<Judged> {

@@ -1,6 +1,6 @@
 //! The object database against the file system.
 
-use fingerpost_record::{Params, Run};
+use fingerpost_record::{Estimate, Measurement, Params, Run, Unit};
 
 use super::source::{between, load, row};
 use super::{Conclusion, Document, Here, Judged};
@@ -40,7 +40,7 @@ pub static LIST: &[Conclusion] = &[
             let (first, last) = (mean(&r[..3]), mean(&r[8..]));
             Judged::by(last > 1.5 * first, format!("{first:.1} times in the first three rounds, {last:.1} in the last three"))
         },
-        Here::By(warming, "site --set state=warming"),
+        Here::By(warming, "site"),
     ),
     of(
         "less_with_less_cache",
@@ -68,7 +68,7 @@ pub static LIST: &[Conclusion] = &[
         "The test case",
         "Nested folders favour the file system, which gets slower with the number of files in a folder.",
         || Judged::not("one structure was measured"),
-        Here::Never("the rows site.size and site.depth measure sizes and depths, not the number of files in one folder"),
+        Here::By(folders, "site"),
     ),
     of(
         "load_affects_both",
@@ -82,7 +82,7 @@ pub static LIST: &[Conclusion] = &[
         "The introduction",
         "A web server gets text sooner from the database than from files, although each request goes there and back between two programs.",
         || Judged::not("it is what others reported: nothing was measured"),
-        Here::Never("the rows site.serve are of one program"),
+        Here::Never("in the rows site.served the server reads the database itself, without a message between two programs"),
     ),
 ];
 
@@ -103,9 +103,26 @@ fn faster(run: &Run) -> Option<Judged> {
 
 /// The rounds of a store that was cold at first: the lead at the end against the lead at the beginning.
 fn warming(run: &Run) -> Option<Judged> {
-    let duel = site::duels(run).into_iter().find(|d| d.params.text("state") == Some("warming") && d.rounds.len() >= 6)?;
+    let duels = site::duels(run);
+    let Some(duel) = duels.iter().find(|d| d.params.text("state") == Some("warming") && d.rounds.len() >= 6) else {
+        let loaded = "the rounds here begin when everything that is read has been loaded, so that there is no lead to grow";
+        return (!duels.is_empty()).then(|| Judged::not(loaded));
+    };
     let third = duel.rounds.len() / 3;
     let middle = |rounds: &[site::Round]| fingerpost_measure::estimate::median(&rounds.iter().map(|r| r.ratio).collect::<Vec<_>>());
     let (first, last) = (middle(&duel.rounds[..third]), middle(&duel.rounds[duel.rounds.len() - third..]));
     Some(Judged::by(last > first, format!("{}: {first:.2} times in the first third of the rounds, {last:.2} in the last", duel.odb)))
+}
+
+/// What the files of one folder cost more when there are many of them: true where the largest folder is slower than the smallest by more
+/// than the threshold of any comparison, interval against interval.
+fn folders(run: &Run) -> Option<Judged> {
+    let of_files = |m: &&Measurement| m.probe == "site.folder" && m.params.text("store") == Some("files-open");
+    let mut rows: Vec<(i64, Estimate)> =
+        run.measurements.iter().filter(of_files).filter_map(|m| Some((m.params.int("entries")?, m.estimate?))).collect();
+    rows.sort_by_key(|r| r.0);
+    let (few, many) = (rows.first()?, rows.last().filter(|last| last.0 > rows[0].0)?);
+    let time = |e: &Estimate| Unit::Nanoseconds.format(e.value);
+    let figure = format!("{} with {} files in the folder, {} with {}", time(&few.1), few.0, time(&many.1), many.0);
+    Some(Judged::by(many.1.low > few.1.high * 1.03, figure))
 }

@@ -25,18 +25,26 @@ fn documents(replay: &Replay) -> Vec<Section> {
     const KEYS: [&str; 5] = ["conclusions-1", "conclusions-2", "conclusions-3", "conclusions-4", "conclusions-5"];
     let mut list: Vec<Section> = Vec::new();
     for (of, key) in replay.conclusions.chunk_by(|a, b| a.document == b.document).zip(KEYS) {
-        let body = html! { ul class="suspects" { @for c in of { (conclusion(c)) } } };
+        let (open, judged): (Vec<_>, Vec<_>) = of.iter().partition(|c| c.here.answer == Answer::NotMeasured);
+        let body = html! {
+            @if !judged.is_empty() { ul class="suspects" { @for c in &judged { (conclusion(c)) } } }
+            @if !open.is_empty() {
+                details open[judged.is_empty()] {
+                    summary { (open.len()) " not measured here" }
+                    ul class="suspects" { @for c in &open { (conclusion(c)) } }
+                }
+            }
+        };
         list.push(Section { key, title: of[0].document.title().to_owned(), body });
     }
     list
 }
 
 fn conclusion(c: &Concluded) -> Markup {
-    // The classes of findings: what is contradicted here stands out, what is borne out does not.
+    // The classes of findings: what is contradicted here stands out, nothing else does.
     let class = match c.here.answer {
-        Answer::True => "cleared",
+        Answer::True | Answer::NotMeasured => "cleared",
         Answer::False => "guilty",
-        Answer::NotMeasured => "suspected",
     };
     html! {
         li class=(class) {
