@@ -88,9 +88,17 @@ impl Planted {
     }
 
     fn with_client(&mut self, plan: &Plan, prepare: &[String], places: Places) -> Result<(), WorkloadError> {
-        let place = |pid: i32, by: &mut dyn FnMut(i32) -> Result<(), String>| by(pid).map_err(WorkloadError::Failed);
+        let lives = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty());
+        let mut place = |pid: i32| match (places.server)(pid) {
+            Err(why) if lives(pid) => Err(WorkloadError::Failed(why)),
+            // A process that has ended meanwhile needs no place.
+            _ => Ok(()),
+        };
         if let Some(server) = &self.server {
-            tree(server.pid()).into_iter().try_for_each(|pid| place(pid, places.server))?;
+            // Twice: what a process makes before it is placed is found the second time.
+            for _ in 0..2 {
+                tree(server.pid()).into_iter().try_for_each(&mut place)?;
+            }
         }
         let target = serde_json::to_string(&self.target).map_err(|e| WorkloadError::Failed(e.to_string()))?;
         let mut command = worker::command(client::NAME);
@@ -102,7 +110,7 @@ impl Planted {
         }
         let mut client = Worker::start(command, "load generator")?;
         if embedded {
-            place(client.child.id() as i32, places.server)?;
+            place(client.child.id() as i32)?;
         }
         client.ask(&line(&Order::Prepare(prepare.to_vec()))?, PATIENCE)?;
         self.client = Some(client);
