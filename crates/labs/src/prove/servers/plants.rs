@@ -168,7 +168,7 @@ pub static PLANTS: &[Kind] = &[
             pair.base.plan.set(name, off);
             pair.new.plan.set(name, on);
         },
-        range: (0.02, 1.0),
+        range: (0.002, 1.0),
         adjustable: true,
         ..USUAL
     },
@@ -362,7 +362,7 @@ pub static PLANTS: &[Kind] = &[
             pair.base.plan.set("http", "output_buffers 2 32k;");
             pair.new.plan.set("http", &format!("output_buffers 1 {};", (32768.0 / m) as u32));
         },
-        range: (16.0, 64.0),
+        range: (2.0, 8.0),
         ..USUAL
     },
     Kind {
@@ -377,7 +377,7 @@ pub static PLANTS: &[Kind] = &[
             pair.both(|scene| scene.around.client.cpus = cpu.into_iter().collect());
             pair.new.script.client_work = (m * 1000.0) as u32;
         },
-        range: (20.0, 200.0),
+        range: (3.0, 150.0),
         adjustable: true,
         ..USUAL
     },
