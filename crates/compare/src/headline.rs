@@ -1,10 +1,9 @@
 //! The one sentence that a person reads first.
 
-use fingerpost_diagnose::sides::candidates;
+use fingerpost_record::cause::words;
 use fingerpost_record::{Finding, Layer, Status};
 
 use crate::causes::changed::{BUILD, SETTING};
-use crate::causes::groups::GROUP_CAUSES;
 use crate::changes::{Change, Kind};
 use crate::comparison::{Comparison, Curve, Row, Waterfall};
 use crate::pooled::Pooled;
@@ -100,7 +99,7 @@ fn row_change(c: &Comparison, slower: usize, faster: usize, new: &str, base: &st
 
 /// The causes; `on` is the slower side where the sentence has not said so.
 fn because(c: &Comparison, on: Option<&str>) -> String {
-    let named: Vec<&Finding> = c.causes.iter().filter(|f| f.status != Status::Cleared).collect();
+    let named: Vec<&Finding> = c.causes.iter().filter(|f| f.status.accuses()).collect();
     let with = changed_besides(c, &named);
     let mut text = match named.as_slice() {
         [] => "; no cause that is known here explains it".to_owned(),
@@ -128,7 +127,7 @@ fn changed_besides(c: &Comparison, named: &[&Finding]) -> String {
 fn operating_system(c: &Comparison) -> bool {
     let differs = c.hosts.iter().any(|d| d.what == "operating system" || d.what == "kernel");
     let cpu_cleared = c.causes.iter().any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared);
-    let first = c.causes.iter().find(|f| f.status != Status::Cleared);
+    let first = c.causes.iter().find(|f| f.status.accuses());
     differs && cpu_cleared && first.is_some_and(|f| matches!(f.layer, Layer::Kernel | Layer::Scheduler | Layer::Network))
 }
 
@@ -143,12 +142,6 @@ fn listed(c: &Comparison, causes: &[&Finding], on: Option<&str>) -> String {
     shown.join("; ") + more
 }
 
-/// What a headline calls a cause; nothing when it is in no table.
-fn words(cause: &str) -> Option<&'static str> {
-    let of_group = || GROUP_CAUSES.iter().find(|c| c.cause == cause).map(|c| c.words);
-    candidates::words(cause).or_else(of_group)
-}
-
 /// What a sentence calls a cause. What was changed is told from base to new; anything else is at the slower side.
 fn name(c: &Comparison, finding: &Finding, on: Option<&str>) -> String {
     let changed = |word: &str, kind: Kind| {
@@ -159,10 +152,8 @@ fn name(c: &Comparison, finding: &Finding, on: Option<&str>) -> String {
         BUILD => return changed("another build", Kind::Build),
         SETTING => return changed("another setting", Kind::Setting),
         "cpu.speed" if c.hosts.iter().any(|d| d.what == "processor") => return "another processor".into(),
-        "kernel.scaling" => "locks or threads below the program",
-        "memory.paging" => "paging",
         MAPPING => "the call that maps memory",
-        cause => words(cause).unwrap_or(cause),
+        cause => words(cause),
     };
     on.map_or_else(|| word.to_owned(), |side| format!("{word} on {side}"))
 }

@@ -64,7 +64,7 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
     let waterfalls = workloads::waterfalls(base, new, &rows);
     let most = workloads::most_changed(&waterfalls, &rows, options.threshold);
     let (mut causes, mut unexplained) = match most {
-        Some(fall) => workloads::judge(fall, base, new),
+        Some(fall) => workloads::judge(fall, [base, new], &rows, &changed),
         None => {
             let compared = causes::probes::Compared { rows: &rows, pooled: &pooled, changes: &changed, curves: &curves };
             causes::probes::judge(&compared, [base, new], options.threshold)
@@ -73,7 +73,7 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
     if most.is_none() {
         zerofill::apart::judge(&rows, &mut causes, &mut unexplained, options.threshold);
     }
-    clear_by_findings(&mut causes, base, new);
+    clear_by_findings(&mut causes, base, new, &rows);
     let mut comparison = Comparison {
         base: base.info.clone(),
         new: new.info.clone(),
@@ -96,14 +96,19 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
     comparison
 }
 
-/// Suspects that both runs' own findings cleared stay cleared, with the figure that clears them.
-fn clear_by_findings(causes: &mut Vec<Finding>, base: &Side, new: &Side) {
+/// Suspects that a run's own findings cleared, and none accuses, stay cleared, with the figure that clears them: those of workloads that
+/// both sides have rows of, for the others have no part in the difference.
+fn clear_by_findings(causes: &mut Vec<Finding>, base: &Side, new: &Side, rows: &[Row]) {
     if causes.is_empty() {
         return;
     }
-    for finding in base.steps.findings.iter().chain(&new.steps.findings).filter(|f| f.status == Status::Cleared) {
-        let accused =
-            base.steps.findings.iter().chain(&new.steps.findings).any(|f| f.cause == finding.cause && f.status != Status::Cleared);
+    let of_a_row = |f: &&Finding| {
+        let workload = f.evidence.first().and_then(|e| e.split_once(' ')).map_or("", |(first, _)| first);
+        rows.iter().any(|r| r.probe.strip_prefix(workload).is_some_and(|rest| rest.starts_with('.')))
+    };
+    let own = || base.steps.findings.iter().chain(&new.steps.findings);
+    for finding in own().filter(|f| f.status == Status::Cleared).filter(of_a_row) {
+        let accused = own().any(|f| f.cause == finding.cause && f.status.accuses());
         if !accused && causes.iter().all(|c| c.cause != finding.cause) {
             causes.push(Finding { share: 0.0, ..finding.clone() });
         }

@@ -5,10 +5,9 @@
 //! kernel ticks beyond the traced calls, and traced user code beyond the user ticks. Work beside requests makes the first too large, and
 //! the cost of tracing, which only watched windows have, the second.
 
-use fingerpost_record::Paths;
 use fingerpost_record::paths::{Leaf, Share};
+use fingerpost_record::{Paths, Readings};
 
-use super::Totals;
 use super::places::name;
 
 /// Seconds of ticks below which they tell nothing.
@@ -43,14 +42,14 @@ pub struct Entering {
 impl Entering {
     /// From the totals of a step with so many requests, and from those that were followed; nothing where ticks are too few, or calls or
     /// requests are not known. `passes` is how many passes the totals are means of.
-    pub fn of(requests: f64, passes: u32, t: &Totals, paths: &Paths) -> Option<Entering> {
-        let (user, kernel) = (t.find("server.thread_user.seconds")?, t.find("server.thread_kernel.seconds")?);
+    pub fn of(requests: f64, passes: u32, t: &Readings, paths: &Paths) -> Option<Entering> {
+        let (user, kernel) = (t.known("server.thread_user.seconds")?, t.known("server.thread_kernel.seconds")?);
         let ticks = (user + kernel) * f64::from(passes);
         if paths.followed == 0 || requests <= 0.0 || ticks < ENOUGH_TICKS {
             return None;
         }
         // Ticks are samples; how long the threads were on a CPU is exact.
-        let (cpu, share) = (t.find("server.cpu.seconds")? / requests, kernel / (user + kernel));
+        let (cpu, share) = (t.known("server.cpu.seconds")? / requests, kernel / (user + kernel));
         let least = TICK / ticks;
         let sampled = share.clamp(least, 1.0 - least);
         let sum = |pick: &dyn Fn(&str) -> bool| -> f64 {
@@ -66,7 +65,7 @@ impl Entering {
             traced_kernel: traced_calls + sum(&|c| c == name::INTERRUPTS),
             user: cpu * (1.0 - share),
             kernel: cpu * share,
-            faults: faults(t) / requests,
+            faults: faults(t)? / requests,
             error: cpu * (sampled * (1.0 - sampled) * least).sqrt(),
             calls,
         })
@@ -116,12 +115,12 @@ fn clear(bounds: [f64; 2], faults: f64, error: f64) -> f64 {
     if least > CLEAR * error { least } else { 0.0 }
 }
 
-/// Seconds that page faults of the server take at most.
-fn faults(t: &Totals) -> f64 {
-    let minor = t.get("server.faults.minor");
-    // Huge pages are counted for all of the machine.
-    let huge = t.get("memory.thp_faults").min(minor);
-    (minor - huge) * FAULT[0] + huge * FAULT[1] + t.get("server.faults.major") * FAULT[2]
+/// Seconds that page faults of the server take at most; nothing where they were not counted.
+fn faults(t: &Readings) -> Option<f64> {
+    let minor = t.known("server.faults.minor")?;
+    // Huge pages are counted for all of the machine; where they were not, each fault may have been one.
+    let huge = t.known("memory.thp_faults").unwrap_or(minor).min(minor);
+    Some((minor - huge) * FAULT[0] + huge * FAULT[1] + t.known("server.faults.major")? * FAULT[2])
 }
 
 #[cfg(test)]
@@ -134,19 +133,18 @@ mod tests {
     /// A server with 1500 calls a request: its threads' seconds in user mode and in the kernel by ticks, of 2000 requests, and
     /// microseconds of a request outside of calls and in them by the trace.
     fn side(ticks: [f64; 2], traced: [f64; 2], with: &[(&str, f64)]) -> Option<Entering> {
-        let mut t = Totals(
-            [
-                ("server.cpu.seconds", ticks[0] + ticks[1]),
-                ("server.thread_user.seconds", ticks[0]),
-                ("server.thread_kernel.seconds", ticks[1]),
-                // The windows missed most of them.
-                ("server.call.getppid.count", 100_000.0),
-                ("server.call.getppid.cpu_seconds", 100_000.0 * traced[1] * 1e-6 / 1500.0),
-            ]
-            .map(|(k, v)| (k.to_owned(), v))
-            .into(),
-        );
-        t.0.extend(with.iter().map(|(k, v)| ((*k).to_owned(), *v)));
+        let mut read = vec![
+            ("server.cpu.seconds", ticks[0] + ticks[1]),
+            ("server.thread_user.seconds", ticks[0]),
+            ("server.thread_kernel.seconds", ticks[1]),
+            ("server.faults.minor", 0.0),
+            ("server.faults.major", 0.0),
+            // The windows missed most of them.
+            ("server.call.getppid.count", 100_000.0),
+            ("server.call.getppid.cpu_seconds", 100_000.0 * traced[1] * 1e-6 / 1500.0),
+        ];
+        read.extend(with);
+        let t = Readings::by("all", "made up", read.into_iter().map(|(k, v)| (k.to_owned(), v)));
         let rows: [Row; 3] = [
             (Layer::Application, "server user code", "", &[], [traced[0]; 3]),
             (Layer::Kernel, "kernel: getppid", "", &[], [traced[1]; 3]),

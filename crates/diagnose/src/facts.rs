@@ -1,11 +1,11 @@
 //! What the suspects are judged by: the places of followed requests, and counters of the server and the machine.
 
-use fingerpost_record::Paths;
 use fingerpost_record::paths::Share;
+use fingerpost_record::{Paths, Readings};
 
+use super::StepFigures;
 use super::entering::Entering;
 use super::places::{Place, Places, Sum, add, places};
-use super::{StepFigures, Totals};
 
 /// What followed requests tell.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -93,6 +93,12 @@ pub struct Facts {
     pub seccomp_filters: Option<f64>,
     /// Whether a speculation mitigation that is optional per task is on for the server.
     pub speculation_mitigated: Option<bool>,
+    /// Processes of the server that somebody traces (ptrace).
+    pub traced: Option<f64>,
+    /// Rules of the kernel's audit that are loaded while it is on.
+    pub audit_rules: Option<f64>,
+    /// Probes set in programs' code.
+    pub uprobes: Option<f64>,
     /// Processes and threads made per transaction.
     pub creations: Option<f64>,
 
@@ -163,7 +169,7 @@ impl Followed {
 
 impl Facts {
     /// The facts of one step.
-    pub fn of(step: &StepFigures, t: &Totals, paths: Option<&Paths>) -> Facts {
+    pub fn of(step: &StepFigures, t: &Readings, paths: Option<&Paths>) -> Facts {
         let elapsed = step.elapsed_s;
         let mut f = Facts { followed: paths.and_then(Followed::of), transactions: step.transactions as f64, ..Facts::default() };
         f.take_cpu(t, elapsed);
@@ -175,7 +181,7 @@ impl Facts {
         f.scaling = scaling(&step.sweep);
         f.query_cache = step.query_cache;
         f.client_saturated.clone_from(&step.client_saturated);
-        f.client_busy = t.find("client.cpu.seconds").and_then(|s| rate(s, elapsed)).map(|cpus| cpus / (step.client_cpus.max(1) as f64));
+        f.client_busy = t.known("client.cpu.seconds").and_then(|s| rate(s, elapsed)).map(|cpus| cpus / (step.client_cpus.max(1) as f64));
         f.client_errors = step.client_errors as f64;
         f.stalled = rate(step.stalled_s, elapsed).unwrap_or(0.0).clamp(0.0, 1.0);
         f
@@ -198,78 +204,87 @@ impl Facts {
         (self.transactions > 0.0).then(|| total / self.transactions)
     }
 
-    fn take_cpu(&mut self, t: &Totals, elapsed: f64) {
-        let cpu = |what: &str| t.find(&format!("cpu.{what}.seconds"));
+    fn take_cpu(&mut self, t: &Readings, elapsed: f64) {
+        let cpu = |what: &str| t.known(&format!("cpu.{what}.seconds"));
         let all = sum(["user", "system", "interrupts", "idle", "iowait", "steal"].map(cpu)).filter(|all| *all > 0.0);
         let of_all = |part: Option<f64>| Some(part? / all?);
-        self.cpus = t.find("machine.cpus").or(t.find("cpu.count"));
+        self.cpus = t.known("machine.cpus").or(t.known("cpu.count"));
         self.idle = of_all(sum(["idle", "iowait"].map(cpu)));
         self.steal = of_all(cpu("steal"));
-        self.server_cpus = sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.find(k))).and_then(|s| rate(s, elapsed));
-        self.throttled_s = t.find("throttle.seconds");
-        let periods = t.find("throttle.periods").zip(t.find("throttle.throttled_periods"));
+        self.server_cpus = sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.known(k))).and_then(|s| rate(s, elapsed));
+        self.throttled_s = t.known("throttle.seconds");
+        let periods = t.known("throttle.periods").zip(t.known("throttle.throttled_periods"));
         self.throttled_periods = periods.map(|(all, cut)| cut / all.max(1.0));
-        self.quota = t.find("cgroup.cpu_quota.cpus");
-        self.cpus_allowed = t.find("server.cpus_allowed");
-        self.nice = t.find("server.nice");
-        // Version 1 counts shares around 1024, version 2 weights around 100.
-        let usual = |w: f64| if w > 300.0 { 1024.0 } else { 100.0 };
-        self.weight = t.find("cgroup.cpu_weight").map(|w| w / usual(w));
-        self.other_cpus = t.find("other.cpu.seconds").and_then(|s| rate(s, elapsed));
+        self.quota = t.known("cgroup.cpu_quota.cpus");
+        self.cpus_allowed = t.known("server.cpus_allowed");
+        self.nice = t.known("server.nice");
+        let usual = t.known("cgroup.cpu_weight.version").and_then(usual_weight);
+        self.weight = t.known("cgroup.cpu_weight").zip(usual).map(|(weight, usual)| weight / usual);
+        self.other_cpus = t.known("other.cpu.seconds").and_then(|s| rate(s, elapsed));
         self.other_name = largest(t.between("other.cpu.", ".seconds"));
     }
 
-    fn take_storage(&mut self, t: &Totals, elapsed: f64) {
+    fn take_storage(&mut self, t: &Readings, elapsed: f64) {
         let sync = ["fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs"];
         let calls = |what: &str| {
-            let of = |side: &str| sum(sync.map(|c| t.find(&format!("{side}.call.{c}.{what}"))));
+            let of = |side: &str| sum(sync.map(|c| t.known(&format!("{side}.call.{c}.{what}"))));
             sum([of("server"), of("background")])
         };
-        // Where calls were traced and none of them synced, none was made.
-        let traced = t.between("server.call.", ".count").next().is_some();
-        let count = calls("count").or(traced.then_some(0.0));
+        let count = calls("count");
         self.syncs = count.and_then(|n| self.per_transaction(n));
         self.sync_s = count.filter(|n| *n > 0.0).and_then(|n| Some(calls("seconds")? / n));
-        self.disk_busy = t.find("disk.busy.seconds").and_then(|s| rate(s, elapsed)).map(|busy| busy.min(1.0));
-        self.disk_per_s = sum(["write", "read"].map(|w| t.find(&format!("server.disk.{w}.bytes")))).and_then(|b| rate(b, elapsed));
-        self.other_disk_per_s = t.find("other.disk.bytes").and_then(|b| rate(b, elapsed));
+        self.disk_busy = t.known("disk.busy.seconds").and_then(|s| rate(s, elapsed)).map(|busy| busy.min(1.0));
+        self.disk_per_s = sum(["write", "read"].map(|w| t.known(&format!("server.disk.{w}.bytes")))).and_then(|b| rate(b, elapsed));
+        self.other_disk_per_s = t.known("other.disk.bytes").and_then(|b| rate(b, elapsed));
         self.other_disk_name = largest(t.between("other.disk.", ".bytes"));
-        self.disk_limits = t.find("cgroup.disk_limits");
+        self.disk_limits = t.known("cgroup.disk_limits");
     }
 
-    fn take_network(&mut self, t: &Totals) {
-        let mbit = |what: &str| t.find(&format!("net.{what}.mbit_s"));
+    fn take_network(&mut self, t: &Readings) {
+        let mbit = |what: &str| t.known(&format!("net.{what}.mbit_s"));
         self.mbit = mbit("in").zip(mbit("out")).map(|(i, o)| [i, o, mbit("in.peak").unwrap_or(i).max(mbit("out.peak").unwrap_or(o))]);
-        self.drops = sum(["net.drops", "tcp.backlog_drops"].map(|k| t.find(k)));
-        let listen = t.find("tcp.listen_overflows").into_iter().chain(t.find("tcp.listen_drops")).reduce(f64::max);
-        self.listen_overflows = sum([listen, t.find("tcp.request_queue_drops")]);
-        self.accept = t.find("accept.queue.max").zip(t.find("accept.backlog")).map(|(most, may)| [most, may]);
-        self.retransmits = t.find("tcp.retransmits");
-        self.delayed_acks = t.find("tcp.delayed_acks").and_then(|n| self.per_transaction(n));
+        self.drops = sum(["net.drops", "tcp.backlog_drops"].map(|k| t.known(k)));
+        let listen = t.known("tcp.listen_overflows").into_iter().chain(t.known("tcp.listen_drops")).reduce(f64::max);
+        self.listen_overflows = sum([listen, t.known("tcp.request_queue_drops")]);
+        self.accept = t.known("accept.queue.max").zip(t.known("accept.backlog")).map(|(most, may)| [most, may]);
+        self.retransmits = t.known("tcp.retransmits");
+        self.delayed_acks = t.known("tcp.delayed_acks").and_then(|n| self.per_transaction(n));
     }
 
-    fn take_calls(&mut self, t: &Totals) {
+    fn take_calls(&mut self, t: &Readings) {
         let count = sum(t.between("server.call.", ".count").map(|c| Some(c.1)));
         self.calls = count.and_then(|n| self.per_transaction(n));
-        let mode = t.find("server.seccomp.mode").map(|mode| f64::from(u8::from(mode > 0.0)));
-        self.seccomp_filters = t.find("server.seccomp.filters").into_iter().chain(mode).reduce(f64::max);
-        let mitigated = ["server.store_bypass.mitigated", "server.indirect_branch.mitigated"].map(|k| t.find(k));
+        let mode = t.known("server.seccomp.mode").map(|mode| f64::from(u8::from(mode > 0.0)));
+        self.seccomp_filters = t.known("server.seccomp.filters").into_iter().chain(mode).reduce(f64::max);
+        let mitigated = ["server.store_bypass.mitigated", "server.indirect_branch.mitigated"].map(|k| t.known(k));
         self.speculation_mitigated = sum(mitigated).map(|n| n > 0.0);
-        let made =
-            count.map(|_| ["clone", "clone3", "fork", "vfork"].iter().map(|c| t.get(&format!("server.call.{c}.count"))).sum::<f64>());
+        self.traced = t.known("server.traced");
+        self.audit_rules = t.known("audit.rules");
+        self.uprobes = t.known("uprobes.count");
+        let made = sum(["clone", "clone3", "fork", "vfork"].map(|c| t.known(&format!("server.call.{c}.count"))));
         // Calls are counted in windows and scaled up; the kernel counts all that the whole machine made.
-        let made = made.map(|n| t.find("machine.forks").map_or(n, |all| n.min(all)));
+        let made = made.map(|n| t.known("machine.forks").map_or(n, |all| n.min(all)));
         self.creations = made.and_then(|n| self.per_transaction(n));
     }
 
-    fn take_memory(&mut self, t: &Totals, elapsed: f64) {
-        let swapped = sum(["memory.swap_in.pages", "memory.swap_out.pages"].map(|k| t.find(k)));
+    fn take_memory(&mut self, t: &Readings, elapsed: f64) {
+        let swapped = sum(["memory.swap_in.pages", "memory.swap_out.pages"].map(|k| t.known(k)));
         self.swap_per_s = swapped.and_then(|n| rate(n, elapsed));
-        self.major_per_s = t.find("server.faults.major").and_then(|n| rate(n, elapsed));
-        self.memory_pressure = t.find("psi.memory.some.seconds").and_then(|s| rate(s, elapsed)).map(|share| share.min(1.0));
-        let limit = t.find("cgroup.memory.limit.bytes").zip(t.find("cgroup.memory.used.bytes"));
+        self.major_per_s = t.known("server.faults.major").and_then(|n| rate(n, elapsed));
+        self.memory_pressure = t.known("psi.memory.some.seconds").and_then(|s| rate(s, elapsed)).map(|share| share.min(1.0));
+        let limit = t.known("cgroup.memory.limit.bytes").zip(t.known("cgroup.memory.used.bytes"));
         self.memory_limit = limit.map(|(limit, used)| [limit, used / limit.max(1.0)]);
-        self.minor_faults = t.find("server.faults.minor").and_then(|n| self.per_transaction(n));
+        self.minor_faults = t.known("server.faults.minor").and_then(|n| self.per_transaction(n));
+    }
+}
+
+/// The usual CPU weight by the version of the control groups that it is of: version 1 counts shares around 1024, version 2 weights around 100.
+/// What a weight of another version means is not known.
+pub(crate) fn usual_weight(version: f64) -> Option<f64> {
+    match version as i64 {
+        1 => Some(1024.0),
+        2 => Some(100.0),
+        _ => None,
     }
 }
 
@@ -284,13 +299,10 @@ mod tests {
     #[test]
     fn what_no_observer_read_is_not_zero() {
         let step = StepFigures { transactions: 100, elapsed_s: 2.0, ..StepFigures::default() };
-        let f = Facts::of(&step, &Totals::default(), None);
+        let f = Facts::of(&step, &Readings::default(), None);
         assert_eq!(f, Facts { transactions: 100.0, ..Facts::default() });
-        let t = Totals(
-            [("throttle.seconds", 0.0), ("other.cpu.seconds", 1.0), ("server.call.read.count", 200.0)]
-                .map(|(k, v)| (k.to_owned(), v))
-                .into(),
-        );
+        let read = [("throttle.seconds", 0.0), ("other.cpu.seconds", 1.0), ("server.call.read.count", 200.0)];
+        let t = Readings::by("all", "made up", read.map(|(k, v)| (k.to_owned(), v)));
         let f = Facts::of(&step, &t, None);
         assert_eq!((f.throttled_s, f.other_cpus, f.calls, f.syncs, f.disk_busy), (Some(0.0), Some(0.5), Some(2.0), Some(0.0), None));
     }

@@ -1,11 +1,12 @@
 //! One run, or two beside each other, explained: where a request's time went, and who is to blame.
 //!
 //! Pure: computed from what runs have on record, without a clock and without chance. Of one side: from the requests that were followed
-//! ([`fingerpost_record::Paths`]), the totals that observers wrote ([`Totals`]) and the figures of the step ([`StepFigures`]) to a budget and
+//! ([`fingerpost_record::Paths`]), the totals that observers wrote ([`Readings`]) and the figures of the step ([`StepFigures`]) to a budget and
 //! findings ([`explain`]). Of two sides: from what each knows of its workload steps ([`Evidence`]) to the way from one budget to the other
 //! and the causes of the difference ([`sides`]). The names of the totals are listed in `docs/observers.md`.
 
 mod budget;
+mod chain;
 pub mod check;
 pub mod entering;
 pub mod facts;
@@ -20,23 +21,22 @@ mod step;
 pub mod steps;
 pub mod suspects;
 pub mod threads;
-mod totals;
 
-use fingerpost_record::{Budget, Finding, Paths};
+use fingerpost_record::{Budget, Finding, Paths, Readings};
 
 pub use budget::budget;
 pub use check::check;
 pub use facts::Facts;
+pub use fingerpost_record::cause::label;
 pub use rules::TOO_LITTLE_FOLLOWED;
 pub use slow::slow_ones;
 pub use step::{STEP, StepFigures};
 pub use steps::{Evidence, Steps};
-pub use suspects::{label, suspects};
+pub use suspects::suspects;
 pub use threads::threads;
-pub use totals::Totals;
 
 /// The budget and the findings of one step, from its figures, what observers saw of it, and its followed requests. Without those the
 /// budget has no parts, and nobody is guilty.
-pub fn explain(step: &StepFigures, totals: &Totals, paths: Option<&Paths>) -> (Budget, Vec<Finding>) {
-    (budget(step, paths), suspects(&Facts::of(step, totals, paths)))
+pub fn explain(step: &StepFigures, readings: &Readings, paths: Option<&Paths>) -> (Budget, Vec<Finding>) {
+    (budget(step, paths), suspects(&Facts::of(step, readings, paths), readings))
 }

@@ -1,136 +1,10 @@
-//! What each leaf of a followed request is to a budget and to a judge.
+//! What the leaves of followed requests come to, place by place.
 
 use std::collections::BTreeMap;
 
+use fingerpost_record::Paths;
 use fingerpost_record::paths::{Leaf, Share};
-use fingerpost_record::{Layer, Paths};
-
-/// Names of components and of who had something, as the record has them.
-pub(crate) mod name {
-    pub const USER: &str = "server user code";
-    pub const OTHER_CODE: &str = "code of another process";
-    pub const KERNEL: &str = "kernel: ";
-    pub const INTERRUPTS: &str = "interrupts";
-    pub const CPU: &str = "waiting for a CPU";
-    pub const LOCK: &str = "waiting for a lock";
-    pub const DISK: &str = "waiting for the disk";
-    pub const DISK_HELD: &str = "disk: held back before the queue";
-    pub const DISK_QUEUE: &str = "disk: in the queue";
-    pub const DISK_DEVICE: &str = "disk: in the device";
-    pub const PEER: &str = "waiting for a peer";
-    pub const ON_THE_WAY: &str = "on the way between server and client";
-    pub const SLEEPING: &str = "sleeping";
-    pub const MEMORY: &str = "waiting for memory";
-    pub const NOT_FOLLOWED: &str = "not followed";
-    pub const SERVER_ITSELF: &str = "the server itself";
-    pub const THE_CLIENT: &str = "the client";
-    pub const IDLE_CPU: &str = "idle CPU";
-}
-
-/// System calls that make a process or a thread.
-const MAKING: [&str; 6] = ["clone", "clone3", "fork", "vfork", "execve", "execveat"];
-
-/// What the time of a leaf is judged as. The end of the chain decides, but for a holder of a lock that works or sleeps: what it does
-/// with the lock held is what the lock costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
-    /// The server's own code.
-    User,
-    /// The kernel's, on the server's behalf, and interrupts.
-    Kernel,
-    /// The part of the kernel's in which processes and threads are made.
-    Making,
-    /// A lock: held by one that works or sleeps, or by one that could not be followed.
-    Lock,
-    /// Ready, while another process had the CPU.
-    CpuOther,
-    /// Ready, while the server itself had it.
-    CpuServer,
-    /// Ready, while the load generator had it.
-    CpuClient,
-    /// Ready, while a CPU idled.
-    CpuIdle,
-    /// Ready, and who had the CPU is not known.
-    CpuUnknown,
-    /// I/O held back before the queue.
-    DiskHeld,
-    /// I/O in the queue behind another process's.
-    DiskBehindOthers,
-    /// I/O in the queue behind the server's own, or in the file system.
-    DiskOwn,
-    /// I/O in the device, which had another process's besides.
-    DiskBesideOthers,
-    /// I/O in the device.
-    DiskDevice,
-    /// Another service.
-    Peer,
-    /// Between the ends of a connection.
-    OnTheWay,
-    /// A timer.
-    Sleeping,
-    /// Memory, and I/O that memory waits for.
-    Memory,
-    /// The load generator.
-    Client,
-    /// Anything else: a child, a pipe.
-    Other,
-    /// What could not be followed.
-    NotFollowed,
-}
-
-impl Place {
-    /// What a leaf is judged as.
-    pub fn of(leaf: &Leaf) -> Place {
-        let (component, whom) = (leaf.component.as_str(), leaf.whom.as_str());
-        let has = |link: &str| leaf.chain.iter().any(|l| l == link || l.starts_with(link) && l[link.len()..].starts_with(' '));
-        let works = component == name::USER || component == name::INTERRUPTS || component.starts_with(name::KERNEL);
-        match component {
-            name::NOT_FOLLOWED => Place::NotFollowed,
-            _ if leaf.layer == Layer::Client => Place::Client,
-            name::CPU => Place::of_cpu(whom),
-            c if c.starts_with("disk: ") && has("memory") => Place::Memory,
-            name::DISK_HELD => Place::DiskHeld,
-            name::DISK_QUEUE if !matches!(whom, "" | name::SERVER_ITSELF) => Place::DiskBehindOthers,
-            name::DISK_DEVICE if !matches!(whom, "" | name::SERVER_ITSELF) => Place::DiskBesideOthers,
-            name::DISK_DEVICE => Place::DiskDevice,
-            c if c.starts_with("disk: ") => Place::DiskOwn,
-            name::LOCK => Place::Lock,
-            c if (works || c == name::SLEEPING) && has("lock") => Place::Lock,
-            name::OTHER_CODE if has("peer") => Place::Peer,
-            name::PEER => Place::Peer,
-            name::USER => Place::User,
-            name::ON_THE_WAY => Place::OnTheWay,
-            name::SLEEPING => Place::Sleeping,
-            name::MEMORY => Place::Memory,
-            c if c.strip_prefix(name::KERNEL).is_some_and(|call| MAKING.contains(&call)) => Place::Making,
-            _ if works => Place::Kernel,
-            _ => Place::Other,
-        }
-    }
-
-    fn of_cpu(whom: &str) -> Place {
-        match whom {
-            "" => Place::CpuUnknown,
-            name::SERVER_ITSELF => Place::CpuServer,
-            name::THE_CLIENT => Place::CpuClient,
-            name::IDLE_CPU => Place::CpuIdle,
-            _ => Place::CpuOther,
-        }
-    }
-
-    /// Layer and component of a budget that a leaf of this place goes to.
-    pub fn component(self, leaf: &Leaf) -> (Layer, &str) {
-        match self {
-            Place::CpuOther | Place::CpuServer | Place::CpuClient | Place::CpuIdle | Place::CpuUnknown => (Layer::Scheduler, name::CPU),
-            Place::Lock => (Layer::Application, name::LOCK),
-            Place::DiskHeld | Place::DiskBehindOthers | Place::DiskOwn | Place::DiskBesideOthers | Place::DiskDevice => {
-                (Layer::Storage, name::DISK)
-            }
-            Place::Memory => (Layer::Memory, name::MEMORY),
-            _ => (leaf.layer, &leaf.component),
-        }
-    }
-}
+pub use fingerpost_record::place::{Kind, Place, name};
 
 /// What all leaves of one place come to, of all requests.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -186,49 +60,14 @@ fn note(list: &mut Vec<(String, f64)>, what: String, share: f64) {
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::Layer;
+
     use super::*;
 
     fn leaf(layer: Layer, component: &str, whom: &str, chain: &[&str]) -> Leaf {
         let share = Share { seconds: 1e-3, share: 0.1, low: 0.08, high: 0.12 };
         let chain = chain.iter().map(|&l| l.to_owned()).collect();
         Leaf { layer, component: component.into(), whom: whom.into(), chain, all: share, middle: share, slow: share }
-    }
-
-    #[test]
-    fn the_end_of_the_chain_decides_but_for_a_lock_whose_holder_works_or_sleeps() {
-        use Layer::{Application, Client, Kernel, Memory, Network, Scheduler, Storage};
-        for (layer, component, whom, chain, place, part) in [
-            (Application, "server user code", "", &[][..], Place::User, "server user code"),
-            (Application, "server user code", "db", &["queue", "lock"], Place::Lock, "waiting for a lock"),
-            (Kernel, "kernel: write", "", &["lock"], Place::Lock, "waiting for a lock"),
-            (Application, "sleeping", "", &["lock"], Place::Lock, "waiting for a lock"),
-            (Application, "sleeping", "", &[], Place::Sleeping, "sleeping"),
-            (Application, "waiting for a lock", "", &[], Place::Lock, "waiting for a lock"),
-            (Storage, "disk: in the device", "", &["lock", "disk"], Place::DiskDevice, "waiting for the disk"),
-            (Storage, "disk: in the device", "backup", &["disk"], Place::DiskBesideOthers, "waiting for the disk"),
-            (Storage, "disk: in the queue", "backup", &["disk"], Place::DiskBehindOthers, "waiting for the disk"),
-            (Storage, "disk: in the queue", "the server itself", &["disk"], Place::DiskOwn, "waiting for the disk"),
-            (Storage, "disk: file system", "", &[], Place::DiskOwn, "waiting for the disk"),
-            (Storage, "disk: held back before the queue", "", &[], Place::DiskHeld, "waiting for the disk"),
-            (Storage, "disk: in the device", "", &["memory"], Place::Memory, "waiting for memory"),
-            (Memory, "waiting for memory", "", &[], Place::Memory, "waiting for memory"),
-            (Scheduler, "waiting for a CPU", "stress", &["lock"], Place::CpuOther, "waiting for a CPU"),
-            (Scheduler, "waiting for a CPU", "idle CPU", &[], Place::CpuIdle, "waiting for a CPU"),
-            (Scheduler, "waiting for a CPU", "the server itself", &[], Place::CpuServer, "waiting for a CPU"),
-            (Scheduler, "waiting for a CPU", "the client", &[], Place::CpuClient, "waiting for a CPU"),
-            (Scheduler, "waiting for a CPU", "", &[], Place::CpuUnknown, "waiting for a CPU"),
-            (Client, "client waiting for a CPU", "stress", &[], Place::Client, "client waiting for a CPU"),
-            (Network, "waiting for a peer", "billing", &[], Place::Peer, "waiting for a peer"),
-            (Application, "code of another process", "", &["peer billing"], Place::Peer, "code of another process"),
-            (Network, "on the way between server and client", "", &[], Place::OnTheWay, "on the way between server and client"),
-            (Kernel, "kernel: clone3", "", &[], Place::Making, "kernel: clone3"),
-            (Kernel, "interrupts", "", &[], Place::Kernel, "interrupts"),
-            (Application, "waiting for a pipe", "", &[], Place::Other, "waiting for a pipe"),
-        ] {
-            let leaf = leaf(layer, component, whom, chain);
-            let found = Place::of(&leaf);
-            assert_eq!((found, found.component(&leaf).1), (place, part), "{component} of {whom} by {chain:?}");
-        }
     }
 
     #[test]

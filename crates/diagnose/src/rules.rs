@@ -5,7 +5,7 @@
 //! it suspected, and nothing makes it guilty.
 
 use fingerpost_record::paths::Share;
-use fingerpost_record::{Layer, Status, unit::significant};
+use fingerpost_record::{Status, cause, unit::significant};
 
 use super::facts::Facts;
 use super::places::{Place, Sum, add};
@@ -18,29 +18,22 @@ pub(super) struct Verdict {
     pub evidence: Vec<String>,
 }
 
-/// One suspect.
+/// How one cause of the registry is judged by one side.
 pub(super) struct Rule {
-    /// The cause's name.
+    /// The cause's name in the registry.
     pub cause: &'static str,
-    /// Its layer.
-    pub layer: Layer,
-    /// What a person calls the suspect.
-    pub label: &'static str,
     /// Judges it; nothing where the facts do not tell.
     pub judge: fn(&Facts) -> Option<Verdict>,
 }
 
 /// A share from which on a cause that its evidence singles out is guilty, and from which on it is suspected.
-pub(super) const GUILTY: f64 = 0.10;
+pub(crate) const GUILTY: f64 = cause::GUILTY.value;
 /// See [`GUILTY`].
-pub(super) const SUSPECTED: f64 = 0.05;
+pub(crate) const SUSPECTED: f64 = cause::SUSPECTED.value;
 /// Above this share of requests' time that could not be followed nobody is guilty: it could hold as much as what was followed of a cause.
-pub const TOO_LITTLE_FOLLOWED: f64 = 0.15;
-/// Quotas that cut fewer of their periods short than this hold nothing up.
-const THROTTLED: f64 = 0.05;
-
+pub const TOO_LITTLE_FOLLOWED: f64 = cause::NOT_FOLLOWED.value;
 /// Why nobody is guilty where requests were not followed, and what would allow it.
-const NOT_FOLLOWED: &str = "requests could not be followed, so that nothing shows whether they waited for it; following them needs root, \
+pub(crate) const NOT_FOLLOWED: &str = "requests could not be followed, so that nothing shows whether they waited for it; following them needs root, \
      CAP_PERFMON or kernel.perf_event_paranoid=-1, and a readable tracefs";
 
 pub(super) fn percent(share: f64) -> String {
@@ -81,7 +74,17 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
         s if s.share >= SUSPECTED && proof => Status::Suspected,
         _ => Status::Cleared,
     };
+    // What is cleared by its share must be small with its whole interval, and not in what nobody could see.
+    let untold = status == Status::Cleared && proof && share.high >= GUILTY;
     let not_followed = f.followed.as_ref().map_or(1.0, |followed| followed.not_followed);
+    if untold {
+        evidence.push(format!("its interval reaches {}: that neither clears nor accuses", percent(share.high)));
+        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence });
+    }
+    if status == Status::Cleared && proof && not_followed > TOO_LITTLE_FOLLOWED {
+        evidence.push(format!("{} of the requests' time could not be followed, and may have been this", percent(not_followed)));
+        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence });
+    }
     if status == Status::Guilty && not_followed > TOO_LITTLE_FOLLOWED {
         evidence.push(format!(
             "{} of the requests' time could not be followed: above {} nobody is guilty",
@@ -114,6 +117,16 @@ pub(super) fn mostly(name: &str) -> String {
 /// Ready to run, whoever had the CPU.
 const CPU: [Place; 5] = [Place::CpuOther, Place::CpuServer, Place::CpuClient, Place::CpuIdle, Place::CpuUnknown];
 
+/// The threshold of a cause that has one.
+pub(super) fn limit(of: &str) -> f64 {
+    cause::cause(of).and_then(|c| c.thresholds.first()).map_or(f64::NAN, |t| t.value)
+}
+
+/// What followed requests spent in the places where a cause acts.
+pub(super) fn share_of(f: &Facts, of: &str) -> Option<Share> {
+    f.share(cause::cause(of)?.places)
+}
+
 fn waiting(f: &Facts) -> Option<String> {
     part(f, &CPU, "waiting for a CPU")
 }
@@ -123,7 +136,7 @@ fn idling(f: &Facts) -> Option<String> {
 }
 
 fn throttled(f: &Facts) -> bool {
-    f.throttled_s.is_some_and(|s| s > 0.0) && f.throttled_periods.is_none_or(|share| share >= THROTTLED)
+    f.throttled_s.is_some_and(|s| s > 0.0) && f.throttled_periods.is_none_or(|share| share >= limit("cpu.quota"))
 }
 
 /// A thread that a quota stopped is ready to run, whoever has the CPU meanwhile; what a named process had is that process's.
@@ -136,7 +149,7 @@ fn quota(f: &Facts) -> Option<Verdict> {
     let cut = f.throttled_periods.map_or(String::new(), |share| format!("cut {} of its periods short and ", percent(share)));
     let mut evidence = vec![format!("{limit}; it {cut}stopped CPUs for {} s", significant(f.throttled_s.unwrap_or(0.0)))];
     evidence.extend(waiting(f));
-    judged(f, f.share(&[Place::CpuIdle, Place::CpuServer, Place::CpuClient, Place::CpuUnknown]), true, true, evidence)
+    judged(f, share_of(f, "cpu.quota"), true, true, evidence)
 }
 
 fn affinity(f: &Facts) -> Option<Verdict> {
@@ -148,11 +161,11 @@ fn affinity(f: &Facts) -> Option<Verdict> {
     let mut evidence = vec![allowed];
     evidence.extend(part(f, &[Place::CpuIdle], "waiting for a CPU while one idled"));
     let full = f.server_cpus.is_some_and(|used| used > 0.7 * may);
-    judged(f, f.share(&[Place::CpuIdle]), !throttled(f), full && f.idle.is_some_and(|idle| idle > 0.25), evidence)
+    judged(f, share_of(f, "cpu.affinity"), !throttled(f), full && f.idle.is_some_and(|idle| idle > 0.25), evidence)
 }
 
 fn lowered(f: &Facts) -> bool {
-    f.nice.is_some_and(|nice| nice > 0.0) || f.weight.is_some_and(|w| w < 0.9)
+    f.nice.is_some_and(|nice| nice > 0.0) || f.weight.is_some_and(|w| w < limit("cpu.priority"))
 }
 
 /// What speaks for other processes on the CPUs, whether by contention or by priority.
@@ -191,12 +204,16 @@ fn priority(f: &Facts) -> Option<Verdict> {
     judged(f, share, true, points, evidence)
 }
 
-/// More runnable threads than CPUs: a fact about the load, not yet a fault.
+/// More runnable threads than CPUs: a fact about the load, not yet a fault. CPUs that the server leaves idle are not saturated, however its
+/// threads happen to wait for one another's.
 fn saturated(f: &Facts) -> Option<Verdict> {
-    let share = f.share(&[Place::CpuServer])?;
+    let (share, used, may) = (share_of(f, "cpu.saturated")?, f.server_cpus?, f.cpus_allowed.or(f.cpus)?);
     let mut evidence = vec![format!("waiting for a CPU that the server itself had is {} of a request", interval(share))];
-    evidence.extend(f.server_cpus.zip(f.cpus).map(|(used, all)| format!("the server used {} of {all} CPUs", significant(used))));
+    evidence.push(format!("the server used {} of {may} CPUs", significant(used)));
     evidence.extend(idling(f));
+    if used < limit("cpu.saturated") * may {
+        return cleared(evidence);
+    }
     at_most_suspected(
         judged(f, Some(share), !throttled(f), false, evidence),
         "the load asks for more CPUs than there are; whether its work is more than it should be shows in a comparison of two runs",
@@ -244,18 +261,39 @@ fn less(of: Share, part: Share) -> Share {
     }
 }
 
+/// Without a count of the calls nothing tells a dear call from many.
 fn system_calls(f: &Facts) -> Option<Verdict> {
-    let mut share = f.share(&[Place::Kernel, Place::Making])?;
+    let (mut share, calls) = (share_of(f, "syscall.entry")?, f.calls?);
     let filters = entering(f);
     filters.iter().for_each(|(part, _)| add(&mut share, part));
     let mut evidence = vec![format!("the kernel is {} of a request", interval(share))];
     evidence.extend(filters.map(|(_, text)| text));
-    evidence.extend(f.calls.map(|n| format!("{} system calls per transaction", significant(n))));
+    evidence.push(format!("{} system calls per transaction", significant(calls)));
     evidence.extend(f.seccomp_filters.map(|n| format!("{n} seccomp filters on the server")));
     let proof = filtered(f) || share.share >= 0.25;
     at_most_suspected(
         judged(f, Some(share), proof, false, evidence),
         "whether a call is dearer than it should be shows in a comparison of two runs",
+    )
+}
+
+/// Somebody who traces or audits the server: each of its calls, or each pass of a probe, then does work for them.
+fn trace(f: &Facts) -> Option<Verdict> {
+    let traced = f.traced?;
+    let mut evidence = vec![if traced > 0.0 {
+        format!("{traced} of the server's processes are being traced (ptrace)")
+    } else {
+        "no process of the server is being traced (ptrace)".to_owned()
+    }];
+    evidence.extend(f.audit_rules.map(|n| format!("{n} audit rules are loaded")));
+    evidence.extend(f.uprobes.map(|n| format!("{n} probes are set in programs' code")));
+    if traced <= 0.0 && f.audit_rules.is_none_or(|n| n == 0.0) && f.uprobes.is_none_or(|n| n == 0.0) {
+        return cleared(evidence);
+    }
+    evidence.extend(part(f, &[Place::Kernel, Place::Making], "the kernel, where that work is done,"));
+    at_most_suspected(
+        judged(f, share_of(f, "kernel.trace"), true, traced > 0.0, evidence),
+        "how much of the kernel's time it costs shows in a comparison with a run without it",
     )
 }
 
@@ -266,7 +304,7 @@ fn mitigation(f: &Facts) -> Option<Verdict> {
     let code = [Place::User, Place::Kernel, Place::Making];
     let mut evidence = vec!["an optional speculation mitigation is on for the server's tasks".to_owned()];
     evidence.extend(part(f, &code, "code, which it slows,"));
-    let mut v = judged(f, f.share(&code), true, true, evidence)?;
+    let mut v = judged(f, share_of(f, "cpu.mitigation"), true, true, evidence)?;
     if v.status == Status::Guilty {
         v.status = Status::Suspected;
     }
@@ -276,14 +314,14 @@ fn mitigation(f: &Facts) -> Option<Verdict> {
 }
 
 fn creation(f: &Facts) -> Option<Verdict> {
-    let share = f.share(&[Place::Making])?;
+    let share = share_of(f, "process.creation")?;
     let mut evidence = vec![format!("making processes and threads is {} of a request", interval(share))];
     evidence.extend(f.creations.map(|n| format!("{} processes or threads made per transaction", significant(n))));
     judged(f, Some(share), true, false, evidence)
 }
 
 fn lock(f: &Facts) -> Option<Verdict> {
-    let share = f.share(&[Place::Lock])?;
+    let share = share_of(f, "app.lock")?;
     let mut evidence = vec![format!("waiting for a lock whose holder works or sleeps is {} of a request", interval(share))];
     evidence.extend(told(f.place(Place::Lock)));
     if let Some(s) = f.scaling {
@@ -302,7 +340,7 @@ fn query_cache(f: &Facts) -> Option<Verdict> {
     if !f.query_cache? {
         return cleared(vec!["the query cache is off".into()]);
     }
-    let share = f.share(&[Place::Lock])?;
+    let share = share_of(f, "app.query_cache")?;
     let figures =
         format!("the query cache is on: one lock that every query passes; waiting for a lock is {} of a request", interval(share));
     at_most_suspected(
@@ -312,7 +350,7 @@ fn query_cache(f: &Facts) -> Option<Verdict> {
 }
 
 fn wait(f: &Facts) -> Option<Verdict> {
-    let share = f.share(&[Place::Sleeping])?;
+    let share = share_of(f, "app.wait")?;
     let mut evidence = vec![format!("sleeping until a time that the server set itself is {} of a request", interval(share))];
     evidence.extend(told(f.place(Place::Sleeping)));
     judged(f, Some(share), true, false, evidence)
@@ -323,13 +361,15 @@ fn client(f: &Facts) -> Option<Verdict> {
     evidence.extend(part(f, &[Place::Client, Place::CpuClient], "the client, and waiting for a CPU that it had,"));
     evidence.extend(f.client_busy.map(|busy| format!("the client used {} of its CPUs", percent(busy))));
     evidence.extend((f.client_errors > 0.0).then(|| format!("{} errors in the client", f.client_errors)));
-    let share = f.share(&[Place::Client, Place::CpuClient]);
-    if evidence.is_empty() || share.is_none() && f.client_saturated.is_none() && f.client_busy.is_none_or(|busy| busy <= 0.8) {
+    let share = share_of(f, "client.saturated");
+    if evidence.is_empty()
+        || share.is_none() && f.client_saturated.is_none() && f.client_busy.is_none_or(|busy| busy <= limit("client.saturated"))
+    {
         return None;
     }
     // A client that says that it was the limit is, even where its own part of a request is small.
     let told = f.client_saturated.is_some();
-    let busy = f.client_busy.is_some_and(|busy| busy > 0.8) && share.is_some_and(|s| s.share > 0.25);
+    let busy = f.client_busy.is_some_and(|busy| busy > limit("client.saturated")) && share.is_some_and(|s| s.share > 0.25);
     let least = |s: Share| if told { Share { share: s.share.max(SUSPECTED), ..s } } else { s };
     let takes_cpus = f.share(&[Place::CpuClient]).is_some_and(|s| s.share >= SUSPECTED);
     let verdict = judged(f, share.map(least), told || busy || takes_cpus, true, evidence);
@@ -349,30 +389,31 @@ fn steal(f: &Facts) -> Option<Verdict> {
     }
 }
 
-/// Every suspect, in the order of the article's search.
+/// A rule for every cause that one side can be judged by, in the order of the article's search.
 pub(super) static RULES: &[Rule] = &[
-    Rule { cause: "network.shaping", layer: Layer::Network, label: "network bandwidth", judge: io::shaping },
-    Rule { cause: "peer.slow", layer: Layer::Network, label: "another service", judge: io::peer },
-    Rule { cause: "storage.latency", layer: Layer::Storage, label: "disk writes and fsync", judge: io::latency },
-    Rule { cause: "storage.throttle", layer: Layer::Storage, label: "a limit on disk I/O", judge: io::throttle },
-    Rule { cause: "storage.contention", layer: Layer::Storage, label: "others' disk I/O", judge: io::contention },
-    Rule { cause: "storage.durability", layer: Layer::Application, label: "how often it syncs", judge: io::durability },
-    Rule { cause: "app.work", layer: Layer::Application, label: "CPU: the server's own code", judge: work },
-    Rule { cause: "cpu.saturated", layer: Layer::Scheduler, label: "run queue: more threads than CPUs", judge: saturated },
-    Rule { cause: "cpu.contention", layer: Layer::Scheduler, label: "run queue: other processes", judge: contention },
-    Rule { cause: "cpu.priority", layer: Layer::Scheduler, label: "priority", judge: priority },
-    Rule { cause: "cpu.quota", layer: Layer::Scheduler, label: "CPU quota", judge: quota },
-    Rule { cause: "cpu.affinity", layer: Layer::Scheduler, label: "CPU affinity", judge: affinity },
-    Rule { cause: "app.lock", layer: Layer::Application, label: "locks", judge: lock },
-    Rule { cause: "app.wait", layer: Layer::Application, label: "sleeps and timers", judge: wait },
-    Rule { cause: "app.query_cache", layer: Layer::Application, label: "query cache", judge: query_cache },
-    Rule { cause: "syscall.entry", layer: Layer::Kernel, label: "system call and signal cost", judge: system_calls },
-    Rule { cause: "process.creation", layer: Layer::Kernel, label: "process and thread creation", judge: creation },
-    Rule { cause: "cpu.mitigation", layer: Layer::Cpu, label: "speculation mitigations", judge: mitigation },
-    Rule { cause: "network.delay", layer: Layer::Network, label: "TCP latency", judge: io::delay },
-    Rule { cause: "network.accept_queue", layer: Layer::Network, label: "accept queue", judge: io::accept_queue },
-    Rule { cause: "memory.limit", layer: Layer::Memory, label: "memory and paging", judge: io::memory_limit },
-    Rule { cause: "memory.page_size", layer: Layer::Memory, label: "page size", judge: io::page_size },
-    Rule { cause: "client.saturated", layer: Layer::Client, label: "the client itself", judge: client },
-    Rule { cause: "host.steal", layer: Layer::Host, label: "host steal", judge: steal },
+    Rule { cause: "network.shaping", judge: io::shaping },
+    Rule { cause: "peer.slow", judge: io::peer },
+    Rule { cause: "storage.latency", judge: io::latency },
+    Rule { cause: "storage.throttle", judge: io::throttle },
+    Rule { cause: "storage.contention", judge: io::contention },
+    Rule { cause: "storage.durability", judge: io::durability },
+    Rule { cause: "app.work", judge: work },
+    Rule { cause: "cpu.saturated", judge: saturated },
+    Rule { cause: "cpu.contention", judge: contention },
+    Rule { cause: "cpu.priority", judge: priority },
+    Rule { cause: "cpu.quota", judge: quota },
+    Rule { cause: "cpu.affinity", judge: affinity },
+    Rule { cause: "app.lock", judge: lock },
+    Rule { cause: "app.wait", judge: wait },
+    Rule { cause: "app.query_cache", judge: query_cache },
+    Rule { cause: "syscall.entry", judge: system_calls },
+    Rule { cause: "kernel.trace", judge: trace },
+    Rule { cause: "process.creation", judge: creation },
+    Rule { cause: "cpu.mitigation", judge: mitigation },
+    Rule { cause: "network.delay", judge: io::delay },
+    Rule { cause: "network.accept_queue", judge: io::accept_queue },
+    Rule { cause: "memory.limit", judge: io::memory_limit },
+    Rule { cause: "memory.page_size", judge: io::page_size },
+    Rule { cause: "client.saturated", judge: client },
+    Rule { cause: "host.steal", judge: steal },
 ];

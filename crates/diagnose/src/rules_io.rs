@@ -1,11 +1,11 @@
 //! The rules for disks, networks and memory.
 
 use fingerpost_record::paths::Share;
-use fingerpost_record::{Unit, unit::significant};
+use fingerpost_record::{Status, Unit, unit::significant};
 
 use super::facts::Facts;
 use super::places::{Place, add};
-use super::rules::{SUSPECTED, Verdict, at_most_suspected, cleared, interval, judged, mostly, part, percent, told};
+use super::rules::{SUSPECTED, Verdict, at_most_suspected, cleared, interval, judged, limit, mostly, part, percent, share_of, told};
 
 /// Everything that waits for a disk.
 const DISK: [Place; 5] = [Place::DiskHeld, Place::DiskBehindOthers, Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
@@ -31,7 +31,7 @@ fn figures(f: &Facts) -> Vec<String> {
 
 pub(super) fn throttle(f: &Facts) -> Option<Verdict> {
     let limits = f.disk_limits.map(|n| format!("{n} limits on block I/O are set on the server's control groups"));
-    let share = f.share(&[Place::DiskHeld]);
+    let share = share_of(f, "storage.throttle");
     let held = part(f, &[Place::DiskHeld], "I/O held back before it came to the device's queue");
     let evidence: Vec<String> = held.into_iter().chain(limits).chain(figures(f)).collect();
     if share.is_none() && f.disk_limits == Some(0.0) {
@@ -43,7 +43,7 @@ pub(super) fn throttle(f: &Facts) -> Option<Verdict> {
 /// Others' I/O that competes: at least as much as our own, or a stream in its own right, on a device that is busy.
 fn others_compete(f: &Facts) -> bool {
     let Some(others) = f.other_disk_per_s else { return false };
-    others > 1e6 && f.disk_per_s.is_none_or(|own| others > 0.5 * own) && f.disk_busy.is_none_or(|busy| busy > 0.3)
+    others > limit("storage.contention") && f.disk_per_s.is_none_or(|own| others > 0.5 * own) && f.disk_busy.is_none_or(|busy| busy > 0.3)
 }
 
 /// Time in a device that others keep busy is theirs as much as the queue before it: it serves their requests between ours.
@@ -79,7 +79,7 @@ pub(super) fn latency(f: &Facts) -> Option<Verdict> {
 }
 
 pub(super) fn durability(f: &Facts) -> Option<Verdict> {
-    let (count, share) = (f.syncs?, f.share(&DISK)?);
+    let (count, share) = (f.syncs?, share_of(f, "storage.durability")?);
     let each = f.sync_s.map_or(String::new(), |s| format!(", {} each", seconds(s)));
     let evidence = vec![format!("{} fsyncs per transaction{each}", significant(count))];
     let why = "whether they are more than before shows in a comparison of two runs";
@@ -91,12 +91,12 @@ fn on_the_way(f: &Facts) -> Option<String> {
 }
 
 fn dropped(f: &Facts) -> bool {
-    f.drops.is_some_and(|n| n > 0.0) || f.retransmits.is_some_and(|n| n > 0.01 * f.transactions.max(100.0))
+    f.drops.is_some_and(|n| n > 0.0) || f.retransmits.is_some_and(|n| n > limit("network.shaping") * f.transactions.max(100.0))
 }
 
 /// Late acknowledgements now and then are usual; one in three transactions is a pattern.
 fn acks_delayed(f: &Facts) -> Option<bool> {
-    f.delayed_acks.map(|n| n > 0.3)
+    f.delayed_acks.map(|n| n > limit("network.delay"))
 }
 
 pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
@@ -106,7 +106,7 @@ pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
     if evidence.is_empty() {
         return None;
     }
-    match judged(f, f.share(&[Place::OnTheWay]), dropped(f) || acks_delayed(f) == Some(false), dropped(f), evidence.clone()) {
+    match judged(f, share_of(f, "network.shaping"), dropped(f) || acks_delayed(f) == Some(false), dropped(f), evidence.clone()) {
         None if f.drops.is_some() => cleared(evidence),
         verdict => verdict,
     }
@@ -117,7 +117,7 @@ pub(super) fn delay(f: &Facts) -> Option<Verdict> {
     let counted = format!("{} delayed acknowledgements per transaction", significant(acks));
     let evidence: Vec<String> = on_the_way(f).into_iter().chain([counted]).collect();
     let delayed = acks_delayed(f) == Some(true) && !dropped(f);
-    match judged(f, f.share(&[Place::OnTheWay, Place::Peer]), delayed, delayed, evidence.clone()) {
+    match judged(f, share_of(f, "network.delay"), delayed, delayed, evidence.clone()) {
         None => cleared(evidence),
         verdict => verdict,
     }
@@ -147,7 +147,7 @@ pub(super) fn accept_queue(f: &Facts) -> Option<Verdict> {
 }
 
 pub(super) fn peer(f: &Facts) -> Option<Verdict> {
-    let share = f.share(&[Place::Peer])?;
+    let share = share_of(f, "peer.slow")?;
     let mut evidence = vec![format!("waiting for another service is {} of a request", interval(share))];
     evidence.extend(told(f.place(Place::Peer)));
     judged(f, Some(share), acks_delayed(f) != Some(true), false, evidence)
@@ -167,7 +167,7 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
     let pressure = f.memory_pressure.unwrap_or(0.0);
     // A major fault is also how a program's own code is first read: only many of them, under pressure, are paging.
     let paging = f.swap_per_s.is_some_and(|n| n > 10.0) || f.major_per_s.is_some_and(|n| n > 20.0) && pressure > 0.02;
-    match judged(f, f.share(&[Place::Memory]), true, paging || pressure > SUSPECTED, evidence.clone()) {
+    match judged(f, share_of(f, "memory.limit"), true, paging || pressure > SUSPECTED, evidence.clone()) {
         None => cleared(evidence),
         verdict => verdict,
     }
@@ -175,8 +175,7 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
 
 pub(super) fn page_size(f: &Facts) -> Option<Verdict> {
     let faults = f.minor_faults?;
-    cleared(vec![format!(
-        "{} minor faults per transaction; what the page size costs shows in a comparison of two runs",
-        significant(faults)
-    )])
+    let figure =
+        format!("{} minor faults per transaction; what the page size costs shows in a comparison of two runs", significant(faults));
+    Some(Verdict { status: Status::NotJudged, share: 0.0, evidence: vec![figure] })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Totals;
+use fingerpost_record::Readings;
 
 /// One step of a workload as the load generator saw it.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,21 +81,23 @@ impl StepFigures {
     }
 
     /// The figures from the totals of the observer [`STEP`]; `None` when it is not among them.
-    pub fn from_totals(t: &Totals) -> Option<StepFigures> {
-        let measured = t.find("step.measured.transactions").zip(t.find("step.measured.seconds"));
+    pub fn from_totals(t: &Readings) -> Option<StepFigures> {
+        let measured = t.known("step.measured.transactions").zip(t.known("step.measured.seconds"));
         Some(StepFigures {
-            transactions: t.find("step.transactions")? as u64,
-            elapsed_s: t.find("step.elapsed.seconds")?,
-            clients: t.get("step.clients"),
+            transactions: t.known("step.transactions")? as u64,
+            elapsed_s: t.known("step.elapsed.seconds")?,
+            clients: t.known("step.clients")?,
             measured: measured.map(|(n, s)| (n as u64, s)),
-            turns_per_transaction: t.find("step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0),
-            client_saturated: (t.get("step.client.saturated") > 0.0)
-                .then(|| "the client said that it was the limit: see the row's reason (1 of 1 passes)".to_owned()),
-            client_cpus: t.get("step.client.cpus") as usize,
-            client_errors: t.get("step.client.errors") as u64,
-            stalled_s: t.get("step.stalled.seconds"),
+            turns_per_transaction: t.known("step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0),
+            client_saturated: t
+                .known("step.client.saturated")
+                .filter(|told| *told > 0.0)
+                .map(|_| "the client said that it was the limit: see the row's reason (1 of 1 passes)".to_owned()),
+            client_cpus: t.known("step.client.cpus").unwrap_or(1.0) as usize,
+            client_errors: t.known("step.client.errors").unwrap_or(0.0) as u64,
+            stalled_s: t.known("step.stalled.seconds").unwrap_or(0.0),
             sweep: t.between("step.sweep.", "").filter_map(|(clients, throughput)| Some((clients.parse().ok()?, throughput))).collect(),
-            query_cache: t.find("step.query_cache").map(|on| on > 0.0),
+            query_cache: t.known("step.query_cache").map(|on| on > 0.0),
         })
     }
 
@@ -132,9 +134,9 @@ mod tests {
             sweep: vec![(1.0, 100.0), (2.0, 180.0)],
             query_cache: Some(true),
         };
-        assert_eq!(StepFigures::from_totals(&Totals(step.to_totals())), Some(step.clone()));
+        assert_eq!(StepFigures::from_totals(&Readings::by(STEP, "made up", step.to_totals())), Some(step.clone()));
         assert!((step.gap().unwrap() - (1.0 - 900.0 / 9.5 / 100.0)).abs() < 1e-12);
-        assert_eq!(StepFigures::from_totals(&Totals::default()), None);
+        assert_eq!(StepFigures::from_totals(&Readings::default()), None);
         assert_eq!(StepFigures::default().gap(), None);
     }
 }

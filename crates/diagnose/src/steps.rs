@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fingerpost_record::paths::MOST_PATHS;
+use fingerpost_record::reading::{Way, is_met};
 use fingerpost_record::{Budget, Finding, Host, Observation, Params, Part, Paths, Run};
 
 use crate::followed;
@@ -43,6 +44,11 @@ pub struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
+    /// Whether a figure begins with the name of one of this side's steps, as those of findings do that are of one.
+    pub fn names_a_step(&self, figure: &str) -> bool {
+        self.steps.budgets.iter().any(|b| figure.starts_with(&format!("{} {}: ", b.workload, b.params)))
+    }
+
     /// The differences of the hosts in these facts, a sentence each, this side first.
     pub fn host_clues(&self, other: &Evidence, what: &[&str]) -> Vec<String> {
         let differences = hosts::differences(self.facts, other.facts).into_iter().filter(|d| what.contains(&d.what.as_str()));
@@ -106,17 +112,25 @@ impl Steps {
             }
             Some(i) => {
                 self.observation_runs[i] += 1;
-                let n = f64::from(self.observation_runs[i]);
-                let into = &mut self.observations[i];
-                // What only one pass counted did not happen in the others.
-                for name in observation.totals.keys() {
-                    into.totals.entry(name.clone()).or_insert(0.0);
-                }
-                for (name, mean) in &mut into.totals {
-                    *mean += (observation.totals.get(name).copied().unwrap_or(0.0) - *mean) / n;
-                }
+                add_totals(&mut self.observations[i], observation, f64::from(self.observation_runs[i]));
             }
         }
+    }
+}
+
+/// Takes the totals of another pass into the mean of those before. What an observer writes down only when it meets it did not happen in a
+/// pass that lacks it. Of other readings that not all passes have, or had in the same way, nothing is known: a mean would be of neither.
+fn add_totals(into: &mut Observation, next: &Observation, n: f64) {
+    let same_way = Way::of(&into.source) == Way::of(&next.source);
+    if !same_way && Way::of(&next.source) != Way::Nothing {
+        into.source = format!("none: it was {} in one pass and {} in another", into.source, next.source);
+    }
+    for name in next.totals.keys().filter(|name| is_met(name)) {
+        into.totals.entry(name.clone()).or_insert(0.0);
+    }
+    into.totals.retain(|name, _| same_way && (is_met(name) || next.totals.contains_key(name)));
+    for (name, mean) in &mut into.totals {
+        *mean += (next.totals.get(name).copied().unwrap_or(0.0) - *mean) / n;
     }
 }
 

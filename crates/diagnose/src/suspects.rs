@@ -1,37 +1,46 @@
-//! The suspects, judged: guilty first, then suspected, then those that were looked at and found innocent.
+//! The suspects, judged: guilty first, then suspected, then those that were looked at and found innocent, then those that nothing tells of.
 
-use fingerpost_record::{Finding, Status};
+use fingerpost_record::cause::{Cause, Need, cause};
+use fingerpost_record::{Finding, Reading, Readings, Status};
 
+use super::chain;
 use super::facts::Facts;
-use super::rules::RULES;
+use super::rules::{NOT_FOLLOWED, RULES};
 
-/// Judges every suspect by the facts of one step.
-pub fn suspects(facts: &Facts) -> Vec<Finding> {
+/// Judges every suspect by the facts of one step, which were had from these readings.
+pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
     let mut found: Vec<Finding> = RULES
         .iter()
         .filter_map(|rule| {
-            let v = (rule.judge)(facts)?;
-            Some(Finding {
-                cause: rule.cause.to_owned(),
-                layer: rule.layer,
-                status: v.status,
-                share: v.share.clamp(0.0, 1.0),
-                evidence: v.evidence,
-            })
+            let cause = cause(rule.cause)?;
+            let finding = |status, share: f64, evidence| Finding {
+                cause: cause.name.to_owned(),
+                layer: cause.layer,
+                status,
+                share: share.clamp(0.0, 1.0),
+                evidence,
+            };
+            match (rule.judge)(facts) {
+                Some(v) => Some(finding(v.status, v.share, v.evidence)),
+                None => missing(cause, facts.followed.is_some(), readings).map(|why| finding(Status::NotJudged, 0.0, why)),
+            }
         })
         .collect();
-    // The order of the rules is kept among the cleared: it is the order of the search.
-    found.sort_by(|a, b| {
-        a.status
-            .cmp(&b.status)
-            .then_with(|| if a.status == Status::Cleared { std::cmp::Ordering::Equal } else { b.share.total_cmp(&a.share) })
-    });
+    chain::order(&mut found);
     found
 }
 
-/// What a person calls a cause; the cause's own name where it is not one of the suspects.
-pub fn label(cause: &str) -> &str {
-    RULES.iter().find(|r| r.cause == cause).map_or(cause, |r| r.label)
+/// What a verdict on a cause lacks, a sentence each; nothing where it lacks nothing: then the workload has no such thing.
+fn missing(cause: &Cause, followed: bool, readings: &Readings) -> Option<Vec<String>> {
+    let why = |need: &Need| match *need {
+        Need::Followed => (!followed).then(|| NOT_FOLLOWED.to_owned()),
+        Need::Reading(name) => match readings.read(name) {
+            Reading::Known(_) => None,
+            Reading::Missing(why) => Some(format!("{name} is not known: {why}")),
+        },
+    };
+    let all: Vec<String> = cause.needs.iter().filter_map(why).collect();
+    (!all.is_empty()).then_some(all)
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! What the threads of a server did, where its requests could not be followed.
 
-use fingerpost_record::Layer;
+use fingerpost_record::{Layer, Readings};
 use serde::Serialize;
-
-use super::Totals;
 
 /// What blocked time is called, and which layer it belongs to.
 const BLOCKED: [(&str, Layer, &str); 8] = [
@@ -32,19 +30,19 @@ pub struct State {
 
 /// The threads' time by state, the largest first; empty where nobody looked at them. What no reading tells of is no state, and a thread
 /// that waits for its own child is left out: the child's time is there itself, and where it came and went unseen, its CPU time is.
-pub fn threads(t: &Totals) -> Vec<State> {
-    let Some(wall) = t.find("server.wall.seconds").filter(|w| *w > 0.0) else { return Vec::new() };
+pub fn threads(t: &Readings) -> Vec<State> {
+    let Some(wall) = t.known("server.wall.seconds").filter(|w| *w > 0.0) else { return Vec::new() };
     let (user, kernel) = on_cpu(t);
     let mut states: Vec<(Layer, &str, Option<f64>)> = vec![
         (Layer::Application, "user code", user),
         (Layer::Kernel, "kernel", kernel),
-        (Layer::Scheduler, "ready, waiting for a CPU", t.find("server.runqueue.seconds")),
-        (Layer::Application, "waiting for the next request", t.find("server.idle.seconds")),
+        (Layer::Scheduler, "ready, waiting for a CPU", t.known("server.runqueue.seconds")),
+        (Layer::Application, "waiting for the next request", t.known("server.idle.seconds")),
     ];
-    states.extend(BLOCKED.map(|(what, layer, state)| (layer, state, t.find(&format!("server.blocked.{what}.seconds")))));
+    states.extend(BLOCKED.map(|(what, layer, state)| (layer, state, t.known(&format!("server.blocked.{what}.seconds")))));
     let known = states.into_iter().filter_map(|(layer, state, seconds)| Some((layer, state, seconds.filter(|s| *s > 0.0)?)));
     let known: Vec<(Layer, &str, f64)> = known.collect();
-    let life = (wall - t.get("server.blocked.child.seconds")).max(known.iter().map(|k| k.2).sum());
+    let life = (wall - t.known("server.blocked.child.seconds").unwrap_or(0.0)).max(known.iter().map(|k| k.2).sum());
     let state = |(layer, state, seconds): (Layer, &str, f64)| State { layer, state: state.to_owned(), seconds, share: seconds / life };
     let mut found: Vec<State> = known.into_iter().map(state).collect();
     found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
@@ -53,8 +51,8 @@ pub fn threads(t: &Totals) -> Vec<State> {
 
 /// Seconds in user code and in the kernel. Children that ended before they were looked at count with the CPU time that their parents
 /// waited for: ticks of all processes are then more than those of the threads that were seen.
-fn on_cpu(t: &Totals) -> (Option<f64>, Option<f64>) {
-    let sum = |kind: &str| t.find(&format!("server.{kind}user.seconds")).zip(t.find(&format!("server.{kind}kernel.seconds")));
+fn on_cpu(t: &Readings) -> (Option<f64>, Option<f64>) {
+    let sum = |kind: &str| t.known(&format!("server.{kind}user.seconds")).zip(t.known(&format!("server.{kind}kernel.seconds")));
     let larger = |a: Option<(f64, f64)>, b: Option<(f64, f64)>| match (a, b) {
         (Some(a), Some(b)) => Some(if a.0 + a.1 > b.0 + b.1 { a } else { b }),
         (a, b) => a.or(b),
@@ -68,26 +66,23 @@ mod tests {
 
     #[test]
     fn states_are_the_threads_own_and_what_was_not_read_is_none() {
-        let t = Totals(
-            [
-                ("server.wall.seconds", 10.0),
-                ("server.thread_user.seconds", 2.0),
-                ("server.thread_kernel.seconds", 1.0),
-                ("server.blocked.lock.seconds", 6.0),
-            ]
-            .map(|(k, v)| (k.to_owned(), v))
-            .into(),
-        );
+        let read = [
+            ("server.wall.seconds", 10.0),
+            ("server.thread_user.seconds", 2.0),
+            ("server.thread_kernel.seconds", 1.0),
+            ("server.blocked.lock.seconds", 6.0),
+        ];
+        let t = Readings::by("threads", "made up", read.map(|(k, v)| (k.to_owned(), v)));
         let found: Vec<(String, f64)> = threads(&t).into_iter().map(|s| (s.state, s.share)).collect();
         assert_eq!(found, [("blocked: a lock or condition".to_owned(), 0.6), ("user code".to_owned(), 0.2), ("kernel".to_owned(), 0.1)]);
-        assert!(threads(&Totals::default()).is_empty());
+        assert!(threads(&Readings::default()).is_empty());
         let shell = [
             ("server.wall.seconds", 10.0),
             ("server.blocked.child.seconds", 9.9),
             ("server.user.seconds", 8.0),
             ("server.kernel.seconds", 1.0),
         ];
-        let found = threads(&Totals(shell.map(|(k, v)| (k.to_owned(), v)).into()));
+        let found = threads(&Readings::by("threads", "made up", shell.map(|(k, v)| (k.to_owned(), v))));
         assert!((found[0].share - 8.0 / 9.0).abs() < 1e-9, "the time of children that came and went: {found:?}");
     }
 }

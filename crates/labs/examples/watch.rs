@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-use fingerpost_diagnose::{StepFigures, Totals, explain};
+use fingerpost_diagnose::{StepFigures, explain};
 use fingerpost_observe::{Level, Session};
+use fingerpost_record::Readings;
 use fingerpost_workloads::Subjects;
 
 fn main() {
@@ -23,14 +24,14 @@ fn main() {
     let session = Session::attach(&Subjects { servers: pids(servers), clients: pids(clients) }, level);
     std::thread::sleep(Duration::from_secs_f64(seconds.parse().unwrap_or(1.0)));
     let observations = session.finish().observations;
-    let totals = Totals::of(&observations);
+    let totals = Readings::of(&observations);
     let step = StepFigures {
         // As many as the server sent answers.
         transactions: ["writev", "sendto", "write", "sendmsg"]
             .iter()
-            .map(|c| totals.get(&format!("server.call.{c}.count")))
+            .filter_map(|c| totals.known(&format!("server.call.{c}.count")))
             .fold(1.0, f64::max) as u64,
-        elapsed_s: totals.get("elapsed.seconds"),
+        elapsed_s: totals.known("elapsed.seconds").unwrap_or(0.0),
         clients: connections.parse().unwrap_or(1.0),
         ..StepFigures::default()
     };
@@ -42,10 +43,10 @@ fn main() {
         println!("{:6.2} %  {:12} {}", part.share * 100.0, part.layer.as_str(), part.component);
     }
     println!("{:6.2} %  unexplained", budget.unexplained * 100.0);
-    for f in findings.iter().filter(|f| f.status != fingerpost_record::Status::Cleared) {
+    for f in findings.iter().filter(|f| f.status.accuses()) {
         println!("{:?} {} {:.1} %: {}", f.status, f.cause, f.share * 100.0, f.evidence.join("; "));
     }
     if rest.iter().any(|w| w == "totals") {
-        totals.0.iter().for_each(|(k, v)| println!("{k} {v}"));
+        totals.between("", "").for_each(|(k, v)| println!("{k} {v}"));
     }
 }

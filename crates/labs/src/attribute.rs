@@ -4,11 +4,11 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fingerpost_diagnose::{STEP, StepFigures, Totals};
+use fingerpost_diagnose::{STEP, StepFigures};
 use fingerpost_observe::Level;
 use fingerpost_observe::follow::taking::Known;
 use fingerpost_observe::session::{Events, Prepared, Told, label};
-use fingerpost_record::{Budget, Finding, Observation, Params};
+use fingerpost_record::{Budget, Finding, Observation, Params, Readings};
 use fingerpost_workloads::{Step, Subjects, Workload, WorkloadError};
 
 use crate::Sink;
@@ -106,7 +106,7 @@ pub fn attribute_traced(workload: &mut dyn Workload, request: &Request, sink: &m
         lost: 0,
     });
     label(&mut observations, workload.name(), request.params);
-    let (mut budget, findings) = fingerpost_diagnose::explain(&figures, &Totals::of(&observations), paths.as_ref());
+    let (mut budget, findings) = fingerpost_diagnose::explain(&figures, &Readings::of(&observations), paths.as_ref());
     workload.name().clone_into(&mut budget.workload);
     budget.params = request.params.clone();
     for o in &observations {
@@ -209,7 +209,7 @@ fn figures(request: &Request, measured: Option<(u64, f64)>, traced: &Step, obser
     // A program that is its own client tells its transactions themselves; of others the kernel sees each round trip.
     let turns = if own || traced.transactions == 0 { 1.0 } else { traced.turns.max(1) as f64 / traced.transactions as f64 };
     let elapsed = traced.elapsed.as_secs_f64();
-    let seen = Totals::of(observations).find("elapsed.seconds").unwrap_or(elapsed);
+    let seen = Readings::of(observations).known("elapsed.seconds").unwrap_or(elapsed);
     let scale = if elapsed > 0.0 { seen / elapsed } else { 0.0 };
     StepFigures {
         transactions: (traced.transactions as f64 * scale).round() as u64,

@@ -5,10 +5,11 @@ use std::process::{Child, Command};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fingerpost_diagnose::{Totals, threads};
+use fingerpost_diagnose::threads;
 use fingerpost_labs::Sink;
 use fingerpost_labs::attribute::{Attributed, Request, attribute};
 use fingerpost_observe::Level;
+use fingerpost_record::Readings;
 use fingerpost_record::{Budget, Finding, Measurement, Observation, Params, Paths, Status};
 use fingerpost_sys::child::{die_with_parent, signal_group};
 use fingerpost_workloads::{ClientReport, Step, Subjects, Workload, WorkloadError};
@@ -138,7 +139,7 @@ fn share(a: &Attributed, component: &str) -> f64 {
         return a.budget.parts.iter().filter(|p| p.component.starts_with(component)).map(|p| p.share).sum();
     }
     let state = STATES.iter().find(|s| s.0 == component).unwrap_or_else(|| panic!("no state for {component}")).1;
-    threads(&Totals::of(&a.observations)).iter().filter(|s| s.state == state).map(|s| s.share).sum()
+    threads(&Readings::of(&a.observations)).iter().filter(|s| s.state == state).map(|s| s.share).sum()
 }
 
 fn holds_together(a: &Attributed, kept: &Kept, level: Level) {
@@ -240,7 +241,7 @@ fn two_processes_on_a_socket_wait_for_each_other() {
         let beyond = |p: &Paths| -> f64 { p.leaves.iter().filter(|l| l.chain.iter().any(|c| c == "peer")).map(|l| l.all.share).sum() };
         let peer = kept.paths.first().map_or_else(|| share(&a, "waiting for a peer"), beyond);
         let others = ["waiting for a lock", "waiting for the disk", "sleeping"].map(|c| share(&a, c));
-        let states = threads(&Totals::of(&a.observations));
+        let states = threads(&Readings::of(&a.observations));
         // On a machine so busy that they hardly get a CPU, there is hardly a moment in which they wait for anything else.
         let starved = share(&a, "waiting for a CPU") > 0.5;
         assert!((peer > 0.05 || starved) && others.iter().all(|o| *o <= peer), "{level:?}: {:#?} {states:#?}", a.budget);

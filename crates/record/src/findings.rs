@@ -133,6 +133,26 @@ pub enum Status {
     Suspected,
     /// Looked at, and innocent.
     Cleared,
+    /// Not known: what a verdict needs was not observed, or does not tell.
+    #[serde(rename = "not judged")]
+    NotJudged,
+}
+
+impl Status {
+    /// The status as the record writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Guilty => "guilty",
+            Status::Suspected => "suspected",
+            Status::Cleared => "cleared",
+            Status::NotJudged => "not judged",
+        }
+    }
+
+    /// Whether it accuses: guilty or suspected.
+    pub fn accuses(self) -> bool {
+        matches!(self, Status::Guilty | Status::Suspected)
+    }
 }
 
 /// A cause with its share of the time, its evidence and its status.
@@ -142,7 +162,7 @@ pub struct Finding {
     pub cause: String,
     /// The layer it belongs to.
     pub layer: Layer,
-    /// Guilty, suspected or cleared.
+    /// Guilty, suspected, cleared or not judged.
     pub status: Status,
     /// Share of the time (or of the difference, in a comparison), 0 to 1.
     pub share: f64,

@@ -8,6 +8,7 @@
 
 pub mod archive;
 pub mod bounds;
+pub mod cause;
 pub mod findings;
 #[cfg(any(test, feature = "fixture"))]
 #[allow(missing_docs)]
@@ -20,6 +21,8 @@ pub mod measurement;
 pub mod open;
 pub mod params;
 pub mod paths;
+pub mod place;
+pub mod reading;
 pub mod run;
 pub mod secret;
 pub mod text;
@@ -31,6 +34,7 @@ pub use host::Host;
 pub use measurement::{Better, Estimate, Measurement, Outcome, Percentiles, Process, kept_values};
 pub use params::{Param, Params};
 pub use paths::Paths;
+pub use reading::{Reading, Readings};
 pub use run::{Instrument, Profile, Run, SCHEMA, Tool};
 pub use secret::Secret;
 pub use unit::Unit;

@@ -162,11 +162,11 @@ pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
     let label = |f: &Finding| match f.status {
         Status::Guilty => format!("{} ({}), {:.0} %", f.cause, f.layer, f.share * 100.0),
         Status::Suspected => format!("{} ({}), {:.0} %, suspected", f.cause, f.layer, f.share * 100.0),
-        Status::Cleared => format!("{} cleared", f.cause),
+        Status::Cleared | Status::NotJudged => format!("{} {}", f.cause, f.status.as_str()),
     };
     let mut out: Vec<_> = c.causes.iter().map(|f| (text(&label(f)), f.evidence.iter().map(|e| text(e)).collect(), f.status)).collect();
     if c.unexplained > 0.0 {
-        let at = c.causes.iter().take_while(|f| f.status != Status::Cleared).count();
+        let at = c.causes.iter().take_while(|f| f.status.accuses()).count();
         out.insert(at, (format!("unexplained, {:.0} %", c.unexplained * 100.0), Vec::new(), Status::Suspected));
     }
     out
@@ -176,10 +176,10 @@ fn cause_lines((label, evidence, status): (String, Vec<String>, Status)) -> Vec<
     let tone = match status {
         Status::Guilty => Tone::Bad,
         Status::Suspected => Tone::Doubtful,
-        Status::Cleared => Tone::Faint,
+        Status::Cleared | Status::NotJudged => Tone::Faint,
     };
-    // A cleared suspect is one line; a named one has its evidence below it.
-    if status == Status::Cleared {
+    // A cleared suspect is one line, as one that was not judged; a named one has its evidence below it.
+    if !status.accuses() {
         return vec![Line::Note(format!("{label}: {}", evidence.join("; ")), tone)];
     }
     let mut lines = vec![Line::Note(label, tone)];

@@ -7,8 +7,8 @@ pub mod service;
 use fingerpost_diagnose::check::{Check, check};
 use fingerpost_diagnose::slow::{SlowOnes, slow_ones};
 use fingerpost_diagnose::threads::{State, threads};
-use fingerpost_diagnose::{StepFigures, TOO_LITTLE_FOLLOWED, Totals, explain};
-use fingerpost_record::{Budget, Finding, Observation, Params, Paths, Run, Status, Unit};
+use fingerpost_diagnose::{StepFigures, TOO_LITTLE_FOLLOWED, explain};
+use fingerpost_record::{Budget, Finding, Observation, Params, Paths, Readings, Run, Status, Unit};
 use serde::Serialize;
 
 use crate::grid::{Align, Grid, Line};
@@ -41,7 +41,7 @@ pub struct Explanation {
     /// What the server's threads did, where no request could be followed, or too little of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<State>,
-    /// Guilty, suspected and cleared.
+    /// Guilty, suspected, cleared and not judged.
     pub findings: Vec<Finding>,
     /// What observers saw.
     pub observations: Vec<Observation>,
@@ -56,7 +56,7 @@ impl Explanation {
         paths: Option<&Paths>,
         observations: Vec<Observation>,
     ) -> Explanation {
-        let totals = Totals::of(&observations);
+        let totals = Readings::of(&observations);
         let (mut budget, findings) = explain(figures, &totals, paths);
         workload.clone_into(&mut budget.workload);
         budget.params = params.clone();
@@ -99,7 +99,7 @@ pub fn of_run(run: &Run) -> Vec<Explanation> {
 }
 
 fn of_step(run: &Run, observations: &[&Observation]) -> Option<Explanation> {
-    let figures = StepFigures::from_totals(&Totals::of(observations.iter().copied()))?;
+    let figures = StepFigures::from_totals(&Readings::of(observations.iter().copied()))?;
     let Observation { workload, params, .. } = observations.first()?;
     let paths = run.paths.iter().find(|p| p.workload == *workload && p.params == *params);
     let mut found = Explanation::new(workload, params, &figures, paths, observations.iter().map(|&o| o.clone()).collect());
@@ -140,12 +140,14 @@ pub fn speaking(explanations: Vec<Explanation>) -> Vec<Explanation> {
 
 /// The explanation for a terminal in short: the picture, who is accused, and the names of those who are not.
 pub fn render_short(e: &Explanation, style: &Style) -> String {
-    let (accused, cleared): (Vec<Finding>, Vec<Finding>) = e.findings.iter().cloned().partition(|f| f.status != Status::Cleared);
-    let names: Vec<&str> = cleared.iter().map(|f| fingerpost_diagnose::label(&f.cause)).collect();
+    let accused = e.findings.iter().filter(|f| f.status.accuses()).cloned().collect();
     let mut text = render(&Explanation { findings: accused, ..e.clone() }, style);
-    if !names.is_empty() {
-        let grid = Grid { columns: Vec::new(), lines: vec![Line::Labelled("cleared".into(), clean(&names.join(", ")), Tone::Faint)] };
-        text.push_str(&grid.render(style));
+    for status in [Status::Cleared, Status::NotJudged] {
+        let of: Vec<&str> = e.findings.iter().filter(|f| f.status == status).map(|f| fingerpost_diagnose::label(&f.cause)).collect();
+        if !of.is_empty() {
+            let line = Line::Labelled(status.as_str().into(), clean(&of.join(", ")), Tone::Faint);
+            text.push_str(&Grid { columns: Vec::new(), lines: vec![line] }.render(style));
+        }
     }
     text
 }
@@ -291,19 +293,11 @@ fn budget_grid(budget: &Budget) -> Grid {
     grid
 }
 
-fn word(status: Status) -> &'static str {
-    match status {
-        Status::Guilty => "guilty",
-        Status::Suspected => "suspected",
-        Status::Cleared => "cleared",
-    }
-}
-
 fn tone(status: Status) -> Tone {
     match status {
         Status::Guilty => Tone::Bad,
         Status::Suspected => Tone::Doubtful,
-        Status::Cleared => Tone::Faint,
+        Status::Cleared | Status::NotJudged => Tone::Faint,
     }
 }
 
@@ -312,8 +306,8 @@ fn suspects_grid(findings: &[Finding]) -> Grid {
         Grid::titled([("suspect", Align::Left, 0), ("cause", Align::Left, 1), ("verdict", Align::Left, 0), ("share", Align::Right, 0)]);
     for f in findings {
         let label = fingerpost_diagnose::label(&f.cause);
-        let share = if f.status == Status::Cleared || f.share == 0.0 { String::new() } else { percent(f.share) };
-        grid.lines.push(Line::Cells(vec![clean(label), clean(&f.cause), word(f.status).into(), share], tone(f.status)));
+        let share = if !f.status.accuses() || f.share == 0.0 { String::new() } else { percent(f.share) };
+        grid.lines.push(Line::Cells(vec![clean(label), clean(&f.cause), f.status.as_str().into(), share], tone(f.status)));
         grid.lines.extend(f.evidence.iter().map(|e| Line::Note(clean(e), Tone::Faint)));
     }
     grid

@@ -18,3 +18,17 @@ use crate::side::Side;
 pub(crate) fn host_clues(cheap: &Side, dear: &Side, what: &[&str]) -> Vec<String> {
     cheap.evidence().host_clues(&dear.evidence(), what)
 }
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::cause::cause;
+
+    use super::groups::GROUP_CAUSES;
+
+    #[test]
+    fn what_probes_point_to_is_in_the_registry() {
+        for of_group in GROUP_CAUSES {
+            assert_eq!(cause(of_group.cause).map(|c| c.layer), Some(of_group.layer), "{}", of_group.cause);
+        }
+    }
+}

@@ -1,10 +1,12 @@
 //! Workload steps: which of them changed, and who is to blame.
 
 use fingerpost_diagnose::sides::candidates;
-use fingerpost_diagnose::sides::clues::Clues;
+use fingerpost_diagnose::sides::clues::{Changed, Clues};
+use fingerpost_diagnose::sides::limits::Trust;
 use fingerpost_diagnose::sides::waterfall::{self, UnitCost};
-use fingerpost_record::{Budget, Finding, Unit};
+use fingerpost_record::{Budget, Finding, Outcome, Params, Unit};
 
+use crate::changes::{Change, Kind};
 use crate::comparison::{Row, Waterfall};
 use crate::side::Side;
 use crate::verdict::Verdict;
@@ -19,28 +21,72 @@ pub(crate) fn waterfalls(base: &Side, new: &Side, rows: &[Row]) -> Vec<Waterfall
     waterfall::waterfalls(base.evidence(), new.evidence(), &costs)
 }
 
-/// The step whose time per transaction changed most, of those that really changed.
+/// The step that speaks for the difference: of the tables of steps that differ in the number of clients alone the one with the largest change,
+/// and of its steps that really changed the one with the most clients, which is the one that a run's own findings are of. With one client
+/// nobody waits for anybody, so that it tells of no lock.
 pub(crate) fn most_changed<'a>(falls: &'a [Waterfall], rows: &[Row], threshold: f64) -> Option<&'a Waterfall> {
     let factor = |f: &Waterfall| (f.new_seconds / f.base_seconds).ln().abs();
-    falls.iter().filter(|f| changed(f, rows, threshold)).max_by(|a, b| factor(a).total_cmp(&factor(b)))
+    let changed: Vec<&Waterfall> = falls.iter().filter(|f| changed(f, rows, threshold)).collect();
+    let largest = changed.iter().max_by(|a, b| factor(a).total_cmp(&factor(b)))?;
+    let of_table = changed.iter().filter(|f| f.workload == largest.workload && without_clients(f) == without_clients(largest));
+    of_table.max_by_key(|f| clients(f)).copied()
+}
+
+/// Parameters that count clients.
+const CLIENTS: [&str; 2] = ["clients", "connections"];
+
+fn clients(fall: &Waterfall) -> i64 {
+    CLIENTS.iter().find_map(|key| fall.params.int(key)).unwrap_or(0)
+}
+
+fn without_clients(fall: &Waterfall) -> Params {
+    fall.params.iter().filter(|(key, _)| !CLIENTS.contains(key)).fold(Params::new(), |rest, (key, value)| rest.with(key, value.clone()))
 }
 
 /// The causes of a step's change, and the share of it that none explains.
-pub(crate) fn judge(fall: &Waterfall, base: &Side, new: &Side) -> (Vec<Finding>, f64) {
+pub(crate) fn judge(fall: &Waterfall, sides: [&Side; 2], rows: &[Row], changes: &[Change]) -> (Vec<Finding>, f64) {
+    let [base, new] = sides;
+    let of_step = |c: &&Change| c.of.as_deref().is_none_or(|of| of.split('.').next() == Some(fall.workload.as_str()));
+    let changed = |c: &Change| Changed { words: c.words(), is_build: c.kind == Kind::Build, what: c.what.clone() };
+    let changed = changes.iter().filter(of_step).map(changed).collect();
     fn of<'a>(side: &'a Side, fall: &Waterfall) -> Option<&'a Budget> {
         side.steps.budgets.iter().find(|b| b.workload == fall.workload && b.params == fall.params)
     }
     match (of(base, fall), of(new, fall)) {
-        (Some(b), Some(n)) => candidates::judge(&Clues::new(base.evidence(), new.evidence(), b, n)),
+        (Some(b), Some(n)) => {
+            candidates::judge(&Clues::new(base.evidence(), new.evidence(), b, n).with_changes(changed), &trust(fall, sides, rows))
+        }
         _ => (Vec::new(), 0.0),
     }
+}
+
+/// How far the rows of a step can be relied on.
+fn trust(fall: &Waterfall, sides: [&Side; 2], rows: &[Row]) -> Trust {
+    let name = format!("{}.throughput", fall.workload);
+    // Seen from the slower side.
+    let ratio = rows.iter().find(|r| r.probe == name && covers(fall, &r.params)).and_then(|r| r.ratio);
+    let ratio = ratio.map(|r| match fall.new_seconds >= fall.base_seconds {
+        true => [r.value, r.low, r.high],
+        false => [1.0 / r.value, 1.0 / r.high, 1.0 / r.low],
+    });
+    let of_step = |side: &Side| {
+        let row =
+            side.rows.iter().find(|((probe, _, params), row)| *probe == name && covers(fall, params) && row.outcome != Outcome::Measured);
+        row.map(|(_, row)| format!("{}: {}", side.info.name, row.reason.as_deref().unwrap_or("no reason given")))
+    };
+    Trust { untrusted: sides.into_iter().find_map(of_step), ratio }
+}
+
+/// Whether a row has the step's parameters.
+fn covers(fall: &Waterfall, params: &Params) -> bool {
+    fall.params.iter().all(|(k, v)| params.get(k).is_none_or(|w| w == v))
 }
 
 /// Whether the step's time really changed: its rows' verdicts decide; without rows a large change does.
 fn changed(fall: &Waterfall, rows: &[Row], threshold: f64) -> bool {
     let prefix = format!("{}.", fall.workload);
-    let covers = |row: &Row| fall.params.iter().all(|(k, v)| row.params.get(k).is_none_or(|w| w == v));
-    let mut of_step = rows.iter().filter(|r| (r.probe.starts_with(&prefix) || r.probe == fall.workload) && covers(r)).peekable();
+    let mut of_step =
+        rows.iter().filter(|r| (r.probe.starts_with(&prefix) || r.probe == fall.workload) && covers(fall, &r.params)).peekable();
     if of_step.peek().is_some() {
         return of_step.any(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster));
     }
@@ -49,8 +95,6 @@ fn changed(fall: &Waterfall, rows: &[Row], threshold: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::Params;
-
     use super::*;
 
     #[test]

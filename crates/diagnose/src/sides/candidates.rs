@@ -1,17 +1,20 @@
 //! Holds every cause of the catalogue against one workload step that changed.
 //!
-//! A cause is **guilty** when the parts of the budget that it moves make up a good share of the change and its discriminator fits
-//! or the slower run's own findings convict it; **suspected** when only one of those speaks for it; **cleared** when its parts did not grow or its
-//! discriminator speaks against it. Each part of the budget is explained once: the first guilty cause in the catalogue's order takes
-//! the parts that it moves, and a later one whose parts are all taken is at most suspected.
+//! A cause is **guilty** when the parts of the budget that it moves make up a good share of the change with the whole of its interval, and its
+//! discriminator fits or the slower side alone convicts it; **suspected** when only one of those speaks for it; **cleared** when its parts did
+//! not grow or its discriminator speaks against it; **not judged** where nothing was observed on both sides that tells. Each part of the
+//! budget is explained once: the first guilty cause in the catalogue's order takes the parts that it moves, and a later one whose parts are
+//! all taken is at most suspected. What one side alone convicts is never cleared.
 
+use fingerpost_record::cause::{Cause, Need};
 use fingerpost_record::{Finding, Layer, Status};
 
 use super::catalogue::{CATALOGUE, Candidate, Sign, TAKES_THE_REST};
-use super::clues::Clues;
-
-/// A cause must make up this share of the change to be named.
-const WORTH_NAMING: f64 = 0.1;
+use super::clues::{Clues, Pair};
+use super::limits::{self, Trust};
+use super::roots;
+use crate::chain;
+use crate::rules::{GUILTY, SUSPECTED};
 
 /// The guilty so far, each with its share of the change.
 #[derive(Default)]
@@ -24,7 +27,7 @@ impl Taken {
 
     /// Whether a part is explained already.
     fn has(&self, layer: Layer, part: &str) -> bool {
-        self.0.iter().any(|(c, _)| (c.moves)(layer, part))
+        self.0.iter().any(|(c, _)| c.moves(layer, part))
     }
 
     fn has_rest(&self) -> bool {
@@ -44,6 +47,10 @@ struct Case {
     share: f64,
     /// Of that, what no other is guilty of.
     left: f64,
+    /// The lower end of `left`, where requests were followed on both sides.
+    low: Option<f64>,
+    /// The upper end of `share`.
+    high: Option<f64>,
     sign: Sign,
     own: Option<Status>,
     evidence: Vec<String>,
@@ -70,8 +77,8 @@ impl Change {
     }
 }
 
-/// The causes in order, those cleared last, and the share of the change that none of them explains.
-pub fn judge(clues: &Clues) -> (Vec<Finding>, f64) {
+/// The causes in order, those cleared and those not judged last, and the share of the change that none of them explains.
+pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     let change = Change::of(clues);
     if change.seconds <= 0.0 {
         return (Vec::new(), 0.0);
@@ -82,22 +89,25 @@ pub fn judge(clues: &Clues) -> (Vec<Finding>, f64) {
     let mut taken = Taken::default();
     let mut findings: Vec<Finding> = CATALOGUE
         .iter()
-        .filter_map(|candidate| {
-            let mut case = Case::of(candidate, clues, change, &taken);
-            let status = case.status()?;
+        .map(|candidate| {
+            let mut case = Case::of(candidate, clues, change, &taken, trust);
+            let status = case.status();
             match status {
                 Status::Guilty => taken.by(candidate, case.left),
                 // What is suspected of parts that another is guilty of comes after it.
                 Status::Suspected => case.share = case.share.min(taken.least_share()),
-                Status::Cleared => {}
+                Status::Cleared | Status::NotJudged => {}
             }
-            Some(case.finding(status))
+            case.finding(status)
         })
         .collect();
+    findings.iter_mut().for_each(|f| never_clear_the_convicted(f, clues, change.seconds));
     fill_gaps(&mut findings, clues, change.seconds);
-    super::order(&mut findings);
-    let explained = explained(&findings, clues, change);
-    (findings, (1.0 - explained).clamp(0.0, 1.0))
+    let unexplained = (1.0 - explained(&findings, clues, change)).clamp(0.0, 1.0);
+    limits::hold(&mut findings, clues, trust, unexplained);
+    roots::add(&mut findings, clues);
+    chain::order(&mut findings);
+    (findings, unexplained)
 }
 
 /// Where requests could not be followed on both sides, what tells a cause from its neighbours is all there is: it makes a cause suspected
@@ -109,45 +119,72 @@ fn unfollowed(clues: &Clues) -> (Vec<Finding>, f64) {
         let (status, evidence) = match (c.sign)(clues) {
             Sign::Fits(text) => (Status::Suspected, vec![text, unknown.to_owned()]),
             Sign::Against(text) => (Status::Cleared, vec![text]),
-            Sign::Unknown => return None,
+            Sign::Unknown => (Status::NotJudged, missing(c.entry(), clues)),
         };
-        Some(Finding { cause: c.cause.into(), layer: c.layer, status, share: 0.0, evidence })
+        finding(c.entry(), status, 0.0, evidence)
     };
-    let mut findings: Vec<Finding> = CATALOGUE.iter().filter_map(finding).collect();
-    super::order(&mut findings);
+    let mut findings: Vec<Finding> = CATALOGUE.iter().map(finding).collect();
+    roots::add(&mut findings, clues);
+    chain::order(&mut findings);
     (findings, 1.0)
 }
 
+pub(super) fn finding(cause: &Cause, status: Status, share: f64, evidence: Vec<String>) -> Finding {
+    Finding { cause: cause.name.into(), layer: cause.layer, status, share, evidence }
+}
+
+/// What was not observed on both sides, a sentence each.
+fn missing(cause: &Cause, clues: &Clues) -> Vec<String> {
+    let why = |need: &Need| match *need {
+        Need::Followed => (!clues.followed()).then(|| "requests were not followed on both sides".to_owned()),
+        Need::Reading(name) => clues.why_missing(name).map(|why| format!("{name} cannot be compared: {why}")),
+    };
+    let all: Vec<String> = cause.needs.iter().filter_map(why).collect();
+    if all.is_empty() { vec![format!("nothing that was observed on both sides tells: {}", cause.tells)] } else { all }
+}
+
 impl Case {
-    fn of(candidate: &'static Candidate, clues: &Clues, change: Change, taken: &Taken) -> Case {
-        let moved = clues.parts(candidate.moves);
-        let free = clues.parts(|layer, part| (candidate.moves)(layer, part) && !taken.has(layer, part));
+    fn of(candidate: &'static Candidate, clues: &Clues, change: Change, taken: &Taken, trust: &Trust) -> Case {
+        let moves = |layer: Layer, part: &str| candidate.moves(layer, part);
+        let is_free = |layer: Layer, part: &str| moves(layer, part) && !taken.has(layer, part);
+        let (moved, free) = (clues.parts(moves), clues.parts(is_free));
         let rest = if TAKES_THE_REST.contains(&candidate.cause) { change.rest } else { 0.0 };
         let free_rest = if taken.has_rest() { 0.0 } else { rest };
         let share = |seconds: f64| (seconds / change.seconds).clamp(0.0, 1.0);
-        let own = own_finding(candidate.cause, clues);
-        let parts = format!("its part of a transaction: {} → {}", duration(moved.cheap), duration(moved.dear));
-        let sign = (candidate.sign)(clues);
-        Case { candidate, share: share(moved.more() + rest), left: share(free.more() + free_rest), sign, own, evidence: vec![parts] }
-    }
-
-    /// Nothing when there is neither a part nor a sign nor a record of it: then it was not looked at.
-    fn status(&self) -> Option<Status> {
-        let (large, free) = (self.share >= WORTH_NAMING, self.left >= WORTH_NAMING);
-        match (&self.sign, self.own) {
-            (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if free => Some(Status::Guilty),
-            (Sign::Fits(_), _) if large => Some(Status::Suspected),
-            (Sign::Against(_), _) => Some(Status::Cleared),
-            (Sign::Unknown, Some(Status::Suspected)) if free => Some(Status::Suspected),
-            (Sign::Unknown, _) if large => None,
-            (Sign::Fits(_), _) => Some(Status::Cleared),
-            (Sign::Unknown, _) => (self.evidence_of_absence()).then_some(Status::Cleared),
+        let [least, most] = trust.change(change.seconds);
+        let low = clues.followed().then(|| ((free.more() + free_rest - clues.width(is_free)) / most).clamp(0.0, 1.0));
+        let high = clues.followed().then(|| ((moved.more() + rest + clues.width(moves)) / least).clamp(0.0, 1.0));
+        let own = match clues.own(candidate.cause) {
+            [Some(dear), cheap] if dear.status.accuses() && cheap.is_none_or(|c| c.status > dear.status) => Some(dear.status),
+            _ => None,
+        };
+        let mut parts = format!("its part of a transaction: {}", clues.arrow(moved, "seconds"));
+        if let (Some(low), Some(high)) = (low, high) {
+            parts += &format!(", {:.0} % ({:.0} to {:.0} %) of the change", share(moved.more() + rest) * 100.0, low * 100.0, high * 100.0);
         }
+        let sign = (candidate.sign)(clues);
+        let (share, left) = (share(moved.more() + rest), share(free.more() + free_rest));
+        let mut evidence = vec![parts];
+        if sign == Sign::Unknown {
+            evidence.extend(missing(candidate.entry(), clues));
+        }
+        Case { candidate, share, left, low, high, sign, own, evidence }
     }
 
-    /// A part that both budgets have and that did not grow clears a cause even without a sign.
-    fn evidence_of_absence(&self) -> bool {
-        self.share < WORTH_NAMING / 2.0
+    fn status(&self) -> Status {
+        let (large, free) = (self.share >= GUILTY, self.left >= GUILTY);
+        // Of parts that were followed, the whole interval decides; of older budgets there is none.
+        let surely = self.low.is_none_or(|low| low >= GUILTY);
+        match (&self.sign, self.own) {
+            (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if free && surely => Status::Guilty,
+            (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if large => Status::Suspected,
+            (Sign::Against(_), _) => Status::Cleared,
+            (Sign::Unknown, Some(Status::Suspected)) if free => Status::Suspected,
+            // A part that both budgets have and that did not grow clears a cause even without a sign.
+            _ if self.share < SUSPECTED && self.high.is_none_or(|high| high < GUILTY) => Status::Cleared,
+            (Sign::Fits(_), _) if self.high.is_none_or(|high| high < GUILTY) => Status::Cleared,
+            _ => Status::NotJudged,
+        }
     }
 
     fn finding(self, status: Status) -> Finding {
@@ -159,17 +196,38 @@ impl Case {
         let share = match status {
             Status::Guilty => self.left,
             Status::Suspected => self.share,
-            Status::Cleared => 0.0,
+            Status::Cleared | Status::NotJudged => 0.0,
         };
-        Finding { cause: self.candidate.cause.into(), layer: self.candidate.layer, status, share, evidence }
+        finding(self.candidate.entry(), status, share, evidence)
     }
 }
 
-/// What the slower run's own findings say of a cause that the faster run does not have.
-fn own_finding(cause: &str, clues: &Clues) -> Option<Status> {
-    let of = |findings: &[Finding]| findings.iter().filter(|f| f.cause == cause && f.status != Status::Cleared).map(|f| f.status).min();
-    let (dear, cheap) = (of(&clues.dear().steps.findings)?, of(&clues.cheap().steps.findings));
-    cheap.is_none_or(|c| c > dear).then_some(dear)
+/// What one side alone convicts is not cleared: where only the slower one does it stays suspected; what both have, or only the faster one,
+/// is not what makes the difference, and all the same not innocent.
+fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
+    let [dear, cheap] = clues.own(&f.cause).map(|own| own.filter(|own| own.status == Status::Guilty));
+    if f.status != Status::Cleared || dear.is_none() && cheap.is_none() {
+        return;
+    }
+    let percent = |own: &Finding| format!("{:.0} % of a request", own.share * 100.0);
+    let name = |dear: bool| if dear { clues.dear().name } else { clues.cheap().name };
+    match (dear, cheap) {
+        (Some(dear), None) => {
+            f.status = Status::Suspected;
+            let moved = CATALOGUE.iter().find(|c| c.cause == f.cause).map(|c| clues.parts(|l, p| c.moves(l, p)));
+            f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
+            f.evidence.push(format!("{} alone convicts it: {}", name(true), percent(dear)));
+        }
+        (Some(dear), Some(cheap)) => {
+            f.status = Status::NotJudged;
+            f.evidence.push(format!("both sides alone convict it ({} and {}): it is not what differs", percent(cheap), percent(dear)));
+        }
+        (None, Some(cheap)) => {
+            f.status = Status::NotJudged;
+            f.evidence.push(format!("{} alone convicts it ({}), which is the faster side", name(false), percent(cheap)));
+        }
+        (None, None) => {}
+    }
 }
 
 /// A layer that grew and that nothing was recorded to tell apart: its causes are suspected together, as one.
@@ -187,13 +245,12 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
     ] {
         let moved = clues.parts(|l, _| l == layer);
         let share = (moved.more() / change).clamp(0.0, 1.0);
-        let named =
-            findings.iter().any(|f| f.status != Status::Cleared && CATALOGUE.iter().any(|c| c.cause == f.cause && covers(c, layer, clues)));
-        if share < WORTH_NAMING || named {
+        let named = findings.iter().any(|f| f.status.accuses() && CATALOGUE.iter().any(|c| c.cause == f.cause && covers(c, layer, clues)));
+        if share < GUILTY || named {
             continue;
         }
         let evidence = vec![
-            format!("the {layer} layer's part of a transaction: {} → {}", duration(moved.cheap), duration(moved.dear)),
+            format!("the {layer} layer's part of a transaction: {}", clues.arrow(moved, "seconds")),
             "nothing that was recorded tells which of its causes it is".into(),
         ];
         findings.push(Finding { cause: format!("{layer}.unknown"), layer, status: Status::Suspected, share, evidence });
@@ -202,28 +259,19 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
 
 /// Whether a cause moves a part that this layer has in one of the budgets.
 fn covers(candidate: &Candidate, layer: Layer, clues: &Clues) -> bool {
-    let moved = clues.parts(|l, part| l == layer && (candidate.moves)(l, part));
+    let moved = clues.parts(|l, part| l == layer && candidate.moves(l, part));
     moved.cheap > 0.0 || moved.dear > 0.0
 }
 
 /// The share of the change in parts that a named cause moves, each part counted once.
 fn explained(findings: &[Finding], clues: &Clues, change: Change) -> f64 {
-    let named: Vec<&Finding> = findings.iter().filter(|f| f.status != Status::Cleared).collect();
+    let named: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
     let moved = clues.parts(|layer, part| {
         named.iter().any(|f| match CATALOGUE.iter().find(|c| c.cause == f.cause) {
-            Some(c) => (c.moves)(layer, part),
+            Some(c) => c.moves(layer, part),
             None => f.layer == layer,
         })
     });
     let rest = if named.iter().any(|f| TAKES_THE_REST.contains(&f.cause.as_str())) { change.rest } else { 0.0 };
     (moved.more() + rest) / change.seconds
-}
-
-fn duration(seconds: f64) -> String {
-    fingerpost_record::Unit::Nanoseconds.format(seconds * 1e9)
-}
-
-/// What a headline calls a cause of the catalogue.
-pub fn words(cause: &str) -> Option<&'static str> {
-    CATALOGUE.iter().find(|c| c.cause == cause).map(|c| c.words)
 }

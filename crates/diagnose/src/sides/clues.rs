@@ -1,15 +1,19 @@
 //! What the two runs know about one workload step: totals of its observers, and facts of the hosts.
 //!
-//! Observers name their totals; [`Clues`] looks a total up by the names of [`super::catalogue`]'s vocabulary, over all observers of the
-//! step, with `cheap` the side on which a transaction takes less time and `dear` the other.
+//! Observers name their readings; [`Clues`] looks one up by the names of [`super::catalogue`]'s vocabulary, over all observers of the step, and
+//! tells it only where both sides have it and had it in the same way; with `cheap` the side on which a transaction takes less time and `dear` the other.
 
-use fingerpost_record::{Budget, Host, Layer, Observation, Paths};
+use fingerpost_record::{Budget, Finding, Host, Layer, Observation, Paths, Reading, Readings, Unit, unit::significant};
 
 use super::older::resolved;
-use crate::Totals;
+use crate::chain;
 use crate::entering::Entering;
+use crate::facts::Facts;
 use crate::places::{Place, Places, name, places};
+use crate::step::StepFigures;
 use crate::steps::Evidence;
+use crate::suspects::suspects;
+use fingerpost_record::paths::Share;
 
 /// The system calls whose count times the unit cost of a probe is held against the budget.
 pub const SYSCALL_COUNT: &[(&str, &str)] = &[
@@ -75,27 +79,65 @@ impl Pair {
     }
 }
 
+/// Something that whoever made the sides changed between them: a build or a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Its name.
+    pub what: String,
+    /// In words, base first: `query_cache: off → on`.
+    pub words: String,
+    /// Whether the program is another one: its compiler, flags or version.
+    pub is_build: bool,
+}
+
 /// Both sides' knowledge of one workload step.
 pub struct Clues<'a> {
     base: (Evidence<'a>, &'a Budget),
     new: (Evidence<'a>, &'a Budget),
+    /// What their observers read.
+    readings: [Readings; 2],
     /// Their parts, queues resolved: seconds per transaction.
     parts: [Vec<(Layer, &'a str, f64)>; 2],
+    /// Half the 95 % interval of each part of followed requests, in seconds per transaction.
+    widths: [Vec<(Layer, &'a str, f64)>; 2],
     /// The places of their followed requests, where both have them.
     places: Option<[Places; 2]>,
+    /// The share of their requests' time that could not be followed, where both were followed.
+    not_followed: Option<[f64; 2]>,
     /// Their requests' time on a CPU by trace and by ticks, where both know it.
     entering: Option<[Entering; 2]>,
+    /// What was changed between the sides.
+    changed: Vec<Changed>,
+    /// What each side alone convicts, suspects and clears.
+    own: [Vec<Finding>; 2],
     new_is_dear: bool,
 }
 
 impl<'a> Clues<'a> {
     /// The clues about a step that both sides have a budget of.
     pub fn new(base: Evidence<'a>, new: Evidence<'a>, base_budget: &'a Budget, new_budget: &'a Budget) -> Self {
-        let new_is_dear = longer((base, base_budget), (new, new_budget));
-        let parts = [resolved(&base, base_budget), resolved(&new, new_budget)];
-        let places = places_of((base, base_budget)).zip(places_of((new, new_budget))).map(|(b, n)| [b, n]);
-        let entering = entering_of((base, base_budget)).zip(entering_of((new, new_budget))).map(|(b, n)| [b, n]);
-        let mut clues = Clues { base: (base, base_budget), new: (new, new_budget), parts, places, entering, new_is_dear };
+        let sides = [(base, base_budget), (new, new_budget)];
+        let readings = sides.map(|(side, budget)| Readings::of(of_step(side, budget)));
+        let new_is_dear = longer(&readings, [base_budget, new_budget]);
+        let of = |i: usize| (sides[i], &readings[i]);
+        let parts = [0, 1].map(|i| resolved(of(i).1, sides[i].1));
+        let paths = paths_of(sides[0]).zip(paths_of(sides[1])).map(|(b, n)| [b, n]);
+        let widths = [0, 1].map(|i| paths.map_or(Vec::new(), |p| widths(p[i], turns(of(i).1))));
+        let entering = paths.and_then(|p| Some([entering_of(sides[0], of(0).1, p[0])?, entering_of(sides[1], of(1).1, p[1])?]));
+        let own = [0, 1].map(|i| own_findings(sides[i], of(i).1));
+        let mut clues = Clues {
+            base: sides[0],
+            new: sides[1],
+            parts,
+            widths,
+            places: paths.map(|p| p.map(places)),
+            not_followed: paths.map(|p| p.map(|p| p.not_followed)),
+            entering,
+            changed: Vec::new(),
+            own,
+            readings,
+            new_is_dear,
+        };
         clues.move_entering();
         clues
     }
@@ -111,6 +153,31 @@ impl<'a> Clues<'a> {
             user.2 -= moved;
             parts.push((Layer::Kernel, OUTSIDE_OF_CALLS, moved));
         }
+    }
+
+    /// The share of requests' time that could not be followed, of the side that has more of it; nothing where not both were followed.
+    pub fn not_followed(&self) -> Option<f64> {
+        self.not_followed.map(|[base, new]| base.max(new))
+    }
+
+    /// What the slower side alone says of a cause, and what the faster one does.
+    pub fn own(&self, cause: &str) -> [Option<&Finding>; 2] {
+        let of = |i: usize| self.own[i].iter().find(|f| f.cause == cause);
+        let dear = usize::from(self.new_is_dear);
+        [of(dear), of(1 - dear)]
+    }
+
+    /// A quantity on both sides, base first: that is the direction of every arrow.
+    pub fn arrow(&self, pair: Pair, name: &str) -> String {
+        let (base, new) = if self.new_is_dear { (pair.cheap, pair.dear) } else { (pair.dear, pair.cheap) };
+        format!("{} → {}", quantity(base, name), quantity(new, name))
+    }
+
+    /// Half the 95 % interval of the difference of the parts that a rule picks, in seconds of a transaction: the two sides' errors are
+    /// independent, those of one side's parts may go together.
+    pub fn width(&self, pick: impl Fn(Layer, &str) -> bool) -> f64 {
+        let of = |i: usize| self.widths[i].iter().filter(|p| pick(p.0, p.1)).map(|p| p.2).sum::<f64>();
+        of(0).hypot(of(1))
     }
 
     /// Whether both sides' requests were followed.
@@ -159,53 +226,83 @@ impl<'a> Clues<'a> {
 
     /// A total as it is (a share, a level, a count of CPUs).
     pub fn total(&self, name: &str) -> Option<Pair> {
-        self.pair(total(self.base, name), total(self.new, name))
+        let [base, new] = self.both(name)?;
+        Some(self.pair(base, new))
     }
 
     /// A total divided by the transactions.
     pub fn per_transaction(&self, name: &str) -> Option<Pair> {
-        self.pair(self.per_transaction_base(name), self.per_transaction_new(name))
+        let [base, new] = self.each(name)?;
+        Some(self.pair(base, new))
     }
 
-    /// A total of the base side divided by its transactions.
-    pub fn per_transaction_base(&self, name: &str) -> Option<f64> {
-        Some(total(self.base, name)? / transactions(self.base))
+    /// A total divided by the transactions, base and new.
+    pub fn each(&self, name: &str) -> Option<[f64; 2]> {
+        let [base, new] = self.both(name)?;
+        let [of_base, of_new] = self.transactions();
+        Some([base / of_base, new / of_new])
     }
 
-    /// A total of the new side divided by its transactions.
-    pub fn per_transaction_new(&self, name: &str) -> Option<f64> {
-        Some(total(self.new, name)? / transactions(self.new))
+    /// Why a reading cannot be compared; nothing where it can.
+    pub fn why_missing(&self, name: &str) -> Option<String> {
+        if self.both(name).is_some() {
+            return None;
+        }
+        let of = |i: usize, side: Evidence| match self.readings[i].read(name) {
+            Reading::Known(_) => None,
+            Reading::Missing(why) => Some(format!("on {}, {why}", side.name)),
+        };
+        let told: Vec<String> = [of(0, self.base.0), of(1, self.new.0)].into_iter().flatten().collect();
+        Some(if told.is_empty() { "the two sides had it in different ways".to_owned() } else { told.join("; ") })
+    }
+
+    /// Adds what is known to have been changed between the sides.
+    pub fn with_changes(mut self, changed: Vec<Changed>) -> Self {
+        let word = |on: f64| if on > 0.0 { "on" } else { "off" };
+        let told = changed.iter().any(|c| c.what == "query_cache");
+        let cache = self.both("step.query_cache").filter(|[b, n]| b != n && !told);
+        self.changed = changed;
+        self.changed.extend(cache.map(|[b, n]| Changed {
+            what: "query_cache".into(),
+            words: format!("query_cache: {} → {}", word(b), word(n)),
+            is_build: false,
+        }));
+        self
+    }
+
+    /// What was changed between the sides.
+    pub fn changed(&self) -> &[Changed] {
+        &self.changed
     }
 
     /// System calls of the server per transaction, all kinds together.
     pub fn calls_per_transaction(&self) -> Option<Pair> {
-        let calls = |(side, budget): (Evidence, &Budget)| {
-            let of = of_step(side, budget)
-                .flat_map(|o| &o.totals)
-                .filter(|(name, _)| name.starts_with("server.call.") && name.ends_with(".count"));
-            let counts: Vec<f64> = of.map(|(_, n)| *n).collect();
-            (!counts.is_empty()).then(|| counts.iter().sum::<f64>() / transactions((side, budget)))
-        };
-        let (base, new) = (calls(self.base)?, calls(self.new)?);
-        self.pair(Some(base), Some(new))
+        // Any call will do: where it was counted, all were.
+        self.both("server.call.read.count")?;
+        let [base, new] = [0, 1].map(|i| self.readings[i].between("server.call.", ".count").map(|c| c.1).sum::<f64>());
+        let [of_base, of_new] = self.transactions();
+        Some(self.pair(base / of_base, new / of_new))
+    }
+
+    fn transactions(&self) -> [f64; 2] {
+        [transactions(&self.readings[0], self.base.1), transactions(&self.readings[1], self.new.1)]
+    }
+
+    /// A reading of both sides, base first; nothing where one does not have it, or had it in another way: what root traced is not what a user
+    /// without its rights sampled.
+    fn both(&self, name: &str) -> Option<[f64; 2]> {
+        let [base, new] = &self.readings;
+        (base.way(name)? == new.way(name)?).then_some([base.known(name)?, new.known(name)?])
     }
 
     /// What stands between prefix and suffix in the name of the slower side's largest such total.
-    pub fn largest(&self, prefix: &str, suffix: &str) -> Option<&'a str> {
-        let (side, budget) = if self.new_is_dear { self.new } else { self.base };
-        let named = of_step(side, budget)
-            .flat_map(|o| &o.totals)
-            .filter_map(|(name, v)| Some((name.strip_prefix(prefix)?.strip_suffix(suffix)?, *v)));
+    pub fn largest<'s>(&'s self, prefix: &'s str, suffix: &'s str) -> Option<&'s str> {
+        let named = self.readings[usize::from(self.new_is_dear)].between(prefix, suffix);
         named.filter(|(name, _)| !name.is_empty()).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
     }
 
-    fn pair(&self, base: Option<f64>, new: Option<f64>) -> Option<Pair> {
-        // An observer that runs on both sides and counts only what happens leaves a zero unsaid on one of them.
-        let (base, new) = match (base, new) {
-            (None, None) => return None,
-            (b, n) => (b.unwrap_or(0.0), n.unwrap_or(0.0)),
-        };
-        Some(if self.new_is_dear { Pair { cheap: base, dear: new } } else { Pair { cheap: new, dear: base } })
+    fn pair(&self, base: f64, new: f64) -> Pair {
+        if self.new_is_dear { Pair { cheap: base, dear: new } } else { Pair { cheap: new, dear: base } }
     }
 
     /// Sum over the parts of both budgets that a rule picks: seconds per transaction, cheap and dear.
@@ -224,9 +321,8 @@ impl<'a> Clues<'a> {
     /// loop's turn takes clients × time / transactions. It is what clients do between requests, and connections that were not let in.
     pub fn outside(&self) -> Option<Pair> {
         self.places.as_ref()?;
-        let of = |side: (Evidence, &Budget)| Some((turnaround(side)? - super::waterfall::wall(side.1)).max(0.0));
-        let (base, new) = (of(self.base)?, of(self.new)?);
-        self.pair(Some(base), Some(new))
+        let of = |i: usize, budget| Some((turnaround(&self.readings[i])? - super::waterfall::wall(budget)).max(0.0));
+        Some(self.pair(of(0, self.base.1)?, of(1, self.new.1)?))
     }
 
     /// Wall seconds per transaction.
@@ -236,27 +332,31 @@ impl<'a> Clues<'a> {
     }
 }
 
-pub(super) fn total((side, budget): (Evidence, &Budget), name: &str) -> Option<f64> {
-    of_step(side, budget).find_map(|o| o.totals.get(name)).copied()
+pub(super) fn quantity(value: f64, name: &str) -> String {
+    if name.ends_with("seconds") { Unit::Nanoseconds.format(value * 1e9) } else { significant(value) }
 }
 
 /// Transactions of the pass that the totals are of. A budget of followed requests averages over fewer.
-fn transactions(of: (Evidence, &Budget)) -> f64 {
-    total(of, "step.transactions").unwrap_or(of.1.transactions as f64).max(1.0)
+fn transactions(readings: &Readings, budget: &Budget) -> f64 {
+    readings.known("step.transactions").unwrap_or(budget.transactions as f64).max(1.0)
 }
 
 /// Whether a transaction takes longer on the new side: by the load generators' own account of all of them, where both gave one.
-fn longer(base: (Evidence, &Budget), new: (Evidence, &Budget)) -> bool {
-    match turnaround(base).zip(turnaround(new)) {
+fn longer(readings: &[Readings; 2], budgets: [&Budget; 2]) -> bool {
+    match turnaround(&readings[0]).zip(turnaround(&readings[1])) {
         Some((base, new)) => new >= base,
-        None => super::waterfall::wall(new.1) >= super::waterfall::wall(base.1),
+        None => super::waterfall::wall(budgets[1]) >= super::waterfall::wall(budgets[0]),
     }
 }
 
 /// Seconds from one transaction of a client to its next: clients × time / transactions, by Little's law.
-fn turnaround(of: (Evidence, &Budget)) -> Option<f64> {
-    let turn = total(of, "step.clients")? * total(of, "step.elapsed.seconds")? / total(of, "step.transactions")?;
+fn turnaround(readings: &Readings) -> Option<f64> {
+    let turn = readings.known("step.clients")? * readings.known("step.elapsed.seconds")? / readings.known("step.transactions")?;
     (turn.is_finite() && turn > 0.0).then_some(turn)
+}
+
+fn turns(readings: &Readings) -> f64 {
+    readings.known("step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0)
 }
 
 /// The followed requests of a budget's step.
@@ -264,14 +364,37 @@ fn paths_of<'a>((side, budget): (Evidence<'a>, &Budget)) -> Option<&'a Paths> {
     side.steps.paths.iter().find(|p| p.workload == budget.workload && p.params == budget.params).filter(|paths| paths.followed > 0)
 }
 
-fn places_of(of: (Evidence, &Budget)) -> Option<Places> {
-    paths_of(of).map(places)
+/// Half the interval of each leaf, in seconds of a transaction, under the name of its part.
+fn widths(paths: &Paths, turns: f64) -> Vec<(Layer, &str, f64)> {
+    let width =
+        |leaf: &'_ Share| if leaf.share > 0.0 { (leaf.high - leaf.low).max(0.0) / 2.0 * leaf.seconds / leaf.share * turns } else { 0.0 };
+    paths
+        .leaves
+        .iter()
+        .map(|leaf| {
+            let (layer, component) = Place::of(leaf).component(leaf);
+            (layer, component, width(&leaf.all))
+        })
+        .collect()
 }
 
-fn entering_of(of: (Evidence, &Budget)) -> Option<Entering> {
-    let turns = total(of, "step.turns_per_transaction").filter(|turns| *turns > 0.0).unwrap_or(1.0);
-    let passes = of.0.steps.passes(&of.1.workload, &of.1.params);
-    Entering::of(total(of, "step.transactions")? * turns, passes, &Totals::of(of_step(of.0, of.1)), paths_of(of)?)
+fn entering_of((side, budget): (Evidence, &Budget), readings: &Readings, paths: &Paths) -> Option<Entering> {
+    let passes = side.steps.passes(&budget.workload, &budget.params);
+    Entering::of(readings.known("step.transactions")? * turns(readings), passes, readings, paths)
+}
+
+/// What one side alone says: judged anew from what is on record, or, of a record that does not allow it, what was found then.
+fn own_findings(of: (Evidence, &Budget), readings: &Readings) -> Vec<Finding> {
+    let (side, budget) = of;
+    if let (Some(step), Some(paths)) = (StepFigures::from_totals(readings), paths_of(of)) {
+        return suspects(&Facts::of(&step, readings, Some(paths)), readings);
+    }
+    // Findings say in their first figure which step they are of; in records of one step some do not.
+    let of_step = format!("{} {}: ", budget.workload, budget.params);
+    let is_of_step = |f: &&Finding| f.evidence.first().is_none_or(|e| e.starts_with(&of_step) || !side.names_a_step(e));
+    let mut found: Vec<Finding> = side.steps.findings.iter().filter(is_of_step).cloned().collect();
+    chain::order(&mut found);
+    found
 }
 
 /// The observations of a budget's step.

@@ -5,7 +5,9 @@
 pub mod candidates;
 pub mod catalogue;
 pub mod clues;
+pub mod limits;
 mod older;
+mod roots;
 mod signs;
 mod signs_io;
 pub mod watched;
@@ -13,8 +15,8 @@ pub mod waterfall;
 
 use fingerpost_record::{Finding, Status};
 
-/// Guilty and suspected by share, the cleared last.
+/// Guilty and suspected by share, then the cleared, those not judged last.
 pub fn order(findings: &mut [Finding]) {
-    let class = |f: &Finding| usize::from(f.status == Status::Cleared);
+    let class = |f: &Finding| if f.status.accuses() { Status::Guilty } else { f.status };
     findings.sort_by(|a, b| class(a).cmp(&class(b)).then(b.share.total_cmp(&a.share)).then(a.status.cmp(&b.status)));
 }

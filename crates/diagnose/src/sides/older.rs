@@ -1,9 +1,6 @@
 //! Budgets of records from before requests were followed: they have parts for queues.
 
-use fingerpost_record::{Budget, Layer, Part};
-
-use super::clues::total;
-use crate::steps::Evidence;
+use fingerpost_record::{Budget, Layer, Part, Readings};
 
 /// What such a budget calls its queues.
 const QUEUES: [&str; 2] = ["request waits for the server", "in a program's own queue"];
@@ -13,14 +10,14 @@ const ON_THE_WAY: &str = "on the way between server and client";
 /// The parts of a budget: layer, component, seconds per transaction. Where few threads serve many clients, a request that waits behind
 /// others waits for what those do: the time in the server's queue is spread over the server's own parts, in proportion. A budget of
 /// followed requests has no such queue, and stays as it is.
-pub(super) fn resolved<'a>(side: &Evidence, budget: &'a Budget) -> Vec<(Layer, &'a str, f64)> {
+pub(super) fn resolved<'a>(readings: &Readings, budget: &'a Budget) -> Vec<(Layer, &'a str, f64)> {
     let queue = |part: &str| QUEUES.contains(&part);
     let own = |layer: Layer, part: &str| layer != Layer::Client && part != ON_THE_WAY && !queue(part);
     let sum = |pick: &dyn Fn(Layer, &str) -> bool| -> f64 {
         budget.parts.iter().filter(|p| pick(p.layer, &p.component)).map(|p| p.seconds_per_transaction).sum()
     };
     let (served, queued) = (sum(&own), sum(&|_, part| queue(part)));
-    let threads = total((*side, budget), "server.threads").zip(total((*side, budget), "step.clients"));
+    let threads = readings.known("server.threads").zip(readings.known("step.clients"));
     // With a thread per connection the threads' own account was exact already.
     let few = threads.is_some_and(|(threads, clients)| threads < 0.8 * clients);
     let factor = if few && served > 0.0 { 1.0 + queued / served } else { 1.0 };

@@ -2,23 +2,16 @@
 
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::catalogue::{kernel, on_cpu, user};
-use super::clues::{Clues, Pair};
+use super::clues::{Clues, Pair, quantity};
 use crate::entering::Entering;
 use crate::places::Place;
+use crate::rules::limit;
 
 /// A total that must grow clearly for the cause to fit.
 pub(super) fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
     let Some(pair) = clues.per_transaction(name) else { return Unknown };
-    let text = format!("{words}: {} → {} a transaction", quantity(pair.cheap, name), quantity(pair.dear, name));
+    let text = format!("{words}: {} a transaction", clues.arrow(pair, name));
     if pair.ratio() > by && pair.dear > 0.0 { Fits(text) } else { Against(text) }
-}
-
-pub(super) fn quantity(value: f64, name: &str) -> String {
-    if name.ends_with("seconds") {
-        fingerpost_record::Unit::Nanoseconds.format(value * 1e9)
-    } else {
-        fingerpost_record::unit::significant(value)
-    }
 }
 
 /// Whether a setting holds on the slower side only.
@@ -29,8 +22,7 @@ pub(super) fn set_now(clues: &Clues, name: &str) -> bool {
 /// A level (not a sum over the step) that must be clearly higher for the cause to fit.
 pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
     let Some(level) = clues.total(name) else { return Unknown };
-    let text =
-        format!("{words}: {} → {}", fingerpost_record::unit::significant(level.cheap), fingerpost_record::unit::significant(level.dear));
+    let text = format!("{words}: {}", clues.arrow(level, name));
     if level.ratio() > 2.0 && level.dear > 0.0 { Fits(text) } else { Against(text) }
 }
 
@@ -40,38 +32,34 @@ fn idle(clues: &Clues) -> Option<f64> {
 }
 
 pub(super) fn quota(clues: &Clues) -> Sign {
-    let (cheap, dear) = clues.hosts();
-    match grows(clues, "throttle.seconds", 2.0, "throttled time") {
-        Unknown => match (cheap.cgroup.cpu_quota, dear.cgroup.cpu_quota) {
-            (before, Some(now)) if before.is_none_or(|b| b > now) => Fits(format!("a quota of {now} CPUs holds on the slower side only")),
-            (_, None) => Against("there is no quota".into()),
-            _ => Against("the quota is no tighter".into()),
-        },
-        sign => sign,
-    }
+    grows(clues, "throttle.seconds", 2.0, "throttled time")
 }
 
 pub(super) fn affinity(clues: &Clues) -> Sign {
-    let (cheap, dear) = clues.hosts();
-    let allowed = clues.total("server.cpus_allowed").map_or((f64::from(cheap.cpu.count), f64::from(dear.cpu.count)), |p| (p.cheap, p.dear));
-    if allowed.1 < 1.0 {
-        return Unknown;
-    }
-    let idling = idle(clues).map_or(String::new(), |i| format!(", while {i:.1} CPUs idled"));
-    let text = format!("the server may use {} CPUs, {} on the faster side{idling}", allowed.1, allowed.0);
-    if allowed.1 < allowed.0 { Fits(text) } else { Against(text) }
+    let Some(allowed) = clues.total("server.cpus_allowed").filter(|p| p.dear >= 1.0) else { return Unknown };
+    let idling = idle(clues).map_or(String::new(), |i| format!(", while {i:.1} CPUs idled on the slower side"));
+    let text = format!("CPUs that the server may use: {}{idling}", clues.arrow(allowed, ""));
+    if allowed.dear < allowed.cheap { Fits(text) } else { Against(text) }
 }
 
+/// A higher nice value or a lower weight on the slower side only. Either may be the one that was changed; neither hides the other.
 pub(super) fn priority(clues: &Clues) -> Sign {
-    if let Some(nice) = clues.total("server.nice") {
-        let text = format!("the server's nice value is {:.0}, {:.0} on the faster side", nice.dear, nice.cheap);
-        return if nice.dear > nice.cheap { Fits(text) } else { Against(text) };
+    let nice = clues.total("server.nice").map(|p| (p.dear > p.cheap, format!("the server's nice value: {}", clues.arrow(p, ""))));
+    let weight =
+        weight(clues).map(|p| (p.dear < limit("cpu.priority") * p.cheap, format!("its CPU weight, of the usual: {}", clues.arrow(p, ""))));
+    let told: Vec<(bool, String)> = nice.into_iter().chain(weight).collect();
+    if told.is_empty() {
+        return Unknown;
     }
-    match (clues.hosts().0.cgroup.cpu_weight, clues.hosts().1.cgroup.cpu_weight) {
-        (Some(before), Some(now)) if now < before => Fits(format!("the CPU weight is {now}, {before} on the faster side")),
-        (Some(before), Some(now)) => Against(format!("the CPU weight is {now}, {before} on the faster side")),
-        _ => Unknown,
-    }
+    let (lowered, words) = (told.iter().any(|t| t.0), told.into_iter().map(|t| t.1).collect::<Vec<_>>().join("; "));
+    if lowered { Fits(words) } else { Against(words) }
+}
+
+/// The CPU weight of the server's group relative to the usual, where the version that it is of is known.
+fn weight(clues: &Clues) -> Option<Pair> {
+    let (weight, version) = (clues.total("cgroup.cpu_weight")?, clues.total("cgroup.cpu_weight.version")?);
+    let usual = crate::facts::usual_weight;
+    Some(Pair { cheap: weight.cheap / usual(version.cheap)?, dear: weight.dear / usual(version.dear)? })
 }
 
 /// What of the change a place must make up for its cause to fit.
@@ -81,7 +69,7 @@ const GOOD_PART: f64 = 0.1;
 pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<Sign> {
     let pair = clues.places(places)?;
     let whom = places.first().and_then(|place| clues.whom(*place)).map_or(String::new(), |name| format!(", most of it with {name}"));
-    let text = format!("{words}: {} → {} of a request{whom}", quantity(pair.cheap, "seconds"), quantity(pair.dear, "seconds"));
+    let text = format!("{words}: {} of a request{whom}", clues.arrow(pair, "seconds"));
     Some(if pair.more() > GOOD_PART * clues.wall().more().max(0.0) && pair.ratio() > 1.2 { Fits(text) } else { Against(text) })
 }
 
@@ -113,52 +101,55 @@ pub(super) fn steal(clues: &Clues) -> Sign {
     if dear > cheap + 0.03 && lost > 0.1 * clues.wall().more() { Fits(text) } else { Against(text) }
 }
 
-/// Instructions and cycles per transaction, user mode, dear to cheap.
-fn user_counters(clues: &Clues) -> Option<(f64, f64)> {
-    Some((clues.per_transaction("server.instructions.user")?.ratio(), clues.per_transaction("server.cycles.user")?.ratio()))
-}
-
 pub(super) fn mitigation(clues: &Clues) -> Sign {
     let mut differs = clues.cheap().host_clues(&clues.dear(), &["mitigations"]);
-    for (name, words) in
-        [("server.store_bypass.mitigated", "speculative store bypass"), ("server.indirect_branch.mitigated", "indirect branch speculation")]
-    {
+    let tasks = [
+        ("server.store_bypass.mitigated", "speculative store bypass"),
+        ("server.indirect_branch.mitigated", "indirect branch speculation"),
+    ];
+    for (name, words) in tasks {
         differs.extend(set_now(clues, name).then(|| format!("{words} is mitigated for the server on the slower side only")));
     }
-    match (user_counters(clues), differs.first()) {
-        (Some((instructions, cycles)), fact) => {
-            let text = format!("instructions {instructions:.2} times, cycles {cycles:.2} times in user code");
-            let dearer = cycles > 1.1 && cycles / instructions > 1.05;
-            match (dearer, fact) {
-                (true, Some(fact)) => Fits(format!("{text}; {fact}")),
-                (true, None) => Unknown,
-                (false, _) => Against(text),
-            }
-        }
-        (None, Some(fact)) => {
-            let on_user = clues.parts(user);
-            let text = format!("user code takes {:.2} times as long; {fact}", on_user.ratio());
-            if on_user.ratio() > 1.05 { Fits(text) } else { Against(text) }
-        }
-        (None, None) => Against("the mitigations are the same".into()),
+    if differs.is_empty() && tasks.iter().all(|(name, _)| clues.total(name).is_none()) {
+        return Unknown;
     }
+    let Some(fact) = differs.first() else { return Against("the mitigations are the same".into()) };
+    let on_user = clues.parts(user);
+    let text = format!("user code takes {:.2} times as long; {fact}", on_user.ratio());
+    if on_user.ratio() > 1.05 { Fits(text) } else { Against(text) }
 }
 
 pub(super) fn speed(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let proportion = (on_user.ratio(), on_kernel.ratio());
     let text = format!("user code takes {:.2} times, the kernel {:.2} times as long", proportion.0, proportion.1);
-    if let Some((instructions, cycles)) = user_counters(clues)
-        && (instructions > 1.05 || cycles > 1.05)
-    {
-        return Against(format!("{text}, with {instructions:.2} times the instructions and {cycles:.2} times the cycles"));
-    }
     if let Some(more) = more_to_do(clues) {
         return Against(format!("{text}; {more}"));
     }
     // Both modes move together, and neither by nothing.
     let together = proportion.0 > 1.05 && proportion.1 > 1.05 && (proportion.0 / proportion.1).ln().abs() < 0.25;
-    if together { Fits(text) } else { Against(text) }
+    if !together {
+        return Against(text);
+    }
+    // Of one processor model only its clock could differ; another build or setting is named first.
+    match build(clues).into_iter().chain(setting(clues)).next() {
+        Some(changed) => Against(format!("{text}; {changed}")),
+        None => Fits(text),
+    }
+}
+
+/// Another compiler or library on the same processor, or a parameter of the sides that names a build.
+pub(super) fn build(clues: &Clues) -> Option<String> {
+    let (cheap, dear) = clues.hosts();
+    let same_cpu = cheap.cpu.model == dear.cpu.model;
+    let differs = || clues.cheap().host_clues(&clues.dear(), &["compilers", "C library"]).into_iter().next();
+    let named = clues.changed().iter().find(|c| c.is_build).map(|c| c.words.clone());
+    named.or_else(|| differs().filter(|_| same_cpu))
+}
+
+/// A parameter or variable that differs between the sides and is no build.
+pub(super) fn setting(clues: &Clues) -> Option<String> {
+    clues.changed().iter().find(|c| !c.is_build).map(|c| c.words.clone())
 }
 
 /// Page faults of the server per transaction.
@@ -174,7 +165,7 @@ fn more_to_do(clues: &Clues) -> Option<String> {
     }
     let grew = |pair: Option<Pair>, least: f64, words: &str| {
         let pair = pair.filter(|p| p.ratio() > 1.3 && p.dear > least)?;
-        Some(format!("{words} a transaction: {} → {}", quantity(pair.cheap, ""), quantity(pair.dear, "")))
+        Some(format!("{words} a transaction: {}", clues.arrow(pair, "")))
     };
     grew(faults(clues), 5.0, "faults").or_else(|| grew(clues.calls_per_transaction(), 10.0, "system calls"))
 }
@@ -203,7 +194,7 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     facts.extend(entering.and_then(|[cheap, dear]| outside_of_calls(&cheap, &dear)));
     let filtered = ["server.seccomp.mode", "server.seccomp.filters"].iter().any(|name| set_now(clues, name));
     facts.extend(filtered.then(|| "system calls pass a seccomp filter on the slower side only".to_owned()));
-    facts.extend(calls.map(|c| format!("{:.1} → {:.1} calls a transaction", c.cheap, c.dear)));
+    facts.extend(calls.map(|c| format!("{} calls a transaction", clues.arrow(c, ""))));
     let text = facts.into_iter().fold(text, |t, fact| format!("{t}; {fact}"));
     // Calls that map and unmap memory get dearer with the number of its pages, and faults are no calls.
     if !filtered && faults(clues).is_some_and(|p| p.ratio() > 1.5 && p.dear > 5.0) {
@@ -235,15 +226,11 @@ pub(super) fn page_size(clues: &Clues) -> Sign {
     let mut facts = clues.cheap().host_clues(&clues.dear(), &["transparent huge pages"]);
     let off = set_now(clues, "server.thp_disabled") || clues.total("thp.always").is_some_and(|p| p.dear < p.cheap);
     facts.extend((facts.is_empty() && off).then(|| "the server may use huge pages on the faster side only".to_owned()));
-    let misses = [("server.tlb_misses", "TLB misses"), ("server.faults.minor", "minor faults")];
-    let signs: Vec<Sign> = misses.iter().map(|(name, words)| grows(clues, name, 1.5, words)).collect();
-    let grown = signs.iter().find_map(|s| if let Fits(text) = s { Some(text) } else { None });
-    match (grown, facts.first()) {
-        (Some(text), Some(fact)) => Fits(format!("{text}; {fact}")),
-        (None, Some(fact)) if signs.iter().all(|s| *s == Unknown) => Fits(fact.clone()),
-        // Misses without more faults are what small pages cost a server that keeps its memory; only a counter would show them.
-        (None, Some(_)) if signs[0] == Unknown => Unknown,
-        (None, Some(fact)) => Against(format!("there are no more misses or faults, though {fact}")),
+    match (grows(clues, "server.faults.minor", 1.5, "minor faults"), facts.first()) {
+        (Fits(text), Some(fact)) => Fits(format!("{text}; {fact}")),
+        // Misses of the TLB without more faults are what small pages cost a server that keeps its memory; nothing counts them.
+        (_, Some(_)) => Unknown,
+        (_, None) if clues.total("server.thp_disabled").is_none() && clues.total("thp.always").is_none() => Unknown,
         (_, None) => Against("huge pages are set alike".into()),
     }
 }
@@ -254,21 +241,54 @@ pub(super) fn wait(clues: &Clues) -> Sign {
 }
 
 pub(super) fn app_work(clues: &Clues) -> Sign {
-    match user_counters(clues) {
-        Some((instructions, _)) => {
-            let text = format!("{instructions:.2} times the user instructions");
-            if instructions > 1.05 { Fits(text) } else { Against(text) }
-        }
-        None => {
-            let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
-            let text = format!("user code takes {:.2} times as long, the kernel {:.2} times", on_user.ratio(), on_kernel.ratio());
-            // Filters run before a call's entry is traced: without ticks nothing tells them from the server's code.
-            let untold = clues.entering().is_none() && set_now(clues, "server.seccomp.filters") && clues.followed();
-            match on_user.ratio() > 1.05 && on_user.ratio() > 1.2 * on_kernel.ratio() {
-                true if untold => Unknown,
-                true => Fits(text),
-                false => Against(text),
-            }
-        }
+    let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
+    let text = format!("user code takes {:.2} times as long, the kernel {:.2} times", on_user.ratio(), on_kernel.ratio());
+    // Filters run before a call's entry is traced: without ticks nothing tells them from the server's code.
+    let untold = clues.entering().is_none() && set_now(clues, "server.seccomp.filters") && clues.followed();
+    match on_user.ratio() > 1.05 && on_user.ratio() > 1.2 * on_kernel.ratio() {
+        true if untold => Unknown,
+        true => Fits(text),
+        false => Against(text),
+    }
+}
+
+/// More calls at about the cost of each.
+pub(super) fn calls(clues: &Clues) -> Sign {
+    let Some(calls) = clues.calls_per_transaction() else { return Unknown };
+    let on_kernel = clues.parts(kernel);
+    let text = format!("{} calls a transaction, the kernel {:.2} times as long", clues.arrow(calls, ""), on_kernel.ratio());
+    let often = limit("app.calls");
+    // Dearer calls besides are another's doing; a call's cost grows with what it moves, and so may a part of it.
+    if calls.ratio() > often && calls.dear > 1.0 && on_kernel.ratio() < calls.ratio() * often { Fits(text) } else { Against(text) }
+}
+
+/// A tracer, audit rules, or probes in programs' code on the slower side only.
+pub(super) fn trace(clues: &Clues) -> Sign {
+    let watched = [
+        ("server.traced", "processes of the server are traced (ptrace)"),
+        ("audit.rules", "audit rules are loaded"),
+        ("uprobes.count", "probes are set in programs' code"),
+    ];
+    let known: Vec<(Pair, &str)> = watched.iter().filter_map(|(name, words)| Some((clues.total(name)?, *words))).collect();
+    match known.iter().find(|(pair, _)| pair.dear > pair.cheap) {
+        Some((pair, words)) => Fits(format!("{} {words}", clues.arrow(*pair, ""))),
+        None if known.is_empty() => Unknown,
+        None => Against("nobody traces or audits the server on the slower side alone".into()),
+    }
+}
+
+/// Waiting for a CPU that the server itself had, where it keeps its CPUs busy.
+pub(super) fn saturated(clues: &Clues) -> Sign {
+    let Some(sign) = followed(clues, &[Place::CpuServer], "waiting for a CPU that the server itself had") else { return Unknown };
+    let used = ["server.user.seconds", "server.kernel.seconds"].iter().filter_map(|name| clues.total(name)).reduce(Pair::sum);
+    let (Some(used), Some(elapsed), Some(may)) = (used, clues.total("elapsed.seconds"), clues.total("server.cpus_allowed")) else {
+        return Unknown;
+    };
+    let used = used.dear / elapsed.dear.max(1e-9);
+    let text = format!("the server used {used:.2} of {} CPUs on the slower side", may.dear);
+    match sign {
+        Fits(sign) if used >= limit("cpu.saturated") * may.dear => Fits(format!("{sign}; {text}")),
+        Fits(sign) | Against(sign) => Against(format!("{sign}; {text}")),
+        Unknown => Unknown,
     }
 }

@@ -1,18 +1,21 @@
 //! What tells the causes of disks, networks, locks and clients from their neighbours.
 
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
-use super::clues::{Clues, Pair};
-use super::signs::{followed, grows, higher, quantity, set_now};
+use super::clues::{Clues, Pair, quantity};
+use super::signs::{followed, grows, higher, set_now};
 use crate::places::Place;
+use crate::rules::limit;
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
     Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
 }
 
 pub(super) fn durability(clues: &Clues) -> Sign {
-    let calls = ["server.call.fsync.count", "server.call.fdatasync.count"].iter().find_map(|name| clues.per_transaction(name));
+    let calls = ["server.call.fsync.count", "server.call.fdatasync.count"].iter().filter_map(|name| clues.per_transaction(name));
+    // Where the threads that serve make none, others of the server may, and the device counts them.
+    let calls = calls.reduce(Pair::sum).filter(|c| c.cheap + c.dear > 0.0);
     let Some(count) = calls.or(flushes(clues).map(|f| f.0)) else { return Unknown };
-    let text = format!("flushes a transaction: {:.2} → {:.2}", count.cheap, count.dear);
+    let text = format!("flushes a transaction: {}", clues.arrow(count, ""));
     // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the disk's.
     if let Some(cost) = flush_cost(clues)
         && cost > count.ratio()
@@ -26,12 +29,7 @@ pub(super) fn durability(clues: &Clues) -> Sign {
 fn flush_cost(clues: &Clues) -> Option<f64> {
     let calls = |what: &str| -> Option<Pair> {
         let of = |name: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
-        let zero = Pair { cheap: 0.0, dear: 0.0 };
-        let (a, b) = (of("fsync"), of("fdatasync"));
-        if a.is_none() && b.is_none() {
-            return None;
-        }
-        Some(Pair::sum(a.unwrap_or(zero), b.unwrap_or(zero)))
+        Some(Pair::sum(of("fsync")?, of("fdatasync")?))
     };
     if let (Some(count), Some(seconds)) = (calls("count"), calls("seconds"))
         && count.cheap > 0.0
@@ -132,7 +130,9 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
 pub(super) fn delay(clues: &Clues) -> Sign {
     match clues.per_transaction("tcp.delayed_acks") {
         // An acknowledgement that is late now and then is usual; one in three transactions is a pattern.
-        Some(pair) if pair.dear < 0.3 => Against(format!("delayed acknowledgements: {} a transaction", quantity(pair.dear, ""))),
+        Some(pair) if pair.dear < limit("network.delay") => {
+            Against(format!("delayed acknowledgements: {} a transaction", quantity(pair.dear, "")))
+        }
         _ => grows(clues, "tcp.delayed_acks", 2.0, "delayed acknowledgements"),
     }
 }
@@ -159,23 +159,21 @@ pub(super) fn app_lock(clues: &Clues) -> Sign {
 
 pub(super) fn client_saturated(clues: &Clues) -> Sign {
     // Over several passes, the share of those in which it said so.
-    let told =
-        ["client.saturated", "step.client.saturated"].iter().filter_map(|name| clues.total(name)).any(|p| p.dear > 0.5 && p.cheap < 0.5);
-    match client_share(clues) {
-        _ if told => Fits("the load generator found itself to be the limit".into()),
-        Some(share) => {
-            let text = format!("the load generator used {:.0} % of its CPUs", share.dear * 100.0);
-            if share.dear > 0.9 && share.cheap < 0.9 { Fits(text) } else { Against(text) }
-        }
-        None => Unknown,
+    if clues.total("step.client.saturated").is_some_and(|p| p.dear > 0.5 && p.cheap < 0.5) {
+        return Fits("the load generator found itself to be the limit on the slower side only".into());
     }
+    let Some(share) = client_share(clues) else { return Unknown };
+    let text = format!(
+        "the load generator used {:.0} % of its CPUs on the slower side, {:.0} % on the other",
+        share.dear * 100.0,
+        share.cheap * 100.0
+    );
+    let full = |share: f64| share > limit("client.saturated");
+    if full(share.dear) && !full(share.cheap) { Fits(text) } else { Against(text) }
 }
 
 /// The share of its CPUs that the load generator used.
 fn client_share(clues: &Clues) -> Option<Pair> {
-    if let Some(told) = clues.total("client.cpu_share") {
-        return Some(told);
-    }
     let (cpu, elapsed, cpus) = (clues.total("client.cpu.seconds")?, clues.total("elapsed.seconds")?, clues.total("step.client.cpus")?);
     let share = |cpu: f64, elapsed: f64, cpus: f64| cpu / (elapsed * cpus.max(1.0)).max(1e-9);
     Some(Pair { cheap: share(cpu.cheap, elapsed.cheap, cpus.cheap), dear: share(cpu.dear, elapsed.dear, cpus.dear) })

@@ -112,19 +112,17 @@ pub fn between(base: &Budget, new: &Budget) -> Waterfall {
 
 /// Unit costs times counts: what the dearer primitives alone would add to a transaction that makes as many calls as before.
 fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
-    let mut seconds = 0.0;
+    let change = fall.new_seconds - fall.base_seconds;
+    let (mut seconds, mut needed) = (0.0, Vec::new());
     for (call, probe) in SYSCALL_COUNT {
-        let counts = (
-            clues.per_transaction_base(&format!("server.call.{call}.count")),
-            clues.per_transaction_new(&format!("server.call.{call}.count")),
-        );
-        let (Some(before), Some(after)) = counts else { continue };
+        let Some([before, after]) = clues.each(&format!("server.call.{call}.count")) else { continue };
         let Some(cost) = costs.iter().find(|c| c.probe == *probe) else { continue };
         // Dearer calls at the old count, and additional calls at the new cost.
         let added = ((cost.new - cost.base) * before + (after - before) * cost.new) * 1e-9;
         if added.abs() < 1e-9 {
             continue;
         }
+        needed.extend(would_need(call, cost, after, change));
         seconds += added;
         fall.predictions.push(format!(
             "{call}: {before:.1} → {after:.1} calls a transaction at {} → {}: {:+.1} µs",
@@ -133,10 +131,24 @@ fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
             added * 1e6
         ));
     }
-    let change = fall.new_seconds - fall.base_seconds;
     if !fall.predictions.is_empty() && change != 0.0 {
         fall.predicted_share = Some(seconds / change);
     }
+    fall.predictions.extend(needed);
+}
+
+/// So many times as many calls as there are would be needed before it is said that a primitive cannot be what makes a difference.
+const FAR_TOO_MANY: f64 = 10.0;
+
+/// What would have to be true for a primitive's cost to make the whole change, where that is far from what is.
+fn would_need(call: &str, cost: &UnitCost, makes: f64, change: f64) -> Option<String> {
+    let needed = change / ((cost.new - cost.base) * 1e-9);
+    (needed.is_finite() && needed > FAR_TOO_MANY * makes.max(1.0)).then(|| {
+        format!(
+            "{call}: at {} more each the change would need {needed:.0} calls a transaction, which makes {makes:.1}: it cannot be that",
+            Unit::Nanoseconds.format(cost.new - cost.base)
+        )
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ pub mod servers;
 pub mod setting;
 pub mod trial;
 
-use fingerpost_record::{Finding, Layer, Run, Status};
+use fingerpost_record::{Finding, Layer, Run};
 use serde::{Deserialize, Serialize};
 
 pub use plants::{PLANTS, Plant};
@@ -75,7 +75,7 @@ impl Proof {
 
     /// A row from whom the verdict accuses.
     pub fn of(plant: &Plant, causes: Vec<Finding>) -> Proof {
-        let accused: Vec<Finding> = causes.into_iter().filter(|f| f.status != Status::Cleared).collect();
+        let accused: Vec<Finding> = causes.into_iter().filter(|f| f.status.accuses()).collect();
         Proof {
             plant: plant.name.to_owned(),
             what: plant.what.to_owned(),
@@ -115,6 +115,8 @@ pub type Runs = [Run; 2];
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::Status;
+
     use super::*;
 
     fn finding(cause: &str) -> Finding {

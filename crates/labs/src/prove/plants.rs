@@ -340,7 +340,7 @@ mod tests {
             for cause in plant.causes {
                 let known = CATALOGUE.iter().find(|c| c.cause == *cause);
                 assert!(known.is_some(), "{cause}");
-                assert!(plant.layer.is_none() || plant.layer == known.map(|c| c.layer), "{cause}");
+                assert!(plant.layer.is_none() || plant.layer == known.map(|c| c.entry().layer), "{cause}");
             }
             let ([base, new], [before, after]) = ((plant.recipes)(), (plant.changes)());
             assert_eq!(base == new && before == after, plant.name == "control.nothing", "{}", plant.name);

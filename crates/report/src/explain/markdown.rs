@@ -1,10 +1,9 @@
 //! An explanation in Markdown.
 
 use fingerpost_diagnose::places::chain;
-use fingerpost_record::Status;
 
 use super::followed::{account, chains, rows};
-use super::{Explanation, clean, headline, percent, time, word};
+use super::{Explanation, clean, headline, percent, time};
 
 /// Chains that Markdown shows.
 const CHAINS: usize = 20;
@@ -28,8 +27,14 @@ pub fn markdown(e: &Explanation) -> String {
     for f in &e.findings {
         let label = fingerpost_diagnose::label(&f.cause);
         let evidence: Vec<String> = f.evidence.iter().map(|s| escape(s)).collect();
-        let share = if f.status == Status::Cleared || f.share == 0.0 { String::new() } else { percent(f.share) };
-        text.push_str(&format!("| {} | {} | {} | {share} | {} |\n", escape(label), escape(&f.cause), word(f.status), evidence.join("; ")));
+        let share = if !f.status.accuses() || f.share == 0.0 { String::new() } else { percent(f.share) };
+        text.push_str(&format!(
+            "| {} | {} | {} | {share} | {} |\n",
+            escape(label),
+            escape(&f.cause),
+            f.status.as_str(),
+            evidence.join("; ")
+        ));
     }
     text
 }

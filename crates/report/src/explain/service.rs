@@ -3,10 +3,10 @@
 
 use fingerpost_diagnose::places::Place;
 use fingerpost_diagnose::slow::SlowPart;
-use fingerpost_diagnose::{TOO_LITTLE_FOLLOWED, Totals, label};
+use fingerpost_diagnose::{TOO_LITTLE_FOLLOWED, label};
 use fingerpost_record::paths::Leaf;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Finding, Paths, Status};
+use fingerpost_record::{Finding, Paths, Readings, Status};
 
 use super::followed::{account, rows};
 use super::{Explanation, bar, clean, percent, suspects_grid, threads_grid, time};
@@ -34,11 +34,11 @@ fn of_programs(e: &Explanation) -> bool {
 }
 
 /// A finding in the words of a service: it has requests, or is a program, and never transactions.
-pub(super) fn worded(mut finding: Finding, workload: &str, totals: &Totals) -> Finding {
+pub(super) fn worded(mut finding: Finding, workload: &str, totals: &Readings) -> Finding {
     if workload != WORKLOAD {
         return finding;
     }
-    let programs = totals.find(PROGRAMS).is_some();
+    let programs = totals.known(PROGRAMS).is_some();
     for text in &mut finding.evidence {
         *text = text.replace("server user code", OWN_CODE);
         *text = if programs {
@@ -196,7 +196,7 @@ fn suspects(e: &Explanation) -> Grid {
     let accused: Vec<Finding> = e
         .findings
         .iter()
-        .filter(|f| f.status != Status::Cleared)
+        .filter(|f| f.status.accuses())
         .map(|f| Finding { evidence: f.evidence.iter().take(EVIDENCE).cloned().collect(), ..f.clone() })
         .collect();
     if accused.is_empty() { Grid::default() } else { suspects_grid(&accused) }

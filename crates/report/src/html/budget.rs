@@ -123,13 +123,14 @@ pub fn findings(run: &Run) -> Option<Section> {
     Some(Section { key: "suspects", title: "Suspects".into(), body })
 }
 
-/// Suspects with their status: guilty and suspected with their evidence, then those that were cleared and by what.
+/// Suspects with their status: guilty and suspected with their evidence, then those that were cleared and by what, and those not judged and why.
 pub fn suspects(findings: &[Finding], unexplained: f64) -> Option<Markup> {
     if findings.is_empty() && unexplained == 0.0 {
         return None;
     }
-    let named: Vec<&Finding> = findings.iter().filter(|f| f.status != Status::Cleared).collect();
-    let cleared: Vec<&Finding> = findings.iter().filter(|f| f.status == Status::Cleared).collect();
+    let named: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
+    let of = |status: Status| -> Vec<&Finding> { findings.iter().filter(|f| f.status == status).collect() };
+    let rest = [Status::Cleared, Status::NotJudged].map(|status| (status, of(status)));
     Some(html! {
         @if !named.is_empty() || unexplained > 0.0 {
             ol class="suspects" {
@@ -137,10 +138,10 @@ pub fn suspects(findings: &[Finding], unexplained: f64) -> Option<Markup> {
                 @if unexplained > 0.0 { li class="rest" { div class="who" { strong { "unexplained" } } (cells::share(unexplained, "rest")) p { (percent(unexplained)) " of the difference is explained by no cause." } } }
             }
         }
-        @if !cleared.is_empty() {
-            details class="cleared" open {
-                summary { (cleared.len()) " cleared" }
-                ul { @for f in cleared { li { strong { (clean(&f.cause)) } " " span class="layer" { (f.layer.as_str()) } " – " (clean(&f.evidence.join("; "))) } } }
+        @for (status, of) in rest.iter().filter(|(_, of)| !of.is_empty()) {
+            details class="cleared" open[*status == Status::Cleared] {
+                summary { (of.len()) " " (status.as_str()) }
+                ul { @for f in of { li { strong { (clean(&f.cause)) } " " span class="layer" { (f.layer.as_str()) } " – " (clean(&f.evidence.join("; "))) } } }
             }
         }
     })

@@ -1,6 +1,7 @@
 //! From base to new, layer by layer: each part's bar begins where the one before it ended.
 
 use fingerpost_compare::comparison::Waterfall;
+use fingerpost_record::cause::cause;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Finding, Layer, Status, Unit};
 use maud::{Markup, html};
@@ -22,18 +23,21 @@ struct Line {
     kind: &'static str,
 }
 
-/// The waterfall as a table with a floating bar in each row. Guilty layers are named.
+/// The waterfall as a table with a floating bar in each row. Parts that a guilty cause moves name it.
 pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
     let lines = lines(fall);
     let axis = Axis::over(lines.iter().flat_map(|l| [l.from * 1e9, l.to * 1e9]));
-    let guilty = |layer: Option<Layer>| causes.iter().find(|f| f.status == Status::Guilty && Some(f.layer) == layer);
+    let guilty = |line: &Line| {
+        let moves = |f: &&Finding| line.layer.is_some_and(|layer| cause(&f.cause).is_some_and(|c| c.moves(layer, &line.name)));
+        causes.iter().filter(|f| f.status == Status::Guilty).find(moves)
+    };
     html! {
         h3 { (waterfall_title(fall)) }
         (scrolling(&format!("{}, table", waterfall_title(fall)), html! {
             table class="waterfall" {
                 thead { tr { th scope="col" { "Part" } th scope="col" class="extra" { "Layer" } th scope="col" class="number" { "Change" } th scope="col" class="graphic" { span class="axis-name" { "time of one transaction" } (cells::interval_head(&axis, Unit::Nanoseconds)) } } }
                 tbody { @for line in &lines {
-                    @let named = if line.kind == "dearer" { guilty(line.layer) } else { None };
+                    @let named = if line.kind == "dearer" { guilty(line) } else { None };
                     tr class=(if named.is_some() { "guilty" } else { line.kind }) {
                         th scope="row" {
                             (clean(&line.name))

@@ -1,0 +1,78 @@
+//! Findings that are each other's consequences, told as one chain with the root first.
+
+use fingerpost_record::cause::{cause, label};
+use fingerpost_record::{Finding, Status};
+
+/// Orders findings: those that accuse by share, each followed by what is no more than its consequence; then the cleared in the order they
+/// were looked at, then those that were not judged. A consequence says what it follows from.
+pub fn order(findings: &mut Vec<Finding>) {
+    let (mut accused, rest): (Vec<Finding>, Vec<Finding>) = std::mem::take(findings).into_iter().partition(|f| f.status.accuses());
+    accused.sort_by(|a, b| a.status.cmp(&b.status).then(b.share.total_cmp(&a.share)));
+    let roots: Vec<Option<String>> = accused.iter().map(|f| root(f, &accused).map(|r| r.cause.clone())).collect();
+    for (finding, root) in accused.iter_mut().zip(&roots) {
+        if let Some(root) = root {
+            finding.evidence.push(format!("it follows from {root} ({}), which comes first", label(root)));
+        }
+    }
+    // A consequence counts where its root stands, and only as that: the root alone may be what is to be repaired.
+    let weight = |name: &str| -> (Status, f64) {
+        let own = accused.iter().find(|f| f.cause == name);
+        let after = accused.iter().zip(&roots).filter(|(_, r)| r.as_deref() == Some(name)).map(|(f, _)| f);
+        let chain = own.into_iter().chain(after);
+        chain.fold((Status::Suspected, 0.0), |(status, share), f| (status.min(f.status), f64::max(share, f.share)))
+    };
+    let mut heads: Vec<(&Finding, (Status, f64))> =
+        accused.iter().zip(&roots).filter(|(_, r)| r.is_none()).map(|(f, _)| (f, weight(&f.cause))).collect();
+    heads.sort_by(|a, b| a.1.0.cmp(&b.1.0).then(b.1.1.total_cmp(&a.1.1)));
+    for (head, _) in heads {
+        findings.push(head.clone());
+        let after = accused.iter().zip(&roots).filter(|(_, r)| r.as_deref() == Some(head.cause.as_str()));
+        findings.extend(after.map(|(f, _)| f.clone()));
+    }
+    let (cleared, untold): (Vec<Finding>, Vec<Finding>) = rest.into_iter().partition(|f| f.status == Status::Cleared);
+    findings.extend(cleared);
+    findings.extend(untold);
+}
+
+/// The accused that a finding is a consequence of and that itself is none: the one with the largest share.
+fn root<'a>(of: &Finding, accused: &'a [Finding]) -> Option<&'a Finding> {
+    let follows = |f: &Finding| cause(&f.cause).map_or(&[][..], |c| c.follows);
+    let direct = accused.iter().filter(|f| follows(of).contains(&f.cause.as_str()) && f.status <= of.status && f.share > 0.0);
+    let nearest = direct.max_by(|a, b| a.share.total_cmp(&b.share))?;
+    root(nearest, accused).or(Some(nearest))
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::Layer;
+
+    use super::*;
+
+    fn finding(cause: &str, status: Status, share: f64) -> Finding {
+        Finding { cause: cause.into(), layer: Layer::Application, status, share, evidence: Vec::new() }
+    }
+
+    #[test]
+    fn a_consequence_comes_after_its_root_and_names_it() {
+        let mut found = vec![
+            finding("host.steal", Status::Cleared, 0.0),
+            finding("cpu.saturated", Status::Suspected, 0.6),
+            finding("app.wait", Status::Suspected, 0.5),
+            finding("app.work", Status::Suspected, 0.2),
+            finding("cpu.quota", Status::NotJudged, 0.0),
+            finding("network.delay", Status::Cleared, 0.0),
+        ];
+        order(&mut found);
+        let names: Vec<&str> = found.iter().map(|f| f.cause.as_str()).collect();
+        assert_eq!(names, ["app.work", "cpu.saturated", "app.wait", "host.steal", "network.delay", "cpu.quota"]);
+        assert!(found[1].evidence[0].contains("follows from app.work"));
+    }
+
+    #[test]
+    fn guilt_comes_first_and_a_suspect_is_no_root_of_the_guilty() {
+        let mut found = vec![finding("app.setting", Status::Suspected, 0.9), finding("app.lock", Status::Guilty, 0.3)];
+        order(&mut found);
+        assert_eq!(found[0].cause, "app.lock");
+        assert!(found[0].evidence.is_empty());
+    }
+}

@@ -1,0 +1,67 @@
+//! What nobody is guilty without: the same limits as of one side.
+
+use fingerpost_record::cause::cause;
+use fingerpost_record::{Finding, Status};
+
+use super::clues::Clues;
+use crate::rules::{TOO_LITTLE_FOLLOWED, percent};
+
+/// How far the rows of a step can be relied on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trust {
+    /// Why its row is not to be trusted, where that is so.
+    pub untrusted: Option<String>,
+    /// How many times as long a transaction takes, by the row that was measured without observers: the value and the ends of its 95 %
+    /// interval, from the slower side.
+    pub ratio: Option<[f64; 3]>,
+}
+
+impl Trust {
+    /// The ends of the interval of a change of so many seconds: as far from it as the row's are. At least a tenth of it is left, and a row
+    /// whose interval has none is no change that is judged.
+    pub fn change(&self, seconds: f64) -> [f64; 2] {
+        let Some([value, low, high]) = self.ratio.filter(|r| r[0] > 1.0 && r.iter().all(|r| r.is_finite())) else {
+            return [seconds, seconds];
+        };
+        let end = |ratio: f64| seconds * ((ratio - 1.0) / (value - 1.0)).max(0.1);
+        [end(low).min(seconds), end(high).max(seconds)]
+    }
+}
+
+/// Takes guilt from those that it cannot be said of, with the reason. What a layer has more and no cause is known for is unexplained, too.
+pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexplained: f64) {
+    let of_layers: f64 = findings.iter().filter(|f| f.status.accuses() && cause(&f.cause).is_none()).map(|f| f.share).sum();
+    let unexplained = (unexplained + of_layers).min(1.0);
+    for f in findings.iter_mut().filter(|f| f.status == Status::Guilty) {
+        let why = match clues.not_followed() {
+            _ if trust.untrusted.is_some() => trust.untrusted.as_ref().map(|why| format!("the row is not to be trusted: {why}")),
+            None => Some("the record has no followed requests, and no interval of its part".to_owned()),
+            Some(share) if share > TOO_LITTLE_FOLLOWED => Some(format!(
+                "{} of a side's requests' time could not be followed: above {} nobody is guilty",
+                percent(share),
+                percent(TOO_LITTLE_FOLLOWED)
+            )),
+            _ if unexplained > f.share => Some(format!("more of the change, {}, is unexplained", percent(unexplained))),
+            Some(_) => None,
+        };
+        if let Some(why) = why {
+            f.status = Status::Suspected;
+            f.evidence.push(why);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_as_uncertain_as_its_row() {
+        let trust = Trust { untrusted: None, ratio: Some([2.0, 1.8, 2.2]) };
+        let [low, high] = trust.change(1e-3);
+        assert!((low - 0.8e-3).abs() < 1e-12 && (high - 1.2e-3).abs() < 1e-12);
+        assert_eq!(Trust::default().change(1e-3), [1e-3, 1e-3]);
+        let vague = Trust { untrusted: None, ratio: Some([1.5, 0.9, 2.5]) };
+        assert!((vague.change(1.0)[0] - 0.1).abs() < 1e-12);
+    }
+}

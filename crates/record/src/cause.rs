@@ -1,0 +1,157 @@
+//! The registry of causes: what a finding may name, in which layer, and what is known of each.
+//!
+//! One entry per cause. Judges have a rule for each that they can judge, and take everything else from here: what tables and headlines call
+//! it, which places and parts it moves, what its verdict needs, what it draws after itself, and the thresholds with where each comes from.
+
+mod list;
+
+pub use list::CAUSES;
+
+use crate::findings::Layer;
+use crate::place::{Kind, Place};
+
+/// A cause.
+#[derive(Debug)]
+pub struct Cause {
+    /// Its name, as findings have it.
+    pub name: &'static str,
+    /// The layer.
+    pub layer: Layer,
+    /// What a table of suspects calls it.
+    pub label: &'static str,
+    /// What a headline calls it on the slower side.
+    pub words: &'static str,
+    /// The places of followed requests where it acts.
+    pub places: &'static [Place],
+    /// The parts of a budget that it moves.
+    pub moves: &'static [Kind],
+    /// What tells it from its neighbours, in words.
+    pub tells: &'static str,
+    /// What a verdict needs.
+    pub needs: &'static [Need],
+    /// The causes that this one may be no more than a consequence of: more work for the same CPUs makes threads wait for them.
+    pub follows: &'static [&'static str],
+    /// The figures that its verdict turns on.
+    pub thresholds: &'static [Threshold],
+}
+
+/// What a verdict cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Followed requests.
+    Followed,
+    /// A reading.
+    Reading(&'static str),
+}
+
+/// A figure that a verdict turns on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Threshold {
+    /// What it is a threshold of.
+    pub of: &'static str,
+    /// The figure.
+    pub value: f64,
+    /// Who says so: a source, or what was measured.
+    pub source: &'static str,
+}
+
+/// A share from which on a cause that its evidence singles out is guilty: the whole interval must lie above it.
+pub const GUILTY: Threshold = Threshold {
+    of: "share of a request's time, or of the difference",
+    value: 0.10,
+    source: "a convention: what takes a tenth of the time is the least that is worth a repair; no measurement is behind it",
+};
+/// A share from which on a cause is suspected.
+pub const SUSPECTED: Threshold = Threshold { of: GUILTY.of, value: 0.05, source: "a convention: half of what makes guilty" };
+/// Above this share of requests' time that could not be followed nobody is guilty.
+pub const NOT_FOLLOWED: Threshold = Threshold {
+    of: "share of requests' time that could not be followed",
+    value: 0.15,
+    source: "by its meaning: it could hold half as much again as the least that makes guilty",
+};
+
+impl Cause {
+    /// Whether it moves a part of a budget.
+    pub fn moves(&self, layer: Layer, component: &str) -> bool {
+        self.moves.contains(&Kind::of(layer, component))
+    }
+}
+
+/// The cause of this name.
+pub fn cause(name: &str) -> Option<&'static Cause> {
+    CAUSES.iter().find(|c| c.name == name)
+}
+
+/// What a table of suspects calls a cause; its own name where it is none of the registry.
+pub fn label(name: &str) -> &str {
+    cause(name).map_or(name, |c| c.label)
+}
+
+/// What a headline calls a cause; its own name where it is none of the registry.
+pub fn words(name: &str) -> &str {
+    cause(name).map_or(name, |c| c.words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_is_there_once_and_is_whole() {
+        for (i, c) in CAUSES.iter().enumerate() {
+            assert!(CAUSES[..i].iter().all(|d| d.name != c.name), "{} is there twice", c.name);
+            assert!(!c.label.is_empty() && !c.words.is_empty() && !c.tells.is_empty(), "{}", c.name);
+            assert!(c.thresholds.iter().all(|t| t.value.is_finite() && t.source.len() > 10), "{}: each threshold has a source", c.name);
+            assert!(c.follows.iter().all(|f| cause(f).is_some() && *f != c.name), "{}: {:?}", c.name, c.follows);
+            for need in c.needs {
+                if let Need::Reading(name) = need {
+                    assert!(name.contains('.'), "{}: {name}", c.name);
+                }
+            }
+        }
+        assert_eq!((label("cpu.quota"), words("nobody.knows")), ("CPU quota", "nobody.knows"));
+    }
+
+    #[test]
+    fn no_chain_of_consequences_goes_in_a_circle() {
+        fn depth(name: &str, left: u32) -> u32 {
+            assert!(left > 0, "{name} follows from itself");
+            cause(name).map_or(0, |c| c.follows.iter().map(|f| 1 + depth(f, left - 1)).max().unwrap_or(0))
+        }
+        CAUSES.iter().for_each(|c| assert!(depth(c.name, 6) < 6));
+    }
+
+    #[test]
+    fn the_designs_causes_are_all_there() {
+        for name in [
+            "cpu.quota",
+            "cpu.affinity",
+            "cpu.contention",
+            "cpu.priority",
+            "syscall.entry",
+            "cpu.mitigation",
+            "cpu.speed",
+            "memory.limit",
+            "memory.page_size",
+            "storage.throttle",
+            "storage.latency",
+            "storage.contention",
+            "storage.durability",
+            "network.shaping",
+            "network.accept_queue",
+            "network.delay",
+            "app.lock",
+            "app.work",
+            "app.calls",
+            "app.wait",
+            "app.build",
+            "app.setting",
+            "peer.slow",
+            "kernel.trace",
+            "client.saturated",
+            "host.steal",
+        ] {
+            assert!(cause(name).is_some(), "{name}");
+        }
+    }
+}

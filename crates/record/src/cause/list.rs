@@ -1,0 +1,416 @@
+//! Every cause, in the order of the article's search: network, disks, code, run queue, locks, calls, memory, client, host.
+
+use super::Need::{Followed, Reading};
+use super::{Cause, Threshold};
+use crate::findings::Layer;
+use crate::place::Kind;
+use crate::place::Place::Kernel as InKernel;
+use crate::place::Place::{
+    Client, CpuClient, CpuIdle, CpuOther, CpuServer, CpuUnknown, DiskBehindOthers, DiskBesideOthers, DiskDevice, DiskHeld, DiskOwn, Lock,
+    Making, Memory, OnTheWay, Peer, Sleeping, User,
+};
+
+/// What is said of most.
+const PLAIN: Cause = Cause {
+    name: "",
+    layer: Layer::Application,
+    label: "",
+    words: "",
+    places: &[],
+    moves: &[],
+    tells: "",
+    needs: &[Followed],
+    follows: &[],
+    thresholds: &[],
+};
+
+/// Ready to run, wherever a budget shows it.
+const READY: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::ClientCpu];
+/// All that a CPU does for a request.
+const ON_CPU: &[Kind] = &[Kind::UserCode, Kind::Kernel, Kind::Faults, Kind::Syncs, Kind::Host];
+/// The kernel on the server's behalf.
+const KERNEL: &[Kind] = &[Kind::Kernel, Kind::Faults, Kind::Syncs];
+/// Disks, and the kernel's work on the way to them.
+const DISKS: &[Kind] = &[Kind::Storage, Kind::Syncs];
+
+const fn threshold(of: &'static str, value: f64, source: &'static str) -> Threshold {
+    Threshold { of, value, source }
+}
+
+/// A cause that the rows of a family of probes point to.
+const fn of_probes(name: &'static str, layer: Layer, words: &'static str) -> Cause {
+    Cause { name, layer, label: words, words, tells: "the rows of its probes change, and others do not", needs: &[], ..PLAIN }
+}
+
+/// Every cause.
+pub const CAUSES: &[Cause] = &[
+    Cause {
+        name: "network.shaping",
+        layer: Layer::Network,
+        label: "network bandwidth",
+        words: "a shaped or full network",
+        places: &[OnTheWay],
+        moves: &[Kind::Network],
+        tells: "data on the way, with drops or a backlog, and no late acknowledgements; CPUs idle",
+        needs: &[Followed, Reading("net.drops")],
+        thresholds: &[threshold(
+            "segments sent again of transactions",
+            0.01,
+            "three times what a full listen queue alone makes (0.003); without a plant none is sent again (labs/tests/recorded)",
+        )],
+        ..PLAIN
+    },
+    Cause {
+        name: "peer.slow",
+        layer: Layer::Network,
+        label: "another service",
+        words: "another service",
+        places: &[Peer],
+        moves: &[Kind::Peer],
+        tells: "the path leaves by a connection of the server's own",
+        ..PLAIN
+    },
+    Cause {
+        name: "storage.latency",
+        layer: Layer::Storage,
+        label: "disk writes and fsync",
+        words: "a slower disk",
+        places: &[DiskOwn, DiskBesideOthers, DiskDevice],
+        moves: DISKS,
+        tells: "time in the device and in its queue behind the server's own I/O",
+        needs: &[Followed, Reading("disk.busy.seconds")],
+        follows: &["storage.durability"],
+        ..PLAIN
+    },
+    Cause {
+        name: "storage.throttle",
+        layer: Layer::Storage,
+        label: "a limit on disk I/O",
+        words: "a throttled disk",
+        places: &[DiskHeld],
+        moves: DISKS,
+        tells: "I/O held back before it comes to the device's queue; a limit on the group",
+        needs: &[Followed, Reading("cgroup.disk_limits")],
+        ..PLAIN
+    },
+    Cause {
+        name: "storage.contention",
+        layer: Layer::Storage,
+        label: "others' disk I/O",
+        words: "other processes on the disk",
+        places: &[DiskBehindOthers, DiskBesideOthers],
+        moves: DISKS,
+        tells: "waiting in the queue behind another's I/O, or in a device that others keep busy",
+        needs: &[Followed, Reading("other.disk.bytes")],
+        thresholds: &[threshold(
+            "others' I/O in bytes a second",
+            1e6,
+            "without a plant others did at most 28 kB/s, beside one that syncs 640 kB/s, with it 3 GB/s (labs/tests/recorded)",
+        )],
+        ..PLAIN
+    },
+    Cause {
+        name: "storage.durability",
+        label: "how often it syncs",
+        words: "more flushes per transaction",
+        places: &[DiskHeld, DiskBehindOthers, DiskOwn, DiskBesideOthers, DiskDevice],
+        moves: DISKS,
+        tells: "more syncs per transaction at the same cost each",
+        needs: &[Followed, Reading("server.call.fsync.count")],
+        follows: &["app.setting"],
+        ..PLAIN
+    },
+    Cause {
+        name: "app.work",
+        label: "CPU: the server's own code",
+        words: "more work in the application",
+        places: &[User],
+        moves: &[Kind::UserCode],
+        tells: "more user time per request, with as many calls",
+        follows: &["app.build", "app.setting"],
+        ..PLAIN
+    },
+    Cause {
+        name: "app.calls",
+        label: "how many system calls it makes",
+        words: "more system calls per transaction",
+        places: &[InKernel, Making],
+        moves: KERNEL,
+        tells: "more system calls per request at the same cost each",
+        needs: &[Followed, Reading("server.call.read.count")],
+        follows: &["app.build", "app.setting"],
+        thresholds: &[threshold(
+            "times as many calls",
+            1.5,
+            "counts come from windows: two sides of one server that made the same calls told 1.47 times as many (labs/tests/recorded, \
+             control.memory_unused)",
+        )],
+        ..PLAIN
+    },
+    Cause {
+        name: "app.build",
+        label: "compiler, flags or version",
+        words: "another build",
+        moves: &[Kind::UserCode],
+        tells: "the same machine, and a program of another compiler, flag or version",
+        needs: &[],
+        ..PLAIN
+    },
+    Cause {
+        name: "app.setting",
+        label: "a setting",
+        words: "another setting",
+        tells: "a parameter or variable that differs between the sides and moves the part that grew",
+        needs: &[],
+        ..PLAIN
+    },
+    Cause {
+        name: "cpu.saturated",
+        layer: Layer::Scheduler,
+        label: "run queue: more threads than CPUs",
+        words: "more threads than CPUs",
+        places: &[CpuServer],
+        moves: READY,
+        tells: "waiting for a CPU that the server itself had, with the server's CPUs busy",
+        needs: &[Followed, Reading("server.user.seconds"), Reading("server.cpus_allowed")],
+        follows: &[
+            "app.work",
+            "app.calls",
+            "syscall.entry",
+            "cpu.mitigation",
+            "memory.page_size",
+            "cpu.speed",
+            "host.steal",
+            "kernel.trace",
+        ],
+        thresholds: &[threshold(
+            "share of its CPUs that the server uses",
+            0.5,
+            "one thread that computes uses 0.91 to 0.96 of a CPU, which is half of two, and waits for none (labs/tests/recorded)",
+        )],
+    },
+    Cause {
+        name: "cpu.contention",
+        layer: Layer::Scheduler,
+        label: "run queue: other processes",
+        words: "other processes on the CPUs",
+        places: &[CpuOther],
+        moves: READY,
+        tells: "waiting for a CPU that a named process had, at the usual weight and nice value",
+        needs: &[Followed, Reading("other.cpu.seconds")],
+        ..PLAIN
+    },
+    Cause {
+        name: "cpu.priority",
+        layer: Layer::Scheduler,
+        label: "priority",
+        words: "a low priority",
+        places: &[CpuOther],
+        moves: READY,
+        tells: "as contention, with a lower weight or a higher nice value",
+        needs: &[Followed, Reading("server.nice")],
+        thresholds: &[threshold(
+            "weight, of the usual",
+            0.9,
+            "kernel documentation, cgroup-v2: the usual weight is 100, of version 1 1024; no step of nice is smaller than 20 %",
+        )],
+        ..PLAIN
+    },
+    Cause {
+        name: "cpu.quota",
+        layer: Layer::Scheduler,
+        label: "CPU quota",
+        words: "a CPU quota",
+        places: &[CpuIdle, CpuServer, CpuClient, CpuUnknown],
+        moves: READY,
+        tells: "waiting for a CPU while the group is throttled",
+        needs: &[Followed, Reading("throttle.seconds")],
+        thresholds: &[threshold(
+            "share of the quota's periods that it cuts short",
+            0.05,
+            "a quota that held cut all of its periods short, others none (labs/tests/recorded)",
+        )],
+        ..PLAIN
+    },
+    Cause {
+        name: "cpu.affinity",
+        layer: Layer::Scheduler,
+        label: "CPU affinity",
+        words: "too few CPUs allowed",
+        places: &[CpuIdle],
+        moves: READY,
+        tells: "waiting for a CPU while one idles that the server may not use; no throttling",
+        needs: &[Followed, Reading("server.cpus_allowed")],
+        ..PLAIN
+    },
+    Cause {
+        name: "app.lock",
+        label: "locks",
+        words: "a lock in the application",
+        places: &[Lock],
+        moves: &[Kind::Lock],
+        tells: "waiting for a lock whose holder works or sleeps",
+        follows: &["app.setting"],
+        ..PLAIN
+    },
+    Cause {
+        name: "app.wait",
+        label: "sleeps and timers",
+        words: "sleeps and timers",
+        places: &[Sleeping],
+        moves: &[Kind::Sleeping],
+        tells: "a timer in the path",
+        ..PLAIN
+    },
+    Cause {
+        name: "app.query_cache",
+        label: "query cache",
+        words: "the query cache's lock",
+        places: &[Lock],
+        moves: &[Kind::Lock],
+        tells: "the lock goes when the cache is switched off",
+        needs: &[],
+        ..PLAIN
+    },
+    Cause {
+        name: "syscall.entry",
+        layer: Layer::Kernel,
+        label: "system call and signal cost",
+        words: "the cost of entering the kernel",
+        places: &[InKernel, Making],
+        moves: KERNEL,
+        tells: "every call dearer by a like amount, user code unchanged; seccomp, mitigations",
+        needs: &[Followed, Reading("server.call.read.count")],
+        follows: &["kernel.trace"],
+        ..PLAIN
+    },
+    Cause {
+        name: "kernel.trace",
+        layer: Layer::Kernel,
+        label: "tracing and auditing",
+        words: "somebody who traces or audits the server",
+        places: &[InKernel, Making],
+        moves: KERNEL,
+        tells: "a tracer is attached to the server, audit rules are loaded, or probes are set in user code",
+        needs: &[Reading("server.traced")],
+        ..PLAIN
+    },
+    Cause {
+        name: "process.creation",
+        layer: Layer::Kernel,
+        label: "process and thread creation",
+        words: "making processes and threads",
+        places: &[Making],
+        moves: KERNEL,
+        tells: "clone, fork and exec in the path",
+        ..PLAIN
+    },
+    Cause {
+        name: "cpu.mitigation",
+        layer: Layer::Cpu,
+        label: "speculation mitigations",
+        words: "a CPU mitigation",
+        places: &[User, InKernel, Making],
+        moves: ON_CPU,
+        tells: "user code takes longer too, and the speculation status of the tasks or the host differs",
+        needs: &[Reading("server.store_bypass.mitigated")],
+        ..PLAIN
+    },
+    Cause {
+        name: "cpu.speed",
+        layer: Layer::Cpu,
+        label: "the CPU's speed",
+        words: "a slower CPU",
+        moves: ON_CPU,
+        tells: "user code and the kernel take longer in proportion, with as much to do",
+        ..PLAIN
+    },
+    Cause {
+        name: "network.delay",
+        layer: Layer::Network,
+        label: "TCP latency",
+        words: "delayed acknowledgements",
+        places: &[OnTheWay, Peer],
+        moves: &[Kind::Network],
+        tells: "steps of 40 ms with late acknowledgements, no drops",
+        needs: &[Followed, Reading("tcp.delayed_acks")],
+        thresholds: &[threshold(
+            "delayed acknowledgements of transactions",
+            0.3,
+            "with the plant 1.0, without at most 0.05 (labs/tests/recorded)",
+        )],
+        ..PLAIN
+    },
+    Cause {
+        name: "network.accept_queue",
+        layer: Layer::Network,
+        label: "accept queue",
+        words: "a full listen queue",
+        places: &[OnTheWay],
+        moves: &[Kind::Network],
+        tells: "the listen queue overflows; a handshake is repeated after a second",
+        needs: &[Followed, Reading("tcp.listen_overflows")],
+        ..PLAIN
+    },
+    Cause {
+        name: "memory.limit",
+        layer: Layer::Memory,
+        label: "memory and paging",
+        words: "too little memory",
+        places: &[Memory],
+        moves: &[Kind::Memory, Kind::Faults],
+        tells: "pages swapped in, reclaim, major faults, memory pressure",
+        needs: &[Followed, Reading("memory.swap_in.pages")],
+        ..PLAIN
+    },
+    Cause {
+        name: "memory.page_size",
+        layer: Layer::Memory,
+        label: "page size",
+        words: "small pages",
+        moves: &[Kind::Memory, Kind::UserCode, Kind::Faults],
+        tells: "huge pages on one side only, and more faults on the other",
+        needs: &[Reading("server.faults.minor")],
+        ..PLAIN
+    },
+    Cause {
+        name: "client.saturated",
+        layer: Layer::Client,
+        label: "the client itself",
+        words: "the load generator",
+        places: &[Client, CpuClient],
+        moves: &[Kind::Client, Kind::ClientCpu],
+        tells: "the client says that it was the limit, or used its CPUs up",
+        needs: &[Followed, Reading("client.cpu.seconds")],
+        thresholds: &[threshold(
+            "share of its CPUs that the client uses",
+            0.8,
+            "a client that was the limit used 1.00 of its CPUs, others at most 0.49 (labs/tests/recorded)",
+        )],
+        ..PLAIN
+    },
+    Cause {
+        name: "host.steal",
+        layer: Layer::Host,
+        label: "host steal",
+        words: "the host under this guest",
+        moves: ON_CPU,
+        tells: "steal time, alike for all",
+        needs: &[Reading("cpu.steal.seconds")],
+        ..PLAIN
+    },
+    of_probes("kernel.clock", Layer::Kernel, "reading the clock"),
+    of_probes("kernel.work", Layer::Kernel, "the kernel's work inside system calls"),
+    of_probes("kernel.signal", Layer::Kernel, "signal handling"),
+    of_probes("kernel.process", Layer::Kernel, "process creation"),
+    of_probes("kernel.thread", Layer::Kernel, "thread creation"),
+    of_probes("scheduler.switch", Layer::Scheduler, "switching between tasks"),
+    of_probes("kernel.ipc", Layer::Kernel, "local communication between processes"),
+    of_probes("network.stack", Layer::Network, "the network stack"),
+    of_probes("memory.fault", Layer::Memory, "memory mapping and page faults"),
+    of_probes("memory.bandwidth", Layer::Memory, "memory latency and bandwidth"),
+    of_probes("kernel.futex", Layer::Kernel, "locks between threads"),
+    of_probes("kernel.locking", Layer::Kernel, "the kernel's own locking"),
+    of_probes("kernel.scaling", Layer::Kernel, "locks or threads below the program"),
+    of_probes("memory.paging", Layer::Memory, "paging"),
+];

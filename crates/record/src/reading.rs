@@ -1,0 +1,303 @@
+//! Readings of one step: what observers counted and measured, by name, and why the others are not known.
+//!
+//! The names are listed in `docs/observers.md`. A reading that nobody has is not zero: it neither clears a cause nor convicts one, and
+//! [`Missing`] says who would have it and what that needs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::findings::Observation;
+
+/// What an observer read, or why nobody did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reading {
+    /// It was read.
+    Known(f64),
+    /// It was not.
+    Missing(Missing),
+}
+
+impl Reading {
+    /// The value where it is known.
+    pub fn known(&self) -> Option<f64> {
+        match self {
+            Reading::Known(value) => Some(*value),
+            Reading::Missing(_) => None,
+        }
+    }
+}
+
+/// Why a reading is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Its observer was not there.
+    Unobserved {
+        /// The observer's name.
+        observer: &'static str,
+    },
+    /// Its observer was there and could not see it: the privilege or the tracepoints are missing.
+    Refused {
+        /// The observer's name.
+        observer: &'static str,
+        /// What it said, or what seeing it needs.
+        why: String,
+    },
+    /// Its observer was there; neither this kernel nor this version of the tool tells it.
+    Untold {
+        /// The observer's name.
+        observer: &'static str,
+    },
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Missing::Unobserved { observer } => write!(f, "the observer “{observer}” was not there"),
+            Missing::Refused { observer, why } => write!(f, "the observer “{observer}” could not see it: {why}"),
+            Missing::Untold { observer } => {
+                write!(f, "the observer “{observer}” was there, and the kernel or that version does not tell it")
+            }
+        }
+    }
+}
+
+/// How an observer saw. Readings that were had in different ways are not compared: a sampled wait beside a traced one differs by the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Counters of the kernel's, before and after.
+    Counters,
+    /// Samples of `/proc`.
+    Sampling,
+    /// The kernel's events, by perf's rings or by programs in the kernel: the tracepoints are the same.
+    Tracing,
+    /// Nothing was seen.
+    Nothing,
+}
+
+impl Way {
+    /// The way that an observation's `source` names.
+    pub fn of(source: &str) -> Way {
+        match source {
+            s if s.starts_with("none") => Way::Nothing,
+            s if s.starts_with("perf tracepoints") || s.starts_with("programs in the kernel") => Way::Tracing,
+            s if s.contains("sampl") => Way::Sampling,
+            _ => Way::Counters,
+        }
+    }
+}
+
+/// Names of which an observer writes down only those that it met: one that is not among them did not happen.
+const MET: [(&str, &str); 9] = [
+    ("server.call.", ".count"),
+    ("server.call.", ".seconds"),
+    ("server.call.", ".cpu_seconds"),
+    ("background.call.", ".count"),
+    ("background.call.", ".seconds"),
+    ("client.call.", ".count"),
+    ("client.call.", ".seconds"),
+    ("other.cpu.", ".seconds"),
+    ("other.disk.", ".bytes"),
+];
+
+/// Which observer has a reading: the first that fits the beginning of its name, or of what follows the side.
+const OBSERVERS: [(&str, &str); 33] = [
+    ("call.", "syscalls"),
+    ("delay.", "delays"),
+    ("nice", "limits"),
+    ("seccomp.", "limits"),
+    ("store_bypass.", "limits"),
+    ("indirect_branch.", "limits"),
+    ("thp_disabled", "limits"),
+    ("cpus_allowed", "limits"),
+    ("traced", "limits"),
+    ("step.", "step"),
+    ("cpu.", "cpu"),
+    ("machine.cpus", "limits"),
+    ("machine.", "cpu"),
+    ("memory.", "memory"),
+    ("disk.", "disk"),
+    ("net.", "network"),
+    ("tcp.", "network"),
+    ("queue.", "sockets"),
+    ("accept.", "sockets"),
+    ("connections.", "sockets"),
+    ("sockets.", "sockets"),
+    ("psi.", "pressure"),
+    ("throttle.", "pressure"),
+    ("other.", "others"),
+    ("cgroup.", "limits"),
+    ("thp.", "limits"),
+    ("audit.", "limits"),
+    ("uprobes.", "limits"),
+    ("elapsed.", "threads"),
+    ("runqueue.", "threads"),
+    ("trace.", "threads"),
+    ("process.", "threads"),
+    ("", "threads"),
+];
+
+/// Whether an observer writes a reading of this name down only when it meets what it counts.
+pub fn is_met(name: &str) -> bool {
+    family_of(name).is_some()
+}
+
+fn family_of(name: &str) -> Option<&'static (&'static str, &'static str)> {
+    MET.iter().find(|(prefix, suffix)| name.len() > prefix.len() + suffix.len() && name.starts_with(prefix) && name.ends_with(suffix))
+}
+
+/// The observer that has a reading of this name.
+pub fn observer_of(name: &str) -> &'static str {
+    let sided = ["server.", "background.", "client."].iter().find_map(|side| name.strip_prefix(side));
+    let own = |n: &str| OBSERVERS.iter().find(|(prefix, _)| n.starts_with(prefix)).map_or("threads", |o| o.1);
+    match sided {
+        // Counters of a side's threads are named as the machine's are.
+        Some(rest) => OBSERVERS[..9].iter().find(|(prefix, _)| rest.starts_with(prefix)).map_or("threads", |o| o.1),
+        None => own(name),
+    }
+}
+
+/// What one observer read.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Observer {
+    name: String,
+    source: String,
+}
+
+/// The readings of one step by all of its observers, whose names do not clash.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Readings {
+    observers: Vec<Observer>,
+    /// The value, and which observer has it.
+    values: BTreeMap<String, (f64, usize)>,
+}
+
+impl Readings {
+    /// The totals of all observers of one step. Readings that are not numbers are left out.
+    pub fn of<'a>(observations: impl IntoIterator<Item = &'a Observation>) -> Readings {
+        let mut readings = Readings::default();
+        for o in observations {
+            let at = readings.observers.len();
+            readings.observers.push(Observer { name: o.observer.clone(), source: o.source.clone() });
+            let numbers = o.totals.iter().filter(|(_, v)| v.is_finite());
+            readings.values.extend(numbers.map(|(k, v)| (k.clone(), (*v, at))));
+        }
+        readings
+    }
+
+    /// Readings of one observer that saw in a way.
+    pub fn by(observer: &str, source: &str, totals: impl IntoIterator<Item = (String, f64)>) -> Readings {
+        let observers = vec![Observer { name: observer.to_owned(), source: source.to_owned() }];
+        Readings { observers, values: totals.into_iter().map(|(k, v)| (k, (v, 0))).collect() }
+    }
+
+    /// One reading.
+    pub fn read(&self, name: &str) -> Reading {
+        match self.known(name) {
+            Some(value) => Reading::Known(value),
+            None => Reading::Missing(self.why_missing(name)),
+        }
+    }
+
+    /// One reading where it is known.
+    pub fn known(&self, name: &str) -> Option<f64> {
+        match self.values.get(name) {
+            Some((value, _)) => Some(*value),
+            // It counts what it meets, it was there, and it did not meet this.
+            None => self.family(name).map(|_| 0.0),
+        }
+    }
+
+    /// The readings between a prefix and a suffix: what `server.call.` and `.count` hold between them, with the value.
+    pub fn between<'a>(&'a self, prefix: &'a str, suffix: &'a str) -> impl Iterator<Item = (&'a str, f64)> {
+        self.values.iter().filter_map(move |(k, v)| Some((k.strip_prefix(prefix)?.strip_suffix(suffix)?, v.0)))
+    }
+
+    /// How a reading was had; nothing where it is not known.
+    pub fn way(&self, name: &str) -> Option<Way> {
+        let at = self.values.get(name).map(|v| v.1).or_else(|| self.family(name))?;
+        Some(Way::of(&self.observers[at].source))
+    }
+
+    /// The observer that met others of the family that a name belongs to.
+    fn family(&self, name: &str) -> Option<usize> {
+        let (prefix, suffix) = family_of(name)?;
+        self.values.iter().find(|(k, _)| k.starts_with(prefix) && k.ends_with(suffix)).map(|(_, v)| v.1)
+    }
+
+    fn why_missing(&self, name: &str) -> Missing {
+        let observer = observer_of(name);
+        let Some(found) = self.observers.iter().find(|o| o.name == observer) else { return Missing::Unobserved { observer } };
+        match Way::of(&found.source) {
+            Way::Nothing => Missing::Refused { observer, why: found.source.trim_start_matches("none").trim_start_matches(": ").to_owned() },
+            Way::Sampling | Way::Counters if observer == "syscalls" || name.contains(".call.") => Missing::Refused {
+                observer,
+                why: format!("it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {}", found.source),
+            },
+            _ => Missing::Untold { observer },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observation(observer: &str, source: &str, totals: &[(&str, f64)]) -> Observation {
+        Observation {
+            workload: "w".into(),
+            params: crate::Params::new(),
+            observer: observer.into(),
+            source: source.into(),
+            series: Vec::new(),
+            totals: totals.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
+            self_cost: 0.0,
+            lost: 0,
+        }
+    }
+
+    #[test]
+    fn what_nobody_read_is_not_zero_and_says_why() {
+        let all = [
+            observation("threads", "/proc sampling (no right to trace)", &[("server.cpu.seconds", 2.0)]),
+            observation("syscalls", "/proc sampling (no right to trace)", &[]),
+            observation("delays", "none: needs CAP_NET_ADMIN", &[]),
+            observation("pressure", "/proc counters", &[("throttle.seconds", f64::NAN)]),
+        ];
+        let r = Readings::of(&all);
+        assert_eq!(r.read("server.cpu.seconds"), Reading::Known(2.0));
+        let why = |name: &str| match r.read(name) {
+            Reading::Missing(why) => why.to_string(),
+            Reading::Known(v) => panic!("{name} is {v}"),
+        };
+        assert!(why("server.call.read.count").contains("CAP_PERFMON") && why("server.call.read.count").contains("no right to trace"));
+        assert!(why("server.delay.block_io.seconds").contains("CAP_NET_ADMIN"));
+        assert!(why("throttle.seconds").contains("“pressure” was there"), "a value that is no number is none");
+        assert!(why("tcp.delayed_acks").contains("“network” was not there"));
+        assert!(why("server.nice").contains("“limits”"));
+        assert!(why("server.faults.minor").contains("“threads”"));
+    }
+
+    #[test]
+    fn what_an_observer_that_writes_down_what_it_meets_did_not_meet_is_none() {
+        let r = Readings::of(&[observation("syscalls", "perf tracepoints", &[("server.call.read.count", 5.0)])]);
+        assert_eq!(r.known("server.call.fsync.count"), Some(0.0));
+        assert_eq!(r.known("server.call.fsync.seconds"), None, "no times were read");
+        assert_eq!(Readings::default().known("server.call.fsync.count"), None);
+    }
+
+    #[test]
+    fn the_way_is_told_by_the_source() {
+        for (source, way) in [
+            ("perf tracepoints (this kernel lacks x)", Way::Tracing),
+            ("programs in the kernel (eBPF)", Way::Tracing),
+            ("/proc sampling", Way::Sampling),
+            ("socket diagnosis, sampled", Way::Sampling),
+            ("/proc counters", Way::Counters),
+            ("none: no right", Way::Nothing),
+        ] {
+            assert_eq!(Way::of(source), way, "{source}");
+        }
+        let r = Readings::of(&[observation("cpu", "/proc counters", &[("cpu.idle.seconds", 1.0)])]);
+        assert_eq!((r.way("cpu.idle.seconds"), r.way("cpu.user.seconds")), (Some(Way::Counters), None));
+    }
+}
