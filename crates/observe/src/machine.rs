@@ -308,6 +308,9 @@ pub fn limits(paths: &Paths, subject: Option<i32>) -> Totals {
     };
     put("cgroup.cpu_quota.cpus", limits.cpu_quota);
     put("cgroup.cpu_weight", limits.cpu_weight.map(|w| w as f64));
+    // A weight says nothing without the version that it is of: the usual one is 1024 of version 1 and 100 of version 2.
+    let version = groups.version().map(|version| f64::from(version.number()));
+    put("cgroup.cpu_weight.version", version.filter(|_| limits.cpu_weight.is_some()));
     put("cgroup.memory.limit.bytes", limits.memory.map(|m| m as f64));
     put("cgroup.cpus", limits.cpuset.and_then(|s| parse_list(&s)).map(|l| l.len() as f64));
     let first = |name: &str| groups.files(Controller::Memory, name).into_iter().next().and_then(|(_, text)| text.trim().parse().ok());
