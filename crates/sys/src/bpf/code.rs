@@ -46,9 +46,12 @@ pub struct Shared<'a> {
     pub rings: &'a OwnedFd,
     /// The array of one counter, of records that did not fit.
     pub lost: &'a OwnedFd,
-    /// The array in which each CPU keeps what interrupt it is in: a bit for each kind.
-    pub interrupts: &'a OwnedFd,
+    /// The array in which each CPU keeps what interrupt it is in, a bit for each kind, and at [`STOPPED`] when its ring was full.
+    pub cpus: &'a OwnedFd,
 }
+
+/// Where a CPU's element has the time of the first record that did not fit, 0 before that.
+pub const STOPPED: usize = 8;
 
 /// What one program records.
 #[derive(Clone, Debug)]
@@ -169,6 +172,7 @@ impl Code {
         c.call(RESERVE);
         let room = c.jump(JUMP_IF_NOT_EQUAL, 0, 0);
         c.land(no_ring);
+        c.stop(shared, &mut to_end);
         c.count_lost(shared, &mut to_end);
         c.land(room);
         c.fill(what);
@@ -181,7 +185,7 @@ impl Code {
     /// Leaves at r10 - 16 what interrupt the CPU is in, and notes where one begins or ends: the kernel's own count cannot be read
     /// from a program everywhere.
     fn mark(&mut self, what: &Recorded, shared: &Shared, to_end: &mut Vec<usize>) {
-        self.lookup(shared.interrupts);
+        self.lookup(shared.cpus);
         to_end.push(self.jump(JUMP_IF_EQUAL, 0, 0));
         self.put(LOAD64, 1, 0, 0, 0);
         let bit = what.interrupt.map(|(kind, begin)| (1 << (kind & 7), begin));
@@ -194,6 +198,22 @@ impl Code {
             self.put(AND, 1, 0, 0, !bit);
             self.put(STORE64, 0, 1, 0, 0);
         }
+    }
+
+    /// Switches all programs off, and notes when that was: what the rings hold until then is whole.
+    fn stop(&mut self, shared: &Shared, to_end: &mut Vec<usize>) {
+        self.put(STORE32, 10, 9, -4, 0);
+        self.lookup(shared.cpus);
+        to_end.push(self.jump(JUMP_IF_EQUAL, 0, 0));
+        self.put(LOAD64, 1, 0, STOPPED as i16, 0);
+        let known = self.jump(JUMP_IF_NOT_EQUAL, 1, 0);
+        self.mov(8, 0);
+        self.call(KTIME);
+        self.put(STORE64, 8, 0, STOPPED as i16, 0);
+        self.land(known);
+        self.map_value(1, shared.switch);
+        self.set(2, 0);
+        self.put(STORE32, 1, 2, 0, 0);
     }
 
     fn count_lost(&mut self, shared: &Shared, to_end: &mut Vec<usize>) {

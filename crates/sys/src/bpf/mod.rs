@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use self::btf::Btf;
-use self::code::{Code, Recorded, Shared};
+use self::code::{Code, Recorded, STOPPED, Shared};
 use self::ring::Ring;
 
 const MAP_CREATE: libc::c_long = 0;
@@ -22,8 +22,8 @@ const MAP_ARRAY_OF_MAPS: u32 = 12;
 const MAP_RINGBUF: u32 = 27;
 const PROGRAM_TRACING: u32 = 26;
 const ATTACH_TRACEPOINT: u32 = 23;
-/// Bytes of what a CPU keeps of its interrupts: a cache line, which it then shares with no other.
-const INTERRUPT_BYTES: usize = 64;
+/// Bytes of what a CPU keeps of itself: a cache line, which it then shares with no other.
+const CPU_BYTES: usize = 64;
 
 /// Programs at their tracepoints, and what they write into. They record nothing until [`Programs::enable`], and go with this.
 pub struct Programs {
@@ -33,7 +33,7 @@ pub struct Programs {
     rings: Vec<Ring>,
     lost: OwnedFd,
     lost_before: u64,
-    interrupts: OwnedFd,
+    of_cpus: OwnedFd,
     cpus: Vec<usize>,
     // The programs refer to it.
     _array: OwnedFd,
@@ -55,9 +55,9 @@ impl Programs {
         for (&cpu, ring) in cpus.iter().zip(&rings) {
             update(&array, cpu as u32, &ring.as_raw_fd().to_ne_bytes()).map_err(failed)?;
         }
-        let interrupts = map(MAP_ARRAY, [4, INTERRUPT_BYTES as u32, last as u32 + 1], None).map_err(failed)?;
+        let of_cpus = map(MAP_ARRAY, [4, CPU_BYTES as u32, last as u32 + 1], None).map_err(failed)?;
         let switch = map(MAP_ARRAY, [4, 4, 1], None).map_err(failed)?;
-        let shared = Shared { switch: &switch, rings: &array, lost: &lost, interrupts: &interrupts };
+        let shared = Shared { switch: &switch, rings: &array, lost: &lost, cpus: &of_cpus };
         let attach = |(name, recorded): &(&str, Recorded)| {
             let target = btf.tracepoint(name).ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
             let program = load(name, &Code::recorder(recorded, &shared).0, target)?;
@@ -66,17 +66,17 @@ impl Programs {
         };
         let links = wanted.iter().map(attach).collect::<Result<Vec<_>, String>>()?;
         let rings = rings.into_iter().map(|r| Ring::open(r, bytes)).collect::<io::Result<_>>().map_err(failed)?;
-        Ok(Programs { links, switch, rings, lost, lost_before: 0, interrupts, cpus: cpus.to_vec(), _array: array })
+        Ok(Programs { links, switch, rings, lost, lost_before: 0, of_cpus, cpus: cpus.to_vec(), _array: array })
     }
 
-    /// Lets events flow.
+    /// Lets events flow, until a ring is full: then all programs stop.
     ///
     /// # Errors
     /// What the kernel said.
     pub fn enable(&mut self) -> io::Result<()> {
         // An interrupt that the last window's end cut is over.
         for &cpu in &self.cpus {
-            update(&self.interrupts, cpu as u32, &[0; INTERRUPT_BYTES])?;
+            update(&self.of_cpus, cpu as u32, &[0; CPU_BYTES])?;
         }
         update(&self.switch, 0, &1u32.to_ne_bytes())
     }
@@ -87,6 +87,21 @@ impl Programs {
     /// What the kernel said.
     pub fn disable(&mut self) -> io::Result<()> {
         update(&self.switch, 0, &0u32.to_ne_bytes())
+    }
+
+    /// When the first record did not fit since [`Programs::enable`], in nanoseconds on the monotonic clock: nothing is missing before.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn stopped(&self) -> io::Result<Option<u64>> {
+        let mut first: Option<u64> = None;
+        for &cpu in &self.cpus {
+            let (key, mut element) = (cpu as u32, [0u64; CPU_BYTES / 8]);
+            command(MAP_LOOKUP, &[self.of_cpus.as_raw_fd() as u64, ptr::from_ref(&key) as u64, ptr::from_mut(&mut element) as u64, 0])?;
+            let at = Some(element[STOPPED / 8]).filter(|at| *at > 0);
+            first = first.into_iter().chain(at).min();
+        }
+        Ok(first)
     }
 
     /// Programs that are attached.

@@ -18,6 +18,9 @@ use super::{Source, Window};
 /// Bytes of the shortest record in a ring, with its length.
 const LEAST_RECORD_BYTES: usize = HEADER + 8;
 
+/// Nanoseconds before the first record that did not fit: that one happened a little earlier than its program could tell.
+const UNTOLD: u64 = 10_000;
+
 /// Programs at the tracepoints of all CPUs.
 pub struct Bpf {
     programs: Programs,
@@ -104,6 +107,11 @@ impl Source for Bpf {
         self.programs.disable()?;
         flowed?;
         self.drain(&mut window)?;
+        if let Some(stopped) = self.programs.stopped()? {
+            // A ring was full, and every program stopped there: what was taken before is whole.
+            window.end = window.end.min(stopped - UNTOLD).max(window.start);
+            window.lost = 0;
+        }
         flow::close(&mut window, &mut self.names);
         Ok(Some(window))
     }
