@@ -165,7 +165,8 @@ impl<'a> Requests<'a> {
     }
 
     /// Whether all that the server has sent of the answer was read when the window ended, and no more was to come: an answer in pieces is
-    /// over when there was twice as long nothing as ever between its pieces.
+    /// over when there was nothing for twice as long as ever between its pieces, and for half as long as all of them took (a proxy of
+    /// many connections comes round to each of them in its turn).
     fn is_whole(&self, turn: &Turn) -> bool {
         let Some(server) = self.walker.connections.peer(turn.socket) else { return false };
         let entries = self.walker.sockets.between(server, turn.begin, u64::MAX);
@@ -175,7 +176,8 @@ impl<'a> Requests<'a> {
         let widest = sent.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap_or(0);
         let quiet = self.end.saturating_sub(last.0);
         let whole = sent.iter().map(|s| s.1).sum::<u64>() == turn.received;
-        turn.received > 0 && whole && (first == last || quiet > 2 * widest)
+        let over = quiet > 2 * widest && 2 * quiet > last.0 - first.0;
+        turn.received > 0 && whole && (first == last || over)
     }
 
     /// The path of one turn: from its sending to the last bytes of its answer.

@@ -134,6 +134,20 @@ fn an_answer_in_pieces_is_over_when_there_was_long_nothing() {
 }
 
 #[test]
+fn an_answer_of_many_pieces_is_not_over_at_the_first_longer_pause() {
+    let many = |end| {
+        let story = Story::default().enter(10, 201, WRITE).arrived(11, 201, 0xb).sent(12, 201, 0xa, 5).exit(13, 201, WRITE);
+        let mut story = story.on(1).enter(20, 101, READ).received(21, 101, 0xb, 5).exit(22, 101, READ);
+        for at in (30..130).step_by(10) {
+            story = story.on(1).enter(at, 101, WRITE).arrived(at + 1, 101, 0xa).sent(at + 2, 101, 0xb, 7).exit(at + 3, 101, WRITE);
+            story = story.on(0).enter(at + 4, 201, READ).received(at + 5, 201, 0xa, 7).exit(at + 6, 201, READ);
+        }
+        found(&story.window(0, end)).requests.len()
+    };
+    assert_eq!((many(150), many(180)), (0, 1));
+}
+
+#[test]
 fn a_service_alone_shows_a_request_from_its_arrival_to_its_answer() {
     let s = Side::Server;
     let here = arrivals(&simple().window(0, 60), &[]);
