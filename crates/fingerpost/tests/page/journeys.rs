@@ -90,7 +90,9 @@ fn two_ticked_runs_are_compared_and_a_probe_has_a_history() {
     // The older run is the base, in whichever order they were ticked.
     assert_eq!(browser.text("h1"), "slow-guest against small-guest");
     assert!(browser.text(".headline").contains("a lock in the application"), "{}", browser.text(".headline"));
-    assert!(browser.text("#waterfall tr.guilty").contains("app.lock"), "{}", browser.text("#waterfall"));
+    // Records of an older version, whose requests were not followed, make a cause suspected at most: no part of the change is marked as its.
+    assert!(browser.text("#waterfall").contains("lock wait (futex)"), "{}", browser.text("#waterfall"));
+    assert_eq!(browser.run("return document.querySelector('#waterfall tr.guilty') === null"), json!(true));
     let first = browser.text("#rows tbody tr");
     assert!(first.contains("database.throughput") && first.contains("slower"), "sorted by effect: {first}");
     browser.open(&format!("{}run/{}", server.address, fixture::run().id));

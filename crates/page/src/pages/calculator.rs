@@ -148,7 +148,7 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
             ul class="legend" { @for (class, name) in [("z-zero", "zero-filling"), ("z-fault", "the rest of the fault"), ("z-rest", "allocating and freeing, with the object's other half")] {
                 li { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class=(class) width="14" height="14" {} } (name) }
             } }
-            table {
+            div class="scroll" tabindex="0" role="region" aria-label="Shares of the time, table" { table {
                 thead { tr { th scope="col" { "pages" } th scope="col" class="graphic" { span class="axis-name" { "share of the time, 0 to 100 %" } } th scope="col" class="number" { "faults" } th scope="col" class="number" { "zero-filling" } th scope="col" class="number" { "zero-filling, freeing left out" } } }
                 tbody { @for pages in PAGES {
                     @let (zero, fault) = (share(Costs::zerofill_share, pages), share(Costs::fault_share, pages));
@@ -164,7 +164,7 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
                         td class="number" { output class="share-before" { (format!("{:.1} %", share(Costs::zerofill_share_before_freeing, pages) * 100.0)) } }
                     }
                 } }
-            }
+            } }
         }
     }
 }
