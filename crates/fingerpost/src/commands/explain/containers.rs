@@ -1,8 +1,10 @@
 //! Numbers of containers by their names, from what Docker, Podman and containerd leave in files. No engine is asked.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use fingerpost_record::open;
 use serde_json::Value;
 
 /// A file of theirs is some kilobytes; more is not read.
@@ -54,9 +56,11 @@ fn below(dir: &Path) -> Vec<(String, PathBuf)> {
     entries.filter_map(|e| Some((e.file_name().into_string().ok()?, e.path()))).collect()
 }
 
+/// A file of a directory that may be somebody else's: a regular one, within bounds.
 fn json(path: &Path) -> Option<Value> {
-    let small = fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() <= MOST_BYTES);
-    serde_json::from_slice(&small.then(|| fs::read(path).ok())??).ok()
+    let mut text = Vec::new();
+    open::regular(path).ok()?.file.take(MOST_BYTES).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 #[cfg(test)]
