@@ -42,6 +42,12 @@ def expected(cls):
     return shares
 
 
+def unsure(cls):
+    """What more the server's log may mean of a leaf. The peer that a thread wakes by its sending may take that thread's CPU: the thread is
+    ready then, and the request is at work at the peer; or it is ready when the answer has come. The log does not tell which."""
+    return {"peer": sum(stage["ready"] for kind, stage in cls["kinds"].items() if kind in PEERS) / cls["seconds"]}
+
+
 def found(leaves, which):
     """The same by the leaves of the followed requests."""
     shares = dict.fromkeys(LEAVES, 0.0)
@@ -133,7 +139,8 @@ def judge(trial):
         for leaf in known:
             # What neither account has says nothing.
             if known[leaf] or seen[leaf] > 0.001:
-                row[which][leaf] = seen[leaf] - known[leaf]
+                more = seen[leaf] - known[leaf]
+                row[which][leaf] = max(more - unsure(truth[which]).get(leaf, 0.0), 0.0) if more > 0 else more
                 if abs(row[which][leaf]) > WORST:
                     wrong.append(f"{leaf}, {which}: {common.percent(seen[leaf])}, by the server {common.percent(known[leaf])}")
     return row, wrong
