@@ -29,7 +29,7 @@ pub mod turns;
 pub mod walk;
 
 use leaf::Side;
-use request::{Found, Request, Requests};
+use request::{Request, Requests};
 use sockets::{Connections, Generations};
 use source::Window;
 use sums::Sums;
@@ -86,14 +86,14 @@ const STRETCH: u64 = 100_000_000;
 
 impl Stretch {
     /// The parts of a window.
-    fn of(window: &Window, requests: &[Request], cut: u64) -> Vec<Stretch> {
+    fn of(window: &Window, requests: &[(u64, u64)], cut: u64) -> Vec<Stretch> {
         let length = window.end.saturating_sub(window.start).max(1);
         let parts = (length / STRETCH).max(1);
         let mut found = vec![Stretch { seconds: length as f64 * 1e-9 / parts as f64, ..Stretch::default() }; parts as usize];
         found[0].cut = cut;
-        for r in requests {
-            let part = u128::from(r.end.saturating_sub(window.start)) * u128::from(parts) / u128::from(length);
-            found[(part as usize).min(parts as usize - 1)].latencies.push(r.end - r.begin);
+        for (begin, end) in requests {
+            let part = u128::from(end.saturating_sub(window.start)) * u128::from(parts) / u128::from(length);
+            found[(part as usize).min(parts as usize - 1)].latencies.push(end - begin);
         }
         found
     }
@@ -163,26 +163,35 @@ impl Follower {
         };
         let inside = || turns.iter().filter(|t| t.1 >= window.start && t.2 <= window.end);
         let requests = Requests::new(&walker, window.end, what == Requested::ByArrivals);
-        let Found { requests: found, cut } = match what {
-            Requested::ByClients => requests.of_clients(),
-            Requested::ByArrivals => requests.of_arrivals(),
-            Requested::Programs => Found { requests: requests.of_programs(window.start, window.end), cut: 0 },
-            Requested::ByThreads => {
-                let touching = turns.iter().filter(|t| t.2 > window.start && t.1 < window.end).count() as u64;
-                let found = requests.of_threads(inside().copied());
-                Found { cut: touching - found.len() as u64, requests: found }
+        let (mut spans, sums, command) = (Vec::new(), &mut self.sums, &mut self.command);
+        let mut take = |r: Request| {
+            spans.push((r.begin, r.end));
+            match what {
+                // A command is one request, of which each window shows a part.
+                Requested::Command(_) | Requested::Programs => command.extend(r.pieces),
+                Requested::ByClients | Requested::ByThreads | Requested::ByArrivals => sums.add(r),
             }
-            Requested::Command(pid) => Found { requests: vec![requests.of_program(pid, window.start, window.end)], cut: 0 },
+        };
+        let cut = match what {
+            Requested::ByClients => requests.of_clients(&mut take),
+            Requested::ByArrivals => requests.of_arrivals(&mut take),
+            Requested::Programs => {
+                requests.of_programs(window.start, window.end).into_iter().for_each(&mut take);
+                0
+            }
+            Requested::ByThreads => {
+                inside().for_each(|turn| take(requests.of_thread(*turn)));
+                turns.iter().filter(|t| t.2 > window.start && t.1 < window.end).count() as u64 - inside().count() as u64
+            }
+            Requested::Command(pid) => {
+                take(requests.of_program(pid, window.start, window.end));
+                0
+            }
         };
         self.generator.extend(inside().map(|t| t.2 - t.1));
         self.paths.cut += cut;
-        let gained = Gained { followed: found.len() as u64, cut };
-        self.stretches.extend(Stretch::of(window, &found, cut));
-        match what {
-            // A command is one request, of which each window shows a part.
-            Requested::Command(_) | Requested::Programs => self.command.extend(found.into_iter().flat_map(|r| r.pieces)),
-            Requested::ByClients | Requested::ByThreads | Requested::ByArrivals => found.into_iter().for_each(|r| self.sums.add(r)),
-        }
+        let gained = Gained { followed: spans.len() as u64, cut };
+        self.stretches.extend(Stretch::of(window, &spans, cut));
         gained
     }
 
@@ -274,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_long_window_is_told_in_parts() {
-        let request = |end| Request { begin: end - 7, end, pieces: Vec::new() };
+        let request = |end| (end - 7, end);
         let window = Window { start: 1000, end: 1000 + 2 * STRETCH, ..Window::default() };
         let found = Stretch::of(&window, &[request(2000), request(1000 + STRETCH), request(window.end)], 3);
         let told: Vec<(usize, u64)> = found.iter().map(|s| (s.latencies.len(), s.cut)).collect();

@@ -25,15 +25,6 @@ pub struct Request {
     pub pieces: Vec<Piece>,
 }
 
-/// What was found in a window.
-#[derive(Clone, Debug, Default)]
-pub struct Found {
-    /// Requests that began and ended in it.
-    pub requests: Vec<Request>,
-    /// Requests that its beginning or end cut.
-    pub cut: u64,
-}
-
 /// Requests within requests that are followed: a proxy before a proxy before a server.
 const MOST_NESTED: u32 = 4;
 
@@ -107,10 +98,10 @@ impl<'a> Requests<'a> {
         self.walker.connections.has_other_port(socket) || matches!(first().map(|e| e.act), Some(Act::Sent(_)))
     }
 
-    /// The requests that anybody made at the service, as its own sockets show them. What one process of it asks another is a request
-    /// within a request.
-    pub fn of_arrivals(&self) -> Found {
-        let mut found = Found::default();
+    /// The requests that anybody made at the service, as its own sockets show them, one after the other in the order of their ends. What
+    /// one process of it asks another is a request within a request. Returns how many the window's beginning or end cut.
+    pub fn of_arrivals(&self, take: &mut dyn FnMut(Request)) -> u64 {
+        let (mut found, mut cut_here) = (Vec::new(), 0);
         for (socket, log) in self.walker.sockets.all() {
             let inside = || self.walker.connections.peer(socket).and_then(|other| self.side_of(other)) == Some(Side::Server);
             if self.side_of(socket) != Some(Side::Server) || self.asks(socket) || inside() {
@@ -118,28 +109,35 @@ impl<'a> Requests<'a> {
             }
             // A number above the address counts the sockets that were seen being made there.
             let AllServed { whole, cut } = served(socket, log, self.end, socket >> 48 != 0);
-            found.cut += cut;
-            found.requests.extend(whole.iter().map(|s| self.served(s)));
+            cut_here += cut;
+            found.extend(whole.into_iter().map(|s| (self.answered(&s), s)));
         }
-        found.requests.sort_by_key(|r| (r.end, r.begin));
-        found
+        found.sort_by_key(|(end, s)| (*end, s.begin));
+        // One by one: the pieces of a request behind hundreds of others are some kilobytes.
+        found.iter().for_each(|(end, s)| take(self.served(s, *end)));
+        cut_here
+    }
+
+    /// When the last bytes of an answer were given: on this machine it arrives within the call that sends it, which may take longer.
+    fn answered(&self, s: &Served) -> u64 {
+        let w = self.walker;
+        let other = w.connections.peer(s.socket);
+        let arrivals = other.map_or(&[][..], |other| w.sockets.between(other, s.sending, s.end));
+        arrivals.iter().rev().find(|e| e.act == Act::Arrived).map_or(s.end, |e| e.at).max(s.read)
     }
 
     /// The path of a request from its arrival: behind others until it is read, then at work until its answer is given.
-    fn served(&self, s: &Served) -> Request {
-        let (w, mut pieces) = (self.walker, Vec::new());
-        // On this machine the answer arrives within the call that sends it, which may take longer.
-        let other = w.connections.peer(s.socket);
-        let arrivals = other.map_or(&[][..], |other| w.sockets.between(other, s.sending, s.end));
-        let end = arrivals.iter().rev().find(|e| e.act == Act::Arrived).map_or(s.end, |e| e.at).max(s.read);
-        w.walk(s.reader, s.begin, s.read, Chain::default().with(Link::Queue), &mut pieces);
+    fn served(&self, s: &Served, end: u64) -> Request {
+        let mut pieces = Vec::new();
+        self.walker.walk(s.reader, s.begin, s.read, Chain::default().with(Link::Queue), &mut pieces);
         self.at_work(Some(s.socket), (s.read, end), s.writer, Place { chain: Chain::default(), nested: 0 }, &mut pieces);
         Request { begin: s.begin, end, pieces }
     }
 
-    /// The requests that the load generator made at the service.
-    pub fn of_clients(&self) -> Found {
-        let mut found = Found::default();
+    /// The requests that the load generator made at the service, one after the other in the order of their ends. Returns how many the
+    /// window's beginning or end cut.
+    pub fn of_clients(&self, take: &mut dyn FnMut(Request)) -> u64 {
+        let (mut found, mut cut_here): (Vec<Turn>, u64) = (Vec::new(), 0);
         for (socket, log) in self.walker.sockets.all() {
             if user(log).is_none_or(|tid| self.walker.side(tid) != Side::Client)
                 || self.walker.connections.end(socket) == Some(End::Answers)
@@ -147,21 +145,17 @@ impl<'a> Requests<'a> {
                 continue;
             }
             let Turns { whole, last, cut } = turns(socket, log);
-            found.cut += cut;
-            let last = last.filter(|turn| {
-                self.is_whole(turn) || {
-                    found.cut += 1;
-                    false
-                }
-            });
-            for turn in whole.iter().chain(&last) {
-                let mut pieces = Vec::new();
-                self.turn(turn, Place { chain: Chain::default(), nested: 0 }, &mut pieces);
-                found.requests.push(Request { begin: turn.begin, end: turn.end, pieces });
-            }
+            let (ended, open): (Vec<Turn>, Vec<Turn>) = last.into_iter().partition(|turn| self.is_whole(turn));
+            cut_here += cut + open.len() as u64;
+            found.extend(whole.into_iter().chain(ended));
         }
-        found.requests.sort_by_key(|r| (r.end, r.begin));
-        found
+        found.sort_by_key(|t| (t.end, t.begin));
+        for turn in &found {
+            let mut pieces = Vec::new();
+            self.turn(turn, Place { chain: Chain::default(), nested: 0 }, &mut pieces);
+            take(Request { begin: turn.begin, end: turn.end, pieces });
+        }
+        cut_here
     }
 
     /// Whether all that the server has sent of the answer was read when the window ended, and no more was to come: an answer in pieces is
@@ -303,15 +297,11 @@ impl<'a> Requests<'a> {
         found.into_iter().map(|pid| self.of_program(pid, begin, end)).collect()
     }
 
-    /// Requests whose program tells itself when each began and ended, by thread (an embedded database).
-    pub fn of_threads(&self, spans: impl Iterator<Item = (i32, u64, u64)>) -> Vec<Request> {
-        spans
-            .map(|(tid, begin, end)| {
-                let mut pieces = Vec::new();
-                self.walker.walk(tid, begin, end, Chain::default(), &mut pieces);
-                Request { begin, end, pieces }
-            })
-            .collect()
+    /// A request whose program tells itself when it began and ended, by thread (an embedded database).
+    pub fn of_thread(&self, (tid, begin, end): (i32, u64, u64)) -> Request {
+        let mut pieces = Vec::new();
+        self.walker.walk(tid, begin, end, Chain::default(), &mut pieces);
+        Request { begin, end, pieces }
     }
 }
 

@@ -21,8 +21,8 @@ use crate::population::{Descriptors, Population};
 use crate::states;
 use crate::tracer::Tracer;
 
-/// Events that are kept to be followed: with 48 bytes each, some 70 MB.
-pub const MOST_EVENTS: usize = 1_500_000;
+/// Events that are kept to be followed: with 48 bytes each, 48 MB.
+pub const MOST_EVENTS: usize = 1_000_000;
 
 /// Threads of a window that no event concerned, with their processes and what they waited for all the time.
 pub type Silent = HashMap<i32, (i32, Wait)>;

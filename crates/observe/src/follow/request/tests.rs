@@ -11,6 +11,13 @@ const READ: i64 = libc::SYS_read;
 const WRITE: i64 = libc::SYS_write;
 const POLL: i64 = libc::SYS_epoll_wait;
 
+/// What was found in a window.
+#[derive(Debug)]
+struct Found {
+    requests: Vec<Request>,
+    cut: u64,
+}
+
 fn found(window: &Window) -> Found {
     found_by(window, HashMap::from([(100, Side::Server), (200, Side::Client)]), Connections::default(), false)
 }
@@ -37,7 +44,10 @@ fn found_by(window: &Window, sides: HashMap<i32, Side>, mut connections: Connect
         children: &HashMap::new(),
     };
     let requests = Requests::new(&walker, window.end, by_arrivals);
-    let found = if by_arrivals { requests.of_arrivals() } else { requests.of_clients() };
+    let mut all = Vec::new();
+    let mut take = |r| all.push(r);
+    let cut = if by_arrivals { requests.of_arrivals(&mut take) } else { requests.of_clients(&mut take) };
+    let found = Found { requests: all, cut };
     for r in &found.requests {
         let mut reached = r.begin;
         for p in &r.pieces {
