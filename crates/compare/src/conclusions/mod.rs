@@ -117,6 +117,18 @@ pub struct Conclusion {
     here: Here,
 }
 
+/// A conclusion of the document that two lists share.
+const fn of_mysteries(
+    key: &'static str,
+    place: &'static str,
+    says: &'static str,
+    tables: &'static [&'static str],
+    source: fn() -> Judged,
+    here: Here,
+) -> Conclusion {
+    Conclusion { key, document: Document::Mysteries, place, says, tables, source, here }
+}
+
 impl Conclusion {
     /// What the document's own figures say of it, by the rules that judge any run.
     pub fn by_source(&self) -> Judged {

@@ -3,7 +3,7 @@
 use fingerpost_record::Status;
 
 use super::source::{all, between, evidence, g5, load, ratio, row, status};
-use super::{Conclusion, Document, Here, Judged, own};
+use super::{Conclusion, Here, Judged, of_mysteries as of, own};
 use crate::verdict::Verdict;
 
 const PROCESS: &[&str] = &["lmbench-process"];
@@ -14,17 +14,6 @@ const TWO_SYSTEMS: &str = "it is about two published systems";
 const LOW: &str = "Low level benchmarking on Mac OS X and Linux";
 const SIGNALING: &str = "Interprocess Communication (IPC) and Signaling";
 const FPU: &str = "Micro CPU Benchmarks: Isolating the FPU";
-
-const fn of(
-    key: &'static str,
-    place: &'static str,
-    says: &'static str,
-    tables: &'static [&'static str],
-    source: fn() -> Judged,
-    here: Here,
-) -> Conclusion {
-    Conclusion { key, document: Document::Mysteries, place, says, tables, source, here }
-}
 
 /// The conclusions about single operations.
 pub static LIST: &[Conclusion] = &[

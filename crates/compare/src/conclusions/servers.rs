@@ -3,7 +3,7 @@
 use fingerpost_record::{Params, Run, Status};
 
 use super::source::{at_clients, between, evidence, g5, load, ratio, row, status, total, value};
-use super::{Conclusion, Document, Here, Judged, own};
+use super::{Conclusion, Here, Judged, of_mysteries as of, own};
 use crate::scaling::Shape;
 use crate::verdict::Verdict;
 
@@ -12,17 +12,6 @@ const APACHE: &[&str] = &["apache"];
 const DATABASE: &str = "database --set engine=mariadb --set storage=myisam";
 const TWO_SYSTEMS: &str = "it is about two systems on one machine; compare a run of each";
 const NO_FIGURE: &str = "the document gives no figure for it";
-
-const fn of(
-    key: &'static str,
-    place: &'static str,
-    says: &'static str,
-    tables: &'static [&'static str],
-    source: fn() -> Judged,
-    here: Here,
-) -> Conclusion {
-    Conclusion { key, document: Document::Mysteries, place, says, tables, source, here }
-}
 
 const SERVER: &str = "The Xserve Server Platform";
 const SEARCH: &str = "Bottleneck Search";
