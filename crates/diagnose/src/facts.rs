@@ -39,6 +39,8 @@ pub struct Facts {
     pub throttled_s: Option<f64>,
     /// Share of the quota's periods that it cut short.
     pub throttled_periods: Option<f64>,
+    /// How many levels above the server's own control group the one is whose quota stopped it longest; 0 is its own.
+    pub throttled_above: Option<f64>,
     /// The CPU quota, in CPUs.
     pub quota: Option<f64>,
     /// CPUs that the server may run on.
@@ -215,6 +217,7 @@ impl Facts {
         self.throttled_s = t.known("throttle.seconds");
         let periods = t.known("throttle.periods").zip(t.known("throttle.throttled_periods"));
         self.throttled_periods = periods.map(|(all, cut)| cut / all.max(1.0));
+        self.throttled_above = t.known("throttle.levels_above");
         self.quota = t.known("cgroup.cpu_quota.cpus");
         self.cpus_allowed = t.known("server.cpus_allowed");
         self.nice = t.known("server.nice");

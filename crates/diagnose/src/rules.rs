@@ -147,7 +147,11 @@ fn quota(f: &Facts) -> Option<Verdict> {
         return cleared(vec![format!("{limit}, and it stopped the server for {} s", significant(stopped))]);
     }
     let cut = f.throttled_periods.map_or(String::new(), |share| format!("cut {} of its periods short and ", percent(share)));
-    let mut evidence = vec![format!("{limit}; it {cut}stopped CPUs for {} s", significant(f.throttled_s.unwrap_or(0.0)))];
+    let levels = |above: f64| if above > 1.0 { format!("{above} levels") } else { "one level".to_owned() };
+    let whose = f.throttled_above.filter(|above| *above > 0.0);
+    let whose = whose.map_or(String::new(), |above| format!(", by the quota of a control group {} above the server's own", levels(above)));
+    let stopped = significant(f.throttled_s.unwrap_or(0.0));
+    let mut evidence = vec![format!("{limit}; it {cut}stopped CPUs for {stopped} s{whose}")];
     evidence.extend(waiting(f));
     judged(f, share_of(f, "cpu.quota"), true, true, evidence)
 }

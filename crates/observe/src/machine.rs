@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use fingerpost_sys::cgroup::{Controller, Hierarchies, Throttling};
+use fingerpost_sys::cgroup::{Controller, Hierarchies, Throttlings};
 use fingerpost_sys::procfs::memory::parse_counters;
 use fingerpost_sys::procfs::system::{Pressure, Stat};
 use fingerpost_sys::procfs::{Paths, parse_list};
@@ -124,7 +124,7 @@ pub struct Reading {
     protocols: BTreeMap<String, u64>,
     memory: BTreeMap<String, u64>,
     pressure: BTreeMap<&'static str, Pressure>,
-    throttling: Option<Throttling>,
+    throttlings: Throttlings,
     processes: BTreeMap<i32, Usage>,
 }
 
@@ -143,7 +143,7 @@ impl Reading {
             protocols,
             memory: parse_counters(&read("proc/vmstat")),
             pressure: pressure.into_iter().filter_map(|p| Some((p, Pressure::parse(&read(&format!("proc/pressure/{p}")))?))).collect(),
-            throttling: Hierarchies::of_process(paths, &name_of(subject)).throttling(),
+            throttlings: Hierarchies::of_process(paths, &name_of(subject)).throttlings(),
             processes: processes(),
         }
     }
@@ -243,10 +243,11 @@ impl Reading {
                 t.insert(format!("psi.{name}.full.seconds"), seconds(now.total_us, old.total_us));
             }
         }
-        if let (Some(now), Some(old)) = (self.throttling, before.throttling) {
-            t.insert("throttle.periods".into(), now.periods.saturating_sub(old.periods) as f64);
-            t.insert("throttle.throttled_periods".into(), now.throttled_periods.saturating_sub(old.throttled_periods) as f64);
-            t.insert("throttle.seconds".into(), (now.throttled_seconds - old.throttled_seconds).max(0.0));
+        if let Some((stopped, above)) = self.throttlings.since(&before.throttlings) {
+            t.insert("throttle.periods".into(), stopped.periods as f64);
+            t.insert("throttle.throttled_periods".into(), stopped.throttled_periods as f64);
+            t.insert("throttle.seconds".into(), stopped.throttled_seconds);
+            t.insert("throttle.levels_above".into(), above as f64);
         }
         t
     }
@@ -359,6 +360,28 @@ mod tests {
         let text = "TcpExt: ListenOverflows ListenDrops\nTcpExt: 3 4\nIpExt: InOctets\nIpExt: x\n";
         let p = parse_protocols(text);
         assert_eq!((p.get("TcpExt.ListenOverflows"), p.get("TcpExt.ListenDrops"), p.len()), (Some(&3), Some(&4), 2));
+    }
+
+    #[test]
+    fn a_quota_of_an_ancestor_is_the_throttling_of_the_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/7/cgroup", "0::/pod/server\n");
+        write("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n");
+        write("cg/cgroup.controllers", "cpu\n");
+        write("cg/pod/server/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n");
+        write("cg/pod/cpu.stat", "nr_periods 50\nnr_throttled 10\nthrottled_usec 1000000\n");
+        let paths = Paths::under(dir.path());
+        let before = Reading::take(&paths, Some(7));
+        write("cg/pod/cpu.stat", "nr_periods 150\nnr_throttled 90\nthrottled_usec 5500000\n");
+        let after = Reading::take(&paths, Some(7));
+        let expected = [("levels_above", 1.0), ("periods", 100.0), ("seconds", 4.5), ("throttled_periods", 80.0)];
+        assert_eq!(after.pressure_since(&before), expected.map(|(name, value)| (format!("throttle.{name}"), value)).into());
+        assert_eq!(after.pressure_since(&Reading::take(&paths, Some(8))), Totals::new(), "of another process's groups nothing is known");
     }
 
     #[test]

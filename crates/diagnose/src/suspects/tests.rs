@@ -120,7 +120,12 @@ fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
     let weight = [&busy[..], &[("cgroup.cpu_weight", 2.0), ("cgroup.cpu_weight.version", 2.0)]].concat();
     first("cpu.priority", &[cpu("stress", &[], 300.0)], &weight);
     let throttled = [("throttle.seconds", 5.0), ("throttle.throttled_periods", 90.0), ("cgroup.cpu_quota.cpus", 0.5)];
-    first("cpu.quota", &[cpu("idle CPU", &[], 300.0)], &throttled);
+    let found = first("cpu.quota", &[cpu("idle CPU", &[], 300.0)], &throttled);
+    assert!(!says(&found, "cpu.quota", "above"), "its own group's, or of a record that does not tell whose");
+    for (levels, words) in [(1.0, "a control group one level above"), (3.0, "a control group 3 levels above")] {
+        let found = first("cpu.quota", &[cpu("idle CPU", &[], 300.0)], &[&throttled[..], &[("throttle.levels_above", levels)]].concat());
+        assert!(says(&found, "cpu.quota", words), "{found:#?}");
+    }
     first("cpu.affinity", &[cpu("idle CPU", &[], 300.0)], &[("server.cpus_allowed", 1.0)]);
     let busy_server = [("server.user.seconds", 16.0)];
     let own = judged(&step(), &busy_server, Some(&followed(&[cpu("the server itself", &[], 300.0)])));

@@ -76,20 +76,19 @@ fn check(host: &Host, duration: Duration) -> anyhow::Result<Checks> {
     let paths = Paths::system();
     let cpus = affinity::allowed_cpus()?;
     let hierarchies = Hierarchies::of_self(&paths);
-    let throttled = || hierarchies.throttling().map(|throttling| throttling.throttled_periods);
     let at_once = host.cgroup.cpu_quota.map_or(cpus.len(), |quota| quota as usize);
     let timer = timer::look();
     let bar = progress(duration);
-    let (before, throttled_before) = (Snapshot::take(&paths), throttled());
+    let (before, throttled_before) = (Snapshot::take(&paths), hierarchies.throttlings());
     let sung = canary::sing(&cpus, at_once, duration);
-    let (after, throttled_after) = (Snapshot::take(&paths), throttled());
+    let (after, throttled_after) = (Snapshot::take(&paths), hierarchies.throttlings());
     bar.finish_and_clear();
     Ok(Checks {
         canary: canary::evaluate(&sung),
         timer,
         background: background::between(&before, &after),
         cpus: host.cpu.online.max(1),
-        throttled_periods: throttled_before.zip(throttled_after).map(|(before, after)| after.saturating_sub(before)),
+        throttled_periods: throttled_after.since(&throttled_before).map(|(stopped, _)| stopped.throttled_periods),
         places: places(),
     })
 }

@@ -8,7 +8,7 @@ pub mod members;
 mod read;
 
 pub use group::{CgroupError, Group, Place, Throttle, remove_directory};
-pub use read::{Hierarchies, Limits, Throttling};
+pub use read::{Hierarchies, Limits, Throttling, Throttlings};
 
 /// The version of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

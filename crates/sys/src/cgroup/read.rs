@@ -51,7 +51,7 @@ pub struct Limits {
     pub pids: Option<u64>,
 }
 
-/// How often a quota stopped the processes of our own group, since it was made.
+/// How often its quota stopped a group, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttling {
     /// Periods in which it had work.
@@ -60,6 +60,48 @@ pub struct Throttling {
     pub throttled_periods: u64,
     /// Seconds that its CPUs stood still.
     pub throttled_seconds: f64,
+}
+
+impl Throttling {
+    /// What was added since an earlier reading of the same group; never negative.
+    pub fn since(&self, before: &Throttling) -> Throttling {
+        Throttling {
+            periods: self.periods.saturating_sub(before.periods),
+            throttled_periods: self.throttled_periods.saturating_sub(before.throttled_periods),
+            throttled_seconds: (self.throttled_seconds - before.throttled_seconds).max(0.0),
+        }
+    }
+}
+
+/// [`Throttling`] of each group from a process's own to the root that we can see, own first: the quota that stops a process may be any
+/// ancestor's, and the kernel counts it there alone. Groups that count nothing are left out, such as those to which version 2 does not
+/// delegate the CPU controller.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Throttlings(Vec<Counted>);
+
+/// What one group counts.
+#[derive(Clone, Debug, PartialEq)]
+struct Counted {
+    group: PathBuf,
+    /// How many levels above the process's own group.
+    above: usize,
+    throttling: Throttling,
+}
+
+impl Throttlings {
+    /// What was added since an earlier reading by the group that was stopped longest, and how many levels above the process's own group that
+    /// is (0: its own). A process whose group is stopped stands still whichever level it is, and levels overlap in time, so that their sum
+    /// would count twice. `None` where no group counted both times: a process that was moved has other groups.
+    pub fn since(&self, before: &Throttlings) -> Option<(Throttling, usize)> {
+        let added = |now: &Counted| {
+            let old = before.0.iter().find(|old| old.group == now.group)?;
+            Some((now.throttling.since(&old.throttling), now.above))
+        };
+        // Of groups that were stopped alike (most often not at all) the nearest speaks.
+        let longest =
+            |a: &(Throttling, usize), b: &(Throttling, usize)| a.0.throttled_seconds.total_cmp(&b.0.throttled_seconds).then(b.1.cmp(&a.1));
+        self.0.iter().filter_map(added).max_by(longest)
+    }
 }
 
 impl Hierarchies {
@@ -144,10 +186,11 @@ impl Hierarchies {
         hierarchy.ancestry().filter_map(read).collect()
     }
 
-    /// How often the quota of our own group ran out; `None` without the controller.
-    pub fn throttling(&self) -> Option<Throttling> {
-        let hierarchy = self.of(Controller::Cpu)?;
-        throttling(self.paths.as_ref()?, &hierarchy.mount.join(&hierarchy.own))
+    /// How often the quotas of our own group and of its ancestors ran out; nothing without the controller.
+    pub fn throttlings(&self) -> Throttlings {
+        let (Some(paths), Some(hierarchy)) = (self.paths.as_ref(), self.of(Controller::Cpu)) else { return Throttlings::default() };
+        let counted = |(above, group): (usize, PathBuf)| Some(Counted { throttling: throttling(paths, &group)?, above, group });
+        Throttlings(hierarchy.ancestry().enumerate().filter_map(counted).collect())
     }
 
     /// The smallest of what each group from our own to the root says.
@@ -258,7 +301,8 @@ mod tests {
         let expected =
             Limits { cpu_quota: Some(0.5), cpu_weight: Some(512), cpuset: Some("0-1".into()), memory: Some(64 << 20), pids: None };
         assert_eq!(groups.limits(), expected);
-        assert_eq!(groups.throttling(), Some(Throttling { periods: 10, throttled_periods: 4, throttled_seconds: 2.5 }));
+        let stopped = Throttling { periods: 10, throttled_periods: 4, throttled_seconds: 2.5 };
+        assert_eq!(groups.throttlings().since(&zeroed(&groups)), Some((stopped, 0)));
     }
 
     #[test]
@@ -279,7 +323,63 @@ mod tests {
         assert_eq!(groups.version(), Some(Version::V2));
         let expected = Limits { cpu_quota: Some(1.5), cpu_weight: Some(50), cpuset: None, memory: Some(1 << 30), pids: Some(100) };
         assert_eq!(groups.limits(), expected);
-        assert_eq!(groups.throttling().unwrap().throttled_seconds, 0.5);
+        assert_eq!(groups.throttlings().since(&zeroed(&groups)).unwrap().0.throttled_seconds, 0.5);
+    }
+
+    /// The same groups as if nothing had stopped them yet.
+    fn zeroed(groups: &Hierarchies) -> Throttlings {
+        let zero = |c: Counted| Counted { throttling: Throttling::default(), ..c };
+        Throttlings(groups.throttlings().0.into_iter().map(zero).collect())
+    }
+
+    /// What `cpu.stat` of a version says of so many periods and seconds.
+    fn cpu_stat(version: Version, periods: u64, throttled: u64, seconds: u64) -> String {
+        let time = match version {
+            Version::V1 => format!("throttled_time {}", seconds * 1_000_000_000),
+            Version::V2 => format!("throttled_usec {}\nnr_bursts 0", seconds * 1_000_000),
+        };
+        format!("nr_periods {periods}\nnr_throttled {throttled}\n{time}\n")
+    }
+
+    /// A process in `/a/b/c` below a mount.
+    fn nested(version: Version, stats: &[(&str, String)]) -> (tempfile::TempDir, Paths) {
+        let (line, mount) = match version {
+            Version::V1 => ("3:cpu,cpuacct:/a/b/c\n", "1 0 0:1 / /cg rw - cgroup cgroup rw,cpu,cpuacct\n"),
+            Version::V2 => ("0::/a/b/c\n", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n"),
+        };
+        let mut files = vec![("proc/self/cgroup", line), ("proc/self/mountinfo", mount), ("cg/cgroup.controllers", "cpu\n")];
+        files.extend(stats.iter().map(|(name, text)| (*name, text.as_str())));
+        tree(&files)
+    }
+
+    #[test]
+    fn a_quota_of_an_ancestor_stops_the_process_and_is_counted_there() {
+        for version in [Version::V1, Version::V2] {
+            let own = ("cg/a/b/c/cpu.stat", cpu_stat(version, 0, 0, 0));
+            let parent = ("cg/a/b/cpu.stat", cpu_stat(version, 100, 10, 1));
+            let (dir, paths) = nested(version, &[own, parent, ("cg/a/cpu.stat", cpu_stat(version, 500, 20, 7))]);
+            let groups = Hierarchies::of_self(&paths);
+            let before = groups.throttlings();
+            assert_eq!(groups.throttlings().since(&before), Some((Throttling::default(), 0)), "{version:?}: nothing happened meanwhile");
+            fs::write(dir.path().join("cg/a/b/cpu.stat"), cpu_stat(version, 110, 15, 2)).unwrap();
+            fs::write(dir.path().join("cg/a/cpu.stat"), cpu_stat(version, 600, 90, 12)).unwrap();
+            let longest = Throttling { periods: 100, throttled_periods: 70, throttled_seconds: 5.0 };
+            assert_eq!(groups.throttlings().since(&before), Some((longest, 2)), "{version:?}: the grandparent's stopped it longest");
+        }
+    }
+
+    #[test]
+    fn groups_that_count_nothing_are_left_out() {
+        // Version 2: the controller is not delegated to the process's own group, and the root has no quota.
+        let usage = "usage_usec 5\nuser_usec 5\nsystem_usec 0\n".to_owned();
+        let stats = [("cg/a/b/c/cpu.stat", usage.clone()), ("cg/a/b/cpu.stat", cpu_stat(Version::V2, 9, 3, 1)), ("cg/cpu.stat", usage)];
+        let (_dir, paths) = nested(Version::V2, &stats);
+        let groups = Hierarchies::of_self(&paths);
+        let stopped = Throttling { periods: 9, throttled_periods: 3, throttled_seconds: 1.0 };
+        assert_eq!(groups.throttlings().since(&zeroed(&groups)), Some((stopped, 1)));
+        assert_eq!(groups.throttlings().since(&Throttlings::default()), None, "a reading of other groups says nothing");
+        let (_dir, paths) = nested(Version::V2, &[]);
+        assert_eq!(Hierarchies::of_self(&paths).throttlings(), Throttlings::default());
     }
 
     #[test]
