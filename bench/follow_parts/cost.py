@@ -5,72 +5,57 @@ import random
 import statistics
 import subprocess
 
-from . import check, common, server
+from . import common
 
 DEFAULT, WORST = 0.02, 0.05
 SECONDS = 4
+# Pairs of one server before the next has its turn, so that drift of the host hits all alike.
+TURN = 2
 # Name, the most that it may cost, and what is loaded.
-WEBS = {
-    "nginx keep-alive": (DEFAULT, 100, True),
-    "nginx without keep-alive": (WORST, 100, False),
-}
-LABS = {
-    "embedded": (DEFAULT, ["web", *check.setting(["server=embedded", "connections=10"])]),
-    "mariadb points": (DEFAULT, ["database", *check.setting(["engine=mariadb", "mix=point", "clients=8"])]),
-    "postgresql points": (DEFAULT, ["database", *check.setting(["engine=postgresql", "mix=point", "clients=8"])]),
-    "sqlite points": (WORST, ["database", *check.setting(["engine=sqlite", "mix=point", "clients=1"])]),
+SERVERS = {
+    "nginx keep-alive": (DEFAULT, ["web", "server=nginx", "connections=100"]),
+    "nginx without keep-alive": (WORST, ["web", "server=nginx", "connections=100", "keepalive=off"]),
+    "embedded": (DEFAULT, ["web", "server=embedded", "connections=10"]),
+    "mariadb points": (DEFAULT, ["database", "engine=mariadb", "mix=point", "clients=8"]),
+    "postgresql points": (DEFAULT, ["database", "engine=postgresql", "mix=point", "clients=8"]),
+    "sqlite points": (WORST, ["database", "engine=sqlite", "mix=point", "clients=1"]),
 }
 
 
-def web_pair(watch, connections, keep_alive):
-    """One steady load observed and one not, in random order: the ratio of the throughputs."""
-    rates = {}
-    with server.nginx(1) as (master, url):
-        for observed in random.sample([True, False], 2):
-            load = server.Wrk(url, connections, SECONDS, keep_alive)
-            command = [watch, str(master), str(load.pid), str(connections), str(SECONDS + 1), "tracing"]
-            watcher = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if observed else None
-            rates[observed] = load.rate()
-            if watcher and watcher.wait(timeout=600):
-                raise common.Failed(f"the observer ended with {watcher.returncode}")
-    return rates[True] / rates[False]
-
-
-def lab_pair(binary, words):
-    """The two passes of a lab, one after the other: the ratio of the throughputs."""
-    record, skipped = check.measure(binary, [*words, "--profile", "quick"])
-    if skipped:
-        raise common.Failed(skipped)
-    for o in record.get("observations", []):
-        t = o["totals"]
-        if "step.measured.transactions" in t:
-            plain = t["step.measured.transactions"] / t["step.measured.seconds"]
-            return t["step.transactions"] / t["step.elapsed.seconds"] / plain
-    raise common.Failed(f"{' '.join(words)}: the record has no pass with observers and one without")
+def pairs(program, words, level, count, seconds):
+    """Ratios of the throughput observed over that without."""
+    lab, *settings = words
+    command = [program, lab, level, str(count), str(seconds), *settings]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        raise common.Failed(f"{' '.join(words)}: {done.stderr.strip()[-300:]}")
+    return [float(line) for line in done.stdout.split()]
 
 
 def arguments(parser):
     parser.add_argument("--pairs", type=int, default=20)
-    parser.add_argument("--only", default="*", metavar="PATTERN", help=f"of {', '.join([*WEBS, *LABS])}")
-    parser.add_argument("--binary")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"length of a stretch ({SECONDS})")
+    parser.add_argument("--only", default="*", metavar="PATTERN", help=f"of {', '.join(SERVERS)}")
+    parser.add_argument("--level", default="tracing", choices=["nothing", "counting", "sampling", "tracing"],
+                        help="what observes: nothing shows what the machine itself does from stretch to stretch (tracing)")
 
 
 def run(args):
-    wanted = [n for n in [*WEBS, *LABS] if fnmatch.fnmatch(n, args.only)]
+    wanted = [n for n in SERVERS if fnmatch.fnmatch(n, args.only)]
     if not wanted:
-        raise common.Failed(f"nothing matches {args.only}; it is one of {', '.join([*WEBS, *LABS])}")
-    watch = common.example("watch") if any(n in WEBS for n in wanted) else None
-    binary = common.binary(args.binary) if any(n in LABS for n in wanted) else None
+        raise common.Failed(f"nothing matches {args.only}; it is one of {', '.join(SERVERS)}")
+    program = common.example("cost")
     ratios = {name: [] for name in wanted}
-    # All of them in turns, so that drift of the host hits all alike.
-    for _ in range(args.pairs):
-        for name in random.sample(wanted, len(wanted)):
-            ratio = web_pair(watch, *WEBS[name][1:]) if name in WEBS else lab_pair(binary, LABS[name][1])
-            ratios[name].append(ratio)
-            print(f"{name}: {ratio:.3f}", flush=True)
+    while len(ratios[wanted[-1]]) < args.pairs:
+        count = min(TURN, args.pairs - len(ratios[wanted[-1]]))
+        turn = random.sample(wanted, len(wanted))
+        for name in turn:
+            new = pairs(program, SERVERS[name][1], args.level, count, args.seconds)
+            ratios[name] += new
+            print(f"{name}: {' '.join(f'{r:.3f}' for r in new)}", flush=True)
     told, misses = {}, []
     for name, values in ratios.items():
-        most = (WEBS.get(name) or LABS[name])[0]
+        most = SERVERS[name][0]
         loss = [1 - v for v in values]
         median, (low, high) = statistics.median(loss), common.interval(loss)
         told[name] = {"loss": median, "low": low, "high": high, "pairs": len(values), "most": most}
@@ -79,4 +64,4 @@ def run(args):
               f"{'reached' if good else 'MISSED'}")
         if not good:
             misses.append(f"{name}: {100 * median:.1f} % less throughput")
-    return {"misses": misses, "summary": told}
+    return {"misses": misses, "level": args.level, "seconds_a_stretch": args.seconds, "summary": told}

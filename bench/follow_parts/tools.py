@@ -5,7 +5,9 @@ timehist how long the worker was ready before it had a CPU. Calls in which the a
 at the client the path goes on there, while perf counts the rest of the call.
 """
 
+import contextlib
 import json
+import os
 import pathlib
 import re
 import statistics
@@ -46,9 +48,22 @@ def delays(text, tids):
     return total
 
 
-def same_seconds(program, seconds):
+@contextlib.contextmanager
+def never_idle(wanted):
+    """A loop on each CPU that runs where nothing else would (SCHED_IDLE): perf loses wake-ups while a CPU is idle on some kernels."""
+    code = "import os\nos.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\nwhile True: pass"
+    loops = [subprocess.Popen(["taskset", "-c", str(cpu), "python3", "-c", code]) for cpu in os.sched_getaffinity(0)] if wanted else []
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def same_seconds(program, seconds, idle):
     """One look by all three."""
-    with server.nginx(1) as (master, url), tempfile.TemporaryDirectory() as work:
+    with server.nginx(1) as (master, url), tempfile.TemporaryDirectory() as work, never_idle(not idle):
         worker, = server.workers(master)
         load = server.Wrk(url, 1, int(seconds + server.SPARE + 3))
         time.sleep(SETTLE)
@@ -87,13 +102,14 @@ def pairs(paths, calls, delay):
 def arguments(parser):
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--idle", action="store_true", help="let CPUs idle between requests, though perf may lose what happens then")
 
 
 def run(args):
     program = common.example("follow")
     ratios, misses = {}, []
     for _ in range(args.rounds):
-        for name, ours, theirs in pairs(*same_seconds(program, args.seconds)):
+        for name, ours, theirs in pairs(*same_seconds(program, args.seconds, args.idle)):
             ratios.setdefault(name, []).append(ours / theirs if theirs else float("inf"))
             print(f"{name}: {1e6 * ours:.2f} µs a request, by perf {1e6 * theirs:.2f} µs", flush=True)
     if not ratios:

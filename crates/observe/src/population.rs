@@ -98,6 +98,8 @@ pub struct Population {
     /// Processes by id.
     pub processes: BTreeMap<i32, Process>,
     roles: HashMap<i32, Role>,
+    /// Threads of the kernel's own, which never become anybody's child: most of what is in `/proc` of a small machine.
+    kernel: HashSet<i32>,
 }
 
 impl Population {
@@ -123,6 +125,7 @@ impl Population {
             threads: HashMap::new(),
             processes: BTreeMap::new(),
             roles: HashMap::new(),
+            kernel: HashSet::new(),
         };
         population.look(0.0, true);
         population
@@ -185,11 +188,18 @@ impl Population {
         )
     }
 
-    fn descendants(&self) -> Vec<(i32, i32, Role)> {
+    fn descendants(&mut self) -> Vec<(i32, i32, Role)> {
         let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
         let mut parents: HashMap<i32, i32> = HashMap::new();
         for pid in sample::numbers(Path::new("/proc")) {
+            if self.kernel.contains(&pid) {
+                continue;
+            }
             if let Some(stat) = sample::stat(Path::new(&format!("/proc/{pid}"))) {
+                if stat.kernel {
+                    self.kernel.insert(pid);
+                    continue;
+                }
                 children.entry(stat.parent).or_default().push(pid);
                 parents.insert(pid, stat.parent);
             }

@@ -43,6 +43,8 @@ const LOOK_EVERY: f64 = 0.5;
 /// How often states are sampled, at most; and the share of one CPU that sampling may take.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 const SAMPLE_SHARE: f64 = 0.02;
+/// The share of one CPU that sampling sockets may take where requests are followed too: their leaves say more.
+const ADDED_SHARE: f64 = 0.005;
 
 /// Tells the observers' threads to end, and lets them sleep until then.
 #[derive(Default)]
@@ -145,6 +147,7 @@ impl Prepared {
             taking.prepare(known);
         }
         let Prepared { level, taking, cost: prepared } = self;
+        let followed = matches!(taking, Some(Ok(_)));
         let cost = thread_cpu_seconds();
         let paths = Paths::system();
         let stop = Arc::new(Stop::default());
@@ -161,7 +164,8 @@ impl Prepared {
         };
         let sockets = (level != Level::Counting && separate).then(|| {
             let stop = Arc::clone(&stop);
-            thread::Builder::new().spawn(move || sample_sockets(&servers, &stop))
+            let share = if followed { ADDED_SHARE } else { SAMPLE_SHARE };
+            thread::Builder::new().spawn(move || sample_sockets(&servers, share, &stop))
         });
         Session {
             begun,
@@ -374,12 +378,12 @@ fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(0.5 + n as f64 / 1024.0)
 }
 
-fn sample_sockets(servers: &[i32], stop: &Stop) -> Sockets {
+fn sample_sockets(servers: &[i32], share: f64, stop: &Stop) -> Sockets {
     let mut sampler = Sampler::find(servers.iter().copied())?;
     loop {
         let cost = thread_cpu_seconds();
         sampler.sample();
-        let pause = SAMPLE_EVERY.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / SAMPLE_SHARE));
+        let pause = SAMPLE_EVERY.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / share));
         if stop.sleep(jittered(pause)) {
             return Ok((sampler.finish(), thread_cpu_seconds()));
         }

@@ -50,6 +50,10 @@ pub trait Source {
     /// # Errors
     /// What the kernel said.
     fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Option<Window>>;
+
+    /// No window comes for a while: what slows others between windows is taken away. Not done by [`Source::window`] itself, as it takes
+    /// the kernel some milliseconds, after which a process that the window showed may be gone.
+    fn rest(&mut self) {}
 }
 
 /// The kernel's events by programs in the kernel, or by perf's rings where those are not allowed. On Linux 6.18 perf loses what happens

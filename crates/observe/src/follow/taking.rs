@@ -11,6 +11,7 @@ use fingerpost_sys::stamps::{Stamp, Stamps};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::answering::{Answering, AtOnce, Ends, Looker};
+use super::event::{Event, What};
 use super::leaf::Side;
 use super::pace::Pace;
 use super::sockets::Generations;
@@ -125,6 +126,9 @@ impl Taking {
     ) -> std::io::Result<Duration> {
         let before = thread_cpu_seconds();
         let pause = self.take_one(population, descriptors, wait, before);
+        if !matches!(pause, Ok(Duration::ZERO)) {
+            self.source.rest();
+        }
         self.spent += thread_cpu_seconds() - before;
         pause
     }
@@ -201,12 +205,20 @@ impl Taking {
         }
     }
 
-    /// Looks up the parents of processes that a window shows for the first time, as long as they live.
+    /// Looks up the parents of processes that a window shows for the first time: the window itself tells those of processes that began in
+    /// it, and may have ended in it; the others are asked for as long as they live.
     fn find_parents(&mut self, window: &Window) {
+        let forked = |e: &Event| match e.what {
+            What::Fork { child } => Some((child, e.pid)),
+            _ => None,
+        };
+        let born: HashMap<i32, i32> = window.events.iter().filter_map(forked).collect();
         for e in window.events.iter().filter(|e| e.pid > 0) {
             self.parents.entry(e.pid).or_insert_with(|| {
-                let status = std::fs::read_to_string(format!("/proc/{}/status", e.pid)).unwrap_or_default();
-                status.lines().find_map(|l| l.strip_prefix("PPid:")?.trim().parse().ok()).unwrap_or(0)
+                born.get(&e.pid).copied().unwrap_or_else(|| {
+                    let status = std::fs::read_to_string(format!("/proc/{}/status", e.pid)).unwrap_or_default();
+                    status.lines().find_map(|l| l.strip_prefix("PPid:")?.trim().parse().ok()).unwrap_or(0)
+                })
             });
         }
     }

@@ -25,8 +25,10 @@ const ATTACH_TRACEPOINT: u32 = 23;
 /// Bytes of what a CPU keeps of itself: a cache line, which it then shares with no other.
 const CPU_BYTES: usize = 64;
 
-/// Programs at their tracepoints, and what they write into. They record nothing until [`Programs::enable`], and go with this.
+/// Programs for tracepoints, and what they write into. They record nothing until [`Programs::enable`], and go with this.
 pub struct Programs {
+    /// The tracepoint of each, for what is said of it.
+    loaded: Vec<(String, OwnedFd)>,
     // Attached as long as they are there.
     links: Vec<OwnedFd>,
     switch: OwnedFd,
@@ -40,12 +42,12 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Loads programs and attaches them to these tracepoints, where they stay, as attaching takes the kernel some 40 ms each: it waits
-    /// until no CPU runs the old state. `bytes` is the size of one CPU's ring, rounded up to a power of two.
+    /// Loads programs for these tracepoints; [`Programs::enable`] attaches them. `bytes` is the size of one CPU's ring, rounded up to a
+    /// power of two.
     ///
     /// # Errors
     /// One sentence: what the kernel lacks, or did not allow.
-    pub fn attach(btf: &Btf, wanted: &[(&str, Recorded)], cpus: &[usize], bytes: usize) -> Result<Programs, String> {
+    pub fn load(btf: &Btf, wanted: &[(&str, Recorded)], cpus: &[usize], bytes: usize) -> Result<Programs, String> {
         let failed = |e: io::Error| format!("programs cannot be loaded into the kernel: {e}");
         let lost = map(MAP_ARRAY, [4, 8, 1], None).map_err(failed)?;
         let bytes = bytes.next_power_of_two().max(crate::system::page_bytes() as usize);
@@ -58,22 +60,25 @@ impl Programs {
         let of_cpus = map(MAP_ARRAY, [4, CPU_BYTES as u32, last as u32 + 1], None).map_err(failed)?;
         let switch = map(MAP_ARRAY, [4, 4, 1], None).map_err(failed)?;
         let shared = Shared { switch: &switch, rings: &array, lost: &lost, cpus: &of_cpus };
-        let attach = |(name, recorded): &(&str, Recorded)| {
+        let program = |(name, recorded): &(&str, Recorded)| {
             let target = btf.tracepoint(name).ok_or_else(|| format!("this kernel's types have no tracepoint {name}"))?;
-            let program = load(name, &Code::recorder(recorded, &shared).0, target)?;
-            let link = command(RAW_TRACEPOINT_OPEN, &[0, program.as_raw_fd() as u64, 0]);
-            link.map(descriptor).map_err(|e| format!("a program cannot be attached to the tracepoint {name}: {e}"))
+            Ok(((*name).to_owned(), load(name, &Code::recorder(recorded, &shared).0, target)?))
         };
-        let links = wanted.iter().map(attach).collect::<Result<Vec<_>, String>>()?;
+        let loaded = wanted.iter().map(program).collect::<Result<Vec<_>, String>>()?;
         let rings = rings.into_iter().map(|r| Ring::open(r, bytes)).collect::<io::Result<_>>().map_err(failed)?;
-        Ok(Programs { links, switch, rings, lost, lost_before: 0, of_cpus, cpus: cpus.to_vec(), _array: array })
+        Ok(Programs { loaded, links: Vec::new(), switch, rings, lost, lost_before: 0, of_cpus, cpus: cpus.to_vec(), _array: array })
     }
 
-    /// Lets events flow, until a ring is full: then all programs stop.
+    /// Attaches the programs where they are not, and lets events flow, until a ring is full: then all programs stop.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// Which program could not be attached, and what the kernel said.
     pub fn enable(&mut self) -> io::Result<()> {
+        for (name, program) in self.loaded.iter().skip(self.links.len()) {
+            let link = command(RAW_TRACEPOINT_OPEN, &[0, program.as_raw_fd() as u64, 0]);
+            let refused = |e: io::Error| io::Error::new(e.kind(), format!("a program cannot be attached to the tracepoint {name}: {e}"));
+            self.links.push(link.map(descriptor).map_err(refused)?);
+        }
         // An interrupt that the last window's end cut is over.
         for &cpu in &self.cpus {
             update(&self.of_cpus, cpu as u32, &[0; CPU_BYTES])?;
@@ -87,6 +92,12 @@ impl Programs {
     /// What the kernel said.
     pub fn disable(&mut self) -> io::Result<()> {
         update(&self.switch, 0, &0u32.to_ne_bytes())
+    }
+
+    /// Takes the programs off their tracepoints, so that nothing is slowed by their being there: a program at the system calls, even one
+    /// that ends at once, sends each call the kernel's slow way. What was recorded stays.
+    pub fn detach(&mut self) {
+        self.links.clear();
     }
 
     /// When the first record did not fit since [`Programs::enable`], in nanoseconds on the monotonic clock: nothing is missing before.
@@ -104,9 +115,9 @@ impl Programs {
         Ok(first)
     }
 
-    /// Programs that are attached.
+    /// Programs that were loaded.
     pub fn count(&self) -> usize {
-        self.links.len()
+        self.loaded.len()
     }
 
     /// CPUs that have a ring.

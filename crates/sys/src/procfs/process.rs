@@ -2,6 +2,9 @@
 
 use super::memory::kilobytes;
 
+/// Flag of the kernel's own threads (`include/linux/sched.h`); programs see it in `/proc` since 2.6.
+const PF_KTHREAD: u64 = 0x0020_0000;
+
 /// `/proc/PID/stat` or `/proc/PID/task/TID/stat`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
@@ -15,6 +18,8 @@ pub struct Stat {
     pub parent: i32,
     /// Its process group.
     pub group: i32,
+    /// A thread of the kernel's own (`PF_KTHREAD` of its flags).
+    pub kernel: bool,
     /// Faults that needed no I/O.
     pub minor_faults: u64,
     /// Faults that needed I/O.
@@ -57,6 +62,7 @@ impl Stat {
             state: field(3)?.chars().next()?,
             parent: field(4)?.parse().ok()?,
             group: field(5)?.parse().ok()?,
+            kernel: number(9)? & PF_KTHREAD != 0,
             minor_faults: number(10)?,
             major_faults: number(12)?,
             user: number(14)?,
@@ -183,6 +189,8 @@ pub(crate) mod tests {
         assert_eq!((stat.minor_faults, stat.major_faults, stat.user, stat.system), (120, 3, 55, 66));
         assert_eq!((stat.nice, stat.threads, stat.started, stat.resident_pages), (-5, 7, 123456, 321));
         assert_eq!((stat.cpu, stat.block_io_delay), (Some(1), Some(8)));
+        let kernel = Stat::parse(&STAT.replace(" 4194304 ", " 2129984 ")).unwrap();
+        assert!(kernel.kernel && !stat.kernel, "kswapd0's flags, and a program's");
         assert_eq!(Stat::parse("1 (x) R 1 1"), None);
         assert_eq!(Stat::parse(") (1"), None);
     }

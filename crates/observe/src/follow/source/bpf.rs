@@ -1,5 +1,5 @@
-//! Events from programs in the kernel (eBPF), through one ring per CPU. The programs stay at their tracepoints, and between windows each
-//! ends after its first look at a switch.
+//! Events from programs in the kernel (eBPF), through one ring per CPU. The programs are at their tracepoints while a window is
+//! open, and a little longer: see [`Source::rest`].
 
 mod programs;
 
@@ -34,7 +34,7 @@ pub struct Bpf {
 }
 
 impl Bpf {
-    /// Attaches the programs, switched off. A window ends early when it has `most_events`, of 48 bytes each; what the rings hold at that moment
+    /// Loads the programs. A window ends early when it has `most_events`, of 48 bytes each; what the rings hold at that moment
     /// comes on top.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Bpf {
         let cpus = flow::cpus()?;
         let (own, missing) = programs::resolve(&btf, &flow::own_threads())?;
         let event_cost = calibrate(&btf, &cpus)?;
-        let programs = Programs::attach(&btf, &own, &cpus, flow::ring_bytes(cpus.len()))?;
+        let programs = Programs::load(&btf, &own, &cpus, flow::ring_bytes(cpus.len()))?;
         Ok(Bpf {
             programs,
             partitions: flow::partitions(),
@@ -115,13 +115,17 @@ impl Source for Bpf {
         flow::close(&mut window, &mut self.names);
         Ok(Some(window))
     }
+
+    fn rest(&mut self) {
+        self.programs.detach();
+    }
 }
 
 /// What an event costs the thread that causes it, in CPU seconds: calls that do nothing, made with and without being recorded.
 fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
     let bare = flow::cheapest_call(|| ());
     let calls: Vec<_> = programs::resolve(btf, &[])?.0.into_iter().filter(|(name, _)| name.starts_with("sys_")).collect();
-    let mut programs = Programs::attach(btf, &calls, cpus, 1 << 20)?;
+    let mut programs = Programs::load(btf, &calls, cpus, 1 << 20)?;
     programs.enable().map_err(|e| format!("programs in the kernel cannot be switched on: {e}"))?;
     let recorded = flow::cheapest_call(|| _ = programs.drain(|_| ()));
     Ok(((recorded - bare) / calls.len().max(1) as f64).max(0.0))
