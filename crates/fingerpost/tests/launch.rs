@@ -86,8 +86,33 @@ fn without_leave_launch_times_are_measured_and_nothing_else() {
 fn after_a_boot_one_sequence_is_recorded() {
     let home = home(TWO);
     let run = run(&home, &["--set", "state=after-boot"]);
-    assert!(run.measurements.iter().all(|m| m.outcome == Outcome::Measured && m.process_values().len() == 1));
+    let (pageins, times): (Vec<_>, Vec<_>) = run.measurements.iter().partition(|m| m.probe == "launch.pageins");
+    assert!(times.iter().all(|m| m.outcome == Outcome::Measured && m.process_values().len() == 1));
     assert!(run.measurements.iter().all(|m| m.params.text("state") == Some("after-boot")));
+    // The placement is where the machine's swap was found, the same in every row.
+    let placement = |m: &fingerpost_record::Measurement| m.params.text("placement").map(str::to_owned);
+    assert!(placement(pageins[0]).is_some_and(|p| p != "none"));
+    assert!(times.iter().all(|m| placement(m) == placement(pageins[0])));
+    assert_eq!(pageins.len(), 1);
+    let counted = vmstat("pgmajfault");
+    assert!(pageins[0].process_values()[0] <= counted && pageins[0].process_values()[0] > 0.0, "{:?} of {counted}", pageins[0]);
+    let up: f64 = std::fs::read_to_string("/proc/uptime").unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(pageins[0].outcome == Outcome::Measured || up > 1800.0, "{:?}", pageins[0]);
+}
+
+#[test]
+fn page_ins_after_days_are_read_without_launching_anything() {
+    let home = home(TWO);
+    let run = run(&home, &["--set", "state=uptime"]);
+    assert_eq!(run.measurements.len(), 1, "{:?}", run.measurements);
+    assert_eq!((run.measurements[0].probe.as_str(), run.measurements[0].outcome), ("launch.pageins", Outcome::Measured));
+    assert!(run.measurements[0].params.int("days").is_some());
+    assert_eq!(run.observations[0].totals["major_faults"], run.measurements[0].process_values()[0]);
+}
+
+fn vmstat(name: &str) -> f64 {
+    let text = std::fs::read_to_string("/proc/vmstat").unwrap();
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap()
 }
 
 #[test]
@@ -106,7 +131,9 @@ fn an_application_that_is_missing_or_never_ready_has_a_row_that_says_so() {
 #[test]
 fn what_cannot_be_set_is_refused_in_a_sentence() {
     let home = home(TWO);
-    for (setting, word) in [("placements=moon", "moon"), ("pressure=much", "much"), ("state=cold", "root")] {
+    for (setting, word) in
+        [("placements=moon", "moon"), ("placements=dual:/a+/b", "striped"), ("pressure=much", "much"), ("state=cold", "root")]
+    {
         let sentence = Said::of(&command(&home, &["--set", setting]).output().unwrap()).refused();
         assert!(sentence.contains(word), "{sentence}");
     }

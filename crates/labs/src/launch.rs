@@ -5,8 +5,10 @@
 //! applications alone.
 
 mod area;
+mod drive;
 mod launcher;
 mod manifest;
+mod pageins;
 mod paging;
 mod placement;
 mod plan;
@@ -40,6 +42,10 @@ const LEAST_SWAP: u64 = 64 << 20;
 
 fn run(context: &mut Context) -> Result<(), LabError> {
     let plan = Plan::of(context)?;
+    pageins::tell(&plan, context.sink);
+    if plan.state == State::Uptime {
+        return Ok(());
+    }
     let apps = prepare(context, &plan)?;
     let off = existing_off(context, &plan)?;
     let result = Course::new(context, &plan, &apps).and_then(|mut course| course.run());
@@ -129,7 +135,7 @@ impl<'c, 'r> Course<'c, 'r> {
 
     fn measure_need(&mut self, share: f64, means: Means) -> Result<(), LabError> {
         let begun = Instant::now();
-        let free = Placement { name: "without limit".into(), parts: Vec::new(), zswap: false, throttled: false };
+        let free = Placement::as_is("without limit");
         let before = pressure::available();
         let sequence = match self.sequence(&free, Push::None, 0.0) {
             Ok(sequence) => sequence,
@@ -247,13 +253,13 @@ fn missing(settings: &Params) -> Option<String> {
 pub static LAB: Lab = Lab {
     name: "launch",
     summary: "applications launched in sequence, none quit, under placements of swap",
-    probes: &["launch.time", "launch.sum"],
+    probes: &["launch.time", "launch.sum", "launch.pageins"],
     settings: &[
         Setting { key: "manifest", default: "ten of what is installed", help: "TOML file that names the applications" },
         Setting {
             key: "placements",
             default: "none; as root with --allow-system-changes: file,loop,zram",
-            help: "none, file[:DIR], loop[:DIR|:/dev/PARTITION], dual[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]; the first is the default that others are compared with",
+            help: "none, file[:DIR], loop[:PLACE], single[:PLACE] (another partition of the system's drive), dual[:PLACE] (another drive), striped[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]; PLACE is a directory or /dev/PARTITION; the first is the default that others are compared with",
         },
         Setting {
             key: "pressure",
@@ -270,7 +276,7 @@ pub static LAB: Lab = Lab {
         Setting {
             key: "state",
             default: "cold where caches may be dropped, else warm",
-            help: "cold, warm, or after-boot: one sequence, now",
+            help: "cold, warm; after-boot: one sequence, now, and the page-ins since boot; uptime: the page-ins since boot alone",
         },
         Setting { key: "existing_swap", default: "on", help: "off: switch the machine's own swap off for the time of the run" },
         Setting { key: "throttle", default: "4M", help: "bytes a second of a throttled placement" },

@@ -7,6 +7,7 @@ pub mod beneath;
 pub mod bpf;
 pub mod cgroup;
 pub mod child;
+pub mod disks;
 pub mod files;
 pub mod guardian;
 pub mod journal;

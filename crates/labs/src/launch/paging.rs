@@ -47,6 +47,11 @@ pub fn read(paths: &Paths, groups: &[PathBuf]) -> Reading {
     }
 }
 
+/// The machine's counters since it was booted, by name; what this kernel does not count is absent.
+pub fn since_boot(paths: &Paths) -> BTreeMap<String, f64> {
+    read(paths, &[]).counters.into_iter().map(|(name, count)| (name.to_owned(), count as f64)).collect()
+}
+
 fn stalled(pressure: Pressure) -> (u64, u64) {
     (pressure.some.total_us, pressure.full.map_or(0, |full| full.total_us))
 }

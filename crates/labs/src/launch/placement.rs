@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::drive::{Drive, Drives};
+
 /// One swap area, or a part of a placement of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -26,14 +28,43 @@ pub struct Placement {
     pub zswap: bool,
     /// Whether the devices are made slow.
     pub throttled: bool,
+    /// The drive that it must be on.
+    pub drive: Option<Drive>,
+    /// Why it cannot be had on this machine.
+    pub refusal: Option<String>,
 }
 
-const KINDS: &str = "none, file[:DIR], loop[:DIR], loop:/dev/PARTITION, dual[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]";
+const KINDS: &str =
+    "none, file[:DIR], loop[:PLACE], single[:PLACE], dual[:PLACE], striped[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]";
 
 impl Placement {
+    /// A placement of this name that leaves the machine as it is.
+    pub fn as_is(name: &str) -> Placement {
+        Placement { name: name.into(), parts: Vec::new(), zswap: false, throttled: false, drive: None, refusal: None }
+    }
+
     /// Whether the machine stays as it is.
     pub fn is_none(&self) -> bool {
-        self.parts.is_empty()
+        self.parts.is_empty() && self.drive.is_none()
+    }
+
+    /// Finds a place on the drive that is asked for, or holds the place that was named against it. What was found, in a sentence.
+    pub fn resolve(&mut self, drives: &Drives) -> Option<String> {
+        let drive = self.drive?;
+        let (found, told) = match self.parts.first() {
+            Some(Part::Partition(at) | Part::Loop(at) | Part::File(at)) => (drives.check(drive, at), None),
+            Some(Part::Zram) => (Ok(()), None),
+            None => match drives.find(drive) {
+                Ok(at) => {
+                    let told = format!("`{}` swaps to {}", self.name, at.display());
+                    self.parts = vec![Part::Loop(at)];
+                    (Ok(()), Some(told))
+                }
+                Err(sentence) => (Err(sentence), None),
+            },
+        };
+        self.refusal = found.err();
+        told
     }
 }
 
@@ -59,17 +90,24 @@ fn one(word: &str, dir: &Path) -> Result<Placement, String> {
         return Err(format!("`{word}` names no place after the colon"));
     }
     let here = || place.map_or(dir.to_owned(), PathBuf::from);
-    let (parts, zswap, throttled) = match kind {
-        "none" if place.is_none() => (vec![], false, false),
-        "file" => (vec![Part::File(here())], false, false),
-        "loop" => (vec![device(place, dir)], false, false),
-        "dual" => (dual(word, place, dir)?, false, false),
-        "zram" if place.is_none() => (vec![Part::Zram], false, false),
-        "zswap" => (vec![Part::File(here())], true, false),
-        "throttled" => (vec![Part::Loop(here())], false, true),
+    let drive = [Drive::Same, Drive::Other].into_iter().find(|drive| drive.word() == kind);
+    let parts = match kind {
+        "none" if place.is_none() => vec![],
+        "file" | "zswap" => vec![Part::File(here())],
+        "loop" => vec![device(place, dir)],
+        "dual" if place.is_some_and(|place| place.contains('+')) => {
+            return Err(format!(
+                "`{word}` names two places: what is filled in turns is `striped`, and `dual` is one place on another drive"
+            ));
+        }
+        // Without a place it is looked for.
+        "single" | "dual" => place.map(|place| device(Some(place), dir)).into_iter().collect(),
+        "striped" => striped(word, place, dir)?,
+        "zram" if place.is_none() => vec![Part::Zram],
+        "throttled" => vec![Part::Loop(here())],
         _ => return Err(format!("`{word}` is no placement; write a list of {KINDS}")),
     };
-    Ok(Placement { name: word.to_owned(), parts, zswap, throttled })
+    Ok(Placement { parts, zswap: kind == "zswap", throttled: kind == "throttled", drive, ..Placement::as_is(word) })
 }
 
 /// A partition where the place is a device, else a loop device over a file there.
@@ -81,11 +119,11 @@ fn device(place: Option<&str>, dir: &Path) -> Part {
     }
 }
 
-fn dual(word: &str, place: Option<&str>, dir: &Path) -> Result<Vec<Part>, String> {
+fn striped(word: &str, place: Option<&str>, dir: &Path) -> Result<Vec<Part>, String> {
     let Some(places) = place else { return Ok(vec![device(None, dir), device(None, dir)]) };
     match places.split_once('+') {
         Some((one, two)) if !one.is_empty() && !two.is_empty() && one != two => Ok(vec![device(Some(one), dir), device(Some(two), dir)]),
-        _ => Err(format!("`{word}` must name two places with a plus between them, such as dual:/disk1+/disk2")),
+        _ => Err(format!("`{word}` must name two places with a plus between them, such as striped:/disk1+/disk2")),
     }
 }
 
@@ -95,7 +133,8 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_parts() {
-        let all = parse("none, file,file:/a,loop,loop:/dev/sdb2,dual,dual:/a+/dev/sdc1,zram,zswap,throttled:/b", Path::new("/w")).unwrap();
+        let all =
+            parse("none, file,file:/a,loop,loop:/dev/sdb2,striped,striped:/a+/dev/sdc1,zram,zswap,throttled:/b", Path::new("/w")).unwrap();
         let parts: Vec<&[Part]> = all.iter().map(|p| p.parts.as_slice()).collect();
         assert_eq!(parts[0], []);
         assert_eq!(parts[1], [Part::File("/w".into())]);
@@ -107,7 +146,17 @@ mod tests {
         assert_eq!(parts[7], [Part::Zram]);
         assert!(all[8].zswap && !all[8].throttled && all[9].throttled);
         assert!(all[0].is_none() && !all[1].is_none());
-        assert_eq!(all[6].name, "dual:/a+/dev/sdc1");
+        assert_eq!(all[6].name, "striped:/a+/dev/sdc1");
+    }
+
+    #[test]
+    fn the_sources_placements_have_a_drive_and_perhaps_a_place() {
+        let all = parse("single,dual,dual:/dev/sdb1,single:/home", Path::new("/w")).unwrap();
+        let told: Vec<_> = all.iter().map(|p| (p.drive, p.parts.as_slice(), p.is_none())).collect();
+        assert_eq!(told[0], (Some(Drive::Same), &[][..], false));
+        assert_eq!(told[1], (Some(Drive::Other), &[][..], false));
+        assert_eq!(told[2], (Some(Drive::Other), &[Part::Partition("/dev/sdb1".into())][..], false));
+        assert_eq!(told[3], (Some(Drive::Same), &[Part::Loop("/home".into())][..], false));
     }
 
     #[test]
@@ -115,7 +164,8 @@ mod tests {
         for (list, word) in [
             ("flie", "`flie`"),
             ("file:", "`file:`"),
-            ("dual:/a", "dual:/a"),
+            ("striped:/a", "striped:/a"),
+            ("dual:/a+/b", "striped"),
             ("none:/a", "none:/a"),
             ("", "no placement"),
             ("zram,zram", "twice"),

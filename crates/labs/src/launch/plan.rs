@@ -8,6 +8,7 @@ use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::{swap, zram};
 
 use super::MOST_ROUNDS;
+use super::drive::Drives;
 use super::manifest::{self, App};
 use super::placement::{self, Placement};
 use super::pressure::Means;
@@ -22,12 +23,23 @@ pub enum State {
     Warm,
     /// As the machine is now, right after a boot if the user says so: one sequence.
     AfterBoot,
+    /// Nothing is launched: the page-ins since boot are read, after days of uptime.
+    Uptime,
 }
 
 impl State {
     /// What rows are marked with, unless it is usual.
     pub fn word(self) -> Option<&'static str> {
-        (self == State::AfterBoot).then_some("after-boot")
+        match self {
+            State::AfterBoot => Some("after-boot"),
+            State::Uptime => Some("uptime"),
+            State::Cold | State::Warm => None,
+        }
+    }
+
+    /// Whether the machine is taken as it is.
+    fn as_is(self) -> bool {
+        self.word().is_some()
     }
 }
 
@@ -63,7 +75,8 @@ impl Plan {
     /// A setting that cannot be, in a sentence.
     pub fn of(context: &mut Context) -> Result<Plan, LabError> {
         let refusal = refusal(context.allow_system_changes, is_root());
-        let plan = Plan::from(context.settings, context.work_dir, refusal).map_err(LabError::Setting)?;
+        let mut plan = Plan::from(context.settings, context.work_dir, refusal).map_err(LabError::Setting)?;
+        plan.look_at_drives(context);
         if plan.refusal.is_some() && !plan.named {
             let why = "only launch times as the machine is: placing swap, dropping caches and limiting memory need root and --allow-system-changes";
             context.sink.warn(why);
@@ -71,25 +84,39 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Finds the places that were asked for by drive, and what swap the machine has where it is taken as it is.
+    fn look_at_drives(&mut self, context: &mut Context) {
+        let paths = Paths::system();
+        let drives = Drives::read(&paths);
+        for placement in &mut self.placements {
+            if let Some(told) = placement.resolve(&drives) {
+                context.sink.warn(&told);
+            }
+        }
+        if self.state.as_is() {
+            self.placements = vec![Placement::as_is(&drives.found(&paths))];
+        }
+    }
+
     fn from(settings: &Params, dir: &Path, refusal: Option<String>) -> Result<Plan, String> {
         let allowed = refusal.is_none();
         let state = state(settings, allowed)?;
-        let after_boot = state == State::AfterBoot;
+        let as_is = state.as_is();
         let named = settings.get("placements").is_some();
         let placements = match word(settings, "placements") {
             Some(list) => placement::parse(&list, dir)?,
-            None if allowed && !after_boot => placement::parse(default_placements(), dir)?,
+            None if allowed && !as_is => placement::parse(default_placements(), dir)?,
             None => placement::parse("none", dir)?,
         };
-        if after_boot && placements.iter().any(|p| !p.is_none()) {
-            return Err("`state=after-boot` records one sequence with the machine as it is: leave `placements` out".into());
+        if let (Some(word), true) = (state.word(), placements.iter().any(|p| !p.is_none())) {
+            return Err(format!("`state={word}` takes the machine as it is: leave `placements` out"));
         }
         let existing_off = one_of(settings, "existing_swap", &["on", "off"])? == Some(1);
         if let (true, Some(sentence)) = (existing_off, &refusal) {
             return Err(format!("existing_swap=off: {sentence}"));
         }
         let means = means(settings)?;
-        let share = share(settings)?.filter(|_| allowed && !after_boot);
+        let share = share(settings)?.filter(|_| allowed && !as_is);
         let apps = match settings.text("manifest") {
             Some(path) => manifest::read(Path::new(path))?,
             None => manifest::default(|program| manifest::find_program(program).is_some()),
@@ -98,7 +125,7 @@ impl Plan {
             apps,
             placements,
             named,
-            group: allowed && !after_boot && has_controller(),
+            group: allowed && !as_is && has_controller(),
             pressure: share.map(|share| (share, means)),
             swap_bytes: number(settings, "swap_size", 1 << 20, 1 << 46)?,
             state,
@@ -112,7 +139,7 @@ impl Plan {
     /// Rounds at least and at most.
     pub fn rounds(&self) -> (usize, usize) {
         match (self.state, self.rounds) {
-            (State::AfterBoot, _) => (1, 1),
+            (State::AfterBoot | State::Uptime, _) => (1, 1),
             (_, Some(rounds)) => (rounds, rounds),
             (_, None) => (2, MOST_ROUNDS),
         }
@@ -120,7 +147,7 @@ impl Plan {
 
     /// Why a placement may not be tried.
     pub fn forbidden(&self, placement: &Placement) -> Option<String> {
-        self.refusal.clone().filter(|_| !placement.is_none())
+        self.refusal.clone().filter(|_| !placement.is_none()).or_else(|| placement.refusal.clone())
     }
 }
 
@@ -166,11 +193,12 @@ fn one_of(settings: &Params, key: &str, words: &[&str]) -> Result<Option<usize>,
 }
 
 fn state(settings: &Params, allowed: bool) -> Result<State, String> {
-    match one_of(settings, "state", &["cold", "warm", "after-boot"])? {
+    match one_of(settings, "state", &["cold", "warm", "after-boot", "uptime"])? {
         Some(0) if !allowed => Err("`state=cold` drops the machine's caches, which needs root and --allow-system-changes".into()),
         Some(0) => Ok(State::Cold),
         Some(1) => Ok(State::Warm),
-        Some(_) => Ok(State::AfterBoot),
+        Some(2) => Ok(State::AfterBoot),
+        Some(_) => Ok(State::Uptime),
         None if allowed => Ok(State::Cold),
         None => Ok(State::Warm),
     }
@@ -243,6 +271,14 @@ mod tests {
         let after_boot = plan(settings(), None).unwrap();
         assert_eq!((after_boot.rounds(), after_boot.placements.len(), after_boot.pressure, after_boot.group), ((1, 1), 1, None, false));
         assert!(plan(settings().with("placements", "file"), None).unwrap_err().contains("as it is"));
+        assert!(plan(settings().with("placements", "dual"), None).unwrap_err().contains("as it is"));
+    }
+
+    #[test]
+    fn a_drive_that_is_not_there_is_a_reason() {
+        let mut plan = plan(Params::new().with("placements", "file,dual"), None).unwrap();
+        plan.placements[1].refusal = Some("one drive".into());
+        assert_eq!((plan.forbidden(&plan.placements[0]), plan.forbidden(&plan.placements[1]).as_deref()), (None, Some("one drive")));
     }
 
     #[test]

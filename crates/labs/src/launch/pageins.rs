@@ -1,0 +1,142 @@
+//! Page-ins since boot, as the source read them from `top` right after a boot and after days of uptime.
+//!
+//! Its system counted requests for pages from a pager: a fault that had to wait for a file or for swap. The kernel's counter of those here
+//! is `pgmajfault`; what the read-ahead around such a fault brings is not counted by either.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fingerpost_measure::estimate;
+use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Process, Unit};
+use fingerpost_sys::procfs::Paths;
+
+use super::paging;
+use super::plan::{Plan, State};
+use crate::Sink;
+
+const PROBE: &str = "launch.pageins";
+const VERSION: u32 = 1;
+/// What may still be called right after the boot. Services that start with the machine have started by then, and what somebody began to do
+/// with it is in the counter as well.
+const AFTER_BOOT: Duration = Duration::from_secs(30 * 60);
+const DAY: u64 = 24 * 60 * 60;
+
+/// Tells the row and the counters since boot, where the machine is taken as it is.
+pub fn tell(plan: &Plan, sink: &mut dyn Sink) {
+    let (Some(word), Some(placement)) = (plan.state.word(), plan.placements.first()) else { return };
+    let reading = Reading::of(&Paths::system());
+    let params = params(word, &placement.name, plan.state, &reading);
+    if let Some(observation) = reading.observation(&params) {
+        sink.observation(observation);
+    }
+    sink.measurement(reading.row(plan.state, params));
+}
+
+/// Rows of days of uptime name the days, as the source does.
+fn params(word: &str, placement: &str, state: State, reading: &Reading) -> Params {
+    let params = Params::new().with("state", word).with("placement", placement);
+    match (state, reading.uptime) {
+        (State::Uptime, Some(uptime)) => params.with("days", (uptime.as_secs() / DAY) as i64),
+        _ => params,
+    }
+}
+
+/// What the kernel has counted since boot.
+struct Reading {
+    totals: BTreeMap<String, f64>,
+    uptime: Option<Duration>,
+}
+
+impl Reading {
+    fn of(paths: &Paths) -> Reading {
+        let uptime = paths.read("/proc/uptime").ok();
+        let uptime = uptime.and_then(|text| text.split(' ').next()?.trim().parse().ok());
+        Reading { totals: paging::since_boot(paths), uptime: uptime.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) }
+    }
+
+    fn row(&self, state: State, params: Params) -> Measurement {
+        let without = |reason: &str| {
+            Measurement::without_figure(PROBE, VERSION, params.clone(), Unit::Count, Better::Lower, Outcome::Failed, reason.into())
+        };
+        let Some(value) = self.totals.get("major_faults").copied() else {
+            return without("the kernel does not count page-ins here (no pgmajfault in /proc/vmstat)");
+        };
+        let Some(uptime) = self.uptime else { return without("it cannot be told how long the machine has been up (/proc/uptime)") };
+        let late = state == State::AfterBoot && uptime > AFTER_BOOT;
+        let reason = late.then(|| {
+            let (up, most) = (uptime.as_secs() / 60, AFTER_BOOT.as_secs() / 60);
+            format!("the machine has been up for {up} minutes; right after the boot, within {most}, is meant; state=uptime is for later")
+        });
+        Measurement {
+            probe: PROBE.into(),
+            version: VERSION,
+            params: params.clone(),
+            unit: Unit::Count,
+            better: Better::Lower,
+            outcome: if late { Outcome::Untrusted } else { Outcome::Measured },
+            reason,
+            estimate: estimate::across_processes(&[value]),
+            percentiles: estimate::percentiles(&[value], Better::Lower),
+            processes: vec![Process { value: Some(value), samples: vec![value], batch: 1, ..Process::default() }],
+        }
+    }
+
+    fn observation(&self, params: &Params) -> Option<Observation> {
+        if self.totals.is_empty() {
+            return None;
+        }
+        let mut totals = self.totals.clone();
+        totals.extend(self.uptime.map(|uptime| ("uptime.seconds".to_owned(), uptime.as_secs_f64())));
+        Some(Observation {
+            workload: "launch".into(),
+            params: params.clone(),
+            observer: "since-boot".into(),
+            source: "/proc/vmstat and /proc/uptime, the whole machine since it was booted".into(),
+            totals,
+            self_cost: 0.0,
+            series: Vec::new(),
+            lost: 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(vmstat: &str, uptime: &str) -> Reading {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("proc")).unwrap();
+        std::fs::write(dir.path().join("proc/vmstat"), vmstat).unwrap();
+        std::fs::write(dir.path().join("proc/uptime"), uptime).unwrap();
+        Reading::of(&Paths::under(dir.path()))
+    }
+
+    #[test]
+    fn page_ins_right_after_the_boot_are_a_figure_and_later_ones_are_doubted() {
+        let row = |uptime: &str| {
+            let reading = reading("pgpgin 400\npgmajfault 9078\n", uptime);
+            reading.row(State::AfterBoot, params("after-boot", "file", State::AfterBoot, &reading))
+        };
+        let early = row("90.25 100.00\n");
+        assert_eq!((early.outcome, early.estimate.map(|e| e.value)), (Outcome::Measured, Some(9078.0)));
+        assert_eq!(early.params, Params::new().with("state", "after-boot").with("placement", "file"));
+        let late = row("7200.00 1.00\n");
+        assert_eq!(late.outcome, Outcome::Untrusted);
+        assert!(late.reason.unwrap().contains("up for 120 minutes"));
+    }
+
+    #[test]
+    fn days_of_uptime_are_named_and_what_is_not_counted_is_not_zero() {
+        let three = reading("pgmajfault 13000\n", "259300.00 1.00\n");
+        let given = params("uptime", "dual", State::Uptime, &three);
+        assert_eq!(given.int("days"), Some(3));
+        assert_eq!(three.row(State::Uptime, given.clone()).outcome, Outcome::Measured);
+        let totals = three.observation(&given).unwrap().totals;
+        assert_eq!((totals["major_faults"], totals["uptime.seconds"], totals.get("swap_in.pages")), (13000.0, 259300.0, None));
+        let none = reading("", "10.00 1.00\n");
+        assert_eq!(none.row(State::Uptime, Params::new()).outcome, Outcome::Failed);
+        assert!(none.observation(&Params::new()).is_none());
+        assert_eq!(reading("pgmajfault 5\n", "soon").row(State::Uptime, Params::new()).outcome, Outcome::Failed);
+    }
+}
