@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use fingerpost_record::host::Host;
 use fingerpost_record::run::Tool;
-use fingerpost_record::{Better, Estimate, Measurement, Observation, Outcome, Params, Process, Profile, Run, SCHEMA, Unit};
+use fingerpost_record::{Better, Estimate, Measurement, Observation, Outcome, Params, Process, Profile, Run, SCHEMA, Unit, suggest};
 use serde::Deserialize;
 
 /// The tables, one file each, by the name that `replay` takes.
@@ -205,9 +205,11 @@ pub fn load(name: &str) -> Option<Run> {
     Some(run)
 }
 
-/// The error for a name that is none, with those that are.
+/// The error for a name that is none, with the one that it is near to, else those that there are.
 pub fn unknown(name: &str) -> String {
-    format!("there is no reference system “{name}”; there are {}", names().join(", "))
+    let names = names();
+    let known = names.iter().map(String::as_str);
+    format!("there is no reference system “{name}”; {}", suggest::or_else(name, known, || format!("there are {}", names.join(", "))))
 }
 
 fn systems() -> BTreeMap<String, System> {
@@ -289,7 +291,8 @@ mod tests {
             fingerpost_record::load::validate(&run).unwrap();
             assert!(!run.measurements.is_empty() && run.source.is_some_and(|s| !s.is_empty()), "{name}");
         }
-        assert!(load("ref:nothing").is_none() && unknown("nothing").contains("g5-2.7-darwin"));
+        assert!(load("ref:nothing").is_none() && unknown("nothing").contains("there are flops-"));
+        assert!(unknown("g5-2.7-darwim").ends_with("; did you mean “g5-2.7-darwin”?"), "{}", unknown("g5-2.7-darwim"));
     }
 
     #[test]

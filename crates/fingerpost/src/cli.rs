@@ -7,12 +7,16 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::secret;
+use fingerpost_report::wrap;
 
-use crate::commands;
+use crate::exit::words;
+use crate::{commands, output};
+
+mod mistake;
 
 /// Measures a computer from one system call up to a loaded server, compares two systems, and names the layer that makes one slow.
 #[derive(Debug, Parser)]
-#[command(name = "fingerpost", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(name = "fingerpost", version, propagate_version = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -60,6 +64,7 @@ pub enum Command {
 /// arguments is said, without a secret of theirs and with nothing that could act on the terminal.
 pub fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
+        let error = mistake::told(error, &words().skip(1).collect::<Vec<_>>());
         let wrong = error.use_stderr();
         let colored = if wrong { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
         let plain = error.render().to_string();
@@ -68,6 +73,10 @@ pub fn parse() -> Result<Cli, ExitCode> {
             without_secrets => (without_secrets.into_owned(), Kind::Text),
         };
         let mut out = Guard::new(if wrong { Box::new(io::stderr()) as Box<dyn Write> } else { Box::new(io::stdout()) }, kind);
+        // clap wraps its help, and not its errors.
+        let width = if wrong { output::error_width() } else { None };
+        let text: Vec<String> = text.lines().map(|line| wrap::indented(line, 4, width) + "\n").collect();
+        let text = text.concat();
         // That nobody reads it changes nothing.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))

@@ -3,6 +3,9 @@
 use std::process::ExitCode;
 
 use fingerpost_record::secret;
+use fingerpost_report::wrap;
+
+use crate::output;
 
 /// What a command ends with when nothing went wrong on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +67,8 @@ pub fn report(result: anyhow::Result<Done>) -> ExitCode {
 pub fn say(sentence: &str) {
     use std::io::Write;
     // A sentence may quote the command line. A closed standard error is no reason to stop.
-    let _ = writeln!(std::io::stderr(), "fingerpost: {}", fingerpost_record::text::clean(&secret::cut(sentence)));
+    let told = format!("fingerpost: {}", fingerpost_record::text::clean(&secret::cut(sentence)));
+    let _ = writeln!(std::io::stderr(), "{}", wrap::indented(&told, 4, output::error_width()));
 }
 
 fn is_bad_input(error: &anyhow::Error) -> bool {

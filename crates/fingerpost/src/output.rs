@@ -1,10 +1,12 @@
 //! Standard output: what the terminal can show, and writing to a reader that may leave.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fingerpost_record::guard::{Guard, Kind};
-use fingerpost_report::{Format, Style};
+use fingerpost_record::text::clean;
+use fingerpost_report::{Format, Style, wrap};
 
 /// The style for standard output: colours only on a terminal that has them and where NO_COLOR is unset or empty, lines as long
 /// as they like where it is no terminal.
@@ -14,8 +16,25 @@ pub fn style(wide: bool) -> Style {
     }
     let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
-    let width = terminal_size::terminal_size().map_or(80, |(terminal_size::Width(columns), _)| usize::from(columns));
-    Style { color: !refused && !dumb, width: Some(width), wide }
+    Style { color: !refused && !dumb, width: Some(width_of(io::stdout())), wide }
+}
+
+/// The columns of the terminal on standard error; nothing where it is none.
+pub fn error_width() -> Option<usize> {
+    let err = io::stderr();
+    err.is_terminal().then(|| width_of(err))
+}
+
+/// A terminal that does not know its width (0 columns) is taken for one of 80.
+fn width_of(terminal: impl AsFd) -> usize {
+    let known = terminal_size::terminal_size_of(terminal).map(|(terminal_size::Width(columns), _)| usize::from(columns));
+    known.filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+/// Writes a sentence as a line of its own, wrapped at the terminal's width.
+pub fn sentence(text: &str) -> anyhow::Result<()> {
+    let text = wrap::indented(&clean(text), 4, style(false).width);
+    write(|out| writeln!(out, "{text}"))
 }
 
 /// Writes to standard output through a buffer, past the guard that lets nothing through that acts on a terminal. An error that says that the reader has left is no error to the user (see `exit`).

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fingerpost_labs::Lab;
 use fingerpost_probes::Probe;
-use fingerpost_record::{Param, Params};
+use fingerpost_record::{Param, Params, suggest};
 use wildmatch::WildMatch;
 
 use crate::compilers::{self, Compile};
@@ -95,14 +95,25 @@ pub fn resolve(names: &[String], settings: &Settings) -> anyhow::Result<Plan> {
         if let Some(lab) = lab {
             plan.labs.push(LabRun { lab, settings: lab_settings(lab, settings, &mut used) });
         } else if plan.rows.len() == before && !plan.rows.iter().any(|row| wanted(row.probe)) {
-            return usage(format!("there is no probe or lab “{name}”; `fingerpost list` shows them all"));
+            return usage(unknown(name));
         }
     }
     plan.compile = compilers::wanted(&plan.rows, settings, &mut used);
     if let Some(key) = settings.keys().find(|key| !used.contains(&key.as_str()) && *key != "dir") {
-        return usage(format!("nothing that is to be measured has a setting “{key}”; {}", known_settings(&plan)));
+        let known = known_settings(&plan);
+        let near = suggest::or_else(key, known.iter().map(String::as_str), || format!("it has {}", known.join(", ")));
+        return usage(format!("nothing that is to be measured has a setting “{key}”; {near}"));
     }
     Ok(plan)
+}
+
+/// The error for a name that is neither a probe, nor a family, nor a lab.
+pub fn unknown(name: &str) -> String {
+    let probes = fingerpost_probes::all().map(|probe| probe.name);
+    let labs = fingerpost_labs::REGISTRY.iter().map(|lab| lab.name).chain(fingerpost_probes::LABS.iter().map(|(name, _)| *name));
+    let families = fingerpost_probes::all().map(|probe| family(probe.name));
+    let near = suggest::or_else(name, labs.chain(families).chain(probes), || "`fingerpost list` shows them all".to_owned());
+    format!("there is no probe or lab “{name}”; {near}")
 }
 
 /// The word before the first dot: `syscall` names all of `syscall.*`.
@@ -153,14 +164,14 @@ pub fn joined(values: &[Param]) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-fn known_settings(plan: &Plan) -> String {
+fn known_settings(plan: &Plan) -> Vec<String> {
     let mut keys: Vec<String> = plan.rows.iter().flat_map(|row| row.params.iter().map(|(key, _)| key.to_owned())).collect();
     keys.extend(plan.labs.iter().flat_map(|run| run.lab.settings.iter().map(|s| s.key.to_owned())));
     keys.extend(plan.compile.iter().flat_map(|_| compilers::SETTINGS.map(str::to_owned)));
     keys.push("dir".to_owned());
     keys.sort();
     keys.dedup();
-    format!("it has {}", keys.join(", "))
+    keys
 }
 
 #[cfg(test)]
@@ -215,7 +226,9 @@ mod tests {
     #[test]
     fn unknown_names_and_settings_are_usage_errors_that_say_what_there_is() {
         let error = |names: &[&str], settings: &[&str]| resolve_words(names, settings).err().unwrap().to_string();
-        assert!(error(&["syscal"], &[]).contains("fingerpost list"));
+        assert!(error(&["syscal"], &[]).ends_with("; did you mean “syscall”?"));
+        assert!(error(&["nothing-like-it"], &[]).contains("fingerpost list"));
+        assert!(error(&["syscall.select"], &["fdz=3"]).ends_with("; did you mean “fds”?"));
         assert!(error(&["syscall.null"], &["fdz=3"]).contains("fdz"));
         assert!(error(&["syscall.null"], &["fds"]).contains("KEY=VALUE"));
     }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use fingerpost_compare::{Side, references, select};
-use fingerpost_record::archive::Archive;
+use fingerpost_record::archive::{Archive, ArchiveError};
 use fingerpost_record::{Params, Run, lean, load};
 
 use crate::exit::usage;
@@ -35,7 +35,18 @@ fn load_word(wanted: &str) -> anyhow::Result<Run> {
     if wanted.contains('/') {
         return Ok(load::from_path(Path::new(wanted))?);
     }
-    Ok(load::from_path(&Archive::open(None)?.resolve(wanted)?)?)
+    Ok(load::from_path(&kept(wanted)?)?)
+}
+
+/// The file of the archive that a word names. A reference system's name without `ref:` is told as such.
+fn kept(wanted: &str) -> anyhow::Result<PathBuf> {
+    let found = Archive::open(None)?.resolve(wanted);
+    match found {
+        Err(ArchiveError::NotFound { dir, .. }) if references::names().iter().any(|name| name == wanted) => {
+            usage(format!("there is no run “{wanted}” in {dir}; the reference system of that name is “ref:{wanted}”"))
+        }
+        other => Ok(other?),
+    }
 }
 
 /// A reference system, from the data that the binary carries.
@@ -102,7 +113,7 @@ fn sources(word: &str) -> anyhow::Result<Vec<From>> {
     if word.contains('/') && path.is_dir() {
         return run_files(path);
     }
-    let file = if word.contains('/') { path.to_owned() } else { Archive::open(None)?.resolve(word)? };
+    let file = if word.contains('/') { path.to_owned() } else { kept(word)? };
     Ok(vec![From::File(file)])
 }
 

@@ -17,7 +17,8 @@ use thiserror::Error;
 
 use crate::load::{self, LoadError};
 use crate::run::Run;
-use crate::text::{clean, clean_short};
+use crate::suggest;
+use crate::text::{clean, clean_short, counted};
 
 pub use head::{Head, entry};
 pub use names::{new_id, rfc3339};
@@ -40,13 +41,13 @@ pub enum ArchiveError {
         source: io::Error,
     },
     /// Nothing is called that.
-    #[error("there is no run “{wanted}” in {dir}{hint}; `fingerpost archive list` shows those that there are")]
+    #[error("there is no run “{wanted}” in {dir}{hint}")]
     NotFound {
         /// What was asked for.
         wanted: String,
         /// The archive's directory.
         dir: String,
-        /// More about why, or nothing.
+        /// What may have been meant, or where to look.
         hint: String,
     },
     /// Several runs are called that.
@@ -85,6 +86,9 @@ impl ArchiveError {
         ArchiveError::Io { doing, path: shown(path), source }
     }
 }
+
+/// Where the runs that there are can be seen.
+const LOOK: &str = "`fingerpost archive list` shows those that there are";
 
 /// Writes a file in one step: a reader sees the old one or the new one, whole. A pipe, a device, and a symbolic
 /// link of ours or root's stay what they are; another user's link is replaced.
@@ -206,19 +210,15 @@ impl Archive {
         if load::valid_id(wanted).is_ok() && self.path_of(wanted).is_file() {
             return Ok(self.path_of(wanted));
         }
-        let mut found: Vec<(String, PathBuf)> = Vec::new();
-        for e in self.list()? {
-            if let Ok(head) = e.head
-                && head.id.starts_with(wanted)
-                && !wanted.is_empty()
-            {
-                found.push((head.id, e.path));
-            }
-        }
+        let kept: Vec<(String, PathBuf)> = self.list()?.into_iter().filter_map(|e| Some((e.head.ok()?.id, e.path))).collect();
+        let mut found: Vec<&(String, PathBuf)> = kept.iter().filter(|(id, _)| !wanted.is_empty() && id.starts_with(wanted)).collect();
         match found.len() {
             0 if !wanted.is_empty() && path.exists() => Ok(path.to_owned()),
-            0 => Err(self.not_found(wanted, "")),
-            1 => Ok(found.remove(0).1),
+            0 => {
+                let known = kept.iter().map(|(id, _)| id.as_str()).chain(["latest"]);
+                Err(self.not_found(wanted, &format!("; {}", suggest::or_else(wanted, known, || LOOK.to_owned()))))
+            }
+            1 => Ok(found.remove(0).1.clone()),
             count => {
                 let examples = found.iter().take(3).map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(", ");
                 Err(ArchiveError::Ambiguous { wanted: clean_short(wanted, 60), count, examples })
@@ -228,7 +228,10 @@ impl Archive {
 
     fn nth_latest(&self, wanted: &str, back: usize) -> Result<PathBuf, ArchiveError> {
         let readable: Vec<Entry> = self.list()?.into_iter().filter(|e| e.head.is_ok()).collect();
-        let hint = format!(", which holds {} {}", readable.len(), if readable.len() == 1 { "run" } else { "runs" });
+        let hint = match readable.len() {
+            0 => ", which holds none; make one with `fingerpost run`".to_owned(),
+            n => format!(", which holds {}; {LOOK}", counted(n as u64, "run")),
+        };
         readable.into_iter().nth(back).map(|e| e.path).ok_or_else(|| self.not_found(wanted, &hint))
     }
 

@@ -25,6 +25,7 @@ pub mod place;
 pub mod reading;
 pub mod run;
 pub mod secret;
+pub mod suggest;
 pub mod text;
 pub mod unit;
 mod valid;

@@ -34,6 +34,22 @@ pub fn misleads(c: char) -> bool {
         || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// A number with its noun, in the plural where it is not one: `1 page`, `2 pages`, `0 switches`.
+pub fn counted(number: impl Into<u128>, noun: &str) -> String {
+    let number = number.into();
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {}", plural(noun)) }
+}
+
+/// The plural of a regular English noun.
+pub fn plural(noun: &str) -> String {
+    let vowel_before_y = noun.ends_with("ay") || noun.ends_with("ey") || noun.ends_with("oy");
+    match noun.strip_suffix('y') {
+        Some(stem) if !vowel_before_y => format!("{stem}ies"),
+        _ if ["s", "x", "ch", "sh"].iter().any(|end| noun.ends_with(end)) => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +65,11 @@ mod tests {
     fn long_text_is_cut_at_a_character() {
         assert_eq!(clean_short("ééééé", 3), "ééé…");
         assert_eq!(clean_short("ééé", 3), "ééé");
+    }
+
+    #[test]
+    fn numbers_go_with_their_nouns() {
+        let said = [counted(1_u32, "page"), counted(2_u64, "page"), counted(0_u8, "switch"), counted(3_u8, "query"), counted(7_u8, "day")];
+        assert_eq!(said, ["1 page", "2 pages", "0 switches", "3 queries", "7 days"]);
     }
 }

@@ -29,6 +29,7 @@ pub mod svg;
 pub mod table;
 pub mod view;
 pub mod watched;
+pub mod wrap;
 pub mod zerofill;
 
 pub use format::{Format, UnknownFormat};

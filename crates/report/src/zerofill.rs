@@ -4,7 +4,7 @@ use fingerpost_compare::zerofill::guesses::{Guess, Verdict};
 use fingerpost_compare::zerofill::rank::{Crossover, Ranking, stretches};
 use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS};
 use fingerpost_compare::zerofill::{Analysis, Given, headline};
-use fingerpost_record::text::clean;
+use fingerpost_record::text::{clean, counted};
 use fingerpost_record::{Estimate, Unit};
 
 use crate::grid::{Align, Column, Grid, Line};
@@ -110,7 +110,7 @@ pub fn verdict(guess: &Guess) -> String {
 /// From how many pages on a way beats plain touching, as a sentence.
 pub fn crossover(c: &Crossover) -> String {
     let (name, against) = (clean(&c.name), clean(&c.against));
-    let pages = |n: i64| if n == 1 { "1 page".to_owned() } else { format!("{n} pages") };
+    let pages = |n: i64| counted(n.unsigned_abs(), "page");
     let most = pages(c.most_pages);
     let there = if c.times_at_most >= 1.0 {
         format!("at {most} it is {:.2} times as fast", c.times_at_most)
@@ -128,10 +128,10 @@ pub fn leads(rankings: &[Ranking]) -> Vec<(String, String)> {
     stretches(rankings)
         .into_iter()
         .map(|(from, to, leaders)| {
-            let range = if from == to { format!("{from}") } else { format!("{from}–{to}") };
+            let range = if from == to { counted(from.unsigned_abs(), "page") } else { format!("{from}–{to} pages") };
             let names: Vec<String> = leaders.iter().map(|l| clean(l).into_owned()).collect();
             let who = if names.len() == 1 { names[0].clone() } else { format!("{} (not to be told apart)", names.join(" or ")) };
-            (format!("{range} pages"), who)
+            (range, who)
         })
         .collect()
 }
@@ -206,7 +206,11 @@ fn costs(a: &Analysis) -> Vec<Line> {
     }
     if !a.zeroing.is_empty() {
         lines.extend(heading("Zeroing one page, by independent routes"));
-        lines.extend(a.zeroing.iter().map(|r| row([format!("  {}", r.name), time(r.per_page), format!("{} pages at a time", r.pages)])));
+        lines.extend(
+            a.zeroing.iter().map(|r| {
+                row([format!("  {}", r.name), time(r.per_page), format!("{} at a time", counted(r.pages.unsigned_abs(), "page"))])
+            }),
+        );
     }
     for g in &a.agreement {
         lines.push(Line::Note(
@@ -230,13 +234,13 @@ fn costs(a: &Analysis) -> Vec<Line> {
 }
 
 /// How many characters a whole bar is.
-const BAR: usize = 40;
+const BAR: usize = 32;
 
-/// A bar of three parts: zeroing, faults, allocation.
-pub fn bar(zero: f64, fault: f64) -> String {
-    let edge = |share: f64| ((share.clamp(0.0, 1.0) * BAR as f64).round() as usize).min(BAR);
+/// A bar of this many characters in three parts: zeroing, faults, allocation.
+pub fn bar(zero: f64, fault: f64, whole: usize) -> String {
+    let edge = |share: f64| ((share.clamp(0.0, 1.0) * whole as f64).round() as usize).min(whole);
     let (first, second) = (edge(zero), edge(zero + fault).max(edge(zero)));
-    format!("{}{}{}", "█".repeat(first), "▒".repeat(second - first), "·".repeat(BAR - second))
+    format!("{}{}{}", "█".repeat(first), "▒".repeat(second - first), "·".repeat(whole - second))
 }
 
 fn shares(a: &Analysis) -> Vec<Line> {
@@ -245,8 +249,13 @@ fn shares(a: &Analysis) -> Vec<Line> {
     }
     let mut lines = heading("Where the time goes: █ zero-filling, ▒ faults and mapping, · allocating and freeing").to_vec();
     for s in &a.shares {
-        let pages = if s.pages == 1 { "  1 page".into() } else { format!("  {} pages", s.pages) };
-        lines.push(row([pages, bar(s.zero, s.fault), format!("{:.0} % zero-filling", s.zero * 100.0), Unit::Nanoseconds.format(s.total)]));
+        let pages = format!("  {}", counted(s.pages.unsigned_abs(), "page"));
+        lines.push(row([
+            pages,
+            bar(s.zero, s.fault, BAR),
+            format!("{:.0} % zero-filling", s.zero * 100.0),
+            Unit::Nanoseconds.format(s.total),
+        ]));
     }
     lines
 }
@@ -274,7 +283,9 @@ fn rankings(a: &Analysis) -> Vec<Line> {
     for (title, list) in [("Ways to get memory, every page touched", &a.apis), ("Ways to get memory, untouched", &a.apis_untouched)] {
         if !list.is_empty() {
             lines.extend(heading(title));
-            lines.extend(list.iter().map(|r| Line::Labelled(format!("  {} pages", r.pages), places(r), Tone::Plain)));
+            lines.extend(
+                list.iter().map(|r| Line::Labelled(format!("  {}", counted(r.pages.unsigned_abs(), "page")), places(r), Tone::Plain)),
+            );
         }
     }
     lines
@@ -287,10 +298,10 @@ mod tests {
     #[test]
     fn a_bar_is_as_long_whatever_its_shares() {
         for (zero, fault) in [(0.0, 0.0), (1.0, 0.0), (0.25, 0.5), (0.333, 0.667), (2.0, 1.0), (-1.0, 0.5), (f64::NAN, f64::NAN)] {
-            assert_eq!(bar(zero, fault).chars().count(), BAR, "{zero} {fault}");
+            assert_eq!(bar(zero, fault, BAR).chars().count(), BAR, "{zero} {fault}");
         }
-        assert_eq!(bar(0.25, 0.5).matches('█').count(), 10);
-        assert_eq!(bar(0.25, 0.5).matches('▒').count(), 20);
+        assert_eq!(bar(0.25, 0.5, 40).matches('█').count(), 10);
+        assert_eq!(bar(0.25, 0.5, 40).matches('▒').count(), 20);
     }
 
     #[test]

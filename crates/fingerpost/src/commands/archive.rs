@@ -92,9 +92,7 @@ fn list(archive: &Archive, format: ListFormat) -> anyhow::Result<Done> {
     let entries = archive.list()?;
     match format {
         ListFormat::Json => output::write(|out| json::write(out, &entries.iter().map(listed).collect::<Vec<_>>()))?,
-        ListFormat::Table if entries.is_empty() => {
-            output::write(|out| writeln!(out, "No run is kept in {}.", clean(&archive.dir().display().to_string())))?
-        }
+        ListFormat::Table if entries.is_empty() => output::sentence(&format!("No run is kept in {}.", archive.dir().display()))?,
         ListFormat::Table => output::write(|out| out.write_all(grid(&entries).render(&output::style(false)).as_bytes()))?,
     }
     Ok(Done::Well)
@@ -188,8 +186,8 @@ fn import(archive: &Archive, from: Tool, files: &[PathBuf]) -> anyhow::Result<Do
             Tool::Lmbench => convert(archive, file, lmbench),
         };
         match imported {
-            Ok((run, Imported::Added)) => output::write(|out| writeln!(out, "{} added", run.id))?,
-            Ok((run, Imported::AlreadyThere)) => output::write(|out| writeln!(out, "{} was there already", run.id))?,
+            Ok((run, Imported::Added)) => output::sentence(&format!("{} added", run.id))?,
+            Ok((run, Imported::AlreadyThere)) => output::sentence(&format!("{} was there already", run.id))?,
             Err(e) => {
                 let hint = if from == Tool::Fingerpost { of_another_tool(file) } else { None };
                 say(&format!("{e:#}{}", hint.map(|tool| format!("; it is a file of {tool}: add `--from {tool}`")).unwrap_or_default()));
@@ -226,14 +224,14 @@ fn convert(archive: &Archive, file: &Path, read: fn(&[u8]) -> Result<Run, Import
 fn export(archive: &Archive, run: &str, file: &std::path::Path) -> anyhow::Result<Done> {
     let run = archive.export(run, file)?;
     if file.is_file() {
-        output::write(|out| writeln!(out, "{} is in {}", run.id, clean(&file.display().to_string())))?;
+        output::sentence(&format!("{} is in {}", run.id, file.display()))?;
     }
     Ok(Done::Well)
 }
 
 fn remove(archive: &Archive, runs: &[String]) -> anyhow::Result<Done> {
     let removed = archive.remove(runs)?;
-    output::write(|out| removed.iter().try_for_each(|path| writeln!(out, "{} removed", clean(&path.display().to_string()))))?;
+    removed.iter().try_for_each(|path| output::sentence(&format!("{} removed", path.display())))?;
     Ok(Done::Well)
 }
 

@@ -4,10 +4,16 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use fingerpost_host::background::{self, Snapshot};
+use fingerpost_host::canary::Steadiness;
 use fingerpost_host::preflight::{self, Checks, Place};
-use fingerpost_host::{Doubt, canary, timer};
+use fingerpost_host::{Doubt, Severity, canary, timer};
+use fingerpost_record::Unit;
 use fingerpost_record::archive::Archive;
 use fingerpost_record::host::Host;
+use fingerpost_record::text::{clean, counted};
+use fingerpost_report::grid::{Grid, Line};
+use fingerpost_report::style::Tone;
+use fingerpost_report::{Style, wrap};
 use fingerpost_sys::cgroup::Hierarchies;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::{affinity, scratch};
@@ -15,6 +21,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::exit::Done;
+use crate::output;
 
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
@@ -66,7 +73,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             serde_json::to_writer_pretty(&mut out, &answer).map_err(io::Error::from)?;
             writeln!(out)?;
         }
-        Format::Table => print(&mut out, &answer)?,
+        Format::Table => return output::write(|out| out.write_all(table(&answer, &output::style(false)).as_bytes())).map(|()| Done::Well),
     }
     out.flush()?;
     Ok(Done::Well)
@@ -110,71 +117,86 @@ fn progress(duration: Duration) -> ProgressBar {
     bar
 }
 
-fn print(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
-    let (host, checks) = (&answer.host, &answer.checks);
-    writeln!(out, "{}, {}, {}", host.hostname, host.kernel, host.cpu.model)?;
-    for sentence in &answer.cleaned {
-        writeln!(out, "cleaned up: {sentence}")?;
+/// The verdict, what was measured, and each doubt with what to do about it.
+fn table(answer: &Answer, style: &Style) -> String {
+    let host = &answer.host;
+    let verdict = style.paint(tone_of(answer.verdict), &wrap::indented(&clean(&answer.sentence), 0, style.width));
+    let machine = clean(&format!("{}, {}, {}", host.hostname, host.kernel, host.cpu.model)).into_owned();
+    let mut first = vec![Line::Blank, Line::Heading(machine)];
+    first.extend(answer.cleaned.iter().map(|sentence| row("cleaned up", sentence)));
+    let mut measured = steadiness(&answer.checks);
+    measured.extend(surroundings(answer));
+    let doubts =
+        answer.doubts.iter().map(|d| Line::Labelled(d.severity.name().into(), clean(&d.to_string()).into_owned(), tone(d.severity)));
+    let mut doubts: Vec<Line> = doubts.collect();
+    if !doubts.is_empty() {
+        doubts.insert(0, Line::Blank);
     }
-    writeln!(out)?;
-    print_canary(out, checks)?;
-    let timer = &checks.timer;
-    row(out, "clock", &format!("{:.0} ns a reading, steps of {:.0} ns", timer.reading_ns, timer.step_ns))?;
-    let late = format!("1 ms takes {:.0} us more, at worst {:.0} us", timer.late_ns / 1e3, timer.latest_ns / 1e3);
-    row(out, "sleep", &late)?;
-    let background = &checks.background;
-    let used = format!("{:.2} of {} CPUs, steal {:.1} %", background.others, checks.cpus, background.steal * 100.0);
-    row(out, "others", &used)?;
-    for user in &background.users {
-        row(out, "", &format!("{:.2} {} ({})", user.cpus, printable(&user.name), user.pid))?;
+    let grids = [first, measured, doubts].into_iter().map(|lines| Grid { lines, ..Grid::default() }.render(style));
+    std::iter::once(verdict + "\n").chain(grids).collect()
+}
+
+fn tone_of(verdict: &str) -> Tone {
+    match verdict {
+        "unfit" => Tone::Bad,
+        "care" => Tone::Doubtful,
+        _ => Tone::Good,
     }
-    row(out, "counters", if host.counters { "allowed" } else { "not allowed" })?;
-    for place in &checks.places {
-        let state = place.refused.as_deref().unwrap_or("writable");
+}
+
+fn tone(severity: Severity) -> Tone {
+    match severity {
+        Severity::Unfit => Tone::Bad,
+        Severity::Care => Tone::Doubtful,
+        Severity::Note => Tone::Plain,
+    }
+}
+
+/// The clock, other processes, counters and places.
+fn surroundings(answer: &Answer) -> Vec<Line> {
+    let (checks, us) = (&answer.checks, |ns: f64| Unit::Nanoseconds.format(ns));
+    let (timer, background) = (&checks.timer, &checks.background);
+    let mut lines = vec![
+        row("clock", &format!("{:.0} ns a reading, steps of {:.0} ns", timer.reading_ns, timer.step_ns)),
+        row("sleep", &format!("1 ms takes {} more, at worst {}", us(timer.late_ns), us(timer.latest_ns))),
         row(
-            out,
-            place.purpose,
-            &format!("{}: {state}, {:.1} GiB free", place.path.display(), place.free_bytes as f64 / f64::from(1 << 30)),
-        )?;
-    }
-    writeln!(out)?;
-    for doubt in &answer.doubts {
-        writeln!(out, "{:<6} {}", doubt.severity.name(), printable(&doubt.to_string()))?;
-    }
-    if !answer.doubts.is_empty() {
-        writeln!(out)?;
-    }
-    writeln!(out, "{}", printable(&answer.sentence))
+            "others",
+            &format!("{:.2} of {}, steal {:.1} %", background.others, counted(checks.cpus as u64, "CPU"), background.steal * 100.0),
+        ),
+    ];
+    lines.extend(background.users.iter().map(|user| row("", &format!("{:.2} {} ({})", user.cpus, user.name, user.pid))));
+    lines.push(row("counters", if answer.host.counters { "allowed" } else { "not allowed" }));
+    lines.extend(checks.places.iter().map(|place| {
+        let state = place.refused.as_deref().unwrap_or("writable");
+        row(place.purpose, &format!("{}: {state}, {} free", place.path.display(), Unit::Bytes.format(place.free_bytes as f64)))
+    }));
+    lines
 }
 
 /// With many CPUs only the worst are worth a line.
-fn print_canary(out: &mut impl Write, checks: &Checks) -> io::Result<()> {
+fn steadiness(checks: &Checks) -> Vec<Line> {
     let mut cpus: Vec<_> = checks.canary.cpus.iter().collect();
     if cpus.len() > 8 {
         cpus.sort_by(|a, b| b.lost_share.total_cmp(&a.lost_share));
         cpus.truncate(7);
     }
-    for steadiness in cpus.into_iter().chain(&checks.canary.all) {
+    let one = |steadiness: &Steadiness| {
         let name = steadiness.cpu.map_or("all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
         let text = format!(
-            "{:.3} ms a piece, varies {:.1} %, {:.1} % slow, longest stall {:.2} ms, lost {:.1} %, {} involuntary switches",
+            "{:.3} ms a piece, varies {:.1} %, {:.1} % slow, longest stall {:.2} ms, lost {:.1} %, {}",
             steadiness.undisturbed_ns / 1e6,
             steadiness.variation * 100.0,
             steadiness.slow_share * 100.0,
             steadiness.longest_stall_ns / 1e6,
             steadiness.lost_share * 100.0,
-            steadiness.involuntary
+            counted(steadiness.involuntary, "involuntary switch")
         );
-        row(out, &name, &text)?;
-    }
-    Ok(())
+        row(&name, &text)
+    };
+    cpus.into_iter().chain(&checks.canary.all).map(one).collect()
 }
 
-fn row(out: &mut impl Write, name: &str, text: &str) -> io::Result<()> {
-    writeln!(out, "{name:<16} {text}")
-}
-
-/// A process may call itself anything: its name must not steer the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+/// A line of the table. A process may call itself anything: its name must not steer the terminal.
+fn row(name: &str, text: &str) -> Line {
+    Line::Labelled(name.to_owned(), clean(text).into_owned(), Tone::Plain)
 }

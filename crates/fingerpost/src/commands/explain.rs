@@ -19,6 +19,7 @@ use fingerpost_diagnose::StepFigures;
 use fingerpost_observe::follow::taking::Recorded;
 use fingerpost_observe::session::{Told, label};
 use fingerpost_observe::{Level, Session};
+use fingerpost_record::archive::ArchiveError;
 use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::{Params, Paths, secret};
 use fingerpost_report::explain::{self as report, Explanation, markdown, render};
@@ -151,12 +152,22 @@ fn print(explanations: &[Explanation], format: Format) -> anyhow::Result<()> {
 
 /// Every step of a run that observers watched.
 fn of_run(name: &OsStr) -> anyhow::Result<Vec<Explanation>> {
-    let run = runs::load(name)?;
+    let run = runs::load(name).or_else(|error| meant_as_command(name, error))?;
     let explanations = report::of_run(&run);
     if explanations.is_empty() {
         return usage(format!("the run {} holds nothing to explain; make one of a workload, such as “fingerpost run database”", run.id));
     }
     Ok(explanations)
+}
+
+/// The error of a run that there is not; where a program has its name, with how that is explained.
+fn meant_as_command<T>(name: &OsStr, error: anyhow::Error) -> anyhow::Result<T> {
+    match (name.to_str(), error.downcast_ref::<ArchiveError>()) {
+        (Some(word), Some(ArchiveError::NotFound { dir, .. })) if can_execute(word) => {
+            usage(format!("there is no run “{word}” in {dir}; to explain the command of that name: fingerpost explain -- {word}"))
+        }
+        _ => Err(error),
+    }
 }
 
 /// Runs a command of the user's under observers.

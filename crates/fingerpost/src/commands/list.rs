@@ -10,7 +10,7 @@ use serde::Serialize;
 use wildmatch::WildMatch;
 
 use crate::exit::{Done, usage};
-use crate::plan::family;
+use crate::plan::{family, unknown};
 use crate::{cpus, output};
 
 /// Arguments of `list`.
@@ -71,7 +71,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let labs = fingerpost_labs::REGISTRY.iter().filter(|l| pattern.matches(l.name)).map(|l| lab_entry(l));
     let entries: Vec<Entry> = probes.chain(of_probes).chain(labs).collect();
     if entries.is_empty() {
-        return usage(format!("there is no probe or lab “{name}”; `fingerpost list` shows them all"));
+        return usage(unknown(name));
     }
     output::write(|out| match args.format {
         Format::Json => fingerpost_report::json::write(out, &entries),

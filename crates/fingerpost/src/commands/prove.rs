@@ -10,8 +10,8 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use fingerpost_labs::attribute::KeptOpen;
 use fingerpost_labs::prove::{self, Course, PLANTS, Plant, Proof, Result as Verdict, Trial};
-use fingerpost_record::Profile;
 use fingerpost_record::archive::{new_id, rfc3339};
+use fingerpost_record::{Profile, suggest};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{child, network, task};
 use serde::{Deserialize, Serialize};
@@ -27,8 +27,7 @@ mod table;
 
 /// Arguments of `prove`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 0 when every cause that could be planted was named first and no control was accused, 1 otherwise, \
-    3 when a trial failed, the second time too. Each plant is written to a journal, taken away again, and never touches anything but what we made.")]
+#[command(after_help = help(), after_long_help = long_help())]
 pub struct Args {
     /// Causes, controls or globs (`cpu.*`); with none, all of them
     #[arg(value_name = "CAUSE")]
@@ -51,6 +50,20 @@ pub struct Args {
     #[arg(long, hide = true)]
     in_own_network: bool,
 }
+
+/// What the exit status says, and what can be planted.
+fn help() -> String {
+    let (causes, controls): (Vec<&str>, Vec<&str>) = PLANTS.iter().map(|p| p.name).partition(|name| !name.starts_with("control."));
+    format!("{STATUS}\n\nCauses: {}\n\nControls: {}", causes.join(", "), controls.join(", "))
+}
+
+/// The same, and what can be planted in servers.
+fn long_help() -> String {
+    format!("{}\n\nIn servers: {}", help(), servers::plants().join(", "))
+}
+
+const STATUS: &str = "Exit status: 0 when every cause that could be planted was named first and no control was accused, 1 otherwise, \
+    3 when a trial failed, the second time too. Each plant is written to a journal, taken away again, and never touches anything but what we made.";
 
 /// Formats of the proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -119,8 +132,8 @@ fn choose(wanted: &[String]) -> anyhow::Result<Vec<&'static Plant>> {
     for name in wanted {
         let pattern = WildMatch::new(name);
         if !PLANTS.iter().any(|p| pattern.matches(p.name)) {
-            let known: Vec<&str> = PLANTS.iter().map(|p| p.name).collect();
-            return usage(format!("“{name}” cannot be planted; there is {}", known.join(", ")));
+            let near = suggest::or_else(name, PLANTS.iter().map(|p| p.name), || "`fingerpost prove --help` names what can be".to_owned());
+            return usage(format!("“{name}” cannot be planted; {near}"));
         }
     }
     let chosen = |p: &&Plant| wanted.is_empty() || wanted.iter().any(|name| WildMatch::new(name).matches(p.name));

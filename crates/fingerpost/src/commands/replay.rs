@@ -60,7 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Some(path) => {
             archive::write_whole(path, &guard::text(html::page(&html::of_replay(&found)).as_bytes()))?;
             if path.is_file() {
-                output::write(|out| writeln!(out, "The replay of {} is in {}.", args.name, path.display()))?;
+                output::sentence(&format!("The replay of {} is in {}.", args.name, path.display()))?;
             }
         }
         None => output::write(|out| match args.format.as_str() {

@@ -40,7 +40,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     archive::write_whole(&args.output, &guard::text(page.as_bytes()))?;
     // The page may have gone to standard output itself.
     if args.output.is_file() {
-        output::write(|out| writeln!(out, "The report on {subject} is in {}.", args.output.display()))?;
+        output::sentence(&format!("The report on {subject} is in {}.", args.output.display()))?;
     }
     Ok(Done::Well)
 }

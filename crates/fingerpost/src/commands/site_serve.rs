@@ -33,7 +33,7 @@ fn serve(from: &Path, port: u16, source: Source) -> anyhow::Result<Done> {
     let address = listener.local_addr().context("cannot tell the port")?;
     let stop = Arc::new(AtomicBool::new(false));
     conduct::stop_on_signals(&stop)?;
-    output::write(|out| writeln!(out, "serving {} on http://{address}/", from.display()))?;
+    output::sentence(&format!("serving {} on http://{address}/", from.display()))?;
     serve::serve(&listener, &Arc::new(source), &|| stop.load(Ordering::Relaxed)).context("cannot serve")?;
     Ok(Done::Well)
 }

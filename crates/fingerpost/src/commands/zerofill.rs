@@ -6,7 +6,9 @@ use std::io::Write;
 use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS, Timings};
 use fingerpost_compare::zerofill::{self as analysis, Analysis};
 use fingerpost_record::unit::significant;
-use fingerpost_report::{Format, zerofill as words};
+use fingerpost_report::grid::{Align, Grid, Line};
+use fingerpost_report::style::Tone;
+use fingerpost_report::{Format, Style, zerofill as words};
 
 use crate::exit::{Done, Usage, say, usage};
 use crate::progress::Progressing;
@@ -58,7 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Format::Json => fingerpost_report::json::write(out, &costs),
         Format::Csv => csv(out, &costs),
         Format::Markdown => markdown(out, &timings, &costs),
-        Format::Table => table(out, &timings, &costs),
+        Format::Table => out.write_all(table(&timings, &costs, &output::style(false)).as_bytes()),
     })?;
     Ok(Done::Well)
 }
@@ -99,30 +101,41 @@ fn inputs(t: &Timings) -> [(&'static str, f64); 4] {
 }
 
 /// The inputs apart from what is derived, then the shares that the article speaks of.
-fn table(out: &mut dyn Write, timings: &Timings, costs: &Costs) -> std::io::Result<()> {
-    writeln!(out, "given")?;
-    for (name, value) in inputs(timings) {
-        writeln!(out, "  {name:<20}{:>10}", significant(value))?;
-    }
-    writeln!(out, "\nderived")?;
+fn table(timings: &Timings, costs: &Costs, style: &Style) -> String {
+    let (plain, heading) = (|cells: Vec<String>| Line::Cells(cells, Tone::Plain), |title: &str| Line::Heading(title.into()));
+    let mut figures = Grid::of([("", Align::Left, 0), ("", Align::Right, 0), ("", Align::Left, 0)]);
+    figures.lines.push(heading("given"));
+    figures.lines.extend(inputs(timings).iter().map(|(name, v)| plain(vec![format!("  {name}"), significant(*v), String::new()])));
+    figures.lines.extend([Line::Blank, heading("derived")]);
     for (((_, name, formula), value), printed) in FIELDS.iter().zip(costs.values()).zip(solve::misprints(timings)) {
         let printed = printed.map_or(String::new(), |p| format!("; the article prints {}", significant(p)));
-        writeln!(out, "  {name:<20}{:>10}   = {formula}{printed}", significant(value))?;
+        figures.lines.push(plain(vec![format!("  {name}"), significant(value), format!("= {formula}{printed}")]));
     }
-    writeln!(
-        out,
-        "\nshare of allocating, touching and freeing: █ zero-filling, ▒ the rest of the faults with half of the object's cost, · the rest"
-    )?;
+    figures.render(style) + &shares(costs, style)
+}
+
+/// A bar of this many characters leaves room for its figures on a terminal of 80 columns.
+const BAR_BESIDE_FIGURES: usize = 24;
+
+/// The shares of the first pages, of four and so on, as a picture and as figures.
+fn shares(costs: &Costs, style: &Style) -> String {
+    let mut grid = Grid::of([
+        ("pages", Align::Right, 0),
+        ("", Align::Left, 0),
+        ("faults", Align::Right, 0),
+        ("zero-filling", Align::Right, 0),
+        ("without freeing", Align::Right, 0),
+    ]);
+    let legend =
+        "Shares of allocating, touching and freeing: █ zero-filling, ▒ the rest of the faults with half of the object's cost, · the rest";
+    grid.lines.extend([Line::Blank, Line::Heading(legend.into()), grid.titles()]);
     for pages in [1, 2, 4, 16, 256] {
         let (fault, zero, before) = (costs.fault_share(pages), costs.zerofill_share(pages), costs.zerofill_share_before_freeing(pages));
-        let bar = words::bar(zero, fault - zero);
-        let [fault, zero, before] = [fault, zero, before].map(|share| share * 100.0);
-        writeln!(
-            out,
-            "  {pages:>4} pages  {bar}  {fault:>5.1} % faults, {zero:>5.1} % zero-filling ({before:>5.1} % with the freeing left out)"
-        )?;
+        let share = |share: f64| format!("{:.1} %", share * 100.0);
+        let bar = words::bar(zero, fault - zero, BAR_BESIDE_FIGURES);
+        grid.lines.push(Line::Cells(vec![pages.to_string(), bar, share(fault), share(zero), share(before)], Tone::Plain));
     }
-    Ok(())
+    grid.render(style)
 }
 
 fn csv(out: &mut dyn Write, costs: &Costs) -> std::io::Result<()> {

@@ -13,6 +13,7 @@ use fingerpost_labs::prove::servers::score::{Result as Verdict, of_set};
 use fingerpost_labs::prove::servers::strength::Candidate;
 use fingerpost_labs::prove::servers::trial::own_network;
 use fingerpost_labs::prove::servers::{Course, Outline, Row, Score, Set, Taken, candidates, draw, judged, record, run as run_trial, score};
+use fingerpost_record::suggest;
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{child, network, task};
 use serde::Serialize;
@@ -151,14 +152,21 @@ fn wanted(options: &Options) -> anyhow::Result<Vec<Candidate>> {
         [c.set.name(), c.engine.name(), c.kind.cause, c.kind.name].into_iter().any(|word| glob.matches(word))
     };
     if let Some(none) = options.only.iter().find(|glob| !all.iter().any(|c| matches(c, glob))) {
-        let mut known: Vec<&str> = all.iter().map(|c| c.kind.name).collect();
-        known.dedup();
+        let words = all.iter().flat_map(|c| [c.set.name(), c.engine.name(), c.kind.cause, c.kind.name]);
+        let near = suggest::or_else(none, words, || "`fingerpost prove --help` names the plants".to_owned());
         return usage(format!(
-            "“{none}” matches no list (plants, apart), no server (mariadb, postgresql, sqlite, redis, nginx, proxy, apache) and no plant; there is {}",
-            known.join(", ")
+            "“{none}” matches no list (plants, apart), no server (mariadb, postgresql, sqlite, redis, nginx, proxy, apache) and no plant; {near}"
         ));
     }
     Ok(all.into_iter().filter(|c| options.only.iter().all(|glob| matches(c, glob))).collect())
+}
+
+/// The names of what can be planted in servers, each once.
+pub(super) fn plants() -> Vec<&'static str> {
+    let mut names: Vec<&str> = candidates(&[Set::Plants, Set::Apart]).iter().map(|c| c.kind.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// The recorded trials, judged again.
