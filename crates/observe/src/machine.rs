@@ -1,7 +1,6 @@
 //! Counters of the whole machine, read before and after: CPUs, devices, interfaces, protocols, pressure, quotas, other processes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use fingerpost_sys::cgroup::{Controller, Hierarchies, Throttlings};
 use fingerpost_sys::procfs::memory::parse_counters;
@@ -112,7 +111,16 @@ static MEMORY: &[(&str, &str)] = &[
 struct Usage {
     name: String,
     cpu_s: f64,
-    io_bytes: u64,
+    /// Nothing where it may not be read: another user's, without root.
+    io_bytes: Option<u64>,
+}
+
+/// The processes that can be seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Processes {
+    by_pid: BTreeMap<i32, Usage>,
+    /// Whether those of other users can be seen, too: `/proc` may be mounted such that it hides them (`hidepid`).
+    all: bool,
 }
 
 /// One reading of everything.
@@ -125,7 +133,7 @@ pub struct Reading {
     memory: BTreeMap<String, u64>,
     pressure: BTreeMap<&'static str, Pressure>,
     throttlings: Throttlings,
-    processes: BTreeMap<i32, Usage>,
+    processes: Processes,
 }
 
 impl Reading {
@@ -144,7 +152,7 @@ impl Reading {
             memory: parse_counters(&read("proc/vmstat")),
             pressure: pressure.into_iter().filter_map(|p| Some((p, Pressure::parse(&read(&format!("proc/pressure/{p}")))?))).collect(),
             throttlings: Hierarchies::of_process(paths, &name_of(subject)).throttlings(),
-            processes: processes(),
+            processes: processes(paths),
         }
     }
 
@@ -252,29 +260,51 @@ impl Reading {
         t
     }
 
-    /// What other processes used: in all, and the largest five by name.
+    /// What other processes used: in all, and the largest five by name. What of them could not be read is not zero: there is no total of
+    /// I/O where one's may not be read, and none at all where others' processes are hidden.
     pub fn others_since(&self, before: &Reading, ours: &BTreeSet<i32>) -> Totals {
-        let mut by_name: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
-        for (pid, now) in self.processes.iter().filter(|(pid, _)| !ours.contains(pid)) {
-            let old = before.processes.get(pid).map_or((0.0, 0), |u| (u.cpu_s, u.io_bytes));
-            let sums = by_name.entry(&now.name).or_default();
-            sums.0 += (now.cpu_s - old.0).max(0.0);
-            sums.1 += now.io_bytes.saturating_sub(old.1);
-        }
         let mut t = Totals::new();
-        t.insert("other.cpu.seconds".into(), by_name.values().map(|v| v.0).sum());
-        t.insert("other.disk.bytes".into(), by_name.values().map(|v| v.1 as f64).sum());
-        let mut names: Vec<_> = by_name.into_iter().collect();
-        names.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
-        for (name, (cpu, _)) in names.iter().take(5).filter(|n| n.1.0 > 0.0) {
-            t.insert(format!("other.cpu.{name}.seconds"), *cpu);
+        if !self.processes.all {
+            return t;
         }
-        names.sort_by_key(|n| std::cmp::Reverse(n.1.1));
-        for (name, (_, bytes)) in names.iter().take(5).filter(|n| n.1.1 > 0) {
-            t.insert(format!("other.disk.{name}.bytes"), *bytes as f64);
-        }
+        let old = |pid: &i32| before.processes.by_pid.get(pid);
+        let others = || self.processes.by_pid.iter().filter(|(pid, _)| !ours.contains(pid));
+        let cpu = others().map(|(pid, now)| (now.name.as_str(), Some((now.cpu_s - old(pid).map_or(0.0, |o| o.cpu_s)).max(0.0))));
+        add_by_name(&mut t, ("other.cpu", "seconds"), cpu);
+        // What a process did before the first look counts as old; of one that could not be read then, nothing is known.
+        let io = others().map(|(pid, now)| {
+            let then = old(pid).map_or(Some(0), |o| o.io_bytes);
+            (now.name.as_str(), now.io_bytes.zip(then).map(|(now, then)| now.saturating_sub(then) as f64))
+        });
+        add_by_name(&mut t, ("other.disk", "bytes"), io);
         t
     }
+
+    /// How other processes were seen, and why totals of them are missing where some are.
+    pub fn others_source(&self, ours: &BTreeSet<i32>) -> String {
+        let unread = self.processes.by_pid.iter().filter(|(pid, usage)| !ours.contains(pid) && usage.io_bytes.is_none()).count();
+        match unread {
+            _ if !self.processes.all => "/proc counters (other users' processes are hidden, hidepid)".to_owned(),
+            0 => "/proc counters".to_owned(),
+            n => format!("/proc counters (the I/O of other users' processes is readable by root only, here of {n})"),
+        }
+    }
+}
+
+/// How many of the largest are told by name.
+const LARGEST: usize = 5;
+
+/// Adds `PREFIX.SUFFIX`, the sum, and `PREFIX.NAME.SUFFIX` of the largest names; nothing where a value is missing, which the sum would lack.
+fn add_by_name<'a>(t: &mut Totals, (prefix, suffix): (&str, &str), values: impl Iterator<Item = (&'a str, Option<f64>)>) {
+    let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
+    for (name, value) in values {
+        let Some(value) = value else { return };
+        *by_name.entry(name).or_default() += value;
+    }
+    t.insert(format!("{prefix}.{suffix}"), by_name.values().sum());
+    let mut names: Vec<_> = by_name.into_iter().filter(|n| n.1 > 0.0).collect();
+    names.sort_by(|a, b| b.1.total_cmp(&a.1));
+    t.extend(names.iter().take(LARGEST).map(|(name, value)| (format!("{prefix}.{name}.{suffix}"), *value)));
 }
 
 fn name_of(subject: Option<i32>) -> String {
@@ -286,15 +316,21 @@ fn named_since(names: &[(&str, &str)], now: &BTreeMap<String, u64>, before: &BTr
     names.iter().filter_map(|(key, name)| Some(((*name).to_owned(), since(key)?))).collect()
 }
 
-fn processes() -> BTreeMap<i32, Usage> {
+fn processes(paths: &Paths) -> Processes {
     let hz = ticks_per_second() as f64;
     let usage = |pid: i32| {
-        let dir = format!("/proc/{pid}");
-        let stat = sample::stat(Path::new(&dir))?;
-        let io_bytes = sample::io_bytes(Path::new(&dir)).map_or(0, |(r, w)| r + w);
+        let dir = paths.path(format!("proc/{pid}"));
+        let stat = sample::stat(&dir)?;
+        let io_bytes = sample::io_bytes(&dir).map(|(r, w)| r + w);
+        // A process that ended between the two looks has nothing more to read, which is not that it may not be read.
+        if io_bytes.is_none() && !dir.exists() {
+            return None;
+        }
         Some((pid, Usage { name: stat.name, cpu_s: (stat.user + stat.system) as f64 / hz, io_bytes }))
     };
-    sample::numbers(Path::new("/proc")).into_iter().filter_map(usage).collect()
+    let by_pid: BTreeMap<i32, Usage> = sample::numbers(&paths.path("proc")).into_iter().filter_map(usage).collect();
+    // Every name space of processes has a first one; where it cannot be seen, others are hidden, too.
+    Processes { all: by_pid.contains_key(&1), by_pid }
 }
 
 /// What the subject may use: limits of its control groups, and settings of the machine that explain.
@@ -360,6 +396,44 @@ mod tests {
         let text = "TcpExt: ListenOverflows ListenDrops\nTcpExt: 3 4\nIpExt: InOctets\nIpExt: x\n";
         let p = parse_protocols(text);
         assert_eq!((p.get("TcpExt.ListenOverflows"), p.get("TcpExt.ListenDrops"), p.len()), (Some(&3), Some(&4), 2));
+    }
+
+    /// A machine with these processes: id, name, clock ticks of CPU, bytes read, where they may be read.
+    fn machine_of(processes: &[(i32, &str, u64, Option<u64>)]) -> (tempfile::TempDir, Reading) {
+        let dir = tempfile::tempdir().unwrap();
+        for (pid, name, ticks, io) in processes {
+            let of = dir.path().join(format!("proc/{pid}"));
+            std::fs::create_dir_all(&of).unwrap();
+            let stat = format!("{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0 {}", "0 ".repeat(28));
+            std::fs::write(of.join("stat"), stat).unwrap();
+            if let Some(bytes) = io {
+                std::fs::write(of.join("io"), format!("rchar: 1\nread_bytes: {bytes}\nwrite_bytes: 0\n")).unwrap();
+            }
+        }
+        let reading = Reading::take(&Paths::under(dir.path()), None);
+        (dir, reading)
+    }
+
+    #[test]
+    fn what_cannot_be_read_of_other_processes_is_missing_and_not_zero() {
+        let hz = ticks_per_second();
+        let take = |init_io, dd_ticks, dd_io| machine_of(&[(1, "init", 0, init_io), (5, "dd", dd_ticks, dd_io), (9, "ours", 0, None)]).1;
+        let ours = BTreeSet::from([9]);
+        let before = take(Some(0), 0, Some(100));
+        let all = take(Some(0), 3 * hz, Some(4196)).others_since(&before, &ours);
+        let expected =
+            [("other.cpu.seconds", 3.0), ("other.cpu.dd.seconds", 3.0), ("other.disk.bytes", 4096.0), ("other.disk.dd.bytes", 4096.0)];
+        assert_eq!(all, expected.map(|(name, value)| (name.to_owned(), value)).into());
+
+        let after = take(None, 3 * hz, Some(4196));
+        let names: Vec<String> = after.others_since(&before, &ours).into_keys().collect();
+        assert_eq!(names, ["other.cpu.dd.seconds", "other.cpu.seconds"], "one that may not be read leaves no total");
+        assert!(after.others_source(&ours).ends_with("readable by root only, here of 1)"));
+        assert_eq!(take(Some(0), 0, Some(0)).others_source(&ours), "/proc counters", "our own do not count");
+
+        let hidden = machine_of(&[(5, "dd", 0, Some(0))]).1;
+        assert_eq!(hidden.others_since(&before, &ours), Totals::new());
+        assert!(hidden.others_source(&ours).contains("hidepid"));
     }
 
     #[test]

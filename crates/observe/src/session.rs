@@ -256,7 +256,7 @@ impl Session {
             counters("disk", after.disk_since(&self.before)),
             Observation { series: take_series(&mut watched.series, "net."), ..counters("network", network) },
             counters("pressure", after.pressure_since(&self.before)),
-            counters("others", after.others_since(&self.before, &ours)),
+            observation("others", &after.others_source(&ours), after.others_since(&self.before, &ours)),
             counters("limits", limits),
         ];
         if !syscalls.is_empty() {

@@ -233,6 +233,8 @@ impl Readings {
                 observer,
                 why: format!("it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {}", found.source),
             },
+            // What others do is told or not by whom they belong to, and not by the kernel's version.
+            Way::Counters if observer == "others" => Missing::Refused { observer, why: format!("it had {}", found.source) },
             _ => Missing::Untold { observer },
         }
     }
@@ -261,6 +263,7 @@ mod tests {
             observation("threads", "/proc sampling (no right to trace)", &[("server.cpu.seconds", 2.0)]),
             observation("syscalls", "/proc sampling (no right to trace)", &[]),
             observation("delays", "none: needs CAP_NET_ADMIN", &[]),
+            observation("others", "/proc counters (the I/O of other users' processes is readable by root only, here of 3)", &[]),
             observation("pressure", "/proc counters", &[("throttle.seconds", f64::NAN)]),
         ];
         let r = Readings::of(&all);
@@ -271,6 +274,9 @@ mod tests {
         };
         assert!(why("server.call.read.count").contains("CAP_PERFMON") && why("server.call.read.count").contains("no right to trace"));
         assert!(why("server.delay.block_io.seconds").contains("CAP_NET_ADMIN"));
+        assert!(
+            why("other.disk.bytes").contains("could not see it") && why("other.disk.bytes").contains("readable by root only, here of 3")
+        );
         assert!(why("throttle.seconds").contains("“pressure” was there"), "a value that is no number is none");
         assert!(why("tcp.delayed_acks").contains("“network” was not there"));
         assert!(why("server.nice").contains("“limits”"));
