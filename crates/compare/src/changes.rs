@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fingerpost_record::unstated::DESCRIBED;
 use fingerpost_record::{Param, Params};
 use serde::Serialize;
 
@@ -43,6 +44,19 @@ const BUILD: [&str; 4] = ["compiler", "cflags", "version", "server"];
 
 /// What a side without the parameter is said to have.
 const NOTHING: &str = "none";
+/// What it is said to have where rows state the parameter only if it was changed ([`stated_when_changed`]).
+const DEFAULT: &str = "default";
+
+/// Whether rows state a parameter only where somebody set it: a server's variables, whose defaults it alone knows, and the length of its
+/// accept queue. A side without it has the default.
+fn stated_when_changed(key: &str) -> bool {
+    key.starts_with("server.") || key == "backlog"
+}
+
+/// How a side has a parameter, in words.
+fn in_words(key: &str, value: Option<&Param>) -> String {
+    value.map_or_else(|| if stated_when_changed(key) { DEFAULT } else { NOTHING }.to_owned(), ToString::to_string)
+}
 
 /// The probe whose rows the host's compilers build. A row of ours says by which; a published table of one compiler has it with the host.
 const BUILT_ON_THE_HOST: &str = "cpu.flops";
@@ -75,7 +89,7 @@ impl Change {
 pub fn between(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
     let (b, n) = (&base.taken_out, &new.taken_out);
     let keys: BTreeSet<&str> = b.iter().chain(n.iter()).map(|(k, _)| k).collect();
-    let text = |params: &Params, key: &str| params.get(key).map_or_else(|| NOTHING.to_owned(), ToString::to_string);
+    let text = |params: &Params, key: &str| in_words(key, params.get(key));
     let mut changes: Vec<Change> =
         keys.into_iter().filter(|key| b.get(key) != n.get(key)).map(|key| Change::of(key, &text(b, key), &text(n, key), None)).collect();
     changes.extend(compilers(base, new));
@@ -83,9 +97,6 @@ pub fn between(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
     changes.extend(servers);
     changes
 }
-
-/// Beginning of what the load generator writes of the server beside its own account.
-const DESCRIBED: &str = "the load generator; ";
 
 /// What each server said of itself, by workload: its version, then settings with their values.
 fn descriptions(side: &Side) -> BTreeMap<&str, BTreeSet<&str>> {
@@ -106,7 +117,7 @@ fn servers(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
         let (b, n) = (settings(one), settings(other));
         let keys: BTreeSet<&str> = b.keys().chain(n.keys()).copied().collect();
         // A row's parameter (query_cache) is told already, and the server's own settings that it stands for (query_cache_size) with it.
-        let told = |key: &str| known.iter().any(|c| key.starts_with(&c.what));
+        let told = |key: &str| known.iter().any(|c| key.starts_with(c.what.strip_prefix("server.").unwrap_or(&c.what)));
         let value = |of: &BTreeMap<&str, &str>, key: &str| of.get(key).copied().unwrap_or(NOTHING).to_owned();
         let differing = keys.into_iter().filter(|key| b.get(key) != n.get(key) && !told(key));
         changes.extend(differing.map(|key| Change::of(key, &value(&b, key), &value(&n, key), Some((*workload).to_owned()))));
@@ -160,10 +171,9 @@ pub fn side_by_side(base: &Side, new: &Side) -> Option<(Side, Side, Vec<Change>)
         side.with_params(|key| other.rows.contains_key(key), out)
     };
     let sides = (without(base, new, |d| &d.base), without(new, base, |d| &d.new));
-    let text = |value: &Option<Param>| value.as_ref().map_or_else(|| NOTHING.to_owned(), ToString::to_string);
     let mut changes: Vec<Change> = Vec::new();
     for d in &differing {
-        let change = Change::of(&d.key, &text(&d.base), &text(&d.new), Some(d.probe.clone()));
+        let change = Change::of(&d.key, &in_words(&d.key, d.base.as_ref()), &in_words(&d.key, d.new.as_ref()), Some(d.probe.clone()));
         let family = |of: &Option<String>| of.as_deref().and_then(|of| of.split('.').next()).map(str::to_owned);
         let like =
             |c: &&mut Change| (&c.what, &c.base, &c.new, family(&c.of)) == (&change.what, &change.base, &change.new, family(&change.of));
@@ -202,9 +212,10 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
     for (probe, of_base) in &b {
         let Some(of_new) = n.get(probe) else { continue };
         let keys: BTreeSet<&str> = of_base.keys().chain(of_new.keys()).copied().collect();
-        // A number is what is measured at (clients, sizes); a word is how.
+        // A number is what is measured at (clients, sizes); a word is how, and so is what a server was told.
         let word = |of: &BTreeMap<&str, Vec<&Param>>, key: &str| match of.get(key).map(Vec::as_slice) {
             Some([one @ Param::Text(_)]) => Some((*one).clone()),
+            Some([one]) if stated_when_changed(key) => Some((*one).clone()),
             _ => None,
         };
         let differing =
@@ -213,12 +224,11 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
             .iter()
             .filter_map(|key| Some(differing(Some(word(of_base, key)?), Some(word(of_new, key)?), key)).filter(|d| d.base != d.new))
             .collect();
-        if both.is_empty() {
-            continue;
-        }
+        // With another program some parameters come and others go; alone only those do that are stated when they were changed.
+        let alone = both.is_empty();
         found.extend(both);
-        // With another program some parameters come and others go.
         let one_sided = keys.iter().filter(|key| !of_base.contains_key(**key) || !of_new.contains_key(**key));
+        let one_sided = one_sided.filter(|key| !alone || stated_when_changed(key));
         found.extend(
             one_sided.map(|key| differing(word(of_base, key), word(of_new, key), key)).filter(|d| d.base.is_some() || d.new.is_some()),
         );

@@ -188,6 +188,63 @@ fn another_engine_takes_its_parameters_along() {
     assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), ["engine: mariadb → sqlite", "query_cache: on → none"]);
 }
 
+/// A variable that only one side sets, and one that both do, are settings that differ: the rows lie side by side.
+#[test]
+fn what_a_server_was_told_is_a_setting_and_no_other_row() {
+    let rates = [900.0, 1800.0, 4000.0];
+    let of = |key: &str, value: Option<i64>, factor: f64| {
+        let mut run = queries("off", rates.map(|rate| rate * factor));
+        for m in &mut run.measurements {
+            m.params = value.map_or(m.params.clone(), |value| m.params.clone().with(key, value));
+        }
+        run
+    };
+    for (key, base, new, words) in [
+        ("server.sync_binlog", None, Some(1), "server.sync_binlog: default → 1"),
+        ("server.sync_binlog", Some(1), None, "server.sync_binlog: 1 → default"),
+        ("server.sync_binlog", Some(0), Some(1), "server.sync_binlog: 0 → 1"),
+        ("backlog", None, Some(8), "backlog: default → 8"),
+    ] {
+        let c = compare(&[of(key, base, 1.0)], &[of(key, new, 0.4)], &Options::default());
+        assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0), "{words}");
+        assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), [words]);
+        assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.setting", Status::Guilty), "{:#?}", c.causes);
+    }
+    // What is measured at is no setting.
+    assert!(compare(&[of("members", None, 1.0)], &[of("members", Some(9), 1.0)], &Options::default()).rows.is_empty());
+}
+
+/// A record from before `synchronous` was a parameter lies in one row with a new one of the same setting, and is another than of another.
+#[test]
+fn a_record_of_before_a_parameter_compares_with_one_that_has_it() {
+    let of = |stated: Option<&str>, told: &str, factor: f64| {
+        let mut run = queries("off", [900.0, 1800.0, 4000.0].map(|rate| rate * factor));
+        for m in &mut run.measurements {
+            m.params.0.remove("query_cache");
+            m.params = m.params.clone().with("engine", "sqlite");
+            m.params = stated.map_or(m.params.clone(), |stated| m.params.clone().with("synchronous", stated));
+        }
+        run.observations = vec![Observation {
+            workload: "database".into(),
+            params: run.measurements[0].params.clone(),
+            observer: "client".into(),
+            source: format!("the load generator; SQLite 3.50, synchronous={told}"),
+            series: Vec::new(),
+            totals: std::collections::BTreeMap::new(),
+            self_cost: 0.0,
+            lost: 0,
+        }];
+        fingerpost_record::load::from_slice(&serde_json::to_vec(&run).unwrap(), "made up").unwrap()
+    };
+    for (old, new) in [("full", "full"), ("off", "off")] {
+        let c = compare(&[of(None, old, 1.0)], &[of(Some(new), new, 1.0)], &Options::default());
+        assert_eq!((c.rows.len(), c.not_compared.len(), c.changes.len()), (3, 0, 0));
+        assert!(c.rows.iter().all(|r| r.params.text("synchronous") == Some(new)));
+    }
+    let c = compare(&[of(None, "off", 2.0)], &[of(Some("full"), "full", 1.0)], &Options::default());
+    assert_eq!((c.rows.len(), c.changes.iter().map(|x| x.words()).collect::<Vec<_>>()), (3, vec!["synchronous: off → full".to_owned()]));
+}
+
 /// `synchronous=off` and `full` were the same row, and nothing said that anything was changed.
 #[test]
 fn settings_and_versions_that_are_in_no_parameter_are_named() {

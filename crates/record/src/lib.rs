@@ -28,6 +28,7 @@ pub mod secret;
 pub mod suggest;
 pub mod text;
 pub mod unit;
+pub mod unstated;
 mod valid;
 
 pub use findings::{Budget, Finding, Layer, Observation, Part, Series, Status};

@@ -120,5 +120,6 @@ pub fn from_slice(text: &[u8], name: &str) -> Result<Run, LoadError> {
     crate::secret::cut_run(&mut run);
     validate(&run).map_err(|message| LoadError::Invalid { path: name.into(), message: clean(&message).into_owned() })?;
     run.paths.iter_mut().for_each(crate::paths::valid::clean);
+    crate::unstated::state(&mut run);
     Ok(run)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fingerpost_measure::estimate::across_processes;
+use fingerpost_record::unstated::DESCRIBED;
 use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Unit};
 use fingerpost_workloads::{Step, quantile};
 
@@ -144,7 +145,7 @@ impl Repetitions {
             workload: "database".to_owned(),
             params: self.params.clone(),
             observer: "client".to_owned(),
-            source: format!("the load generator; {server}"),
+            source: format!("{DESCRIBED}{server}"),
             series: stalls::series(&self.steps),
             totals,
             self_cost: 0.0,

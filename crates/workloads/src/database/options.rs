@@ -146,8 +146,14 @@ impl Options {
                 params.with("storage", storage.as_str()).with("query_cache", if *query_cache { "on" } else { "off" })
             }
             Engine::Own { storage: Some(storage), .. } => params.with("storage", storage.as_str()),
+            // Records of before do not have it: `record::unstated` adds it to them when they are read.
+            Engine::Sqlite { synchronous } => params.with("synchronous", synchronous.as_str()),
             _ => params,
         };
+        // Those that were set: what a server has by default it says itself. `-` and `_`, capitals and small letters are the same to servers.
+        let params = self.variables.iter().fold(params, |params, (name, value)| {
+            params.with(&format!("server.{}", name.replace('-', "_").to_lowercase()), Param::parse(value))
+        });
         // Rows of the ordinary size need not say so.
         if self.scale == 1 { params } else { params.with("scale", i64::from(self.scale)) }
     }
@@ -254,7 +260,8 @@ mod tests {
     #[test]
     fn nothing_set_is_sqlite_and_the_articles_clients() {
         let options = read(&[]).unwrap();
-        assert_eq!(options.params().to_string(), "engine=sqlite mix=read");
+        assert_eq!(options.params().to_string(), "engine=sqlite mix=read synchronous=full");
+        assert_eq!(read(&[("synchronous", "off")]).unwrap().params().text("synchronous"), Some("off"), "another row");
         assert_eq!(options.clients, CLIENTS);
     }
 
@@ -267,12 +274,15 @@ mod tests {
             ("mix", "write"),
             ("scale", "3"),
             ("clients", "5, 1,5"),
-            ("server.key_buffer_size", "16M"),
+            ("server.Key-buffer-size", "16M"),
         ])
         .unwrap();
-        assert_eq!(options.params().to_string(), "engine=mariadb mix=write query_cache=on scale=3 storage=myisam");
+        assert_eq!(
+            options.params().to_string(),
+            "engine=mariadb mix=write query_cache=on scale=3 server.key_buffer_size=16777216 storage=myisam"
+        );
         assert_eq!(options.clients, [1, 5]);
-        assert_eq!(options.variables, [("key_buffer_size".to_owned(), "16777216".to_owned())]);
+        assert_eq!(options.variables, [("Key-buffer-size".to_owned(), "16777216".to_owned())]);
         assert_eq!(read(&[("clients", "7")]).unwrap().clients, [7]);
         assert_eq!(read(&[("url", "mysql://h/x"), ("storage", "aria")]).unwrap().params().text("storage"), Some("aria"));
         assert_eq!(read(&[("url", "mysql://h/x"), ("engine", "mariadb")]).unwrap().engine.name(), "mysql");

@@ -137,6 +137,9 @@ impl Settings {
         if let Some(workers) = self.workers {
             common = common.with("workers", workers as i64);
         }
+        if self.backlog != BACKLOG as usize && !matches!(self.server, Server::Url(_)) {
+            common = common.with("backlog", self.backlog as i64);
+        }
         if self.proxy {
             common = common.with("backend", "embedded");
         }
@@ -308,6 +311,8 @@ mod tests {
                 .unwrap();
         let steps: Vec<String> = s.steps().iter().map(ToString::to_string).collect();
         assert_eq!(steps[1], "connections=100 keepalive=off mpm=prefork requests=100000 server=apache size=1K");
+        let short = settings(&[("backlog", "8"), ("connections", "1")]).unwrap().steps();
+        assert_eq!(short[0].to_string(), "backlog=8 connections=1 keepalive=on server=embedded size=1K", "stated when it was changed");
         assert_eq!(settings(&[("connections", "10,1,10")]).unwrap().connections, [1, 10]);
         assert_eq!(settings(&[("rate", "0.5")]).unwrap().rate, Some(0.5));
         for (wrong, word) in [
