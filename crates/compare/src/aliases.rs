@@ -65,7 +65,7 @@ pub fn matches(probe: &str, published: &Params, ours: &Params) -> Option<Match> 
     for (key, value) in published.iter() {
         match ours.get(key) {
             Some(own) if own == value => {}
-            Some(own) if stands_for(probe, key, value, own) && like_process(key, value, own, ours) => {
+            Some(own) if stands_for(probe, key, value, own) && like_process(key, value, own, ours) && !in_turns(own) => {
                 found.aliased.push((key.to_owned(), value.clone(), own.clone()));
             }
             _ => return None,
@@ -79,6 +79,11 @@ fn stands_for(probe: &str, key: &str, published: &Param, own: &Param) -> bool {
     let (Param::Text(published), Param::Text(own)) = (published, own) else { return false };
     let is = |pattern: &&str| pattern.strip_suffix('*').map_or(own == pattern, |start| own.starts_with(start));
     ALIASES.iter().any(|a| a.key == key && a.published == published && probe.starts_with(a.probe) && a.ours.iter().any(is))
+}
+
+/// Whether it is two places that are filled in turns, which an earlier version called `dual:A+B`.
+fn in_turns(own: &Param) -> bool {
+    matches!(own, Param::Text(text) if text.starts_with("dual:") && text.contains('+'))
 }
 
 /// Apache 1.3 had a process for each connection and nothing else, so only such a server of today stands for it, and others for 2.0.

@@ -21,6 +21,8 @@ pub enum Kind {
     Build,
     /// The program is the same and a parameter of it differs.
     Setting,
+    /// Swap is somewhere else.
+    Placement,
 }
 
 /// One thing that was changed, and that all rows that it concerns have on one side as `base` and on the other as `new`.
@@ -41,6 +43,10 @@ pub struct Change {
 
 /// Parameters that say how a program was made, or which version of it runs.
 const BUILD: [&str; 4] = ["compiler", "cflags", "version", "server"];
+
+/// The parameter that says where swap is, in rows of the launch lab; elsewhere the same word places processes on CPUs.
+const PLACEMENT: &str = "placement";
+const LAUNCH: &str = "launch";
 
 /// What a side without the parameter is said to have.
 const NOTHING: &str = "none";
@@ -63,7 +69,12 @@ const BUILT_ON_THE_HOST: &str = "cpu.flops";
 
 impl Change {
     fn of(what: &str, base: &str, new: &str, of: Option<String>) -> Change {
-        let kind = if BUILD.contains(&what) { Kind::Build } else { Kind::Setting };
+        let of_launch = of.as_deref().is_some_and(|of| of.split('.').next() == Some(LAUNCH));
+        let kind = match what {
+            PLACEMENT if of_launch => Kind::Placement,
+            what if BUILD.contains(&what) => Kind::Build,
+            _ => Kind::Setting,
+        };
         Change { what: what.to_owned(), base: base.to_owned(), new: new.to_owned(), kind, of }
     }
 
@@ -90,8 +101,10 @@ pub fn between(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
     let (b, n) = (&base.taken_out, &new.taken_out);
     let keys: BTreeSet<&str> = b.iter().chain(n.iter()).map(|(k, _)| k).collect();
     let text = |params: &Params, key: &str| in_words(key, params.get(key));
+    let launching = [base, new].iter().all(|side| side.rows.keys().all(|(probe, _, _)| probe.split('.').next() == Some(LAUNCH)));
+    let of = |key: &str| (key == PLACEMENT && launching).then(|| LAUNCH.to_owned());
     let mut changes: Vec<Change> =
-        keys.into_iter().filter(|key| b.get(key) != n.get(key)).map(|key| Change::of(key, &text(b, key), &text(n, key), None)).collect();
+        keys.into_iter().filter(|key| b.get(key) != n.get(key)).map(|key| Change::of(key, &text(b, key), &text(n, key), of(key))).collect();
     changes.extend(compilers(base, new));
     let servers = servers(base, new, &[known, &changes].concat());
     changes.extend(servers);

@@ -6,6 +6,7 @@ use fingerpost_record::{Better, Estimate, Finding, Params, Unit};
 use serde::Serialize;
 
 use crate::changes::Change;
+use crate::gains::Gain;
 use crate::pooled::Pooled;
 use crate::ratio::Ratio;
 use crate::side::SideInfo;
@@ -52,6 +53,9 @@ pub struct Comparison {
     pub not_compared: Vec<NotCompared>,
     /// How each workload's time per transaction goes from base to new.
     pub waterfalls: Vec<Waterfall>,
+    /// What each placement of swap gains on both sides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gains: Vec<Gain>,
     /// How each workload's throughput changes with the number of clients, on both sides.
     pub curves: Vec<Curve>,
     /// What explains the difference, most first; then the suspects that were cleared.

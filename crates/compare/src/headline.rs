@@ -3,7 +3,7 @@
 use fingerpost_record::cause::words;
 use fingerpost_record::{Finding, Layer, Status};
 
-use crate::causes::changed::{BUILD, SETTING};
+use crate::causes::changed::{BUILD, PLACEMENT, SETTING};
 use crate::changes::{Change, Kind};
 use crate::comparison::{Comparison, Curve, Row, Waterfall};
 use crate::pooled::Pooled;
@@ -116,7 +116,7 @@ fn because(c: &Comparison, on: Option<&str>) -> String {
 
 /// What was changed between the sides, where no cause is that: it is named before any other.
 fn changed_besides(c: &Comparison, named: &[&Finding]) -> String {
-    if c.changes.is_empty() || named.iter().any(|f| [BUILD, SETTING].contains(&f.cause.as_str())) {
+    if c.changes.is_empty() || named.iter().any(|f| [BUILD, SETTING, PLACEMENT].contains(&f.cause.as_str())) {
         return String::new();
     }
     let all: Vec<String> = c.changes.iter().map(Change::words).collect();
@@ -151,6 +151,7 @@ fn name(c: &Comparison, finding: &Finding, on: Option<&str>) -> String {
     let word = match finding.cause.as_str() {
         BUILD => return changed("another build", Kind::Build),
         SETTING => return changed("another setting", Kind::Setting),
+        PLACEMENT => return changed(words(PLACEMENT), Kind::Placement),
         "cpu.speed" if c.hosts.iter().any(|d| d.what == "processor") => return "another processor".into(),
         MAPPING => "the call that maps memory",
         cause => words(cause),

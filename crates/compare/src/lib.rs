@@ -13,6 +13,7 @@ mod counterparts;
 pub mod curves;
 pub mod export;
 pub mod flops;
+pub mod gains;
 mod headline;
 pub mod import;
 pub mod launch;
@@ -85,6 +86,7 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
         pooled,
         not_compared,
         waterfalls: waterfalls.clone(),
+        gains: gains::gains(base, new, options.threshold),
         curves,
         causes,
         unexplained,

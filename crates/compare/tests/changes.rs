@@ -280,6 +280,30 @@ fn settings_and_versions_that_are_in_no_parameter_are_named() {
     }
 }
 
+fn launched(placement: &str, swap: &str, seconds: f64) -> Run {
+    let params = |app: &str| Params::new().with("app", app).with("placement", placement).with("state", "after-boot");
+    let mut run = run(["a", "b", "c"].map(|app| row("launch.time", params(app), seconds * 1e9)).to_vec());
+    run.measurements.iter_mut().for_each(|m| (m.unit, m.better) = (Unit::Nanoseconds, Better::Lower));
+    run.host.swap =
+        vec![fingerpost_record::host::Swap { path: swap.into(), kind: "partition".into(), bytes: 1 << 30, used_bytes: 0, priority: -2 }];
+    run
+}
+
+/// Sequences after a boot, swap in two places: “no cause that is known here explains it”.
+#[test]
+fn swap_in_another_place_is_the_cause_where_nothing_else_differs() {
+    let c = compare(&[launched("file", "/swapfile", 4.0)], &[launched("dual", "/dev/sdb1", 2.0)], &Options::default());
+    let first = &c.causes[0];
+    assert_eq!((first.cause.as_str(), first.layer, first.status), ("memory.swap_place", Layer::Memory, Status::Guilty), "{:#?}", c.causes);
+    assert!(first.share > 0.95 && c.headline.contains("another placement of swap (placement: file → dual)"), "{}", c.headline);
+    let mut other = launched("dual", "/dev/sdb1", 2.0);
+    other.host.kernel = "another".into();
+    let c = compare(&[launched("file", "/swapfile", 4.0)], &[other], &Options::default());
+    assert_eq!(c.causes[0].status, Status::Suspected, "{:#?}", c.causes);
+    let c = between("launch-10.1[placement=default]", "launch-10.1[placement=dual]");
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("memory.swap_place", Status::Guilty), "{:#?}", c.causes);
+}
+
 /// The network was cleared “under database” of a comparison without a row of the database.
 #[test]
 fn what_was_watched_under_a_workload_clears_nothing_without_a_row_of_it() {

@@ -61,11 +61,20 @@ pub fn table(c: &Comparison, style: &Style) -> String {
     for curve in &c.curves {
         section(lines, &curve_title(curve), curve_lines(curve).into_iter().map(|l| Line::Note(l, Tone::Plain)));
     }
+    section(lines, GAINS, gains(c).into_iter().map(|l| Line::Note(l, Tone::Plain)));
     row_lines(&mut grid, c);
     let lines = &mut grid.lines;
     section(lines, "Not compared", not_compared(c).into_iter().map(|l| Line::Note(l, Tone::Faint)));
     lines.extend([Line::Blank, Line::Labelled("Rows".into(), summary(c), Tone::Plain)]);
     grid.render(style)
+}
+
+/// What a section of [`gains`] is called.
+pub(crate) const GAINS: &str = "What a place of its own for swap gains on each side";
+
+/// What each placement of swap gains on both sides, a sentence each.
+pub(crate) fn gains(c: &Comparison) -> Vec<String> {
+    c.gains.iter().map(|gain| text(&gain.words(&c.base.name, &c.new.name))).collect()
 }
 
 fn section(lines: &mut Vec<Line>, title: &str, content: impl Iterator<Item = Line>) {

@@ -3,7 +3,7 @@
 use fingerpost_compare::comparison::Comparison;
 
 use crate::compare::{
-    causes, cells, curve_lines, curve_title, in_order, not_compared, sides, summary, text, waterfall_lines, waterfall_title,
+    GAINS, causes, cells, curve_lines, curve_title, gains, in_order, not_compared, sides, summary, text, waterfall_lines, waterfall_title,
 };
 use crate::markdown::escape;
 
@@ -24,6 +24,7 @@ pub fn render(c: &Comparison) -> String {
     for curve in &c.curves {
         section(&mut out, &curve_title(curve), curve_lines(curve).into_iter().map(|l| l.trim().to_owned()));
     }
+    section(&mut out, GAINS, gains(c).into_iter());
     out.push_str("\n## Rows\n\n| probe | parameters | base | new | × slower | 95 % interval | verdict | remarks |\n");
     out.push_str("| --- | --- | ---: | ---: | ---: | --- | --- | --- |\n");
     for row in in_order(c) {

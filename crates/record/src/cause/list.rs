@@ -412,5 +412,14 @@ pub const CAUSES: &[Cause] = &[
     of_probes("kernel.futex", Layer::Kernel, "locks between threads"),
     of_probes("kernel.locking", Layer::Kernel, "the kernel's own locking"),
     of_probes("kernel.scaling", Layer::Kernel, "locks or threads below the program"),
+    Cause {
+        name: "memory.swap_place",
+        layer: Layer::Memory,
+        label: "placement of swap",
+        words: "another placement of swap",
+        tells: "the same applications launched with swap in another place",
+        needs: &[],
+        ..PLAIN
+    },
     of_probes("memory.paging", Layer::Memory, "paging"),
 ];

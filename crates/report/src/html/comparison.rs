@@ -1,11 +1,12 @@
 //! Two sides in pictures: the sentence, the suspects, the waterfall, the curves, every row by effect.
 
 use fingerpost_compare::Comparison;
+use fingerpost_compare::gains::OfSide;
 use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
 use super::{Section, budget, forest, scaling, scrolling, waterfall};
-use crate::compare::{not_compared, sides, summary, waterfall_title};
+use crate::compare::{GAINS, gains, interval, not_compared, number, sides, summary, waterfall_title};
 
 /// The title: who against whom.
 pub fn title(c: &Comparison) -> String {
@@ -38,6 +39,9 @@ pub fn sections(c: &Comparison) -> Vec<Section> {
     if !c.waterfalls.is_empty() {
         add("waterfall", "From base to new", waterfalls(c));
     }
+    if !c.gains.is_empty() {
+        add("gains", GAINS, gains_table(c));
+    }
     if !c.hosts.is_empty() {
         add("hosts", "What differs between the hosts", hosts(c));
     }
@@ -69,6 +73,28 @@ fn waterfalls(c: &Comparison) -> Markup {
     }
 }
 
+fn gains_table(c: &Comparison) -> Markup {
+    let ratio = |side: &OfSide| format!("{} ({})", number(side.ratio.value), interval(&side.ratio));
+    html! {
+        p class="note" { "The time of all applications in times of that under the side's default; below 1 is faster." }
+        (scrolling("Gains by placement of swap, table", html! {
+            table {
+                thead { tr {
+                    th scope="col" { "Placement" } th scope="col" class="number" { (clean(&c.base.name)) }
+                    th scope="col" class="number" { (clean(&c.new.name)) }
+                } }
+                tbody { @for gain in &c.gains {
+                    tr {
+                        th scope="row" { (clean(&gain.base.placement)) }
+                        td class="number" { (ratio(&gain.base)) } td class="number" { (ratio(&gain.new)) }
+                    }
+                } }
+            }
+        }))
+        ul { @for line in gains(c) { li { (line) } } }
+    }
+}
+
 fn hosts(c: &Comparison) -> Markup {
     scrolling(
         "Differences of the hosts, table",
@@ -86,5 +112,21 @@ fn reproduce(c: &Comparison) -> Markup {
     html! {
         p { "The same comparison in the terminal, from the same files:" }
         pre tabindex="0" { code { "fingerpost compare " (ids(&c.base.ids)) " " (ids(&c.new.ids)) " --threshold " (c.threshold) } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gains_of_two_systems_stand_side_by_side() {
+        let load = |name: &str| fingerpost_compare::references::load(name).unwrap();
+        let c = fingerpost_compare::compare(&[load("launch-10.0.4")], &[load("launch-10.1")], &fingerpost_compare::Options::default());
+        let body = gains_table(&c).into_string();
+        assert!(body.contains("dual") && body.contains("0.649") && body.contains("0.687") && body.contains("gains less"), "{body}");
+        let table = crate::compare::table(&c, &crate::style::Style::default());
+        assert!(table.contains("0.65 times the time") && table.contains("launch-10.1 gains less"), "{table}");
+        assert!(sections(&c).iter().any(|s| s.key == "gains"));
     }
 }
