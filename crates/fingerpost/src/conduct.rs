@@ -59,6 +59,11 @@ pub struct Conducted {
 /// # Errors
 /// Only what keeps a run from beginning at all. What goes wrong on the way is in the record.
 pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Result<Conducted> {
+    for lab in &plan.labs {
+        if let Err(LabError::Setting(sentence)) = (lab.lab.check)(&lab.settings, options.profile) {
+            return crate::exit::usage(sentence);
+        }
+    }
     let begun = Instant::now();
     // Plain probes change nothing, and die with this process.
     let labs = !plan.labs.is_empty() || plan.rows.iter().any(|row| row.probe.lab.is_some());
@@ -74,13 +79,16 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     let mut recorder = Recorder::new(run, writer, progress, stop);
     recorder.run.instrument = measure_instrument(options, &dir, stop);
     let rows = prepare(plan, &mut scratch, &mut recorder)?;
+    let stretches = stretches(plan, options);
     if !rows.is_empty() {
+        recorder.stretch = (0.0, stretches[0]);
         measure_rows(&rows, rows_budget(&rows, plan, options), options, &dir, stop, &mut recorder);
     }
-    for lab in &plan.labs {
+    for (lab, n) in plan.labs.iter().zip(1..) {
         if stop.load(Ordering::Relaxed) {
             break;
         }
+        recorder.stretch = (stretches[..n].iter().sum(), stretches[n]);
         run_lab(lab, plan, options, &mut scratch, &dir, &mut recorder)?;
     }
     recorder.run.complete = !stop.load(Ordering::Relaxed);
@@ -173,6 +181,14 @@ fn lab_budget(plan: &Plan, options: &Options) -> Duration {
     }
 }
 
+/// Which share of the run's time the rows take, and then each lab.
+fn stretches(plan: &Plan, options: &Options) -> Vec<f64> {
+    let labs = lab_budget(plan, options).as_secs_f64();
+    let rows = (expected(plan, options).as_secs_f64() - labs * plan.labs.len() as f64).max(0.0);
+    let whole = (rows + labs * plan.labs.len() as f64).max(f64::MIN_POSITIVE);
+    std::iter::once(rows).chain(plan.labs.iter().map(|_| labs)).map(|time| time / whole).collect()
+}
+
 fn expected(plan: &Plan, options: &Options) -> Duration {
     let rows = if plan.rows.is_empty() { Duration::ZERO } else { rows_budget(&plan.rows, plan, options) };
     rows + lab_budget(plan, options) * plan.labs.len() as u32
@@ -249,7 +265,13 @@ fn run_lab(lab: &LabRun, plan: &Plan, options: &Options, scratch: &mut Scratch, 
     });
     match result {
         Ok(()) => Ok(()),
-        Err(LabError::Setting(sentence)) => crate::exit::usage(sentence),
+        Err(LabError::Setting(sentence)) => {
+            // Nothing was measured: a run without figures would only stand in the way as the latest.
+            if recorder.run.measurements.is_empty() {
+                recorder.writer.withdraw();
+            }
+            crate::exit::usage(sentence)
+        }
         Err(LabError::Missing(sentence)) => {
             recorder.progress.say(&format!("{} was skipped: {sentence}", lab.lab.name));
             recorder.lab_without_figure(lab.lab, Outcome::Skipped, &sentence);

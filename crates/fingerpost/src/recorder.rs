@@ -23,13 +23,15 @@ pub struct Recorder<'a> {
     pub writer: Writer,
     /// What the person is shown.
     pub progress: Progress,
+    /// Which stretch of the whole run is under way: where it begins, and how long it is, as shares.
+    pub stretch: (f64, f64),
     stop: &'a AtomicBool,
 }
 
 impl<'a> Recorder<'a> {
     /// A recorder for a run that has just begun.
     pub fn new(run: Run, writer: Writer, progress: Progress, stop: &'a AtomicBool) -> Self {
-        Recorder { run, writer, progress, stop }
+        Recorder { run, writer, progress, stretch: (0.0, 1.0), stop }
     }
 
     /// Puts a row in the place of the same row, or at the end.
@@ -50,6 +52,12 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Shows what is being done, and which share of the stretch under way is done.
+    fn doing(&self, doing: &str, done: f64) {
+        let (begin, length) = self.stretch;
+        self.progress.show(doing, begin + length * done.clamp(0.0, 1.0));
+    }
+
     fn save(&mut self) {
         if let Some(sentence) = self.writer.write(&self.run) {
             self.progress.say(&sentence);
@@ -68,7 +76,7 @@ pub struct RowListener<'r, 'a> {
 impl Listener for RowListener<'_, '_> {
     fn starting(&mut self, job: usize, round: usize, done: f64) {
         let row = &self.rows[job];
-        self.recorder.progress.show(&format!("round {}: {} {}", round + 1, row.probe.name, row.params), done);
+        self.recorder.doing(&format!("round {}: {} {}", round + 1, row.probe.name, row.params), done);
     }
 
     fn finished(&mut self, job: usize, state: &JobState) {
@@ -106,7 +114,7 @@ impl Sink for Recorder<'_> {
     }
 
     fn progress(&mut self, doing: &str, done: f64) {
-        self.progress.show(doing, done);
+        self.doing(doing, done);
     }
 
     fn interrupted(&self) -> bool {

@@ -157,6 +157,7 @@ pub static LAB: Lab = Lab {
         },
     ],
     missing,
+    check: |settings, _| Options::from_settings(settings, 0).map(drop),
     run,
 };
 

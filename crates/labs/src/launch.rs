@@ -282,5 +282,6 @@ pub static LAB: Lab = Lab {
         Setting { key: "throttle", default: "4M", help: "bytes a second of a throttled placement" },
     ],
     missing,
+    check: |settings, _| Plan::check(settings),
     run,
 };

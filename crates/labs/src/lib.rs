@@ -85,6 +85,8 @@ pub struct Lab {
     pub settings: &'static [Setting],
     /// What is missing here for this lab with these settings, as a sentence that says what to do.
     pub missing: fn(&Params) -> Option<String>,
+    /// Says which of its settings cannot be, as far as that is known before anything is started or kept.
+    pub check: fn(&Params, Profile) -> Result<(), LabError>,
     /// Runs it.
     pub run: fn(&mut Context) -> Result<(), LabError>,
 }

@@ -329,6 +329,7 @@ pub static LAB: Lab = Lab {
         },
     ],
     missing,
+    check: |settings, _| Settings::from_params(settings).map(drop),
     run,
 };
 

@@ -229,7 +229,7 @@ impl Archive {
     fn nth_latest(&self, wanted: &str, back: usize) -> Result<PathBuf, ArchiveError> {
         let readable: Vec<Entry> = self.list()?.into_iter().filter(|e| e.head.is_ok()).collect();
         let hint = match readable.len() {
-            0 => ", which holds none; make one with `fingerpost run`".to_owned(),
+            0 => ", which holds 0 runs; make one with `fingerpost run`".to_owned(),
             n => format!(", which holds {}; {LOOK}", counted(n as u64, "run")),
         };
         readable.into_iter().nth(back).map(|e| e.path).ok_or_else(|| self.not_found(wanted, &hint))

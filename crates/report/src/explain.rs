@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
+use crate::wrap;
 
 pub use markdown::markdown;
 
@@ -185,10 +186,12 @@ pub fn render(e: &Explanation, style: &Style) -> String {
     }
     let mut text = String::new();
     let title = format!("{} {}", clean(&e.workload), e.params);
-    text.push_str(&style.paint(Tone::Strong, clean(&title).trim()));
+    let sentences = [(Tone::Strong, clean(&title)), (Tone::Faint, headline(e))];
+    for (tone, sentence) in sentences {
+        text.push_str(&style.paint(tone, &wrap::indented(sentence.trim(), 2, style.width)));
+        text.push('\n');
+    }
     text.push('\n');
-    text.push_str(&style.paint(Tone::Faint, &headline(e)));
-    text.push_str("\n\n");
     text.push_str(&picture(e, style));
     if !e.findings.is_empty() {
         text.push('\n');

@@ -98,6 +98,14 @@ impl Plan {
         }
     }
 
+    /// Whether these settings can be, on a machine where all is allowed.
+    ///
+    /// # Errors
+    /// A setting that cannot be, in a sentence.
+    pub fn check(settings: &Params) -> Result<(), LabError> {
+        Plan::from(settings, &std::env::temp_dir(), None).map(drop).map_err(LabError::Setting)
+    }
+
     fn from(settings: &Params, dir: &Path, refusal: Option<String>) -> Result<Plan, String> {
         let allowed = refusal.is_none();
         let state = state(settings, allowed)?;

@@ -86,5 +86,6 @@ pub static LAB: Lab = Lab {
         },
     ],
     missing,
+    check: |settings, profile| Settings::new(settings, profile).map(drop),
     run,
 };

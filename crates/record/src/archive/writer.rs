@@ -90,6 +90,15 @@ impl Writer {
         Ok(self.path)
     }
 
+    /// Takes the file away again, where this writer has written one that is a file of its own: a run that turned out not to be one.
+    pub fn withdraw(&mut self) {
+        if self.last.take().is_some() && !is_special(&self.path) {
+            self.given_up = true;
+            // What cannot be removed is a run without rows.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+
     fn sentence(&self, error: &ArchiveError) -> String {
         format!("{error}{}", self.advice)
     }

@@ -1,0 +1,246 @@
+//! What a person sees at a terminal of 80 columns: no line of any command is longer.
+
+mod common;
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::process::Command;
+
+use common::Home;
+use fingerpost_record::fixture::{self, followed, loaded};
+use fingerpost_record::{Run, load};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use unicode_width::UnicodeWidthStr;
+
+const COLUMNS: u16 = 80;
+
+/// Runs a command at a terminal, and gives all that it wrote there.
+fn at_terminal(command: &mut Command) -> String {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let slave: OwnedFd = open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    tcsetwinsize(&slave, Winsize { ws_row: 50, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    command.env("TERM", "xterm").stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
+    let mut child = command.spawn().unwrap();
+    // The command keeps copies of the slave's end, which would keep the reading from its end.
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut bytes = Vec::new();
+    // With the last writer gone, reading ends with an error.
+    let _ = File::from(master).read_to_end(&mut bytes);
+    child.wait().unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// The text without the sequences that colour it and move the cursor.
+fn plain(text: &str) -> String {
+    let mut shown = String::new();
+    let mut letters = text.chars();
+    while let Some(c) = letters.next() {
+        if c == '\u{1b}' {
+            // `ESC [ parameters letter`
+            letters.by_ref().find(|c| c.is_ascii_alphabetic());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// The lines that are too long, with the words of the command.
+fn too_long(home: &Home, words: &[&str]) -> Vec<String> {
+    let text = plain(&at_terminal(&mut home.command(words)));
+    assert!(!text.trim().is_empty(), "{words:?} says nothing");
+    let long = text.split(['\n', '\r']).filter(|line| line.width() > usize::from(COLUMNS));
+    long.map(|line| format!("{words:?}: {} columns: {line}", line.width())).collect()
+}
+
+fn runs() -> Vec<Run> {
+    let named = |run: Run, id: &str| Run { id: id.to_owned(), ..run };
+    vec![
+        fixture::run(),
+        fixture::later_run(),
+        named(fixture::with_everything(), "20260101T000000Z-00000001"),
+        named(loaded::healthy(), "20260101T000000Z-00000002"),
+        named(loaded::collapsed(), "20260101T000000Z-00000003"),
+        named(followed::healthy(), "20260101T000000Z-00000004"),
+        named(followed::slow_locks(), "20260101T000000Z-00000005"),
+    ]
+}
+
+/// What is shown of each run that there is, and of pairs.
+fn of_runs(home: &Home) -> Vec<Vec<String>> {
+    let own: Vec<String> = load_ids(home);
+    let published = ["g5-2.7-darwin", "flops-g5-2.7-gcc-4.0", "launch-10.1", "site-powermac-9500", "zerofill-g4-1ghz"];
+    let all: Vec<String> = own.into_iter().chain(published.map(|name| format!("ref:{name}"))).collect();
+    let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+    let shown = all.iter().flat_map(|run| [words(&["show", run]), words(&["explain", run]), words(&["zerofill", run])]);
+    let compared = all.windows(2).map(|pair| words(&["compare", &pair[0], &pair[1]]));
+    shown.chain(compared).collect()
+}
+
+fn load_ids(home: &Home) -> Vec<String> {
+    let mut files: Vec<_> = std::fs::read_dir(home.runs()).unwrap().flatten().map(|e| e.path()).collect();
+    files.sort();
+    files.iter().map(|file| load::from_path(file).unwrap().id).collect()
+}
+
+/// Every command once and more, but those that go on until they are stopped and those that write for programs.
+const COMMANDS: &[&str] = &[
+    "doctor --seconds 1",
+    "list",
+    "list zerofill",
+    "list database",
+    "list syscall",
+    "list memory",
+    "run syscall.null clock --profile quick --budget 1",
+    "run memory.latency --budget 1 --set size=4096,65536",
+    "run site --budget 2 --set parts=rounds",
+    "ab syscall.poll --a fds=50 --b fds=200 --budget 1",
+    "compare ref:g5-2.5-linux ref:g5-2.7-darwin",
+    "prove client.saturated --seconds 2",
+    "zerofill --solve 100,200,150,320",
+    "zerofill",
+    "replay ref:all",
+    "explain -- true",
+    "report ref:g5-2.7-darwin -o report.html",
+    "archive list",
+    "archive verify",
+    "archive export latest latest.json",
+    "archive import latest.json",
+    "site import pages pages.odb",
+    "site ls pages.odb",
+    "site verify pages.odb",
+    "archive remove latest",
+    // Mistakes.
+    "rnu",
+    "archive lst",
+    "show nothing",
+    "show lates",
+    "show g5-2.7-darwin",
+    "show ref:nothing",
+    "explain ls",
+    "run nothing-like-it",
+    "run syscall.nul",
+    "run syscall.select --set fdz=1",
+    "run database --set engine=mariab",
+    "run web --set server=ngnix",
+    "list nothing-like-it",
+    "prove nothing-like-it",
+    "prove --servers --only nothing-like-it",
+    "replay ref:nothing",
+    "replay ref:mysql-scalin",
+    "compare latest",
+    "compare latest latest --threshold 7",
+    "doctor --seconds 0",
+    "ab syscall.null --a fds",
+    "zerofill --solve 1,2",
+    "site ls nothing",
+    "report nothing -o x.html",
+];
+
+/// Commands that have no line in [`COMMANDS`], and why.
+const WITHOUT: &[(&str, &str)] = &[("serve", "goes on until it is stopped"), ("completions", "for a shell"), ("man", "for man")];
+
+/// The names of a command's own commands, as its help lists them.
+fn commands(home: &Home, of: &[&str]) -> Vec<String> {
+    let help = home.says(&[of, &["--help"]].concat()).well();
+    let list = help.split("Commands:\n").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
+    let named = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    list.lines().filter(named).filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn no_line_of_any_command_is_longer_than_the_terminal_is_wide() {
+    let home = Home::with(&runs());
+    std::fs::create_dir(home.path().join("pages")).unwrap();
+    std::fs::write(home.path().join("pages/index.html"), "page").unwrap();
+    let all = commands(&home, &[]);
+    assert!(all.len() > 12, "{all:?}");
+    for name in all.iter().filter(|name| *name != "help") {
+        let tried = COMMANDS.iter().any(|line| line.split(' ').next() == Some(name));
+        assert!(tried || WITHOUT.iter().any(|(without, _)| without == name), "{name} is tried nowhere");
+    }
+    let mut long: Vec<String> = Vec::new();
+    for words in of_runs(&home) {
+        long.extend(too_long(&home, &words.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    for line in COMMANDS {
+        long.extend(too_long(&home, &line.split(' ').collect::<Vec<_>>()));
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn no_line_of_any_help_is_longer_than_the_terminal_is_wide() {
+    let home = Home::with(&[]);
+    let mut long = too_long(&home, &["--help"]);
+    for name in commands(&home, &[]).iter().filter(|name| *name != "help") {
+        for words in [vec!["help", name], vec![name, "-h"], vec![name, "--help"]] {
+            long.extend(too_long(&home, &words));
+        }
+        for inner in commands(&home, &[name]).iter().filter(|inner| *inner != "help") {
+            long.extend(too_long(&home, &[name, inner, "--help"]));
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+/// A mistake in one word, and the word that its message proposes; nothing where none is near.
+const MEANT: &[(&str, Option<&str>)] = &[
+    ("rnu", Some("'run'")),
+    ("archive lst", Some("'list'")),
+    ("show lates", Some("“latest”")),
+    ("show g5-2.7-darwin", Some("“ref:g5-2.7-darwin”")),
+    ("show ref:g5-2.7-darwim", Some("“g5-2.7-darwin”")),
+    ("show ref:nothing", None),
+    ("replay ref:mysql-scalin", Some("'ref:mysql-scaling'")),
+    ("replay ref:nothing", None),
+    ("explain ls", Some("explain -- ls")),
+    ("run syscal.nul", Some("“syscall.null”")),
+    ("run datbase", Some("“database”")),
+    ("list syscal", Some("“syscall”")),
+    ("run syscall.select --set fdz=1", Some("“fds”")),
+    ("run database --set egnine=sqlite", Some("“engine”")),
+    ("run syscall.null --porfile quick", Some("'--profile'")),
+    ("prove cpu.quot", Some("“cpu.quota”")),
+    ("prove --servers --only cpu.quot", Some("“cpu.quota”")),
+    ("show --format jsno", Some("'json'")),
+];
+
+#[test]
+fn a_mistake_in_a_word_is_answered_with_the_right_one_and_keeps_nothing() {
+    let home = Home::with(&[]);
+    for (line, meant) in MEANT {
+        let said = home.says(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!((said.status, said.out.as_str()), (2, ""), "{line}: {}", said.err);
+        match meant {
+            Some(word) => assert!(said.err.contains(word), "{line}: no {word} in {}", said.err),
+            None => assert!(!said.err.contains("did you mean") && !said.err.contains("tip:"), "{line}: {}", said.err),
+        }
+    }
+    assert_eq!(std::fs::read_dir(home.runs()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_setting_of_a_lab_that_cannot_be_leaves_no_run_behind() {
+    let home = Home::with(&[]);
+    for line in [
+        "run database --set engine=mariab",
+        "run database --set server.no/name=1",
+        "run database --set dir=/nowhere/at/all",
+        "run web --set server=ngnix",
+        "run site --set state=luke",
+        "run launch --set state=luke",
+        "run syscall.null database --set mix=raed --budget 60",
+    ] {
+        let said = home.says(&[&line.split(' ').collect::<Vec<_>>()[..], &["--quiet"]].concat());
+        assert_eq!((said.status, said.out.as_str()), (2, ""), "{line}: {}", said.err);
+        let kept = std::fs::read_dir(home.runs()).unwrap().count();
+        assert_eq!(kept, 0, "{line} keeps a run");
+    }
+}
