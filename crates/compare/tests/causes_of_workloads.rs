@@ -39,8 +39,12 @@ const PLANTS: &[Plant] = &[
     ("storage.durability", disk("disk: in the device", ""), FSYNCS),
     ("network.shaping", WAY, &[("net.drops", 50.0)]),
     ("network.accept_queue", WAY, &[("tcp.listen_overflows", 900.0)]),
-    ("network.delay", WAY, &[("tcp.delayed_acks", 10_000.0)]),
+    // One in fifty transactions, 40 ms each, is more than half of 1.4 ms of every one.
+    ("network.delay", WAY, &[("tcp.delayed_acks", 200.0)]),
+    ("network.shaping", WAY, &[("tcp.delayed_acks", 20.0)]),
+    ("network.shaping", WAY, &[("net.drops", 50.0), ("tcp.delayed_acks", 10_000.0)]),
     ("peer.slow", (Layer::Network, "waiting for a peer", "billing", &["peer"], [900.0; 3]), &[]),
+    ("peer.slow", (Layer::Application, "sleeping of another process", "billing", &["peer"], [900.0; 3]), &[]),
     ("app.lock", LOCK, &[]),
     ("app.wait", (Layer::Application, "sleeping", "", &[], [900.0; 3]), &[]),
     ("app.work", USER, &[]),
@@ -346,7 +350,38 @@ fn connections_that_were_not_let_in_are_told_by_the_load_generators_own_time() {
     let refused = [("step.transactions", 300.0), ("tcp.listen_overflows", 90.0)];
     let c = compare(std::slice::from_ref(&base), &[with(&[cpu], &refused)], &Options::default());
     assert_eq!(accused(&c, Status::Guilty), ["network.accept_queue"], "{:#?}", c.causes);
+    // Few are enough where each costs a second: 1 in 1,000 of transactions of 4 ms.
+    let few = [("step.transactions", 3000.0), ("tcp.listen_overflows", 3.0)];
+    let c = compare(std::slice::from_ref(&base), &[slower(with(&[], &few), 0.75)], &Options::default());
+    assert_eq!(accused(&c, Status::Guilty), ["network.accept_queue"], "{:#?}", c.causes);
     // Without overflows the time outside may be anything that clients do between requests.
     let c = compare(&[base], &[with(&[cpu], &refused[..1])], &Options::default());
     assert_eq!(c.causes[0].cause, "cpu.contention", "{:#?}", c.causes);
+}
+
+/// The throughput of its row, times a factor: what was followed does not show all that the load generator saw.
+fn slower(mut run: Run, by: f64) -> Run {
+    let row = &mut run.measurements[0];
+    let scale = |x: &mut f64| *x *= by;
+    row.estimate.iter_mut().for_each(|e| [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(scale));
+    row.processes.iter_mut().filter_map(|p| p.value.as_mut()).for_each(scale);
+    run
+}
+
+#[test]
+fn a_throttled_disk_is_suspected_of_what_outlasts_the_windows_where_its_limit_was_set() {
+    let with = |transactions: f64, limits: f64| {
+        let mut run = run(&[], &[("cgroup.disk_limits", limits)]);
+        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
+        run.observations[0].totals.extend(step.map(|(name, n)| (name.to_owned(), n)));
+        run
+    };
+    let c = between(with(4000.0, 0.0), slower(with(300.0, 1.0), 0.075));
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("storage.throttle", Status::Suspected), "{:#?}", c.causes);
+    assert!(c.causes[0].share > 0.7, "{:?}", c.causes[0]);
+    let c = between(with(4000.0, 0.0), slower(with(300.0, 0.0), 0.075));
+    assert!(c.headline.contains("A transaction of database"), "{}", c.headline);
+    assert!(c.causes.iter().all(|f| f.cause != "storage.throttle" || !f.status.accuses()), "{:#?}", c.causes);
+    let c = between(with(4000.0, 0.0), with(3990.0, 1.0));
+    assert!(c.causes.iter().all(|f| !f.status.accuses()), "a limit that holds nothing up: {:#?}", c.causes);
 }

@@ -134,6 +134,8 @@ fn doing(paths: &Paths, part: &SlowPart) -> String {
             _ => "wait for the disk".to_owned(),
         },
         name::PEER => format!("wait for another service{}", with("named")),
+        name::OTHER_SLEEPING => format!("wait for another process that sleeps{}", with("named")),
+        name::OTHER_LOCK => format!("wait for another process that waits for a lock{}", with("named")),
         name::MEMORY => "wait for memory".to_owned(),
         name::SLEEPING => "sleep until a time".to_owned(),
         name::NOT_FOLLOWED => "do what could not be followed".to_owned(),

@@ -8,6 +8,8 @@ use crate::paths::Leaf;
 pub mod name {
     pub const USER: &str = "server user code";
     pub const OTHER_CODE: &str = "code of another process";
+    pub const OTHER_SLEEPING: &str = "sleeping of another process";
+    pub const OTHER_LOCK: &str = "lock wait of another process";
     pub const KERNEL: &str = "kernel: ";
     pub const INTERRUPTS: &str = "interrupts";
     pub const CPU: &str = "waiting for a CPU";
@@ -95,7 +97,10 @@ impl Place {
             c if c.starts_with("disk: ") => Place::DiskOwn,
             name::LOCK => Place::Lock,
             c if (works || c == name::SLEEPING) && has("lock") => Place::Lock,
-            name::OTHER_CODE if has("peer") => Place::Peer,
+            name::OTHER_CODE | name::OTHER_SLEEPING | name::OTHER_LOCK if has("peer") => Place::Peer,
+            name::OTHER_LOCK => Place::Lock,
+            name::OTHER_SLEEPING if has("lock") => Place::Lock,
+            name::OTHER_SLEEPING => Place::Sleeping,
             name::PEER => Place::Peer,
             name::USER => Place::User,
             name::ON_THE_WAY => Place::OnTheWay,
@@ -177,7 +182,7 @@ impl Kind {
             Layer::Client if component == "client waiting for a CPU" => Kind::ClientCpu,
             Layer::Client => Kind::Client,
             _ if has("idle") => Kind::Client,
-            _ if component == name::PEER || component == name::OTHER_CODE => Kind::Peer,
+            _ if [name::PEER, name::OTHER_CODE, name::OTHER_SLEEPING, name::OTHER_LOCK].contains(&component) => Kind::Peer,
             _ if component == "request waits for the server" => Kind::ServerQueue,
             Layer::Memory => Kind::Memory,
             _ if has("fault") => Kind::Faults,
@@ -234,6 +239,9 @@ mod tests {
             (Client, "client waiting for a CPU", "stress", &[], Place::Client, "client waiting for a CPU"),
             (Network, "waiting for a peer", "billing", &[], Place::Peer, "waiting for a peer"),
             (Application, "code of another process", "", &["peer billing"], Place::Peer, "code of another process"),
+            (Application, "sleeping of another process", "", &["peer"], Place::Peer, "sleeping of another process"),
+            (Application, "lock wait of another process", "", &["lock", "peer"], Place::Peer, "lock wait of another process"),
+            (Application, "sleeping of another process", "", &["lock"], Place::Lock, "waiting for a lock"),
             (Network, "on the way between server and client", "", &[], Place::OnTheWay, "on the way between server and client"),
             (Kernel, "kernel: clone3", "", &[], Place::Making, "kernel: clone3"),
             (Kernel, "interrupts", "", &[], Place::Kernel, "interrupts"),

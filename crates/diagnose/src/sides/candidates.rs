@@ -9,7 +9,7 @@
 use fingerpost_record::cause::{Cause, Need};
 use fingerpost_record::{Finding, Layer, Status};
 
-use super::catalogue::{CATALOGUE, Candidate, Sign, TAKES_THE_REST};
+use super::catalogue::{CATALOGUE, Candidate, Rest, Sign};
 use super::clues::{Clues, Pair};
 use super::limits::{self, Trust};
 use super::roots;
@@ -30,8 +30,8 @@ impl Taken {
         self.0.iter().any(|(c, _)| c.moves(layer, part))
     }
 
-    fn has_rest(&self) -> bool {
-        self.0.iter().any(|(c, _)| TAKES_THE_REST.contains(&c.cause))
+    fn has_rest(&self, clues: &Clues) -> bool {
+        self.0.iter().any(|(c, _)| c.takes_the_rest(clues) != Rest::No)
     }
 
     /// The smallest share among the guilty.
@@ -66,13 +66,13 @@ struct Change {
 }
 
 impl Change {
-    /// A connection that finds the listen queue full is tried again after a second and more, which a window of events hardly ever holds
-    /// from end to end: what the server's connections show is of those that were let in. Where the kernel counts that some were not,
-    /// the load generator's own time outside of followed requests belongs to the change; elsewhere it may be anything that clients do
-    /// between requests.
+    /// A connection that finds the listen queue full is tried again after a second and more, and a disk that is throttled may hold a
+    /// request for longer than a window is open: what is followed is of those that were quicker. Where such a cause fits, the load
+    /// generator's own time outside of followed requests belongs to the change; elsewhere it may be anything that clients do between
+    /// requests.
     fn of(clues: &Clues) -> Change {
-        let refused = CATALOGUE.iter().filter(|c| TAKES_THE_REST.contains(&c.cause)).any(|c| matches!((c.sign)(clues), Sign::Fits(_)));
-        let outside = clues.outside().filter(|_| refused).map_or(0.0, |pair| pair.more().max(0.0));
+        let takes = |c: &Candidate| c.takes_the_rest(clues) != Rest::No && matches!((c.sign)(clues), Sign::Fits(_));
+        let outside = clues.outside().filter(|_| CATALOGUE.iter().any(takes)).map_or(0.0, |pair| pair.more().max(0.0));
         Change { seconds: clues.wall().more() + outside, rest: clues.rest().more().max(0.0) + outside }
     }
 }
@@ -148,11 +148,13 @@ impl Case {
         let moves = |layer: Layer, part: &str| candidate.moves(layer, part);
         let is_free = |layer: Layer, part: &str| moves(layer, part) && !taken.has(layer, part);
         let (moved, free) = (clues.parts(moves), clues.parts(is_free));
-        let rest = if TAKES_THE_REST.contains(&candidate.cause) { change.rest } else { 0.0 };
-        let free_rest = if taken.has_rest() { 0.0 } else { rest };
+        let takes = candidate.takes_the_rest(clues);
+        let rest = if takes == Rest::No { 0.0 } else { change.rest };
+        let free_rest = if taken.has_rest(clues) { 0.0 } else { rest };
+        let sure_rest = if takes == Rest::Surely { free_rest } else { 0.0 };
         let share = |seconds: f64| (seconds / change.seconds).clamp(0.0, 1.0);
         let [least, most] = trust.change(change.seconds);
-        let low = clues.followed().then(|| ((free.more() + free_rest - clues.width(is_free)) / most).clamp(0.0, 1.0));
+        let low = clues.followed().then(|| ((free.more() + sure_rest - clues.width(is_free)) / most).clamp(0.0, 1.0));
         let high = clues.followed().then(|| ((moved.more() + rest + clues.width(moves)) / least).clamp(0.0, 1.0));
         let own = match clues.own(candidate.cause) {
             [Some(dear), cheap] if dear.status.accuses() && cheap.is_none_or(|c| c.status > dear.status) => Some(dear.status),
@@ -272,6 +274,7 @@ fn explained(findings: &[Finding], clues: &Clues, change: Change) -> f64 {
             None => f.layer == layer,
         })
     });
-    let rest = if named.iter().any(|f| TAKES_THE_REST.contains(&f.cause.as_str())) { change.rest } else { 0.0 };
+    let takes = |f: &Finding| CATALOGUE.iter().any(|c| c.cause == f.cause && c.takes_the_rest(clues) != Rest::No);
+    let rest = if named.iter().any(|f| takes(f)) { change.rest } else { 0.0 };
     (moved.more() + rest) / change.seconds
 }

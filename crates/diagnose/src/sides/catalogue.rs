@@ -44,6 +44,8 @@ pub struct Candidate {
     pub cause: &'static str,
     /// What tells it from its neighbours.
     pub sign: fn(&Clues) -> Sign,
+    /// Whether it can make what no part of a budget has.
+    pub rest: Rest,
 }
 
 impl Candidate {
@@ -55,14 +57,27 @@ impl Candidate {
         cause(self.cause).expect("every candidate is in the registry")
     }
 
+    /// What it takes here of the rest: a throttle that may hold requests up for longer than windows are open has to be set.
+    pub fn takes_the_rest(&self, clues: &Clues) -> Rest {
+        if self.rest == Rest::Perhaps && !signs::set_now(clues, "cgroup.disk_limits") { Rest::No } else { self.rest }
+    }
+
     /// Whether it moves a part of a budget.
     pub fn moves(&self, layer: Layer, part: &str) -> bool {
         self.entry().moves(layer, part)
     }
 }
 
-/// Causes that also take what no part of a budget has: a connection that is not admitted waits where no observer looks.
-pub const TAKES_THE_REST: &[&str] = &["network.accept_queue"];
+/// Whether a cause also takes what no part of a budget has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// It does not.
+    No,
+    /// What it holds up may outlast a window of events, and so may other things: it is suspected of the rest, not guilty.
+    Perhaps,
+    /// It does: a connection that is not admitted waits where no observer looks.
+    Surely,
+}
 
 /// The server's own code.
 pub(super) fn user(layer: Layer, part: &str) -> bool {
@@ -81,31 +96,31 @@ pub(super) fn on_cpu(layer: Layer, part: &str) -> bool {
 
 /// Every cause that two sides are judged by. Where several of a layer fit, the first is the sharper one.
 pub const CATALOGUE: &[Candidate] = &[
-    Candidate { cause: "cpu.quota", sign: signs::quota },
-    Candidate { cause: "cpu.affinity", sign: signs::affinity },
-    Candidate { cause: "cpu.priority", sign: signs::priority },
-    Candidate { cause: "cpu.contention", sign: signs::contention },
-    Candidate { cause: "memory.limit", sign: signs::memory_limit },
-    Candidate { cause: "memory.page_size", sign: signs::page_size },
-    Candidate { cause: "host.steal", sign: signs::steal },
-    Candidate { cause: "cpu.mitigation", sign: signs::mitigation },
-    Candidate { cause: "kernel.trace", sign: signs::trace },
-    Candidate { cause: "cpu.speed", sign: signs::speed },
-    Candidate { cause: "app.calls", sign: signs::calls },
-    Candidate { cause: "syscall.entry", sign: signs::entry },
-    Candidate { cause: "storage.durability", sign: signs_io::durability },
-    Candidate { cause: "storage.throttle", sign: signs_io::throttle },
-    Candidate { cause: "storage.contention", sign: signs_io::disk_contention },
-    Candidate { cause: "storage.latency", sign: signs_io::disk_latency },
-    Candidate { cause: "network.accept_queue", sign: signs_io::accept_queue },
-    Candidate { cause: "network.delay", sign: signs_io::delay },
-    Candidate { cause: "peer.slow", sign: signs_io::peer },
-    Candidate { cause: "network.shaping", sign: signs_io::shaping },
-    Candidate { cause: "app.lock", sign: signs_io::app_lock },
-    Candidate { cause: "app.wait", sign: signs::wait },
-    Candidate { cause: "app.work", sign: signs::app_work },
-    Candidate { cause: "cpu.saturated", sign: signs::saturated },
-    Candidate { cause: "client.saturated", sign: signs_io::client_saturated },
+    Candidate { cause: "cpu.quota", sign: signs::quota, rest: Rest::No },
+    Candidate { cause: "cpu.affinity", sign: signs::affinity, rest: Rest::No },
+    Candidate { cause: "cpu.priority", sign: signs::priority, rest: Rest::No },
+    Candidate { cause: "cpu.contention", sign: signs::contention, rest: Rest::No },
+    Candidate { cause: "memory.limit", sign: signs::memory_limit, rest: Rest::No },
+    Candidate { cause: "memory.page_size", sign: signs::page_size, rest: Rest::No },
+    Candidate { cause: "host.steal", sign: signs::steal, rest: Rest::No },
+    Candidate { cause: "cpu.mitigation", sign: signs::mitigation, rest: Rest::No },
+    Candidate { cause: "kernel.trace", sign: signs::trace, rest: Rest::No },
+    Candidate { cause: "cpu.speed", sign: signs::speed, rest: Rest::No },
+    Candidate { cause: "app.calls", sign: signs::calls, rest: Rest::No },
+    Candidate { cause: "syscall.entry", sign: signs::entry, rest: Rest::No },
+    Candidate { cause: "storage.durability", sign: signs_io::durability, rest: Rest::No },
+    Candidate { cause: "storage.throttle", sign: signs_io::throttle, rest: Rest::Perhaps },
+    Candidate { cause: "storage.contention", sign: signs_io::disk_contention, rest: Rest::No },
+    Candidate { cause: "storage.latency", sign: signs_io::disk_latency, rest: Rest::No },
+    Candidate { cause: "network.accept_queue", sign: signs_io::accept_queue, rest: Rest::Surely },
+    Candidate { cause: "network.delay", sign: signs_io::delay, rest: Rest::No },
+    Candidate { cause: "peer.slow", sign: signs_io::peer, rest: Rest::No },
+    Candidate { cause: "network.shaping", sign: signs_io::shaping, rest: Rest::No },
+    Candidate { cause: "app.lock", sign: signs_io::app_lock, rest: Rest::No },
+    Candidate { cause: "app.wait", sign: signs::wait, rest: Rest::No },
+    Candidate { cause: "app.work", sign: signs::app_work, rest: Rest::No },
+    Candidate { cause: "cpu.saturated", sign: signs::saturated, rest: Rest::No },
+    Candidate { cause: "client.saturated", sign: signs_io::client_saturated, rest: Rest::No },
 ];
 
 #[cfg(test)]

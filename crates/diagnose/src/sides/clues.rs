@@ -325,6 +325,12 @@ impl<'a> Clues<'a> {
         Some(self.pair(of(0, self.base.1)?, of(1, self.new.1)?))
     }
 
+    /// Seconds from one transaction of a client to its next, where both sides' load generators tell: what lies outside of followed
+    /// requests is in it.
+    pub fn turnaround(&self) -> Option<Pair> {
+        Some(self.pair(turnaround(&self.readings[0])?, turnaround(&self.readings[1])?))
+    }
+
     /// Wall seconds per transaction.
     pub fn wall(&self) -> Pair {
         let (base, new) = (super::waterfall::wall(self.base.1), super::waterfall::wall(self.new.1));

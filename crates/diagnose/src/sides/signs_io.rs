@@ -119,29 +119,64 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
     }
 }
 
+/// Seconds after which a handshake that found the accept queue full is tried again, the first time (`TCP_TIMEOUT_INIT`, include/net/tcp.h).
+const HANDSHAKE_AGAIN: f64 = 1.0;
+/// Seconds by which an acknowledgement is delayed, at least (`TCP_DELACK_MIN`, include/net/tcp.h, on x86 and ARM).
+const DELAYED_ACK: f64 = 0.040;
+/// The part of what transactions take longer that a count, times what each costs at least, must make: it is then the most of it.
+const MOST: f64 = 0.5;
+
+/// A count that costs so many seconds each: whether its growth makes most of the time that transactions take longer.
+fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
+    let Some(pair) = clues.per_transaction(name) else { return Unknown };
+    let change = clues.turnaround().unwrap_or(clues.wall()).more();
+    let part = if change > 0.0 { pair.more().max(0.0) * each / change } else { 0.0 };
+    let text = format!(
+        "{words}: {} a transaction, at {} each {:.0} % of what a transaction takes longer",
+        clues.arrow(pair, name),
+        quantity(each, "seconds"),
+        (part * 100.0).min(100.0)
+    );
+    if pair.ratio() > 1.5 && part >= MOST { Fits(text) } else { Against(text) }
+}
+
+/// Overflows a transaction above which they are a matter of ours at any cost: with the plant 0.0016, of which each took many seconds, as a
+/// handshake that is refused again waits twice as long (labs/tests/recorded).
+const MANY_OVERFLOWS: f64 = 0.001;
+
+/// The kernel counts the overflows of all of the host: few that others have, and that cost little, are no matter of ours.
 pub(super) fn accept_queue(clues: &Clues) -> Sign {
     match clues.per_transaction("tcp.listen_overflows") {
-        // Few connections that others make elsewhere are no matter of ours.
-        Some(pair) if pair.dear < 0.001 => Against(format!("listen overflows: {} a transaction", quantity(pair.dear, ""))),
-        _ => grows(clues, "tcp.listen_overflows", 1.5, "listen overflows"),
+        Some(pair) if pair.dear >= MANY_OVERFLOWS => grows(clues, "tcp.listen_overflows", 1.5, "listen overflows"),
+        _ => costs(clues, "tcp.listen_overflows", HANDSHAKE_AGAIN, "listen overflows"),
     }
+}
+
+/// Packets that were lost, more of them on the slower side.
+fn lost(clues: &Clues) -> Option<String> {
+    [("net.drops", "drops"), ("tcp.retransmits", "retransmits")].into_iter().find_map(|(name, words)| {
+        match grows(clues, name, 1.5, words) {
+            Fits(text) => Some(text),
+            _ => None,
+        }
+    })
 }
 
 pub(super) fn delay(clues: &Clues) -> Sign {
-    match clues.per_transaction("tcp.delayed_acks") {
-        // An acknowledgement that is late now and then is usual; one in three transactions is a pattern.
-        Some(pair) if pair.dear < limit("network.delay") => {
-            Against(format!("delayed acknowledgements: {} a transaction", quantity(pair.dear, "")))
-        }
-        _ => grows(clues, "tcp.delayed_acks", 2.0, "delayed acknowledgements"),
+    // Acknowledgements come late where segments are lost, too.
+    if let Some(text) = lost(clues) {
+        return Against(text);
     }
+    costs(clues, "tcp.delayed_acks", DELAYED_ACK, "delayed acknowledgements")
 }
 
 pub(super) fn shaping(clues: &Clues) -> Sign {
-    for (name, words) in [("net.drops", "drops"), ("tcp.retransmits", "retransmits")] {
-        if let fits @ Fits(_) = grows(clues, name, 1.5, words) {
-            return fits;
-        }
+    if let Some(text) = lost(clues) {
+        return Fits(text);
+    }
+    // Nothing was lost, and a wait for acknowledgements is told apart by its length.
+    if let Fits(text) = delay(clues) {
+        return Against(text);
     }
     followed(clues, &[Place::OnTheWay], "on the way between server and client")
         .unwrap_or_else(|| higher(clues, "queue.network.mean", "bytes on the way between the sockets"))

@@ -178,6 +178,8 @@ impl Leaf {
             }
             (Side::Server, Kind::User) => (Layer::Application, "server user code"),
             (Side::Other, Kind::User) => (Layer::Application, "code of another process"),
+            (Side::Other, Kind::Timer) => (Layer::Application, "sleeping of another process"),
+            (Side::Other, Kind::Lock) => (Layer::Application, "lock wait of another process"),
             (_, Kind::Call(number)) => return (Layer::Kernel, format!("kernel: {}", calls::name(number))),
             (_, Kind::Interrupt(_)) => (Layer::Kernel, "interrupts"),
             (_, Kind::Cpu) => (Layer::Scheduler, "waiting for a CPU"),
@@ -228,5 +230,7 @@ mod tests {
         assert_eq!(leaf(Side::Client, Kind::User), (Layer::Client, "client user and kernel".to_owned()));
         assert_eq!(leaf(Side::Server, Kind::Call(libc::SYS_futex)), (Layer::Kernel, "kernel: futex".to_owned()));
         assert_eq!(leaf(Side::Client, Kind::Cpu).0, Layer::Client);
+        assert_eq!(leaf(Side::Server, Kind::Timer), (Layer::Application, "sleeping".to_owned()));
+        assert_eq!(leaf(Side::Other, Kind::Timer), (Layer::Application, "sleeping of another process".to_owned()));
     }
 }

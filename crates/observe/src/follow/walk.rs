@@ -149,7 +149,7 @@ impl Walker<'_> {
                     _ if blocked.uninterruptible => Kind::DiskOther,
                     other => unresolved(other),
                 };
-                self.put(side, kind, Whom::Nobody, at.chain, span, out);
+                self.put(side, kind, whose(at, side, kind), at.chain, span, out);
             }
         }
     }
@@ -158,7 +158,7 @@ impl Walker<'_> {
     fn waits_on(&self, at: At, side: Side, wait: Wait, span: (u64, u64), out: &mut Vec<Piece>) {
         match self.busiest_child(at, span).filter(|_| wait == Wait::Child) {
             Some(child) => self.step(At { tid: child, chain: at.chain.with(Link::Child), depth: at.depth + 1 }, span.0, span.1, out),
-            None => self.put(side, unresolved(wait), Whom::Nobody, at.chain, span, out),
+            None => self.put(side, unresolved(wait), whose(at, side, unresolved(wait)), at.chain, span, out),
         }
     }
 
@@ -195,7 +195,7 @@ impl Walker<'_> {
     fn woken_by(&self, at: At, side: Side, link: Link, wait: Wait, woken: Woken, span: (u64, u64), out: &mut Vec<Piece>) {
         let until = span.1.min(woken.at);
         if at.depth >= DEEPEST || woken.by == at.tid || !self.timelines.threads.contains_key(&woken.by) {
-            return self.put(side, unresolved(wait), Whom::Nobody, at.chain, span, out);
+            return self.put(side, unresolved(wait), whose(at, side, unresolved(wait)), at.chain, span, out);
         }
         if link == Link::Lock && self.idle_client(at, woken.by) {
             return self.put(side, Kind::Lock, Whom::Nobody, at.chain, span, out);
@@ -336,6 +336,11 @@ fn link(wait: Wait) -> Link {
         Wait::Memory => Link::Memory,
         Wait::Network | Wait::Idle | Wait::Timer | Wait::Pipe | Wait::Other => Link::Pipe,
     }
+}
+
+/// Who sleeps, or waits for a lock: another process is named.
+fn whose(at: At, side: Side, kind: Kind) -> Whom {
+    if side == Side::Other && matches!(kind, Kind::Timer | Kind::Lock) { Whom::Thread(at.tid) } else { Whom::Nobody }
 }
 
 /// The leaf of a wait that cannot be followed further.

@@ -145,6 +145,8 @@ fn doing(component: &str, leaf: Option<&Leaf>) -> String {
     match component {
         "server user code" => "in the program's own code".into(),
         "code of another process" => format!("in another process's code{}", with("of")),
+        "sleeping of another process" => format!("waiting for another process that sleeps{}", with("named")),
+        "lock wait of another process" => format!("waiting for another process that waits for a lock{}", with("named")),
         "waiting for a CPU" if whom == "idle CPU" => "waiting for a CPU while one idles".into(),
         "waiting for a CPU" => format!("waiting for a CPU{}", with("that is with")),
         "waiting for a lock" => format!("waiting for a lock{}", with("held by")),
