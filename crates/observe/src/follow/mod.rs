@@ -99,6 +99,16 @@ impl Stretch {
     }
 }
 
+/// The part of a turn of the load generator's that a followed request is at least, for the two to be the same.
+const SAME: f64 = 0.95;
+
+/// Whether a turn that a window's edge cuts is of a request that was followed: the generator's account begins a moment before the call
+/// that sends and ends a moment after the one that reads, and a request may lie in the window whose turn does not quite.
+fn is_of_one(turn: &(i32, u64, u64), followed: &[(u64, u64)]) -> bool {
+    let least = SAME * (turn.2 - turn.1) as f64;
+    followed.iter().any(|&(begin, end)| turn.1 <= begin && end <= turn.2 && (end - begin) as f64 >= least)
+}
+
 /// What one window gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Gained {
@@ -189,6 +199,10 @@ impl Follower {
             }
         };
         self.generator.extend(inside().map(|t| t.2 - t.1));
+        if what == Requested::ByClients {
+            let edge = |t: &&(i32, u64, u64)| t.1 < window.start && t.2 > window.start || t.1 < window.end && t.2 > window.end;
+            self.generator.extend(turns.iter().filter(edge).filter(|t| is_of_one(t, &spans)).map(|t| t.2 - t.1));
+        }
         self.paths.cut += cut;
         let gained = Gained { followed: spans.len() as u64, cut };
         self.stretches.extend(Stretch::of(window, &spans, cut));
@@ -290,5 +304,15 @@ mod tests {
         assert_eq!(told, [(1, 3), (2, 0)]);
         assert!((found.iter().map(|s| s.seconds).sum::<f64>() - 0.2).abs() < 1e-9);
         assert_eq!(Stretch::of(&Window::default(), &[], 0).len(), 1);
+    }
+
+    #[test]
+    fn a_turn_that_an_edge_cuts_is_of_the_request_that_is_nearly_all_of_it() {
+        let followed = [(1_000, 2_000), (1_990, 2_990)];
+        assert!(is_of_one(&(7, 990, 2_005), &followed), "stamped a moment before and after");
+        assert!(!is_of_one(&(7, 500, 2_005), &followed), "half as long again is another one");
+        assert!(!is_of_one(&(7, 1_005, 2_005), &followed), "it was sent before the turn began");
+        assert!(!is_of_one(&(7, 990, 1_995), &followed));
+        assert!(!is_of_one(&(7, 990, 2_005), &[]));
     }
 }

@@ -5,6 +5,10 @@ use std::time::Duration;
 /// The share of all CPUs' time that taking events, and reading them, may take: what a load loses is some times as much, as events come
 /// where it is busiest, and looking at processes and sockets comes on top (`bench/follow cost`).
 pub const COST_SHARE: f64 = 0.005;
+/// The same until so many requests were followed that a hundredth of them says something: where requests are rare, or windows went by
+/// without one, a window costs little, and a step has time for few.
+const FIRST_SHARE: f64 = 0.02;
+const ENOUGH: u64 = 500;
 /// The length of the first window: long against a scheduler tick and most waits.
 pub const FIRST: Duration = Duration::from_millis(40);
 /// The longest window.
@@ -29,13 +33,15 @@ pub struct Pace {
     followed_rate: f64,
     cut: f64,
     seen: bool,
+    /// Requests that were followed to their end so far.
+    followed: u64,
 }
 
 impl Pace {
-    /// With this share of these CPUs' time, and this many CPU seconds that an event costs the thread that causes it.
+    /// With this share of these CPUs' time once enough was seen, and this many CPU seconds that an event costs the thread that causes it.
     pub fn new(share: f64, cpus: usize, event_cost: f64) -> Pace {
         let (share, cpus) = (share.clamp(1e-6, 1.0), cpus.max(1) as f64);
-        Pace { share, cpus, event_cost, length: FIRST.as_secs_f64(), followed_rate: 0.0, cut: 0.0, seen: false }
+        Pace { share, cpus, event_cost, length: FIRST.as_secs_f64(), followed_rate: 0.0, cut: 0.0, seen: false, followed: 0 }
     }
 
     /// How long the next window is.
@@ -54,6 +60,7 @@ impl Pace {
         let open = open.as_secs_f64().max(1e-6);
         let weight = if self.seen { LATEST } else { 1.0 };
         self.seen = true;
+        self.followed += followed;
         self.followed_rate += weight * (followed as f64 / open - self.followed_rate);
         self.cut += weight * (cut as f64 - self.cut);
         let by_latency = p99.map_or(0.0, |l| LATENCIES * l.as_secs_f64());
@@ -78,7 +85,8 @@ impl Pace {
     pub fn pause(&self, open: Duration, events: u64, own: f64) -> Duration {
         // What a calm window did not spend is not saved up for a loud one, whose requests it would slow.
         let spent = events as f64 * self.event_cost + own;
-        let pause = spent / (self.share * self.cpus) - open.as_secs_f64();
+        let share = if self.followed < ENOUGH { self.share.max(FIRST_SHARE) } else { self.share };
+        let pause = spent / (share * self.cpus) - open.as_secs_f64();
         Duration::try_from_secs_f64(pause.max(0.0)).unwrap_or(Duration::MAX)
     }
 }
@@ -98,6 +106,17 @@ mod tests {
         // 20,000 events and 10 ms of the observer's own are 30 ms: of two CPUs' time that is 2 % of 750 ms.
         let pause = pace().pause(40 * MS, 20_000, 0.010);
         assert!((pause.as_secs_f64() - 0.710).abs() < 1e-9, "{pause:?}");
+    }
+
+    #[test]
+    fn until_enough_was_followed_windows_are_nearer() {
+        let mut p = Pace::new(COST_SHARE, 2, 1e-6);
+        let near = p.pause(40 * MS, 20_000, 0.010);
+        p.learn(40 * MS, Some(MS), ENOUGH - 1, 0);
+        assert_eq!(p.pause(40 * MS, 20_000, 0.010), near);
+        p.learn(40 * MS, Some(MS), 1, 0);
+        let far = p.pause(40 * MS, 20_000, 0.010);
+        assert!((near.as_secs_f64() - 0.710).abs() < 1e-9 && (far.as_secs_f64() - 2.960).abs() < 1e-9, "{near:?} {far:?}");
     }
 
     #[test]
