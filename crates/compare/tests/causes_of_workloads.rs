@@ -51,6 +51,8 @@ const PLANTS: &[Plant] = &[
     ("app.calls", KERNEL, &[("server.call.read.count", 280_000.0)]),
     ("syscall.entry", KERNEL, &[("server.seccomp.filters", 1.0)]),
     ("kernel.trace", KERNEL, &[("server.traced", 1.0)]),
+    ("kernel.trace", KERNEL, &[("tracing.events", 4.0)]),
+    ("kernel.trace", KERNEL, &[("tracing.programs", 1.0)]),
     (
         "client.saturated",
         (Layer::Client, "client user and kernel", "", &[], [900.0; 3]),

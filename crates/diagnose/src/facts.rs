@@ -99,8 +99,10 @@ pub struct Facts {
     pub traced: Option<f64>,
     /// Rules of the kernel's audit that are loaded while it is on.
     pub audit_rules: Option<f64>,
-    /// Probes set in programs' code.
-    pub uprobes: Option<f64>,
+    /// Trace events that somebody has switched on, and tracers of functions and the like.
+    pub trace_events: Option<[f64; 2]>,
+    /// Programs in the kernel by which others trace it or programs.
+    pub trace_programs: Option<f64>,
     /// Processes and threads made per transaction.
     pub creations: Option<f64>,
 
@@ -244,8 +246,9 @@ impl Facts {
     }
 
     fn take_network(&mut self, t: &Readings) {
-        let mbit = |what: &str| t.known(&format!("net.{what}.mbit_s"));
-        self.mbit = mbit("in").zip(mbit("out")).map(|(i, o)| [i, o, mbit("in.peak").unwrap_or(i).max(mbit("out.peak").unwrap_or(o))]);
+        let [i, o, i_peak, o_peak] =
+            ["net.in.mbit_s", "net.out.mbit_s", "net.in.peak.mbit_s", "net.out.peak.mbit_s"].map(|name| t.known(name));
+        self.mbit = i.zip(o).map(|(i, o)| [i, o, i_peak.unwrap_or(i).max(o_peak.unwrap_or(o))]);
         self.drops = sum(["net.drops", "tcp.backlog_drops"].map(|k| t.known(k)));
         let listen = t.known("tcp.listen_overflows").into_iter().chain(t.known("tcp.listen_drops")).reduce(f64::max);
         self.listen_overflows = sum([listen, t.known("tcp.request_queue_drops")]);
@@ -263,7 +266,8 @@ impl Facts {
         self.speculation_mitigated = sum(mitigated).map(|n| n > 0.0);
         self.traced = t.known("server.traced");
         self.audit_rules = t.known("audit.rules");
-        self.uprobes = t.known("uprobes.count");
+        self.trace_events = t.known("tracing.events").zip(t.known("tracing.tracers")).map(|(events, tracers)| [events, tracers]);
+        self.trace_programs = t.known("tracing.programs");
         let made = sum(["clone", "clone3", "fork", "vfork"].map(|c| t.known(&format!("server.call.{c}.count"))));
         // Calls are counted in windows and scaled up; the kernel counts all that the whole machine made.
         let made = made.map(|n| t.known("machine.forks").map_or(n, |all| n.min(all)));

@@ -281,22 +281,27 @@ fn system_calls(f: &Facts) -> Option<Verdict> {
     )
 }
 
-/// Somebody who traces or audits the server: each of its calls, or each pass of a probe, then does work for them.
+/// Somebody who traces or audits the server, or all of the machine: each of its calls, switches or functions then does work for them.
 fn trace(f: &Facts) -> Option<Verdict> {
-    let traced = f.traced?;
-    let mut evidence = vec![if traced > 0.0 {
-        format!("{traced} of the server's processes are being traced (ptrace)")
-    } else {
-        "no process of the server is being traced (ptrace)".to_owned()
-    }];
-    evidence.extend(f.audit_rules.map(|n| format!("{n} audit rules are loaded")));
-    evidence.extend(f.uprobes.map(|n| format!("{n} probes are set in programs' code")));
-    if traced <= 0.0 && f.audit_rules.is_none_or(|n| n == 0.0) && f.uprobes.is_none_or(|n| n == 0.0) {
+    let watched = [
+        (f.traced, "of the server's processes are being traced (ptrace)"),
+        (f.audit_rules, "audit rules are loaded"),
+        (f.trace_events.map(|on| on[0]), "trace events are switched on"),
+        (f.trace_events.map(|on| on[1]), "tracers are switched on"),
+        (f.trace_programs, "programs in the kernel trace for others"),
+    ];
+    let on = watched.iter().any(|(n, _)| n.is_some_and(|n| n > 0.0));
+    // Where some of it could not be seen, nothing clears it.
+    if !on && watched.iter().any(|(n, _)| n.is_none()) {
+        return None;
+    }
+    let mut evidence: Vec<String> = watched.iter().filter_map(|(n, words)| Some(format!("{} {words}", (*n)?))).collect();
+    if !on {
         return cleared(evidence);
     }
     evidence.extend(part(f, &[Place::Kernel, Place::Making], "the kernel, where that work is done,"));
     at_most_suspected(
-        judged(f, share_of(f, "kernel.trace"), true, traced > 0.0, evidence),
+        judged(f, share_of(f, "kernel.trace"), true, true, evidence),
         "how much of the kernel's time it costs shows in a comparison with a run without it",
     )
 }

@@ -18,5 +18,8 @@ pub mod session;
 pub mod states;
 mod summary;
 pub mod tracer;
+pub mod tracing;
+#[cfg(test)]
+mod written;
 
 pub use session::{Level, Session};

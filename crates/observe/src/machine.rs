@@ -77,7 +77,7 @@ pub fn parse_protocols(text: &str) -> BTreeMap<String, u64> {
 }
 
 /// The protocol counters that totals carry, by the name they get.
-static PROTOCOLS: &[(&str, &str)] = &[
+pub(crate) static PROTOCOLS: &[(&str, &str)] = &[
     ("TcpExt.ListenOverflows", "tcp.listen_overflows"),
     ("TcpExt.ListenDrops", "tcp.listen_drops"),
     ("TcpExt.TCPBacklogDrop", "tcp.backlog_drops"),
@@ -93,7 +93,7 @@ static PROTOCOLS: &[(&str, &str)] = &[
 ];
 
 /// The memory counters that totals carry.
-static MEMORY: &[(&str, &str)] = &[
+pub(crate) static MEMORY: &[(&str, &str)] = &[
     ("pswpin", "memory.swap_in.pages"),
     ("pswpout", "memory.swap_out.pages"),
     ("pgmajfault", "memory.major_faults"),

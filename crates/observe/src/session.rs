@@ -24,6 +24,7 @@ use crate::population::{Descriptors, Population};
 use crate::queues::{Queues, Sampler};
 use crate::states::States;
 use crate::summary::{self, Seen};
+use crate::tracing;
 
 /// How closely to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +82,7 @@ struct Watched {
 }
 
 /// What the socket thread brings back: the sums, the CPU seconds that they cost, or why there are none.
-type Sockets = Result<(Queues, f64), String>;
+pub(crate) type Sockets = Result<(Queues, f64), String>;
 
 /// Observers attached to a workload.
 pub struct Session {
@@ -258,6 +259,7 @@ impl Session {
             counters("pressure", after.pressure_since(&self.before)),
             observation("others", &after.others_source(&ours), after.others_since(&self.before, &ours)),
             counters("limits", limits),
+            tracing::look(),
         ];
         if !syscalls.is_empty() {
             found.push(observation("syscalls", &watched.source, syscalls));
@@ -390,7 +392,7 @@ fn sample_sockets(servers: &[i32], share: f64, stop: &Stop) -> Sockets {
     }
 }
 
-fn sockets_observation(sockets: Sockets) -> Observation {
+pub(crate) fn sockets_observation(sockets: Sockets) -> Observation {
     let (q, cost) = match sockets {
         Ok(found) => found,
         Err(why) => return observation("sockets", &format!("none: {why}"), Totals::new()),
@@ -417,7 +419,7 @@ fn sockets_observation(sockets: Sockets) -> Observation {
 }
 
 /// Settings of the subjects' tasks that explain: allowed CPUs, nice, seccomp, speculation.
-fn task_settings(population: &Population) -> Totals {
+pub(crate) fn task_settings(population: &Population) -> Totals {
     let mut t = Totals::new();
     let servers = population.processes.iter().filter(|(pid, _)| population.roles().get(pid) != Some(&Role::Client));
     for (_, p) in servers {
@@ -434,6 +436,9 @@ fn task_settings(population: &Population) -> Totals {
         most("store_bypass.mitigated", mitigated(&s.store_bypass));
         most("indirect_branch.mitigated", mitigated(&s.indirect_branch));
         most("thp_disabled", f64::from(u8::from(s.thp_enabled == Some(false))));
+        if let Some(tracer) = s.tracer {
+            *t.entry("server.traced".into()).or_insert(0.0) += f64::from(u8::from(tracer != 0));
+        }
         if let Some(allowed) = s.cpus_allowed.as_deref().and_then(fingerpost_sys::procfs::parse_list) {
             let v = t.entry("server.cpus_allowed".into()).or_insert(allowed.len() as f64);
             *v = v.min(allowed.len() as f64);
@@ -484,7 +489,7 @@ fn take_series(series: &mut Vec<Series>, prefix: &str) -> Vec<Series> {
 }
 
 /// Average and peak rates in Mbit/s.
-fn add_rates(network: &mut Totals, series: &[Series], elapsed: f64) {
+pub(crate) fn add_rates(network: &mut Totals, series: &[Series], elapsed: f64) {
     for side in ["in", "out"] {
         let bytes = network.get(&format!("net.{side}.bytes")).copied().unwrap_or(0.0);
         let average = bytes * 8e-6 / elapsed.max(1e-9);

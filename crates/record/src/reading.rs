@@ -127,8 +127,8 @@ const OBSERVERS: [(&str, &str); 33] = [
     ("other.", "others"),
     ("cgroup.", "limits"),
     ("thp.", "limits"),
-    ("audit.", "limits"),
-    ("uprobes.", "limits"),
+    ("audit.", "tracing"),
+    ("tracing.", "tracing"),
     ("elapsed.", "threads"),
     ("runqueue.", "threads"),
     ("trace.", "threads"),
@@ -233,8 +233,10 @@ impl Readings {
                 observer,
                 why: format!("it needs tracepoints (root, or CAP_PERFMON and a readable tracefs), and had {}", found.source),
             },
-            // What others do is told or not by whom they belong to, and not by the kernel's version.
-            Way::Counters if observer == "others" => Missing::Refused { observer, why: format!("it had {}", found.source) },
+            // What others do is told or not by whom they belong to and by rights, and not by the kernel's version.
+            Way::Counters if ["others", "tracing"].contains(&observer) => {
+                Missing::Refused { observer, why: format!("it had {}", found.source) }
+            }
             _ => Missing::Untold { observer },
         }
     }

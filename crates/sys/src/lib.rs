@@ -3,6 +3,7 @@
 //! Parsers take text, so that they are tested on made-up `/proc` files; readers that open the files stand beside them.
 
 pub mod affinity;
+pub mod audit;
 pub mod beneath;
 pub mod bpf;
 pub mod cgroup;

@@ -28,6 +28,16 @@ impl Netlink {
         Ok(Netlink { fd: unsafe { OwnedFd::from_raw_fd(fd) }, buffer: vec![0; largest] })
     }
 
+    /// Lets answers that do not come within so many seconds be an error.
+    pub fn give_up_after(&self, seconds: libc::time_t) -> io::Result<()> {
+        let time = libc::timeval { tv_sec: seconds, tv_usec: 0 };
+        let length = size_of_val(&time) as libc::socklen_t;
+        // SAFETY: the option is a timeval, which outlives the call and is as long as we say.
+        let rc =
+            unsafe { libc::setsockopt(self.fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, std::ptr::from_ref(&time).cast(), length) };
+        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// Sends a request and takes the bodies of its answers: one, or with [`REQUEST_DUMP`] all until the kernel says that it is done.
     pub fn ask(&mut self, kind: u16, flags: u16, body: &[u8], take: &mut impl FnMut(&[u8])) -> io::Result<()> {
         let mut message = Vec::with_capacity(16 + body.len());

@@ -88,21 +88,70 @@ pub fn tracepoints(names: &[&str]) -> Result<Vec<Tracepoint>, String> {
 /// # Errors
 /// One sentence that says which file could not be read and why.
 pub fn find(names: &[&str]) -> Result<Vec<Option<Tracepoint>>, String> {
-    for mount in MOUNTS {
-        if Path::new(mount).join("events").exists() {
-            return read_all(Path::new(mount), names);
-        }
-    }
     let names: Vec<String> = names.iter().map(|s| (*s).to_owned()).collect();
+    mounted(move |mount| read_all(mount, &names.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+/// Reads something of tracefs where it is mounted, else where a passing thread mounts it for itself.
+fn mounted<T: Send + 'static>(read: impl FnOnce(&Path) -> Result<T, String> + Send + 'static) -> Result<T, String> {
+    if let Some(mount) = MOUNTS.map(Path::new).into_iter().find(|mount| mount.join("events").exists()) {
+        return read(mount);
+    }
     let thread = std::thread::Builder::new().name("tracefs".into()).spawn(move || {
         mount_privately().map_err(|e| format!("tracefs is not mounted at {} and cannot be mounted: {e}", MOUNTS[0]))?;
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        read_all(Path::new(MOUNTS[0]), &names)
+        read(Path::new(MOUNTS[0]))
     });
     match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(result)) => result,
         _ => Err("tracefs could not be read".into()),
     }
+}
+
+/// What others have switched on in tracefs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SwitchedOn {
+    /// Events, in all instances together, probes that were defined there among them. Those that tell of faults of the hardware are left out: on
+    /// many hosts a daemon has them on, and they hardly ever happen.
+    pub events: usize,
+    /// Tracers of functions, latencies and the like: instances with another than `nop`.
+    pub tracers: usize,
+}
+
+/// Groups of events, and single ones, that tell of faults: what rasdaemon switches on (its `ras-events.c`).
+const OF_FAULTS: [&str; 7] =
+    ["ras", "mce", "devlink", "thermal", "block:block_rq_error", "block:block_rq_complete", "net:net_dev_xmit_timeout"];
+
+/// What is switched on now. What perf and programs in the kernel have attached is not in it: the kernel keeps that apart.
+///
+/// # Errors
+/// One sentence that says which file could not be read and why.
+pub fn switched_on() -> Result<SwitchedOn, String> {
+    mounted(switched_on_in)
+}
+
+fn switched_on_in(mount: &Path) -> Result<SwitchedOn, String> {
+    let read = |path: PathBuf| fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()));
+    let instances = fs::read_dir(mount.join("instances")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found = SwitchedOn::default();
+    for (i, instance) in std::iter::once(mount.to_owned()).chain(instances).enumerate() {
+        let texts = read(instance.join("set_event")).and_then(|events| Ok((events, read(instance.join("current_tracer"))?)));
+        // An instance may go away meanwhile.
+        let (events, tracer) = match texts {
+            Ok(texts) => texts,
+            Err(_) if i > 0 && !instance.exists() => continue,
+            Err(e) => return Err(e),
+        };
+        found.events += events.lines().filter(|event| costs(event)).count();
+        found.tracers += usize::from(!matches!(tracer.trim(), "nop" | ""));
+    }
+    Ok(found)
+}
+
+/// Whether a line of `set_event` (`sched:sched_switch`) is an event that happens in ordinary work.
+fn costs(event: &str) -> bool {
+    let event = event.trim();
+    let group = event.split(':').next().unwrap_or_default();
+    !event.is_empty() && !OF_FAULTS.contains(&group) && !OF_FAULTS.contains(&event)
 }
 
 fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, String> {
@@ -174,6 +223,26 @@ mod tests {
         assert_eq!(found.iter().map(|t| t.as_ref().map(|t| t.id)).collect::<Vec<_>>(), [Some(372), None]);
         fs::write(point.join("format"), "nothing").unwrap();
         assert!(read_all(dir.path(), &["sched/sched_switch"]).is_err());
+    }
+
+    #[test]
+    fn what_others_left_on_is_counted_over_all_instances() {
+        let dir = tempfile::tempdir().unwrap();
+        let instance = |name: &str, events: &str, tracer: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(&path).unwrap();
+            fs::write(path.join("set_event"), events).unwrap();
+            fs::write(path.join("current_tracer"), tracer).unwrap();
+        };
+        instance("", "", "nop\n");
+        assert_eq!(switched_on_in(dir.path()), Ok(SwitchedOn::default()));
+        instance("instances/rasdaemon", "ras:mc_event\nmce:mce_record\nblock:block_rq_error\n", "nop\n");
+        assert_eq!(switched_on_in(dir.path()), Ok(SwitchedOn::default()), "faults of the hardware cost nobody's requests");
+        instance("", "sched:sched_switch\nuprobes:malloc\n", "function\n");
+        instance("instances/mine", "raw_syscalls:sys_enter\n", "nop\n");
+        assert_eq!(switched_on_in(dir.path()), Ok(SwitchedOn { events: 3, tracers: 1 }));
+        fs::remove_file(dir.path().join("set_event")).unwrap();
+        assert!(switched_on_in(dir.path()).unwrap_err().contains("set_event"), "what cannot be read is not nothing");
     }
 
     #[test]

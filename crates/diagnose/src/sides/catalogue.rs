@@ -13,7 +13,7 @@
 //! | rule | readings |
 //! | --- | --- |
 //! | scheduler | `throttle.seconds` `cgroup.cpu_weight` `cgroup.cpu_weight.version` `server.cpus_allowed` `server.nice` `server.user.seconds` `server.kernel.seconds` `other.cpu.seconds` `other.cpu.NAME.seconds` `cpu.idle.seconds` `elapsed.seconds` `cpu.steal.seconds` |
-//! | CPU and kernel | `server.call.NAME.count` `server.call.NAME.cpu_seconds` `server.cpu.seconds` `server.thread_user.seconds` `server.thread_kernel.seconds` `memory.thp_faults` `server.seccomp.mode` `server.seccomp.filters` `server.store_bypass.mitigated` `server.indirect_branch.mitigated` `server.traced` `audit.rules` `uprobes.count` |
+//! | CPU and kernel | `server.call.NAME.count` `server.call.NAME.cpu_seconds` `server.cpu.seconds` `server.thread_user.seconds` `server.thread_kernel.seconds` `memory.thp_faults` `server.seccomp.mode` `server.seccomp.filters` `server.store_bypass.mitigated` `server.indirect_branch.mitigated` `server.traced` `audit.rules` `tracing.events` `tracing.tracers` `tracing.programs` |
 //! | memory | `memory.swap_in.pages` `server.faults.major` `server.faults.minor` `memory.direct_reclaim.pages` `psi.memory.some.seconds` `thp.always` `server.thp_disabled` |
 //! | storage | `disk.flushes` `disk.flush.seconds` `disk.busy.seconds` `other.disk.bytes` `cgroup.disk_limits` `server.call.fsync.count` |
 //! | network | `net.drops` `tcp.retransmits` `tcp.listen_overflows` `tcp.delayed_acks` `queue.network.mean` |

@@ -262,17 +262,19 @@ pub(super) fn calls(clues: &Clues) -> Sign {
     if calls.ratio() > often && calls.dear > 1.0 && on_kernel.ratio() < calls.ratio() * often { Fits(text) } else { Against(text) }
 }
 
-/// A tracer, audit rules, or probes in programs' code on the slower side only.
+/// What traces or audits on the slower side only. Where some of it is not known of both, nothing speaks against it.
 pub(super) fn trace(clues: &Clues) -> Sign {
     let watched = [
         ("server.traced", "processes of the server are traced (ptrace)"),
         ("audit.rules", "audit rules are loaded"),
-        ("uprobes.count", "probes are set in programs' code"),
+        ("tracing.events", "trace events are switched on"),
+        ("tracing.tracers", "tracers are switched on"),
+        ("tracing.programs", "programs in the kernel trace for others"),
     ];
     let known: Vec<(Pair, &str)> = watched.iter().filter_map(|(name, words)| Some((clues.total(name)?, *words))).collect();
     match known.iter().find(|(pair, _)| pair.dear > pair.cheap) {
         Some((pair, words)) => Fits(format!("{} {words}", clues.arrow(*pair, ""))),
-        None if known.is_empty() => Unknown,
+        None if known.len() < watched.len() => Unknown,
         None => Against("nobody traces or audits the server on the slower side alone".into()),
     }
 }

@@ -42,7 +42,9 @@ const QUIET: &[(&str, f64)] = &[
     ("client.cpu.seconds", 2.0),
     ("server.traced", 0.0),
     ("audit.rules", 0.0),
-    ("uprobes.count", 0.0),
+    ("tracing.events", 0.0),
+    ("tracing.tracers", 0.0),
+    ("tracing.programs", 0.0),
 ];
 
 /// What requests of that server spend, in microseconds.
@@ -310,7 +312,20 @@ fn a_tracer_and_audit_rules_are_told() {
     assert_eq!(status(&found, "kernel.trace"), Status::Suspected);
     let found = judged(&step(), &[("audit.rules", 3.0)], Some(&followed(&kernel)));
     assert!(says(&found, "kernel.trace", "3 audit rules"));
+    for (name, words) in
+        [("tracing.events", "2 trace events"), ("tracing.tracers", "2 tracers"), ("tracing.programs", "2 programs in the kernel")]
+    {
+        let found = judged(&step(), &[(name, 2.0)], Some(&followed(&kernel)));
+        assert_eq!(status(&found, "kernel.trace"), Status::Suspected, "{name}");
+        assert!(says(&found, "kernel.trace", words), "{found:#?}");
+    }
     assert_eq!(status(&judged(&step(), &[], Some(&followed(&kernel))), "kernel.trace"), Status::Cleared);
+    // What could not be seen clears nobody.
+    let read = QUIET.iter().filter(|(name, _)| !name.starts_with("tracing.")).map(|(k, v)| ((*k).to_owned(), *v));
+    let read = Readings::by("all", "made up", read);
+    let found = suspects(&Facts::of(&step(), &read, Some(&followed(&kernel))), &read);
+    assert_eq!(status(&found, "kernel.trace"), Status::NotJudged);
+    assert!(says(&found, "kernel.trace", "tracing.events is not known"), "{found:#?}");
 }
 
 #[test]

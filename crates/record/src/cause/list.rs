@@ -291,8 +291,8 @@ pub const CAUSES: &[Cause] = &[
         words: "somebody who traces or audits the server",
         places: &[InKernel, Making],
         moves: KERNEL,
-        tells: "a tracer is attached to the server, audit rules are loaded, or probes are set in user code",
-        needs: &[Reading("server.traced")],
+        tells: "a tracer is attached to the server, audit rules are loaded, trace events or tracers are on, or others' programs trace",
+        needs: &[Reading("server.traced"), Reading("audit.rules"), Reading("tracing.events"), Reading("tracing.programs")],
         ..PLAIN
     },
     Cause {

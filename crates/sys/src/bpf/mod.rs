@@ -1,5 +1,6 @@
 //! Programs in the kernel (eBPF) that record tracepoints into one ring per CPU. They are made of instructions here, without a compiler.
 
+pub mod attached;
 pub mod btf;
 pub mod code;
 mod ring;
