@@ -41,7 +41,9 @@ const PLANTS: &[Plant] = &[
     ("network.accept_queue", WAY, &[("tcp.listen_overflows", 900.0)]),
     // One in fifty transactions, 40 ms each, is more than half of 1.4 ms of every one.
     ("network.delay", WAY, &[("tcp.delayed_acks", 200.0)]),
+    ("network.delay", WAY, &[("tcp.delayed_acks", 10_000.0), ("tcp.retransmits", 600.0)]),
     ("network.shaping", WAY, &[("tcp.delayed_acks", 20.0)]),
+    ("network.shaping", WAY, &[("tcp.delayed_acks", 600.0), ("tcp.retransmits", 600.0)]),
     ("network.shaping", WAY, &[("net.drops", 50.0), ("tcp.delayed_acks", 10_000.0)]),
     ("peer.slow", (Layer::Network, "waiting for a peer", "billing", &["peer"], [900.0; 3]), &[]),
     ("peer.slow", (Layer::Application, "sleeping of another process", "billing", &["peer"], [900.0; 3]), &[]),

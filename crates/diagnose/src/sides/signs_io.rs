@@ -152,22 +152,24 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
     }
 }
 
-/// Packets that were lost, more of them on the slower side.
+/// Packets that were lost, more of them on the slower side. Segments are sent again, too, where their acknowledgement comes late (tail loss
+/// probes, RFC 8985): that is a loss only where they are many beside those.
 fn lost(clues: &Clues) -> Option<String> {
-    [("net.drops", "drops"), ("tcp.retransmits", "retransmits")].into_iter().find_map(|(name, words)| {
-        match grows(clues, name, 1.5, words) {
-            Fits(text) => Some(text),
-            _ => None,
-        }
-    })
+    let fits = |name, words| match grows(clues, name, 1.5, words) {
+        Fits(text) => Some(text),
+        _ => None,
+    };
+    let more = |name| clues.per_transaction(name).map_or(0.0, Pair::more);
+    let probes = more("tcp.retransmits") < MOST * more("tcp.delayed_acks");
+    fits("net.drops", "drops").or_else(|| fits("tcp.retransmits", "retransmits").filter(|_| !probes))
 }
 
 pub(super) fn delay(clues: &Clues) -> Sign {
     // Acknowledgements come late where segments are lost, too.
-    if let Some(text) = lost(clues) {
-        return Against(text);
+    match lost(clues) {
+        Some(text) => Against(text),
+        None => costs(clues, "tcp.delayed_acks", DELAYED_ACK, "delayed acknowledgements"),
     }
-    costs(clues, "tcp.delayed_acks", DELAYED_ACK, "delayed acknowledgements")
 }
 
 pub(super) fn shaping(clues: &Clues) -> Sign {
