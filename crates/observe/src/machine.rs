@@ -137,8 +137,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads everything. `subject` is the process whose control group counts; `own` is left out of the other processes.
-    pub fn take(paths: &Paths, subject: Option<i32>) -> Reading {
+    /// Reads everything. `groups` are the control groups that count ([`groups_of`]).
+    pub fn take(paths: &Paths, groups: &Hierarchies) -> Reading {
         let read = |name: &str| paths.read(name).unwrap_or_default();
         let whole = paths.names("sys/block").into_iter().collect();
         let pressure = ["cpu", "memory", "io"];
@@ -151,7 +151,7 @@ impl Reading {
             protocols,
             memory: parse_counters(&read("proc/vmstat")),
             pressure: pressure.into_iter().filter_map(|p| Some((p, Pressure::parse(&read(&format!("proc/pressure/{p}")))?))).collect(),
-            throttlings: Hierarchies::of_process(paths, &name_of(subject)).throttlings(),
+            throttlings: groups.throttlings(),
             processes: processes(paths),
         }
     }
@@ -307,8 +307,10 @@ fn add_by_name<'a>(t: &mut Totals, (prefix, suffix): (&str, &str), values: impl 
     t.extend(names.iter().take(LARGEST).map(|(name, value)| (format!("{prefix}.{name}.{suffix}"), *value)));
 }
 
-fn name_of(subject: Option<i32>) -> String {
-    subject.map_or_else(|| "self".to_owned(), |pid| pid.to_string())
+/// The control groups of the process that is watched, else our own. They are looked up while it lives: of one that has ended, version 1 tells
+/// the root, which nothing limits.
+pub fn groups_of(paths: &Paths, subject: Option<i32>) -> Hierarchies {
+    Hierarchies::of_process(paths, &subject.map_or_else(|| "self".to_owned(), |pid| pid.to_string()))
 }
 
 fn named_since(names: &[(&str, &str)], now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> Totals {
@@ -334,8 +336,7 @@ fn processes(paths: &Paths) -> Processes {
 }
 
 /// What the subject may use: limits of its control groups, and settings of the machine that explain.
-pub fn limits(paths: &Paths, subject: Option<i32>) -> Totals {
-    let groups = Hierarchies::of_process(paths, &name_of(subject));
+pub fn limits(paths: &Paths, groups: &Hierarchies) -> Totals {
     let limits = groups.limits();
     let mut t = Totals::new();
     let mut put = |name: &str, value: Option<f64>| {
@@ -410,7 +411,7 @@ mod tests {
                 std::fs::write(of.join("io"), format!("rchar: 1\nread_bytes: {bytes}\nwrite_bytes: 0\n")).unwrap();
             }
         }
-        let reading = Reading::take(&Paths::under(dir.path()), None);
+        let reading = Reading::take(&Paths::under(dir.path()), &Hierarchies::default());
         (dir, reading)
     }
 
@@ -450,19 +451,26 @@ mod tests {
         write("cg/pod/server/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n");
         write("cg/pod/cpu.stat", "nr_periods 50\nnr_throttled 10\nthrottled_usec 1000000\n");
         let paths = Paths::under(dir.path());
-        let before = Reading::take(&paths, Some(7));
+        let groups = groups_of(&paths, Some(7));
+        let before = Reading::take(&paths, &groups);
         write("cg/pod/cpu.stat", "nr_periods 150\nnr_throttled 90\nthrottled_usec 5500000\n");
-        let after = Reading::take(&paths, Some(7));
+        // The process has ended, and the kernel of version 1 says of it that it is in the root.
+        write("proc/7/cgroup", "0::/\n");
+        let after = Reading::take(&paths, &groups);
         let expected = [("levels_above", 1.0), ("periods", 100.0), ("seconds", 4.5), ("throttled_periods", 80.0)];
         assert_eq!(after.pressure_since(&before), expected.map(|(name, value)| (format!("throttle.{name}"), value)).into());
-        assert_eq!(after.pressure_since(&Reading::take(&paths, Some(8))), Totals::new(), "of another process's groups nothing is known");
+        assert_eq!(
+            after.pressure_since(&Reading::take(&paths, &groups_of(&paths, Some(8)))),
+            Totals::new(),
+            "of another process's groups nothing is known"
+        );
     }
 
     #[test]
     fn two_readings_of_this_machine_differ_by_nothing_negative() {
         let paths = Paths::system();
-        let before = Reading::take(&paths, None);
-        let after = Reading::take(&paths, None);
+        let groups = groups_of(&paths, None);
+        let (before, after) = (Reading::take(&paths, &groups), Reading::take(&paths, &groups));
         let ours = BTreeSet::new();
         for t in [after.cpu_since(&before), after.disk_since(&before), after.network_since(&before), after.memory_since(&before)] {
             assert!(!t.is_empty());
@@ -470,6 +478,6 @@ mod tests {
         }
         assert!(after.pressure_since(&before).values().all(|v| *v >= 0.0));
         assert!(after.others_since(&before, &ours).contains_key("other.cpu.seconds"));
-        assert!(limits(&paths, None)["machine.cpus"] >= 1.0);
+        assert!(limits(&paths, &groups)["machine.cpus"] >= 1.0);
     }
 }

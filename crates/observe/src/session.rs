@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use fingerpost_record::{Observation, Params, Series};
-use fingerpost_sys::cgroup::members;
+use fingerpost_sys::cgroup::{Hierarchies, members};
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::trace::thread_cpu_seconds;
 use fingerpost_workloads::Subjects;
@@ -90,7 +90,7 @@ pub struct Session {
     before: Reading,
     /// As it was found; looked at again at the end, while the watching thread may still be reading a window.
     population: Population,
-    subject: Option<i32>,
+    groups: Hierarchies,
     stop: Arc<Stop>,
     /// Where the system refuses threads there is no observation.
     watcher: io::Result<JoinHandle<Watched>>,
@@ -152,7 +152,8 @@ impl Prepared {
         let cost = thread_cpu_seconds();
         let paths = Paths::system();
         let stop = Arc::new(Stop::default());
-        let before = Reading::take(&paths, subject);
+        let groups = machine::groups_of(&paths, subject);
+        let before = Reading::take(&paths, &groups);
         let population = find();
         let delays = (level != Level::Counting).then(|| Delayed::begin(&paths, population.processes.keys().copied()));
         let begun = Instant::now();
@@ -172,7 +173,7 @@ impl Prepared {
             begun,
             before,
             population: closing,
-            subject,
+            groups,
             stop,
             watcher,
             sockets,
@@ -224,7 +225,7 @@ impl Session {
         let elapsed = self.begun.elapsed().as_secs_f64();
         // At once: on a busy machine the watching thread ends when the load may be over, and its threads gone.
         self.population.look(elapsed, true);
-        let after = Reading::take(&paths, self.subject);
+        let after = Reading::take(&paths, &self.groups);
         let sides = self.population.processes.keys().map(|&pid| (pid, summary::side_of(&self.population, pid)));
         let delays = self.delays.map(|delays| delays.map(|d| d.finish(sides)));
         self.stop.ask();
@@ -242,7 +243,7 @@ impl Session {
         threads.append(&mut watched.notes);
         let mut ours: BTreeSet<i32> = watched.population.processes.keys().copied().collect();
         ours.insert(std::process::id() as i32);
-        let mut limits = machine::limits(&paths, self.subject);
+        let mut limits = machine::limits(&paths, &self.groups);
         limits.append(&mut task_settings(&watched.population));
 
         let mut cpu = after.cpu_since(&self.before);

@@ -69,13 +69,15 @@ fn whole_machine(at: &Path, scale: u64) -> Reading {
         );
         write(&format!("proc/{pid}/io"), &format!("read_bytes: {}\nwrite_bytes: 0\n", n(9)));
     }
-    Reading::take(&Paths::under(at), Some(7))
+    let paths = Paths::under(at);
+    Reading::take(&paths, &machine::groups_of(&paths, Some(7)))
 }
 
 /// The names that observers write of a server, a background thread's side and a client that met everything. `NAME` stands for any.
 fn written() -> BTreeSet<String> {
     let dir = tempfile::tempdir().unwrap();
     let (before, after) = (whole_machine(dir.path(), 1), whole_machine(dir.path(), 2));
+    let paths = Paths::under(dir.path());
     let mut network = after.network_since(&before);
     session::add_rates(&mut network, &[], 1.0);
     let mut all = vec![
@@ -85,7 +87,7 @@ fn written() -> BTreeSet<String> {
         after.memory_since(&before),
         after.pressure_since(&before),
         after.others_since(&before, &BTreeSet::from([7])),
-        machine::limits(&Paths::under(dir.path()), Some(7)),
+        machine::limits(&paths, &machine::groups_of(&paths, Some(7))),
         tracing::names(),
         session::sockets_observation(Ok((Queues { rtt_count: 1, ..Queues::default() }, 0.0))).totals,
     ];
