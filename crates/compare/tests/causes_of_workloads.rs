@@ -176,6 +176,29 @@ fn nobody_is_guilty_of_less_than_is_unexplained() {
     assert!(accused(&c, Status::Guilty).is_empty(), "{:#?}", c.causes);
 }
 
+/// 79 % of the change was laid on it while the server used 15 % of 200 %: its threads waited for one another's CPU, and the others idled.
+#[test]
+fn a_server_that_leaves_its_cpus_idle_is_not_short_of_them() {
+    let idle = [("server.user.seconds", 1.0), ("server.kernel.seconds", 0.5)];
+    let c = between(run(&[], &idle), run(&[cpu("the server itself")], &idle));
+    assert_eq!(of(&c, "cpu.saturated").status, Status::Cleared, "{:#?}", of(&c, "cpu.saturated"));
+    let told = &of(&c, "cpu.saturated").evidence;
+    assert!(told.iter().any(|e| e.contains("0.15 of 2 CPUs")), "{told:#?}");
+}
+
+/// The kernel's part alone convicted it, with calls that nobody counted.
+#[test]
+fn calls_that_nobody_counted_convict_nobody() {
+    let uncounted = |rows: &[Row]| {
+        let mut run = run(rows, &[]);
+        run.observations.iter_mut().for_each(|o| o.totals.retain(|name, _| !name.starts_with("server.call.")));
+        run
+    };
+    let c = between(uncounted(&[]), uncounted(&[KERNEL]));
+    assert_eq!(of(&c, "app.calls").status, Status::NotJudged, "{:#?}", of(&c, "app.calls"));
+    assert_ne!(of(&c, "syscall.entry").status, Status::Guilty, "{:#?}", of(&c, "syscall.entry"));
+}
+
 #[test]
 fn what_was_observed_on_one_side_only_or_otherwise_is_not_compared() {
     // Root counted calls and I/O of others; a user without its rights could not.

@@ -206,7 +206,14 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     }
     let dearer = on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05;
     // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
-    if dearer && (filtered || calls.is_none_or(|c| c.ratio() < 1.2)) { Fits(text) } else { Against(text) }
+    match calls {
+        _ if !dearer => Against(text),
+        _ if filtered => Fits(text),
+        // Without a count of the calls nothing tells dear calls from many.
+        None => Unknown,
+        Some(calls) if calls.ratio() < 1.2 => Fits(text),
+        Some(_) => Against(text),
+    }
 }
 
 pub(super) fn memory_limit(clues: &Clues) -> Sign {

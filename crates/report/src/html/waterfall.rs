@@ -23,10 +23,12 @@ struct Line {
     kind: &'static str,
 }
 
-/// The waterfall as a table with a floating bar in each row. Parts that a guilty cause moves name it.
+/// The waterfall as a table with a floating bar in each row. Parts that a guilty cause moves name it, where they go the way that the whole does:
+/// of two sides it is the slower one's cause, whichever comes first.
 pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
     let lines = lines(fall);
     let axis = Axis::over(lines.iter().flat_map(|l| [l.from * 1e9, l.to * 1e9]));
+    let way = kind_of(fall.new_seconds - fall.base_seconds);
     let guilty = |line: &Line| {
         let moves = |f: &&Finding| line.layer.is_some_and(|layer| cause(&f.cause).is_some_and(|c| c.moves(layer, &line.name)));
         causes.iter().filter(|f| f.status == Status::Guilty).find(moves)
@@ -37,7 +39,7 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
             table class="waterfall" {
                 thead { tr { th scope="col" { "Part" } th scope="col" class="extra" { "Layer" } th scope="col" class="number" { "Change" } th scope="col" class="graphic" { span class="axis-name" { "time of one transaction" } (cells::interval_head(&axis, Unit::Nanoseconds)) } } }
                 tbody { @for line in &lines {
-                    @let named = if line.kind == "dearer" { guilty(line) } else { None };
+                    @let named = if line.kind == way { guilty(line) } else { None };
                     tr class=(if named.is_some() { "guilty" } else { line.kind }) {
                         th scope="row" {
                             (clean(&line.name))
@@ -55,9 +57,13 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
     }
 }
 
+fn kind_of(change: f64) -> &'static str {
+    if change >= 0.0 { "dearer" } else { "cheaper" }
+}
+
 /// Base, the parts by size, the small ones together, what is unexplained, new.
 fn lines(fall: &Waterfall) -> Vec<Line> {
-    let kind = |d: f64| if d >= 0.0 { "dearer" } else { "cheaper" };
+    let kind = kind_of;
     let mut at = fall.base_seconds;
     let mut lines = vec![Line { name: "base".into(), layer: None, from: 0.0, to: at, kind: "total" }];
     let mut add = |name: String, layer: Option<Layer>, d: f64, kind: &'static str| {
@@ -128,5 +134,46 @@ mod tests {
         let quota = Finding { cause: "cpu.quota".into(), layer: Layer::Scheduler, status: Status::Guilty, share: 0.9, evidence: vec![] };
         let text = draw(&fall, &[quota]).into_string();
         assert!(text.contains("guilty: cpu.quota") && text.contains("+2.000 ms") && text.contains("−100.0"), "{text}");
+    }
+
+    /// The lock's bar of a query cache was labelled “guilty: app.work”, and of a faster run the parts that grew were.
+    #[test]
+    fn a_bar_names_the_cause_that_moves_it_on_the_slower_side() {
+        let step = |name: &str, layer, b: f64, n: f64| WaterfallStep {
+            layer,
+            component: name.into(),
+            base_seconds: b,
+            new_seconds: n,
+            share: 0.5,
+        };
+        let fall = |new_first: bool| {
+            let of = |a: f64, b: f64| if new_first { (b, a) } else { (a, b) };
+            let (lock, user) = (of(0.0, 9e-3), of(3e-3, 2e-3));
+            let (base_seconds, new_seconds) = of(3e-3, 11e-3);
+            Waterfall {
+                workload: "database".into(),
+                params: Params::new(),
+                base_seconds,
+                new_seconds,
+                steps: vec![
+                    step("lock: held", Layer::Application, lock.0, lock.1),
+                    step("server user code", Layer::Application, user.0, user.1),
+                ],
+                unexplained_seconds: 0.0,
+                predicted_share: None,
+                predictions: vec![],
+            }
+        };
+        let guilty =
+            |cause: &str| Finding { cause: cause.into(), layer: Layer::Application, status: Status::Guilty, share: 0.9, evidence: vec![] };
+        for new_first in [false, true] {
+            let lock = draw(&fall(new_first), &[guilty("app.setting"), guilty("app.lock")]).into_string();
+            let rows: Vec<&str> = lock.split("<tr").collect();
+            let row = |part: &str| *rows.iter().find(|row| row.contains(part)).unwrap_or_else(|| panic!("{part}: {lock}"));
+            assert!(row("lock: held").contains("guilty: app.lock"), "{lock}");
+            assert!(!row("server user code").contains("guilty"), "{lock}");
+            let work = draw(&fall(new_first), &[guilty("app.work")]).into_string();
+            assert!(!work.contains("guilty: app.work"), "its part goes the other way: {work}");
+        }
     }
 }
