@@ -18,6 +18,7 @@ pub mod host;
 pub mod lean;
 pub mod load;
 pub mod measurement;
+pub mod name;
 pub mod open;
 pub mod params;
 pub mod paths;

@@ -54,7 +54,8 @@ pub fn table(c: &Comparison, style: &Style) -> String {
         "What differs between the hosts",
         c.hosts.iter().map(|d| Line::Labelled(text(&d.what), text(&format!("{} → {}", d.base, d.new)), Tone::Plain)),
     );
-    section(lines, "Why", causes(c).into_iter().flat_map(cause_lines));
+    let (accused, rest): (Vec<_>, Vec<_>) = causes(c).into_iter().partition(|(_, _, status)| style.wide || status.accuses());
+    section(lines, "Why", accused.into_iter().flat_map(cause_lines).chain(in_one_line(c).into_iter().filter(|_| !rest.is_empty())));
     for fall in &c.waterfalls {
         section(lines, &waterfall_title(fall), waterfall_lines(fall).into_iter().map(|l| Line::Note(l, Tone::Plain)));
     }
@@ -179,6 +180,16 @@ pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
         out.insert(at, (format!("unexplained, {:.0} %", c.unexplained * 100.0), Vec::new(), Status::Suspected));
     }
     out
+}
+
+/// Who was cleared and who could not be judged: names, each kind in one line. Their figures come with every column.
+fn in_one_line(c: &Comparison) -> Vec<Line> {
+    let of = |status: Status| -> Vec<String> {
+        c.causes.iter().filter(|f| f.status == status).map(|f| text(fingerpost_diagnose::label(&f.cause))).collect()
+    };
+    let kinds = [Status::Cleared, Status::NotJudged].map(|status| (status, of(status)));
+    let told = kinds.into_iter().filter(|(_, names)| !names.is_empty());
+    told.map(|(status, names)| Line::Note(format!("{} (by what: --wide): {}", status.as_str(), names.join(", ")), Tone::Faint)).collect()
 }
 
 fn cause_lines((label, evidence, status): (String, Vec<String>, Status)) -> Vec<Line> {
@@ -319,8 +330,11 @@ mod tests {
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no “{what}” in {text}"));
         assert!(at("the operating system, not the CPU") < at("What differs between the hosts"));
         assert!(at("What differs between the hosts") < at("syscall.entry (kernel)"));
-        assert!(at("syscall.entry (kernel)") < at("cpu.speed cleared"));
-        assert!(at("cpu.speed cleared") < at("\nSystem calls\n"));
+        assert!(at("syscall.entry (kernel)") < at("cleared (by what: --wide): "));
+        assert!(at("the CPU's speed") < at("\nSystem calls\n"));
+        assert!(!text.contains("cpu.speed cleared"), "names alone");
+        let wide = table(&g5(), &Style { wide: true, ..Style::default() });
+        assert!(wide.find("syscall.entry (kernel)").unwrap() < wide.find("cpu.speed cleared: ").unwrap(), "{wide}");
         assert!(text.contains("8.071") && text.contains("5 clients"), "{text}");
     }
 

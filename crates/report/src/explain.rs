@@ -139,10 +139,13 @@ pub fn speaking(explanations: Vec<Explanation>) -> Vec<Explanation> {
     found
 }
 
-/// The explanation for a terminal in short: the picture, who is accused, and the names of those who are not.
-pub fn render_short(e: &Explanation, style: &Style) -> String {
+/// The explanation for a terminal: the picture, who is accused, and the names of those who are not; with `wide`, what cleared them, too.
+pub fn render(e: &Explanation, style: &Style) -> String {
+    if style.wide || e.workload == service::WORKLOAD {
+        return render_whole(e, style);
+    }
     let accused = e.findings.iter().filter(|f| f.status.accuses()).cloned().collect();
-    let mut text = render(&Explanation { findings: accused, ..e.clone() }, style);
+    let mut text = render_whole(&Explanation { findings: accused, ..e.clone() }, style);
     for status in [Status::Cleared, Status::NotJudged] {
         let of: Vec<&str> = e.findings.iter().filter(|f| f.status == status).map(|f| fingerpost_diagnose::label(&f.cause)).collect();
         if !of.is_empty() {
@@ -179,8 +182,8 @@ fn bar(start: f64, share: f64) -> String {
     format!("{}{}", " ".repeat(from), "█".repeat(filled))
 }
 
-/// The explanation for a terminal.
-pub fn render(e: &Explanation, style: &Style) -> String {
+/// The explanation with the evidence of every suspect.
+fn render_whole(e: &Explanation, style: &Style) -> String {
     if e.workload == service::WORKLOAD {
         return service::screen(e, style);
     }
@@ -370,7 +373,7 @@ mod tests {
 
     #[test]
     fn in_short_only_the_accused_have_figures() {
-        let text = render_short(&explanation(), &Style::default());
+        let text = render(&explanation(), &Style::default());
         assert!(text.contains("guilty") && text.contains("60 % of | it") && text.contains("cleared  host steal"), "{text}");
         assert_eq!(text.matches("60 % of | it").count(), 1, "the cleared are names");
     }

@@ -23,7 +23,7 @@ pub fn pictures(run: &Run, style: &Style) -> String {
 
 /// The steps that speak for the run's servers, explained in short; nothing where none was watched.
 fn explained(run: &Run, style: &Style) -> Option<String> {
-    let found: Vec<String> = explain::speaking(explain::of_run(run)).iter().map(|e| explain::render_short(e, style)).collect();
+    let found: Vec<String> = explain::speaking(explain::of_run(run)).iter().map(|e| explain::render(e, style)).collect();
     let more = "Every step and every figure: fingerpost explain";
     (!found.is_empty()).then(|| format!("{}\n{more} {}\n", found.join("\n"), clean(&run.id)))
 }

@@ -3,6 +3,7 @@
 //! Nothing here measures, and nothing here reads a file: every format is a function of the record. Strings of a run are hostile until
 //! [`view`] has cleaned them (no control characters, so no terminal escape sequences); a format escapes for its own syntax only.
 
+pub mod answer;
 pub mod compare;
 pub mod compare_csv;
 pub mod compare_markdown;

@@ -6,6 +6,10 @@ use crate::view::{Group, Row, View, outcome_name};
 /// The whole run.
 pub fn render(view: &View) -> String {
     let mut text = format!("# Run {}\n\n", escape(&view.id));
+    if !view.name.is_empty() {
+        text.push_str(&format!("{}\n\n", escape(&view.name)));
+    }
+    view.answers.iter().for_each(|answer| text.push_str(&format!("**{}**\n\n", escape(answer))));
     for fact in &view.headline {
         text.push_str(&format!("- **{}**: {}\n", fact.name, escape(&fact.text)));
     }

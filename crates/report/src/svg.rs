@@ -24,6 +24,8 @@ const AXIS: f64 = 36.0;
 const MARGIN: f64 = 1.5;
 /// Values whose largest is this many times the smallest are shown on a logarithmic axis.
 const LOG_FROM: f64 = 20.0;
+/// An axis stays logarithmic with values that are not positive where there are more than this many positive ones to each of them.
+const MOSTLY: usize = 4;
 
 /// One row of an interval chart. Texts are clean; they are escaped here.
 #[derive(Clone, Debug)]
@@ -53,20 +55,25 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis that holds all values: logarithmic where they are all positive and far apart, else linear from zero.
+    /// An axis for all values: logarithmic where nearly all are positive and those are far apart, else linear from zero. On a
+    /// logarithmic one the few that are not positive (a cost that came out below zero) lie at its lower end.
     pub fn over(values: impl IntoIterator<Item = f64>) -> Axis {
-        let mut range: Option<(f64, f64)> = None;
-        for v in values.into_iter().filter(|v| v.is_finite()) {
-            let (low, high) = range.unwrap_or((v, v));
-            range = Some((low.min(v), high.max(v)));
-        }
+        let values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
+        let ends = |of: &mut dyn Iterator<Item = f64>| {
+            of.fold(None, |range: Option<(f64, f64)>, v| Some(range.map_or((v, v), |(low, high)| (low.min(v), high.max(v)))))
+        };
+        let positive = values.iter().filter(|v| **v > 0.0).count();
+        let few_are_not = positive > MOSTLY * (values.len() - positive);
+        let range = ends(&mut values.iter().copied().filter(|v| *v > 0.0 || !few_are_not));
         let (low, high) = range.unwrap_or((0.0, 1.0));
+        // Of a linear axis, all are within.
+        let all = ends(&mut values.iter().copied()).unwrap_or((0.0, 1.0));
         if low > 0.0 && high / low >= LOG_FROM {
             // Powers that a hostile run's values cannot push out of a float's range.
             let power = |exponent: f64| 10f64.powi(exponent.clamp(-300.0, 300.0) as i32);
             return Axis { from: power(low.log10().floor()), to: power(high.log10().ceil()), log: true };
         }
-        let (from, to) = (low.min(0.0), high.max(0.0));
+        let (from, to) = (all.0.min(0.0), all.1.max(0.0));
         let step = nice_step(to - from);
         // A range that is nothing, or too large for its own steps, still needs a width.
         let (from, to) = ((from / step).floor() * step, (to / step).ceil() * step);
@@ -206,6 +213,9 @@ mod tests {
         assert_eq!((far.from.round(), far.to.round(), far.is_log()), (10.0, 1e6, true));
         assert!(!Axis::over([0.0, 1e9]).is_log());
         assert!(!Axis::over([-5.0, 1e3]).is_log());
+        let one_below: Vec<f64> = (0..12).map(|i| 100.0 * f64::from(1 << i)).chain([-3.0, 0.0]).collect();
+        let axis = Axis::over(one_below);
+        assert!(axis.is_log() && axis.share(-3.0) == 0.0 && axis.share(200.0) > 0.0, "{axis:?}");
     }
 
     #[test]

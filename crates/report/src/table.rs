@@ -6,7 +6,7 @@ use fingerpost_record::unit::significant;
 use crate::grid::{Align, Column, Grid, Line};
 use crate::site::SiteView;
 use crate::style::{Style, Tone};
-use crate::view::{Group, Row, View, outcome_name};
+use crate::view::{Group, Row, Shared, View, outcome_name};
 
 /// The columns; what is ranked is left out on a narrow terminal, counters and lmbench's names first, the tail last.
 /// A column without any text is left out too.
@@ -29,12 +29,24 @@ const COLUMNS: [(&str, Align, u8); 13] = [
 /// The whole run as a table.
 pub fn render(view: &View, style: &Style) -> String {
     let mut grid = Grid { columns: columns(view), lines: vec![Line::Heading(format!("Run {}", view.id))] };
+    if !view.name.is_empty() {
+        grid.lines.push(Line::Heading(view.name.clone()));
+    }
+    grid.lines.extend(view.answers.iter().map(|answer| Line::Note(answer.clone(), Tone::Strong)));
     grid.lines.extend(view.headline.iter().map(|f| Line::Labelled(f.name.into(), f.text.clone(), Tone::Plain)));
     grid.lines.extend(view.doubts.iter().map(|d| Line::Labelled("Doubt".into(), d.clone(), Tone::Doubtful)));
+    let reasons = view.shared_reasons();
+    grid.lines.extend(
+        reasons
+            .iter()
+            .enumerate()
+            .map(|(n, shared)| Line::Labelled("Doubt".into(), format!("{} {}", mark(n), shared.sentence()), Tone::Doubtful)),
+    );
     grid.lines.extend([Line::Blank, grid.titles()]);
     for group in &view.groups {
-        grid.lines.push(Line::Heading(group.title.into()));
-        grid.lines.extend(group_lines(group));
+        let shared = group.shared_params();
+        grid.lines.push(Line::Heading(group.titled(&shared)));
+        grid.lines.extend(group_lines(group, &shared, &reasons));
     }
     grid.lines.extend(site_lines(&view.site));
     grid.lines.extend(view.watched.iter().flat_map(watched_lines));
@@ -93,11 +105,17 @@ fn watched_lines(watched: &crate::watched::Watched) -> Vec<Line> {
     std::iter::once(Line::Heading(watched.title.clone())).chain(watched.rows.iter().map(text)).collect()
 }
 
-fn group_lines(group: &Group) -> Vec<Line> {
+/// The mark of a reason that several rows share.
+fn mark(n: usize) -> String {
+    format!("[{}]", n + 1)
+}
+
+fn group_lines(group: &Group, shared: &[(String, String)], reasons: &[Shared]) -> Vec<Line> {
     let mut lines = Vec::new();
     for row in group.shown() {
-        lines.push(Line::Cells(cells(row), tone(row.outcome)));
-        if let Some(reason) = &row.reason {
+        let told = reasons.iter().position(|reason| reason.has(row));
+        lines.push(Line::Cells(cells(row, shared, told), tone(row.outcome)));
+        if let (Some(reason), None) = (&row.reason, told) {
             lines.push(Line::Note(format!("{}: {reason}", outcome_name(row.outcome)), tone(row.outcome)));
         }
     }
@@ -116,8 +134,9 @@ fn tone(outcome: Outcome) -> Tone {
     }
 }
 
-fn cells(row: &Row) -> Vec<String> {
-    let start = [format!("  {}", row.probe), row.params.clone()];
+fn cells(row: &Row, shared: &[(String, String)], told: Option<usize>) -> Vec<String> {
+    let marked = told.map_or(String::new(), |n| format!(" {}", mark(n)));
+    let start = [format!("  {}{marked}", row.probe), row.params_without(shared)];
     let figures = match &row.figure {
         Some(f) => {
             let percentile =

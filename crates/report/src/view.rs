@@ -22,7 +22,11 @@ pub struct Fact {
 pub struct View {
     /// The run's id.
     pub id: String,
-    /// What a person reads first: host, kernel, processor, when, how.
+    /// What was measured, in a few words; empty where the record does not say.
+    pub name: String,
+    /// What was found, in sentences: what a person reads first.
+    pub answers: Vec<String>,
+    /// Below it: host, kernel, processor, when, how.
     pub headline: Vec<Fact>,
     /// Everything that is known about the host.
     pub host: Vec<Fact>,
@@ -97,6 +101,8 @@ impl View {
     pub fn of(run: &Run) -> View {
         View {
             id: text(&run.id),
+            name: fingerpost_record::name::of_command(&run.command).unwrap_or_default(),
+            answers: crate::answer::of(run),
             headline: headline(run),
             host: host_facts(run),
             doubts: doubts(run),
@@ -113,7 +119,67 @@ impl View {
     }
 }
 
+/// Rows that share an outcome and its reason: it is told once, with this many rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// What became of the rows.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: String,
+    /// How many rows.
+    pub rows: usize,
+}
+
+impl Shared {
+    /// As a sentence: `94 rows are untrusted: only 2 processes were measured; a figure needs 3`.
+    pub fn sentence(&self) -> String {
+        format!("{} rows are {}: {}", self.rows, outcome_name(self.outcome), self.reason)
+    }
+
+    /// Whether a row is one of them.
+    pub fn has(&self, row: &Row) -> bool {
+        row.outcome == self.outcome && row.reason.as_deref() == Some(&self.reason)
+    }
+}
+
+/// A reason that fewer rows have than these is told at each.
+const SHARED_FROM: usize = 3;
+
+impl View {
+    /// Reasons that several rows with a figure share, in the order met.
+    pub fn shared_reasons(&self) -> Vec<Shared> {
+        let mut list: Vec<Shared> = Vec::new();
+        for row in self.groups.iter().flat_map(Group::shown).filter(|row| row.figure.is_some()) {
+            let Some(reason) = &row.reason else { continue };
+            match list.iter_mut().find(|shared| shared.has(row)) {
+                Some(shared) => shared.rows += 1,
+                None => list.push(Shared { outcome: row.outcome, reason: reason.clone(), rows: 1 }),
+            }
+        }
+        list.retain(|shared| shared.rows >= SHARED_FROM);
+        list
+    }
+}
+
 impl Group {
+    /// The parameters that all of its rows have alike: they belong into the title, not into each row. None of a single row.
+    pub fn shared_params(&self) -> Vec<(String, String)> {
+        let mut rows = self.shown();
+        let Some(first) = rows.next() else { return Vec::new() };
+        let mut shared = first.param_list.clone();
+        let mut count = 1;
+        for row in rows {
+            shared.retain(|param| row.param_list.contains(param));
+            count += 1;
+        }
+        if count > 1 { shared } else { Vec::new() }
+    }
+
+    /// The title with what all rows have in common.
+    pub fn titled(&self, shared: &[(String, String)]) -> String {
+        std::iter::once(self.title.to_owned()).chain(shared.iter().map(|(k, v)| format!("{k}={v}"))).collect::<Vec<_>>().join("  ")
+    }
+
     /// The rows that are shown one by one: all but the skipped ones.
     pub fn shown(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|r| r.outcome != Outcome::Skipped)
@@ -143,6 +209,12 @@ impl Group {
 }
 
 impl Row {
+    /// Its parameters without those that the title has.
+    pub fn params_without(&self, shared: &[(String, String)]) -> String {
+        let own = self.param_list.iter().filter(|param| !shared.contains(param));
+        own.map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")
+    }
+
     /// The row of a measurement.
     pub fn of(m: &Measurement) -> Row {
         Row {

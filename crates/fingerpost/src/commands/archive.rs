@@ -104,6 +104,7 @@ fn list(archive: &Archive, format: ListFormat) -> anyhow::Result<Done> {
 enum Listed<'a> {
     Run {
         id: &'a str,
+        name: String,
         started: &'a str,
         duration_s: f64,
         profile: &'static str,
@@ -126,6 +127,7 @@ fn listed(e: &Entry) -> Listed<'_> {
     match &e.head {
         Ok(h) => Listed::Run {
             id: &h.id,
+            name: h.name(),
             started: &h.started,
             duration_s: h.duration_s,
             profile: h.profile.as_str(),
@@ -143,12 +145,13 @@ fn listed(e: &Entry) -> Listed<'_> {
 fn grid(entries: &[Entry]) -> Grid {
     let mut grid = Grid::titled([
         ("id", Align::Left, 0),
-        ("started", Align::Left, 3),
-        ("profile", Align::Left, 0),
-        ("took", Align::Right, 2),
-        ("host", Align::Left, 0),
-        ("kernel", Align::Left, 1),
-        ("size", Align::Right, 4),
+        ("measured", Align::Left, 0),
+        ("started", Align::Left, 4),
+        ("profile", Align::Left, 2),
+        ("took", Align::Right, 3),
+        ("host", Align::Left, 1),
+        ("kernel", Align::Left, 5),
+        ("size", Align::Right, 6),
         ("state", Align::Left, 0),
     ]);
     for e in entries {
@@ -167,6 +170,7 @@ fn cells(h: &Head, bytes: u64) -> Vec<String> {
     let text = |hostile: &str| clean(hostile).into_owned();
     vec![
         text(&h.id),
+        h.name(),
         text(&h.started),
         h.profile.as_str().into(),
         duration(h.duration_s),

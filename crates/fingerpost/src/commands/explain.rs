@@ -58,6 +58,9 @@ pub struct Args {
     /// Sample /proc even where tracepoints are allowed
     #[arg(long, conflicts_with = "run")]
     sampling: bool,
+    /// What cleared each suspect, too
+    #[arg(long)]
+    wide: bool,
     /// No progress, no notes
     #[arg(short, long, requires = "service")]
     quiet: bool,
@@ -106,7 +109,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Some(name) => of_run(name)?,
         None => vec![of_command(&args)?],
     };
-    print(&explanations, args.format)?;
+    print(&explanations, args.format, args.wide)?;
     Ok(Done::Well)
 }
 
@@ -121,7 +124,7 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
         progress: Progressing::unless(args.quiet),
     };
     let explained = service::explain(target, &options)?;
-    print(std::slice::from_ref(&explained.explanation), args.format)?;
+    print(std::slice::from_ref(&explained.explanation), args.format, args.wide)?;
     if args.format == Format::Table {
         let lines = service::closer(&explained, &pids);
         output::write(|out| out.write_all(report::service::closer(&lines, &output::style(false)).as_bytes()))?;
@@ -134,7 +137,7 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
     Ok(if explained.kept.is_ok() { Done::Well } else { Done::MeasurementFailed })
 }
 
-fn print(explanations: &[Explanation], format: Format) -> anyhow::Result<()> {
+fn print(explanations: &[Explanation], format: Format, wide: bool) -> anyhow::Result<()> {
     output::write(|out| match format {
         Format::Json => {
             let mut guard = Guard::new(&mut *out, Kind::Json);
@@ -144,7 +147,7 @@ fn print(explanations: &[Explanation], format: Format) -> anyhow::Result<()> {
         }
         Format::Markdown => explanations.iter().try_for_each(|e| write!(out, "{}", markdown(e))),
         Format::Table => {
-            let pictures: Vec<String> = explanations.iter().map(|e| render(e, &output::style(false))).collect();
+            let pictures: Vec<String> = explanations.iter().map(|e| render(e, &output::style(wide))).collect();
             write!(out, "{}", pictures.join("\n"))
         }
     })

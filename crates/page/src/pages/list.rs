@@ -148,7 +148,9 @@ fn table(site: &Site, shown: &[&(&Head, &Arc<Item>)]) -> Markup {
 fn what(head: &Head, item: &Item) -> Markup {
     let titles: Vec<&str> =
         groups::GROUPS.iter().chain([&groups::OTHER]).filter(|g| item.groups.contains(&g.key)).map(|g| g.title).collect();
+    let name = head.name();
     html! {
+        @if !name.is_empty() { strong { (name) } " " }
         span class="tag" { (head.profile.as_str()) } " "
         @if titles.len() > 3 { span title=(titles.join(", ")) { (titles.len()) " groups" } } @else { (titles.join(", ")) }
         @if head.profile == Profile::Imported { " (published)" }

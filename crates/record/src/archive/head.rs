@@ -15,7 +15,7 @@ use super::Entry;
 use crate::load::{self, MAX_BYTES};
 use crate::run::{Profile, SCHEMA};
 use crate::text::{clean, clean_short};
-use crate::{bounds, open};
+use crate::{bounds, name, open};
 
 /// How much of a file is read at first. The head with a host's whole description is some 6 KiB.
 const FIRST_READ: u64 = 16 << 10;
@@ -41,6 +41,13 @@ pub struct Head {
     pub kernel: String,
     /// The host's processor.
     pub cpu_model: String,
+}
+
+impl Head {
+    /// What was measured, in a few words, cleaned; nothing where the command does not say.
+    pub fn name(&self) -> String {
+        name::of_command(&self.command).unwrap_or_default()
+    }
 }
 
 /// Reads one file's head: what [`super::Archive::list`] does for each. What is wrong with it is in the entry.

@@ -109,14 +109,6 @@ fn parts(b: &Budget, word: &str) -> Markup {
     }
 }
 
-/// Who is guilty, in one sentence; nothing where nobody is.
-pub fn headline(run: &Run) -> Option<String> {
-    let guilty: Vec<&Finding> = run.findings.iter().filter(|f| f.status == Status::Guilty).collect();
-    let name = |f: &&Finding| format!("{} ({}), {:.0} % of the time", f.cause, f.layer, f.share * 100.0);
-    let names: Vec<String> = guilty.iter().map(name).collect();
-    (!names.is_empty()).then(|| clean(&format!("Guilty: {}.", names.join("; "))).into_owned())
-}
-
 /// The suspects of a run; nothing where none was looked at.
 pub fn findings(run: &Run) -> Option<Section> {
     let body = suspects(&run.findings, 0.0)?;
@@ -139,7 +131,7 @@ pub fn suspects(findings: &[Finding], unexplained: f64) -> Option<Markup> {
             }
         }
         @for (status, of) in rest.iter().filter(|(_, of)| !of.is_empty()) {
-            details class="cleared" open[*status == Status::Cleared] {
+            details class="cleared" {
                 summary { (of.len()) " " (status.as_str()) }
                 ul { @for f in of { li { strong { (clean(&f.cause)) } " " span class="layer" { (f.layer.as_str()) } " – " (clean(&f.evidence.join("; "))) } } }
             }

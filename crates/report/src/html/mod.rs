@@ -74,13 +74,14 @@ pub fn of_run(run: &Run, link: Link) -> Content {
     sections.push(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {
-        @if let Some(sentence) = budget::headline(run) { p class="headline" { span aria-hidden="true" { "☞ " } (sentence) } }
+        @for sentence in &view.answers { p class="headline" { span aria-hidden="true" { "☞ " } (sentence) } }
         (facts(&view.headline))
         (doubts(&view))
         (probes::tiles(&view))
         (probes::summary(&view))
     };
-    Content { title: format!("Run {}", view.id), lead, sections }
+    let title = if view.name.is_empty() { format!("Run {}", view.id) } else { format!("Run {}: {}", view.id, view.name) };
+    Content { title, lead, sections }
 }
 
 /// A comparison's content.

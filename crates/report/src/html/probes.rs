@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::samples::Samples;
 use super::{Link, Section, scrolling};
 use crate::svg::{Axis, cells};
-use crate::view::{Group, Row, View, outcome_name};
+use crate::view::{Group, Row, Shared, View, outcome_name};
 
 /// Rows that stand for a machine at a glance: the probe, a parameter that it should have, what it is called.
 const TILES: [(&str, &str, &str); 10] = [
@@ -75,12 +75,16 @@ pub fn summary(view: &View) -> Markup {
 /// One section per group.
 pub fn sections(view: &View, run: &Run, link: Link) -> Vec<Section> {
     let samples = Samples::of(run);
-    view.groups.iter().map(|g| Section { key: g.key, title: g.title.into(), body: body(g, &samples, link) }).collect()
+    let reasons = view.shared_reasons();
+    view.groups.iter().map(|g| Section { key: g.key, title: g.title.into(), body: body(g, &samples, &reasons, link) }).collect()
 }
 
-fn body(group: &Group, samples: &Samples, link: Link) -> Markup {
+fn body(group: &Group, samples: &Samples, reasons: &[Shared], link: Link) -> Markup {
+    let shared = group.shared_params();
     html! {
-        @for (unit, better) in kinds(group) { (table(group, unit, better, link)) }
+        @if !shared.is_empty() { p class="params" { "All rows: " (shared.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")) } }
+        @for reason in reasons.iter().filter(|reason| group.shown().any(|row| reason.has(row))) { p class="doubts" { (reason.sentence()) } }
+        @for (unit, better) in kinds(group) { (table(group, unit, better, &shared, reasons, link)) }
         @let none: Vec<&Row> = group.shown().filter(|r| r.figure.is_none()).collect();
         @if !none.is_empty() {
             ul class="without" { @for row in none {
@@ -107,16 +111,22 @@ fn kinds(group: &Group) -> Vec<(Unit, Better)> {
 }
 
 /// The columns that a table needs: empty ones would cost a phone its width.
-struct Columns {
+struct Columns<'a> {
+    /// Parameters that stand above the table.
+    shared: &'a [(String, String)],
+    /// Reasons that do.
+    reasons: &'a [Shared],
     params: bool,
     percentiles: bool,
     lmbench: bool,
 }
 
-fn table(group: &Group, unit: Unit, better: Better, link: Link) -> Markup {
+fn table(group: &Group, unit: Unit, better: Better, shared: &[(String, String)], reasons: &[Shared], link: Link) -> Markup {
     let rows: Vec<&Row> = group.shown().filter(|r| r.figure.is_some() && r.unit == unit && r.better == better).collect();
     let columns = Columns {
-        params: rows.iter().any(|r| !r.params.is_empty()),
+        shared,
+        reasons,
+        params: rows.iter().any(|r| !r.params_without(shared).is_empty()),
         percentiles: rows.iter().any(|r| r.percentiles.is_some()),
         lmbench: rows.iter().any(|r| r.lmbench.is_some()),
     };
@@ -148,16 +158,16 @@ fn ends(row: &Row) -> Vec<f64> {
     all
 }
 
-fn line(row: &Row, axis: &Axis, columns: &Columns, link: Link) -> Markup {
+fn line(row: &Row, axis: &Axis, columns: &Columns<'_>, link: Link) -> Markup {
     let Some(f) = row.figure else { return html! {} };
     let e = f.estimate;
     html! {
         tr class=(outcome_name(row.outcome)) {
             th scope="row" class="name" {
                 @if let Some(link) = link { a href=(link(row)) { (row.probe) } } @else { (row.probe) }
-                @if let Some(reason) = &row.reason { span class="reason" { (outcome_name(row.outcome)) ": " (reason) } }
+                @if let Some(reason) = row.reason.as_ref().filter(|_| !columns.reasons.iter().any(|told| told.has(row))) { span class="reason" { (outcome_name(row.outcome)) ": " (reason) } }
             }
-            @if columns.params { td class="params" { (row.params) } }
+            @if columns.params { td class="params" { (row.params_without(columns.shared)) } }
             td class="number value" { (f.value()) " " (f.symbol()) }
             td class="interval" { (f.interval()) }
             td class="graphic" { (cells::interval(axis, e.value, (e.low, e.high), row.percentiles.map(|p| (p.p50, p.p99)), row.outcome == Outcome::Untrusted)) }

@@ -1,0 +1,129 @@
+//! What a run found, in words: the sentences that a person reads first, before any table.
+
+use fingerpost_compare::scaling::{Table, tables};
+use fingerpost_compare::{launch, site, zerofill};
+use fingerpost_diagnose::label;
+use fingerpost_record::name::product;
+use fingerpost_record::text::clean;
+use fingerpost_record::unit::significant;
+use fingerpost_record::{Finding, Params, Run, Status};
+
+use crate::explain::{Explanation, of_run, speaking};
+
+/// More sentences of one kind than these are no answer.
+const MOST: usize = 3;
+
+/// The answers of a run, cleaned; none where nothing is concluded from its rows.
+pub fn of(run: &Run) -> Vec<String> {
+    let (mut found, explained) = (Vec::new(), speaking(of_run(run)));
+    found.extend(explained.iter().filter_map(of_step).take(MOST));
+    if found.is_empty() {
+        // A record of before requests were followed has findings, and nothing to explain them by.
+        found.extend(run.findings.iter().filter(|f| f.status == Status::Guilty).take(1).map(|f| blame(f, "the server", "")));
+    }
+    let tables = tables(run);
+    found.extend(tables.iter().take(MOST).map(|table| scaling(table, tables.len() > 1)));
+    found.extend(zerofill::analyse(run).and_then(|analysis| zerofill::headline(&analysis)));
+    found.extend(site::duels(run).first().and_then(contest));
+    found.extend(launch::analyse(run).map(|launch| launch.sentence));
+    found.iter().map(|sentence| clean(sentence).into_owned()).collect()
+}
+
+/// What the server is called: by its engine, its program, else by the workload.
+fn server<'a>(workload: &'a str, params: &'a Params) -> &'a str {
+    product(params.text("engine").or(params.text("server")).unwrap_or(workload))
+}
+
+/// Who is to blame for the time of one step: guilty, or suspected where nobody is.
+fn of_step(e: &Explanation) -> Option<String> {
+    let of = |status: Status| e.findings.iter().filter(|f| f.status == status).max_by(|a, b| a.share.total_cmp(&b.share));
+    let finding = of(Status::Guilty).or_else(|| of(Status::Suspected))?;
+    let asking = ["clients", "connections"].iter().find_map(|by| Some((e.params.int(by)?, by.trim_end_matches('s'))));
+    let at = asking.map_or(String::new(), |(n, by)| format!(" at {}", fingerpost_record::text::counted(n.unsigned_abs(), by)));
+    Some(blame(finding, server(&e.workload, &e.params), &at))
+}
+
+/// `To blame at 50 clients: locks inside MariaDB, 62 % of the time.`
+fn blame(f: &Finding, server: &str, at: &str) -> String {
+    let what = match f.cause.as_str() {
+        "app.lock" => format!("locks inside {server}"),
+        "app.work" => format!("the code of {server} itself"),
+        "app.wait" => format!("sleeps and timers of {server}"),
+        "cpu.saturated" => "waiting for a CPU (more threads than CPUs)".to_owned(),
+        "cpu.contention" => "waiting for a CPU that other processes have".to_owned(),
+        other => label(other).to_owned(),
+    };
+    let share = if f.share > 0.0 { format!(", {:.0} % of the time", f.share * 100.0) } else { String::new() };
+    let verdict = if f.status == Status::Guilty { "To blame" } else { "Suspected" };
+    format!("{verdict}{at}: {what}{share}.")
+}
+
+fn scaling(table: &Table, many: bool) -> String {
+    let told = |(key, value): (&str, _)| format!("{key}={value}");
+    let others: Vec<String> = table.params.iter().filter(|(key, _)| !matches!(*key, "engine" | "server")).map(told).collect();
+    let which = if many && !others.is_empty() { format!(" ({})", others.join(" ")) } else { String::new() };
+    format!("{}{which} {}.", server(&table.workload, &table.params), table.scaling.sentence(table.who))
+}
+
+/// The fastest database against files: how many times as fast, with the interval.
+fn contest(duel: &site::Duel) -> Option<String> {
+    let ratio = duel.ratio?;
+    let told = |value: f64, low: f64, high: f64| format!("{} times ({}–{})", significant(value), significant(low), significant(high));
+    let (files, odb) = (&duel.files, &duel.odb);
+    Some(if ratio.low > 1.0 {
+        format!("Pages come {} as fast from the object database ({odb}) as from files ({files}).", told(ratio.value, ratio.low, ratio.high))
+    } else if ratio.high < 1.0 && ratio.low > 0.0 {
+        let times = told(1.0 / ratio.value, 1.0 / ratio.high, 1.0 / ratio.low);
+        format!("Pages come {times} as fast from files ({files}) as from the fastest object database ({odb}).")
+    } else {
+        format!(
+            "Files ({files}) and the fastest object database ({odb}) do not differ for certain: {}.",
+            told(ratio.value, ratio.low, ratio.high)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::fixture::{followed, loaded};
+    use fingerpost_record::{Estimate, Layer};
+
+    use super::*;
+
+    #[test]
+    fn locks_are_said_in_words_and_with_the_servers_name() {
+        let answers = of(&followed::slow_locks());
+        assert!(answers.iter().any(|a| a.starts_with("To blame at 8 clients: ")), "{answers:?}");
+        assert!(answers.iter().all(|a| !a.contains("app.") && a.ends_with('.')), "{answers:?}");
+        let finding =
+            Finding { cause: "app.lock".into(), layer: Layer::Application, status: Status::Guilty, share: 0.62, evidence: vec![] };
+        assert_eq!(
+            blame(&finding, product("mariadb"), " at 50 clients"),
+            "To blame at 50 clients: locks inside MariaDB, 62 % of the time."
+        );
+    }
+
+    #[test]
+    fn a_collapse_is_told_first_and_a_run_without_conclusions_tells_nothing() {
+        assert!(of(&loaded::collapsed()).iter().any(|a| a.contains("collapses from")), "{:?}", of(&loaded::collapsed()));
+        assert!(of(&Run::default()).is_empty());
+    }
+
+    #[test]
+    fn the_site_has_its_ratio_as_a_headline() {
+        let answers = of(&crate::site::tests::source_run());
+        assert!(!answers.iter().any(|a| a.contains('\u{1b}')), "{answers:?}");
+        let duel = |value: f64, low: f64, high: f64| site::Duel {
+            files: "files-open".into(),
+            odb: "lmdb".into(),
+            params: Params::new(),
+            rounds: Vec::new(),
+            ratio: Some(Estimate { value, low, high, confidence: 0.95 }),
+        };
+        assert!(
+            contest(&duel(27.0, 25.0, 29.0)).unwrap().starts_with("Pages come 27.00 times (25.00–29.00) as fast from the object database")
+        );
+        assert!(contest(&duel(0.5, 0.4, 0.6)).unwrap().starts_with("Pages come 2.000 times (1.667–2.500) as fast from files"));
+        assert!(contest(&duel(1.0, 0.9, 1.1)).unwrap().contains("do not differ for certain"));
+    }
+}
