@@ -168,6 +168,10 @@ pub(super) fn delay(clues: &Clues) -> Sign {
     // Acknowledgements come late where segments are lost, too.
     match lost(clues) {
         Some(text) => Against(text),
+        // So often they are a pattern, however long each was.
+        None if clues.per_transaction("tcp.delayed_acks").is_some_and(|pair| pair.dear >= limit("network.delay")) => {
+            grows(clues, "tcp.delayed_acks", 2.0, "delayed acknowledgements")
+        }
         None => costs(clues, "tcp.delayed_acks", DELAYED_ACK, "delayed acknowledgements"),
     }
 }
