@@ -4,7 +4,7 @@
 //! and its interval from the spread of the ratios over the groups of processes, not from two separate figures.
 
 use fingerpost_measure::estimate;
-use fingerpost_record::{Estimate, Measurement, Outcome, Params, Run};
+use fingerpost_record::{Estimate, Measurement, Outcome, Params, Profile, Run};
 use serde::Serialize;
 
 /// The rounds that the source's table has.
@@ -77,6 +77,56 @@ pub fn duels(run: &Run) -> Vec<Duel> {
     let fastest = |d: &Duel| d.ratio.map_or(0.0, |r| r.value);
     duels.sort_by(|a, b| (&a.params, fastest(b)).partial_cmp(&(&b.params, fastest(a))).unwrap_or(std::cmp::Ordering::Equal));
     duels
+}
+
+/// The ratio round by round from the start, as more and more has been loaded.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Warming {
+    /// How files were read.
+    pub files: String,
+    /// Which object database.
+    pub odb: String,
+    /// What else tells the rows: `state=warming memory=4194304`.
+    pub params: Params,
+    /// The ratio in the first round, the second …, each over all processes.
+    pub rounds: Vec<Estimate>,
+}
+
+/// Fewer rounds than these show no course.
+const LEAST_ROUNDS: usize = 6;
+
+/// A run's rounds from the start, the fastest database first. A published table is one: its rounds began when nothing was loaded.
+pub fn warming(run: &Run) -> Vec<Warming> {
+    let from_start = |params: &Params| params.text("state").map_or(run.profile == Profile::Imported, |state| state == "warming");
+    let rows: Vec<&Measurement> = measured(run, "site.round").collect();
+    let row = |name: &str, params: &Params| {
+        rows.iter().find(|m| m.params.text("store") == Some(name) && without_store(&m.params) == *params).copied()
+    };
+    let of = |duel: Duel| {
+        let (files, odb) = (row(&duel.files, &duel.params)?, row(&duel.odb, &duel.params)?);
+        let rounds = by_round(files, odb);
+        (rounds.len() >= LEAST_ROUNDS).then(|| Warming { files: duel.files, odb: duel.odb, params: duel.params, rounds })
+    };
+    duels(run).into_iter().filter(|d| from_start(&d.params)).filter_map(of).collect()
+}
+
+/// The ratio of each round over the processes; a published row has a round where ours has a process.
+fn by_round(files: &Measurement, odb: &Measurement) -> Vec<Estimate> {
+    let of = |m: &Measurement| -> Vec<Vec<f64>> { m.processes.iter().map(|p| p.samples.clone()).collect() };
+    let (mut files, mut odb) = (of(files), of(odb));
+    if files.iter().chain(&odb).all(|samples| samples.len() == 1) {
+        (files, odb) = (vec![files.concat()], vec![odb.concat()]);
+    }
+    let ratio = |(f, o): (&Vec<f64>, &Vec<f64>), i: usize| Some(f.get(i)? / o.get(i).filter(|o| **o > 0.0)?);
+    let round = |i: usize| {
+        let ratios: Vec<f64> = files.iter().zip(&odb).filter_map(|pair| ratio(pair, i)).collect();
+        match ratios.as_slice() {
+            // What was printed once has no interval.
+            [one] => Some(Estimate { value: *one, low: *one, high: *one, confidence: estimate::CONFIDENCE }),
+            several => estimate::across_processes(several),
+        }
+    };
+    (0..).map_while(round).collect()
 }
 
 fn measured<'r>(run: &'r Run, probe: &'static str) -> impl Iterator<Item = &'r Measurement> {
@@ -193,6 +243,32 @@ mod tests {
         let ratio = duels[0].ratio.unwrap();
         assert!((ratio.value - 5.0).abs() < 1e-9 && ratio.high < 5.1 && ratio.low > 4.9);
         assert_eq!(duels[0].files, "files-open");
+    }
+
+    #[test]
+    fn the_ratio_by_round_is_over_the_processes() {
+        let of = |store: &str, state: &str, groups: &[&[f64]]| {
+            row("site.round", Params::new().with("store", store).with("state", state), groups)
+        };
+        let files: &[f64] = &[80.0, 80.0, 80.0, 80.0, 80.0, 80.0];
+        let odb: &[f64] = &[80.0, 40.0, 20.0, 20.0, 10.0, 10.0];
+        let run = Run {
+            measurements: vec![
+                of("files-open", "warming", &[files; 3]),
+                of("lmdb-loaded", "warming", &[odb; 3]),
+                of("files-open", "warm", &[files; 3]),
+                of("lmdb-loaded", "warm", &[odb; 3]),
+            ],
+            ..Run::default()
+        };
+        let found = warming(&run);
+        assert_eq!((found.len(), found[0].odb.as_str()), (1, "lmdb-loaded"), "rows of another state are no warming");
+        let ratios: Vec<f64> = found[0].rounds.iter().map(|r| (r.value * 1e6).round() / 1e6).collect();
+        assert_eq!(ratios, [1.0, 2.0, 4.0, 4.0, 8.0, 8.0]);
+        // The source's own rounds began with nothing loaded.
+        let source = warming(&crate::references::load("site-powermac-9500").unwrap());
+        assert_eq!(source[0].rounds.len(), TABLE_ROUNDS);
+        assert!((source[0].rounds[0].value - 1.895).abs() < 0.001 && (source[0].rounds[8].value - SOURCE_BEST).abs() < 0.005);
     }
 
     #[test]

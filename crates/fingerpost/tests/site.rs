@@ -234,6 +234,57 @@ fn a_run_has_a_row_for_every_contestant_and_the_sources_table() {
     assert!(rows.iter().all(|r| r["outcome"] != "failed"), "{rows:?}");
     let rounds: Vec<_> = rows.iter().filter(|r| r["probe"] == "site.round" && r["outcome"] != "skipped").collect();
     assert!(rounds.len() >= 10 && rounds.iter().all(|r| r["processes"][0]["samples"].as_array().unwrap().len() == 22));
+    assert!(!table.contains("From the start"), "nothing was measured from the start: {table}");
     let bad = fingerpost().env("FINGERPOST_HOME", base.path()).args(["run", "site", "--set", "store=oracle"]).output().unwrap();
     assert!(bad.status.code() != Some(0) && text(&bad).contains("oracle"));
+}
+
+/// A short run of rounds from the start: its standard output, what it said beside, and its rows.
+fn warming(base: &Path, more: &[&str]) -> (String, Vec<serde_json::Value>) {
+    let run = base.join("run.json");
+    let set = ["--set", "state=warming", "--set", "pages=60", "--set", "parts=rounds", "--set", "store=files-open,lmdb-loaded,lmdb"];
+    let mut command = fingerpost();
+    command.env("FINGERPOST_HOME", base).env("TMPDIR", base).args(["run", "site", "--profile", "quick", "--budget", "1"]);
+    let output = command.args(set).args(more).arg("-o").arg(&run).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(&run).unwrap()).unwrap();
+    let rows = json["measurements"].as_array().unwrap().iter().filter(|r| r["probe"] == "site.round").cloned().collect();
+    (text(&output), rows)
+}
+
+#[test]
+fn rounds_from_the_start_are_told_one_by_one() {
+    let base = tempfile::tempdir().unwrap();
+    let (said, rows) = warming(base.path(), &["--set", "memory=none,4M"]);
+    assert!(said.contains("From the start, as more is loaded") && said.contains("in the last of 11"), "{said}");
+    assert!(said.contains("the kernel's caches are warm"), "{said}");
+    let (limited, free): (Vec<_>, Vec<_>) = rows.iter().partition(|r| !r["params"]["memory"].is_null());
+    assert_eq!((limited.len(), free.len()), (3, 3));
+    assert!(
+        free.iter().all(|r| r["params"]["state"] == "warming" && r["processes"][0]["samples"].as_array().unwrap().len() == 11),
+        "{free:?}"
+    );
+    // Without leave no memory is limited, and no figure says that it was.
+    assert!(
+        limited.iter().all(|r| r["outcome"] == "skipped" && r["reason"].as_str().unwrap().contains("--allow-system-changes")),
+        "{limited:?}"
+    );
+}
+
+#[test]
+fn memory_is_limited_while_a_site_loads() {
+    use std::os::unix::fs::MetadataExt;
+    let can = fs::metadata("/proc/self").unwrap().uid() == 0;
+    assert!(can || std::env::var_os("CI").is_none_or(|ci| ci != "true"), "this test drops caches and needs root");
+    if !can {
+        return eprintln!("skipped: this test drops caches and needs root");
+    }
+    let base = tempfile::tempdir().unwrap();
+    let (said, rows) = warming(base.path(), &["--set", "memory=8M", "--allow-system-changes"]);
+    let measured = |r: &serde_json::Value| r["outcome"] == "measured" && r["params"]["memory"] == 8 << 20;
+    let refused = |r: &serde_json::Value| r["outcome"] == "skipped" && !r["reason"].as_str().unwrap_or_default().is_empty();
+    assert!(rows.len() == 3 && (rows.iter().all(measured) || rows.iter().all(refused)), "{said} {rows:?}");
+    let group = "fingerpost-site-";
+    let left = |dir: &str| fs::read_dir(dir).into_iter().flatten().flatten().any(|e| e.file_name().to_string_lossy().starts_with(group));
+    assert!(!left("/sys/fs/cgroup") && !left("/sys/fs/cgroup/memory"), "no group is left");
 }

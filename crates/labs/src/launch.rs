@@ -12,7 +12,7 @@ mod pageins;
 mod paging;
 mod placement;
 mod plan;
-mod pressure;
+pub(crate) mod pressure;
 mod rows;
 mod sequence;
 mod window;

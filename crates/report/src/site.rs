@@ -1,11 +1,15 @@
 //! The site laboratory as its source printed it: eleven rounds of file system, object database and ratio; then what was asked of it.
 
+use fingerpost_compare::references;
 use fingerpost_compare::site::{self, AtSize, SOURCE_BEST, TABLE_ROUNDS};
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Run, Unit};
 
 use crate::svg::lines::{Chart, Point, Series};
+
+/// The source's own rounds.
+const SOURCE: &str = "site-powermac-9500";
 
 /// What there is to show, as cleaned text.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +20,10 @@ pub struct SiteView {
     pub ratios: Vec<RatioLine>,
     /// Where the faster one changes, a sentence for each object database.
     pub crossings: Vec<String>,
+    /// How the ratio goes from the first round to the last where rounds begin with nothing loaded, a sentence for each object database.
+    pub warming: Vec<String>,
+    /// The same as pictures, one for each kind of row.
+    pub courses: Vec<Chart>,
     /// The ratios by the size of the pages, one chart for each kind of row.
     pub curves: Vec<Chart>,
 }
@@ -66,7 +74,10 @@ impl SiteView {
         });
         let crossings = site::crossings(run);
         let curves = crossings.chunk_by(|a, b| a.params == b.params).filter_map(curves).collect();
-        SiteView { tables, ratios: ratios.collect(), crossings: crossings.iter().map(crossing).collect(), curves }
+        let warming = site::warming(run);
+        let courses = warming.chunk_by(|a, b| a.params == b.params).map(course).collect();
+        let warming = warming.iter().filter_map(from_first_to_last).collect();
+        SiteView { warming, courses, tables, ratios: ratios.collect(), crossings: crossings.iter().map(crossing).collect(), curves }
     }
 
     /// Whether there is nothing.
@@ -77,6 +88,37 @@ impl SiteView {
     /// What the source's best ratio is to this run's.
     pub fn source(&self) -> String {
         format!("The source's best round had {SOURCE_BEST}, on a Power Macintosh 9500 in 1996.")
+    }
+}
+
+/// Where the ratio begins and ends.
+fn from_first_to_last(w: &site::Warming) -> Option<String> {
+    let (first, last) = (w.rounds.first()?, w.rounds.last()?);
+    let params = if w.params.is_empty() { String::new() } else { format!(" ({})", w.params) };
+    let text =
+        format!("{}{params}: fs/odb is {} in the first round and {} in the last of {}", w.odb, ratio(first), ratio(last), w.rounds.len());
+    Some(clean(&text).into_owned())
+}
+
+/// The ratios round by round, and the source's beside them.
+fn course(of: &[site::Warming]) -> Chart {
+    let points = |w: &site::Warming| -> Vec<Point> {
+        w.rounds.iter().enumerate().map(|(step, r)| Point { step, value: r.value, low: r.low, high: r.high }).collect()
+    };
+    let mut series: Vec<Series> = of.iter().map(|w| Series { name: clean(&w.odb).into_owned(), points: points(w) }).collect();
+    let ours = of.iter().any(|w| w.params.text("state").is_some());
+    let source = references::load(SOURCE).filter(|_| ours).map(|run| site::warming(&run)).unwrap_or_default();
+    series.extend(source.first().map(|w| Series { name: "the source, 1996".to_owned(), points: points(w) }));
+    let params = of.first().map(|w| w.params.to_string()).filter(|p| !p.is_empty()).map(|p| format!(" ({p})")).unwrap_or_default();
+    let rounds = series.iter().map(|s| s.points.len()).max().unwrap_or(0);
+    Chart {
+        title: clean(&format!("Files / object database, round by round from the start{params}")).into_owned(),
+        across: "round".to_owned(),
+        steps: (1..=rounds).map(|n| n.to_string()).collect(),
+        up: "fs/odb; above 1 the database is faster".to_owned(),
+        unit: Unit::Count,
+        from_zero: true,
+        series,
     }
 }
 
@@ -160,6 +202,26 @@ pub(crate) mod tests {
             ],
             ..Run::default()
         }
+    }
+
+    #[test]
+    fn the_ratio_is_drawn_round_by_round_where_nothing_was_loaded_at_first() {
+        let mut run = source_run();
+        assert!(SiteView::of(&run).courses.is_empty(), "rounds of no state that a run of ours would not have");
+        for m in run.measurements.iter_mut().filter(|m| m.probe == "site.round") {
+            m.params = m.params.clone().with("state", "warming");
+            m.processes[0].samples.truncate(11);
+        }
+        let view = SiteView::of(&run);
+        let chart = &view.courses[0];
+        assert_eq!((view.courses.len(), chart.steps.len(), chart.series.len()), (1, 11, 2));
+        // The made-up rounds are the source's, which stands beside them.
+        let values = |i: usize| chart.series[i].points.iter().map(|p| (p.value * 1000.0).round()).collect::<Vec<_>>();
+        assert_eq!((values(0), chart.series[1].name.as_str()), (values(1), "the source, 1996"));
+        assert!(view.warming[0].contains("1.895") && view.warming[0].contains("in the last of 11"), "{}", view.warming[0]);
+        assert!(!view.warming[0].contains('\u{1b}'));
+        let published = SiteView::of(&references::load(SOURCE).unwrap());
+        assert_eq!((published.courses.len(), published.courses[0].series.len()), (1, 1));
     }
 
     #[test]

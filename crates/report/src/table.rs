@@ -92,6 +92,10 @@ fn site_lines(site: &SiteView) -> Vec<Line> {
         lines.extend(site.ratios.iter().map(|r| Line::Note(format!("{}: {} in {} rounds", r.name, r.ratio, r.rounds), Tone::Plain)));
         lines.push(Line::Note(site.source(), Tone::Faint));
     }
+    if !site.warming.is_empty() {
+        lines.push(Line::Heading("From the start, as more is loaded".into()));
+        lines.extend(site.warming.iter().map(|w| Line::Note(w.clone(), Tone::Plain)));
+    }
     if !site.crossings.is_empty() {
         lines.push(Line::Heading("By the size of the pages".into()));
         lines.extend(site.crossings.iter().map(|c| Line::Note(c.clone(), Tone::Plain)));

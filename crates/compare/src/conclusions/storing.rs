@@ -40,7 +40,7 @@ pub static LIST: &[Conclusion] = &[
             let (first, last) = (mean(&r[..3]), mean(&r[8..]));
             Judged::by(last > 1.5 * first, format!("{first:.1} times in the first three rounds, {last:.1} in the last three"))
         },
-        Here::By(warming, "site"),
+        Here::By(warming, "site --set state=warming"),
     ),
     of(
         "less_with_less_cache",
@@ -101,17 +101,21 @@ fn faster(run: &Run) -> Option<Judged> {
     Some(Judged::by(ratio.low > 1.0, figure))
 }
 
-/// The rounds of a store that was cold at first: the lead at the end against the lead at the beginning.
+/// The lead in the rounds from the start: the last third against the first, for the database that keeps what it has walked through as the
+/// source's did, else for the fastest.
 fn warming(run: &Run) -> Option<Judged> {
-    let duels = site::duels(run);
-    let Some(duel) = duels.iter().find(|d| d.params.text("state") == Some("warming") && d.rounds.len() >= 6) else {
-        let loaded = "the rounds here begin when everything that is read has been loaded, so that there is no lead to grow";
-        return (!duels.is_empty()).then(|| Judged::not(loaded));
+    let found = site::warming(run);
+    let Some(course) = found.iter().find(|w| w.odb == "lmdb-loaded").or(found.first()) else {
+        let loaded = "the rounds here begin when everything that is read has been loaded; `--set state=warming` measures from the start";
+        return (!site::duels(run).is_empty()).then(|| Judged::not(loaded));
     };
-    let third = duel.rounds.len() / 3;
-    let middle = |rounds: &[site::Round]| fingerpost_measure::estimate::median(&rounds.iter().map(|r| r.ratio).collect::<Vec<_>>());
-    let (first, last) = (middle(&duel.rounds[..third]), middle(&duel.rounds[duel.rounds.len() - third..]));
-    Some(Judged::by(last > first, format!("{}: {first:.2} times in the first third of the rounds, {last:.2} in the last", duel.odb)))
+    let third = course.rounds.len() / 3;
+    let mean = |rounds: &[Estimate], of: fn(&Estimate) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
+    let (first, last) = (&course.rounds[..third], &course.rounds[course.rounds.len() - third..]);
+    let (before, after) = (mean(first, |r| r.value), mean(last, |r| r.value));
+    let figure = format!("{}: {before:.2} times in the first third of the rounds, {after:.2} in the last", course.odb);
+    let apart = mean(last, |r| r.low) > mean(first, |r| r.high) || mean(last, |r| r.high) < mean(first, |r| r.low);
+    Some(if apart { Judged::by(after > before, figure) } else { Judged::not(&format!("{figure}, with intervals that overlap")) })
 }
 
 /// What the files of one folder cost more when there are many of them: true where the largest folder is slower than the smallest by more

@@ -52,15 +52,15 @@ pub struct Pen {
 }
 
 impl Pen {
-    /// A group for the applications. `slow` are devices that it may use only so fast.
+    /// A group for the applications of this lab. `slow` are devices that it may use only so fast.
     ///
     /// # Errors
     /// A sentence that says why there is no group.
-    pub fn make(scratch: &mut Scratch, slow: &[(u32, u32)], throttle: Throttle) -> Result<Pen, String> {
+    pub fn make(lab: &str, scratch: &mut Scratch, slow: &[(u32, u32)], throttle: Throttle) -> Result<Pen, String> {
         let hierarchies = Hierarchies::of_self(&Paths::system());
         let in_group = !slow.is_empty() && hierarchies.block_root_v1().is_none();
         let controllers: &[Controller] = if in_group { &[Controller::Memory, Controller::Io] } else { &[Controller::Memory] };
-        let name = format!("fingerpost-launch-{}", std::process::id());
+        let name = format!("fingerpost-{lab}-{}", std::process::id());
         let mut group = Group::plan(&hierarchies, &name, controllers).map_err(|e| e.to_string())?;
         let mut pen = Pen::default();
         for place in group.places() {
@@ -79,6 +79,11 @@ impl Pen {
     /// Allows the applications so many bytes of memory.
     pub fn limit(&self, bytes: u64) -> Result<(), String> {
         self.group.as_ref().map_or(Ok(()), |group| group.set_memory_limit(Some(bytes)).map_err(|e| e.to_string()))
+    }
+
+    /// Moves a process in, with what it will start.
+    pub fn add(&self, pid: u32) -> Result<(), String> {
+        self.group.as_ref().map_or(Ok(()), |group| group.add_pid(pid).map_err(|e| e.to_string()))
     }
 
     /// Takes the limit away.

@@ -92,7 +92,7 @@ pub fn run(scratch: &mut Scratch, step: &Step, sink: &mut dyn Sink, done: f64) -
 }
 
 fn in_pen(scratch: &mut Scratch, step: &Step, areas: &Areas, sink: &mut dyn Sink, done: f64) -> Result<Sequence, String> {
-    let mut pen = if step.group { Pen::make(scratch, &areas.slow, step.slow)? } else { Pen::default() };
+    let mut pen = if step.group { Pen::make("launch", scratch, &areas.slow, step.slow)? } else { Pen::default() };
     let marked =
         scratch.record(Undo::KillMarked { scratch: scratch.path().to_owned() }).map_err(|e| format!("cannot write the journal: {e}"))?;
     let dir = scratch.path().join("sequence");

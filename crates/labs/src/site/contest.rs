@@ -13,6 +13,7 @@ use super::VERSION;
 use super::places::Place;
 use super::prepare::Prepared;
 use super::settings::{Settings, State};
+use super::warming::Start;
 use crate::{Context, LabError};
 
 /// Processes of each contestant that a figure needs at least.
@@ -52,16 +53,21 @@ pub struct Contest<'p> {
     pub per: usize,
     /// Warm or cold.
     pub state: State,
+    /// How readers begin, where the state is warming.
+    pub start: &'p Start,
     /// How much time it may take.
     pub budget: Duration,
 }
 
 /// A contestant's row as it grows.
 #[derive(Default)]
-struct Row {
-    processes: Vec<Process>,
-    skipped: Option<String>,
-    failed: Option<String>,
+pub struct Row {
+    /// What its processes gave.
+    pub processes: Vec<Process>,
+    /// Why it is not to be had here.
+    pub skipped: Option<String>,
+    /// Why it gave nothing.
+    pub failed: Option<String>,
 }
 
 impl Course<'_, '_, '_> {
@@ -100,7 +106,10 @@ impl Course<'_, '_, '_> {
             }
             let within = spent.as_secs_f64() / contest.budget.as_secs_f64().max(1e-3);
             self.progress(&format!("{} {} {}", contest.probe, contest.params, contest.state.name()), within);
-            self.group(contest, &mut random, &mut rows)?;
+            match contest.state {
+                State::Warming => self.warm_up(contest, &mut random, &mut rows),
+                State::Warm | State::Cold => self.group(contest, &mut random, &mut rows)?,
+            }
             for (store, row) in &rows {
                 let measurement = row.measurement(contest, store);
                 self.context.sink.measurement(measurement);
@@ -177,7 +186,7 @@ fn measure(reader: &mut Reader, order: &str, state: State) -> Result<f64, LabErr
 
 /// Writes out what is changed and has the kernel forget what it has of files and directories. It changes no setting: there is nothing to
 /// undo.
-fn drop_caches() -> std::io::Result<()> {
+pub fn drop_caches() -> std::io::Result<()> {
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "3")
 }

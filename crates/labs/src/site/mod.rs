@@ -10,6 +10,7 @@ mod parts;
 mod places;
 mod prepare;
 mod settings;
+mod warming;
 
 use fingerpost_record::Params;
 
@@ -73,7 +74,12 @@ pub static LAB: Lab = Lab {
         Setting {
             key: "state",
             default: "warm",
-            help: "warm, cold or both; cold drops the system's caches, as root with --allow-system-changes",
+            help: "warm, cold, both, or warming: eleven rounds from the start; cold and warming drop the system's caches, as root with --allow-system-changes",
+        },
+        Setting {
+            key: "memory",
+            default: "none",
+            help: "with state=warming: memory that a reader may have, its page cache included, such as 4M; a list such as none,4M; as root with --allow-system-changes",
         },
         Setting { key: "parts", default: "rounds,sizes (quick)", help: "rounds, sizes, folders, depth, readers, served, or all" },
         Setting { key: "folder", default: "10,100,1000,10000", help: "numbers of files in one folder" },

@@ -13,6 +13,7 @@ use fingerpost_workloads::site::{Access, Plan};
 use super::contest::{Contest, Course, row};
 use super::prepare::{Prepared, prepare};
 use super::settings::State;
+use super::warming::{self, Start};
 use crate::LabError;
 
 /// Sizes of pages: 1 KB to 1 MB.
@@ -49,38 +50,62 @@ pub fn rounds(course: &mut Course) -> Result<(), LabError> {
     let stores = course.settings.stores.clone();
     let mut prepared = site(course, "rounds", true, &plan, &stores)?;
     space_and_import(course, &mut prepared)?;
-    let states = states(course);
+    let (states, cold) = states(course);
     for &state in &states {
         let params = course.settings.unusual().0.into_iter().fold(course.params(), |p, (k, v)| p.with(&k, v));
-        let contest = Contest {
-            prepared: &prepared,
-            stores: &stores,
-            probe: "site.round",
-            params: params.with("state", state.name()),
-            urls: course.settings.urls,
-            per: 1,
-            state,
-            budget: course.budget.mul_f64(0.8) / states.len() as u32,
-        };
-        course.hold(&contest)?;
+        let memory = course.settings.memory.clone();
+        for bytes in &memory {
+            let params = params.clone().with("state", state.name());
+            let mut contest = Contest {
+                prepared: &prepared,
+                stores: &stores,
+                probe: "site.round",
+                params: bytes.map_or(params.clone(), |bytes| params.with("memory", bytes as i64)),
+                urls: course.settings.urls,
+                per: 1,
+                state,
+                start: &Start::default(),
+                budget: course.budget.mul_f64(0.8) / (states.len() * memory.len()) as u32,
+            };
+            let start = match state {
+                State::Warming => Start::with(course, cold, *bytes),
+                State::Warm | State::Cold => Ok(Start::default()),
+            };
+            let start = match start {
+                Ok(start) => start,
+                Err(why) => {
+                    warming::skip(course, &contest, &why);
+                    continue;
+                }
+            };
+            contest.start = &start;
+            let held = course.hold(&contest);
+            let ended = start.end(course);
+            held.and(ended)?;
+        }
     }
     Ok(())
 }
 
-/// The states that can be measured here; a cold one that cannot is said to be warm.
-fn states(course: &mut Course) -> Vec<State> {
+/// The states that can be measured here, and whether caches can be dropped; a cold one that cannot be is said to be warm.
+fn states(course: &mut Course) -> (Vec<State>, bool) {
     let allowed = course.context.allow_system_changes && fingerpost_sys::system::is_root();
     let mut states = course.settings.states.clone();
-    if states.contains(&State::Cold) && !allowed {
-        course.context.sink.warn("the caches are warm: dropping them needs root and --allow-system-changes");
-        states = vec![State::Warm];
+    // What loads is then only what a contestant keeps in memory of its own.
+    let own = if states.contains(&State::Warming) { "; what loads is what each contestant keeps itself" } else { "" };
+    if states != [State::Warm] && !allowed {
+        course.context.sink.warn(&format!("the kernel's caches are warm: dropping them needs root and --allow-system-changes{own}"));
     }
     let memory = course.settings.site.iter().chain([&course.place.dir]).find(|dir| is_memory(dir)).cloned();
-    if let Some(dir) = memory.filter(|_| states.contains(&State::Cold)) {
-        course.context.sink.warn(&format!("the caches are warm on {}: that file system is memory and nothing else", dir.display()));
+    if let Some(dir) = memory.as_ref().filter(|_| states != [State::Warm] && allowed) {
+        let sentence = format!("the kernel's caches are warm on {}: that file system is memory and nothing else{own}", dir.display());
+        course.context.sink.warn(&sentence);
+    }
+    let cold = allowed && memory.is_none();
+    if states.contains(&State::Cold) && !cold {
         states = vec![State::Warm];
     }
-    states
+    (states, cold)
 }
 
 /// Whether a directory's files are in memory only, where no cache can be dropped.
@@ -128,6 +153,7 @@ fn pages(course: &mut Course, probe: &'static str, key: (&str, i64), plan: &Plan
         urls,
         per: urls,
         state: State::Warm,
+        start: &Start::default(),
         budget: course.budget / of as u32,
     };
     course.hold(&contest)

@@ -41,6 +41,8 @@ pub enum State {
     Warm,
     /// Every round begins with empty caches.
     Cold,
+    /// The first round begins with empty caches, and each finds what those before it have loaded.
+    Warming,
 }
 
 impl State {
@@ -49,6 +51,7 @@ impl State {
         match self {
             State::Warm => "warm",
             State::Cold => "cold",
+            State::Warming => "warming",
         }
     }
 }
@@ -68,6 +71,8 @@ pub struct Settings {
     pub stores_chosen: bool,
     /// States to measure.
     pub states: Vec<State>,
+    /// Memory that a warming reader may have: all, or so many bytes.
+    pub memory: Vec<Option<u64>>,
     /// Parts to run.
     pub parts: Vec<Part>,
     /// Files in one folder.
@@ -79,6 +84,10 @@ pub struct Settings {
     /// File systems to make.
     pub filesystems: Vec<String>,
 }
+
+/// The least memory with which a reader does not end at once, and more than there is.
+const LEAST_MEMORY: i64 = 2 << 20;
+const MOST_MEMORY: i64 = 1 << 40;
 
 /// File systems that can be made.
 pub const FILESYSTEMS: [&str; 4] = ["ext4", "xfs", "btrfs", "tmpfs"];
@@ -97,8 +106,13 @@ impl Settings {
             None | Some("warm") => vec![State::Warm],
             Some("cold") => vec![State::Cold],
             Some("both") => vec![State::Warm, State::Cold],
-            Some(other) => return wrong("state", other, "warm, cold or both"),
+            Some("warming") => vec![State::Warming],
+            Some(other) => return wrong("state", other, "warm, cold or both, or warming"),
         };
+        let memory = memory(params)?;
+        if memory.iter().any(Option::is_some) && states != [State::Warming] {
+            return Err(LabError::Setting("memory= is for rounds from the start: add --set state=warming".into()));
+        }
         let filesystems = words(params, "filesystems");
         if let Some(bad) = filesystems.iter().find(|f| !FILESYSTEMS.contains(&f.as_str())) {
             return wrong("filesystems", bad, &FILESYSTEMS.join(", "));
@@ -116,6 +130,7 @@ impl Settings {
             stores_chosen: stores.is_some(),
             stores: stores.unwrap_or_else(Access::all),
             states,
+            memory,
             parts,
             folders: numbers(params, "folder", 1, 1_000_000)?.unwrap_or(folders),
             readers: numbers(params, "readers", 1, 256)?.unwrap_or_else(|| vec![1, 2, 4, 8]),
@@ -134,6 +149,17 @@ impl Settings {
         }
         if self.urls != 100 { params.with("urls", self.urls as i64) } else { params }
     }
+}
+
+/// Sizes, or `none` for no limit.
+fn memory(params: &Params) -> Result<Vec<Option<u64>>, LabError> {
+    let one = |word: &String| match Param::parse(word) {
+        _ if word == "none" => Ok(None),
+        Param::Int(n) if (LEAST_MEMORY..=MOST_MEMORY).contains(&n) => Ok(Some(n as u64)),
+        _ => wrong("memory", word, "none, or sizes from 2M to 1T"),
+    };
+    let list: Vec<Option<u64>> = words(params, "memory").iter().map(one).collect::<Result<_, _>>()?;
+    Ok(if list.is_empty() { vec![None] } else { list })
 }
 
 fn part(word: &str) -> Result<Part, LabError> {
@@ -194,6 +220,17 @@ mod tests {
         assert!(of(&[("pages", "0")]).unwrap_err().contains("pages=0"));
         assert!(of(&[("site", "/nonexistent")]).unwrap_err().contains("exists"));
         assert!(of(&[("filesystems", "ntfs")]).unwrap_err().contains("btrfs"));
+    }
+
+    #[test]
+    fn memory_is_limited_while_a_site_loads_and_only_then() {
+        let s = of(&[("state", "warming"), ("memory", "none,4M")]).unwrap();
+        assert_eq!((s.states, s.memory), (vec![State::Warming], vec![None, Some(4 << 20)]));
+        assert_eq!(of(&[("state", "warming")]).unwrap().memory, [None]);
+        assert!(of(&[("memory", "4M")]).unwrap_err().contains("state=warming"));
+        for bad in ["1024", "much", "-5"] {
+            assert!(of(&[("state", "warming"), ("memory", bad)]).unwrap_err().contains(bad));
+        }
     }
 
     #[test]

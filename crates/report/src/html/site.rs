@@ -22,6 +22,9 @@ pub fn section(view: &View) -> Option<Section> {
             }
             p class="skipped" { "How many times longer files take, paired round by round, with a 95 % interval. " (site.source()) }
         }
+        @if !site.warming.is_empty() { h3 { "From the start, as more is loaded" } }
+        @for chart in &site.courses { (chart.draw()) }
+        @if !site.warming.is_empty() { ul { @for w in &site.warming { li { (w) } } } }
         @if !site.crossings.is_empty() { h3 { "By the size of the pages" } }
         @for chart in &site.curves { (chart.draw()) }
         @if !site.crossings.is_empty() { ul { @for c in &site.crossings { li { (c) } } } }

@@ -124,6 +124,7 @@ impl Desk {
                 self.contestant = None;
                 Ok("ok".to_owned())
             }
+            "open" => self.open().map(|_| "ok".to_owned()),
             "round" => self.round(number(1)?, number(2)? as usize, false),
             "warm-round" => self.round(number(1)?, number(2)? as usize, true),
             "span" => self.span(number(1)?, number(2)?),
@@ -246,6 +247,11 @@ impl Reader {
             }
             Err(other) => Err(other),
         }
+    }
+
+    /// The number of its process.
+    pub fn pid(&self) -> u32 {
+        self.server.child.id()
     }
 
     /// Gives an order without waiting for the answer.

@@ -1,0 +1,115 @@
+//! The `warming` state: rounds from the moment at which a process opens its store, when nothing has been loaded yet.
+//!
+//! That is what the source's eleven rounds were: its ratio grew as more of the database's tables had come into memory. Each contestant has
+//! all of its rounds for itself, one contestant after the other, because several of them read the same files, and what one loads into the
+//! kernel's cache the next would find there. They read the same lists, so that the ratio is still taken round by round.
+
+use std::collections::BTreeMap;
+
+use fingerpost_measure::estimate;
+use fingerpost_record::{Process, Unit};
+use fingerpost_sys::cgroup::Throttle;
+use fingerpost_workloads::site::Access;
+use fingerpost_workloads::site::reader::Reader;
+
+use super::contest::{Contest, Course, Row, drop_caches, row};
+use crate::LabError;
+use crate::launch::pressure::Pen;
+
+/// Rounds from the start: the source's.
+pub const ROUNDS: usize = 11;
+
+/// How the readers of a warming contest begin.
+#[derive(Default)]
+pub struct Start {
+    /// Whether the kernel forgets files and directories before each.
+    pub cold: bool,
+    /// A control group with a limit on memory, page cache included.
+    pub pen: Option<Pen>,
+}
+
+impl Start {
+    /// A start with so much memory, or with all there is.
+    ///
+    /// # Errors
+    /// A sentence that says why memory cannot be limited here.
+    pub fn with(course: &mut Course, cold: bool, memory: Option<u64>) -> Result<Start, String> {
+        let Some(bytes) = memory else { return Ok(Start { cold, pen: None }) };
+        if !cold {
+            return Err("limiting memory needs root and --allow-system-changes, and a file system with a cache to drop".into());
+        }
+        let pen = Pen::make("site", course.context.scratch, &[], Throttle::default())?;
+        match pen.limit(bytes) {
+            Ok(()) => Ok(Start { cold, pen: Some(pen) }),
+            Err(sentence) => Err(pen.take_down(course.context.scratch).err().unwrap_or(sentence)),
+        }
+    }
+
+    /// Takes the control group away.
+    pub fn end(self, course: &mut Course) -> Result<(), LabError> {
+        self.pen.map_or(Ok(()), |pen| pen.take_down(course.context.scratch).map_err(LabError::Failed))
+    }
+}
+
+/// Tells that a contest cannot be held, in a row of each contestant.
+pub fn skip(course: &mut Course, contest: &Contest, why: &str) {
+    for access in contest.stores {
+        let params = contest.params.clone().with("store", access.name());
+        course.context.sink.measurement(row(contest.probe, params, Unit::Nanoseconds, &[], Some(&why.to_owned()), None));
+    }
+}
+
+impl Course<'_, '_, '_> {
+    /// One process of each contestant, one after the other, with the same lists.
+    pub(super) fn warm_up(&mut self, contest: &Contest, random: &mut fastrand::Rng, rows: &mut BTreeMap<&'static str, Row>) {
+        let lists: Vec<u64> = (0..ROUNDS).map(|_| random.u64(..1 << 53)).collect();
+        let mut stores = contest.stores.to_vec();
+        random.shuffle(&mut stores);
+        for access in stores {
+            let known = rows.entry(access.name()).or_default();
+            if self.context.sink.interrupted() || known.skipped.is_some() || known.failed.is_some() {
+                continue;
+            }
+            match self.rounds_from_start(contest, access, &lists) {
+                Ok(samples) => known.processes.push(Process {
+                    value: Some(estimate::median(&samples)),
+                    samples,
+                    batch: contest.urls as u64,
+                    ..Process::default()
+                }),
+                Err(LabError::Missing(why)) => known.skipped = Some(why),
+                Err(e) => known.failed = Some(e.to_string()),
+            }
+        }
+    }
+
+    /// The times of one contestant's rounds, in nanoseconds, in their order.
+    fn rounds_from_start(&mut self, contest: &Contest, access: Access, lists: &[u64]) -> Result<Vec<f64>, LabError> {
+        let source = contest.prepared.source(access).map_err(LabError::Missing)?;
+        let cpu = self.context.cpus.first().copied();
+        let mut reader = Reader::start(access, source, &contest.prepared.list, cpu, self.context.scratch)?;
+        let times = begin(&mut reader, contest.start).and_then(|()| {
+            let time = |list: &u64| {
+                let answer = reader.ask(&format!("round {list} {}", contest.urls))?;
+                let ns = answer.first().copied().ok_or_else(|| LabError::Failed("a reader told no time".to_owned()))?;
+                Ok(ns / contest.per as f64)
+            };
+            lists.iter().map(time).collect()
+        });
+        reader.stop(self.context.scratch);
+        times
+    }
+}
+
+/// Puts a reader where its memory is limited, and has it open its store anew there, with what the kernel knew of it forgotten.
+fn begin(reader: &mut Reader, start: &Start) -> Result<(), LabError> {
+    // Pages that a process has mapped stay in memory, so the database is closed before.
+    reader.ask("close")?;
+    if let Some(pen) = &start.pen {
+        pen.add(reader.pid()).map_err(LabError::Failed)?;
+    }
+    if start.cold {
+        drop_caches().map_err(|e| LabError::Failed(format!("the caches cannot be dropped: {e}")))?;
+    }
+    reader.ask("open").map(drop)
+}
