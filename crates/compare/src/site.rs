@@ -105,7 +105,7 @@ pub fn warming(run: &Run) -> Vec<Warming> {
     let of = |duel: Duel| {
         let (files, odb) = (row(&duel.files, &duel.params)?, row(&duel.odb, &duel.params)?);
         let rounds = by_round(files, odb);
-        (rounds.len() >= LEAST_ROUNDS).then(|| Warming { files: duel.files, odb: duel.odb, params: duel.params, rounds })
+        (rounds.len() >= LEAST_ROUNDS).then_some(Warming { files: duel.files, odb: duel.odb, params: duel.params, rounds })
     };
     duels(run).into_iter().filter(|d| from_start(&d.params)).filter_map(of).collect()
 }

@@ -11,6 +11,9 @@ use crate::svg::lines::{Chart, Point, Series};
 /// The source's own rounds.
 const SOURCE: &str = "site-powermac-9500";
 
+/// Wider intervals, from the lower end to the upper, would press all points of a chart together; the lines of text have them.
+const WIDEST: f64 = 10.0;
+
 /// What there is to show, as cleaned text.
 #[derive(Clone, Debug, Default)]
 pub struct SiteView {
@@ -103,7 +106,11 @@ fn from_first_to_last(w: &site::Warming) -> Option<String> {
 /// The ratios round by round, and the source's beside them.
 fn course(of: &[site::Warming]) -> Chart {
     let points = |w: &site::Warming| -> Vec<Point> {
-        w.rounds.iter().enumerate().map(|(step, r)| Point { step, value: r.value, low: r.low, high: r.high }).collect()
+        let point = |(step, r): (usize, &Estimate)| match r.high <= WIDEST * r.low {
+            true => Point { step, value: r.value, low: r.low, high: r.high },
+            false => Point { step, value: r.value, low: r.value, high: r.value },
+        };
+        w.rounds.iter().enumerate().map(point).collect()
     };
     let mut series: Vec<Series> = of.iter().map(|w| Series { name: clean(&w.odb).into_owned(), points: points(w) }).collect();
     let ours = of.iter().any(|w| w.params.text("state").is_some());
@@ -115,7 +122,7 @@ fn course(of: &[site::Warming]) -> Chart {
         title: clean(&format!("Files / object database, round by round from the start{params}")).into_owned(),
         across: "round".to_owned(),
         steps: (1..=rounds).map(|n| n.to_string()).collect(),
-        up: "fs/odb; above 1 the database is faster".to_owned(),
+        up: "fs/odb; above 1 the database is faster; intervals of more than a factor of ten are not drawn".to_owned(),
         unit: Unit::Count,
         from_zero: true,
         series,
@@ -215,6 +222,7 @@ pub(crate) mod tests {
         let view = SiteView::of(&run);
         let chart = &view.courses[0];
         assert_eq!((view.courses.len(), chart.steps.len(), chart.series.len()), (1, 11, 2));
+        assert!(chart.series[0].points.iter().all(|p| p.low == p.value && p.high == p.value), "one process has no interval");
         // The made-up rounds are the source's, which stands beside them.
         let values = |i: usize| chart.series[i].points.iter().map(|p| (p.value * 1000.0).round()).collect::<Vec<_>>();
         assert_eq!((values(0), chart.series[1].name.as_str()), (values(1), "the source, 1996"));
