@@ -153,7 +153,14 @@ fn quota(f: &Facts) -> Option<Verdict> {
     let stopped = significant(f.throttled_s.unwrap_or(0.0));
     let mut evidence = vec![format!("{limit}; it {cut}stopped CPUs for {stopped} s{whose}")];
     evidence.extend(waiting(f));
-    judged(f, share_of(f, "cpu.quota"), true, true, evidence)
+    let verdict = judged(f, share_of(f, "cpu.quota"), true, true, evidence.clone())?;
+    // On a busy machine others have the CPUs while the quota stops the server: their part of the waiting is not proof, and does not clear it.
+    let all = f.share(&CPU).filter(|all| verdict.status == Status::Cleared && all.share >= SUSPECTED);
+    if all.is_none() {
+        return Some(verdict);
+    }
+    let why = "others had the CPUs while it stopped the server; how much of that waiting was the quota's shows without it";
+    at_most_suspected(judged(f, all, true, true, evidence), why)
 }
 
 fn affinity(f: &Facts) -> Option<Verdict> {
@@ -189,6 +196,9 @@ fn contention(f: &Facts) -> Option<Verdict> {
     }
     match judged(f, share, !lowered(f), points && !lowered(f), evidence.clone()) {
         None if f.other_cpus.is_some_and(|n| n < 0.05) => cleared(evidence),
+        verdict if throttled(f) => {
+            at_most_suspected(verdict, "a quota stopped the server meanwhile: whoever ran then took nothing from it")
+        }
         verdict => verdict,
     }
 }

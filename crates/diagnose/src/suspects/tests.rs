@@ -128,6 +128,13 @@ fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
         let found = first("cpu.quota", &[cpu("idle CPU", &[], 300.0)], &[&throttled[..], &[("throttle.levels_above", levels)]].concat());
         assert!(says(&found, "cpu.quota", words), "{found:#?}");
     }
+    let busy_meanwhile = judged(&step(), &throttled, Some(&followed(&[cpu("stress", &[], 300.0)])));
+    assert_eq!(
+        status(&busy_meanwhile, "cpu.quota"),
+        Status::Suspected,
+        "a quota that cut its periods short is not cleared by who ran meanwhile"
+    );
+    assert_eq!(status(&busy_meanwhile, "cpu.contention"), Status::Suspected, "nor is who ran meanwhile guilty");
     first("cpu.affinity", &[cpu("idle CPU", &[], 300.0)], &[("server.cpus_allowed", 1.0)]);
     let busy_server = [("server.user.seconds", 16.0)];
     let own = judged(&step(), &busy_server, Some(&followed(&[cpu("the server itself", &[], 300.0)])));
