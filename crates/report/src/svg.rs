@@ -52,6 +52,8 @@ pub struct Axis {
     from: f64,
     to: f64,
     log: bool,
+    /// Whether its ticks are round in KiB, MiB and GiB.
+    binary: bool,
 }
 
 impl Axis {
@@ -71,13 +73,17 @@ impl Axis {
         if low > 0.0 && high / low >= LOG_FROM {
             // Powers that a hostile run's values cannot push out of a float's range.
             let power = |exponent: f64| 10f64.powi(exponent.clamp(-300.0, 300.0) as i32);
-            return Axis { from: power(low.log10().floor()), to: power(high.log10().ceil()), log: true };
+            return Axis { from: power(low.log10().floor()), to: power(high.log10().ceil()), log: true, binary: false };
         }
         let (from, to) = (all.0.min(0.0), all.1.max(0.0));
         let step = nice_step(to - from);
         // A range that is nothing, or too large for its own steps, still needs a width.
         let (from, to) = ((from / step).floor() * step, (to / step).ceil() * step);
-        if to > from && (to - from).is_finite() { Axis { from, to, log: false } } else { Axis { from: 0.0, to: 1.0, log: false } }
+        if to > from && (to - from).is_finite() {
+            Axis { from, to, log: false, binary: false }
+        } else {
+            Axis { from: 0.0, to: 1.0, log: false, binary: false }
+        }
     }
 
     /// Whether equal distances are equal ratios.
@@ -90,15 +96,15 @@ impl Axis {
         let step = nice_step(to - from);
         let (from, to) = ((from / step).floor() * step, (to / step).ceil() * step);
         if to > from && (to - from).is_finite() {
-            Axis { from, to, log: false }
+            Axis { from, to, log: false, binary: false }
         } else {
-            Axis { from: from - 0.5, to: from + 0.5, log: false }
+            Axis { from: from - 0.5, to: from + 0.5, log: false, binary: false }
         }
     }
 
     /// A linear axis from zero to just this value, for lines of time that fill it.
     pub fn up_to(to: f64) -> Axis {
-        Axis { from: 0.0, to: if to > 0.0 && to.is_finite() { to } else { 1.0 }, log: false }
+        Axis { from: 0.0, to: if to > 0.0 && to.is_finite() { to } else { 1.0 }, log: false, binary: false }
     }
 
     /// How far along the axis a value lies, 0 to 1; values beyond an end lie at it.
@@ -118,6 +124,9 @@ impl Axis {
 
     /// Values to label: at most six.
     pub fn ticks(&self) -> Vec<f64> {
+        if self.binary {
+            return self.binary_ticks();
+        }
         if self.log {
             let (first, last) = (self.from.log10().round() as i32, self.to.log10().round() as i32);
             let step = ((last - first) as usize).div_ceil(5).max(1);
@@ -126,6 +135,27 @@ impl Axis {
         let step = nice_step(self.to - self.from);
         let count = ((self.to - self.from) / step).round() as usize;
         (0..=count).map(|i| self.from + i as f64 * step).collect()
+    }
+}
+
+impl Axis {
+    /// The same axis, its ticks round in the unit that they are shown in: of bytes, whole KiB, MiB and GiB.
+    pub fn in_unit(self, unit: Unit) -> Axis {
+        Axis { binary: unit == Unit::Bytes && self.from >= 0.0, ..self }
+    }
+
+    fn binary_ticks(&self) -> Vec<f64> {
+        if self.log {
+            let (first, last) = (self.from.log2().ceil() as i32, self.to.log2().floor() as i32);
+            let step = (last - first).max(0) as usize / 5 + 1;
+            return (first..=last).step_by(step).map(|e| 2f64.powi(e)).collect();
+        }
+        let divisor = Unit::Bytes.scale_for(self.to).divisor;
+        // Parts of a byte mean nothing.
+        let step = (nice_step((self.to - self.from) / divisor) * divisor).max(1.0);
+        let first = (self.from / step).ceil();
+        let count = ((self.to / step).floor() - first).clamp(0.0, 10.0) as usize;
+        (0..=count).map(|i| (first + i as f64) * step).collect()
     }
 }
 
@@ -151,7 +181,7 @@ pub(crate) fn tick_label(unit: Unit, value: f64) -> String {
 /// Each mark's value with its interval on a common axis.
 pub fn interval_chart(title: &str, unit: Unit, lower_is_better: bool, marks: &[Mark]) -> Markup {
     let ends = |m: &Mark| [m.low, m.value, m.high, m.spread.map_or(m.value, |s| s.0), m.spread.map_or(m.value, |s| s.1)];
-    let axis = Axis::over(marks.iter().flat_map(ends));
+    let axis = Axis::over(marks.iter().flat_map(ends)).in_unit(unit);
     let height = ROW * marks.len() as f64 + AXIS;
     let bottom = height - AXIS;
     let direction = if lower_is_better { "further left is better" } else { "further right is better" };
@@ -235,6 +265,18 @@ mod tests {
                 "{axis:?}: {places:?}"
             );
         }
+    }
+
+    #[test]
+    fn bytes_are_labelled_in_round_binary_units() {
+        let labels = |axis: Axis| axis.in_unit(Unit::Bytes).ticks().into_iter().map(|t| tick_label(Unit::Bytes, t)).collect::<Vec<_>>();
+        assert_eq!(labels(Axis::over([3.0e6, 17.0e6])), ["0 B", "5 MiB", "10 MiB", "15 MiB"]);
+        for axis in [Axis::over([4096.0, 1e9]), Axis::over([1.0, 1e12]), Axis::over([100.0, 9000.0]), Axis::over([]), Axis::over([0.0])] {
+            let ticks = axis.in_unit(Unit::Bytes).ticks();
+            assert!((1..=7).contains(&ticks.len()) && ticks.is_sorted(), "{axis:?}: {ticks:?}");
+            assert!(labels(axis).iter().all(|label| !label.contains('.')), "{:?}", labels(axis));
+        }
+        assert_eq!(Axis::over([40.0, 95.0]).in_unit(Unit::Nanoseconds).ticks(), Axis::over([40.0, 95.0]).ticks());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use fingerpost_diagnose::places::chain;
 use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
 use fingerpost_record::Paths;
 use fingerpost_record::paths::{Latency, Leaf, Slow};
+use fingerpost_record::text::counted;
 
 use super::{BAR, bar, clean, percent, time};
 use crate::grid::{Align, Grid, Line};
@@ -24,13 +25,13 @@ pub(crate) fn account(paths: &Paths, check: Option<&Check>) -> Vec<(String, bool
     let lost = if paths.lost > 0 { format!(", {} lost", paths.lost) } else { String::new() };
     let mut told = vec![(
         format!(
-            "{} requests followed ({} cut by a window's ends) by {} in {} windows of {} together; {} events{lost}; following took {} of CPU",
-            paths.followed,
+            "{} followed ({} cut by a window's ends) by {} in {} of {} together; {}{lost}; following took {} of CPU",
+            counted(paths.followed, "request"),
             paths.cut,
             clean(&paths.source),
-            paths.windows,
+            counted(paths.windows, "window"),
             time(paths.seconds),
-            paths.events,
+            counted(paths.events, "event"),
             time(paths.self_cost)
         ),
         false,
@@ -54,7 +55,8 @@ pub(crate) fn account(paths: &Paths, check: Option<&Check>) -> Vec<(String, bool
 }
 
 fn latency(l: &Latency) -> String {
-    format!("{} requests, mean {}, median {}, 90 % within {}, 99 % within {}", l.count, time(l.mean), time(l.p50), time(l.p90), time(l.p99))
+    let requests = counted(l.count, "request");
+    format!("{requests}, mean {}, median {}, 90 % within {}, 99 % within {}", time(l.mean), time(l.p50), time(l.p90), time(l.p99))
 }
 
 /// Rows of the table of classes: the parts of all requests in the order of their size, what is small together, the rest last.

@@ -130,7 +130,7 @@ fn table(group: &Group, unit: Unit, better: Better, shared: &[(String, String)],
         percentiles: rows.iter().any(|r| r.percentiles.is_some()),
         lmbench: rows.iter().any(|r| r.lmbench.is_some()),
     };
-    let axis = Axis::over(rows.iter().flat_map(|r| ends(r)));
+    let axis = Axis::over(rows.iter().flat_map(|r| ends(r))).in_unit(unit);
     let direction = if better == Better::Lower { "less is better" } else { "more is better" };
     let scale = if axis.is_log() { "logarithmic" } else { "linear" };
     scrolling(

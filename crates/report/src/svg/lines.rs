@@ -98,7 +98,7 @@ impl Chart {
 
     /// The picture with its title and its legend.
     pub fn draw(&self) -> Markup {
-        let axis = self.axis();
+        let axis = self.axis().in_unit(self.unit);
         let down = |value: f64| ABOVE + PLOT * (1.0 - axis.share(value));
         let scale = if axis.is_log() { ", logarithmic" } else { "" };
         html! {
