@@ -3,6 +3,7 @@
 //! Each number of clients is a step. A round is every step once, in random order, so that drift and noise hit all of them alike;
 //! the rounds of a step are its repetitions.
 
+mod import;
 mod rows;
 
 use std::time::{Duration, Instant};
@@ -22,6 +23,9 @@ use crate::{Context, Lab, LabError, Setting, Sink, stalls};
 const STEP_OVERHEAD: Duration = Duration::from_millis(40);
 /// A step is at least this long, however little time there is: two stretches of throughput.
 const SHORTEST_STEP: Duration = Duration::from_millis(200);
+
+/// The share of a lab's time that importing may take, beyond the imports that a figure needs.
+const IMPORT_SHARE: f64 = 0.08;
 
 /// How the time is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +65,7 @@ fn allowance(profile: Profile, budget: Duration) -> Duration {
 fn run(ctx: &mut Context) -> Result<(), LabError> {
     let began = Instant::now();
     let mut options = Options::from_settings(ctx.settings, ctx.seed)?;
+    let imports = on(ctx.settings, "import", ctx.profile)?;
     options.server_prefix = ctx.server_prefix.to_vec();
     ctx.sink.progress(&format!("starting {} and loading its data", options.engine.name()), 0.0);
     let query_cache = match options.engine {
@@ -71,6 +76,8 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
     let result = workload.start().and_then(|()| {
         let steps = workload.steps();
         let left = allowance(ctx.profile, ctx.budget).saturating_sub(began.elapsed());
+        let importing = if imports { left.mul_f64(IMPORT_SHARE) } else { Duration::ZERO };
+        let left = left.saturating_sub(importing);
         let course = Course { by: "clients", query_cache, length: explained::pass(ctx.profile, left, 1) };
         let plan = Plan::new(ctx.profile, left.saturating_sub(explained::reserve(course.length, 1, steps.len())), steps.len());
         let described = workload.described().to_owned();
@@ -78,11 +85,26 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         all.iter().filter_map(|r| r.observation(&described)).for_each(|observation| ctx.sink.observation(observation));
         stalls::told("database", all.iter().map(Repetitions::steps)).iter().for_each(|sentence| ctx.sink.warn(sentence));
         let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
-        explain(&mut workload, &measured, &course, ctx.sink)
+        explain(&mut workload, &measured, &course, ctx.sink)?;
+        // Last, because a server goes on writing what it was given after it has said that it is done.
+        if let (true, Some(step)) = (imports, steps.first()) {
+            import::repeat(&import::params(step), importing, ctx.sink, &mut || workload.import());
+        }
+        Ok(())
     });
     workload.stop();
     workload.take_warnings().iter().for_each(|sentence| ctx.sink.warn(sentence));
     result
+}
+
+/// Whether a part that takes time is wanted: not in a quick run, unless it was asked for.
+fn on(settings: &Params, key: &str, profile: Profile) -> Result<bool, LabError> {
+    match settings.get(key).map(ToString::to_string).as_deref() {
+        Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(other) => Err(LabError::Setting(format!("{key}={other}: it is on or off"))),
+        None => Ok(profile != Profile::Quick),
+    }
 }
 
 /// Runs every step once a round and hands each row to the sink as far as it is known.
@@ -126,11 +148,17 @@ fn missing(settings: &Params) -> Option<String> {
     Options::from_settings(settings, 0).ok().and_then(|options| database::missing(&options))
 }
 
+/// Whether the settings can be.
+fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
+    ["import"].iter().try_for_each(|key| on(settings, key, profile).map(drop))?;
+    Options::from_settings(settings, 0).map(drop)
+}
+
 /// The lab.
 pub static LAB: Lab = Lab {
     name: "database",
     summary: "a site's database under 1 to 50 clients: throughput, latency, scaling (SQLite, MariaDB, PostgreSQL)",
-    probes: &[rows::THROUGHPUT, rows::LATENCY],
+    probes: &[rows::THROUGHPUT, rows::LATENCY, import::IMPORT],
     settings: &[
         Setting { key: "engine", default: "sqlite", help: "sqlite (nothing to install), mariadb or postgresql" },
         Setting {
@@ -144,6 +172,7 @@ pub static LAB: Lab = Lab {
         Setting { key: "query_cache", default: "off", help: "MariaDB's query cache: on or off" },
         Setting { key: "synchronous", default: "full", help: "how SQLite waits for the disk: full, normal or off" },
         Setting { key: "server.", default: "the server's own", help: "any variable of a private server, as server.NAME=VALUE" },
+        Setting { key: "import", default: "on; off with --profile quick", help: "on: a dump of the data is imported, too, and timed" },
         Setting { key: "dir", default: "the scratch directory", help: "where the data goes: a directory on the disk to be measured" },
         Setting {
             key: "url",
@@ -157,7 +186,7 @@ pub static LAB: Lab = Lab {
         },
     ],
     missing,
-    check: |settings, _| Options::from_settings(settings, 0).map(drop),
+    check,
     run,
 };
 
@@ -273,6 +302,15 @@ mod tests {
         let (result, workload, sink) = course(None, 2);
         result.unwrap();
         assert_eq!((workload.order.len(), sink.rows.len()), (2, 4));
+    }
+
+    #[test]
+    fn what_takes_time_is_asked_for_or_left_to_longer_runs() {
+        let of = |value: &str| on(&Params::new().with("import", value), "import", Profile::Quick);
+        assert!(matches!((of("on"), of("off")), (Ok(true), Ok(false))));
+        assert!(matches!(on(&Params::new(), "import", Profile::Quick), Ok(false)));
+        assert!(matches!(on(&Params::new(), "import", Profile::Standard), Ok(true)));
+        assert!(of("maybe").unwrap_err().to_string().contains("import=maybe"));
     }
 
     #[test]

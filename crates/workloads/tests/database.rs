@@ -100,6 +100,7 @@ fn check(step: &Step) {
 
 /// Starts, runs a short step of each number of clients, stops; gives what the server was.
 fn course(options: Options) -> Result<String, Failed> {
+    let scale = u64::from(options.scale);
     let (_base, mut scratch) = scratch()?;
     let dir = scratch.path().to_owned();
     let mut workload = Database::new(options, &mut scratch);
@@ -112,6 +113,14 @@ fn course(options: Options) -> Result<String, Failed> {
     let subjects = workload.subjects();
     assert!(!subjects.servers.is_empty() && !subjects.clients.is_empty());
     let described = workload.described().to_owned();
+    // Twice, because the first takes away what it brought.
+    for _ in 0..2 {
+        let imported = workload.import()?;
+        assert_eq!(imported.rows, 36_000 * scale);
+        assert!(imported.bytes > 5_000_000 * scale && imported.statements > 20 && imported.took > Duration::ZERO, "{imported:?}");
+    }
+    // And what is under load is as it was.
+    check(&workload.step(&workload.steps()[0], Duration::from_millis(200))?);
     workload.stop();
     assert_eq!(workload.take_warnings(), Vec::<String>::new());
     for pid in subjects.servers.iter().chain(&subjects.clients) {

@@ -15,6 +15,8 @@ pub enum Request {
     Load(Load),
     /// Put clients on it for a while.
     Step(StepOrder),
+    /// Import a dump of the same data beside it, and take it away again.
+    Import,
 }
 
 /// What to load, and where.
@@ -56,6 +58,17 @@ pub enum Reply {
     },
     /// All clients of a step are connected, and its load begins; [`Reply::Step`] follows.
     Begun,
+    /// A dump was imported.
+    Imported {
+        /// Nanoseconds until the last statement was done.
+        took_ns: u64,
+        /// Bytes of the dump.
+        bytes: u64,
+        /// Rows in it.
+        rows: u64,
+        /// Statements in it.
+        statements: u64,
+    },
     /// A step was done.
     Step(StepReply),
     /// What was asked for could not be done: a sentence.

@@ -9,6 +9,7 @@
 
 pub(crate) mod connection;
 mod data;
+mod dump;
 pub mod guard;
 mod load;
 mod messages;
@@ -63,6 +64,19 @@ pub fn warm_up(length: Duration) -> Duration {
     (length / 4).clamp(Duration::from_millis(100), Duration::from_secs(5))
 }
 
+/// An import of a dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// From the first statement sent until the last was done.
+    pub took: Duration,
+    /// Bytes of the dump.
+    pub bytes: u64,
+    /// Rows in it.
+    pub rows: u64,
+    /// Statements in it.
+    pub statements: u64,
+}
+
 /// The workload. Start it from a thread that lives as long as the run: servers die with the thread that started them.
 #[derive(Debug)]
 pub struct Database<'a> {
@@ -101,6 +115,20 @@ impl<'a> Database<'a> {
     /// The server's version and settings in words. Empty before [`Workload::start`].
     pub fn described(&self) -> &str {
         &self.described
+    }
+
+    /// Imports a dump of the data beside it, and takes it away again.
+    ///
+    /// # Errors
+    /// The server refuses a statement, or is gone.
+    pub fn import(&mut self) -> Result<Imported, WorkloadError> {
+        let patience = LOAD_DEADLINE * self.options.scale;
+        match self.worker()?.ask(&Request::Import, patience)? {
+            Reply::Imported { took_ns, bytes, rows, statements } => {
+                Ok(Imported { took: Duration::from_nanos(took_ns), bytes, rows, statements })
+            }
+            other => Err(unexpected(&other)),
+        }
     }
 
     /// What the person who waits should know, since it was last asked: above all what could not be cleaned up.

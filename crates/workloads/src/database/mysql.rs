@@ -251,7 +251,7 @@ impl MySqlConnection {
 }
 
 /// Appends `(1,'two',3)`. Texts of the data set need no quoting.
-fn push_row(sql: &mut String, row: &[Value]) {
+pub(super) fn push_row(sql: &mut String, row: &[Value]) {
     use std::fmt::Write;
     for (i, value) in row.iter().enumerate() {
         sql.push(if i == 0 { '(' } else { ',' });

@@ -47,6 +47,11 @@ impl SqliteConnection {
         self.sqlite.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").map_err(refusal)
     }
 
+    /// Runs a statement as text.
+    pub fn text(&mut self, sql: &str) -> Result<(), QueryError> {
+        self.sqlite.execute_batch(sql).map_err(refusal)
+    }
+
     /// Version and settings, in words.
     pub fn describe(&self) -> Result<String, QueryError> {
         let text = |name: &str| {

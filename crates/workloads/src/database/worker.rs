@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use crate::database::connection::{QueryError, Target};
 use crate::database::data::Data;
+use crate::database::dump::{self, Dump};
 use crate::database::load::Generator;
 use crate::database::messages::{Load, Reply, Request};
 use crate::database::mysql::MySqlConnection;
@@ -17,11 +19,12 @@ pub const NAME: &str = "database-load";
 
 /// Answers orders until there are no more.
 pub fn main(_args: Vec<OsString>) -> ExitCode {
-    let mut generator = None;
+    let (mut generator, mut loaded) = (None, None);
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         let reply = match serde_json::from_str(&line) {
             Ok(Request::Load(order)) => fill(&order).map(|server| {
+                loaded = Some(order.clone());
                 generator = Some(Generator::new(order));
                 Reply::Loaded { server }
             }),
@@ -32,6 +35,10 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
                     generator.step(order, begun).map(Reply::Step)
                 }
                 None => Err("a step was ordered before the data was loaded".to_owned()),
+            },
+            Ok(Request::Import) => match &loaded {
+                Some(order) => import(order).map_err(|e| format!("the dump could not be imported: {e}")),
+                None => Err("an import was ordered before the data was loaded".to_owned()),
             },
             Err(e) => Err(format!("the load generator got an order that it does not understand: {e}")),
         };
@@ -74,6 +81,45 @@ fn fill_target(target: &Target, data: &Data) -> Result<String, QueryError> {
             describe_postgres(&mut connection)
         }
     }
+}
+
+/// Sends a dump of the data as a client of the database does, statement by statement. It is made before, and taken away afterwards.
+fn import(order: &Load) -> Result<Reply, QueryError> {
+    let options = match &order.target {
+        Target::MySql { storage: Some(storage), .. } => format!(" ENGINE={storage}"),
+        _ => String::new(),
+    };
+    let dump = Dump::of(&Data::new(order.scale, order.seed), &options);
+    let mut send = sender(&order.target)?;
+    // Of an import that broke off something may be left.
+    dump::removal().try_for_each(|sql| send(&sql))?;
+    let begun = Instant::now();
+    let sent = dump.statements.iter().try_for_each(|sql| send(sql));
+    let took_ns = begun.elapsed().as_nanos() as u64;
+    let removed = dump::removal().try_for_each(|sql| send(&sql));
+    sent.and(removed)?;
+    Ok(Reply::Imported { took_ns, bytes: dump.bytes(), rows: dump.rows, statements: dump.statements.len() as u64 })
+}
+
+/// Takes a statement as text and waits until it is done.
+type Sender = Box<dyn FnMut(&str) -> Result<(), QueryError>>;
+
+/// A connection that takes statements as text, with the settings that a step's have.
+fn sender(target: &Target) -> Result<Sender, QueryError> {
+    Ok(match target {
+        Target::Sqlite { file, synchronous } => {
+            let mut connection = SqliteConnection::open(file, synchronous)?;
+            Box::new(move |sql| connection.text(sql))
+        }
+        Target::MySql { login, .. } => {
+            let mut connection = MySqlConnection::connect(login)?;
+            Box::new(move |sql| connection.text(sql).map(drop))
+        }
+        Target::Postgres { login } => {
+            let mut connection = PgConnection::connect(login)?;
+            Box::new(move |sql| connection.text(sql).map(drop))
+        }
+    })
 }
 
 /// Version and the settings that decide about a commit and the cache, checked against what was asked for: a server that does not have

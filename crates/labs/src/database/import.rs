@@ -1,0 +1,134 @@
+//! How long a dump of the data takes to import: the article had it take up to 8 times longer on one system than on others.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use fingerpost_measure::estimate::{across_processes, percentiles};
+use fingerpost_record::{Better, Measurement, Outcome, Params, Process, Unit};
+use fingerpost_workloads::database::Imported;
+
+use crate::{LabError, Sink};
+
+/// A dump of the data set, from the first statement sent until the last is committed.
+pub const IMPORT: &str = "database.import";
+const VERSION: u32 = 1;
+/// Imports that a figure needs, and the most.
+const ENOUGH: usize = 3;
+const MOST: usize = 9;
+
+/// What rows of imports have in common: neither what users do nor how many they are matters to them.
+pub fn params(of_a_step: &Params) -> Params {
+    of_a_step.iter().filter(|(key, _)| !["mix", "clients"].contains(key)).fold(Params::new(), |p, (key, value)| p.with(key, value.clone()))
+}
+
+/// Imports again and again until there are enough, and further while there is time; tells the row each time. What fails is the row's reason.
+pub fn repeat(params: &Params, time: Duration, sink: &mut dyn Sink, import: &mut dyn FnMut() -> Result<Imported, LabError>) {
+    let begun = Instant::now();
+    let mut all: Vec<Imported> = Vec::new();
+    while !sink.interrupted() && all.len() < MOST && (all.len() < ENOUGH || begun.elapsed() < time) {
+        sink.progress(&format!("database, importing a dump, {} of {ENOUGH}", (all.len() + 1).min(ENOUGH)), 0.99);
+        match import() {
+            Ok(imported) => all.push(imported),
+            Err(error) => {
+                sink.measurement(row(params, &all, Some(error.to_string())));
+                return;
+            }
+        }
+        sink.measurement(row(params, &all, None));
+    }
+}
+
+fn row(params: &Params, all: &[Imported], failure: Option<String>) -> Measurement {
+    let without =
+        |outcome, reason| Measurement::without_figure(IMPORT, VERSION, params.clone(), Unit::Nanoseconds, Better::Lower, outcome, reason);
+    let values: Vec<f64> = all.iter().map(|i| i.took.as_nanos() as f64).collect();
+    let Some(estimate) = across_processes(&values) else {
+        return without(Outcome::Failed, failure.unwrap_or_else(|| "the run ended before".into()));
+    };
+    let few = (all.len() < ENOUGH).then(|| format!("imported {} times only; a figure needs {ENOUGH}", all.len()));
+    let reason = failure.map(|why| format!("a further import failed: {why}")).or(few);
+    let process = |i: &Imported| Process {
+        value: Some(i.took.as_nanos() as f64),
+        samples: vec![i.took.as_nanos() as f64],
+        batch: 1,
+        counters: BTreeMap::from([
+            ("bytes".to_owned(), i.bytes as f64),
+            ("rows".to_owned(), i.rows as f64),
+            ("statements".to_owned(), i.statements as f64),
+        ]),
+        ..Process::default()
+    };
+    Measurement {
+        reason: reason.clone(),
+        estimate: Some(estimate),
+        percentiles: percentiles(&values, Better::Lower),
+        processes: all.iter().map(process).collect(),
+        ..without(if reason.is_some() { Outcome::Untrusted } else { Outcome::Measured }, String::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::{Budget, Finding, Observation, Paths};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Last {
+        row: Option<Measurement>,
+        told: usize,
+    }
+
+    impl Sink for Last {
+        fn measurement(&mut self, row: Measurement) {
+            self.told += 1;
+            self.row = Some(row);
+        }
+        fn observation(&mut self, _: Observation) {}
+        fn budget(&mut self, _: Budget) {}
+        fn paths(&mut self, _: Paths) {}
+        fn finding(&mut self, _: Finding) {}
+        fn warn(&mut self, _: &str) {}
+        fn progress(&mut self, _: &str, _: f64) {}
+        fn interrupted(&self) -> bool {
+            false
+        }
+    }
+
+    /// Imports that take 1, 2, 3 … s; the n-th fails.
+    fn told(fails: Option<usize>) -> Last {
+        let (mut sink, mut n) = (Last::default(), 0);
+        repeat(
+            &params(&Params::new().with("engine", "sqlite").with("mix", "read").with("clients", 5)),
+            Duration::ZERO,
+            &mut sink,
+            &mut || {
+                n += 1;
+                match fails {
+                    Some(at) if at == n => Err(LabError::Failed("disk full".into())),
+                    _ => Ok(Imported { took: Duration::from_secs(n as u64), bytes: 10, rows: 2, statements: 3 }),
+                }
+            },
+        );
+        sink
+    }
+
+    #[test]
+    fn three_imports_make_a_figure() {
+        let sink = told(None);
+        let row = sink.row.unwrap();
+        assert_eq!((row.probe.as_str(), row.outcome, sink.told), (IMPORT, Outcome::Measured, 3));
+        assert_eq!((row.estimate.unwrap().value, row.process_values()), (2e9, vec![1e9, 2e9, 3e9]));
+        assert_eq!(row.params, Params::new().with("engine", "sqlite"));
+        assert_eq!(row.processes[0].counters["rows"], 2.0);
+    }
+
+    #[test]
+    fn an_import_that_fails_is_told_and_one_is_no_figure() {
+        let row = told(Some(1)).row.unwrap();
+        assert_eq!((row.outcome, row.reason.as_deref()), (Outcome::Failed, Some("disk full")));
+        let row = told(Some(2)).row.unwrap();
+        assert_eq!(row.outcome, Outcome::Untrusted);
+        assert!(row.reason.unwrap().contains("disk full"));
+    }
+}
