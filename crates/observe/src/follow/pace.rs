@@ -9,6 +9,9 @@ pub const COST_SHARE: f64 = 0.005;
 /// without one, a window costs little, and a step has time for few.
 const FIRST_SHARE: f64 = 0.02;
 const ENOUGH: u64 = 500;
+/// As long as no request was seen at all, windows follow each other, for so many seconds together: a short step on a busy machine would
+/// be over before the next one.
+const SEARCH: f64 = 0.5;
 /// The length of the first window: long against a scheduler tick and most waits.
 pub const FIRST: Duration = Duration::from_millis(40);
 /// The longest window.
@@ -35,13 +38,15 @@ pub struct Pace {
     seen: bool,
     /// Requests that were followed to their end so far.
     followed: u64,
+    /// Seconds of windows before the first of them.
+    searched: f64,
 }
 
 impl Pace {
     /// With this share of these CPUs' time once enough was seen, and this many CPU seconds that an event costs the thread that causes it.
     pub fn new(share: f64, cpus: usize, event_cost: f64) -> Pace {
         let (share, cpus) = (share.clamp(1e-6, 1.0), cpus.max(1) as f64);
-        Pace { share, cpus, event_cost, length: FIRST.as_secs_f64(), followed_rate: 0.0, cut: 0.0, seen: false, followed: 0 }
+        Pace { share, cpus, event_cost, length: FIRST.as_secs_f64(), followed_rate: 0.0, cut: 0.0, seen: false, followed: 0, searched: 0.0 }
     }
 
     /// How long the next window is.
@@ -82,7 +87,11 @@ impl Pace {
 
     /// How long to pause after a window that was open for so long, had so many events, and took the observer so many CPU seconds itself.
     /// Zero where the cost keeps within its share without a pause.
-    pub fn pause(&self, open: Duration, events: u64, own: f64) -> Duration {
+    pub fn pause(&mut self, open: Duration, events: u64, own: f64) -> Duration {
+        if self.followed == 0 && self.searched < SEARCH {
+            self.searched += open.as_secs_f64();
+            return Duration::ZERO;
+        }
         // What a calm window did not spend is not saved up for a loud one, whose requests it would slow.
         let spent = events as f64 * self.event_cost + own;
         let share = if self.followed < ENOUGH { self.share.max(FIRST_SHARE) } else { self.share };
@@ -97,8 +106,9 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    /// One that has seen a request.
     fn pace() -> Pace {
-        Pace::new(0.02, 2, 1e-6)
+        Pace { followed: 1, ..Pace::new(0.02, 2, 1e-6) }
     }
 
     #[test]
@@ -109,10 +119,21 @@ mod tests {
     }
 
     #[test]
-    fn until_enough_was_followed_windows_are_nearer() {
+    fn windows_follow_each_other_until_a_request_was_seen_but_not_for_ever() {
         let mut p = Pace::new(COST_SHARE, 2, 1e-6);
+        assert_eq!(p.pause(40 * MS, 20_000, 0.010), Duration::ZERO);
+        p.learn(40 * MS, Some(MS), 1, 0);
+        assert!(!p.pause(40 * MS, 20_000, 0.010).is_zero());
+        let mut idle = Pace::new(COST_SHARE, 2, 1e-6);
+        let windows = (0..100).take_while(|_| idle.pause(40 * MS, 20_000, 0.010).is_zero()).count();
+        assert_eq!(windows, 13);
+    }
+
+    #[test]
+    fn until_enough_was_followed_windows_are_nearer() {
+        let mut p = Pace { followed: 1, ..Pace::new(COST_SHARE, 2, 1e-6) };
         let near = p.pause(40 * MS, 20_000, 0.010);
-        p.learn(40 * MS, Some(MS), ENOUGH - 1, 0);
+        p.learn(40 * MS, Some(MS), ENOUGH - 2, 0);
         assert_eq!(p.pause(40 * MS, 20_000, 0.010), near);
         p.learn(40 * MS, Some(MS), 1, 0);
         let far = p.pause(40 * MS, 20_000, 0.010);
@@ -121,7 +142,7 @@ mod tests {
 
     #[test]
     fn windows_follow_each_other_where_the_events_are_few() {
-        let p = pace();
+        let mut p = pace();
         assert_eq!(p.pause(1000 * MS, 10_000, 0.010), Duration::ZERO);
         assert_eq!(p.pause(1000 * MS, 0, 0.0), Duration::ZERO);
         assert!(!p.pause(40 * MS, 20_000, 0.0).is_zero(), "a calm time is not saved up");
