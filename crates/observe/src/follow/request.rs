@@ -137,7 +137,7 @@ impl<'a> Requests<'a> {
     /// The requests that the load generator made at the service, one after the other in the order of their ends. Returns how many the
     /// window's beginning or end cut.
     pub fn of_clients(&self, take: &mut dyn FnMut(Request)) -> u64 {
-        let (mut found, mut cut_here): (Vec<Turn>, u64) = (Vec::new(), 0);
+        let (mut found, mut last_ones, mut cut_here): (Vec<Turn>, Vec<Turn>, u64) = (Vec::new(), Vec::new(), 0);
         for (socket, log) in self.walker.sockets.all() {
             if user(log).is_none_or(|tid| self.walker.side(tid) != Side::Client)
                 || self.walker.connections.end(socket) == Some(End::Answers)
@@ -145,10 +145,14 @@ impl<'a> Requests<'a> {
                 continue;
             }
             let Turns { whole, last, cut } = turns(socket, log);
-            let (ended, open): (Vec<Turn>, Vec<Turn>) = last.into_iter().partition(|turn| self.is_whole(turn));
-            cut_here += cut + open.len() as u64;
-            found.extend(whole.into_iter().chain(ended));
+            cut_here += cut;
+            found.extend(whole);
+            last_ones.extend(last);
         }
+        let least = found.iter().map(|turn| turn.received).min().unwrap_or(0);
+        let (ended, open): (Vec<Turn>, Vec<Turn>) = last_ones.into_iter().partition(|turn| self.is_whole(turn, least));
+        cut_here += open.len() as u64;
+        found.extend(ended);
         found.sort_by_key(|t| (t.end, t.begin));
         for turn in &found {
             let mut pieces = Vec::new();
@@ -160,8 +164,9 @@ impl<'a> Requests<'a> {
 
     /// Whether all that the server has sent of the answer was read when the window ended, and no more was to come: an answer in pieces is
     /// over when there was nothing for twice as long as ever between its pieces, and for half as long as all of them took (a proxy of
-    /// many connections comes round to each of them in its turn).
-    fn is_whole(&self, turn: &Turn) -> bool {
+    /// many connections comes round to each of them in its turn), and had as many bytes as the least of those that are known to be whole: on a
+    /// machine that is too busy the next piece may come late.
+    fn is_whole(&self, turn: &Turn, least: u64) -> bool {
         let Some(server) = self.walker.connections.peer(turn.socket) else { return false };
         let entries = self.walker.sockets.between(server, turn.begin, u64::MAX);
         let sent: Vec<(u64, u64)> =
@@ -171,7 +176,7 @@ impl<'a> Requests<'a> {
         let quiet = self.end.saturating_sub(last.0);
         let whole = sent.iter().map(|s| s.1).sum::<u64>() == turn.received;
         let over = quiet > 2 * widest && 2 * quiet > last.0 - first.0;
-        turn.received > 0 && whole && (first == last || over)
+        turn.received > 0 && whole && (first == last || over && turn.received >= least)
     }
 
     /// The path of one turn: from its sending to the last bytes of its answer.

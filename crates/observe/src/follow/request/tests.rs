@@ -144,6 +144,26 @@ fn an_answer_in_pieces_is_over_when_there_was_long_nothing() {
 }
 
 #[test]
+fn an_answer_in_pieces_with_fewer_bytes_than_any_whole_one_is_not_over() {
+    let after = |first: i32| {
+        let ask = |story: Story, at: u64| {
+            let story = story.on(0).enter(at, 201, WRITE).arrived(at + 1, 201, 0xb).sent(at + 2, 201, 0xa, 5).exit(at + 3, 201, WRITE);
+            story.on(1).enter(at + 4, 101, READ).received(at + 5, 101, 0xb, 5).exit(at + 6, 101, READ)
+        };
+        let answer = |story: Story, at: u64, bytes: i32| {
+            story.on(1).enter(at, 101, WRITE).arrived(at + 1, 101, 0xa).sent(at + 2, 101, 0xb, bytes).exit(at + 3, 101, WRITE)
+        };
+        let read =
+            |story: Story, at: u64, bytes: i32| story.on(0).enter(at, 201, READ).received(at + 1, 201, 0xa, bytes).exit(at + 2, 201, READ);
+        let story = read(answer(ask(Story::default(), 10), 20, first), 30, first);
+        let story = answer(answer(ask(story, 40), 50, 7), 60, 7);
+        let found = found(&read(story, 70, 14).window(0, 900));
+        (found.requests.len(), found.cut)
+    };
+    assert_eq!((after(14), after(15)), ((2, 0), (1, 1)));
+}
+
+#[test]
 fn an_answer_of_many_pieces_is_not_over_at_the_first_longer_pause() {
     let many = |end| {
         let story = Story::default().enter(10, 201, WRITE).arrived(11, 201, 0xb).sent(12, 201, 0xa, 5).exit(13, 201, WRITE);
