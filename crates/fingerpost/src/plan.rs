@@ -112,8 +112,9 @@ pub fn unknown(name: &str) -> String {
     let probes = fingerpost_probes::all().map(|probe| probe.name);
     let labs = fingerpost_labs::REGISTRY.iter().map(|lab| lab.name).chain(fingerpost_probes::LABS.iter().map(|(name, _)| *name));
     let families = fingerpost_probes::all().map(|probe| family(probe.name));
-    let near = suggest::or_else(name, labs.chain(families).chain(probes), || "`fingerpost list` shows them all".to_owned());
-    format!("there is no probe or lab “{name}”; {near}")
+    let near = suggest::nearest(name, labs.chain(families).chain(probes));
+    let meant = near.map_or(String::new(), |near| format!("did you mean “{near}”? "));
+    format!("there is no probe or lab “{name}”; {meant}`fingerpost list` shows them all")
 }
 
 /// The word before the first dot: `syscall` names all of `syscall.*`.
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn unknown_names_and_settings_are_usage_errors_that_say_what_there_is() {
         let error = |names: &[&str], settings: &[&str]| resolve_words(names, settings).err().unwrap().to_string();
-        assert!(error(&["syscal"], &[]).ends_with("; did you mean “syscall”?"));
+        assert!(error(&["syscal"], &[]).contains("; did you mean “syscall”? `fingerpost list`"));
         assert!(error(&["nothing-like-it"], &[]).contains("fingerpost list"));
         assert!(error(&["syscall.select"], &["fdz=3"]).ends_with("; did you mean “fds”?"));
         assert!(error(&["syscall.null"], &["fdz=3"]).contains("fdz"));
