@@ -244,13 +244,14 @@ impl Session {
         let mut ours: BTreeSet<i32> = watched.population.processes.keys().copied().collect();
         ours.insert(std::process::id() as i32);
         let mut limits = machine::limits(&paths, &self.groups);
-        limits.append(&mut task_settings(&watched.population));
+        limits.append(&mut summary::task_settings(&watched.population));
 
         let mut cpu = after.cpu_since(&self.before);
         cpu.insert("elapsed.seconds".into(), elapsed);
         let mut network = after.network_since(&self.before);
         add_rates(&mut network, &watched.series, elapsed);
         let counters = |observer: &str, totals: Totals| observation(observer, "/proc counters", totals);
+        let (tracing_source, tracing_totals) = tracing::look();
         let mut found = vec![
             Observation { series: take_series(&mut watched.series, "cpu."), ..counters("cpu", cpu) },
             Observation { self_cost: watched.cost, lost: watched.lost, ..observation("threads", &watched.source, threads) },
@@ -260,7 +261,7 @@ impl Session {
             counters("pressure", after.pressure_since(&self.before)),
             observation("others", &after.others_source(&ours), after.others_since(&self.before, &ours)),
             counters("limits", limits),
-            tracing::look(),
+            observation("tracing", &tracing_source, tracing_totals),
         ];
         if !syscalls.is_empty() {
             found.push(observation("syscalls", &watched.source, syscalls));
@@ -417,35 +418,6 @@ pub(crate) fn sockets_observation(sockets: Sockets) -> Observation {
         t.insert("sockets.rtt.us".into(), q.rtt_us / q.rtt_count as f64);
     }
     Observation { self_cost: cost, ..observation("sockets", "socket diagnosis, sampled", t) }
-}
-
-/// Settings of the subjects' tasks that explain: allowed CPUs, nice, seccomp, speculation.
-pub(crate) fn task_settings(population: &Population) -> Totals {
-    let mut t = Totals::new();
-    let servers = population.processes.iter().filter(|(pid, _)| population.roles().get(pid) != Some(&Role::Client));
-    for (_, p) in servers {
-        let s = &p.status;
-        let mut most = |name: &str, value: f64| {
-            let v = t.entry(format!("server.{name}")).or_insert(value);
-            *v = v.max(value);
-        };
-        most("nice", p.nice as f64);
-        most("seccomp.mode", f64::from(s.seccomp.unwrap_or(0)));
-        most("seccomp.filters", f64::from(s.seccomp_filters.unwrap_or(0)));
-        let mitigated =
-            |text: &Option<String>| f64::from(u8::from(text.as_deref().is_some_and(|s| s.contains("mitigated") || s.contains("disabled"))));
-        most("store_bypass.mitigated", mitigated(&s.store_bypass));
-        most("indirect_branch.mitigated", mitigated(&s.indirect_branch));
-        most("thp_disabled", f64::from(u8::from(s.thp_enabled == Some(false))));
-        if let Some(tracer) = s.tracer {
-            *t.entry("server.traced".into()).or_insert(0.0) += f64::from(u8::from(tracer != 0));
-        }
-        if let Some(allowed) = s.cpus_allowed.as_deref().and_then(fingerpost_sys::procfs::parse_list) {
-            let v = t.entry("server.cpus_allowed".into()).or_insert(allowed.len() as f64);
-            *v = v.min(allowed.len() as f64);
-        }
-    }
-    t
 }
 
 /// Readings over time: CPUs busy and stolen, network in and out.

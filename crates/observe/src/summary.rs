@@ -253,6 +253,35 @@ impl Side {
     }
 }
 
+/// Settings of the subjects' tasks that explain: allowed CPUs, nice, seccomp, speculation.
+pub fn task_settings(population: &Population) -> Totals {
+    let mut t = Totals::new();
+    let servers = population.processes.iter().filter(|(pid, _)| population.roles().get(pid) != Some(&Role::Client));
+    for (_, p) in servers {
+        let s = &p.status;
+        let mut most = |name: &str, value: f64| {
+            let v = t.entry(format!("server.{name}")).or_insert(value);
+            *v = v.max(value);
+        };
+        most("nice", p.nice as f64);
+        most("seccomp.mode", f64::from(s.seccomp.unwrap_or(0)));
+        most("seccomp.filters", f64::from(s.seccomp_filters.unwrap_or(0)));
+        let mitigated =
+            |text: &Option<String>| f64::from(u8::from(text.as_deref().is_some_and(|s| s.contains("mitigated") || s.contains("disabled"))));
+        most("store_bypass.mitigated", mitigated(&s.store_bypass));
+        most("indirect_branch.mitigated", mitigated(&s.indirect_branch));
+        most("thp_disabled", f64::from(u8::from(s.thp_enabled == Some(false))));
+        if let Some(tracer) = s.tracer {
+            *t.entry("server.traced".into()).or_insert(0.0) += f64::from(u8::from(tracer != 0));
+        }
+        if let Some(allowed) = s.cpus_allowed.as_deref().and_then(fingerpost_sys::procfs::parse_list) {
+            let v = t.entry("server.cpus_allowed".into()).or_insert(allowed.len() as f64);
+            *v = v.min(allowed.len() as f64);
+        }
+    }
+    t
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

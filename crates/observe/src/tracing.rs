@@ -2,7 +2,6 @@
 //!
 //! What this process itself has attached is left out: it is told as the observers' own cost.
 
-use fingerpost_record::Observation;
 use fingerpost_sys::bpf::attached;
 use fingerpost_sys::tracefs::SwitchedOn;
 use fingerpost_sys::{audit, tracefs};
@@ -16,24 +15,13 @@ struct Asked {
     programs: Result<usize, String>,
 }
 
-/// The observation of what is on now. Its workload and parameters are for the caller to fill in.
-pub fn look() -> Observation {
-    let asked = Asked {
+/// How it was seen what is on now, and the totals.
+pub fn look() -> (String, Totals) {
+    told(&Asked {
         on: tracefs::switched_on(),
         rules: audit::rules().map_err(|e| format!("the audit does not answer: {e}")),
         programs: attached::tracing_programs().map_err(|e| format!("programs in the kernel are not told: {e}")),
-    };
-    let (source, totals) = told(&asked);
-    Observation {
-        workload: String::new(),
-        params: fingerpost_record::Params::new(),
-        observer: "tracing".to_owned(),
-        source,
-        series: Vec::new(),
-        totals,
-        self_cost: 0.0,
-        lost: 0,
-    }
+    })
 }
 
 /// How it was seen, with what could not be, and the totals of what could.

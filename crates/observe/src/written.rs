@@ -99,7 +99,7 @@ fn written() -> BTreeSet<String> {
     let traced = Traced { calls: [(libc::SYS_fsync, CallTime::default())].into(), ..Traced::default() };
     let seen = Seen::Traced([(i32::MAX, (1, Role::Server, traced))].into(), 1.0, 0.0);
     let (threads, syscalls) = summary::totals(&population, &seen, 1.0);
-    all.extend([threads, syscalls, session::task_settings(&population)]);
+    all.extend([threads, syscalls, summary::task_settings(&population)]);
     let mut names: BTreeSet<String> = all.into_iter().flat_map(|totals| totals.into_keys()).collect();
     names.extend(Delays::default().since(&Delays::default()).map(|(name, _)| format!("server.delay.{name}.seconds")));
     // Sides and calls differ by nothing but the name.

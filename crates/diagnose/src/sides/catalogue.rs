@@ -94,33 +94,38 @@ pub(super) fn on_cpu(layer: Layer, part: &str) -> bool {
     user(layer, part) || kernel(layer, part) || Kind::of(layer, part) == Kind::Host
 }
 
+/// One that makes nothing but parts of a budget.
+const fn of_parts(cause: &'static str, sign: fn(&Clues) -> Sign) -> Candidate {
+    Candidate { cause, sign, rest: Rest::No }
+}
+
 /// Every cause that two sides are judged by. Where several of a layer fit, the first is the sharper one.
 pub const CATALOGUE: &[Candidate] = &[
-    Candidate { cause: "cpu.quota", sign: signs::quota, rest: Rest::No },
-    Candidate { cause: "cpu.affinity", sign: signs::affinity, rest: Rest::No },
-    Candidate { cause: "cpu.priority", sign: signs::priority, rest: Rest::No },
-    Candidate { cause: "cpu.contention", sign: signs::contention, rest: Rest::No },
-    Candidate { cause: "memory.limit", sign: signs::memory_limit, rest: Rest::No },
-    Candidate { cause: "memory.page_size", sign: signs::page_size, rest: Rest::No },
-    Candidate { cause: "host.steal", sign: signs::steal, rest: Rest::No },
-    Candidate { cause: "cpu.mitigation", sign: signs::mitigation, rest: Rest::No },
-    Candidate { cause: "kernel.trace", sign: signs::trace, rest: Rest::No },
-    Candidate { cause: "cpu.speed", sign: signs::speed, rest: Rest::No },
-    Candidate { cause: "app.calls", sign: signs::calls, rest: Rest::No },
-    Candidate { cause: "syscall.entry", sign: signs::entry, rest: Rest::No },
-    Candidate { cause: "storage.durability", sign: signs_io::durability, rest: Rest::No },
+    of_parts("cpu.quota", signs::quota),
+    of_parts("cpu.affinity", signs::affinity),
+    of_parts("cpu.priority", signs::priority),
+    of_parts("cpu.contention", signs::contention),
+    of_parts("memory.limit", signs::memory_limit),
+    of_parts("memory.page_size", signs::page_size),
+    of_parts("host.steal", signs::steal),
+    of_parts("cpu.mitigation", signs::mitigation),
+    of_parts("kernel.trace", signs::trace),
+    of_parts("cpu.speed", signs::speed),
+    of_parts("app.calls", signs::calls),
+    of_parts("syscall.entry", signs::entry),
+    of_parts("storage.durability", signs_io::durability),
     Candidate { cause: "storage.throttle", sign: signs_io::throttle, rest: Rest::Perhaps },
-    Candidate { cause: "storage.contention", sign: signs_io::disk_contention, rest: Rest::No },
-    Candidate { cause: "storage.latency", sign: signs_io::disk_latency, rest: Rest::No },
+    of_parts("storage.contention", signs_io::disk_contention),
+    of_parts("storage.latency", signs_io::disk_latency),
     Candidate { cause: "network.accept_queue", sign: signs_io::accept_queue, rest: Rest::Surely },
-    Candidate { cause: "network.delay", sign: signs_io::delay, rest: Rest::No },
-    Candidate { cause: "peer.slow", sign: signs_io::peer, rest: Rest::No },
-    Candidate { cause: "network.shaping", sign: signs_io::shaping, rest: Rest::No },
-    Candidate { cause: "app.lock", sign: signs_io::app_lock, rest: Rest::No },
-    Candidate { cause: "app.wait", sign: signs::wait, rest: Rest::No },
-    Candidate { cause: "app.work", sign: signs::app_work, rest: Rest::No },
-    Candidate { cause: "cpu.saturated", sign: signs::saturated, rest: Rest::No },
-    Candidate { cause: "client.saturated", sign: signs_io::client_saturated, rest: Rest::No },
+    of_parts("network.delay", signs_io::delay),
+    of_parts("peer.slow", signs_io::peer),
+    of_parts("network.shaping", signs_io::shaping),
+    of_parts("app.lock", signs_io::app_lock),
+    of_parts("app.wait", signs::wait),
+    of_parts("app.work", signs::app_work),
+    of_parts("cpu.saturated", signs::saturated),
+    of_parts("client.saturated", signs_io::client_saturated),
 ];
 
 #[cfg(test)]

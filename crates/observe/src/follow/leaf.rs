@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use fingerpost_record::Layer;
+use fingerpost_record::place::name;
 
 use super::event::InterruptKind;
 use crate::calls;
@@ -178,8 +179,8 @@ impl Leaf {
             }
             (Side::Server, Kind::User) => (Layer::Application, "server user code"),
             (Side::Other, Kind::User) => (Layer::Application, "code of another process"),
-            (Side::Other, Kind::Timer) => (Layer::Application, "sleeping of another process"),
-            (Side::Other, Kind::Lock) => (Layer::Application, "lock wait of another process"),
+            (Side::Other, Kind::Timer) => (Layer::Application, name::OTHER_SLEEPING),
+            (Side::Other, Kind::Lock) => (Layer::Application, name::OTHER_LOCK),
             (_, Kind::Call(number)) => return (Layer::Kernel, format!("kernel: {}", calls::name(number))),
             (_, Kind::Interrupt(_)) => (Layer::Kernel, "interrupts"),
             (_, Kind::Cpu) => (Layer::Scheduler, "waiting for a CPU"),
