@@ -36,6 +36,8 @@ pub struct Options {
     pub dir: Option<PathBuf>,
     /// Where to keep the run; nothing for the archive.
     pub output: Option<PathBuf>,
+    /// What the user calls the run.
+    pub label: Option<String>,
     /// Words put before a private server's command.
     pub server_prefix: Vec<String>,
     /// Whether the system may be changed (and restored).
@@ -128,6 +130,7 @@ fn begin(options: &Options, dir: &Path) -> Run {
         profile: options.profile,
         seed: options.seed,
         command: options.command.clone(),
+        label: options.label.clone(),
         tool: Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() },
         host: fingerpost_host::describe_for(dir, &options.cpus),
         ..Run::default()

@@ -129,6 +129,20 @@ fn a_hostile_file_gives_one_sentence_with_its_path() {
 }
 
 #[test]
+fn a_run_has_a_label_and_a_note() {
+    let (home, id) = (Home::with(&[fixture::run()]), fixture::run().id);
+    assert_eq!(home.says(&["archive", "label", "latest", "before"]).well(), format!("{id}: label “before”\n"));
+    home.says(&["archive", "note", &id, "the old kernel"]).well();
+    let table = home.says(&["show", "latest"]).well();
+    assert!(table.contains("Label") && table.contains("before") && table.contains("the old kernel"), "{table}");
+    assert!(home.says(&["archive", "list"]).well().contains("before: all primitives"));
+    assert!(home.says(&["archive", "label", &id, "a\u{1b}[31m"]).refused().contains("U+001B"));
+    assert!(home.says(&["archive", "label", &id[..8], "x"]).refused().contains("whole id"));
+    assert_eq!(home.says(&["archive", "label", &id, ""]).well(), format!("{id}: no label\n"));
+    assert!(home.says(&["run", "syscall.null", "--label", &"x".repeat(61)]).refused().contains("at most 60"));
+}
+
+#[test]
 fn the_archive_lists_takes_gives_and_removes() {
     let home = Home::with(&[fixture::run()]);
     let (first, second) = (fixture::run().id, fixture::later_run().id);

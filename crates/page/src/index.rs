@@ -78,6 +78,7 @@ fn cleaned(head: Head) -> Head {
     Head {
         started: text(&head.started),
         command: head.command.iter().map(|w| text(w)).collect(),
+        label: head.label.as_deref().map(text),
         hostname: text(&head.hostname),
         kernel: text(&head.kernel),
         cpu_model: text(&head.cpu_model),

@@ -201,7 +201,16 @@ fn listen(err: impl Read, shared: &(Mutex<Option<State>>, Condvar)) {
     }
 }
 
+/// The share that must be done before the time that is left is told: the beginning says little of the rest.
+const TELLING: f64 = 0.05;
+
 impl State {
+    /// Seconds until it is done, by the share done so far; nothing while that says little.
+    pub fn left(&self) -> Option<f64> {
+        let tells = self.phase == Phase::Running && self.done >= TELLING && self.done <= 1.0;
+        tells.then(|| self.seconds * (1.0 - self.done) / self.done)
+    }
+
     fn take(&mut self, event: Event) {
         match event {
             Event::Started { what, .. } => self.doing = clean_short(&what, 200),

@@ -30,6 +30,17 @@ pub struct Choice {
     pub name: String,
     /// One line on it.
     pub summary: String,
+    /// What can be set: the key, what it does, and its default. A key that ends in a dot takes a name behind it.
+    pub settings: Vec<Setting>,
+}
+
+/// What of a measurement can be set from the page.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The key.
+    pub key: String,
+    /// One line on it, with its default.
+    pub help: String,
 }
 
 /// What the page needs to know of its surroundings.

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::index::Index;
 use crate::jobs::Jobs;
-use crate::pages::{self, Answer, calculator, compare, history, import, list, measure, run};
+use crate::pages::{self, Answer, calculator, compare, history, import, kept, list, measure, run};
 use crate::{Choice, Options};
 
 /// Everything that the pages are made from.
@@ -60,6 +60,9 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/run/{id}", get(one_run))
         .route("/run/{id}/record", get(record))
         .route("/run/{id}/report", get(report))
+        .route("/run/{id}/rows", get(rows))
+        .route("/run/{id}/words", post(describe))
+        .route("/run/{id}/remove", post(remove))
         .route("/compare", get(compare_runs))
         .route("/history", get(history_of))
         .route("/measure", get(measuring).post(begin))
@@ -107,6 +110,31 @@ async fn record(State(site): Shared, Path(id): Path<String>) -> Response {
 
 async fn report(State(site): Shared, Path(id): Path<String>) -> Response {
     download(site, id, "html", "text/html; charset=utf-8", run::report).await
+}
+
+async fn rows(State(site): Shared, Path(id): Path<String>) -> Response {
+    download(site, id, "csv", "text/csv; charset=utf-8", run::rows).await
+}
+
+async fn describe(State(site): Shared, Path(id): Path<String>, form: Result<Form<kept::Wanted>, FormRejection>) -> Response {
+    let Ok(Form(wanted)) = form else { return pages::respond(&site.base, Err(pages::bad("The form is not the one of this page."))) };
+    let to = format!("{}/run/{id}", site.base);
+    change(site, &to, move |site| kept::describe(site, &id, wanted)).await
+}
+
+async fn remove(State(site): Shared, Path(id): Path<String>) -> Response {
+    let to = format!("{}/", site.base);
+    change(site, &to, move |site| kept::remove(site, &id)).await
+}
+
+/// Changes something in the archive, and goes on to another page.
+async fn change(site: Arc<Site>, to: &str, change: impl FnOnce(&Site) -> Result<(), pages::Wrong> + Send + 'static) -> Response {
+    let base = site.base.clone();
+    match tokio::task::spawn_blocking(move || change(&site)).await {
+        Ok(Ok(())) => Redirect::to(to).into_response(),
+        Ok(Err(wrong)) => pages::respond(&base, Err(wrong)),
+        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
+    }
 }
 
 async fn download(

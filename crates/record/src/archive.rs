@@ -4,6 +4,7 @@
 //! and writers need not know of each other, and a directory copied by hand is an archive too.
 
 mod head;
+mod labels;
 mod names;
 mod replace;
 mod writer;
@@ -21,6 +22,7 @@ use crate::suggest;
 use crate::text::{clean, clean_short, counted};
 
 pub use head::{Head, entry};
+pub use labels::{Words, checked_label, checked_note};
 pub use names::{new_id, rfc3339};
 pub use writer::Writer;
 
@@ -76,6 +78,9 @@ pub enum ArchiveError {
         /// The id.
         id: String,
     },
+    /// A label or note cannot be kept.
+    #[error("{0}")]
+    Words(String),
     /// The file is not a run.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -252,7 +257,8 @@ impl Archive {
         let run = load::from_slice(bytes, name)?;
         let target = self.path_of(&run.id);
         if target.exists() {
-            let same = load::from_path(&target).is_ok_and(|kept| kept == run);
+            // Labels and notes are the user's own words about the same run.
+            let same = load::from_path(&target).is_ok_and(|kept| labels::without(kept) == labels::without(run.clone()));
             return if same {
                 Ok((run, Imported::AlreadyThere))
             } else {

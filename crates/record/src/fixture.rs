@@ -25,6 +25,8 @@ pub fn run() -> Run {
         profile: Profile::Quick,
         seed: 42,
         command: ["fingerpost", "run", "--profile", "quick"].map(String::from).to_vec(),
+        label: None,
+        note: None,
         complete: true,
         source: None,
         tool: Tool { version: "0.1.0".into(), commit: "0123abc".into() },

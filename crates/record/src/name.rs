@@ -8,10 +8,20 @@ use crate::text::clean_short;
 const MOST: usize = 80;
 
 /// Options of `run` that are followed by a value.
-const WITH_VALUE: [&str; 9] = ["--profile", "--budget", "--output", "-o", "--cpu", "--server-prefix", "--seed", "--format", "--progress"];
+const WITH_VALUE: [&str; 10] =
+    ["--label", "--profile", "--budget", "--output", "-o", "--cpu", "--server-prefix", "--seed", "--format", "--progress"];
 
 /// Settings that say nothing of what was measured.
 const UNTOLD: [&str; 3] = ["password_file", "engine", "server"];
+
+/// The name of a run: its label, where its user gave one, before what was measured by [`of_command`]. Cleaned.
+pub fn of(label: Option<&str>, command: &[String]) -> Option<String> {
+    let label = label.map(|l| clean_short(l, crate::run::LONGEST_LABEL)).filter(|l| !l.is_empty());
+    match (label, of_command(command)) {
+        (Some(label), Some(measured)) => Some(format!("{label}: {measured}")),
+        (label, measured) => label.or(measured),
+    }
+}
 
 /// The name of a run by its command: `MariaDB, query cache on, 1–50 clients`. Nothing where the command says nothing of it. What a
 /// hostile file has as its command is cleaned.

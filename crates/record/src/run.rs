@@ -11,6 +11,11 @@ use crate::paths::Paths;
 /// The name and version of the format.
 pub const SCHEMA: &str = "fingerpost/run/1";
 
+/// Characters of a run's label at most.
+pub const LONGEST_LABEL: usize = 60;
+/// Characters of a run's note at most.
+pub const LONGEST_NOTE: usize = 2000;
+
 /// How much time a run may spend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -78,6 +83,12 @@ pub struct Run {
     /// The command that made it, word by word.
     #[serde(default)]
     pub command: Vec<String>,
+    /// What its user calls it, at most [`LONGEST_LABEL`] characters: it stands before what was measured wherever runs are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// What its user wrote about it, at most [`LONGEST_NOTE`] characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Whether it ran to its end. A killed or interrupted run keeps what it had.
     #[serde(default)]
     pub complete: bool,

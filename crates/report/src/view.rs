@@ -101,7 +101,7 @@ impl View {
     pub fn of(run: &Run) -> View {
         View {
             id: text(&run.id),
-            name: fingerpost_record::name::of_command(&run.command).unwrap_or_default(),
+            name: fingerpost_record::name::of(run.label.as_deref(), &run.command).unwrap_or_default(),
             answers: crate::answer::of(run),
             headline: headline(run),
             host: host_facts(run),
@@ -290,6 +290,8 @@ fn headline(run: &Run) -> Vec<Fact> {
     let mhz = h.cpu.mhz.map(|m| format!("{m:.0} MHz"));
     facts.add("Processor", join([Some(h.cpu.model.clone()), cpus(h), mhz]));
     facts.maybe("Memory", known_bytes(h.memory_bytes));
+    facts.maybe("Label", run.label.clone());
+    facts.maybe("Note", run.note.clone());
     if run.profile == Profile::Imported {
         facts.add("Published", fingerpost_compare::references::published(&run.id).unwrap_or_else(|| run.started.clone()));
         facts.maybe("Source", run.source.clone());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
 use fingerpost_compare::import::{ImportError, hyperfine, lmbench};
-use fingerpost_record::archive::{Archive, Entry, Head, Imported, Writer};
+use fingerpost_record::archive::{Archive, Entry, Head, Imported, Words, Writer};
 use fingerpost_record::text::clean;
 use fingerpost_record::{Run, Unit, load};
 use fingerpost_report::grid::{Align, Grid, Line};
@@ -49,6 +49,22 @@ enum What {
         /// The file to write
         file: PathBuf,
     },
+    /// Give a run a label: it stands before what was measured in lists and titles
+    Label {
+        /// Whole id, `latest`, or `latest~N`
+        #[arg(value_name = "RUN")]
+        run: String,
+        /// One line of text; an empty one ('') removes the label
+        text: String,
+    },
+    /// Write a note about a run: it stands at the head of the run's table and page
+    Note {
+        /// Whole id, `latest`, or `latest~N`
+        #[arg(value_name = "RUN")]
+        run: String,
+        /// The text; an empty one ('') removes the note
+        text: String,
+    },
     /// Remove runs; all are looked up before the first is removed
     Remove {
         /// Whole ids, `latest`, or `latest~N`
@@ -83,6 +99,8 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         What::List { format } => list(&archive, format),
         What::Import { from, files } => import(&archive, from, &files),
         What::Export { run, file } => export(&archive, &run, &file),
+        What::Label { run, text } => describe(&archive, &run, &Words { label: Some(text), note: None }),
+        What::Note { run, text } => describe(&archive, &run, &Words { label: None, note: Some(text) }),
         What::Remove { runs } => remove(&archive, &runs),
         What::Verify => verify(&archive),
     }
@@ -230,6 +248,16 @@ fn export(archive: &Archive, run: &str, file: &std::path::Path) -> anyhow::Resul
     if file.is_file() {
         output::sentence(&format!("{} is in {}", run.id, file.display()))?;
     }
+    Ok(Done::Well)
+}
+
+fn describe(archive: &Archive, wanted: &str, words: &Words) -> anyhow::Result<Done> {
+    let run = archive.describe(wanted, words)?;
+    let (what, text) = if words.label.is_some() { ("label", &run.label) } else { ("note", &run.note) };
+    output::sentence(&match text {
+        Some(text) => format!("{}: {what} “{}”", run.id, clean(text)),
+        None => format!("{}: no {what}", run.id),
+    })?;
     Ok(Done::Well)
 }
 

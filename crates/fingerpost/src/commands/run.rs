@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use fingerpost_page::Event;
+use fingerpost_record::archive::checked_label;
 use fingerpost_record::{Outcome, Profile, Run, secret};
 use fingerpost_report::Format;
 
@@ -31,6 +32,9 @@ pub struct Args {
     /// Keep the run in this file instead of the archive
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// What to call the run in lists and titles; `archive label` changes it
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
     /// Set a parameter of what is measured; several values, several rows (`--set fds=10,500`). `dir` is the directory for files. Keep
     /// passwords out of the command line, which every user of this host can list: `--set password_file=PATH`, MYSQL_PWD or PGPASSWORD
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -87,6 +91,7 @@ pub fn measure(names: &[&str], set: &[&str], command: String) -> anyhow::Result<
         profile: ProfileName::Quick,
         budget: None,
         output: None,
+        label: None,
         set: words(set),
         cpu: None,
         server_prefix: String::new(),
@@ -132,6 +137,10 @@ fn resolve(args: &Args, settings: &plan::Settings) -> anyhow::Result<Options> {
         Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => return usage(format!("a budget of {s} seconds cannot be; give 1 to 999999")),
         other => other.map(Duration::from_secs_f64),
     };
+    let label = match args.label.as_deref().map(checked_label).transpose() {
+        Ok(label) => label.filter(|label| !label.is_empty()),
+        Err(sentence) => return usage(sentence),
+    };
     Ok(Options {
         profile: args.profile.into(),
         budget,
@@ -139,6 +148,7 @@ fn resolve(args: &Args, settings: &plan::Settings) -> anyhow::Result<Options> {
         cpus: cpus::choose(args.cpu.as_deref())?,
         dir: settings.get("dir").and_then(|values| values.first()).map(|dir| PathBuf::from(dir.to_string())),
         output: args.output.clone(),
+        label,
         server_prefix: args.server_prefix.split_whitespace().map(str::to_owned).collect(),
         allow_system_changes: args.allow_system_changes,
         progress: if args.quiet { Progressing::None } else { args.progress },

@@ -1,9 +1,11 @@
 //! `fingerpost serve`: the web page, on loopback.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
+use fingerpost_labs::Lab;
 use fingerpost_page::{Choice, Options, Page};
 use fingerpost_record::archive::Archive;
 
@@ -36,20 +38,43 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
+/// Whether a setting names files, other servers, or what a server may load: who asks for that sits at a terminal.
+fn names_what_is_outside(key: &str) -> bool {
+    matches!(key, "dir" | "url" | "password_file" | "server." | "backend")
+}
+
+fn setting(setting: &fingerpost_labs::Setting) -> fingerpost_page::Setting {
+    fingerpost_page::Setting { key: setting.key.to_owned(), help: format!("{} (default: {})", setting.help, setting.default) }
+}
+
 /// Labs first, then probes.
 fn choices() -> Vec<Choice> {
-    let choice = |name: &str, summary: &str| Choice { name: name.to_owned(), summary: summary.to_owned() };
-    let mut all: Vec<Choice> = fingerpost_labs::REGISTRY.iter().map(|lab| choice(lab.name, lab.summary)).collect();
-    let mut add = |name: &str, summary: &str| {
-        if !all.iter().any(|c| c.name == name) {
-            all.push(choice(name, summary));
-        }
+    let choice = |name: &str, summary: &str| Choice { name: name.to_owned(), summary: summary.to_owned(), settings: Vec::new() };
+    let with_settings = |lab: &&Lab| Choice {
+        settings: lab.settings.iter().filter(|s| !names_what_is_outside(s.key)).map(setting).collect(),
+        ..choice(lab.name, lab.summary)
     };
-    for (lab, summary) in fingerpost_probes::LABS {
-        add(lab, summary);
-    }
-    for probe in fingerpost_probes::all() {
-        add(probe.name, probe.summary);
+    let mut all: Vec<Choice> = fingerpost_labs::REGISTRY.iter().map(with_settings).collect();
+    let labs = fingerpost_probes::LABS.iter().map(|(lab, summary)| choice(lab, summary));
+    let probes = fingerpost_probes::all().map(|probe| Choice { settings: parameters(probe), ..choice(probe.name, probe.summary) });
+    for one in labs.chain(probes) {
+        if !all.iter().any(|c| c.name == one.name) {
+            all.push(one);
+        }
     }
     all
+}
+
+/// A probe's parameters, with the values that it is measured with.
+fn parameters(probe: &fingerpost_probes::Probe) -> Vec<fingerpost_page::Setting> {
+    let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for variant in (probe.variants)() {
+        for (key, value) in variant.iter() {
+            let of_key = values.entry(key.to_owned()).or_default();
+            if !of_key.contains(&value.to_string()) {
+                of_key.push(value.to_string());
+            }
+        }
+    }
+    values.into_iter().map(|(key, values)| fingerpost_page::Setting { key, help: format!("default: {}", values.join(", ")) }).collect()
 }

@@ -220,3 +220,40 @@ fn a_bad_file_is_refused_in_words_and_a_good_one_is_shown() {
     assert!(browser.address().ends_with(&fixture::run().id));
     clean(&server, &browser);
 }
+
+#[test]
+fn a_run_is_labelled_sorted_by_and_removed() {
+    let Some((_turn, server, browser)) = setting(&many(12)) else { return };
+    let listed = "return [...document.querySelectorAll('#runs tbody tr')].map(r => r.querySelector('input').value)";
+    browser.open(&format!("{}?sort=host", server.address));
+    let hosts = browser.run("return [...document.querySelectorAll('#runs tbody tr')].map(r => r.cells[2].innerText).join()");
+    let hosts: Vec<&str> = hosts.as_str().unwrap().split(',').collect();
+    assert!(hosts.len() == 12 && hosts.is_sorted(), "{hosts:?}");
+    assert_eq!(browser.run("return document.querySelector('th[aria-sort]').innerText"), json!("Host"));
+    browser.click("#runs tbody tr:first-child a");
+    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run 2026')");
+    browser.click(".keep > summary");
+    browser.type_into("#label", "<b>before</b>");
+    browser.type_into("#note", "roll-out of Tuesday");
+    browser.click(".keep form button");
+    browser.until("the label shows", "return document.querySelector('h1').innerText.includes('<b>before</b>: ')");
+    assert!(browser.text("main").contains("roll-out of Tuesday"));
+    browser.open(&format!("{}?q=before", server.address));
+    let found = browser.run(listed);
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    let id = found[0].as_str().unwrap().to_owned();
+    let (status, rows) = server.get(&format!("/run/{id}/rows"));
+    assert!(status == 200 && rows.contains("text/csv") && rows.contains("syscall.null"), "{status}");
+    browser.click("#runs tbody a");
+    browser.until("the run shows", "return document.querySelector('.keep') !== null");
+    browser.click(".keep > summary");
+    browser.click(".keep details summary");
+    browser.click(".keep details button");
+    browser.until("the list shows", "return document.querySelector('#runs .count')?.innerText.startsWith('11 of 11')");
+    clean(&server, &browser);
+    let form = "application/x-www-form-urlencoded";
+    assert_eq!(server.post(&format!("/run/{id}/remove"), form, b"").0, 404);
+    let other = fixture::with_id("20260101T030400Z-00000000").id;
+    let (status, said) = server.post(&format!("/run/{other}/words"), form, b"label=two%0Alines&note=");
+    assert!(status == 400 && said.contains("U+000A"), "{status} {said}");
+}

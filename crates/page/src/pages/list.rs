@@ -27,14 +27,58 @@ pub struct Filter {
     lab: String,
     from: String,
     to: String,
+    sort: Sort,
     page: usize,
+}
+
+/// By what the list is sorted. Runs that are equal in it stand with the latest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Sort {
+    /// The latest first.
+    #[default]
+    Started,
+    Host,
+    Kernel,
+    Processor,
+    Measured,
+    /// The longest first.
+    Took,
+}
+
+impl Sort {
+    fn word(self) -> &'static str {
+        match self {
+            Sort::Started => "started",
+            Sort::Host => "host",
+            Sort::Kernel => "kernel",
+            Sort::Processor => "processor",
+            Sort::Measured => "measured",
+            Sort::Took => "took",
+        }
+    }
+
+    /// Puts runs, which come with the latest first, into this order.
+    fn apply(self, runs: &mut [&(&Head, &Arc<Item>)]) {
+        match self {
+            Sort::Started => {}
+            Sort::Host => runs.sort_by_key(|r| r.0.hostname.to_lowercase()),
+            Sort::Kernel => runs.sort_by_key(|r| r.0.kernel.clone()),
+            Sort::Processor => runs.sort_by_key(|r| r.0.cpu_model.to_lowercase()),
+            Sort::Measured => runs.sort_by_cached_key(|r| r.0.name().to_lowercase()),
+            Sort::Took => runs.sort_by(|a, b| b.0.duration_s.total_cmp(&a.0.duration_s)),
+        }
+    }
 }
 
 impl Filter {
     /// Whether a run is looked for. Words are found anywhere, in any case.
     fn takes(&self, head: &Head, item: &Item) -> bool {
         let day = head.started.get(..10).unwrap_or_default();
-        let text = || format!("{} {} {} {} {}", head.id, head.hostname, head.kernel, head.cpu_model, head.command.join(" ")).to_lowercase();
+        let label = head.label.as_deref().unwrap_or_default();
+        let text = || {
+            format!("{} {label} {} {} {} {}", head.id, head.hostname, head.kernel, head.cpu_model, head.command.join(" ")).to_lowercase()
+        };
         (self.host.is_empty() || head.hostname == self.host)
             && (self.kernel.is_empty() || head.kernel == self.kernel)
             && (self.lab.is_empty() || item.groups.contains(&self.lab.as_str()))
@@ -50,6 +94,7 @@ impl Filter {
         let fields =
             [("q", &self.q), ("host", &self.host), ("kernel", &self.kernel), ("lab", &self.lab), ("from", &self.from), ("to", &self.to)];
         let mut parts: Vec<String> = fields.iter().filter(|f| !f.1.is_empty()).map(|(name, v)| format!("{name}={}", encoded(v))).collect();
+        parts.extend((self.sort != Sort::Started).then(|| format!("sort={}", self.sort.word())));
         parts.push(format!("page={page}"));
         parts.join("&")
     }
@@ -59,7 +104,8 @@ impl Filter {
 pub fn page(site: &Site, filter: &Filter) -> Answer {
     let items = site.index.items().map_err(|e| Wrong { status: axum::http::StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
     let readable: Vec<(&Head, &Arc<Item>)> = items.iter().filter_map(|i| Some((i.head.as_ref().ok()?, i))).collect();
-    let found: Vec<&(&Head, &Arc<Item>)> = readable.iter().filter(|(head, item)| filter.takes(head, item)).collect();
+    let mut found: Vec<&(&Head, &Arc<Item>)> = readable.iter().filter(|(head, item)| filter.takes(head, item)).collect();
+    filter.sort.apply(&mut found);
     let pages = found.len().div_ceil(PAGE).max(1);
     let page = filter.page.clamp(1, pages);
     let shown = &found[(page - 1) * PAGE..(page * PAGE).min(found.len())];
@@ -72,7 +118,7 @@ pub fn page(site: &Site, filter: &Filter) -> Answer {
                 p { "The archive is empty. " a href={ (site.base) "/measure" } { "Measure this machine" } ", or " a href={ (site.base) "/import" } { "import a run" } "." }
             } @else {
                 p class="count" { (found.len()) " of " (readable.len()) " runs" @if pages > 1 { ", page " (page) " of " (pages) } }
-                (table(site, shown))
+                (table(site, filter, shown))
                 (turn(site, filter, page, pages))
             }
             @if !unreadable.is_empty() {
@@ -97,12 +143,13 @@ fn form(filter: &Filter, runs: &[(&Head, &Arc<Item>)]) -> Markup {
     let plain = |set: BTreeSet<&'_ str>| set.into_iter().map(|v| (v.to_owned(), v.to_owned())).collect::<Vec<_>>();
     html! {
         form class="filter card" method="get" role="search" data-live="runs" {
-            p { label for="q" { "Search" } input id="q" name="q" type="search" value=(filter.q) placeholder="id, host, kernel, processor, command" autocomplete="off"; }
+            p { label for="q" { "Search" } input id="q" name="q" type="search" value=(filter.q) placeholder="label, id, host, kernel, processor, command" autocomplete="off"; }
             (choose("host", "Host", &filter.host, plain(hosts)))
             (choose("kernel", "Kernel", &filter.kernel, plain(kernels)))
             (choose("lab", "With rows of", &filter.lab, labs.iter().map(|(k, t)| ((*k).to_owned(), (*t).to_owned())).collect()))
             p { label for="from" { "From" } input id="from" name="from" type="date" value=(filter.from); }
             p { label for="to" { "To" } input id="to" name="to" type="date" value=(filter.to); }
+            @if filter.sort != Sort::Started { input type="hidden" name="sort" value=(filter.sort.word()); }
             p class="buttons" { button { "Filter" } }
         }
     }
@@ -120,14 +167,19 @@ fn choose(name: &str, label: &str, chosen: &str, values: Vec<(String, String)>) 
     }
 }
 
-fn table(site: &Site, shown: &[&(&Head, &Arc<Item>)]) -> Markup {
+fn table(site: &Site, filter: &Filter, shown: &[&(&Head, &Arc<Item>)]) -> Markup {
+    let column = |sort: Sort, text: &str, class: &str| {
+        let by = Filter { sort, ..filter.clone() }.query(1);
+        let order = if matches!(sort, Sort::Started | Sort::Took) { "descending" } else { "ascending" };
+        html! { th scope="col" class=[(!class.is_empty()).then_some(class)] aria-sort=[(sort == filter.sort).then_some(order)] { a href={ (site.base) "/?" (by) } { (text) } } }
+    };
     html! {
         form method="get" action={ (site.base) "/compare" } data-pick="2" {
             div class="scroll card" tabindex="0" role="region" aria-label="Runs, table" { table class="runs" {
                 thead { tr {
                     th scope="col" { span class="unseen" { "Compare" } }
-                    th scope="col" { "Started (UTC)" } th scope="col" { "Host" } th scope="col" { "Kernel" }
-                    th scope="col" class="extra" { "Processor" } th scope="col" { "Measured" } th scope="col" class="number extra" { "Took" }
+                    (column(Sort::Started, "Started (UTC)", "")) (column(Sort::Host, "Host", "")) (column(Sort::Kernel, "Kernel", ""))
+                    (column(Sort::Processor, "Processor", "extra")) (column(Sort::Measured, "Measured", "")) (column(Sort::Took, "Took", "number extra"))
                 } }
                 tbody { @for (head, item) in shown { tr {
                     td { input type="checkbox" name="run" value=(head.id) aria-label={ "Compare " (head.id) }; }

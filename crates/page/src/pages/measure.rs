@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{Body, body};
+use crate::Choice;
 use crate::jobs::{Phase, Refused, State};
 use crate::routes::Site;
 
@@ -15,20 +16,23 @@ pub struct Wanted {
     names: String,
     profile: String,
     seconds: String,
+    settings: String,
 }
 
 const PROFILES: [(&str, &str); 3] =
     [("quick", "quick: a minute for all primitives"), ("standard", "standard: three minutes"), ("thorough", "thorough: ten minutes")];
-/// The most names that one measurement takes.
+/// The most names, and the most settings, that one measurement takes.
 const NAMES: usize = 100;
+const SETTINGS: usize = 30;
 
 /// Begins to measure what the form asks for.
 ///
 /// # Errors
 /// The status and the sentence for the reader.
 pub fn start(site: &Site, wanted: &Wanted) -> Result<(), (StatusCode, String)> {
-    let words = words(wanted).map_err(|sentence| (StatusCode::BAD_REQUEST, sentence))?;
-    let what = if wanted.names.trim().is_empty() { "every primitive".to_owned() } else { wanted.names.trim().to_owned() };
+    let words = words(&site.choices, wanted).map_err(|sentence| (StatusCode::BAD_REQUEST, sentence))?;
+    let named = if wanted.names.trim().is_empty() { "every primitive" } else { wanted.names.trim() };
+    let what = std::iter::once(named).chain(wanted.settings.split_whitespace()).collect::<Vec<_>>().join(", ");
     site.jobs.start(&what, &words).map(drop).map_err(refused)
 }
 
@@ -41,12 +45,15 @@ pub fn refused(refused: Refused) -> (StatusCode, String) {
 }
 
 /// The command line of a measurement. Names come from a form, so nothing that could be an option is let through.
-fn words(wanted: &Wanted) -> Result<Vec<String>, String> {
+fn words(choices: &[Choice], wanted: &Wanted) -> Result<Vec<String>, String> {
     let profile = PROFILES.iter().map(|p| p.0).find(|p| *p == wanted.profile).ok_or("Choose a profile.")?;
     let mut words: Vec<String> = ["run", "--progress", "json", "--profile", profile].map(str::to_owned).to_vec();
     if !wanted.seconds.trim().is_empty() {
         let seconds = wanted.seconds.trim().parse::<u32>().ok().filter(|s| (1..=86_400).contains(s));
         words.extend(["--budget".to_owned(), seconds.ok_or("The time is a number of seconds from 1 to 86400, or empty.")?.to_string()]);
+    }
+    for setting in settings(choices, &wanted.settings)? {
+        words.extend(["--set".to_owned(), setting]);
     }
     words.push("--".to_owned());
     let names: Vec<&str> = wanted.names.split([' ', ',', '\n', '\r', '\t']).filter(|n| !n.is_empty()).collect();
@@ -59,6 +66,31 @@ fn words(wanted: &Wanted) -> Result<Vec<String>, String> {
             Ok(words)
         }
     }
+}
+
+/// The settings of a form, `KEY=VALUE` each: of labs, and those of a probe's parameters. What names files, other servers or what a
+/// server loads is left to the command line.
+fn settings(choices: &[Choice], text: &str) -> Result<Vec<String>, String> {
+    let all: Vec<&str> = text.split_whitespace().collect();
+    if all.len() > SETTINGS {
+        return Err(format!("At most {SETTINGS} settings at a time."));
+    }
+    let known = |key: &str| choices.iter().flat_map(|c| &c.settings).any(|s| s.key == key);
+    let plain = |value: &str| value.len() <= 200 && value.chars().all(|c| c.is_ascii_alphanumeric() || "._,:+%-".contains(c));
+    for setting in &all {
+        let Some((key, value)) = setting.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty()) else {
+            return Err(format!("“{setting}” is no setting: write KEY=VALUE, such as engine=mariadb, one per line."));
+        };
+        if !known(key) {
+            return Err(format!(
+                "“{key}” cannot be set from this page; what can be is listed under “What can be measured”, and `fingerpost run --set` takes the rest."
+            ));
+        }
+        if !plain(value) {
+            return Err(format!("The value of “{key}” has letters, digits, dots, commas, colons, and the signs + - _ %."));
+        }
+    }
+    Ok(all.into_iter().map(str::to_owned).collect())
 }
 
 /// The page: the measurement that runs, or the last one, and the form for the next.
@@ -88,11 +120,19 @@ fn progress(site: &Site, state: Option<&State>) -> Markup {
             h2 id="job-what" { (s.map_or("", |s| s.what.as_str())) }
             p role="status" id="job-phase" { (s.map_or("", sentence)) }
             p { label for="job-done" class="unseen" { "Done" } progress id="job-done" max="1" value=(s.map_or(0.0, |s| s.done)) {} " " span id="job-doing" class="note" { (s.map_or("", |s| s.doing.as_str())) } }
-            p { span id="job-seconds" class="note" { @if let Some(s) = s { (format!("{:.0} s", s.seconds)) } } }
+            p { span id="job-seconds" class="note" { @if let Some(s) = s { (times(s)) } } }
             ul id="job-notes" { @for note in s.iter().flat_map(|s| &s.notes) { li { (note) } } }
             p id="job-run" { @if let Some(id) = s.and_then(|s| s.run.as_ref()) { a href={ (site.base) "/run/" (id) } { "To the run" } } }
             form method="post" action={ (site.base) "/measure/stop" } data-stop="" { button id="job-stop" disabled[phase != "running" && phase != "stopping"] { "Stop" } }
         }
+    }
+}
+
+/// How long it has taken, and how long it will.
+fn times(s: &State) -> String {
+    match s.left() {
+        Some(left) => format!("{:.0} s, about {left:.0} s left", s.seconds),
+        None => format!("{:.0} s", s.seconds),
     }
 }
 
@@ -116,20 +156,60 @@ fn form(site: &Site) -> Markup {
                 span class="note" id="names-help" { "Labs, probes or globs with spaces between: “syscall.* ipc.pipe”, “database”. Empty measures every primitive." }
             }
             datalist id="choices" { @for c in &site.choices { option value=(c.name) { (c.summary) } } }
+            p {
+                label for="settings" { "Settings" }
+                textarea id="settings" name="settings" rows="2" placeholder="engine=mariadb" aria-describedby="settings-help" {}
+                span class="note" id="settings-help" { "KEY=VALUE, one per line; several values, several rows: “clients=1,8,50”. Below is what each lab takes." }
+            }
             p { label for="profile" { "How long" } select id="profile" name="profile" { @for (name, text) in PROFILES { option value=(name) { (text) } } } }
             p { label for="seconds" { "Or this many seconds" } input id="seconds" name="seconds" type="number" min="1" max="86400" inputmode="numeric"; }
             p class="buttons" { button { "Measure this machine" } }
-            details { summary { "What can be measured" } dl class="facts" { @for c in &site.choices { div { dt { code { (c.name) } } dd { (c.summary) } } } } }
+            details { summary { "What can be measured" } dl class="facts" { @for c in &site.choices { div { dt { code { (c.name) } } dd { (c.summary) (keys(c)) } } } } }
         }
+    }
+}
+
+/// What a lab's settings are.
+fn keys(choice: &Choice) -> Markup {
+    html! {
+        @if !choice.settings.is_empty() { ul { @for s in &choice.settings { li { code { (s.key) "=" } " " (s.help) } } } }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Setting;
+
+    fn choices() -> Vec<Choice> {
+        let settings = ["engine", "clients"].map(|key| Setting { key: key.into(), help: String::new() }).into();
+        vec![Choice { name: "database".into(), summary: String::new(), settings }]
+    }
 
     fn wanted(names: &str, profile: &str, seconds: &str) -> Result<Vec<String>, String> {
-        words(&Wanted { names: names.into(), profile: profile.into(), seconds: seconds.into() })
+        words(&choices(), &Wanted { names: names.into(), profile: profile.into(), seconds: seconds.into(), ..Wanted::default() })
+    }
+
+    #[test]
+    fn settings_become_options_and_what_names_files_does_not() {
+        let with = |settings: &str| {
+            words(&choices(), &Wanted { names: "database".into(), profile: "quick".into(), settings: settings.into(), ..Wanted::default() })
+        };
+        let words = with("engine=mariadb\r\nclients=1,8").unwrap();
+        assert_eq!(words.join(" "), "run --progress json --profile quick --set engine=mariadb --set clients=1,8 -- database");
+        for (settings, says) in [
+            ("engine", "KEY=VALUE"),
+            ("=x", "KEY=VALUE"),
+            ("engine=", "KEY=VALUE"),
+            ("dir=/etc", "cannot be set"),
+            ("password_file=/etc/shadow", "cannot be set"),
+            ("engine=../../x", "has letters"),
+            ("engine=a;b", "has letters"),
+            (&"clients=1 ".repeat(31), "At most 30"),
+        ] {
+            let sentence = with(settings).unwrap_err();
+            assert!(sentence.contains(says), "{settings}: {sentence}");
+        }
     }
 
     #[test]

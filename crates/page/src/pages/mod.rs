@@ -4,6 +4,7 @@ pub mod calculator;
 pub mod compare;
 pub mod history;
 pub mod import;
+pub mod kept;
 pub mod list;
 pub mod measure;
 pub mod run;

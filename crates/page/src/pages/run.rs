@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use axum::http::StatusCode;
 use fingerpost_record::load::LoadError;
 use fingerpost_record::{Run, guard, load};
-use fingerpost_report::html;
-use fingerpost_report::view::Row;
+use fingerpost_report::view::{Row, View};
+use fingerpost_report::{csv, html};
 use maud::html as markup;
 
-use super::{Answer, Wrong, body, content, encoded};
+use super::{Answer, Wrong, body, content, encoded, kept};
 use crate::routes::Site;
 
 /// The file of a run; the id is from an address, so it must be one.
@@ -36,8 +36,10 @@ pub fn page(site: &Site, id: &str) -> Answer {
         p class="actions" {
             a href={ (site.base) "/run/" (id) "/report" } { "Report as one file" } " "
             a href={ (site.base) "/run/" (id) "/record" } { "Record (JSON)" } " "
+            a href={ (site.base) "/run/" (id) "/rows" } { "Rows (CSV)" } " "
             a href={ (site.base) "/compare?run=" (id) "&run=previous" } { "Compare with the run before" }
         }
+        (kept::forms(site, &run))
     };
     Ok(body(&content_of.title, "/", content(&content_of, actions)))
 }
@@ -52,6 +54,15 @@ pub fn record(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
     // Only what is JSON means the same when escaped.
     load::from_slice(&bytes, id).map_err(wrong)?;
     Ok(guard::json(&bytes))
+}
+
+/// The rows as comma-separated values.
+///
+/// # Errors
+/// When there is no such run.
+pub fn rows(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
+    let run = read(site, id)?;
+    Ok(guard::text(csv::render(&run, &View::of(&run)).as_bytes()))
 }
 
 /// The report as one file.

@@ -57,7 +57,9 @@ if (job) {
     if ($("job-phase").textContent !== phase) $("job-phase").textContent = phase;
     $("job-done").value = s.phase === "ended" && s.well ? 1 : s.done;
     $("job-doing").textContent = s.doing;
-    $("job-seconds").textContent = `${Math.round(s.seconds)} s`;
+    // Told from a twentieth on: the beginning says little of the rest.
+    const left = s.phase === "running" && s.done >= 0.05 ? `, about ${Math.round((s.seconds * (1 - s.done)) / s.done)} s left` : "";
+    $("job-seconds").textContent = `${Math.round(s.seconds)} s${left}`;
     $("job-notes").replaceChildren(...s.notes.map((note) => { const li = document.createElement("li"); li.textContent = note; return li; }));
     if (s.run && !$("job-run").firstElementChild) {
       const a = document.createElement("a");

@@ -35,6 +35,8 @@ pub struct Head {
     pub complete: bool,
     /// The command that made it.
     pub command: Vec<String>,
+    /// What its user calls it.
+    pub label: Option<String>,
     /// The host's name.
     pub hostname: String,
     /// The host's kernel.
@@ -44,9 +46,9 @@ pub struct Head {
 }
 
 impl Head {
-    /// What was measured, in a few words, cleaned; nothing where the command does not say.
+    /// The user's label and what was measured, in a few words, cleaned; nothing where neither is known.
     pub fn name(&self) -> String {
-        name::of_command(&self.command).unwrap_or_default()
+        name::of(self.label.as_deref(), &self.command).unwrap_or_default()
     }
 }
 
@@ -96,6 +98,7 @@ struct Found {
     profile: Option<Profile>,
     complete: bool,
     command: Vec<String>,
+    label: Option<String>,
     host: Option<HostHead>,
 }
 
@@ -137,6 +140,7 @@ impl Found {
             profile: self.profile.ok_or_else(|| lacks("profile"))?,
             complete: self.complete,
             command: crate::secret::cut_words(self.command.iter().map(String::as_str)),
+            label: self.label,
             hostname: host.hostname,
             kernel: host.kernel,
             cpu_model: host.cpu.model,
@@ -165,6 +169,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
                 "profile" => found.profile = Some(map.next_value()?),
                 "complete" => found.complete = map.next_value()?,
                 "command" => found.command = map.next_value()?,
+                "label" => found.label = map.next_value()?,
                 "host" => found.host = Some(map.next_value()?),
                 // Reading ends with an error that the caller expects: there is no other way to leave a map early.
                 "measurements" if found.whole() => return Err(A::Error::custom("enough")),
