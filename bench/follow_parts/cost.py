@@ -8,9 +8,9 @@ import subprocess
 from . import common
 
 DEFAULT, WORST = 0.02, 0.05
-SECONDS = 4
-# Pairs of one server before the next has its turn, so that drift of the host hits all alike.
-TURN = 2
+SECONDS = 3
+# Pairs within one load, before the next server has its turn, so that drift of the host hits all alike.
+TURN = 5
 # Name, the most that it may cost, and what is loaded.
 SERVERS = {
     "nginx keep-alive": (DEFAULT, ["web", "server=nginx", "connections=100"]),

@@ -68,7 +68,8 @@ def same_seconds(program, seconds, idle):
         load = server.Wrk(url, 1, int(seconds + server.SPARE + 3))
         time.sleep(SETTLE)
         follow = subprocess.Popen([program, f"{master},{worker}", str(load.pid), str(seconds)], stdout=subprocess.PIPE, text=True)
-        trace = subprocess.Popen(["perf", "trace", "-s", "-p", str(worker), "-o", f"{work}/trace", "--", "sleep", str(seconds)])
+        trace = subprocess.Popen(["perf", "trace", "record", "-q", "-p", str(worker), "-o", f"{work}/trace", "--", "sleep", str(seconds)],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         sched = subprocess.Popen(["perf", "sched", "record", "-q", "-a", "-o", f"{work}/sched", "--", "sleep", str(seconds)],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         out, _ = follow.communicate(timeout=600)
@@ -76,8 +77,9 @@ def same_seconds(program, seconds, idle):
         load.rate()
         if follow.returncode or any(status):
             raise common.Failed(f"follow ended with {follow.returncode}, perf with {status}")
+        sums = subprocess.run(["perf", "trace", "-s", "-i", f"{work}/trace"], capture_output=True, text=True)
         hist = subprocess.run(["perf", "sched", "timehist", "--state", "-i", f"{work}/sched"], capture_output=True, text=True)
-        return json.loads(out), syscalls(pathlib.Path(f"{work}/trace").read_text()), delays(hist.stdout, {worker})
+        return json.loads(out), syscalls(sums.stdout + sums.stderr), delays(hist.stdout, {worker})
 
 
 def seconds_of(paths, wanted):

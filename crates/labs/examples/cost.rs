@@ -2,14 +2,14 @@
 //!
 //!     cost database|web nothing|counting|sampling|tracing PAIRS SECONDS [NAME=VALUE...]
 //!
-//! Settings are those of the lab. Of each pair one stretch, drawn by lot, is observed from beginning to end. A line for each pair: the
-//! transactions a second observed, over those without. `nothing` observes neither, and shows what the machine itself does.
+//! Settings are those of the lab. The load goes on throughout. Of each pair of stretches one, drawn by lot, is observed from beginning to
+//! end. A line for each pair: the transactions a second observed, over those without. `nothing` observes neither, and shows what the
+//! machine itself does.
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fingerpost_observe::Level;
 use fingerpost_observe::follow::taking::Known;
@@ -21,7 +21,7 @@ use fingerpost_workloads::database::Database;
 use fingerpost_workloads::database::options::Options;
 use fingerpost_workloads::web::Web;
 use fingerpost_workloads::web::settings::Settings;
-use fingerpost_workloads::{Workload, worker};
+use fingerpost_workloads::{Step, Subjects, Workload, worker};
 
 const USAGE: &str = "cost database|web nothing|counting|sampling|tracing PAIRS SECONDS [NAME=VALUE...]";
 
@@ -89,58 +89,85 @@ fn run(asked: &Asked) -> Result<(), String> {
     done
 }
 
+/// Before the first stretch: longer than any warm-up, before which the load generators tell no rate.
+const WARM_UP: Duration = Duration::from_secs(6);
+/// Between two stretches: what observed the one before ends, and what observes the next is opened; neither is counted.
+const GAP: Duration = Duration::from_millis(700);
+/// At either end of a stretch, not counted: the load generators tell their rate by parts of 100 ms, which begin when they like.
+const EDGE: f64 = 0.2;
+
+/// One load throughout, whose clients stay connected and where they are: from one load to the next a server's rate differs by far more
+/// than what is looked for. Stretches of it are observed, by lot one of each two.
 fn pairs(workload: &mut dyn Workload, asked: &Asked) -> Result<(), String> {
     let params = workload.steps().first().cloned().ok_or("the workload has no step")?;
-    // The first stretch of all is slower.
+    // The first load of all is slower.
     workload.step(&params, asked.length).map_err(|e| e.to_string())?;
-    let mut events = None;
-    for _ in 0..asked.pairs {
-        let first = fastrand::bool();
-        let mut rates = [0.0; 2];
-        for observed in [first, !first] {
-            let level = asked.level.filter(|_| observed);
-            rates[usize::from(observed)] = rate(workload, &params, asked.length, level, &mut events)?;
-        }
-        println!("{:.4}", rates[1] / rates[0]);
-        std::io::stdout().flush().map_err(|e| e.to_string())?;
+    let (subjects, stamps) = (workload.subjects(), workload.stamps());
+    let (tell, told) = mpsc::channel();
+    let (step, over, stretches) = thread::scope(|scope| {
+        let observer = scope.spawn(move || {
+            told.recv().map_err(|_| "the load did not begin".to_owned())?;
+            thread::sleep(WARM_UP);
+            let mut events = None;
+            let mut stretches = Vec::new();
+            for _ in 0..asked.pairs {
+                let first = fastrand::bool();
+                for observed in [first, !first] {
+                    let level = asked.level.filter(|_| observed);
+                    let known = Known { stamps: stamps.clone(), ..Known::default() };
+                    let (from, to) = stretch(&subjects, known, asked.length, level, &mut events)?;
+                    stretches.push((observed, from, to));
+                }
+            }
+            Ok::<_, String>(stretches)
+        });
+        let whole = WARM_UP + (asked.length + 2 * GAP) * (2 * asked.pairs as u32);
+        let step = workload.step_observed(&params, whole, &mut || _ = tell.send(())).map_err(|e| e.to_string());
+        let over = Instant::now();
+        let stretches = observer.join().map_err(|_| "the observing thread met a defect")?;
+        Ok::<_, String>((step?, over, stretches?))
+    })?;
+    // The load generators' first part began when the load's length was still to come.
+    let began = over - step.elapsed;
+    for pair in stretches.chunks(2) {
+        let rate = |wanted: bool| {
+            let (_, from, to) = pair.iter().find(|(observed, ..)| *observed == wanted).ok_or("a pair lacks a side")?;
+            mean(&step, from.duration_since(began).as_secs_f64() + EDGE, to.duration_since(began).as_secs_f64() - EDGE)
+        };
+        println!("{:.4}", rate(true)? / rate(false)?);
     }
     Ok(())
 }
 
-/// Transactions a second of one stretch.
-fn rate(
-    workload: &mut dyn Workload,
-    params: &Params,
+/// One stretch: when it began and ended.
+fn stretch(
+    subjects: &Subjects,
+    known: Known,
     length: Duration,
     level: Option<Level>,
     events: &mut Option<Events>,
-) -> Result<f64, String> {
-    let Some(level) = level else {
-        let step = workload.step(params, length).map_err(|e| e.to_string())?;
-        return Ok(step.transactions as f64 / step.elapsed.as_secs_f64());
-    };
-    let subjects = workload.subjects();
-    let known = Known { stamps: workload.stamps(), ..Known::default() };
-    // Opened before the load begins, as the labs do it.
-    let prepared = Prepared::with(level, events.take());
-    thread::scope(|scope| {
-        let (tell, told) = mpsc::channel::<()>();
-        let observer = scope.spawn(move || {
-            told.recv().ok()?;
-            let session = prepared.attach(&subjects, known);
-            // Until the stretch is over.
-            _ = told.recv();
-            Some(session.finish())
-        });
-        let step = workload.step_observed(params, length, &mut || _ = tell.send(())).map_err(|e| e.to_string());
-        drop(tell);
-        let seen = observer.join().map_err(|_| "the observing thread met a defect")?;
-        let step = step?;
-        let seen = seen.ok_or("the load was over before it was observed")?;
+) -> Result<(Instant, Instant), String> {
+    let gap = Instant::now() + GAP;
+    // Opened before it begins, as the labs do it.
+    let prepared = level.map(|level| Prepared::with(level, events.take()));
+    thread::sleep(gap.saturating_duration_since(Instant::now()));
+    let from = Instant::now();
+    let session = prepared.map(|prepared| prepared.attach(subjects, known));
+    thread::sleep(length.saturating_sub(from.elapsed()));
+    let to = Instant::now();
+    if let Some(seen) = session.map(|session| session.finish()) {
         if let Some(why) = seen.refused {
             return Err(why);
         }
         *events = seen.events;
-        Ok(step.transactions as f64 / step.elapsed.as_secs_f64())
-    })
+    }
+    Ok((from, to))
+}
+
+/// Transactions a second between these seconds of the load.
+fn mean(step: &Step, from: f64, to: f64) -> Result<f64, String> {
+    const PART: f64 = 0.1;
+    let parts = (from / PART).ceil() as usize..(to / PART).floor() as usize;
+    let of_it = step.throughput.get(parts).filter(|parts| !parts.is_empty()).ok_or("the load was over before all was observed")?;
+    Ok(of_it.iter().sum::<f64>() / of_it.len() as f64)
 }
