@@ -64,9 +64,11 @@ fn judge(rows: &mut [Row], threshold: f64) -> Vec<Pooled> {
     // Untrusted rows and rows without a ratio take no part: they can neither be discovered nor dilute the control.
     let judged: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].ratio.is_some() && rows[*i].verdict != Verdict::Unresolved).collect();
     let ratios: Vec<Ratio> = judged.iter().filter_map(|i| rows[*i].ratio).collect();
-    for (i, verdict) in judged.iter().zip(verdict::judge(&ratios, threshold)) {
+    let real = verdict::real(&ratios);
+    for ((i, verdict), real) in judged.iter().zip(verdict::judge(&ratios, threshold)).zip(real) {
         let row = &mut rows[*i];
         row.verdict = verdict;
+        row.real = real;
         if let (Verdict::Unresolved, Some(r), None) = (verdict, row.ratio, &row.note)
             && (r.low > 1.0 + threshold || r.high < 1.0 / (1.0 + threshold))
         {
@@ -231,6 +233,7 @@ impl Pair<'_> {
             new: estimate(new, levels.1),
             ratio,
             verdict,
+            real: false,
             note,
             counters: shared_counters(base, new),
         })

@@ -84,6 +84,9 @@ pub struct Row {
     pub ratio: Option<Ratio>,
     /// What that says.
     pub verdict: Verdict,
+    /// Whether there is any difference, be it larger than the threshold or not: the rows' number is allowed for, as in the verdict.
+    #[serde(skip)]
+    pub real: bool,
     /// What to know about the row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

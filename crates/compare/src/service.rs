@@ -56,6 +56,7 @@ mod tests {
             new: estimate(new),
             ratio: None,
             verdict: Verdict::Slower,
+            real: true,
             note: None,
             counters: Vec::new(),
         }

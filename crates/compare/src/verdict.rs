@@ -59,19 +59,24 @@ pub fn adjust(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// A verdict per ratio. The threshold is relative: 0.03 calls 3 % more or less the same.
-pub fn judge(ratios: &[Ratio], threshold: f64) -> Vec<Verdict> {
+/// Which of the ratios stand against no difference at all, once the number of rows that were looked at is allowed for.
+pub fn real(ratios: &[Ratio]) -> Vec<bool> {
     let p: Vec<f64> = ratios.iter().map(Ratio::p_of_no_difference).collect();
-    ratios.iter().zip(adjust(&p)).map(|(ratio, q)| one(ratio, q, threshold)).collect()
+    adjust(&p).into_iter().map(|q| q <= FALSE_DISCOVERIES).collect()
 }
 
-fn one(ratio: &Ratio, q: f64, threshold: f64) -> Verdict {
+/// A verdict per ratio. The threshold is relative: 0.03 calls 3 % more or less the same.
+pub fn judge(ratios: &[Ratio], threshold: f64) -> Vec<Verdict> {
+    ratios.iter().zip(real(ratios)).map(|(ratio, real)| one(ratio, real, threshold)).collect()
+}
+
+fn one(ratio: &Ratio, real: bool, threshold: f64) -> Verdict {
     let (lower, upper) = (1.0 / (1.0 + threshold), 1.0 + threshold);
     if ratio.low >= lower && ratio.high <= upper {
         Verdict::Same
-    } else if ratio.low > upper && q <= FALSE_DISCOVERIES {
+    } else if ratio.low > upper && real {
         Verdict::Slower
-    } else if ratio.high < lower && q <= FALSE_DISCOVERIES {
+    } else if ratio.high < lower && real {
         Verdict::Faster
     } else {
         Verdict::Unresolved

@@ -13,6 +13,15 @@ pub mod name {
     pub const KERNEL: &str = "kernel: ";
     pub const INTERRUPTS: &str = "interrupts";
     pub const CPU: &str = "waiting for a CPU";
+    pub const CPU_OTHERS: &str = "waiting for a CPU that another process had";
+    pub const CPU_SERVER: &str = "waiting for a CPU that the server itself had";
+    pub const CPU_CLIENT: &str = "waiting for a CPU that the client had";
+    pub const CPU_FREE: &str = "waiting for a CPU while one was free";
+    pub const CLIENT_CPU: &str = "client waiting for a CPU";
+    pub const CLIENT_CPU_OTHERS: &str = "client waiting for a CPU that another process had";
+    pub const CLIENT_CPU_SERVER: &str = "client waiting for a CPU that the server had";
+    pub const CLIENT_CPU_CLIENT: &str = "client waiting for a CPU that it had itself";
+    pub const CLIENT_CPU_FREE: &str = "client waiting for a CPU while one was free";
     pub const LOCK: &str = "waiting for a lock";
     pub const DISK: &str = "waiting for the disk";
     pub const DISK_HELD: &str = "disk: held back before the queue";
@@ -122,6 +131,25 @@ impl Place {
         }
     }
 
+    /// As [`Place::component`], with who had the CPU: a cause that takes CPUs away takes those that it had, and no others.
+    pub fn fine(leaf: &Leaf) -> (Layer, &str) {
+        let (layer, component) = Place::of(leaf).component(leaf);
+        let names = match component {
+            name::CPU => [name::CPU_OTHERS, name::CPU_SERVER, name::CPU_CLIENT, name::CPU_FREE],
+            name::CLIENT_CPU => [name::CLIENT_CPU_OTHERS, name::CLIENT_CPU_SERVER, name::CLIENT_CPU_CLIENT, name::CLIENT_CPU_FREE],
+            _ => return (layer, component),
+        };
+        let [others, server, client, free] = names;
+        let fine = match Place::of_cpu(&leaf.whom) {
+            Place::CpuOther => others,
+            Place::CpuServer => server,
+            Place::CpuClient => client,
+            Place::CpuIdle => free,
+            _ => component,
+        };
+        (layer, fine)
+    }
+
     /// Layer and component of a budget that a leaf of this place goes to.
     pub fn component(self, leaf: &Leaf) -> (Layer, &str) {
         match self {
@@ -148,8 +176,16 @@ pub enum Kind {
     Faults,
     /// Of it, calls that flush to a disk.
     Syncs,
-    /// Ready to run, without a CPU.
+    /// Ready to run, without a CPU, and who had it is not known.
     Scheduler,
+    /// Another process had it.
+    CpuOthers,
+    /// The server itself had it.
+    CpuServer,
+    /// The load generator had it.
+    CpuClient,
+    /// A CPU was free.
+    CpuFree,
     /// A request that lies unread at a server.
     ServerQueue,
     /// A lock or condition.
@@ -166,8 +202,16 @@ pub enum Kind {
     Network,
     /// Another service.
     Peer,
-    /// The load generator, ready to run without a CPU.
+    /// The load generator, ready to run without a CPU, and who had it is not known.
     ClientCpu,
+    /// Another process had it.
+    ClientCpuOthers,
+    /// The server had it.
+    ClientCpuServer,
+    /// The load generator had it itself.
+    ClientCpuClient,
+    /// A CPU was free.
+    ClientCpuFree,
     /// The load generator.
     Client,
     /// The host under a guest.
@@ -178,8 +222,19 @@ impl Kind {
     /// What a part of a budget is.
     pub fn of(layer: Layer, component: &str) -> Kind {
         let has = |word: &str| component.contains(word);
+        match component {
+            name::CPU_OTHERS => return Kind::CpuOthers,
+            name::CPU_SERVER => return Kind::CpuServer,
+            name::CPU_CLIENT => return Kind::CpuClient,
+            name::CPU_FREE => return Kind::CpuFree,
+            name::CLIENT_CPU_OTHERS => return Kind::ClientCpuOthers,
+            name::CLIENT_CPU_SERVER => return Kind::ClientCpuServer,
+            name::CLIENT_CPU_CLIENT => return Kind::ClientCpuClient,
+            name::CLIENT_CPU_FREE => return Kind::ClientCpuFree,
+            _ => {}
+        }
         match layer {
-            Layer::Client if component == "client waiting for a CPU" => Kind::ClientCpu,
+            Layer::Client if component == name::CLIENT_CPU => Kind::ClientCpu,
             Layer::Client => Kind::Client,
             _ if has("idle") => Kind::Client,
             _ if [name::PEER, name::OTHER_CODE, name::OTHER_SLEEPING, name::OTHER_LOCK].contains(&component) => Kind::Peer,

@@ -63,9 +63,9 @@ pub(crate) fn judge(fall: &Waterfall, sides: [&Side; 2], rows: &[Row], changes: 
 /// How far the rows of a step can be relied on.
 fn trust(fall: &Waterfall, sides: [&Side; 2], rows: &[Row]) -> Trust {
     let name = format!("{}.throughput", fall.workload);
+    let row = rows.iter().find(|r| r.probe == name && covers(fall, &r.params));
     // Seen from the slower side.
-    let ratio = rows.iter().find(|r| r.probe == name && covers(fall, &r.params)).and_then(|r| r.ratio);
-    let ratio = ratio.map(|r| match fall.new_seconds >= fall.base_seconds {
+    let ratio = row.and_then(|r| r.ratio).map(|r| match fall.new_seconds >= fall.base_seconds {
         true => [r.value, r.low, r.high],
         false => [1.0 / r.value, 1.0 / r.high, 1.0 / r.low],
     });
@@ -74,12 +74,19 @@ fn trust(fall: &Waterfall, sides: [&Side; 2], rows: &[Row]) -> Trust {
             side.rows.iter().find(|((probe, _, params), row)| *probe == name && covers(fall, params) && row.outcome != Outcome::Measured);
         row.map(|(_, row)| format!("{}: {}", side.info.name, row.reason.as_deref().unwrap_or("no reason given")))
     };
-    Trust { untrusted: sides.into_iter().find_map(of_step), ratio }
+    Trust { untrusted: sides.into_iter().find_map(of_step), ratio, resolved: row.is_none_or(|r| r.verdict != Verdict::Unresolved) }
 }
 
 /// Whether a row has the step's parameters.
 fn covers(fall: &Waterfall, params: &Params) -> bool {
     fall.params.iter().all(|(k, v)| params.get(k).is_none_or(|w| w == v))
+}
+
+/// Whether a row surely differs, by more than the threshold in its middle, and its interval reaches below it: there is something to explain,
+/// and perhaps not so much that anybody is to blame.
+fn perhaps_small(row: &Row, threshold: f64) -> bool {
+    let beyond = row.ratio.is_some_and(|r| r.value > 1.0 + threshold || r.value < 1.0 / (1.0 + threshold));
+    row.real && beyond && row.verdict == Verdict::Unresolved
 }
 
 /// Whether the step's time really changed: its rows' verdicts decide; without rows a large change does.
@@ -88,7 +95,7 @@ fn changed(fall: &Waterfall, rows: &[Row], threshold: f64) -> bool {
     let mut of_step =
         rows.iter().filter(|r| (r.probe.starts_with(&prefix) || r.probe == fall.workload) && covers(fall, &r.params)).peekable();
     if of_step.peek().is_some() {
-        return of_step.any(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster));
+        return of_step.any(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster) || perhaps_small(r, threshold));
     }
     (fall.new_seconds / fall.base_seconds - 1.0).abs() > threshold.max(WITHOUT_ROW)
 }

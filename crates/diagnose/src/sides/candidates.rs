@@ -66,8 +66,8 @@ struct Change {
 }
 
 impl Change {
-    /// A connection that finds the listen queue full is tried again after a second and more, and a disk that is throttled may hold a
-    /// request for longer than a window is open: what is followed is of those that were quicker. Where such a cause fits, the load
+    /// A connection that finds the listen queue full is tried again after a second and more, an acknowledgement that comes late takes
+    /// 40 ms, and a disk that is throttled may hold a request for longer than a window is open: what is followed is of those that were quicker. Where such a cause fits, the load
     /// generator's own time outside of followed requests belongs to the change; elsewhere it may be anything that clients do between
     /// requests.
     fn of(clues: &Clues) -> Change {

@@ -75,7 +75,8 @@ pub enum Rest {
     No,
     /// What it holds up may outlast a window of events, and so may other things: it is suspected of the rest, not guilty.
     Perhaps,
-    /// It does: a connection that is not admitted waits where no observer looks.
+    /// It does: a connection that is not admitted waits where no observer looks, 40 ms for an acknowledgement outlast a window, and what a
+    /// load generator does between requests is in none of them.
     Surely,
 }
 
@@ -118,14 +119,14 @@ pub const CATALOGUE: &[Candidate] = &[
     of_parts("storage.contention", signs_io::disk_contention),
     of_parts("storage.latency", signs_io::disk_latency),
     Candidate { cause: "network.accept_queue", sign: signs_io::accept_queue, rest: Rest::Surely },
-    of_parts("network.delay", signs_io::delay),
+    Candidate { cause: "network.delay", sign: signs_io::delay, rest: Rest::Surely },
     of_parts("peer.slow", signs_io::peer),
     of_parts("network.shaping", signs_io::shaping),
     of_parts("app.lock", signs_io::app_lock),
     of_parts("app.wait", signs::wait),
     of_parts("app.work", signs::app_work),
     of_parts("cpu.saturated", signs::saturated),
-    of_parts("client.saturated", signs_io::client_saturated),
+    Candidate { cause: "client.saturated", sign: signs_io::client_saturated, rest: Rest::Surely },
 ];
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! Observers name their readings; [`Clues`] looks one up by the names of [`super::catalogue`]'s vocabulary, over all observers of the step, and
 //! tells it only where both sides have it and had it in the same way; with `cheap` the side on which a transaction takes less time and `dear` the other.
 
+use std::collections::BTreeSet;
+
 use fingerpost_record::{Budget, Finding, Host, Layer, Observation, Paths, Reading, Readings, Unit, unit::significant};
 
 use super::older::resolved;
@@ -120,8 +122,11 @@ impl<'a> Clues<'a> {
         let readings = sides.map(|(side, budget)| Readings::of(of_step(side, budget)));
         let new_is_dear = longer(&readings, [base_budget, new_budget]);
         let of = |i: usize| (sides[i], &readings[i]);
-        let parts = [0, 1].map(|i| resolved(of(i).1, sides[i].1));
         let paths = paths_of(sides[0]).zip(paths_of(sides[1])).map(|(b, n)| [b, n]);
+        let parts = [0, 1].map(|i| {
+            let parts = resolved(of(i).1, sides[i].1);
+            paths.map_or_else(|| parts.clone(), |p| by_who_had_it(&parts, p[i]))
+        });
         let widths = [0, 1].map(|i| paths.map_or(Vec::new(), |p| widths(p[i], turns(of(i).1))));
         let entering = paths.and_then(|p| Some([entering_of(sides[0], of(0).1, p[0])?, entering_of(sides[1], of(1).1, p[1])?]));
         let own = [0, 1].map(|i| own_findings(sides[i], of(i).1));
@@ -311,6 +316,13 @@ impl<'a> Clues<'a> {
         if self.new_is_dear { Pair { cheap: base, dear: new } } else { Pair { cheap: new, dear: base } }
     }
 
+    /// Seconds in each system call that both budgets tell of, by its name.
+    pub fn kernel_parts(&self) -> Vec<(&str, Pair)> {
+        let calls: BTreeSet<&str> = self.parts.iter().flatten().filter_map(|p| p.1.strip_prefix(name::KERNEL)).collect();
+        let seconds = |call: &str| self.parts(|_, part| part.strip_prefix(name::KERNEL) == Some(call));
+        calls.into_iter().map(|call| (call, seconds(call))).filter(|(_, pair)| pair.cheap > 0.0 && pair.dear > 0.0).collect()
+    }
+
     /// Seconds of a transaction that no part explains.
     pub fn rest(&self) -> Pair {
         let (wall, parts) = (self.wall(), self.parts(|_, _| true));
@@ -370,6 +382,21 @@ fn paths_of<'a>((side, budget): (Evidence<'a>, &Budget)) -> Option<&'a Paths> {
     side.steps.paths.iter().find(|p| p.workload == budget.workload && p.params == budget.params).filter(|paths| paths.followed > 0)
 }
 
+/// The parts of a budget with those of waiting for a CPU told apart by who had it, in the proportions of the followed requests.
+fn by_who_had_it<'a>(parts: &[(Layer, &'a str, f64)], paths: &'a Paths) -> Vec<(Layer, &'a str, f64)> {
+    let mut fine = Vec::new();
+    for &(layer, part, seconds) in parts {
+        let leaves = || paths.leaves.iter().filter(|l| Place::of(l).component(l) == (layer, part));
+        let all: f64 = leaves().map(|l| l.all.seconds).sum();
+        if all > 0.0 && [name::CPU, name::CLIENT_CPU].contains(&part) {
+            fine.extend(leaves().map(|l| (layer, Place::fine(l).1, seconds * l.all.seconds / all)));
+        } else {
+            fine.push((layer, part, seconds));
+        }
+    }
+    fine
+}
+
 /// Half the interval of each leaf, in seconds of a transaction, under the name of its part.
 fn widths(paths: &Paths, turns: f64) -> Vec<(Layer, &str, f64)> {
     let width =
@@ -378,7 +405,7 @@ fn widths(paths: &Paths, turns: f64) -> Vec<(Layer, &str, f64)> {
         .leaves
         .iter()
         .map(|leaf| {
-            let (layer, component) = Place::of(leaf).component(leaf);
+            let (layer, component) = Place::fine(leaf);
             (layer, component, width(&leaf.all))
         })
         .collect()

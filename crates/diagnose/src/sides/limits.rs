@@ -7,13 +7,22 @@ use super::clues::Clues;
 use crate::rules::{TOO_LITTLE_FOLLOWED, percent};
 
 /// How far the rows of a step can be relied on.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Trust {
     /// Why its row is not to be trusted, where that is so.
     pub untrusted: Option<String>,
     /// How many times as long a transaction takes, by the row that was measured without observers: the value and the ends of its 95 %
     /// interval, from the slower side.
     pub ratio: Option<[f64; 3]>,
+    /// Whether the change is surely larger than what does not matter. Where it is not, there is a difference all the same, and whoever fits
+    /// is suspected.
+    pub resolved: bool,
+}
+
+impl Default for Trust {
+    fn default() -> Trust {
+        Trust { untrusted: None, ratio: None, resolved: true }
+    }
 }
 
 impl Trust {
@@ -35,6 +44,7 @@ pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexp
     for f in findings.iter_mut().filter(|f| f.status == Status::Guilty) {
         let why = match clues.not_followed() {
             _ if trust.untrusted.is_some() => trust.untrusted.as_ref().map(|why| format!("the row is not to be trusted: {why}")),
+            _ if !trust.resolved => Some("the step is surely slower, and not surely by more than what does not matter".to_owned()),
             None => Some("the record has no followed requests, and no interval of its part".to_owned()),
             Some(share) if share > TOO_LITTLE_FOLLOWED => Some(format!(
                 "{} of a side's requests' time could not be followed: above {} nobody is guilty",
@@ -57,11 +67,11 @@ mod tests {
 
     #[test]
     fn a_change_is_as_uncertain_as_its_row() {
-        let trust = Trust { untrusted: None, ratio: Some([2.0, 1.8, 2.2]) };
+        let trust = Trust { untrusted: None, ratio: Some([2.0, 1.8, 2.2]), resolved: true };
         let [low, high] = trust.change(1e-3);
         assert!((low - 0.8e-3).abs() < 1e-12 && (high - 1.2e-3).abs() < 1e-12);
         assert_eq!(Trust::default().change(1e-3), [1e-3, 1e-3]);
-        let vague = Trust { untrusted: None, ratio: Some([1.5, 0.9, 2.5]) };
+        let vague = Trust { untrusted: None, ratio: Some([1.5, 0.9, 2.5]), resolved: true };
         assert!((vague.change(1.0)[0] - 0.1).abs() < 1e-12);
     }
 }

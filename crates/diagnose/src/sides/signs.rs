@@ -63,7 +63,7 @@ fn weight(clues: &Clues) -> Option<Pair> {
 }
 
 /// What of the change a place must make up for its cause to fit.
-const GOOD_PART: f64 = 0.1;
+pub(super) const GOOD_PART: f64 = 0.1;
 
 /// Whether requests spent clearly more in these places; nothing where they were not followed on both sides.
 pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<Sign> {
@@ -131,11 +131,22 @@ pub(super) fn speed(clues: &Clues) -> Sign {
     if !together {
         return Against(text);
     }
+    if let Some(spared) = client_spared(clues, proportion.0.min(proportion.1)) {
+        return Against(format!("{text}; {spared}"));
+    }
     // Of one processor model only its clock could differ; another build or setting is named first.
     match build(clues).into_iter().chain(setting(clues)).next() {
         Some(changed) => Against(format!("{text}; {changed}")),
         None => Fits(text),
     }
+}
+
+/// The load generator does the same work for each transaction on both sides. Where it runs on the server's machine, a slower CPU makes its
+/// work longer as well: where that grew by less than half as much (of the logarithms), the CPU is not what the server's code suffers from.
+fn client_spared(clues: &Clues, server: f64) -> Option<String> {
+    let client = clues.per_transaction("client.cpu.seconds").filter(|c| c.cheap > 0.0 && c.dear > 0.0)?;
+    let text = format!("the load generator's own work takes {:.2} times as long, and a slower CPU would slow it as well", client.ratio());
+    (client.ratio().ln() < server.ln() / 2.0).then_some(text)
 }
 
 /// Another compiler or library on the same processor, or a parameter of the sides that names a build.
@@ -184,6 +195,31 @@ fn outside_of_calls(cheap: &Entering, dear: &Entering) -> Option<String> {
     })
 }
 
+/// The part that other calls must have of what they would have of a dearer entry.
+const LIKE_AMOUNTS: f64 = 0.3;
+
+/// Entering costs every call a like amount. Where one kind of call has all the growth and others, made as often, have next to none, it is
+/// that call's work that grew.
+fn one_call(clues: &Clues) -> Option<String> {
+    let mut calls: Vec<(&str, Pair, f64)> = clues
+        .kernel_parts()
+        .into_iter()
+        .filter_map(|(call, seconds)| {
+            let count = clues.per_transaction(&format!("server.call.{call}.count"))?;
+            Some((call, seconds, count.dear))
+        })
+        .collect();
+    calls.sort_by(|a, b| b.1.more().total_cmp(&a.1.more()));
+    let (&(most, grew, count), rest) = calls.split_first()?;
+    let others: f64 = rest.iter().map(|c| c.2).sum();
+    let (expected, had) = (grew.more() * others / count.max(1e-9), rest.iter().map(|c| c.1.more()).sum::<f64>());
+    // Few others tell nothing.
+    (grew.more() > 0.0 && others > count / 2.0 && had < LIKE_AMOUNTS * expected).then(|| {
+        let arrow = clues.arrow(grew, "seconds");
+        format!("of the calls {most} alone takes longer ({arrow} of a request), and entering costs all of them a like amount")
+    })
+}
+
 pub(super) fn entry(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let text = format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
@@ -199,6 +235,9 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     // Calls that map and unmap memory get dearer with the number of its pages, and faults are no calls.
     if !filtered && faults(clues).is_some_and(|p| p.ratio() > 1.5 && p.dear > 5.0) {
         return Against(format!("{text}; the pages that it handles grew in number"));
+    }
+    if let Some(text) = (!filtered).then(|| one_call(clues)).flatten() {
+        return Against(text);
     }
     // So much no entry takes: it is traps, or work of the kernel's that no call asks for.
     if !filtered && entering.is_some_and(|[cheap, dear]| dear.more_than(&cheap) > DEAREST_ENTRY * dear.calls.max(1.0)) {
@@ -247,12 +286,18 @@ pub(super) fn wait(clues: &Clues) -> Sign {
     followed(clues, &[Place::Sleeping], "sleeping until a time").unwrap_or(Unknown)
 }
 
+/// What of a growth on the CPUs must be in the server's own code for that to be what grew.
+const MOST_OF_CPU: f64 = 0.8;
+
 pub(super) fn app_work(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let text = format!("user code takes {:.2} times as long, the kernel {:.2} times", on_user.ratio(), on_kernel.ratio());
     // Filters run before a call's entry is traced: without ticks nothing tells them from the server's code.
     let untold = clues.entering().is_none() && set_now(clues, "server.seccomp.filters") && clues.followed();
-    match on_user.ratio() > 1.05 && on_user.ratio() > 1.2 * on_kernel.ratio() {
+    // Code that works longer makes more of the kernel's work besides it, too (interrupts, colder caches); the most of it is its own.
+    let most = on_user.more() > MOST_OF_CPU * (on_user.more() + on_kernel.more());
+    let spared = on_user.ratio() > 1.0 && client_spared(clues, on_user.ratio()).is_some();
+    match on_user.ratio() > 1.05 && (on_user.ratio() > 1.2 * on_kernel.ratio() || most || spared) {
         true if untold => Unknown,
         true => Fits(text),
         false => Against(text),

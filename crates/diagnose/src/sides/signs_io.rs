@@ -2,8 +2,8 @@
 
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::clues::{Clues, Pair, quantity};
-use super::signs::{followed, grows, higher, set_now};
-use crate::places::Place;
+use super::signs::{GOOD_PART, followed, grows, higher, set_now};
+use crate::places::{Kind, Place};
 use crate::rules::limit;
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
@@ -203,6 +203,9 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
     if clues.total("step.client.saturated").is_some_and(|p| p.dear > 0.5 && p.cheap < 0.5) {
         return Fits("the load generator found itself to be the limit on the slower side only".into());
     }
+    if let Some(text) = client_does_more(clues) {
+        return Fits(text);
+    }
     let Some(share) = client_share(clues) else { return Unknown };
     let text = format!(
         "the load generator used {:.0} % of its CPUs on the slower side, {:.0} % on the other",
@@ -211,6 +214,23 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
     );
     let full = |share: f64| share > limit("client.saturated");
     if full(share.dear) && !full(share.cheap) { Fits(text) } else { Against(text) }
+}
+
+/// How many times as much a load generator must do for a transaction for it to be the client's doing: that it wakes more often, and finds its
+/// caches colder, beside a server that is slow for another reason is less.
+const CLIENT_DOES_MORE: f64 = 1.5;
+
+/// A load generator that does clearly more for each transaction than on the other side, by its CPU time, between requests and in them: a good
+/// part of the change is in its own work and in what waits for the CPUs that it has.
+fn client_does_more(clues: &Clues) -> Option<String> {
+    let work = clues.per_transaction("client.cpu.seconds").filter(|c| c.cheap > 0.0 && c.ratio() > CLIENT_DOES_MORE)?;
+    let behind = clues.parts(|layer, part| matches!(Kind::of(layer, part), Kind::ClientCpuClient | Kind::CpuClient));
+    let change = clues.turnaround().unwrap_or(clues.wall()).more();
+    let more = work.more() + behind.more().max(0.0);
+    (clues.followed() && change > 0.0 && more > GOOD_PART * change).then(|| {
+        let (work, behind) = (clues.arrow(work, "seconds"), clues.arrow(behind, "seconds"));
+        format!("the load generator's own work: {work} a transaction, waiting for a CPU that it had: {behind}")
+    })
 }
 
 /// The share of its CPUs that the load generator used.

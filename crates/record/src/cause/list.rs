@@ -24,8 +24,16 @@ const PLAIN: Cause = Cause {
     thresholds: &[],
 };
 
-/// Ready to run, wherever a budget shows it.
-const READY: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::ClientCpu];
+/// Ready to run, where others had the CPUs: what they have the load generator lacks as well. Of older records who had them is not known.
+const BESIDE_OTHERS: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::ClientCpu, Kind::CpuOthers, Kind::ClientCpuOthers];
+/// Ready to run, where the server had the CPUs.
+const BEHIND_SERVER: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::ClientCpu, Kind::CpuServer, Kind::ClientCpuServer];
+/// The server's threads, ready to run, where any other has the CPUs before them.
+const COME_LATER: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::CpuOthers, Kind::CpuClient];
+/// The server's threads, ready to run, whoever has the CPUs: what holds the server back alone leaves the load generator its own.
+const HELD_BACK: &[Kind] = &[Kind::Scheduler, Kind::ServerQueue, Kind::CpuOthers, Kind::CpuServer, Kind::CpuClient, Kind::CpuFree];
+/// The load generator, and what it has of the CPUs while the server or it itself waits for one.
+const OF_CLIENT: &[Kind] = &[Kind::Client, Kind::ClientCpu, Kind::ClientCpuClient, Kind::ClientCpuFree, Kind::CpuClient];
 /// All that a CPU does for a request.
 const ON_CPU: &[Kind] = &[Kind::UserCode, Kind::Kernel, Kind::Faults, Kind::Syncs, Kind::Host];
 /// The kernel on the server's behalf.
@@ -170,7 +178,7 @@ pub const CAUSES: &[Cause] = &[
         label: "run queue: more threads than CPUs",
         words: "more threads than CPUs",
         places: &[CpuServer],
-        moves: READY,
+        moves: BEHIND_SERVER,
         tells: "waiting for a CPU that the server itself had, with the server's CPUs busy",
         needs: &[Followed, Reading("server.user.seconds"), Reading("server.cpus_allowed")],
         follows: &[
@@ -195,7 +203,7 @@ pub const CAUSES: &[Cause] = &[
         label: "run queue: other processes",
         words: "other processes on the CPUs",
         places: &[CpuOther],
-        moves: READY,
+        moves: BESIDE_OTHERS,
         tells: "waiting for a CPU that a named process had, at the usual weight and nice value",
         needs: &[Followed, Reading("other.cpu.seconds")],
         ..PLAIN
@@ -206,7 +214,7 @@ pub const CAUSES: &[Cause] = &[
         label: "priority",
         words: "a low priority",
         places: &[CpuOther],
-        moves: READY,
+        moves: COME_LATER,
         tells: "as contention, with a lower weight or a higher nice value",
         needs: &[Followed, Reading("server.nice")],
         thresholds: &[threshold(
@@ -222,7 +230,7 @@ pub const CAUSES: &[Cause] = &[
         label: "CPU quota",
         words: "a CPU quota",
         places: &[CpuIdle, CpuServer, CpuClient, CpuUnknown],
-        moves: READY,
+        moves: HELD_BACK,
         tells: "waiting for a CPU while the group is throttled",
         needs: &[Followed, Reading("throttle.seconds")],
         thresholds: &[threshold(
@@ -238,7 +246,7 @@ pub const CAUSES: &[Cause] = &[
         label: "CPU affinity",
         words: "too few CPUs allowed",
         places: &[CpuIdle],
-        moves: READY,
+        moves: HELD_BACK,
         tells: "waiting for a CPU while one idles that the server may not use; no throttling",
         needs: &[Followed, Reading("server.cpus_allowed")],
         ..PLAIN
@@ -379,7 +387,7 @@ pub const CAUSES: &[Cause] = &[
         label: "the client itself",
         words: "the load generator",
         places: &[Client, CpuClient],
-        moves: &[Kind::Client, Kind::ClientCpu],
+        moves: OF_CLIENT,
         tells: "the client says that it was the limit, or used its CPUs up",
         needs: &[Followed, Reading("client.cpu.seconds")],
         thresholds: &[threshold(

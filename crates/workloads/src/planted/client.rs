@@ -163,10 +163,12 @@ fn step(target: &Target, script: &Script, length: Duration, pens: Option<&Writer
     });
     let mut threads = Vec::new();
     for (number, talk) in connections.into_iter().enumerate() {
-        let (shared, pen) = (shared.clone(), pens.map(Writer::pen));
+        let (shared, pens) = (shared.clone(), pens.cloned());
         let client =
-            Client { shared, talk, number, pen, rng: fastrand::Rng::with_seed(number as u64 + 1), seen: Histogram::new(), why: None };
-        let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(move || client.run());
+            Client { shared, talk, number, pen: None, rng: fastrand::Rng::with_seed(number as u64 + 1), seen: Histogram::new(), why: None };
+        // A stamp tells the thread that the pen was made in, and that is the one whose time is followed.
+        let with_pen = move || Client { pen: pens.as_ref().map(Writer::pen), ..client }.run();
+        let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(with_pen);
         // Those that wait at the gate for one that cannot come end with this process.
         threads.push(thread.map_err(|e| format!("cannot start {clients} client threads: {e}"))?);
     }

@@ -104,6 +104,8 @@ pub struct Surround {
     shells: Vec<fingerpost_sys::scratch::Server>,
     /// Bytes that the server held before its memory was limited.
     held: Option<u64>,
+    /// Whether a quota, and whether a limit on writes, was set once: it is then taken away where none is wanted.
+    limited: (bool, bool),
     shaped: bool,
 }
 
@@ -131,6 +133,7 @@ impl Surround {
             running: Vec::new(),
             shells: Vec::new(),
             held: None,
+            limited: (false, false),
             shaped: false,
         };
         if let Err(e) = surround.make_all(scratch) {
@@ -226,8 +229,9 @@ impl Surround {
 
     fn limit(&mut self) -> Result<(), fingerpost_sys::cgroup::CgroupError> {
         let Some(group) = &self.group else { return Ok(()) };
-        if let Some(quota) = self.around.quota {
-            group.set_cpu_quota(Some(quota.max(0.02)))?;
+        if self.around.quota.is_some() || self.limited.0 {
+            group.set_cpu_quota(self.around.quota.map(|quota| quota.max(0.02)))?;
+            self.limited.0 = true;
         }
         if let Some(short) = self.around.memory_short {
             if self.held.is_none() {
@@ -236,9 +240,10 @@ impl Surround {
             let held = self.held.unwrap_or(64 << 20);
             group.set_memory_limit(Some((held as f64 * (1.0 - short.clamp(0.0, 0.6))) as u64))?;
         }
-        if let Some(writes) = self.around.writes {
+        if self.around.writes.is_some() || self.limited.1 {
             let device = whole_disk(&self.dir).map_err(fingerpost_sys::cgroup::CgroupError::Value)?;
-            group.set_io_limit(device, Throttle { write_operations: Some(writes.max(2)), ..Throttle::default() })?;
+            group.set_io_limit(device, Throttle { write_operations: self.around.writes.map(|w| w.max(2)), ..Throttle::default() })?;
+            self.limited.1 = true;
         }
         Ok(())
     }

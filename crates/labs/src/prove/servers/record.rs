@@ -101,7 +101,7 @@ fn head(line: &[u8]) -> Result<Head, String> {
         return Err(format!("its format is not {FORMAT}; use the version that wrote it"));
     }
     let sane = |n: f64| n.is_finite() && (0.0..1e9).contains(&n);
-    let numbers = head.outline.planted.iter().all(|p| sane(p.target) && sane(p.magnitude)) && sane(head.seconds);
+    let numbers = head.outline.planted.iter().all(|p| sane(p.target) && sane(p.magnitude) && p.adds.is_none_or(sane)) && sane(head.seconds);
     if !numbers || head.outline.planted.is_empty() || head.outline.planted.len() > 2 {
         return Err("it says something that cannot be".to_owned());
     }

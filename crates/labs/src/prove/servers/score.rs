@@ -4,10 +4,12 @@ use fingerpost_record::{Finding, Layer, Status};
 use serde::{Deserialize, Serialize};
 
 use super::kind::Set;
-use super::strength::Outline;
+use super::strength::{Outline, Planted};
 
 /// A smaller effect, or one that is not resolved, need not be explained: nobody may be accused wrongly.
 pub const LEAST_EFFECT: f64 = 1.2;
+/// Of two plants, one that adds less than this to the other is not there to be named: the threshold of the comparison.
+const LEAST_ADDED: f64 = 1.1;
 /// The standard normal quantile of a 95 % interval.
 const Z: f64 = 1.959_964;
 /// Bins of the calibration table.
@@ -113,6 +115,12 @@ impl Row {
         self.accused.first().is_some_and(|f| layers.contains(&f.layer))
     }
 
+    /// Whether two were planted and neither made the other one void.
+    fn two_act(&self) -> bool {
+        let acts = |p: &Planted| p.adds.is_none_or(|adds| adds >= LEAST_ADDED);
+        self.scored() && self.outline.planted.len() == 2 && self.outline.planted.iter().all(acts)
+    }
+
     fn both(&self) -> bool {
         self.outline.planted.len() == 2 && self.names(0) && self.names(1) && self.accused[0].cause != self.accused[1].cause
     }
@@ -185,7 +193,7 @@ pub struct Score {
     pub first_two: Share,
     /// The same for the layer.
     pub layer: Share,
-    /// Trials with two causes whose first two named are both.
+    /// Trials with two causes that both act, whose first two named are both.
     pub both: Share,
     /// Controls in which somebody was accused.
     pub false_accusations: Share,
@@ -217,7 +225,7 @@ pub fn score<'a>(rows: impl Iterator<Item = &'a Row>) -> Score {
         first: share(&|r| r.names(0), &Row::scored),
         first_two: share(&|r| r.names(0) || r.names(1), &Row::scored),
         layer: share(&Row::layer_first, &Row::scored),
-        both: share(&Row::both, &|r| r.scored() && r.outline.planted.len() == 2),
+        both: share(&Row::both, &Row::two_act),
         false_accusations: share(&|r| !r.accused.is_empty(), &|r| r.tried() && r.outline.is_control()),
         nobody: share(&|r| r.accused.is_empty(), &small),
         calibration: bins.collect(),
@@ -245,6 +253,7 @@ mod tests {
             layer: layer(cause),
             target: 2.0,
             magnitude: 1.0,
+            adds: None,
         };
         Outline { number: 1, set: Set::Plants, engine: Engine::Redis, planted: causes.iter().map(planted).collect() }
     }
@@ -283,6 +292,18 @@ mod tests {
         assert_eq!(row(&[""], 1.5, &["app.lock"]).result, Result::Wrong);
         let cleared = Row::judged(outline(&[""]), None, vec![finding("app.lock", Status::Cleared, 0.9)]);
         assert_eq!((cleared.result, cleared.accused.len()), (Result::Right, 0));
+    }
+
+    #[test]
+    fn a_plant_that_the_other_makes_void_is_not_missed() {
+        let with = |adds: [Option<f64>; 2]| {
+            let mut row = row(&["cpu.quota", "app.wait"], 2.0, &["app.wait"]);
+            row.outline.planted.iter_mut().zip(adds).for_each(|(p, adds)| p.adds = adds);
+            let both = score(std::iter::once(&row)).both;
+            (both.of, both.all)
+        };
+        assert_eq!(with([Some(1.02), Some(1.9)]), (0, 0));
+        assert_eq!(with([Some(1.3), None]), (0, 1), "one that cannot be left out is taken to act");
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub struct Planted {
     pub target: f64,
     /// The magnitude that was drawn.
     pub magnitude: f64,
+    /// Of two plants: how many times slower this one makes a transaction with the other there already, by a glance. Nothing where it cannot be
+    /// left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adds: Option<f64>,
 }
 
 /// One trial before it is run.
@@ -150,6 +154,7 @@ fn planted(kind: &Kind, effects: (f64, f64), rng: &mut fastrand::Rng) -> Planted
         layer: kind.layer,
         target,
         magnitude: between(kind.range, rng.f64()),
+        adds: None,
     }
 }
 

@@ -1,0 +1,103 @@
+//! Who had the CPU, and whom a cause spares: made-up followed requests that only these tell apart.
+
+mod runs;
+
+use fingerpost_compare::{Comparison, Options, compare};
+use fingerpost_record::fixture::followed::Row;
+use fingerpost_record::{Finding, Layer, Run, Status};
+use runs::{QUIET, run, with_rows};
+
+fn guilty(c: &Comparison) -> Vec<&str> {
+    c.causes.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect()
+}
+
+fn of<'a>(c: &'a Comparison, cause: &str) -> &'a Finding {
+    c.causes.iter().find(|f| f.cause == cause).unwrap_or_else(|| panic!("{cause} was not looked at: {:#?}", c.causes))
+}
+
+fn between(base: Run, new: Run) -> Comparison {
+    compare(&[base], &[new], &Options::default())
+}
+
+const fn row<'a>(layer: Layer, component: &'a str, whom: &'a str, us: f64) -> Row<'a> {
+    (layer, component, whom, &[], [us; 3])
+}
+
+/// The row of the load generator, as many times slower as it saw.
+fn slower(mut run: Run, by: &[f64; 5]) -> Run {
+    let row = &mut run.measurements[0];
+    let middle = by[2];
+    row.estimate.iter_mut().for_each(|e| [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(|v| *v /= middle));
+    row.processes.iter_mut().zip(by).for_each(|(p, by)| p.value = p.value.map(|v| v / by));
+    run
+}
+
+#[test]
+fn a_load_generator_on_the_same_machine_that_is_as_fast_as_before_clears_the_cpu() {
+    let doubled: Vec<Row> = QUIET
+        .iter()
+        .map(|r| if r.1 == "server user code" || r.1 == "kernel: read" { row(r.0, r.1, r.2, r.4[0] * 2.0) } else { *r })
+        .collect();
+    let c = between(run(&[], &[]), with_rows(&doubled, &[], 0.01));
+    assert_eq!(of(&c, "cpu.speed").status, Status::Cleared, "{:#?}", of(&c, "cpu.speed"));
+    assert!(
+        of(&c, "cpu.speed").evidence[0].contains("the load generator's own work takes 1.00 times as long"),
+        "{:?}",
+        of(&c, "cpu.speed")
+    );
+    assert_eq!(c.causes[0].cause, "app.work", "{:#?}", c.causes);
+}
+
+#[test]
+fn a_cause_that_takes_cpus_has_what_was_waited_for_while_it_had_them() {
+    let rows =
+        [row(Layer::Scheduler, "waiting for a CPU", "stress", 300.0), row(Layer::Client, "client waiting for a CPU", "the client", 700.0)];
+    let c = between(run(&[], &[]), run(&rows, &[("client.cpu.seconds", 7.0)]));
+    assert_eq!(guilty(&c), ["client.saturated", "cpu.contention"], "{:#?}", c.causes);
+    assert!((of(&c, "cpu.contention").share - 0.3).abs() < 0.02, "{:?}", of(&c, "cpu.contention"));
+    // A quota on the server does not make the load generator wait for itself.
+    let throttled = [("throttle.seconds", 5.0), ("throttle.throttled_periods", 90.0)];
+    let c = between(run(&[], &[]), run(&rows[1..], &throttled));
+    assert!(!of(&c, "cpu.quota").status.accuses(), "{:#?}", of(&c, "cpu.quota"));
+}
+
+#[test]
+fn acknowledgements_that_outlast_the_windows_are_told_by_their_number() {
+    let with = |transactions: f64, acks: f64| {
+        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions), ("tcp.delayed_acks", acks)];
+        run(&[], &step)
+    };
+    // What was followed is the same: 3 of the 4 ms that a turn takes longer are 150 times 40 ms.
+    let c = between(with(4000.0, 0.0), slower(with(2000.0, 150.0), &[2.0; 5]));
+    assert_eq!(guilty(&c), ["network.delay"], "{:#?}", c.causes);
+    let c = between(with(4000.0, 0.0), slower(with(2000.0, 0.0), &[2.0; 5]));
+    assert!(guilty(&c).is_empty(), "{:#?}", c.causes);
+}
+
+#[test]
+fn one_call_that_takes_longer_is_no_dearer_entry() {
+    let calls = [("server.call.read.count", 40_000.0), ("server.call.write.count", 40_000.0)];
+    let with = |read: f64, write: f64| {
+        run(&[row(Layer::Kernel, "kernel: read", "", read), row(Layer::Kernel, "kernel: write", "", write)], &calls)
+    };
+    let c = between(with(0.0, 150.0), with(0.0, 1050.0));
+    assert_eq!(of(&c, "syscall.entry").status, Status::Cleared, "{:#?}", of(&c, "syscall.entry"));
+    assert!(of(&c, "syscall.entry").evidence[0].contains("of the calls write alone takes longer"), "{:?}", of(&c, "syscall.entry"));
+    let c = between(with(0.0, 150.0), with(450.0, 600.0));
+    assert_eq!(guilty(&c), ["syscall.entry"], "{:#?}", c.causes);
+}
+
+#[test]
+fn what_is_surely_slower_and_not_surely_by_much_has_suspects_and_nobody_guilty() {
+    let options = Options { threshold: 0.1, paired: true };
+    let lock = (Layer::Application, "server user code", "db", &["lock"][..], [230.0; 3]);
+    let by = |by: [f64; 5]| compare(&[run(&[], &[])], &[slower(run(&[lock], &[]), &by)], &options);
+    let unsure = by([0.86, 0.94, 1.0, 1.07, 1.15]);
+    let ratio = unsure.rows[0].ratio.unwrap();
+    assert!(ratio.low > 1.0 && ratio.low < 1.1, "{ratio:?}");
+    assert_eq!(of(&unsure, "app.lock").status, Status::Suspected, "{:#?}", unsure.causes);
+    assert!(of(&unsure, "app.lock").evidence.iter().any(|e| e.contains("not surely by more")), "{:?}", of(&unsure, "app.lock"));
+    assert_eq!(guilty(&by([0.99, 1.0, 1.0, 1.0, 1.01])), ["app.lock"]);
+    // What may be no difference at all has no cause.
+    assert!(by([0.5, 0.8, 1.0, 1.3, 2.0]).causes.iter().all(|f| !f.status.accuses()));
+}
