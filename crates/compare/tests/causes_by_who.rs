@@ -64,8 +64,9 @@ fn a_cause_that_takes_cpus_has_what_was_waited_for_while_it_had_them() {
 #[test]
 fn acknowledgements_that_outlast_the_windows_are_told_by_their_number() {
     let with = |transactions: f64, acks: f64| {
-        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions), ("tcp.delayed_acks", acks)];
-        run(&[], &step)
+        let client = 3.0 * transactions / 4000.0;
+        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
+        run(&[], &[&step[..], &[("tcp.delayed_acks", acks), ("client.cpu.seconds", client)]].concat())
     };
     // What was followed is the same: 3 of the 4 ms that a turn takes longer are 150 times 40 ms.
     let c = between(with(4000.0, 0.0), slower(with(2000.0, 150.0), &[2.0; 5]));

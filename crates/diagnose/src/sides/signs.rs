@@ -63,7 +63,7 @@ fn weight(clues: &Clues) -> Option<Pair> {
 }
 
 /// What of the change a place must make up for its cause to fit.
-pub(super) const GOOD_PART: f64 = 0.1;
+const GOOD_PART: f64 = 0.1;
 
 /// Whether requests spent clearly more in these places; nothing where they were not followed on both sides.
 pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<Sign> {

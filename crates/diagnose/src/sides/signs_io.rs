@@ -2,7 +2,7 @@
 
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::clues::{Clues, Pair, quantity};
-use super::signs::{GOOD_PART, followed, grows, higher, set_now};
+use super::signs::{followed, grows, higher, set_now};
 use crate::places::{Kind, Place};
 use crate::rules::limit;
 
@@ -220,14 +220,14 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
 /// caches colder, beside a server that is slow for another reason is less.
 const CLIENT_DOES_MORE: f64 = 1.5;
 
-/// A load generator that does clearly more for each transaction than on the other side, by its CPU time, between requests and in them: a good
-/// part of the change is in its own work and in what waits for the CPUs that it has.
+/// A load generator that does clearly more for each transaction than on the other side, by its CPU time, between requests and in them: the most of
+/// the change is in its own work and in what waits for the CPUs that it has.
 fn client_does_more(clues: &Clues) -> Option<String> {
     let work = clues.per_transaction("client.cpu.seconds").filter(|c| c.cheap > 0.0 && c.ratio() > CLIENT_DOES_MORE)?;
     let behind = clues.parts(|layer, part| matches!(Kind::of(layer, part), Kind::ClientCpuClient | Kind::CpuClient));
     let change = clues.turnaround().unwrap_or(clues.wall()).more();
     let more = work.more() + behind.more().max(0.0);
-    (clues.followed() && change > 0.0 && more > GOOD_PART * change).then(|| {
+    (clues.followed() && change > 0.0 && more > MOST * change).then(|| {
         let (work, behind) = (clues.arrow(work, "seconds"), clues.arrow(behind, "seconds"));
         format!("the load generator's own work: {work} a transaction, waiting for a CPU that it had: {behind}")
     })
