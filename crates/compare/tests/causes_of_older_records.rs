@@ -128,7 +128,7 @@ fn each_plant_is_named_first_and_nobody_is_guilty() {
         ("app.lock", &[(Layer::Application, "waiting for locks", 2000.0)], &[("server.blocked.lock.seconds", 20.0)]),
         ("app.work", &[(Layer::Application, "user code", 1200.0)], &[]),
         ("syscall.entry", &[(Layer::Kernel, "kernel", 600.0)], &[("server.seccomp.filters", 1.0)]),
-        ("cpu.speed", &[(Layer::Application, "user code", 800.0), (Layer::Kernel, "kernel", 300.0)], &[]),
+        ("cpu.speed", &[(Layer::Application, "user code", 800.0), (Layer::Kernel, "kernel", 300.0)], &[("client.cpu.seconds", 7.0)]),
         ("client.saturated", &[(Layer::Client, "idle for work", 900.0)], &[("client.cpu.seconds", 9.9)]),
     ];
     for (cause, parts, totals) in cases {
