@@ -3,7 +3,10 @@
 //! Each number of clients is a step. A round is every step once, in random order, so that drift and noise hit all of them alike;
 //! the rounds of a step are its repetitions.
 
+mod desktop;
 mod import;
+#[cfg(test)]
+mod listener;
 mod rows;
 
 use std::time::{Duration, Instant};
@@ -12,6 +15,7 @@ use fingerpost_record::{Params, Profile};
 use fingerpost_workloads::Workload;
 use fingerpost_workloads::database::options::Options;
 use fingerpost_workloads::database::{self, Database, warm_up};
+use fingerpost_workloads::desktop::Desktop;
 
 use fingerpost_workloads::database::options::Engine;
 
@@ -26,6 +30,9 @@ const SHORTEST_STEP: Duration = Duration::from_millis(200);
 
 /// The share of a lab's time that importing may take, beyond the imports that a figure needs.
 const IMPORT_SHARE: f64 = 0.08;
+
+/// The share of a lab's time that a desktop's tasks beside the load may take, beyond the stretches that figures need.
+const DESKTOP_SHARE: f64 = 0.12;
 
 /// How the time is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,18 +73,23 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
     let began = Instant::now();
     let mut options = Options::from_settings(ctx.settings, ctx.seed)?;
     let imports = on(ctx.settings, "import", ctx.profile)?;
+    let beside = on(ctx.settings, "desktop", ctx.profile)?;
     options.server_prefix = ctx.server_prefix.to_vec();
     ctx.sink.progress(&format!("starting {} and loading its data", options.engine.name()), 0.0);
     let query_cache = match options.engine {
         Engine::MariaDb { query_cache, .. } => Some(query_cache),
         _ => None,
     };
+    // Before the workload, which has the scratch directory to itself from then on.
+    let mut desktop = if beside { Some(Desktop::start(&options.program, ctx.scratch)?) } else { None };
     let mut workload = Database::new(options, ctx.scratch);
     let result = workload.start().and_then(|()| {
         let steps = workload.steps();
         let left = allowance(ctx.profile, ctx.budget).saturating_sub(began.elapsed());
         let importing = if imports { left.mul_f64(IMPORT_SHARE) } else { Duration::ZERO };
-        let left = left.saturating_sub(importing);
+        let length = desktop::length(left.mul_f64(DESKTOP_SHARE));
+        let beside = if desktop.is_some() { desktop::cost(length, warm_up(length)) } else { Duration::ZERO };
+        let left = left.saturating_sub(importing + beside);
         let course = Course { by: "clients", query_cache, length: explained::pass(ctx.profile, left, 1) };
         let plan = Plan::new(ctx.profile, left.saturating_sub(explained::reserve(course.length, 1, steps.len())), steps.len());
         let described = workload.described().to_owned();
@@ -86,6 +98,10 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         stalls::told("database", all.iter().map(Repetitions::steps)).iter().for_each(|sentence| ctx.sink.warn(sentence));
         let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
         explain(&mut workload, &measured, &course, ctx.sink)?;
+        if let (Some(desktop), Some(step)) = (&mut desktop, steps.iter().max_by_key(|step| step.int("clients"))) {
+            let times = (warm_up(length), length);
+            desktop::rounds(step, ctx.sink, &mut |load| desktop::stretch(desktop, &mut workload, load, step, times));
+        }
         // Last, because a server goes on writing what it was given after it has said that it is done.
         if let (true, Some(step)) = (imports, steps.first()) {
             import::repeat(&import::params(step), importing, ctx.sink, &mut || workload.import());
@@ -94,6 +110,9 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
     });
     workload.stop();
     workload.take_warnings().iter().for_each(|sentence| ctx.sink.warn(sentence));
+    drop(workload);
+    let stopped = desktop.map_or(Ok(()), |desktop| desktop.stop(ctx.scratch));
+    stopped.unwrap_or_else(|sentence| ctx.sink.warn(&sentence));
     result
 }
 
@@ -150,7 +169,7 @@ fn missing(settings: &Params) -> Option<String> {
 
 /// Whether the settings can be.
 fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
-    ["import"].iter().try_for_each(|key| on(settings, key, profile).map(drop))?;
+    ["import", "desktop"].iter().try_for_each(|key| on(settings, key, profile).map(drop))?;
     Options::from_settings(settings, 0).map(drop)
 }
 
@@ -158,7 +177,7 @@ fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
 pub static LAB: Lab = Lab {
     name: "database",
     summary: "a site's database under 1 to 50 clients: throughput, latency, scaling (SQLite, MariaDB, PostgreSQL)",
-    probes: &[rows::THROUGHPUT, rows::LATENCY, import::IMPORT],
+    probes: &[rows::THROUGHPUT, rows::LATENCY, import::IMPORT, desktop::DESKTOP],
     settings: &[
         Setting { key: "engine", default: "sqlite", help: "sqlite (nothing to install), mariadb or postgresql" },
         Setting {
@@ -173,6 +192,11 @@ pub static LAB: Lab = Lab {
         Setting { key: "synchronous", default: "full", help: "how SQLite waits for the disk: full, normal or off" },
         Setting { key: "server.", default: "the server's own", help: "any variable of a private server, as server.NAME=VALUE" },
         Setting { key: "import", default: "on; off with --profile quick", help: "on: a dump of the data is imported, too, and timed" },
+        Setting {
+            key: "desktop",
+            default: "on; off with --profile quick",
+            help: "on: how quickly a waker, a start of a program and a read of a file are done, beside the most clients and beside none",
+        },
         Setting { key: "dir", default: "the scratch directory", help: "where the data goes: a directory on the disk to be measured" },
         Setting {
             key: "url",
@@ -193,37 +217,9 @@ pub static LAB: Lab = Lab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fingerpost_record::{Budget, Finding, Measurement, Observation, Outcome, Paths};
+    use crate::database::listener::Listener;
+    use fingerpost_record::Outcome;
     use fingerpost_workloads::{Step, Subjects, WorkloadError};
-
-    #[derive(Default)]
-    struct Listener {
-        rows: Vec<Measurement>,
-        warnings: Vec<String>,
-        /// Steps that may still be done before the user interrupts.
-        patience: usize,
-    }
-
-    impl Sink for Listener {
-        fn measurement(&mut self, row: Measurement) {
-            self.rows.retain(|r| !r.same_row(&row));
-            self.rows.push(row);
-        }
-        fn observation(&mut self, _: Observation) {}
-        fn budget(&mut self, _: Budget) {}
-        fn paths(&mut self, _: Paths) {}
-        fn finding(&mut self, _: Finding) {}
-        fn warn(&mut self, sentence: &str) {
-            self.warnings.push(sentence.to_owned());
-        }
-        fn progress(&mut self, _: &str, done: f64) {
-            assert!((0.0..=1.0).contains(&done));
-            self.patience = self.patience.saturating_sub(1);
-        }
-        fn interrupted(&self) -> bool {
-            self.patience == 0
-        }
-    }
 
     /// Twice the clients, twice the throughput; the n-th step fails.
     struct Mock {

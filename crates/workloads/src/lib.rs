@@ -4,6 +4,7 @@
 //! long each took, and how the client itself fared. It neither observes the server nor judges the figures.
 
 pub mod database;
+pub mod desktop;
 pub mod histogram;
 pub mod planted;
 pub mod rehearsal;

@@ -5,8 +5,11 @@
 //! parsed.
 
 use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitCode};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::child;
@@ -21,6 +24,7 @@ type Worker = (&'static str, fn(Vec<OsString>) -> ExitCode);
 static WORKERS: &[Worker] = &[
     (crate::database::worker::NAME, crate::database::worker::main),
     (crate::database::guard::NAME, crate::database::guard::main),
+    (crate::desktop::worker::NAME, crate::desktop::worker::main),
     (crate::planted::client::NAME, crate::planted::client::main),
     (crate::planted::backend::NAME, crate::planted::backend::main),
     (crate::rehearsal::server::NAME, crate::rehearsal::server::main),
@@ -78,4 +82,18 @@ pub fn command(name: &str) -> Command {
 /// Adds what makes a worker of a command that runs this program.
 pub fn mark<'a>(command: &'a mut Command, name: &str) -> &'a mut Command {
     command.arg(MARK).arg(name)
+}
+
+/// Lines that a process writes, read by a thread so that waiting for one can have a deadline.
+pub(crate) fn lines_of(output: impl Read + Send + 'static) -> Receiver<io::Result<String>> {
+    let (sender, receiver) = channel();
+    // Where the system refuses a thread, the channel is closed, as when the process says nothing.
+    let _ = thread::Builder::new().spawn(move || {
+        for line in BufReader::new(output).lines() {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
 }

@@ -12,6 +12,7 @@ use fingerpost_sys::child;
 use fingerpost_sys::scratch::{Scratch, sweep_in};
 use fingerpost_workloads::database::options::Options;
 use fingerpost_workloads::database::{self, Database};
+use fingerpost_workloads::desktop::{Desktop, Task};
 use fingerpost_workloads::{Step, Workload, WorkloadError};
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         trial("a_point_look_up_is_a_mix_of_its_own", a_point_look_up_is_a_mix_of_its_own),
         trial("every_round_trip_is_stamped_while_it_is_asked_for", every_round_trip_is_stamped_while_it_is_asked_for),
         trial("data_goes_where_the_user_wants_it_and_is_removed", data_goes_where_the_user_wants_it_and_is_removed),
+        trial("every_turn_of_a_desktops_tasks_is_accounted_for", every_turn_of_a_desktops_tasks_is_accounted_for),
         trial("mariadb_with_each_storage_engine", mariadb_with_each_storage_engine),
         trial("a_bad_variable_is_told_with_the_servers_own_words", a_bad_variable_is_told_with_the_servers_own_words),
         trial("postgresql_reads_and_writes", postgresql_reads_and_writes),
@@ -66,6 +68,28 @@ fn here(options: &Options) -> Result<bool, Failed> {
             Ok(false)
         }
     }
+}
+
+/// However busy the machine is, as many turns are told as were due, and none before its time.
+fn every_turn_of_a_desktops_tasks_is_accounted_for() -> Result<(), Failed> {
+    let (_base, mut scratch) = scratch()?;
+    let file = scratch.path().join("desktop-file");
+    let mut desktop = Desktop::start(Path::new("/proc/self/exe"), &mut scratch)?;
+    for _ in 0..2 {
+        desktop.begin(Duration::ZERO, Duration::from_millis(500))?;
+        let all = desktop.end()?;
+        let due: Vec<(Task, u64)> = all.iter().map(|(task, t)| (*task, t.latencies.iter().map(|(_, n)| n).sum())).collect();
+        assert_eq!(due, [(Task::Waker, 50), (Task::Exec, 10), (Task::Read, 50)]);
+        for (task, turns) in all {
+            assert_eq!((turns.failed, turns.why), (0, None), "{task:?}");
+            let longest = turns.latencies.last().unwrap().0;
+            assert!(turns.worst_ns > 0 && longest.abs_diff(turns.worst_ns) <= turns.worst_ns / 256 + 1, "{task:?}");
+        }
+    }
+    assert_eq!(fs::metadata(&file)?.len(), 4096);
+    desktop.stop(&mut scratch)?;
+    assert!(!file.exists());
+    Ok(())
 }
 
 /// A directory with a short path that a server which was dropped to another user can pass through.

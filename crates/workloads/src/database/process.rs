@@ -1,11 +1,10 @@
 //! The processes that the database workload starts besides servers: the load generator and the guard.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::child;
@@ -17,24 +16,11 @@ use crate::database::connection::Target;
 use crate::database::guard;
 use crate::database::messages::{Reply, Request};
 use crate::database::worker;
+use crate::worker::lines_of;
 
 /// Connecting to a user's server and making a database there.
 const GUARD_DEADLINE: Duration = Duration::from_secs(60);
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
-
-/// Lines that a process writes, read by a thread so that waiting for one can have a deadline.
-fn lines_of(output: impl Read + Send + 'static) -> Receiver<io::Result<String>> {
-    let (sender, receiver) = channel();
-    // Where the system refuses a thread, the channel is closed, as when the process says nothing.
-    let _ = thread::Builder::new().spawn(move || {
-        for line in BufReader::new(output).lines() {
-            if sender.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
-}
 
 /// The load generator.
 #[derive(Debug)]

@@ -1,0 +1,160 @@
+//! What somebody at the machine notices while a server is loaded: three periodic tasks, each timed from when its turn was due.
+//!
+//! ```text
+//! Desktop (the conducting process)   an order: how long to wait, for how long to measure; the answer: each task's turns
+//!   └─ desktop process               a thread each: a waker, a start of a program, a read of a file (worker, turns)
+//! ```
+//!
+//! The process has the priority, the CPUs and the timer slack (50 µs) that every program has which asks for nothing.
+
+mod turns;
+pub mod worker;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use fingerpost_sys::child;
+use fingerpost_sys::scratch::{Scratch, Server};
+use serde::{Deserialize, Serialize};
+
+use crate::WorkloadError;
+use crate::worker::lines_of;
+
+/// How long answers may take beyond the stretch itself: the turns that are made up for, and starting on a loaded machine.
+const GRACE: Duration = Duration::from_secs(60);
+const STOP_DEADLINE: Duration = Duration::from_secs(5);
+
+/// What is done again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// A thread that sleeps until its turn is due (`clock_nanosleep` to a time, every 10 ms); its turn is done when it runs.
+    Waker,
+    /// `/bin/true` is started every 50 ms (as the C library does: `vfork`, `exec`); its turn is done when it has ended and was waited for.
+    Exec,
+    /// A file of 4 KiB, which is in the page cache, is opened, read and closed every 10 ms; its turn is done when it is closed.
+    Read,
+}
+
+impl Task {
+    /// All.
+    pub const ALL: [Task; 3] = [Task::Waker, Task::Exec, Task::Read];
+
+    /// The name in rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Task::Waker => "waker",
+            Task::Exec => "exec",
+            Task::Read => "read",
+        }
+    }
+
+    /// From one turn to the next.
+    pub fn period(self) -> Duration {
+        match self {
+            Task::Waker | Task::Read => Duration::from_millis(10),
+            Task::Exec => Duration::from_millis(50),
+        }
+    }
+
+    /// When the first turn is due, so that the tasks do not wake at the same times.
+    fn offset(self) -> Duration {
+        match self {
+            Task::Waker => Duration::ZERO,
+            Task::Exec => Duration::from_micros(2500),
+            Task::Read => Duration::from_millis(5),
+        }
+    }
+}
+
+/// The turns of one task over one stretch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// From when a turn was due until it was done, in nanoseconds, counted, with an error of at most 1/256, ascending. Every turn that was
+    /// due is here: one that waited for the turn before it is counted with that wait.
+    pub latencies: Vec<(u64, u64)>,
+    /// The longest of them, exactly.
+    pub worst_ns: u64,
+    /// Turns that were not done when the next one was due.
+    pub missed: u64,
+    /// Turns that were not done when the wait for them ended; their latency is at least what is counted.
+    pub unfinished: u64,
+    /// Turns that went wrong, which have no latency.
+    pub failed: u64,
+    /// Why the last of them did.
+    pub why: Option<String>,
+}
+
+/// What is asked of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Order {
+    wait_ns: u64,
+    length_ns: u64,
+}
+
+/// The answer: each task's turns, or a sentence.
+type Answer = Result<Vec<(Task, Turns)>, String>;
+
+/// The process that has the tasks. It dies with the thread that started it.
+#[derive(Debug)]
+pub struct Desktop {
+    server: Server,
+    orders: Option<ChildStdin>,
+    answers: Receiver<std::io::Result<String>>,
+    patience: Duration,
+}
+
+impl Desktop {
+    /// Starts the process from this program. Its file is in the scratch directory.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(program: &Path, scratch: &mut Scratch) -> Result<Desktop, WorkloadError> {
+        let mut command = Command::new(program);
+        crate::worker::mark(&mut command, worker::NAME).arg(scratch.path().join("desktop-file"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut server = scratch.spawn(&mut command).map_err(|e| gone(&e))?;
+        let (Some(orders), Some(output)) = (server.child.stdin.take(), server.child.stdout.take()) else {
+            return Err(gone(&"it has no pipes"));
+        };
+        Ok(Desktop { server, orders: Some(orders), answers: lines_of(output), patience: GRACE })
+    }
+
+    /// Has the tasks begin after a wait, for a while. [`Desktop::end`] follows.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn begin(&mut self, wait: Duration, length: Duration) -> Result<(), WorkloadError> {
+        let order = Order { wait_ns: wait.as_nanos() as u64, length_ns: length.as_nanos() as u64 };
+        let line = serde_json::to_string(&order).map_err(|e| gone(&e))? + "\n";
+        self.patience = wait + 2 * length + GRACE;
+        self.orders.as_mut().ok_or_else(|| gone(&"it was stopped"))?.write_all(line.as_bytes()).map_err(|e| gone(&e))
+    }
+
+    /// Waits until the tasks have made all of their turns.
+    ///
+    /// # Errors
+    /// The process is gone, hangs, or could not do its tasks.
+    pub fn end(&mut self) -> Result<Vec<(Task, Turns)>, WorkloadError> {
+        let line = self.answers.recv_timeout(self.patience).map_err(|e| gone(&e))?.map_err(|e| gone(&e))?;
+        let answer: Answer = serde_json::from_str(&line).map_err(|e| gone(&e))?;
+        answer.map_err(WorkloadError::Failed)
+    }
+
+    /// Ends the process.
+    ///
+    /// # Errors
+    /// It could not be ended: a sentence.
+    pub fn stop(mut self, scratch: &mut Scratch) -> Result<(), String> {
+        self.orders = None;
+        let _ = child::wait_deadline(&mut self.server.child, Instant::now() + STOP_DEADLINE);
+        scratch.stop(self.server)
+    }
+}
+
+fn gone(error: &dyn std::fmt::Display) -> WorkloadError {
+    WorkloadError::Failed(format!("the process with a desktop's tasks is gone: {error}"))
+}
