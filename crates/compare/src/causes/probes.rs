@@ -305,6 +305,7 @@ fn scaling(view: &mut View, curves: &[Curve], total: f64) -> Option<Finding> {
             of_cheap(one),
             of_cheap(last)
         ));
+        evidence.extend(entries_needed(view, [of_dear(one), of_cheap(one)], [of_dear(last), of_cheap(last)], last.0));
         probes.push((curve.probe.clone(), of_dear(one) / of_cheap(one)));
     }
     if probes.is_empty() {
@@ -317,6 +318,30 @@ fn scaling(view: &mut View, curves: &[Curve], total: f64) -> Option<Finding> {
         one.map_or(0.0, |(_, at_one)| i.log + at_one.ln().min(0.0))
     });
     Some(Finding { cause: "kernel.scaling".into(), layer: Layer::Kernel, status: Status::Suspected, share: claimed / total, evidence })
+}
+
+/// The test by unit costs: how many entries into the kernel would make a transaction as much longer as it is, given what each costs more.
+/// What a transaction does is the same however many clients there are; so the entries that one client's difference leaves room for are the
+/// most that it can make, and what they cost is the most that dearer entries explain of the difference under many clients. Throughput is
+/// told as the dear and the cheap side's; with it a transaction's share of one CPU's time, which on more CPUs is more and needs more entries.
+fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> Option<String> {
+    let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
+    let each = (null.dear - null.cheap) * 1e-9;
+    let longer = |[dear, cheap]: [f64; 2]| 1.0 / dear - 1.0 / cheap;
+    let (alone, crowded) = (longer(one).max(0.0), longer(last));
+    if each <= 0.0 || !crowded.is_finite() || crowded <= alone {
+        return None;
+    }
+    Some(format!(
+        "a transaction is {:.2} ms longer with one client and {:.1} ms with {clients}: at {:.0} ns more for each entry into the kernel that would \
+         need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, dearer entries are at most {:.0} % of it",
+        alone * 1e3,
+        crowded * 1e3,
+        each * 1e9,
+        alone / each,
+        crowded / each,
+        alone / crowded * 100.0
+    ))
 }
 
 /// A program whose time changes together with its page-ins.
