@@ -9,6 +9,7 @@ use crate::changes::Change;
 use crate::gains::Gain;
 use crate::pooled::Pooled;
 use crate::ratio::Ratio;
+use crate::service::Load;
 use crate::side::SideInfo;
 use crate::verdict::Verdict;
 
@@ -56,6 +57,9 @@ pub struct Comparison {
     /// What each placement of swap gains on both sides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gains: Vec<Gain>,
+    /// The load of each running service that both sides watched, and what of the difference it may explain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<Load>,
     /// How each workload's throughput changes with the number of clients, on both sides.
     pub curves: Vec<Curve>,
     /// What explains the difference, most first; then the suspects that were cleared.

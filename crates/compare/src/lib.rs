@@ -60,7 +60,7 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
     let told = changes::between(base, new, &changed);
     changed.splice(0..0, told);
     let (mut rows, pooled, not_compared) = align::rows(base, new, options);
-    let load = service::load(&mut rows);
+    let loads = service::loads(&mut rows, base, new);
     let curves = curves::curves(&rows);
     let waterfalls = workloads::waterfalls(base, new, &rows);
     let most = workloads::most_changed(&waterfalls, &rows, options.threshold);
@@ -87,14 +87,13 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
         not_compared,
         waterfalls: waterfalls.clone(),
         gains: gains::gains(base, new, options.threshold),
+        loads,
         curves,
         causes,
         unexplained,
     };
-    comparison.headline = headline::headline(&comparison, most);
-    if let Some(load) = load {
-        comparison.headline = format!("{} {load}", comparison.headline);
-    }
+    let told = comparison.loads.iter().map(|load| load.sentence.clone());
+    comparison.headline = std::iter::once(headline::headline(&comparison, most)).chain(told).collect::<Vec<_>>().join(" ");
     comparison
 }
 

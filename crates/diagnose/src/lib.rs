@@ -21,6 +21,7 @@ mod step;
 pub mod steps;
 pub mod suspects;
 pub mod threads;
+pub mod wording;
 
 use fingerpost_record::{Budget, Finding, Paths, Readings};
 

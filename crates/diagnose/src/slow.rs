@@ -5,6 +5,7 @@ use fingerpost_record::{Layer, Unit};
 use serde::Serialize;
 
 use super::places::{Place, name};
+use super::wording;
 
 /// A part of the difference below this share is not worth a place in the sentence.
 const WORTH_SAYING: f64 = 0.15;
@@ -111,37 +112,14 @@ fn sentence(paths: &Paths, slow: f64, middle: f64, parts: &[SlowPart]) -> String
     }
     let told: Vec<String> =
         large.iter().map(|p| format!("{} ({:.0} % of the difference)", doing(paths, p), p.of_difference * 100.0)).collect();
-    format!("{head} {}.", told.join(" and "))
+    format!("{head} take longer {}.", told.join(" and "))
 }
 
-/// What the slowest do in a component, as the predicate of a sentence, with who had it.
+/// What the slowest do in a component, with who had it.
 fn doing(paths: &Paths, part: &SlowPart) -> String {
     let of_part = |l: &&Leaf| Place::of(l).component(l) == (part.layer, part.component.as_str());
-    let leaf = paths
-        .leaves
-        .iter()
-        .filter(of_part)
-        .max_by(|a, b| (a.slow.seconds - a.middle.seconds).total_cmp(&(b.slow.seconds - b.middle.seconds)));
-    let whom = leaf.map_or("", |l| l.whom.as_str());
-    let with = |verb: &str| if whom.is_empty() { String::new() } else { format!(" {verb} {whom}") };
-    match part.component.as_str() {
-        name::LOCK => format!("wait for a lock{}", with("held by")),
-        name::CPU if whom == name::IDLE_CPU => "wait for a CPU while one idles".to_owned(),
-        name::CPU => format!("wait for a CPU{}", with("that is with")),
-        name::DISK => match leaf.map(Place::of) {
-            Some(Place::DiskHeld) => "wait for I/O that is held back before the queue".to_owned(),
-            Some(Place::DiskBehindOthers) => format!("wait in the disk's queue{}", with("behind")),
-            _ => "wait for the disk".to_owned(),
-        },
-        name::PEER => format!("wait for another service{}", with("named")),
-        name::OTHER_SLEEPING => format!("wait for another process that sleeps{}", with("named")),
-        name::OTHER_LOCK => format!("wait for another process that waits for a lock{}", with("named")),
-        name::MEMORY => "wait for memory".to_owned(),
-        name::SLEEPING => "sleep until a time".to_owned(),
-        name::NOT_FOLLOWED => "do what could not be followed".to_owned(),
-        name::ON_THE_WAY => "are on the way between server and client".to_owned(),
-        other => format!("spend more time in “{other}”"),
-    }
+    let more = |l: &&Leaf| l.slow.seconds - l.middle.seconds;
+    wording::doing(&part.component, paths.leaves.iter().filter(of_part).max_by(|a, b| more(a).total_cmp(&more(b))))
 }
 
 #[cfg(test)]
@@ -154,7 +132,7 @@ mod tests {
     fn the_slowest_are_told_with_what_they_wait_for() {
         let found = slow_ones(&followed::slow_locks().paths[0]).unwrap();
         assert!(
-            found.sentence.contains("wait for a lock held by mariadbd") && found.sentence.contains("times the median"),
+            found.sentence.contains("take longer waiting for a lock held by mariadbd") && found.sentence.contains("times the median"),
             "{}",
             found.sentence
         );

@@ -81,7 +81,7 @@ pub fn sides(base: &OsStr, new: &OsStr) -> anyhow::Result<(Side, Side)> {
 
 /// The side that a comma-separated list names. Each word is a RUN, may be a directory (every run file in it), and may be followed
 /// by `[KEY=VALUE]` for the rows with that parameter. The samples are not read.
-fn side(words: &OsStr) -> anyhow::Result<Side> {
+pub fn side(words: &OsStr) -> anyhow::Result<Side> {
     let mut wanted = Vec::new();
     let Some(words) = words.to_str() else {
         // What is no UTF-8 can only be one path.

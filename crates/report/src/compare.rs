@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use fingerpost_compare::comparison::{Comparison, Curve, NotCompared, Row, Waterfall};
+use fingerpost_compare::service::Part;
 use fingerpost_compare::side::SideInfo;
 use fingerpost_compare::{Ratio, Verdict};
 use fingerpost_record::text::clean;
@@ -56,6 +57,7 @@ pub fn table(c: &Comparison, style: &Style) -> String {
     );
     let (accused, rest): (Vec<_>, Vec<_>) = causes(c).into_iter().partition(|(_, _, status)| style.wide || status.accuses());
     section(lines, "Why", accused.into_iter().flat_map(cause_lines).chain(in_one_line(c).into_iter().filter(|_| !rest.is_empty())));
+    section(lines, CHANGED_PARTS, changed_parts(c).into_iter().map(|l| Line::Note(l, Tone::Plain)));
     for fall in &c.waterfalls {
         section(lines, &waterfall_title(fall), waterfall_lines(fall).into_iter().map(|l| Line::Note(l, Tone::Plain)));
     }
@@ -68,6 +70,15 @@ pub fn table(c: &Comparison, style: &Style) -> String {
     section(lines, "Not compared", not_compared(c).into_iter().map(|l| Line::Note(l, Tone::Faint)));
     lines.extend([Line::Blank, Line::Labelled("Rows".into(), summary(c), Tone::Plain)]);
     grid.render(style)
+}
+
+/// What a section of [`changed_parts`] is called.
+pub(crate) const CHANGED_PARTS: &str = "What changed most in a request of the service";
+
+/// The parts of a service's requests that changed most, with who had what was waited for.
+pub(crate) fn changed_parts(c: &Comparison) -> Vec<String> {
+    let part = |p: &Part| text(&format!("{}: {} → {}", p.what, seconds(p.seconds[0]), seconds(p.seconds[1])));
+    c.loads.iter().flat_map(|load| load.parts.iter().map(part)).collect()
 }
 
 /// What a section of [`gains`] is called.
@@ -117,7 +128,7 @@ pub(crate) fn interval(r: &Ratio) -> String {
     format!("{}–{}", number(r.low), number(r.high))
 }
 
-fn tone(verdict: Verdict) -> Tone {
+pub(crate) fn tone(verdict: Verdict) -> Tone {
     match verdict {
         Verdict::Slower => Tone::Bad,
         Verdict::Faster => Tone::Good,

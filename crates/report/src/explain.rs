@@ -457,7 +457,7 @@ mod tests {
         let text = render(&found[0], &Style::default());
         for words in [
             "slowest 1 %",
-            "wait for a lock held by mariadbd",
+            "take longer waiting for a lock held by mariadbd",
             "load generator:",
             "queue → lock → waiting for a CPU",
             "not followed",

@@ -1,10 +1,10 @@
 //! `fingerpost explain`: where the time of a workload, of any command, or of a running service went, and who is to blame.
 
+mod baseline;
 mod containers;
 mod service;
 mod target;
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
+use fingerpost_compare::Comparison;
 use fingerpost_diagnose::StepFigures;
 use fingerpost_observe::follow::taking::Recorded;
 use fingerpost_observe::session::{Told, label};
@@ -22,6 +23,7 @@ use fingerpost_observe::{Level, Session};
 use fingerpost_record::archive::ArchiveError;
 use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::{Params, Paths, secret};
+use fingerpost_report::compare;
 use fingerpost_report::explain::{self as report, Explanation, markdown, render};
 use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
@@ -52,6 +54,9 @@ pub struct Args {
     /// Keep what was seen of the service in this file instead of the archive
     #[arg(short, long, value_name = "FILE", requires = "service")]
     output: Option<PathBuf>,
+    /// Judge the service beside an earlier run of it: what grew, and whether its load did
+    #[arg(long, value_name = "RUN", requires = "service")]
+    baseline: Option<OsString>,
     /// What to call the service in the record, in place of its program's name; two records of one name are compared
     #[arg(long, value_name = "NAME", requires = "service")]
     label: Option<String>,
@@ -77,6 +82,7 @@ Examples:
   fingerpost explain --unit mariadb --seconds 30 -o before.json
   fingerpost explain --unit mariadb --seconds 30 -o after.json
   fingerpost compare ./before.json ./after.json              what grew
+  fingerpost explain --unit mariadb --baseline ./before.json both at once
   fingerpost explain --container shop-db
   fingerpost explain --pid $(pgrep -d, gunicorn)
 
@@ -109,12 +115,13 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Some(name) => of_run(name)?,
         None => vec![of_command(&args)?],
     };
-    print(&explanations, args.format, args.wide)?;
+    print(&explanations, None, args.format, args.wide)?;
     Ok(Done::Well)
 }
 
-/// Watches a service, prints what was seen, and keeps it.
+/// Watches a service, prints what was seen, beside its baseline where one is named, and keeps it.
 fn of_service(args: &Args) -> anyhow::Result<Done> {
+    let baseline = args.baseline.as_deref().map(baseline::load).transpose()?;
     let target = args.service.find(args.label.as_deref())?;
     let pids = target.pids();
     let options = service::Options {
@@ -124,7 +131,8 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
         progress: Progressing::unless(args.quiet),
     };
     let explained = service::explain(target, &options)?;
-    print(std::slice::from_ref(&explained.explanation), args.format, args.wide)?;
+    let comparison = baseline.map(|side| baseline::compare(side, &explained.run));
+    print(std::slice::from_ref(&explained.explanation), comparison.as_ref(), args.format, args.wide)?;
     if args.format == Format::Table {
         let lines = service::closer(&explained, &pids);
         output::write(|out| out.write_all(report::service::closer(&lines, &output::style(false)).as_bytes()))?;
@@ -137,20 +145,32 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
     Ok(if explained.kept.is_ok() { Done::Well } else { Done::MeasurementFailed })
 }
 
-fn print(explanations: &[Explanation], format: Format, wide: bool) -> anyhow::Result<()> {
+fn print(explanations: &[Explanation], comparison: Option<&Comparison>, format: Format, wide: bool) -> anyhow::Result<()> {
     output::write(|out| match format {
         Format::Json => {
             let mut guard = Guard::new(&mut *out, Kind::Json);
-            serde_json::to_writer_pretty(&mut guard, &BTreeMap::from([("explanations", explanations)]))?;
+            serde_json::to_writer_pretty(&mut guard, &Document { explanations, comparison })?;
             guard.flush()?;
             writeln!(out)
         }
-        Format::Markdown => explanations.iter().try_for_each(|e| write!(out, "{}", markdown(e))),
+        Format::Markdown => {
+            explanations.iter().try_for_each(|e| write!(out, "{}", markdown(e)))?;
+            comparison.map_or(Ok(()), |c| compare::write(out, c, fingerpost_report::Format::Markdown, &output::style(wide)))
+        }
         Format::Table => {
             let pictures: Vec<String> = explanations.iter().map(|e| render(e, &output::style(wide))).collect();
-            write!(out, "{}", pictures.join("\n"))
+            write!(out, "{}", pictures.join("\n"))?;
+            comparison.map_or(Ok(()), |c| write!(out, "\n{}", report::service::beside(c, &output::style(wide))))
         }
     })
+}
+
+/// What `--format json` prints.
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    explanations: &'a [Explanation],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<&'a Comparison>,
 }
 
 /// Every step of a run that observers watched.

@@ -1,8 +1,10 @@
 //! A running service on one screen: the answer first, then the figures, the budget, the suspects, who else is involved, and the commands
 //! to look closer.
 
+use fingerpost_compare::Comparison;
 use fingerpost_diagnose::places::Place;
 use fingerpost_diagnose::slow::SlowPart;
+use fingerpost_diagnose::wording::doing;
 use fingerpost_diagnose::{TOO_LITTLE_FOLLOWED, label};
 use fingerpost_record::paths::Leaf;
 use fingerpost_record::unit::significant;
@@ -10,6 +12,7 @@ use fingerpost_record::{Finding, Paths, Readings, Status};
 
 use super::followed::{account, rows};
 use super::{Explanation, bar, clean, percent, suspects_grid, threads_grid, time};
+use crate::compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
 
@@ -69,6 +72,21 @@ pub fn screen(e: &Explanation, style: &Style) -> String {
     let shown: Vec<String> = grids.iter().filter(|g| !g.lines.is_empty()).map(|g| g.render(style)).collect();
     let title = style.paint(Tone::Strong, clean(&format!("{} {}", e.workload, e.params)).trim());
     format!("{title}\n{}", shown.join("\n"))
+}
+
+/// The service beside an earlier run of it: the answer, what changed most, and the rows.
+pub fn beside(c: &Comparison, style: &Style) -> String {
+    let mut lines = vec![Line::Heading("Beside the baseline".into()), Line::Note(clean(&c.headline), Tone::Strong)];
+    lines.extend(compare::changed_parts(c).into_iter().map(|part| Line::Note(part, Tone::Plain)));
+    let rows = compare::in_order(c).into_iter().map(|row| {
+        let [probe, params, base, new, ratio, _, verdict] = compare::cells(row);
+        let percentile = row.params.int("percentile").map_or(params, |p| format!("percentile={p}"));
+        (row.verdict, format!("{probe} {percentile}: {base} → {new}, {ratio} times as slow: {verdict}"))
+    });
+    let judged = rows.filter(|(_, text)| !text.starts_with("service.rate"));
+    lines.extend(judged.map(|(verdict, text)| Line::Note(text, compare::tone(verdict))));
+    lines.extend(compare::not_compared(c).into_iter().map(|text| Line::Note(text, Tone::Faint)));
+    Grid { columns: Vec::new(), lines }.render(style)
 }
 
 /// The commands to look closer.
@@ -136,28 +154,6 @@ fn first_sentence(paths: &Paths, parts: &[SlowPart], programs: bool) -> String {
     let whole = if programs { String::new() } else { format!(" of {}", time(paths.latency.mean)) };
     format!("{who} most of their time {}: {}{whole}.", doing(&most.component, leaf), percent(most.all.share))
         .replace("spends most of their", "spends most of its")
-}
-
-/// A component as the end of “spend most of their time …”, with who had it.
-fn doing(component: &str, leaf: Option<&Leaf>) -> String {
-    let whom = leaf.map_or("", |l| l.whom.as_str());
-    let with = |verb: &str| if whom.is_empty() { String::new() } else { format!(" {verb} {whom}") };
-    match component {
-        "server user code" => "in the program's own code".into(),
-        "code of another process" => format!("in another process's code{}", with("of")),
-        "sleeping of another process" => format!("waiting for another process that sleeps{}", with("named")),
-        "lock wait of another process" => format!("waiting for another process that waits for a lock{}", with("named")),
-        "waiting for a CPU" if whom == "idle CPU" => "waiting for a CPU while one idles".into(),
-        "waiting for a CPU" => format!("waiting for a CPU{}", with("that is with")),
-        "waiting for a lock" => format!("waiting for a lock{}", with("held by")),
-        "waiting for the disk" => format!("waiting for the disk{}", with("behind")),
-        "waiting for a peer" => format!("waiting for another service{}", with("named")),
-        "on the way between server and client" => "on the way between server and client".into(),
-        "not followed" => "where it could not be followed".into(),
-        "sleeping" => "sleeping until a time that it set itself".into(),
-        call if call.starts_with("kernel: ") => format!("in the kernel, in the call {}", &call["kernel: ".len()..]),
-        other => other.to_owned(),
-    }
 }
 
 fn budget(parts: &[SlowPart], programs: bool) -> Grid {
@@ -270,7 +266,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "service name=shop");
         assert!(lines[1].contains("Requests spend most of their time"), "{text}");
-        assert!(lines[2].contains("wait for a lock held by mariadbd"), "{text}");
+        assert!(lines[2].contains("take longer waiting for a lock held by mariadbd"), "{text}");
         assert!(lines[3].contains("requests/s, median"), "{text}");
         assert!(text.contains("who else") && text.contains("stress") && text.contains("cleared"), "{text}");
         assert!(!text.contains("transaction") && !text.contains("server user code"), "{text}");

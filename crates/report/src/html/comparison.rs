@@ -6,7 +6,7 @@ use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
 use super::{Section, budget, forest, scaling, scrolling, waterfall};
-use crate::compare::{GAINS, gains, interval, not_compared, number, sides, summary, waterfall_title};
+use crate::compare::{CHANGED_PARTS, GAINS, changed_parts, gains, interval, not_compared, number, sides, summary, waterfall_title};
 
 /// The title: who against whom.
 pub fn title(c: &Comparison) -> String {
@@ -35,6 +35,10 @@ pub fn sections(c: &Comparison) -> Vec<Section> {
     let mut add = |key, title: &str, body: Markup| list.push(Section { key, title: title.to_owned(), body });
     if let Some(body) = budget::suspects(&c.causes, c.unexplained) {
         add("why", "Why", body);
+    }
+    let parts = changed_parts(c);
+    if !parts.is_empty() {
+        add("changed", CHANGED_PARTS, html! { ul { @for part in parts { li { (part) } } } });
     }
     if !c.waterfalls.is_empty() {
         add("waterfall", "From base to new", waterfalls(c));

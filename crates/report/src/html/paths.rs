@@ -236,7 +236,7 @@ mod tests {
         let text = page(&followed::slow_locks());
         for words in [
             "the slowest 1 %",
-            "wait for a lock held by mariadbd",
+            "take longer waiting for a lock held by mariadbd",
             "class=\"icicle\"",
             "queue → lock → waiting for a CPU, with stress",
             "not followed",
