@@ -26,12 +26,12 @@ pub mod select;
 pub mod service;
 pub mod side;
 pub mod site;
-pub mod special;
 pub mod spread;
 pub mod verdict;
 pub mod zerofill;
 
 use fingerpost_diagnose::hosts;
+use fingerpost_measure::special;
 use fingerpost_record::{Finding, Run, Status};
 
 pub use comparison::{Comparison, Options, Row};

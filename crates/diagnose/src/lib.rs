@@ -10,6 +10,7 @@ mod chain;
 pub mod check;
 pub mod entering;
 pub mod facts;
+pub mod fleet;
 mod followed;
 pub mod hosts;
 pub mod places;

@@ -9,6 +9,7 @@ pub mod pace;
 pub mod pairs;
 pub mod rounds;
 pub mod slice;
+pub mod special;
 
 pub use estimate::Center;
 pub use slice::Slice;

@@ -1,0 +1,149 @@
+//! Hosts × rows, and the units that are judged.
+
+use super::robust::{Place, median};
+
+/// Rows of a family that a host must have for the family to be judged, at least.
+const ROWS_OF_A_FAMILY: usize = 3;
+/// Rows of one run share its minutes: a hundred of them that agree are no hundred independent witnesses (as `compare::spread`).
+const INDEPENDENT: f64 = 8.0;
+
+/// What one judgement is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unit {
+    /// All rows together.
+    All,
+    /// A family of rows, by its number.
+    Family(u8),
+    /// One row, by its number.
+    Row(u32),
+}
+
+/// The figures of a group of peers: for each row a value per host, as the logarithm of a cost (more is slower), with the standard deviation
+/// that the host's own interval states. A figure that was not observed is NaN, and takes part in nothing.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    hosts: usize,
+    logs: Vec<f32>,
+    own: Vec<f32>,
+    families: Vec<u8>,
+}
+
+impl Grid {
+    /// An empty grid of so many hosts, whose rows are of these families.
+    pub fn new(hosts: usize, families: Vec<u8>) -> Grid {
+        let cells = hosts * families.len();
+        Grid { hosts, logs: vec![f32::NAN; cells], own: vec![f32::NAN; cells], families }
+    }
+
+    /// States a figure: the logarithm of a cost, and one standard deviation of it. What is not finite stays not observed.
+    pub fn set(&mut self, host: usize, row: usize, log: f64, own: f64) {
+        if log.is_finite() && own.is_finite() && own >= 0.0 {
+            let at = row * self.hosts + host;
+            (self.logs[at], self.own[at]) = (log as f32, own as f32);
+        }
+    }
+
+    /// How many hosts there are.
+    pub fn hosts(&self) -> usize {
+        self.hosts
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.families.len()
+    }
+
+    /// The values of one row, a host each; NaN where none was observed.
+    fn cells(&self, row: usize) -> (&[f32], &[f32]) {
+        let cells = row * self.hosts..(row + 1) * self.hosts;
+        (&self.logs[cells.clone()], &self.own[cells])
+    }
+
+    /// What was observed of a row.
+    pub fn row(&self, row: usize) -> Vec<Option<(f64, f64)>> {
+        let (logs, own) = self.cells(row);
+        logs.iter().zip(own).map(|(l, o)| (!l.is_nan()).then(|| (f64::from(*l), f64::from(*o)))).collect()
+    }
+
+    /// Makes each row a difference from its middle, and gives the middles.
+    pub fn centre(&mut self) -> Vec<Option<Place>> {
+        (0..self.rows())
+            .map(|row| {
+                let place = Place::of(&self.row(row).into_iter().flatten().collect::<Vec<_>>())?;
+                let cells = row * self.hosts..(row + 1) * self.hosts;
+                self.logs[cells].iter_mut().for_each(|l| *l -= place.centre as f32);
+                Some(place)
+            })
+            .collect()
+    }
+
+    /// The families that there are, by number.
+    pub fn families(&self) -> Vec<u8> {
+        let mut families = self.families.clone();
+        families.sort_unstable();
+        families.dedup();
+        families
+    }
+
+    /// Per host the middle of a centred grid's rows of a family, or of all rows; nothing for a host with less than half of them.
+    pub fn together(&self, family: Option<u8>) -> Vec<Option<(f64, f64)>> {
+        let rows: Vec<usize> = (0..self.rows()).filter(|r| family.is_none_or(|f| self.families[*r] == f)).collect();
+        if rows.len() < ROWS_OF_A_FAMILY {
+            return vec![None; self.hosts];
+        }
+        let (mut logs, mut own) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+        (0..self.hosts)
+            .map(|host| {
+                logs.clear();
+                own.clear();
+                for at in rows.iter().map(|row| row * self.hosts + host).filter(|at| !self.logs[*at].is_nan()) {
+                    logs.push(f64::from(self.logs[at]));
+                    own.push(f64::from(self.own[at]));
+                }
+                let enough = logs.len() >= ROWS_OF_A_FAMILY && logs.len() * 2 >= rows.len();
+                enough.then(|| (median(&mut logs), median(&mut own) / (rows.len() as f64).min(INDEPENDENT).sqrt()))
+            })
+            .collect()
+    }
+
+    /// What was observed of a unit of a centred grid.
+    pub fn unit(&self, unit: Unit) -> Vec<Option<(f64, f64)>> {
+        match unit {
+            Unit::All => self.together(None),
+            Unit::Family(family) => self.together(Some(family)),
+            Unit::Row(row) => self.row(row as usize),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_the_middle_of_its_centred_rows() {
+        let mut grid = Grid::new(3, vec![0, 0, 0, 1]);
+        for row in 0..4 {
+            for host in 0..3 {
+                grid.set(host, row, 10.0 * row as f64 + host as f64, 0.4);
+            }
+        }
+        grid.set(2, 3, f64::NAN, 0.1);
+        let places = grid.centre();
+        assert_eq!(places[1].unwrap().centre, 11.0);
+        let of_zero = grid.unit(Unit::Family(0));
+        assert_eq!(of_zero.iter().map(|v| v.unwrap().0).collect::<Vec<_>>(), [-1.0, 0.0, 1.0]);
+        assert!((of_zero[0].unwrap().1 - 0.4 / 3_f64.sqrt()).abs() < 1e-6);
+        assert_eq!(grid.unit(Unit::Family(1)), [None; 3]);
+        assert_eq!((grid.families(), grid.unit(Unit::Row(3))[0].unwrap().0), (vec![0, 1], -1.0));
+    }
+
+    #[test]
+    fn what_was_not_observed_takes_no_part() {
+        let mut grid = Grid::new(2, vec![0; 4]);
+        (0..4).for_each(|row| grid.set(0, row, 1.0, 0.1));
+        grid.set(1, 0, f64::INFINITY, 0.1);
+        assert_eq!(grid.centre(), [None; 4]);
+        assert_eq!((grid.row(0)[1], grid.together(None)[1]), (None, None));
+    }
+}

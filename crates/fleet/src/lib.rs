@@ -1,0 +1,7 @@
+//! Many hosts: lists of nodes, a sweep's files, and which of its hosts are slow.
+//!
+//! What nodes send is foreign text: names, lines and records are bounded and checked. Nothing here starts a process.
+
+pub mod nodes;
+pub mod slim;
+pub mod wire;

@@ -1,0 +1,116 @@
+//! Slim records: a run's figures, intervals and host, without samples, packed into some kilobytes.
+//!
+//! A slim record is a run like any other (`fingerpost/run/1`), so that whatever reads runs reads it (`zcat`), and it is checked
+//! as a run file from elsewhere is: a node's answer is foreign.
+
+use std::io::{self, Read, Write};
+
+use fingerpost_record::load::{self, LoadError};
+use fingerpost_record::{Measurement, Run};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
+/// The most that a slim record may be unpacked: of the 20,000 rows that a run may have, each 250 bytes at most, with its host.
+pub const MOST_BYTES: u64 = 6 << 20;
+/// The most that it may be packed.
+pub const MOST_PACKED: u64 = 1 << 20;
+/// Digits that a figure keeps: a hundredth of a thousandth is far below what any row resolves.
+const DIGITS: usize = 6;
+
+/// The run without its samples, observations, budgets and requests.
+pub fn slim(run: &Run) -> Run {
+    let mut host = run.host.clone();
+    host.compilers.clear();
+    Run {
+        measurements: run.measurements.iter().map(row).collect(),
+        observations: Vec::new(),
+        budgets: Vec::new(),
+        paths: Vec::new(),
+        findings: Vec::new(),
+        host,
+        ..run.clone()
+    }
+}
+
+fn row(m: &Measurement) -> Measurement {
+    let mut estimate = m.estimate;
+    if let Some(e) = &mut estimate {
+        [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(|v| *v = rounded(*v));
+    }
+    Measurement { estimate, percentiles: None, processes: Vec::new(), ..m.clone() }
+}
+
+fn rounded(value: f64) -> f64 {
+    format!("{value:.*e}", DIGITS - 1).parse().unwrap_or(value)
+}
+
+/// A record as it is kept: JSON, gzipped.
+///
+/// # Errors
+/// None of a record in memory; the encoder's type has one.
+pub fn pack(run: &Run) -> io::Result<Vec<u8>> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::new(6));
+    packed.write_all(&serde_json::to_vec(run)?)?;
+    packed.finish()
+}
+
+/// The record that these bytes hold, checked; `name` is what errors call it.
+///
+/// # Errors
+/// A sentence: cut off, too large when unpacked, no run, or a run that cannot be.
+pub fn unpack(bytes: &[u8], name: &str) -> Result<Run, LoadError> {
+    let syntax = |message: String| LoadError::Syntax { path: name.to_owned(), message };
+    let mut text = Vec::new();
+    let read = GzDecoder::new(bytes).take(MOST_BYTES + 1).read_to_end(&mut text);
+    read.map_err(|e| syntax(format!("it cannot be unpacked: {e}")))?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(syntax(format!("it unpacks to more than {MOST_BYTES} bytes")));
+    }
+    load::from_slice(&text, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_record::fixture;
+
+    #[test]
+    fn a_record_keeps_its_figures_and_loses_its_samples() {
+        let run = fixture::with_everything();
+        let slim = slim(&run);
+        let again = unpack(&pack(&slim).unwrap(), "n1").unwrap();
+        assert_eq!(again, slim);
+        assert_eq!((again.measurements.len(), again.paths.len()), (run.measurements.len(), 0));
+        for (a, b) in again.measurements.iter().zip(&run.measurements) {
+            assert_eq!((&a.probe, &a.params, a.outcome, a.processes.len()), (&b.probe, &b.params, b.outcome, 0));
+            if let (Some(a), Some(b)) = (a.estimate, b.estimate) {
+                assert!((a.value - b.value).abs() <= 1e-5 * b.value.abs());
+            }
+        }
+    }
+
+    #[test]
+    fn figures_keep_six_digits() {
+        assert_eq!([rounded(1234567.0), rounded(0.0), rounded(-0.123_456_78)], [1_234_570.0, 0.0, -0.123_457]);
+    }
+
+    #[test]
+    fn damaged_and_swollen_bytes_are_refused_with_a_sentence() {
+        let whole = pack(&slim(&fixture::run())).unwrap();
+        for cut in [0, 1, 9, whole.len() / 2, whole.len() - 1] {
+            assert!(unpack(&whole[..cut], "n1").is_err(), "{cut}");
+        }
+        let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
+        bomb.write_all(&vec![b' '; MOST_BYTES as usize + 10]).unwrap();
+        assert!(unpack(&bomb.finish().unwrap(), "n1").unwrap_err().to_string().contains("more than"));
+        let mut rng = 1_u64;
+        for _ in 0..300 {
+            let mut bytes = whole.clone();
+            rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = (rng >> 33) as usize % bytes.len();
+            bytes[at] ^= 1 << (rng >> 60 & 7);
+            let _ = unpack(&bytes, "n1");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! How a record comes back from a node where there is no shared file system: as short lines on standard output.
+//!
+//! Engines cut long lines (Slurm at 1024 bytes) and mix those of all nodes, so a packed record is sent in lines of at most 800 characters,
+//! each with the node that it is of, its place and a part in base 64, and a last one with their number and a checksum:
+//!
+//! ```text
+//! FINGERPOST NODE 0 H4sIAAAA…
+//! FINGERPOST NODE end 14 5f1d8a02
+//! FINGERPOST NODE failed REASON
+//! ```
+//!
+//! Whatever else a node prints is not looked at. [`Collector`] is the other end; its memory is bounded.
+
+use std::collections::HashMap;
+
+use crate::slim::MOST_PACKED;
+
+/// What a line of ours begins with.
+const MARK: &str = "FINGERPOST ";
+/// Characters of a part: with mark, name and number the line is shorter than Slurm's 1024 bytes.
+const PART: usize = 600;
+/// The longest line that is looked at. What is longer is no line of ours.
+pub const LONGEST_LINE: usize = 1024;
+/// What is kept of a reason.
+const REASON: usize = 200;
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// The lines that send these bytes.
+pub fn lines(node: &str, bytes: &[u8]) -> Vec<String> {
+    let text = encode(bytes);
+    let parts: Vec<&str> = (0..text.len()).step_by(PART).map(|at| &text[at..text.len().min(at + PART)]).collect();
+    let last = format!("{MARK}{node} end {} {:08x}", parts.len(), sum(bytes));
+    parts.iter().enumerate().map(|(n, part)| format!("{MARK}{node} {n} {part}")).chain([last]).collect()
+}
+
+/// The line that says why there is no record.
+pub fn failure(node: &str, reason: &str) -> String {
+    format!("{MARK}{node} failed {}", fingerpost_record::text::clean_short(reason, REASON))
+}
+
+/// What a node's lines came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// A packed record, whole.
+    Record(Vec<u8>),
+    /// The node says why it has none, or its lines do not make one.
+    Failed(String),
+}
+
+/// Puts records together from the lines of many nodes.
+#[derive(Default)]
+pub struct Collector {
+    open: HashMap<String, String>,
+}
+
+impl Collector {
+    /// Takes a line; gives the node and its answer when it was that one's last. `expected` says whether a node may answer.
+    pub fn line(&mut self, line: &str, expected: impl Fn(&str) -> bool) -> Option<(String, Answer)> {
+        // Slurm's and kubectl's labels, and what a program printed without a line end, stand before the mark.
+        let (_, line) = line.trim_end().split_once(MARK)?;
+        let mut words = line.splitn(3, ' ');
+        let (node, what, rest) = (words.next()?, words.next()?, words.next()?);
+        if !expected(node) || rest.len() > LONGEST_LINE {
+            return None;
+        }
+        match what {
+            "failed" => {
+                self.open.remove(node);
+                Some((node.to_owned(), Answer::Failed(fingerpost_record::text::clean_short(rest, REASON))))
+            }
+            "end" => Some((node.to_owned(), self.end(node, rest))),
+            number => self.part(node, number.parse().ok()?, rest),
+        }
+    }
+
+    fn part(&mut self, node: &str, number: usize, part: &str) -> Option<(String, Answer)> {
+        let text = self.open.entry(node.to_owned()).or_default();
+        // A record that begins again is another attempt.
+        if number == 0 {
+            text.clear();
+        }
+        let wrong = number != text.len().div_ceil(PART) || part.len() > PART || (text.len() + part.len()) as u64 > 2 * MOST_PACKED;
+        if wrong {
+            self.open.remove(node);
+            return Some((node.to_owned(), Answer::Failed("its record came with lines missing, or is too long".into())));
+        }
+        text.push_str(part);
+        None
+    }
+
+    fn end(&mut self, node: &str, rest: &str) -> Answer {
+        let text = self.open.remove(node).unwrap_or_default();
+        let stated = rest.split_once(' ').and_then(|(n, sum)| Some((n.parse::<usize>().ok()?, u32::from_str_radix(sum, 16).ok()?)));
+        let bytes = decode(&text);
+        match (stated, bytes) {
+            (Some((parts, stated)), Some(bytes)) if parts == text.len().div_ceil(PART) && stated == sum(&bytes) => Answer::Record(bytes),
+            _ => Answer::Failed("its record came damaged: parts or checksum do not agree".into()),
+        }
+    }
+
+    /// The nodes of which a part came, and not the end.
+    pub fn unfinished(&self) -> impl Iterator<Item = &str> {
+        self.open.keys().map(String::as_str)
+    }
+}
+
+/// CRC-32 as in gzip.
+fn sum(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
+
+/// Base 64 (RFC 4648, 4), padded.
+fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let bits = three.iter().fold(0_u32, |bits, b| bits << 8 | u32::from(*b)) << (8 * (3 - three.len()));
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= three.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let bare = text.trim_end_matches('=');
+    if text.len() - bare.len() > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held) = (0_u32, 0);
+    for c in bare.bytes() {
+        let digit = match c {
+            b'A'..=b'Z' => c - b'A',
+            b'a'..=b'z' => c - b'a' + 26,
+            b'0'..=b'9' => c - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(digit);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held & 255) as u8);
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn collect(lines: &[String]) -> Vec<(String, Answer)> {
+        let mut collector = Collector::default();
+        lines.iter().filter_map(|line| collector.line(line, |node| node.starts_with('n'))).collect()
+    }
+
+    #[test]
+    fn base_64_is_that_of_the_rfc() {
+        for (plain, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+            assert_eq!((encode(plain.as_bytes()).as_str(), decode(text).unwrap().as_slice()), (text, plain.as_bytes()));
+        }
+        assert_eq!([decode("Zg="), decode("Z==="), decode("Zm9!")], [None, None, None]);
+    }
+
+    #[test]
+    fn lines_of_many_nodes_mixed_with_others_make_their_records() {
+        let (a, b) = (vec![7; 2000], vec![9; 3000]);
+        let (mut of_a, of_b) = (lines("n1", &a), lines("n2", &b));
+        assert!(of_a.iter().chain(&of_b).all(|line| line.len() < 1000));
+        of_a.push(failure("n3", "no\u{1b}[31m space"));
+        let mut mixed = vec!["slurmstepd: hello".to_owned(), "FINGERPOST x1 end 0 00000000".to_owned()];
+        let most = of_a.len().max(of_b.len());
+        for at in 0..most {
+            mixed.extend(of_a.get(at).map(|line| format!("12: {line}")));
+            mixed.extend(of_b.get(at).cloned());
+        }
+        let mut got = collect(&mixed);
+        got.sort_by(|x, y| x.0.cmp(&y.0));
+        let reason = Answer::Failed("no\u{fffd}[31m space".into());
+        assert_eq!(got, [("n1".into(), Answer::Record(a)), ("n2".into(), Answer::Record(b)), ("n3".into(), reason)]);
+    }
+
+    #[test]
+    fn a_record_that_lacks_a_line_has_a_changed_one_or_none_is_a_failure() {
+        let sent = lines("n1", &[1; 2000]);
+        let failed = |lines: &[String]| matches!(collect(lines).first(), Some((_, Answer::Failed(_))));
+        assert!(failed(&[&sent[..1], &sent[2..]].concat()));
+        let mut changed = sent.clone();
+        changed[1].replace_range(20..21, "z");
+        assert!(failed(&changed));
+        assert!(failed(&sent[sent.len() - 1..]));
+        let mut collector = Collector::default();
+        sent[..2].iter().for_each(|line| drop(collector.line(line, |_| true)));
+        assert_eq!(collector.unfinished().collect::<Vec<_>>(), ["n1"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_come_back(bytes in prop::collection::vec(any::<u8>(), 0..4000)) {
+            prop_assert_eq!(collect(&lines("n1", &bytes)), vec![("n1".to_owned(), Answer::Record(bytes))]);
+        }
+
+        #[test]
+        fn a_mutated_answer_is_never_another_record(at in 0_usize..1500, to in 32_u8..127) {
+            let bytes: Vec<u8> = (0..1000_u32).map(|n| (n * 7 % 251) as u8).collect();
+            let mut text = lines("n1", &bytes).join("\n").into_bytes();
+            let at = at % text.len();
+            text[at] = to;
+            let text: Vec<String> = String::from_utf8(text).unwrap().lines().map(str::to_owned).collect();
+            for (_, answer) in collect(&text) {
+                if let Answer::Record(got) = answer { prop_assert_eq!(got, bytes.clone()); }
+            }
+        }
+    }
+}
