@@ -2,6 +2,9 @@
 //!
 //! What nodes send is foreign text: names, lines and records are bounded and checked. Nothing here starts a process.
 
+pub mod judge;
 pub mod nodes;
 pub mod slim;
+pub mod sweep;
+pub mod table;
 pub mod wire;

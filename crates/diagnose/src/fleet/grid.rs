@@ -116,6 +116,12 @@ impl Grid {
     }
 }
 
+/// The middle of a host's figures in one unit, with its standard deviation: of a single row that row's own. Nothing for none.
+pub fn middle(figures: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let (mut logs, mut own): (Vec<f64>, Vec<f64>) = figures.iter().copied().unzip();
+    (!logs.is_empty()).then(|| (median(&mut logs), median(&mut own) / (figures.len() as f64).min(INDEPENDENT).sqrt()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

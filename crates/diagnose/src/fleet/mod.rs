@@ -14,7 +14,7 @@ mod rollout;
 mod slow;
 
 pub use confirm::{Confirmation, confirm};
-pub use grid::{Grid, Unit};
+pub use grid::{Grid, Unit, middle};
 pub use peers::peer_group;
 pub use populations::Populations;
 pub use rollout::{Effect, rollout};

@@ -1,0 +1,173 @@
+//! The figures of a sweep, host by host, as the statistics take them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fingerpost_compare::causes::groups::{Group, group};
+use fingerpost_diagnose::fleet::{Grid, peer_group};
+use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit};
+
+use crate::sweep::{Pass, Sweep, SweepError};
+
+/// What makes half of a 95 % interval one standard deviation.
+const HALF_95: f64 = 1.959_96;
+/// What one run of a host differs from its next by, beside what its interval says (as `compare` allows for published figures, which have
+/// no processes either).
+const RUN_TO_RUN: f64 = fingerpost_compare::ratio::RUN_TO_RUN_PUBLISHED;
+
+/// A row of the sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The probe.
+    pub probe: String,
+    /// Version of its definition.
+    pub version: u32,
+    /// Its parameters.
+    pub params: Params,
+    /// Its unit.
+    pub unit: Unit,
+    /// The part of the system that it exercises.
+    pub group: Group,
+}
+
+impl Row {
+    /// The row as a person reads it.
+    pub fn name(&self) -> String {
+        if self.params.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) }
+    }
+}
+
+/// A figure: the row's number, the logarithm of a cost, and one standard deviation of it.
+pub type Cell = (u32, f32, f32);
+
+/// One host's figures.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostRow {
+    /// The node.
+    pub node: String,
+    /// Its peers.
+    pub group: String,
+    /// When its run started.
+    pub started: String,
+    /// Rows that were skipped, failed or are not to be relied on.
+    pub without: usize,
+    /// The figures.
+    pub cells: Vec<Cell>,
+}
+
+/// All figures of a sweep.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// The rows, by number.
+    pub rows: Vec<Row>,
+    /// The hosts with a record, by name.
+    pub hosts: Vec<HostRow>,
+    /// Hosts whose record could not be read, with the reason.
+    pub unreadable: BTreeMap<String, String>,
+    numbers: HashMap<(String, u32, Params), u32>,
+}
+
+/// Hosts that are read at a time; between them memory is given back.
+const BATCH: usize = 256;
+
+impl Table {
+    /// Reads a sweep, on every CPU.
+    ///
+    /// # Errors
+    /// The system's. A record that is none is in `unreadable`.
+    pub fn of(sweep: &Sweep) -> Result<Table, SweepError> {
+        let mut table = Table::default();
+        for batch in sweep.measured(Pass::First)?.chunks(BATCH) {
+            for (node, run) in batch.iter().zip(read_all(sweep, batch)) {
+                match run {
+                    Ok(run) => table.add(node, &run),
+                    Err(e) => drop(table.unreadable.insert(node.clone(), e.to_string())),
+                }
+            }
+        }
+        Ok(table)
+    }
+
+    /// Adds a host.
+    pub fn add(&mut self, node: &str, run: &Run) {
+        let cells = self.cells(run);
+        let without = run.measurements.iter().filter(|m| m.outcome != Outcome::Measured).count();
+        self.hosts.push(HostRow { node: node.into(), group: peer_group(&run.host), started: run.started.clone(), without, cells });
+    }
+
+    /// The figures of a run by this table's rows; rows that it lacks are added.
+    pub fn cells(&mut self, run: &Run) -> Vec<Cell> {
+        run.measurements.iter().filter_map(|m| figure(m).map(|(log, own)| (self.number(m), log, own))).collect()
+    }
+
+    fn number(&mut self, m: &Measurement) -> u32 {
+        let next = self.rows.len() as u32;
+        let key = (m.probe.clone(), m.version, m.params.clone());
+        *self.numbers.entry(key).or_insert_with(|| {
+            let of = group(&m.probe);
+            self.rows.push(Row { probe: m.probe.clone(), version: m.version, params: m.params.clone(), unit: m.unit, group: of });
+            next
+        })
+    }
+
+    /// The hosts by peer group, by their numbers.
+    pub fn groups(&self) -> BTreeMap<&str, Vec<usize>> {
+        let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, host) in self.hosts.iter().enumerate() {
+            groups.entry(&host.group).or_default().push(at);
+        }
+        groups
+    }
+
+    /// The figures of these hosts.
+    pub fn grid(&self, hosts: &[usize]) -> Grid {
+        let mut grid = Grid::new(hosts.len(), self.rows.iter().map(|row| row.group as u8).collect());
+        for (at, host) in hosts.iter().enumerate() {
+            self.hosts[*host].cells.iter().for_each(|(row, log, own)| grid.set(at, *row as usize, f64::from(*log), f64::from(*own)));
+        }
+        grid
+    }
+}
+
+/// The logarithm of a row's cost with one standard deviation of it, as the next run of the host would have it. Counts, sizes and shares are
+/// no cost, and what is not to be relied on is not observed.
+fn figure(m: &Measurement) -> Option<(f32, f32)> {
+    let e = m.estimate.filter(|e| m.outcome == Outcome::Measured && e.low > 0.0 && e.value > 0.0 && e.high >= e.low)?;
+    if matches!(m.unit, Unit::Count | Unit::Bytes | Unit::Percent) {
+        return None;
+    }
+    let own = ((e.high / e.low).ln() / 2.0 / HALF_95).hypot(RUN_TO_RUN);
+    let log = if m.better == Better::Lower { e.value.ln() } else { -e.value.ln() };
+    Some((log as f32, own as f32))
+}
+
+fn read_all(sweep: &Sweep, nodes: &[String]) -> Vec<Result<Run, SweepError>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let each = nodes.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        let read = |part: &[String]| part.iter().map(|node| sweep.read(Pass::First, node)).collect::<Vec<_>>();
+        let parts: Vec<_> = nodes.chunks(each).map(|part| scope.spawn(move || read(part))).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_record::fixture;
+
+    #[test]
+    fn costs_are_logarithms_and_what_is_not_relied_on_is_not_there() {
+        let mut run = fixture::run();
+        let mut table = Table::default();
+        let whole = table.cells(&run).len();
+        assert!(whole > 0);
+        let m = run.measurements.iter_mut().find(|m| figure(m).is_some()).unwrap();
+        m.better = Better::Higher;
+        let faster = figure(m).unwrap().0;
+        m.better = Better::Lower;
+        assert_eq!(figure(m).unwrap().0, -faster);
+        m.outcome = Outcome::Untrusted;
+        assert_eq!(table.cells(&run).len(), whole - 1);
+        assert_eq!(table.rows.len(), table.numbers.len());
+    }
+}
