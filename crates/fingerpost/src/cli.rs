@@ -58,6 +58,8 @@ pub enum Command {
     Man(commands::man::Args),
     /// Where the time of a workload, or of any command, went, and who is to blame
     Explain(commands::explain::Args),
+    /// Many hosts, by Slurm or ssh: which are slow beside others of their kind, and by which layer
+    Fleet(commands::fleet::Args),
 }
 
 /// The arguments of this process, or the status with which it ends: help and version are shown and done, and what is wrong with the

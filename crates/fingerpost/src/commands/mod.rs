@@ -6,6 +6,7 @@ pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod explain;
+pub mod fleet;
 pub mod list;
 pub mod man;
 pub mod prove;
@@ -41,5 +42,6 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Fleet(args) => fleet::run(args),
     }
 }

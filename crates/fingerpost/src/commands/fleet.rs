@@ -1,0 +1,58 @@
+//! `fingerpost fleet`: many hosts, through the engine that the site already runs.
+
+mod engine;
+mod node;
+mod pool;
+mod run;
+mod show;
+mod sweeps;
+
+use std::path::PathBuf;
+
+use crate::exit::{Done, usage};
+
+/// Arguments of `fleet`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Measure many hosts, confirm the suspects, and show which are slow
+    Run(run::Args),
+    /// Print the Slurm batch script that would be submitted, to read and to change
+    Script(sweeps::ScriptArgs),
+    /// Put records that came by any way into a sweep: run files, and what a script's jobs printed
+    Gather(sweeps::GatherArgs),
+    /// Peer groups, slow hosts and their layer; with HOST, everything about that one
+    Show(show::Args),
+    /// Print the `scontrol` lines that drain the slow nodes; only confirmed ones
+    Drain(sweeps::DrainArgs),
+    /// What a node runs: measures and prints its record in lines
+    #[command(hide = true)]
+    Node(node::Args),
+}
+
+/// Does what was asked for.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    match args.command {
+        Command::Run(args) => run::run(args),
+        Command::Script(args) => sweeps::script(args),
+        Command::Gather(args) => sweeps::gather(args),
+        Command::Show(args) => show::run(args),
+        Command::Drain(args) => sweeps::drain(args),
+        Command::Node(args) => node::run(args),
+    }
+}
+
+/// Opens a sweep, or says what is wrong with it.
+fn open(dir: &PathBuf) -> anyhow::Result<fingerpost_fleet::sweep::Sweep> {
+    fingerpost_fleet::sweep::Sweep::open(dir).or_else(|e| usage(e.to_string()))
+}
+
+/// The names of a list, or what is wrong with it.
+fn names(list: &str) -> anyhow::Result<Vec<String>> {
+    fingerpost_fleet::nodes::parse(list).or_else(usage)
+}

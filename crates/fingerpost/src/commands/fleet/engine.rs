@@ -1,0 +1,143 @@
+//! What `srun` and `ssh` are told. Pure: words from words.
+
+use fingerpost_fleet::nodes;
+
+/// What is passed on to Slurm.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Slurm {
+    /// Slurm: the partition
+    #[arg(long)]
+    pub partition: Option<String>,
+    /// Slurm: the account
+    #[arg(long)]
+    pub account: Option<String>,
+    /// Slurm: the reservation
+    #[arg(long)]
+    pub reservation: Option<String>,
+    /// Slurm: the job's time limit, as sbatch writes it
+    #[arg(long, value_name = "TIME")]
+    pub time: Option<String>,
+    /// Slurm: copy the program to this directory of each node, where there is no shared path, and remove it there
+    #[arg(long, value_name = "DIR")]
+    pub bcast: Option<String>,
+}
+
+impl Slurm {
+    /// The options as `srun` and `sbatch` take them.
+    fn options(&self) -> Vec<String> {
+        let given = [("partition", &self.partition), ("account", &self.account), ("reservation", &self.reservation), ("time", &self.time)];
+        given.into_iter().filter_map(|(name, value)| value.as_ref().map(|value| format!("--{name}={value}"))).collect()
+    }
+}
+
+/// One job for one node or many, under a name by which it alone can be cancelled.
+pub struct Job<'a> {
+    /// The job's name, the sweep's own.
+    pub name: &'a str,
+    /// The nodes.
+    pub nodes: &'a [String],
+    /// The program's file, as the nodes see it.
+    pub program: &'a str,
+    /// The most seconds a run may take.
+    pub timeout: u64,
+    /// Words after `run`.
+    pub words: &'a [String],
+}
+
+impl Job<'_> {
+    /// What each node runs, after the program.
+    fn node_words(&self, slurm: &Slurm) -> Vec<String> {
+        let mut words = vec!["fleet".to_owned(), "node".into(), "--name-from".into(), "SLURMD_NODENAME".into()];
+        words.push(format!("--timeout={}", self.timeout));
+        words.extend(slurm.bcast.as_ref().map(|_| "--remove-self".to_owned()));
+        words.push("--".into());
+        words.extend(self.words.iter().cloned());
+        words
+    }
+
+    /// The words of `srun`: one exclusive task a node. A node that dies ends nobody else's task.
+    pub fn srun(&self, slurm: &Slurm, low_priority: bool) -> Vec<String> {
+        let mut words = self.common(slurm);
+        words.extend(["--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--input=none", "--quiet"].map(str::to_owned));
+        words.extend(low_priority.then(|| "--nice=10000".to_owned()));
+        words.extend(slurm.bcast.as_ref().map(|dir| format!("--bcast={}/{}", dir.trim_end_matches('/'), self.name)));
+        words.push(self.program.to_owned());
+        words.extend(self.node_words(slurm));
+        words
+    }
+
+    fn common(&self, slurm: &Slurm) -> Vec<String> {
+        let mut words = vec![format!("--job-name={}", self.name), format!("--nodelist={}", nodes::fold(self.nodes))];
+        words.extend([format!("--nodes={}", self.nodes.len()), "--ntasks-per-node=1".into(), "--exclusive".into()]);
+        words.extend(slurm.options());
+        words
+    }
+
+    /// The batch script that does the same, and writes a file for each node into the directory that it is started in.
+    pub fn script(&self, slurm: &Slurm) -> String {
+        let options: String = self.common(slurm).iter().map(|word| format!("#SBATCH {word}\n")).collect();
+        let words: Vec<String> = self.node_words(slurm).iter().map(|word| quoted(word)).collect();
+        let bcast = slurm.bcast.as_ref().map(|dir| format!("{}/{}", dir.trim_end_matches('/'), self.name));
+        let copy = bcast.as_ref().map_or(String::new(), |to| format!("sbcast {} {}\n", quoted(self.program), quoted(to)));
+        let program = quoted(bcast.as_deref().unwrap_or(self.program));
+        format!(
+            "#!/bin/sh\n{options}#SBATCH --requeue\n# One file a node; afterwards: fingerpost fleet gather . -o SWEEP\n{copy}\
+            srun --no-kill --kill-on-bad-exit=0 --wait=0 --output=%N.out {program} {}\n",
+            words.join(" ")
+        )
+    }
+}
+
+/// The words of `ssh` for one host. The program comes on standard input, `bytes` long, into a directory that only the user may enter; what
+/// stays open of the input tells the node that this end is still there.
+pub fn ssh(host: &str, bytes: u64, timeout: u64, run: &[String]) -> Vec<String> {
+    let run: Vec<String> = run.iter().map(|word| quoted(word)).collect();
+    let script = format!(
+        "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/fingerpost-fleet.XXXXXXXXXX\") || exit 1; trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM; \
+        head -c {bytes} > \"$d/fingerpost\" && chmod 700 \"$d/fingerpost\" && \
+        \"$d/fingerpost\" fleet node --name {host} --while-stdin --timeout={timeout} -- {}",
+        run.join(" ")
+    );
+    let options = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"];
+    // The user's shell may be any: sh is asked for.
+    let sh = format!("exec sh -c {}", quoted(&script));
+    options.into_iter().map(str::to_owned).chain(["--".to_owned(), host.to_owned(), sh]).collect()
+}
+
+/// A word as a shell takes it, whatever it holds.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '=' | ',' | ':' | '%' | '+');
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job<'a>(nodes: &'a [String], words: &'a [String]) -> Job<'a> {
+        Job { name: "fingerpost-x", nodes, program: "/opt/fingerpost", timeout: 60, words }
+    }
+
+    #[test]
+    fn one_exclusive_task_a_node_is_asked_for() {
+        let (nodes, words) = (["n1", "n2", "n3"].map(str::to_owned), ["--profile".to_owned(), "quick".into()]);
+        let slurm = Slurm { partition: Some("batch".into()), bcast: Some("/tmp/".into()), ..Slurm::default() };
+        let said = job(&nodes, &words).srun(&slurm, false).join(" ");
+        let begin = "--job-name=fingerpost-x --nodelist=n[1-3] --nodes=3 --ntasks-per-node=1 --exclusive --partition=batch --no-kill";
+        assert!(said.starts_with(begin), "{said}");
+        let end = "--bcast=/tmp/fingerpost-x /opt/fingerpost fleet node --name-from SLURMD_NODENAME --timeout=60 --remove-self -- --profile quick";
+        assert!(said.ends_with(end), "{said}");
+        let script = job(&nodes, &words).script(&Slurm::default());
+        assert!(script.starts_with("#!/bin/sh\n#SBATCH --job-name=fingerpost-x\n#SBATCH --nodelist=n[1-3]\n") && script.contains("%N.out"));
+    }
+
+    #[test]
+    fn no_word_leaves_its_quotes() {
+        assert_eq!([quoted("a b"), quoted("it's"), quoted(""), quoted("x=1")], ["'a b'", r"'it'\''s'", "''", "x=1"]);
+        let words = ssh("n1", 10, 60, &["--set=$(reboot)".to_owned()]);
+        let shown =
+            std::process::Command::new("sh").args(["-c", &format!("printf '%s' {}", &words.last().unwrap()[11..])]).output().unwrap();
+        assert!(String::from_utf8(shown.stdout).unwrap().contains("-- '--set=$(reboot)'"));
+        assert_eq!(words[words.len() - 3..words.len() - 1], ["--", "n1"]);
+    }
+}

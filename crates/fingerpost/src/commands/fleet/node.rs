@@ -1,0 +1,117 @@
+//! What a node runs: `fingerpost run` in a process of its own, and its record in short lines on standard output.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use fingerpost_fleet::{nodes, slim, wire};
+use fingerpost_record::{lean, text::clean_short};
+use fingerpost_sys::child;
+use fingerpost_sys::scratch::Scratch;
+
+use crate::exit::{Done, usage};
+
+/// Arguments of `fleet node`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The node's name in the sweep
+    #[arg(long, conflicts_with = "name_from")]
+    name: Option<String>,
+    /// The variable that holds it, as SLURMD_NODENAME
+    #[arg(long)]
+    name_from: Option<String>,
+    /// End when standard input does: the other end has gone
+    #[arg(long)]
+    while_stdin: bool,
+    /// Remove this program's file at once: it is a copy that was made for this run
+    #[arg(long)]
+    remove_self: bool,
+    /// The most seconds that the run may take
+    #[arg(long, default_value_t = 900)]
+    timeout: u64,
+    /// Words after `run`
+    #[arg(last = true)]
+    words: Vec<String>,
+}
+
+/// Measures, and prints the record or why there is none.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    let name = match (&args.name, &args.name_from) {
+        (Some(name), _) => name.clone(),
+        (None, Some(variable)) => std::env::var(variable).unwrap_or_default(),
+        _ => String::new(),
+    };
+    if !nodes::is_name(&name) {
+        return usage("a node needs its name: --name NODE or --name-from VARIABLE");
+    }
+    if args.remove_self {
+        // The running program keeps its file through /proc/self/exe, and so do its probes.
+        std::fs::remove_file(std::env::current_exe()?).context("cannot remove the copy of this program")?;
+    }
+    let told = measured(&args);
+    let lines = match &told {
+        Ok(packed) => wire::lines(&name, packed),
+        Err(e) => vec![wire::failure(&name, &format!("{e:#}"))],
+    };
+    crate::output::write(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
+    Ok(if told.is_ok() { Done::Well } else { Done::MeasurementFailed })
+}
+
+/// The packed record of a run of this program.
+fn measured(args: &Args) -> anyhow::Result<Vec<u8>> {
+    let mut scratch = Scratch::create().context("cannot make a private directory for the run")?;
+    let file = scratch.subdir("fleet")?.join("run.json");
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("run").args(&args.words).arg("--quiet").arg("-o").arg(&file);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut running = child::die_with_parent(&mut command).spawn().context("cannot start the run")?;
+    let group = running.id() as i32;
+    if args.while_stdin {
+        // That the input ends is the only sign of a connection that broke. The thread ends with the process.
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            let _ = child::signal_group(group, libc::SIGTERM);
+        });
+    }
+    let complaints = running.stderr.take().map(|err| std::thread::spawn(move || last_words(err)));
+    let status = child::wait_deadline(&mut running, Instant::now() + Duration::from_secs(args.timeout))?;
+    if status.is_none() {
+        child::signal_group(group, libc::SIGKILL)?;
+        running.wait()?;
+    }
+    let complaint = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    match status {
+        None => anyhow::bail!("the run took more than {} seconds", args.timeout),
+        // 3: some measurement failed, and the record says which.
+        Some(status) if matches!(status.code(), Some(0 | 3)) && file.exists() => packed(&file),
+        Some(status) => anyhow::bail!("the run ended with {status}: {complaint}"),
+    }
+}
+
+fn packed(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let run = lean::figures_from_path(file)?;
+    anyhow::ensure!(run.complete, "the run was stopped before its end");
+    Ok(slim::pack(&slim::slim(&run))?)
+}
+
+/// The end of what a process complained of. All is read, so that it is not held up.
+fn last_words(mut from: impl Read) -> String {
+    let mut text = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(n @ 1..) = from.read(&mut buffer) {
+        text.extend_from_slice(&buffer[..n]);
+        text.drain(..text.len().saturating_sub(2000));
+    }
+    let text = String::from_utf8_lossy(&text);
+    clean_short(text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing"), 200)
+}
+
+/// The file of this program, to be copied to a node.
+pub fn own_file() -> anyhow::Result<(File, u64)> {
+    let file = File::open("/proc/self/exe").context("cannot read this program's file")?;
+    let bytes = file.metadata()?.len();
+    Ok((file, bytes))
+}

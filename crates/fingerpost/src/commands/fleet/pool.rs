@@ -1,0 +1,196 @@
+//! Children that measure: so many at a time, each with a deadline, their answers as they come.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use fingerpost_fleet::wire::{Answer, Collector, LONGEST_LINE};
+use fingerpost_record::text::clean_short;
+use fingerpost_sys::child;
+
+/// One child, and the nodes that it answers for.
+pub struct Task {
+    /// The program and its words.
+    pub words: Vec<String>,
+    /// The nodes.
+    pub nodes: Vec<String>,
+    /// Whether this program's file goes to its standard input, which stays open until it ends.
+    pub send_program: bool,
+}
+
+/// What happens.
+pub enum Event {
+    /// A child was started for so many nodes.
+    Began(usize),
+    /// A node's answer. One that gave none is failed, with the reason.
+    Answered(String, Answer),
+}
+
+/// How long is waited between two looks at whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Runs the tasks, `at_once` at a time, and tells `event` of each answer on this thread. Ends early when `stop` is set.
+pub fn run(tasks: Vec<Task>, at_once: usize, timeout: Duration, stop: &AtomicBool, mut event: impl FnMut(Event)) {
+    let threads = at_once.clamp(1, tasks.len().max(1));
+    let next = AtomicUsize::new(0);
+    let (tell, events) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let (tasks, tell, next) = (&tasks, &tell, &next);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let tell = tell.lock().unwrap_or_else(|e| e.into_inner()).clone();
+            scope.spawn(move || {
+                while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed)) {
+                    // That nobody listens is no reason to leave a child.
+                    let _ = tell.send(Event::Began(task.nodes.len()));
+                    one(task, timeout, stop, &mut |event| drop(tell.send(event)));
+                }
+            });
+        }
+        *tell.lock().unwrap_or_else(|e| e.into_inner()) = mpsc::channel().0;
+        events.iter().for_each(&mut event);
+    });
+}
+
+/// Runs one child to its end, its deadline or the stop.
+fn one(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn FnMut(Event)) {
+    let mut open: std::collections::BTreeSet<&str> = task.nodes.iter().map(String::as_str).collect();
+    let reason = match followed(task, timeout, stop, &mut |node, answer| {
+        // Who answers twice is believed once.
+        if open.remove(node.as_str()) {
+            tell(Event::Answered(node, answer));
+        }
+    }) {
+        Ok(reason) => reason,
+        Err(e) => format!("cannot start {}: {e}", task.words[0]),
+    };
+    // What was stopped is left to do, not failed.
+    if stop.load(Ordering::Relaxed) {
+        return;
+    }
+    for node in open {
+        tell(Event::Answered(node.to_owned(), Answer::Failed(reason.clone())));
+    }
+}
+
+fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, answer: &mut dyn FnMut(String, Answer)) -> anyhow::Result<String> {
+    let mut command = Command::new(&task.words[0]);
+    let input = if task.send_program { Stdio::piped() } else { Stdio::null() };
+    command.args(&task.words[1..]).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = child::die_with_parent(&mut command).spawn()?;
+    let (stdout, stderr, stdin) = (running.stdout.take(), running.stderr.take(), running.stdin.take());
+    let expected: std::collections::HashSet<&str> = task.nodes.iter().map(String::as_str).collect();
+    let mut collector = Collector::default();
+    let group = running.id() as i32;
+    std::thread::scope(|scope| {
+        let (send, lines) = mpsc::sync_channel::<String>(256);
+        scope.spawn(move || stdout.map(|out| pass_lines(out, &send)));
+        let complaints = scope.spawn(move || stderr.map(last_line).unwrap_or_default());
+        // The child may end without reading all; the input stays open until it does.
+        let (close, closed) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            let mut stdin = stdin;
+            if let (Some(pipe), Ok((mut file, _))) = (stdin.as_mut(), super::node::own_file()) {
+                let _ = std::io::copy(&mut file, pipe).and_then(|_| pipe.flush());
+            }
+            let _ = closed.recv();
+        });
+        let deadline = Instant::now() + timeout;
+        let mut late = false;
+        loop {
+            match lines.recv_timeout(LOOK) {
+                Ok(line) => {
+                    if let Some((node, got)) = collector.line(&line, |node| expected.contains(node)) {
+                        answer(node, got);
+                    }
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            late = Instant::now() > deadline;
+            if late || stop.load(Ordering::Relaxed) {
+                child::signal_group(group, libc::SIGTERM)?;
+                break;
+            }
+        }
+        drop(close);
+        let status = ended(&mut running, group)?;
+        drop(lines);
+        let complaint = complaints.join().unwrap_or_default();
+        Ok(match late {
+            true => format!("no answer within {} seconds", timeout.as_secs()),
+            false => format!("{} ended with {status} and no record; its last words: {complaint}", task.words[0]),
+        })
+    })
+}
+
+/// Waits for a child; one that does not end within ten seconds is killed with its group.
+fn ended(running: &mut Child, group: i32) -> anyhow::Result<std::process::ExitStatus> {
+    if let Some(status) = child::wait_deadline(running, Instant::now() + Duration::from_secs(10))? {
+        return Ok(status);
+    }
+    child::signal_group(group, libc::SIGKILL)?;
+    Ok(running.wait()?)
+}
+
+/// Passes on lines of bounded length; of a longer one, the pieces.
+fn pass_lines(from: impl Read, to: &mpsc::SyncSender<String>) {
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    while from.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+        if to.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+            break;
+        }
+        line.clear();
+    }
+    // What comes after nobody listens is read, so that the child is not held up.
+    let _ = std::io::copy(&mut from, &mut std::io::sink());
+}
+
+/// The last line that says something.
+fn last_line(from: impl Read) -> String {
+    let mut from = BufReader::new(from);
+    let (mut last, mut line) = (String::from("none"), Vec::new());
+    while from.by_ref().take(4096).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+        let text = String::from_utf8_lossy(&line);
+        if !text.trim().is_empty() {
+            last = clean_short(text.trim(), 200);
+        }
+        line.clear();
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(script: &str, nodes: &[&str], timeout: Duration) -> Vec<(String, Answer)> {
+        let words = ["sh", "-c", script].map(str::to_owned).to_vec();
+        let task = Task { words, nodes: nodes.iter().map(|n| (*n).to_owned()).collect(), send_program: false };
+        let mut got = Vec::new();
+        run(vec![task], 4, timeout, &AtomicBool::new(false), |event| {
+            if let Event::Answered(node, answer) = event {
+                got.push((node, answer));
+            }
+        });
+        got
+    }
+
+    #[test]
+    fn every_node_is_answered_for_once_with_its_reason() {
+        let script = "echo nonsense; echo FINGERPOST n1 failed no space; echo FINGERPOST n1 failed again; echo FINGERPOST x failed no; echo dead >&2; exit 7";
+        let got = answers(script, &["n1", "n2"], Duration::from_secs(60));
+        assert_eq!(got[0], ("n1".to_owned(), Answer::Failed("no space".into())));
+        let Answer::Failed(reason) = &got[1].1 else { panic!("{got:?}") };
+        assert!(got.len() == 2 && got[1].0 == "n2" && reason.contains("exit status: 7") && reason.ends_with("dead"), "{reason}");
+    }
+
+    #[test]
+    fn a_child_that_hangs_is_ended_at_its_deadline() {
+        let got = answers("echo FINGERPOST n1 0 aaaa; exec sleep 1000", &["n1"], Duration::from_millis(200));
+        assert!(matches!(&got[0].1, Answer::Failed(reason) if reason.starts_with("no answer within")), "{got:?}");
+    }
+}

@@ -1,0 +1,145 @@
+//! `fingerpost fleet show`: a sweep's verdicts in the terminal.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use fingerpost_fleet::judge::{self, Host, Slower, Standing, Verdicts};
+use fingerpost_fleet::sweep::Pass;
+use fingerpost_record::text::{clean, counted};
+use fingerpost_report::grid::{Align, Grid, Line};
+use fingerpost_report::style::Tone;
+
+use crate::exit::{Done, usage};
+use crate::output;
+
+/// Arguments of `fleet show`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sweep's directory
+    #[arg(value_name = "SWEEP")]
+    sweep: PathBuf,
+    /// Everything about this host instead
+    #[arg(value_name = "HOST")]
+    host: Option<String>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Format {
+    /// For a person
+    Table,
+    /// One JSON document
+    Json,
+}
+
+/// Hosts of one kind that are told one by one.
+const MOST_TOLD: usize = 60;
+
+/// Prints the verdicts.
+pub fn run(args: Args) -> anyhow::Result<Done> {
+    let sweep = super::open(&args.sweep)?;
+    let verdicts = judge::judge(&sweep).or_else(|e| usage(e.to_string()))?;
+    let Some(name) = &args.host else {
+        match args.format {
+            Format::Json => output::write(|out| fingerpost_report::json::write(out, &verdicts))?,
+            Format::Table => table(&verdicts)?,
+        }
+        return Ok(Done::Well);
+    };
+    let Some(host) = verdicts.hosts.iter().find(|host| host.node == *name) else {
+        return usage(format!("the sweep has no host “{}”", clean(name)));
+    };
+    if args.format == Format::Json {
+        output::write(|out| fingerpost_report::json::write(out, host))?;
+        return Ok(Done::Well);
+    }
+    let text: String = of_host(host, usize::MAX).into_iter().map(|line| line + "\n").collect();
+    output::write(|out| out.write_all(text.as_bytes()))?;
+    if let Ok(run) = sweep.read(Pass::First, name) {
+        output::write(|out| writeln!(out))?;
+        super::super::show::print(&run, fingerpost_report::Format::Table, false)?;
+    }
+    Ok(Done::Well)
+}
+
+/// Prints all verdicts for a person.
+pub fn table(verdicts: &Verdicts) -> anyhow::Result<()> {
+    output::sentence(&verdicts.headline)?;
+    let mut lines = Vec::new();
+    for host in
+        verdicts.hosts.iter().filter(|host| !matches!(host.standing, Standing::Ok | Standing::Left | Standing::Unresolved)).take(MOST_TOLD)
+    {
+        lines.push(String::new());
+        lines.extend(of_host(host, 3));
+    }
+    lines.push(String::new());
+    for group in &verdicts.groups {
+        let few = if group.resolved { "" } else { ": too few to say that one is slow" };
+        lines.push(format!("{}{few}  ({})", counted(group.hosts as u64, "peer"), clean(&group.kind)));
+        lines.extend(group.populations.iter().map(|sentence| format!("  {}", clean(sentence))));
+    }
+    let heat = heat(verdicts);
+    output::write(|out| {
+        lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        out.write_all(heat.as_bytes())
+    })
+}
+
+fn of_host(host: &Host, evidence: usize) -> Vec<String> {
+    let cause = match (&host.layer, &host.cause) {
+        (Some(layer), Some(cause)) => format!(": layer {layer}, {}", clean(cause)),
+        _ => String::new(),
+    };
+    let mut lines = vec![format!("{}  {}{cause}", clean(&host.node), words(host.standing))];
+    lines.extend(host.reason.iter().map(|reason| format!("  {}", clean(reason))));
+    lines.extend(host.slower.iter().take(evidence).map(|s| format!("  {}", said(s))));
+    lines.extend(host.again.iter().map(|s| format!("  measured again beside others of its kind: {}", said(s))));
+    lines.extend(host.evidence.iter().take(evidence).map(|sentence| format!("  {}", clean(sentence))));
+    lines
+}
+
+fn said(s: &Slower) -> String {
+    let percent = |ratio: f64| format!("{:.0}", (ratio - 1.0) * 100.0);
+    let (word, by) = if s.ratio >= 1.0 { ("slower", percent(s.ratio)) } else { ("faster", format!("{:.0}", (1.0 - s.ratio) * 100.0)) };
+    format!("{}: {by} % {word} than its peers (ratio {:.2} to {:.2})", clean(&s.what), s.low, s.high)
+}
+
+fn words(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Slow => "slow, confirmed by measuring again",
+        Standing::Suspected => "suspected: slow once, not measured again",
+        Standing::Failed => "without a record",
+        Standing::Left => "not measured yet",
+        Standing::Unresolved => "too few peers to say",
+        Standing::NotConfirmed => "slow once, and not when measured again",
+        Standing::Ok => "among its peers",
+    }
+}
+
+/// Hosts × families in per cent: a row of text a host, slow ones first.
+fn heat(verdicts: &Verdicts) -> String {
+    let heat = &verdicts.heat;
+    if heat.hosts.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("\nPer cent slower than the middle of the peers:\n");
+    for (n, family) in heat.families.iter().enumerate() {
+        text.push_str(&format!("  {} {family}\n", letter(n)));
+    }
+    let mut grid = Grid::of([("", Align::Left, 0), ("", Align::Left, 0)]);
+    let cell = |ratio: &Option<f64>| ratio.map_or_else(|| "   -".into(), |r| format!("{:>4.0}", ((r - 1.0) * 100.0).clamp(-99.0, 999.0)));
+    let titles: String = (0..heat.families.len()).map(|n| format!("{:>5}", letter(n))).collect();
+    grid.lines.push(Line::Cells(vec!["host".into(), titles], Tone::Faint));
+    for (node, ratios) in heat.hosts.iter().take(MOST_TOLD) {
+        let far = ratios.iter().flatten().any(|r| *r > 1.05);
+        let cells: String = ratios.iter().map(|r| format!(" {}", cell(r))).collect();
+        grid.lines.push(Line::Cells(vec![clean(node).into_owned(), cells], if far { Tone::Bad } else { Tone::Plain }));
+    }
+    text + &grid.render(&output::style(true))
+}
+
+fn letter(n: usize) -> char {
+    char::from(b'A' + (n % 26) as u8)
+}

@@ -1,0 +1,189 @@
+//! `fingerpost fleet` as a user runs it: records gathered, hosts by ssh, nodes of Slurm. The daemons are this test's own, with private
+//! configurations, directories and keys, and are ended by their ids.
+
+mod common;
+#[path = "fleet/daemons.rs"]
+mod daemons;
+
+use std::path::Path;
+use std::process::Stdio;
+
+use common::{Home, until};
+use daemons::{SlurmCluster, Sshd};
+use fingerpost_record::{Better, Estimate, Measurement, Outcome, Param, Params, Run, Unit, fixture};
+
+/// A run of 20 rows; `factor` says how much more each costs than usual.
+fn made(number: u64, factor: impl Fn(&str) -> f64) -> Run {
+    let mut run = fixture::run();
+    run.id = format!("20260101T000000Z-{number:08x}");
+    run.measurements.clear();
+    for (n, probe) in
+        ["memory.read", "memory.write", "memory.copy", "memory.latency", "cpu.int", "cpu.div", "cpu.branch"].iter().enumerate()
+    {
+        for size in [1, 2, 3] {
+            let params = Params::new().with("size", Param::Int(size));
+            let mut m = Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+            // Hosts differ by up to a per cent, each row in its own way.
+            let noise = 1.0 + 0.01 * (((number * 7919 + n as u64 * 104_729 + size as u64 * 15_485_863) % 1000) as f64 / 500.0 - 1.0);
+            let value = 100.0 * noise * factor(probe);
+            m.reason = None;
+            m.estimate = Some(Estimate { value, low: value * 0.99, high: value * 1.01, confidence: 0.95 });
+            run.measurements.push(m);
+        }
+    }
+    run
+}
+
+fn keep(dir: &Path, node: &str, run: &Run) {
+    std::fs::write(dir.join(format!("{node}.json")), serde_json::to_vec(run).unwrap()).unwrap();
+}
+
+#[test]
+fn gathered_records_show_the_slow_host_with_its_layer_and_every_bad_file_as_a_row() {
+    let home = Home::with(&[]);
+    let dir = home.path().join("came");
+    std::fs::create_dir(&dir).unwrap();
+    for n in 0..12 {
+        let slow = |probe: &str| if n == 5 && probe.starts_with("memory") { 1.3 } else { 1.0 };
+        keep(&dir, &format!("n{n}"), &made(n, slow));
+    }
+    std::fs::write(dir.join("half.json"), &serde_json::to_vec(&made(90, |_| 1.0)).unwrap()[..900]).unwrap();
+    std::fs::write(dir.join("lost.out"), "srun: error\nFINGERPOST lost 0 H4sIAAAA\n").unwrap();
+    std::fs::write(dir.join("said.out"), "FINGERPOST said failed no space left\n").unwrap();
+    let gathered = home.says(&["fleet", "gather", "came", "-o", "sweep"]);
+    assert_eq!(gathered.status, 3, "{}", gathered.err);
+    assert!(gathered.err.contains("12 records gathered, 3 without one"), "{}", gathered.err);
+    let shown = home.says(&["fleet", "show", "sweep"]);
+    assert_eq!(shown.status, 0, "{}", shown.err);
+    for wanted in ["12 hosts measured", "n5  suspected", "layer memory", "half  without a record", "ends within a record", "no space left"]
+    {
+        assert!(shown.out.contains(wanted), "{wanted}: {}", shown.out);
+    }
+    let json: serde_json::Value = serde_json::from_str(&home.says(&["fleet", "show", "sweep", "--format", "json"]).out).unwrap();
+    let of = |standing: &str| json["hosts"].as_array().unwrap().iter().filter(|h| h["standing"] == standing).count();
+    assert_eq!((of("ok"), of("suspected"), of("failed"), of("slow")), (11, 1, 3, 0), "{json}");
+    let one = home.says(&["fleet", "show", "sweep", "n5"]);
+    assert!(one.out.contains("memory.read") && one.out.contains("% slower than its peers"), "{}", one.out);
+    assert_eq!(home.says(&["fleet", "drain", "sweep"]).out, "", "a suspect is not drained");
+    assert_eq!(home.says(&["fleet", "gather", "came", "-o", "sweep"]).status, 2, "what is there is not written over");
+    assert_eq!(home.says(&["fleet", "show", "came"]).status, 2);
+}
+
+#[test]
+fn a_script_is_one_that_a_shell_takes() {
+    let home = Home::with(&[]);
+    let said = home.says(&["fleet", "script", "slurm", "-w", "n[1-3]", "--partition", "a b", "--", "--set", "dir=/tmp/it's"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    std::fs::write(home.path().join("script"), &said.out).unwrap();
+    let checked = std::process::Command::new("sh").arg("-n").arg(home.path().join("script")).output().unwrap();
+    assert!(checked.status.success() && said.out.contains("#SBATCH --nodelist=n[1-3]"), "{}", said.out);
+    let wrong = home.says(&["fleet", "script", "slurm", "-w", "n[3-1]"]);
+    assert!(wrong.status == 2 && wrong.err.contains("3-1"), "{}", wrong.err);
+}
+
+#[test]
+fn hosts_are_measured_by_ssh_and_a_host_that_cannot_be_reached_is_a_row() {
+    let home = Home::with(&[]);
+    let Some(sshd) = Sshd::start(home.path()) else { return };
+    sshd.config(&["h1", "h2", "h3"], &["h4"]);
+    let config = sshd.config_path();
+    let words = [
+        "fleet",
+        "run",
+        "--ssh",
+        "--ssh-config",
+        config.to_str().unwrap(),
+        "-w",
+        "h[1-4]",
+        "-o",
+        "s",
+        "--",
+        "syscall.null",
+        "--budget",
+        "1",
+    ];
+    let said = home.says(&words);
+    assert_eq!(said.status, 3, "{}{}", said.out, said.err);
+    assert!(said.err.contains("3 measured, 1 failed") && said.out.contains("h4  without a record"), "{}{}", said.out, said.err);
+    assert!(said.out.contains("efused"), "the reason is ssh's own: {}", said.out);
+    assert_eq!(std::fs::read_dir(sshd.remote_tmp()).unwrap().count(), 0, "nothing stays on the hosts");
+    sshd.config(&["h1", "h2", "h3", "h4"], &[]);
+    let resumed = home.says(&["fleet", "run", "--ssh", "--ssh-config", config.to_str().unwrap(), "--resume", "s"]);
+    assert_eq!(resumed.status, 0, "{}{}", resumed.out, resumed.err);
+    assert!(resumed.err.contains("1 measured, 0 failed"), "only what was left: {}", resumed.err);
+}
+
+#[test]
+fn an_interrupted_sweep_by_ssh_leaves_nothing_on_the_hosts_and_says_what_is_left() {
+    let home = Home::with(&[]);
+    let Some(sshd) = Sshd::start(home.path()) else { return };
+    sshd.config(&["h1", "h2"], &[]);
+    let config = sshd.config_path();
+    let words = [
+        "fleet",
+        "run",
+        "--ssh",
+        "--ssh-config",
+        config.to_str().unwrap(),
+        "-w",
+        "h[1-2]",
+        "-o",
+        "s",
+        "--",
+        "syscall.null",
+        "--budget",
+        "900",
+    ];
+    let mut running = home.command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = || {
+        std::fs::read_dir(sshd.remote_tmp())
+            .unwrap()
+            .flatten()
+            .filter(|e| e.file_name().to_string_lossy().starts_with("fingerpost-"))
+            .count()
+    };
+    // A directory for the program and one for the run, on both hosts.
+    until("both hosts measure", || started() >= 4);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&running), rustix::process::Signal::INT).unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(3));
+    until("the hosts are left as they were", || started() == 0);
+    let shown = home.says(&["fleet", "show", "s"]);
+    assert!(shown.out.contains("2 not measured yet: h[1-2]"), "{}", shown.out);
+}
+
+#[test]
+fn nodes_of_slurm_are_measured_and_a_node_that_is_down_is_a_row() {
+    let home = Home::with(&[]);
+    let Some(mut slurm) = SlurmCluster::start(home.path(), 8) else { return };
+    let run = |words: &[&str]| {
+        let mut command = home.command(words);
+        let output = command.env("SLURM_CONF", slurm.conf()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (status, _, err) = run(&["fleet", "run", "--slurm", "-w", "n[1-3]", "-o", "all", "--", "syscall.null", "--budget", "1"]);
+    assert!(status == Some(0) && err.contains("3 measured, 0 failed"), "{err}");
+    slurm.stop_node(8);
+    until("Slurm calls n8 down", || slurm.state(8).starts_with("down"));
+    let words =
+        ["fleet", "run", "--slurm", "--scavenge", "--at-once", "1", "-w", "n[7-9]", "-o", "some", "--", "syscall.null", "--budget", "1"];
+    let mut command = home.command(&words);
+    let output = command.env("SLURM_CONF", slurm.conf()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("Slurm says that it is down") && said.contains("Slurm does not know it"), "{said}");
+    assert!(said.contains("1 host measured"), "{said}");
+}
+
+#[test]
+fn an_interrupted_sweep_of_slurm_cancels_its_own_job_and_no_other() {
+    let home = Home::with(&[]);
+    let Some(slurm) = SlurmCluster::start(home.path(), 3) else { return };
+    let other = slurm.submit(3);
+    let words = ["fleet", "run", "--slurm", "-w", "n[1-2]", "-o", "s", "--", "syscall.null", "--budget", "900"];
+    let mut command = home.command(&words);
+    let mut running = command.env("SLURM_CONF", slurm.conf()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("both jobs run", || slurm.running_jobs().len() == 2);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&running), rustix::process::Signal::INT).unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(3));
+    until("its own job has ended", || slurm.running_jobs() == [other.clone()]);
+}
