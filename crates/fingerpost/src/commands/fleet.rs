@@ -7,7 +7,7 @@ mod run;
 mod show;
 mod sweeps;
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::exit::{Done, usage};
 
@@ -48,7 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 }
 
 /// Opens a sweep, or says what is wrong with it.
-fn open(dir: &PathBuf) -> anyhow::Result<fingerpost_fleet::sweep::Sweep> {
+fn open(dir: &Path) -> anyhow::Result<fingerpost_fleet::sweep::Sweep> {
     fingerpost_fleet::sweep::Sweep::open(dir).or_else(|e| usage(e.to_string()))
 }
 

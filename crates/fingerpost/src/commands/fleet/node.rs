@@ -1,7 +1,7 @@
 //! What a node runs: `fingerpost run` in a process of its own, and its record in short lines on standard output.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 
 /// The packed record of a run of this program.
 fn measured(args: &Args) -> anyhow::Result<Vec<u8>> {
-    let mut scratch = Scratch::create().context("cannot make a private directory for the run")?;
+    let scratch = Scratch::create().context("cannot make a private directory for the run")?;
     let file = scratch.subdir("fleet")?.join("run.json");
     let mut command = Command::new("/proc/self/exe");
     command.arg("run").args(&args.words).arg("--quiet").arg("-o").arg(&file);
