@@ -3,6 +3,9 @@
 use fingerpost_record::cause::{cause, label};
 use fingerpost_record::{Finding, Status};
 
+/// How a sentence begins that says what a finding is a consequence of.
+pub const FOLLOWS: &str = "it follows from ";
+
 /// Orders findings: those that accuse by share, each followed by what is no more than its consequence; then the cleared in the order they
 /// were looked at, then those that were not judged. A consequence says what it follows from.
 pub fn order(findings: &mut Vec<Finding>) {
@@ -11,7 +14,7 @@ pub fn order(findings: &mut Vec<Finding>) {
     let roots: Vec<Option<String>> = accused.iter().map(|f| root(f, &accused).map(|r| r.cause.clone())).collect();
     for (finding, root) in accused.iter_mut().zip(&roots) {
         if let Some(root) = root {
-            finding.evidence.push(format!("it follows from {root} ({}), which comes first", label(root)));
+            finding.evidence.push(format!("{FOLLOWS}{root} ({}), which comes first", label(root)));
         }
     }
     // A consequence counts where its root stands, and only as that: the root alone may be what is to be repaired.

@@ -7,7 +7,7 @@ use fingerpost_measure::estimate;
 use fingerpost_measure::rounds::{JobState, Listener};
 use fingerpost_probes::Nature;
 use fingerpost_record::archive::Writer;
-use fingerpost_record::{Better, Budget, Finding, Measurement, Observation, Outcome, Params, Paths, Run, Unit};
+use fingerpost_record::{Better, Budget, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run, Unit};
 
 use crate::plan::Row;
 use crate::progress::Progress;
@@ -106,6 +106,11 @@ impl Sink for Recorder<'_> {
 
     fn finding(&mut self, finding: Finding) {
         self.run.findings.push(finding);
+        self.save();
+    }
+
+    fn experiment(&mut self, experiment: Experiment) {
+        self.run.experiments.push(experiment);
         self.save();
     }
 

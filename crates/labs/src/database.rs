@@ -21,7 +21,7 @@ use fingerpost_workloads::database::options::Engine;
 
 use crate::database::rows::Repetitions;
 use crate::explained::{self, Course, explain};
-use crate::{Context, Lab, LabError, Setting, Sink, stalls};
+use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
 
 /// What a step costs besides its load: connecting, preparing statements, handing over the result.
 const STEP_OVERHEAD: Duration = Duration::from_millis(40);
@@ -90,7 +90,13 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         let length = desktop::length(left.mul_f64(DESKTOP_SHARE));
         let beside = if desktop.is_some() { desktop::cost(length, warm_up(length)) } else { Duration::ZERO };
         let left = left.saturating_sub(importing + beside);
-        let course = Course { by: "clients", query_cache, length: explained::pass(ctx.profile, left, 1) };
+        let course = Course {
+            by: "clients",
+            query_cache,
+            length: explained::pass(ctx.profile, left, 1),
+            experiments: deciding::most(ctx.profile),
+            beyond_ours: ctx.allow_system_changes,
+        };
         let plan = Plan::new(ctx.profile, left.saturating_sub(explained::reserve(course.length, 1, steps.len())), steps.len());
         let described = workload.described().to_owned();
         let all = rounds(&mut workload, &steps, plan, &mut fastrand::Rng::with_seed(ctx.seed), ctx.sink)?;

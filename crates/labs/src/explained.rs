@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use fingerpost_compare::scaling::{Scaling, Shape};
 use fingerpost_observe::Level;
-use fingerpost_record::{Params, Profile};
+use fingerpost_record::{Finding, Params, Profile};
 use fingerpost_workloads::Workload;
 
-use crate::attribute::{KeptOpen, Request, attribute, hand_over_findings};
+use crate::attribute::{Attributed, KeptOpen, Request, attribute, hand_over_findings};
+use crate::deciding::{Question, decide};
 use crate::{LabError, Sink};
 
 /// Steps that are explained of one table at most.
@@ -64,6 +65,10 @@ pub struct Course<'a> {
     pub query_cache: Option<bool>,
     /// The length of a traced pass.
     pub length: Duration,
+    /// Experiments that may decide between the suspects of a table, at most.
+    pub experiments: usize,
+    /// Whether settings that others live under may be changed for them.
+    pub beyond_ours: bool,
 }
 
 /// The tables within the steps: those that differ in nothing but the number of clients belong together.
@@ -124,13 +129,31 @@ pub fn explain(workload: &mut dyn Workload, steps: &[Measured], course: &Course,
                 events: Some(&events),
             };
             match attribute(workload, &request, sink) {
-                Ok(attributed) if n + 1 == places.len() => hand_over_findings(&attributed, sink),
+                Ok(mut attributed) if n + 1 == places.len() => {
+                    attributed.findings = decided(workload, step, &attributed, course, sink);
+                    hand_over_findings(&attributed, sink);
+                }
                 Ok(_) => {}
                 Err(error) => sink.warn(&format!("{} {} could not be explained: {error}", workload.name(), step.params)),
             }
         }
     }
     Ok(())
+}
+
+/// The findings of the step that speaks for its table, after experiments where these are needed.
+fn decided(workload: &mut dyn Workload, step: &Measured, attributed: &Attributed, course: &Course, sink: &mut dyn Sink) -> Vec<Finding> {
+    let figures = &attributed.figures;
+    let rate = step.throughput() * figures.turns_per_transaction;
+    let question = Question {
+        params: &step.params,
+        findings: &attributed.findings,
+        load: (rate, figures.seconds_per_transaction() / figures.turns_per_transaction),
+        closed: step.params.get("rate").is_none(),
+        most: course.experiments,
+        beyond_ours: course.beyond_ours,
+    };
+    decide(workload, &question, sink)
 }
 
 #[cfg(test)]

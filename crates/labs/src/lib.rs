@@ -5,6 +5,7 @@
 
 pub mod attribute;
 pub mod database;
+pub mod deciding;
 mod explained;
 pub mod launch;
 pub mod prove;
@@ -16,7 +17,7 @@ pub mod web;
 use std::path::Path;
 use std::time::Duration;
 
-use fingerpost_record::{Budget, Finding, Measurement, Observation, Params, Paths, Profile};
+use fingerpost_record::{Budget, Experiment, Finding, Measurement, Observation, Params, Paths, Profile};
 pub use fingerpost_workloads::WorkloadError as LabError;
 
 /// Takes results as soon as they exist, and tells whether to go on.
@@ -31,6 +32,8 @@ pub trait Sink {
     fn paths(&mut self, paths: Paths);
     /// A cause, named or cleared.
     fn finding(&mut self, finding: Finding);
+    /// An experiment that was made to decide between causes.
+    fn experiment(&mut self, experiment: Experiment);
     /// A sentence for the person who waits (standard error), such as a setting that had no effect.
     fn warn(&mut self, sentence: &str);
     /// What is being done now, and the share done so far, 0 to 1.

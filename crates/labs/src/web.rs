@@ -15,7 +15,7 @@ use fingerpost_workloads::web::{self, Web};
 use fingerpost_workloads::{Step, Workload, quantile};
 
 use crate::explained::{self, Course, Measured, explain};
-use crate::{Context, Lab, LabError, Setting, Sink, stalls};
+use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
 
 /// The versions of the definitions of both probes.
 const VERSION: u32 = 1;
@@ -270,6 +270,7 @@ struct Conduct<'a> {
 
 fn run(context: &mut Context) -> Result<(), LabError> {
     let settings = Settings::from_params(context.settings)?;
+    let beyond_ours = context.allow_system_changes;
     let (open, requests) = (settings.rate.is_some(), settings.requests.is_some());
     let tables = settings.keep_alive.len();
     let steps = settings.connections.len() * tables;
@@ -290,7 +291,10 @@ fn run(context: &mut Context) -> Result<(), LabError> {
         stalls.iter().chain(&told_overflows(&rows)).for_each(|sentence| conduct.sink.warn(sentence));
         let measured: Vec<Measured> = rows.iter().filter_map(|row| row.measured(open)).collect();
         let length = if requests { REQUESTS_LIMIT } else { length };
-        explain(&mut web, &measured, &Course { by: "connections", query_cache: None, length }, conduct.sink)
+        // A number of requests takes as long as it takes: there is no time for stretches.
+        let experiments = if requests { 0 } else { deciding::most(conduct.profile) };
+        let course = Course { by: "connections", query_cache: None, length, experiments, beyond_ours };
+        explain(&mut web, &measured, &course, conduct.sink)
     });
     web.stop();
     result

@@ -9,6 +9,7 @@
 pub mod archive;
 pub mod bounds;
 pub mod cause;
+pub mod experiment;
 pub mod findings;
 #[cfg(any(test, feature = "fixture"))]
 #[allow(missing_docs)]
@@ -32,6 +33,7 @@ pub mod unit;
 pub mod unstated;
 mod valid;
 
+pub use experiment::{Answer, Asked, Change, Experiment, Measure, Pair};
 pub use findings::{Budget, Finding, Layer, Observation, Part, Series, Status};
 pub use host::Host;
 pub use measurement::{Better, Estimate, Measurement, Outcome, Percentiles, Process, kept_values};

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::Experiment;
 use crate::findings::{Budget, Finding, Observation};
 use crate::host::Host;
 use crate::measurement::Measurement;
@@ -116,6 +117,9 @@ pub struct Run {
     /// Causes and suspects.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// What was changed for short stretches to decide between causes, and what the requests said; at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub experiments: Vec<Experiment>,
 }
 
 impl Run {

@@ -101,6 +101,10 @@ pub fn cut_run(run: &mut Run) {
         cut_in_place(&mut finding.cause);
         finding.evidence.iter_mut().for_each(cut_in_place);
     }
+    for experiment in &mut run.experiments {
+        cut_params(&mut experiment.params);
+        [&mut experiment.workload, &mut experiment.what].into_iter().chain(&mut experiment.reason).for_each(cut_in_place);
+    }
 }
 
 fn cut_params(params: &mut Params) {

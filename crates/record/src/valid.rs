@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use crate::experiment::{Asked, Experiment, MOST_EXPERIMENTS, MOST_PAIRS};
 use crate::findings::{Budget, Finding, Observation};
 use crate::host::{Host, Load};
 use crate::load::{MAX_ROWS, MAX_TEXT};
-use crate::measurement::{Measurement, Outcome, Process};
+use crate::measurement::{Estimate, Measurement, Outcome, Process};
 use crate::params::{Param, Params};
 use crate::paths;
 use crate::run::Run;
@@ -36,6 +37,12 @@ pub fn validate(run: &Run) -> Result<(), String> {
     paths::valid::valid(&run.paths)?;
     for (i, f) in run.findings.iter().enumerate() {
         valid_finding(f).map_err(|what| format!("findings[{i}]: {what}"))?;
+    }
+    if run.experiments.len() > MOST_EXPERIMENTS {
+        return Err(format!("it has {} experiments, more than {MOST_EXPERIMENTS}", run.experiments.len()));
+    }
+    for (i, e) in run.experiments.iter().enumerate() {
+        valid_experiment(e).map_err(|what| format!("experiments[{i}]: {what}"))?;
     }
     Ok(())
 }
@@ -126,15 +133,7 @@ fn valid_row(m: &Measurement) -> Result<(), String> {
     if m.reason.as_ref().is_some_and(|r| r.len() > MAX_TEXT) {
         return Err("the reason is too long".into());
     }
-    if let Some(e) = &m.estimate {
-        finite("the estimate", [e.value, e.low, e.high, e.confidence])?;
-        if e.low > e.value || e.value > e.high {
-            return Err(format!("the estimate {} lies outside its interval {} to {}", e.value, e.low, e.high));
-        }
-        if !(e.confidence > 0.0 && e.confidence < 1.0) {
-            return Err(format!("a confidence of {} is not between 0 and 1", e.confidence));
-        }
-    }
+    m.estimate.as_ref().map_or(Ok(()), valid_estimate)?;
     valid_params(&m.params)?;
     if let Some(p) = &m.percentiles {
         finite("a percentile", [p.p50, p.p90, p.p99])?;
@@ -147,6 +146,17 @@ fn valid_row(m: &Measurement) -> Result<(), String> {
         _ => {}
     }
     m.processes.iter().try_for_each(valid_process)
+}
+
+fn valid_estimate(e: &Estimate) -> Result<(), String> {
+    finite("the estimate", [e.value, e.low, e.high, e.confidence])?;
+    if e.low > e.value || e.value > e.high {
+        return Err(format!("the estimate {} lies outside its interval {} to {}", e.value, e.low, e.high));
+    }
+    if !(e.confidence > 0.0 && e.confidence < 1.0) {
+        return Err(format!("a confidence of {} is not between 0 and 1", e.confidence));
+    }
+    Ok(())
 }
 
 fn valid_process(p: &Process) -> Result<(), String> {
@@ -190,6 +200,25 @@ fn valid_finding(f: &Finding) -> Result<(), String> {
     shares([f.share])
 }
 
+fn valid_experiment(e: &Experiment) -> Result<(), String> {
+    valid_params(&e.params)?;
+    if e.pairs.len() > MOST_PAIRS {
+        return Err(format!("it has {} pairs of stretches, more than {MOST_PAIRS}", e.pairs.len()));
+    }
+    if [&e.what, &e.workload].into_iter().chain(&e.tests).chain(&e.reason).any(|text| text.len() > MAX_TEXT) {
+        return Err("a text is too long".into());
+    }
+    e.effect.as_ref().map_or(Ok(()), |effect| {
+        valid_estimate(effect)?;
+        amounts("the effect", [effect.low])
+    })?;
+    let stretch = |a: &Asked| {
+        counts("a stretch", [a.requests])?;
+        amounts("a stretch", [a.seconds].into_iter().chain(a.latency_ns))
+    };
+    e.pairs.iter().try_for_each(|pair| stretch(&pair.base).and_then(|()| stretch(&pair.changed)))
+}
+
 fn shares(values: impl IntoIterator<Item = f64> + Clone) -> Result<(), String> {
     finite("it", values.clone())?;
     match values.into_iter().find(|v| v.abs() > MOST_SHARE) {
@@ -225,6 +254,8 @@ pub(crate) fn storable(run: &Run) -> Cow<'_, Run> {
     keep("what was followed of a step", &mut run.paths, paths::valid::one, &mut dropped);
     run.paths.truncate(paths::MOST_PATHS);
     keep("a finding", &mut run.findings, valid_finding, &mut dropped);
+    keep("an experiment", &mut run.experiments, valid_experiment, &mut dropped);
+    run.experiments.truncate(MOST_EXPERIMENTS);
     run.host.doubts.extend(dropped);
     Cow::Owned(run)
 }
@@ -247,6 +278,12 @@ mod tests {
     #[test]
     fn a_realistic_run_is_valid() {
         assert_eq!(validate(&fixture::run()), Ok(()));
+    }
+
+    fn with_experiment(spoil: fn(&mut Experiment)) -> Experiment {
+        let mut experiment = fixture::experiment();
+        spoil(&mut experiment);
+        experiment
     }
 
     #[test]
@@ -278,6 +315,11 @@ mod tests {
             ("measurements[1]", |r| r.measurements[1].processes[0].samples[0] = f64::NAN),
             ("measurements[1]", |r| r.measurements[1].percentiles.as_mut().unwrap().p99 = f64::NAN),
             ("the probe's name", |r| r.measurements[1].probe.clear()),
+            ("more than 32", |r| r.experiments = vec![fixture::experiment(); 33]),
+            ("pairs of stretches", |r| r.experiments = vec![with_experiment(|e| e.pairs = vec![e.pairs[0]; 101])]),
+            ("experiments[0]: the estimate", |r| r.experiments = vec![with_experiment(|e| e.effect.as_mut().unwrap().low = 9.0)]),
+            ("amount", |r| r.experiments = vec![with_experiment(|e| e.pairs[0].base.seconds = -1.0)]),
+            ("too long", |r| r.experiments = vec![with_experiment(|e| e.what = "x".repeat(MAX_TEXT + 1))]),
         ];
         for (expected, spoil) in cases {
             let mut run = fixture::run();

@@ -1,14 +1,16 @@
 //! One step or command explained: the picture of its budget, and the suspects.
 
+pub(crate) mod experiments;
 pub(crate) mod followed;
 mod markdown;
 pub mod service;
+mod suspects;
 
 use fingerpost_diagnose::check::{Check, check};
 use fingerpost_diagnose::slow::{SlowOnes, slow_ones};
 use fingerpost_diagnose::threads::{State, threads};
 use fingerpost_diagnose::{StepFigures, TOO_LITTLE_FOLLOWED, explain};
-use fingerpost_record::{Budget, Finding, Observation, Params, Paths, Readings, Run, Status, Unit};
+use fingerpost_record::{Budget, Experiment, Finding, Observation, Params, Paths, Readings, Run, Status, Unit};
 use serde::Serialize;
 
 use crate::grid::{Align, Grid, Line};
@@ -16,6 +18,7 @@ use crate::style::{Style, Tone};
 use crate::wrap;
 
 pub use markdown::markdown;
+use suspects::suspects_grid;
 
 /// Everything that explains one step of a workload, or one command. Serialised as it stands, it is the JSON form.
 #[derive(Clone, Debug, Serialize)]
@@ -44,6 +47,9 @@ pub struct Explanation {
     pub threads: Vec<State>,
     /// Guilty, suspected, cleared and not judged.
     pub findings: Vec<Finding>,
+    /// What was changed to decide between causes, and what the requests said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub experiments: Vec<Experiment>,
     /// What observers saw.
     pub observations: Vec<Observation>,
 }
@@ -74,6 +80,7 @@ impl Explanation {
             threads: if paths.is_some_and(|p| p.not_followed <= TOO_LITTLE_FOLLOWED) { Vec::new() } else { threads(&totals) },
             paths: paths.cloned(),
             findings,
+            experiments: Vec::new(),
             observations,
         }
     }
@@ -96,7 +103,7 @@ pub fn of_run(run: &Run) -> Vec<Explanation> {
             found.push(Explanation::new(&p.workload, &p.params, &StepFigures::default(), Some(p), Vec::new()));
         }
     }
-    found
+    found.into_iter().map(|e| e.with_experiments_of(run)).collect()
 }
 
 fn of_step(run: &Run, observations: &[&Observation]) -> Option<Explanation> {
@@ -200,6 +207,10 @@ fn render_whole(e: &Explanation, style: &Style) -> String {
         text.push('\n');
         text.push_str(&suspects_grid(&e.findings).render(style));
     }
+    if !e.experiments.is_empty() {
+        text.push('\n');
+        text.push_str(&experiments::grid(&e.experiments).render(style));
+    }
     text
 }
 
@@ -299,26 +310,6 @@ fn budget_grid(budget: &Budget) -> Grid {
     grid
 }
 
-fn tone(status: Status) -> Tone {
-    match status {
-        Status::Guilty => Tone::Bad,
-        Status::Suspected => Tone::Doubtful,
-        Status::Cleared | Status::NotJudged => Tone::Faint,
-    }
-}
-
-fn suspects_grid(findings: &[Finding]) -> Grid {
-    let mut grid =
-        Grid::titled([("suspect", Align::Left, 0), ("cause", Align::Left, 1), ("verdict", Align::Left, 0), ("share", Align::Right, 0)]);
-    for f in findings {
-        let label = fingerpost_diagnose::label(&f.cause);
-        let share = if !f.status.accuses() || f.share == 0.0 { String::new() } else { percent(f.share) };
-        grid.lines.push(Line::Cells(vec![clean(label), clean(&f.cause), f.status.as_str().into(), share], tone(f.status)));
-        grid.lines.extend(f.evidence.iter().map(|e| Line::Note(clean(e), Tone::Faint)));
-    }
-    grid
-}
-
 #[cfg(test)]
 mod tests {
     use fingerpost_record::{Layer, Part};
@@ -357,6 +348,7 @@ mod tests {
             check: None,
             threads: Vec::new(),
             findings: vec![finding("app.lock", Status::Guilty), finding("host.steal", Status::Cleared)],
+            experiments: Vec::new(),
             observations: Vec::new(),
         }
     }

@@ -16,8 +16,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::autogroup::Autogroup;
+use crate::cgroup::write_setting;
 use crate::owned::{self, Dir, Identity, Removal, Trust};
-use crate::{child, loopdev, swap, zram};
+use crate::{child, loopdev, swap, threads, zram};
 
 pub use permit::PREFIXES;
 
@@ -118,6 +120,30 @@ pub enum Undo {
         /// The directory.
         path: PathBuf,
     },
+    /// Write back what a setting of a control group was, for the time of an experiment.
+    GroupSetting {
+        /// The control file.
+        file: PathBuf,
+        /// What it held.
+        content: String,
+    },
+    /// Give threads back their nice values or CPUs, for the time of an experiment.
+    Threads {
+        /// As they were.
+        before: threads::Before,
+    },
+    /// Give the scheduler's group of a session back its nice value, for the time of an experiment.
+    Autogroup {
+        /// As it was.
+        before: Autogroup,
+    },
+    /// Let processes of ours go on that were stopped for the time of an experiment.
+    Continue {
+        /// The processes, each with the time when it started, in clock ticks after boot.
+        processes: Vec<(i32, u64)>,
+        /// The boot they were started in.
+        boot: String,
+    },
 }
 
 impl fmt::Display for Undo {
@@ -136,6 +162,10 @@ impl fmt::Display for Undo {
             Undo::Unthrottle { device, .. } => write!(f, "took the limits on the block device {device} away"),
             Undo::ZramReset { number, .. } => write!(f, "emptied /dev/zram{number}"),
             Undo::Unmount { path } => write!(f, "unmounted {}", path.display()),
+            Undo::GroupSetting { file, content } => write!(f, "wrote “{content}” back to {}", file.display()),
+            Undo::Threads { before } => write!(f, "gave {} threads back what they had", before.threads().len()),
+            Undo::Autogroup { .. } => f.write_str("gave a session's scheduling group back its nice value"),
+            Undo::Continue { processes, .. } => write!(f, "let {} processes go on", processes.len()),
         }
     }
 }
@@ -204,6 +234,12 @@ impl Undo {
             Undo::ZramReset { number, bytes, remove } => zram::tear_down(zram::Choice { number: *number, make: *remove }, *bytes)
                 .map_err(|e| format!("cannot empty /dev/zram{number}: {e}")),
             Undo::Unmount { path } => unmount(areas, path).map_err(|e| format!("cannot unmount {}: {e}", path.display())),
+            Undo::GroupSetting { file, content } => {
+                gone(write_setting(file, content)).map_err(|e| format!("cannot restore {}: {e}", file.display()))
+            }
+            Undo::Threads { before } => before.restore().map_err(|e| format!("cannot give threads back what they had: {e}")),
+            Undo::Autogroup { before } => before.restore().map_err(|e| format!("cannot give a session back its nice value: {e}")),
+            Undo::Continue { processes, boot } => go_on(processes, boot),
         }
     }
 
@@ -212,10 +248,26 @@ impl Undo {
         matches!(self, Undo::KillGroup { .. } | Undo::KillMembers { .. } | Undo::KillMarked { .. })
     }
 
+    /// Whether it is a change for the short time of an experiment, which the guardian undoes when that is over, though the run lives.
+    pub fn is_brief(&self) -> bool {
+        matches!(self, Undo::GroupSetting { .. } | Undo::Threads { .. } | Undo::Autogroup { .. } | Undo::Continue { .. })
+    }
+
     /// Whether nothing but a file or directory of ours is changed.
     pub fn is_within(&self) -> bool {
         matches!(self, Undo::RemoveDirectory { .. } | Undo::RemovePath { .. })
     }
+}
+
+fn go_on(processes: &[(i32, u64)], boot: &str) -> Result<(), String> {
+    if boot != boot_id() {
+        return Ok(());
+    }
+    let mut result = Ok(());
+    for (pid, _) in processes.iter().filter(|(pid, start)| child::start_time(*pid) == Some(*start)) {
+        result = result.and(child::signal(*pid, libc::SIGCONT).map_err(|e| format!("cannot let process {pid} go on: {e}")));
+    }
+    result
 }
 
 /// Kills a group while its first process lives. Without it the number may be a stranger's; what is left of ours then carries our mark.

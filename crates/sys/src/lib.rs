@@ -4,6 +4,7 @@
 
 pub mod affinity;
 pub mod audit;
+pub mod autogroup;
 pub mod beneath;
 pub mod bpf;
 pub mod cgroup;
@@ -35,6 +36,7 @@ pub mod swap;
 pub mod system;
 pub mod task;
 pub mod taskstats;
+pub mod threads;
 pub mod trace;
 pub mod tracefs;
 pub mod uring;

@@ -146,6 +146,34 @@ impl Scratch {
         self.log.record(&self.run.0, undo).map(Ticket)
     }
 
+    /// Makes a change for a short time: says to the guardian by when it will be undone, and writes down how. End it with
+    /// [`Scratch::end_brief`].
+    ///
+    /// # Errors
+    /// The kernel's, or the journal's; then nothing may be changed.
+    pub fn begin_brief(&mut self, undo: &[Undo], limit: Duration) -> io::Result<Vec<Ticket>> {
+        self.guard()?;
+        if let Some(guardian) = &mut self.guardian {
+            guardian.changed_for(limit)?;
+        }
+        undo.iter().map(|undo| self.record(undo.clone())).collect()
+    }
+
+    /// Undoes what was changed for a short time, the last first.
+    ///
+    /// # Errors
+    /// The first of all that could not be undone, in a sentence; it stays in the journal.
+    pub fn end_brief(&mut self, tickets: Vec<Ticket>) -> Result<(), String> {
+        let mut result = Ok(());
+        for ticket in tickets.into_iter().rev() {
+            result = result.and(self.undo(ticket));
+        }
+        if let (Ok(()), Some(guardian)) = (&result, &mut self.guardian) {
+            guardian.undone().map_err(|e| format!("the guardian does not listen: {e}"))?;
+        }
+        result
+    }
+
     /// Sees to it that there is a guardian, and that it ends what carries our mark.
     fn guard(&mut self) -> io::Result<()> {
         self.start_guardian()?;

@@ -69,7 +69,7 @@ fn row(params: &Params, all: &[Imported], failure: Option<String>) -> Measuremen
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Budget, Finding, Observation, Paths};
+    use fingerpost_record::{Budget, Experiment, Finding, Observation, Paths};
 
     use super::*;
 
@@ -88,6 +88,7 @@ mod tests {
         fn budget(&mut self, _: Budget) {}
         fn paths(&mut self, _: Paths) {}
         fn finding(&mut self, _: Finding) {}
+        fn experiment(&mut self, _: Experiment) {}
         fn warn(&mut self, _: &str) {}
         fn progress(&mut self, _: &str, _: f64) {}
         fn interrupted(&self) -> bool {

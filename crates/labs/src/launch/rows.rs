@@ -168,7 +168,7 @@ fn without(probe: &str, params: Params, outcome: Outcome, reason: String) -> Mea
 mod tests {
     use std::time::Duration;
 
-    use fingerpost_record::{Budget, Finding, Paths};
+    use fingerpost_record::{Budget, Experiment, Finding, Paths};
 
     use super::*;
 
@@ -189,6 +189,7 @@ mod tests {
         fn budget(&mut self, _: Budget) {}
         fn paths(&mut self, _: Paths) {}
         fn finding(&mut self, _: Finding) {}
+        fn experiment(&mut self, _: Experiment) {}
         fn warn(&mut self, sentence: &str) {
             self.warnings.push(sentence.to_owned());
         }

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use fingerpost_compare::{Options, compare};
 use fingerpost_measure::estimate;
 use fingerpost_observe::Level;
-use fingerpost_record::{Better, Budget, Finding, Host, Measurement, Observation, Outcome, Params, Paths, Process, Run, SCHEMA, Unit};
+use fingerpost_record::{
+    Better, Budget, Experiment, Finding, Host, Measurement, Observation, Outcome, Params, Paths, Process, Run, SCHEMA, Unit,
+};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
 use fingerpost_workloads::rehearsal::{NAME, Rehearsal};
@@ -240,6 +242,7 @@ impl Sink for Kept {
         self.paths.push(paths);
     }
     fn finding(&mut self, _: Finding) {}
+    fn experiment(&mut self, _: Experiment) {}
     fn warn(&mut self, _: &str) {}
     fn progress(&mut self, _: &str, _: f64) {}
     fn interrupted(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use fingerpost_diagnose::places::chain;
 
+use super::experiments::cells;
 use super::followed::{account, chains, rows};
 use super::{Explanation, clean, headline, percent, time};
 
@@ -36,7 +37,21 @@ pub fn markdown(e: &Explanation) -> String {
             evidence.join("; ")
         ));
     }
+    text.push_str(&of_experiments(e));
     text
+}
+
+/// What was changed to decide between causes.
+fn of_experiments(e: &Explanation) -> String {
+    if e.experiments.is_empty() {
+        return String::new();
+    }
+    let row = |e| format!("| {} |\n", cells(e).map(|cell| escape(&cell)).join(" | "));
+    let rows: Vec<String> = e.experiments.iter().map(row).collect();
+    format!(
+        "\n| changed for short stretches | without | with it | times faster | requests |\n| --- | ---: | ---: | ---: | --- |\n{}",
+        rows.concat()
+    )
 }
 
 /// The classes of followed requests, and the chains.

@@ -11,7 +11,7 @@ use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Paths, Readings, Status};
 
 use super::followed::{account, rows};
-use super::{Explanation, bar, clean, percent, suspects_grid, threads_grid, time};
+use super::{Explanation, bar, clean, experiments, percent, suspects_grid, threads_grid, time};
 use crate::compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
@@ -64,6 +64,7 @@ pub fn screen(e: &Explanation, style: &Style) -> String {
         (Some(slow), Some(paths)) => {
             grids.push(budget(&rows(slow), programs));
             grids.push(suspects(e));
+            grids.push(experiments::grid(&e.experiments));
             grids.push(others(paths, programs));
         }
         _ => grids.extend([threads_grid(&e.threads), suspects(e)]),

@@ -5,6 +5,7 @@
 
 mod budget;
 pub mod comparison;
+mod experiments;
 mod flops;
 mod forest;
 mod host;
@@ -61,6 +62,7 @@ pub fn of_run(run: &Run, link: Link) -> Content {
     let view = View::of(run);
     let mut sections = Vec::new();
     sections.extend(budget::findings(run));
+    sections.extend(experiments::section(run));
     sections.extend(budget::section(run));
     sections.extend(paths::section(run));
     sections.extend(scaling::sections(run));

@@ -6,9 +6,12 @@
 mod group;
 pub mod members;
 mod read;
+mod setting;
 
 pub use group::{CgroupError, Group, Place, Throttle, remove_directory};
 pub use read::{Hierarchies, Limits, Throttling, Throttlings};
+pub(crate) use setting::is_setting;
+pub use setting::{Setting, Weights, write_setting};
 
 /// The version of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -226,7 +226,7 @@ fn below_mount(path: &str, mount: &Mount) -> PathBuf {
     if below.components().any(|part| part == std::path::Component::ParentDir) { PathBuf::new() } else { below.to_owned() }
 }
 
-fn cpu_quota(paths: &Paths, dir: &Path, version: Version) -> Option<f64> {
+pub(super) fn cpu_quota(paths: &Paths, dir: &Path, version: Version) -> Option<f64> {
     let (quota, period) = match version {
         Version::V1 => (paths.value(dir.join("cpu.cfs_quota_us"))?, paths.value(dir.join("cpu.cfs_period_us"))?),
         Version::V2 => paths.value(dir.join("cpu.max"))?.split_once(' ').map(|(quota, period)| (quota.into(), period.into()))?,

@@ -9,7 +9,7 @@ use std::path::{Component, Path};
 use rustix::fs::statfs;
 
 use super::{Areas, Undo};
-use crate::cgroup::Place;
+use crate::cgroup::{Place, is_setting};
 use crate::owned::is_random_name;
 
 /// The switches that a lab turns, and turns back.
@@ -20,6 +20,8 @@ const GROUPS: &str = "fingerpost-";
 const CGROUP: u64 = 0x0027_e0eb;
 const CGROUP2: u64 = 0x6367_7270;
 const CONTROLLERS: [&str; 6] = ["cpu", "cpuset", "io", "memory", "pids", "hugetlb"];
+/// Processes that are stopped together at most.
+const MOST: usize = 1000;
 
 /// What the names of directories of ours begin with: in the temporary directory, and in one that the user named.
 pub const PREFIXES: [&str; 2] = ["fingerpost-", ".fingerpost-"];
@@ -44,6 +46,10 @@ pub fn check(undo: &Undo, areas: &Areas) -> Result<(), &'static str> {
         }
         Undo::Unthrottle { file, device } => is_limit_file(file) && is_device_number(device),
         Undo::ZramReset { number, .. } => *number <= 1 << 20,
+        Undo::GroupSetting { file, content } => is_group_setting(file, content),
+        Undo::Threads { before } => before.is_plausible(),
+        Undo::Autogroup { before } => before.is_plausible(),
+        Undo::Continue { processes, boot } => boot.len() <= 64 && processes.len() <= MOST && processes.iter().all(|(pid, _)| *pid > 1),
     };
     if permitted { Ok(()) } else { Err("an entry is not one that this version writes") }
 }
@@ -74,6 +80,11 @@ fn is_group_place(place: &Place) -> bool {
 fn is_group(directory: &Path) -> bool {
     let named = directory.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(GROUPS));
     plain(directory) && named && directory.parent().is_some_and(in_groups)
+}
+
+fn is_group_setting(file: &Path, content: &str) -> bool {
+    let named = file.file_name().and_then(OsStr::to_str).is_some_and(|name| is_setting(name, content));
+    plain(file) && named && file.parent().is_some_and(in_groups)
 }
 
 fn is_limit_file(file: &Path) -> bool {

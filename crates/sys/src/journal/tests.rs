@@ -43,6 +43,13 @@ fn an_entry_says_no_more_than_this_version_writes() {
     let place = |directory: &str, home: &str| Undo::RemoveGroup {
         place: serde_json::from_value(serde_json::json!({"directory": directory, "home": home, "enabled": ["memory"]})).unwrap(),
     };
+    let setting = |file: &str, content: &str| Undo::GroupSetting { file: file.into(), content: content.into() };
+    let threads = |tid: i32, nice: i32| Undo::Threads {
+        before: serde_json::from_value(serde_json::json!({
+            "boot": boot_id(), "to": {"nice": -20}, "was": [{"pid": 42, "tid": tid, "started": 7, "had": {"nice": nice}}],
+        }))
+        .unwrap(),
+    };
     let good = [
         directory(),
         Undo::RemovePath { path: within("data/x") },
@@ -54,6 +61,10 @@ fn an_entry_says_no_more_than_this_version_writes() {
         Undo::LoopDetach { device: "/dev/loop7".into(), backing: within("image"), remove: true },
         Undo::KillGroup { pgid: 42, start: 1, boot: boot_id() },
         place("/sys/fs/cgroup/none/fingerpost-launch-1", "/sys/fs/cgroup/none"),
+        setting("/sys/fs/cgroup/none/at/all/cpu.max", "150000 100000"),
+        setting("/sys/fs/cgroup/none/at/all/freezer.state", "THAWED"),
+        Undo::Continue { processes: vec![(42, 7)], boot: boot_id() },
+        threads(42, 5),
     ];
     for undo in &good {
         assert_eq!(permit::check(undo, &known), Ok(()), "{undo:?}");
@@ -86,6 +97,12 @@ fn an_entry_says_no_more_than_this_version_writes() {
         Undo::Unthrottle { file: "/etc/blkio.throttle.x_device".into(), device: "7:0".into() },
         place("/etc/fingerpost-x", "/etc"),
         place("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup"),
+        setting("/etc/cpu.max", "1 1"),
+        setting("/sys/fs/cgroup/none/cgroup.procs", "1"),
+        setting("/sys/fs/cgroup/none/freezer.state", "FROZEN"),
+        Undo::Continue { processes: vec![(1, 7)], boot: boot_id() },
+        threads(1, 5),
+        threads(42, 50),
     ];
     for undo in &bad {
         assert!(permit::check(undo, &known).is_err(), "{undo:?}");

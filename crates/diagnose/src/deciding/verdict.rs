@@ -1,0 +1,154 @@
+//! What experiments change of the findings: their answer counts above every passive sign.
+
+use fingerpost_record::cause::{GUILTY, SUSPECTED, cause};
+use fingerpost_record::{Answer, Experiment, Finding, Status};
+
+use super::decides;
+use crate::chain;
+
+/// The findings of one step, with what its experiments say of them.
+///
+/// - *Faster*: the cause that the change takes away is guilty where the whole interval of what it takes away lies above the share that makes
+///   guilty, else suspected. Where the change takes several away, it is the one that was suspected most.
+/// - *As fast as before*: what the change takes away whole is cleared. Where it need not act (a weight, one neighbour of many), the
+///   sentence stands with the suspect, and its status as it was.
+/// - Else nothing changes, and the sentence stands with the suspect.
+///
+/// The share of a cause is what the change took away of the time. Suspects that no change decided about stay as they were: a sentence
+/// without an experiment is no less true. Applied to its own result it changes nothing.
+pub fn verdict(findings: &[Finding], experiments: &[Experiment]) -> Vec<Finding> {
+    let mut found = findings.to_vec();
+    let mut changed = false;
+    for experiment in experiments {
+        changed |= apply(&mut found, experiment);
+    }
+    if changed {
+        // Sentences about what follows from what are made anew with the order.
+        found.iter_mut().for_each(|f| f.evidence.retain(|e| !e.starts_with(chain::FOLLOWS)));
+        chain::order(&mut found);
+    }
+    found
+}
+
+/// Whether the experiment said anything of a finding that it had not said before.
+fn apply(found: &mut Vec<Finding>, experiment: &Experiment) -> bool {
+    let decides = decides(experiment.change);
+    let tested = |f: &Finding| decides.causes.contains(&f.cause.as_str()) && experiment.tests.contains(&f.cause);
+    let sentence = experiment.sentence();
+    if found.iter().any(|f| f.evidence.contains(&sentence)) {
+        return false;
+    }
+    let rank = |f: &Finding| (f.status, -f.share);
+    let most = found.iter().filter(|f| tested(f)).min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal));
+    let Some(name) = most.map(|f| f.cause.clone()).or_else(|| unlisted(experiment, found)) else { return false };
+    for f in found.iter_mut().filter(|f| f.cause == name || (tested(f) && experiment.answer == Answer::Same && f.status.accuses())) {
+        match (experiment.answer, &experiment.effect) {
+            (Answer::Faster, Some(e)) => {
+                f.share = 1.0 - 1.0 / e.value;
+                f.status = if 1.0 - 1.0 / e.low > GUILTY.value { Status::Guilty } else { Status::Suspected };
+            }
+            (Answer::Same, _) if decides.clears => (f.status, f.share) = (Status::Cleared, 0.0),
+            _ => {}
+        }
+        f.evidence.insert(0, sentence.clone());
+    }
+    true
+}
+
+/// A cause that the passive signs said nothing about at all, and that requests were faster without.
+fn unlisted(experiment: &Experiment, found: &mut Vec<Finding>) -> Option<String> {
+    let name = experiment.tests.iter().find(|t| decides(experiment.change).causes.contains(&t.as_str()))?;
+    let known = cause(name).filter(|_| experiment.answer == Answer::Faster)?;
+    let (status, share) = (Status::Suspected, SUSPECTED.value);
+    found.push(Finding { cause: known.name.to_owned(), layer: known.layer, status, share, evidence: Vec::new() });
+    Some(name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::{Change, Estimate, Layer, Measure, Params};
+
+    use super::super::answer;
+    use super::*;
+
+    fn finding(cause: &str, status: Status, share: f64) -> Finding {
+        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: vec!["as seen".into()] }
+    }
+
+    fn experiment(change: Change, tests: &[&str], low: f64, high: f64) -> Experiment {
+        let effect = Some(Estimate { value: (low * high).sqrt(), low, high, confidence: 0.95 });
+        Experiment {
+            workload: "database".into(),
+            params: Params::new(),
+            change,
+            what: format!("{change:?} made"),
+            tests: tests.iter().map(|t| (*t).to_owned()).collect(),
+            by: Measure::Rate,
+            pairs: Vec::new(),
+            answer: answer(effect.as_ref()),
+            effect,
+            reason: None,
+        }
+    }
+
+    fn told(findings: &[Finding]) -> Vec<(&str, Status)> {
+        findings.iter().map(|f| (f.cause.as_str(), f.status)).collect()
+    }
+
+    #[test]
+    fn the_answer_convicts_one_and_clears_the_other() {
+        let before = [finding("cpu.affinity", Status::Suspected, 0.5), finding("cpu.quota", Status::Suspected, 0.4)];
+        let lifted = experiment(Change::Quota, &["cpu.quota"], 1.85, 1.99);
+        let widened = experiment(Change::Cpus, &["cpu.affinity"], 0.98, 1.02);
+        let after = verdict(&before, &[widened, lifted]);
+        assert_eq!(told(&after), [("cpu.quota", Status::Guilty), ("cpu.affinity", Status::Cleared)]);
+        assert!((after[0].share - 0.479).abs() < 0.005, "{}", after[0].share);
+        assert_eq!(after[0].evidence[0], "with Quota made requests were 1.92 (1.85–1.99) times faster");
+        assert_eq!(after[0].evidence[1], "as seen");
+    }
+
+    #[test]
+    fn a_weight_without_effect_clears_nobody() {
+        let before = [finding("cpu.contention", Status::Suspected, 0.5)];
+        let after = verdict(&before, &[experiment(Change::Weight, &["cpu.contention"], 0.99, 1.01)]);
+        assert_eq!(told(&after), [("cpu.contention", Status::Suspected)]);
+        assert!(after[0].evidence[0].contains("as fast as before"), "and that is said");
+    }
+
+    #[test]
+    fn what_is_unresolved_or_not_done_leaves_the_verdict() {
+        let before = [finding("cpu.quota", Status::Guilty, 0.5)];
+        let mut not_done = experiment(Change::Quota, &["cpu.quota"], 0.5, 2.0);
+        assert_eq!(told(&verdict(&before, std::slice::from_ref(&not_done))), told(&before));
+        not_done.answer = Answer::NotDone;
+        not_done.effect = None;
+        let after = verdict(&before, &[not_done]);
+        assert_eq!(told(&after), told(&before));
+        assert!(after[0].evidence[0].contains("not tried"));
+    }
+
+    #[test]
+    fn a_small_effect_is_a_suspicion_and_a_cause_that_nobody_named_is_named() {
+        let small = verdict(&[finding("cpu.quota", Status::Guilty, 0.5)], &[experiment(Change::Quota, &["cpu.quota"], 1.06, 1.2)]);
+        assert_eq!(told(&small), [("cpu.quota", Status::Suspected)]);
+        let named = verdict(&[], &[experiment(Change::Quota, &["cpu.quota"], 1.9, 2.1)]);
+        assert_eq!(told(&named), [("cpu.quota", Status::Guilty)]);
+        assert_eq!(verdict(&[], &[experiment(Change::Quota, &["app.lock"], 1.9, 2.1)]), [], "a record cannot accuse whom it likes");
+    }
+
+    #[test]
+    fn of_two_that_a_change_takes_away_the_one_that_was_suspected_most_is_it() {
+        let before = [finding("cpu.priority", Status::Cleared, 0.0), finding("cpu.contention", Status::Suspected, 0.4)];
+        let after = verdict(&before, &[experiment(Change::Weight, &["cpu.contention", "cpu.priority"], 1.8, 2.2)]);
+        assert_eq!(told(&after), [("cpu.contention", Status::Guilty), ("cpu.priority", Status::Cleared)]);
+    }
+
+    #[test]
+    fn applied_twice_it_is_the_same() {
+        let before = [finding("cpu.saturated", Status::Suspected, 0.4), finding("cpu.quota", Status::Suspected, 0.4)];
+        let made = [experiment(Change::Quota, &["cpu.quota"], 1.85, 1.99)];
+        let once = verdict(&before, &made);
+        assert_eq!(verdict(&once, &made), once);
+        assert_eq!(verdict(&before, &[]), before);
+    }
+}

@@ -1,0 +1,210 @@
+//! Deciding experiments carried out: one thing changed for short stretches, in turns, while the load goes on.
+//!
+//! What to change and what the answer means is `fingerpost_diagnose::deciding`'s to say.
+
+pub mod course;
+pub mod levers;
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fingerpost_diagnose::deciding::{Course, Eagerness, Offer, Planned, course as course_of, plan, verdict};
+use fingerpost_record::{Answer, Asked, Experiment, Finding, Measure, Params, Profile};
+use fingerpost_sys::scratch::Scratch;
+use fingerpost_sys::trace::monotonic_ns;
+use fingerpost_workloads::{Stamps, Workload};
+
+use self::course::{Executor, carry_out};
+use self::levers::{Lever, Pulled, Scope, levers};
+use crate::Sink;
+
+/// What a load lasts longer than its experiments: to begin, and for what a busy machine takes longer.
+const MARGIN: f64 = 0.5;
+const SLACK: f64 = 1.15;
+/// The nice value of the thread that changes things, so that it does so in time; where the user may have it.
+const PRIORITY: i32 = -15;
+
+/// How many experiments there is time for.
+pub fn most(profile: Profile) -> usize {
+    match profile {
+        Profile::Quick | Profile::Imported => 2,
+        Profile::Standard => 4,
+        Profile::Thorough => 7,
+    }
+}
+
+/// What is to be decided on a server of ours.
+pub struct Question<'a> {
+    /// The step.
+    pub params: &'a Params,
+    /// What passive signs say.
+    pub findings: &'a [Finding],
+    /// Requests a second, and their mean latency in seconds.
+    pub load: (f64, f64),
+    /// Whether clients send the next request when the last is answered.
+    pub closed: bool,
+    /// Experiments at most.
+    pub most: usize,
+    /// Whether settings that others live under may be changed.
+    pub beyond_ours: bool,
+}
+
+/// Decides between the suspects of a step of a private server, where that is needed and possible: its load once more, with experiments in
+/// it. Experiments go to the sink, and the findings are returned as they are after them.
+pub fn decide(workload: &mut dyn Workload, question: &Question, sink: &mut dyn Sink) -> Vec<Finding> {
+    let Some(stamps) = workload.stamps() else { return question.findings.to_vec() };
+    let scope = Scope { subjects: workload.subjects(), own_neighbours: Vec::new(), beyond_ours: question.beyond_ours };
+    let levers = levers(&scope);
+    let offers: Vec<Offer> = levers.iter().map(|l| l.offer.clone()).collect();
+    let planned = plan(question.findings, &offers, Eagerness::WhereUndecided, question.most);
+    if planned.is_empty() || sink.interrupted() {
+        return question.findings.to_vec();
+    }
+    sink.progress(&format!("{} {}: changing one thing at a time", workload.name(), question.params), 0.99);
+    let experiments = match under_load(workload, question, &levers, &planned, stamps) {
+        Ok(experiments) => experiments,
+        Err(sentence) => {
+            sink.warn(&format!("the suspects could not be told apart by experiment: {sentence}"));
+            return question.findings.to_vec();
+        }
+    };
+    let found = verdict(question.findings, &experiments);
+    experiments.into_iter().for_each(|experiment| sink.experiment(experiment));
+    found
+}
+
+/// Loads the server once more, and carries the experiments out meanwhile.
+fn under_load(
+    workload: &mut dyn Workload,
+    question: &Question,
+    levers: &[Lever],
+    planned: &[Planned],
+    stamps: Stamps,
+) -> Result<Vec<Experiment>, String> {
+    let (rate, latency) = question.load;
+    let by = if question.closed { Measure::Rate } else { Measure::Latency };
+    let name = workload.name();
+    let each: Vec<(&Lever, Course, Experiment)> = planned
+        .iter()
+        .map(|p| {
+            let lever = &levers[p.offer];
+            (lever, course_of(lever.offer.change, rate, latency), blank(name, question.params, lever, p, by))
+        })
+        .collect();
+    let possible = each.iter().filter(|(lever, ..)| lever.offer.hindrance.is_none());
+    let seconds: f64 = possible.map(|(_, course, _)| course.seconds()).sum();
+    if seconds == 0.0 {
+        return Ok(each.into_iter().map(|(.., experiment)| experiment).collect());
+    }
+    let scratch = Scratch::create_guarded().map_err(|e| format!("no journal can be kept: {e}"))?;
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel::<()>();
+        let conductor = thread::Builder::new().spawn_scoped(scope, move || conduct(each, by, scratch, stamps, &told));
+        let step = workload.step_observed(question.params, Duration::from_secs_f64(seconds * SLACK + MARGIN), &mut || _ = tell.send(()));
+        drop(tell);
+        let conductor = conductor.map_err(|e| format!("the thread that changes things could not be started: {e}"))?;
+        let experiments = conductor.join().map_err(|_| "the thread that changes things met a defect".to_owned())?;
+        step.map(|_| experiments).map_err(|e| e.to_string())
+    })
+}
+
+/// An experiment before it is carried out.
+fn blank(workload: &str, params: &Params, lever: &Lever, planned: &Planned, by: Measure) -> Experiment {
+    let hindrance = lever.offer.hindrance.clone();
+    Experiment {
+        workload: workload.to_owned(),
+        params: params.clone(),
+        change: lever.offer.change,
+        what: lever.offer.what.clone(),
+        tests: planned.tests.iter().map(|t| (*t).to_owned()).collect(),
+        by,
+        pairs: Vec::new(),
+        effect: None,
+        answer: if hindrance.is_some() { Answer::NotDone } else { Answer::Unresolved },
+        reason: hindrance,
+    }
+}
+
+/// Carries the experiments out, one after the other, as long as the load lasts.
+fn conduct(
+    each: Vec<(&Lever, Course, Experiment)>,
+    by: Measure,
+    mut scratch: Scratch,
+    stamps: Stamps,
+    told: &mpsc::Receiver<()>,
+) -> Vec<Experiment> {
+    let _ = rustix::process::setpriority_process(None, PRIORITY);
+    if told.recv().is_err() {
+        return Vec::new();
+    }
+    let carried = each.into_iter().map(|(lever, course, experiment)| {
+        if experiment.answer == Answer::NotDone {
+            return experiment;
+        }
+        let mut executor =
+            Loaded { lever, pulled: Pulled::default(), scratch: &mut scratch, stamps: &stamps, load: told, asked: Vec::new() };
+        carry_out(&mut executor, &course, experiment, by)
+    });
+    let experiments = carried.collect();
+    stamps.set(false);
+    experiments
+}
+
+/// A server of ours under load: its generators' own account says how many requests ended when.
+struct Loaded<'a> {
+    lever: &'a Lever,
+    pulled: Pulled,
+    scratch: &'a mut Scratch,
+    stamps: &'a Stamps,
+    /// Closed when the load is over.
+    load: &'a mpsc::Receiver<()>,
+    asked: Vec<Option<Asked>>,
+}
+
+impl Loaded<'_> {
+    /// Sleeps; false when the load is over.
+    fn wait(&self, seconds: f64) -> bool {
+        let end = Instant::now() + Duration::from_secs_f64(seconds);
+        match self.load.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Err(mpsc::RecvTimeoutError::Timeout) => true,
+            Ok(()) => self.load.recv_timeout(end.saturating_duration_since(Instant::now())) == Err(mpsc::RecvTimeoutError::Timeout),
+            Err(mpsc::RecvTimeoutError::Disconnected) => false,
+        }
+    }
+}
+
+impl Executor for Loaded<'_> {
+    fn change(&mut self, limit_s: f64) -> Result<(), String> {
+        self.pulled.pull(self.lever, self.scratch, Duration::from_secs_f64(limit_s))
+    }
+
+    fn restore(&mut self) -> Result<(), String> {
+        self.pulled.release(self.scratch)
+    }
+
+    fn ask(&mut self, settle_s: f64, stretch_s: f64) -> bool {
+        // Stamping goes on all the time: what is under way when it is switched on would be missing.
+        self.stamps.set(true);
+        if !self.wait(settle_s) {
+            return false;
+        }
+        let begin = monotonic_ns();
+        if !self.wait(stretch_s) {
+            return false;
+        }
+        let end = monotonic_ns();
+        let drained = self.stamps.drain();
+        let ended: Vec<u64> =
+            drained.stamps.iter().filter(|s| (begin..end).contains(&s.end)).map(|s| s.end.saturating_sub(s.start)).collect();
+        let requests = ended.len() as u64;
+        let latency_ns = (requests > 0).then(|| ended.iter().map(|l| *l as f64).sum::<f64>() / requests as f64);
+        let asked = Asked { requests, seconds: end.saturating_sub(begin) as f64 * 1e-9, latency_ns };
+        self.asked.push((drained.lost == 0).then_some(asked));
+        true
+    }
+
+    fn answers(&mut self) -> Vec<Option<Asked>> {
+        std::mem::take(&mut self.asked)
+    }
+}
