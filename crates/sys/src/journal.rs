@@ -250,7 +250,8 @@ impl Undo {
 
     /// Whether it is a change for the short time of an experiment, which the guardian undoes when that is over, though the run lives.
     pub fn is_brief(&self) -> bool {
-        matches!(self, Undo::GroupSetting { .. } | Undo::Threads { .. } | Undo::Autogroup { .. } | Undo::Continue { .. })
+        use Undo::{Autogroup, Continue, GroupSetting, Threads, WriteFile};
+        matches!(self, GroupSetting { .. } | Threads { .. } | Autogroup { .. } | Continue { .. } | WriteFile { .. })
     }
 
     /// Whether nothing but a file or directory of ours is changed.
