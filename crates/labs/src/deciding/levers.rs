@@ -83,7 +83,7 @@ pub fn levers(scope: &Scope) -> Vec<Lever> {
 }
 
 fn lever(change: Change, what: String, acts: Vec<Act>) -> Option<Lever> {
-    (!acts.is_empty()).then(|| Lever { offer: Offer { change, what, hindrance: None }, acts })
+    (!acts.is_empty()).then_some(Lever { offer: Offer { change, what, hindrance: None }, acts })
 }
 
 fn quota(groups: &Hierarchies) -> Option<Lever> {
@@ -204,7 +204,7 @@ fn hindrance(lever: &Lever, scope: &Scope) -> Option<String> {
         return None;
     }
     let ours = ours(&scope.subjects);
-    let beyond = lever.acts.iter().find_map(|act| match act {
+    lever.acts.iter().find_map(|act| match act {
         Act::Group(s) => s.file.parent().filter(|dir| members::of_directory(dir).iter().any(|pid| !ours.contains(pid))).map(|_| {
             format!(
                 "because other processes than the server live in its control group {}; --allow-system-changes allows it",
@@ -213,8 +213,7 @@ fn hindrance(lever: &Lever, scope: &Scope) -> Option<String> {
         }),
         Act::Switch { .. } => Some("because it is a setting of the whole system; --allow-system-changes allows it".to_owned()),
         _ => None,
-    });
-    beyond
+    })
 }
 
 /// The server's and clients' processes, this one, what descends from them, and the processes that they descend from.
