@@ -65,7 +65,9 @@ pub fn plan(findings: &[Finding], offers: &[Offer], eagerness: Eagerness, most: 
         let shares = decides(o.change).causes.iter().map(|cause| Some((*cause, worth(cause)?)));
         let tests: Vec<(&'static str, f64)> = shares.flatten().collect();
         let weight = tests.iter().map(|(_, share)| *share).fold(0.0, f64::max);
-        (!tests.is_empty()).then(|| Planned { offer, tests: tests.iter().map(|(cause, _)| *cause).collect(), weight })
+        // That it cannot be made is worth telling where it would decide about somebody who is accused.
+        let worth_telling = o.hindrance.is_none() || accused.iter().any(|f| decides(o.change).causes.contains(&f.cause.as_str()));
+        (!tests.is_empty() && worth_telling).then(|| Planned { offer, tests: tests.iter().map(|(cause, _)| *cause).collect(), weight })
     };
     let mut all: Vec<Planned> = offers.iter().enumerate().filter_map(planned).collect();
     all.sort_by(|a, b| b.weight.total_cmp(&a.weight));
@@ -145,6 +147,15 @@ mod tests {
         assert_eq!(chosen(&lock, &ALL, Eagerness::WhereUndecided), []);
         let unknown = [finding("app.lock", Status::Suspected, 0.6), finding("cpu.quota", Status::NotJudged, 0.0)];
         assert_eq!(chosen(&unknown, &ALL, Eagerness::WhereUndecided), [Change::Quota], "what could not be judged is asked");
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_told_where_somebody_is_accused_of_it() {
+        let findings = [finding("cpu.contention", Status::Suspected, 0.6), finding("memory.page_size", Status::NotJudged, 0.0)];
+        let mut offers = offers(&[Change::HugePages, Change::Weight]);
+        offers.iter_mut().for_each(|o| o.hindrance = Some("which needs root".into()));
+        let found = plan(&findings, &offers, Eagerness::WhereUndecided, 9);
+        assert_eq!(found.iter().map(|p| p.offer).collect::<Vec<_>>(), [1]);
     }
 
     #[test]
