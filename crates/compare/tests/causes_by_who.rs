@@ -71,6 +71,11 @@ fn acknowledgements_that_outlast_the_windows_are_told_by_their_number() {
     // What was followed is the same: 3 of the 4 ms that a turn takes longer are 150 times 40 ms.
     let c = between(with(4000.0, 0.0), slower(with(2000.0, 150.0), &[2.0; 5]));
     assert_eq!(guilty(&c), ["network.delay"], "{:#?}", c.causes);
+    // A server that a quota stops acknowledges late, too.
+    let mut stopped = slower(with(2000.0, 150.0), &[2.0; 5]);
+    stopped.observations[0].totals.insert("throttle.seconds".into(), 0.5);
+    let c = between(with(4000.0, 0.0), stopped);
+    assert!(!of(&c, "network.delay").status.accuses(), "{:#?}", of(&c, "network.delay"));
     let c = between(with(4000.0, 0.0), slower(with(2000.0, 0.0), &[2.0; 5]));
     assert!(guilty(&c).is_empty(), "{:#?}", c.causes);
 }

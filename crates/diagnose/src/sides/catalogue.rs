@@ -58,7 +58,11 @@ impl Candidate {
     }
 
     /// What it takes here of the rest: a throttle that may hold requests up for longer than windows are open has to be set.
+    /// A server that a quota stops acknowledges late as well, and is not waited for because of that.
     pub fn takes_the_rest(&self, clues: &Clues) -> Rest {
+        if self.cause == "network.delay" && matches!(signs::quota(clues), Sign::Fits(_)) {
+            return Rest::No;
+        }
         if self.rest == Rest::Perhaps && !signs::set_now(clues, "cgroup.disk_limits") { Rest::No } else { self.rest }
     }
 
