@@ -70,6 +70,48 @@ fn gathered_records_show_the_slow_host_with_its_layer_and_every_bad_file_as_a_ro
 }
 
 #[test]
+fn a_roll_out_is_told_from_what_hit_everybody_and_a_check_is_one_line() {
+    let home = Home::with(&[]);
+    for (sweep, after) in [("before", false), ("after", true)] {
+        let dir = home.path().join(format!("came-{sweep}"));
+        std::fs::create_dir(&dir).unwrap();
+        for n in 0..24 {
+            // All are 5 % slower afterwards; the first twelve got a kernel whose memory is 20 % slower.
+            let got = after && n < 12;
+            let factor = |probe: &str| if after { 1.05 } else { 1.0 } * if got && probe.starts_with("memory") { 1.2 } else { 1.0 };
+            let mut run = made(n + if after { 100 } else { 0 }, factor);
+            if got {
+                run.host.kernel = "new".into();
+            }
+            keep(&dir, &format!("n{n}"), &run);
+        }
+        assert_eq!(home.says(&["fleet", "gather", &format!("came-{sweep}"), "-o", sweep]).status, 0);
+    }
+    let said = home.says(&["fleet", "compare", "before", "after"]);
+    assert!(
+        said.out.contains("12 hosts got it, 12 hosts did not") && said.out.contains("memory.read size=1: "),
+        "{}{}",
+        said.out,
+        said.err
+    );
+    assert!(!said.out.contains("cpu."), "what hit everybody comes off: {}", said.out);
+    let same = home.says(&["fleet", "compare", "before", "before", "--treated", "n[0-11]"]);
+    assert!(same.out.starts_with("0 of "), "{}", same.out);
+    let history = home.says(&["fleet", "history", "n3", "after", "before"]).well();
+    assert_eq!(history.lines().filter(|line| line.contains("among its peers")).count(), 2, "{history}");
+    let ok = home.says(&["fleet", "check", "--against", "before", "--name", "n3", "--recorded"]);
+    assert_eq!((ok.status, ok.out.as_str()), (0, "ok n3: 21 rows beside 23 peers\n"), "{}", ok.err);
+    // A run of this host beside made-up peers: nobody of its kind.
+    let words = ["fleet", "check", "--against", "before", "--name", "n3", "--", "syscall.null", "--budget", "1"];
+    let unknown = home.says(&words);
+    assert!(unknown.status == 3 && unknown.out.starts_with("unknown n3: 0 rows beside 0 peers"), "{}{}", unknown.out, unknown.err);
+    let csv = home.says(&["fleet", "export", "before", "--csv"]).well();
+    assert_eq!(csv.lines().count(), 1 + 24 * 21);
+    let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
+    assert!(columns.iter().all(|n| *n == 13), "{}", csv.lines().nth(1).unwrap());
+}
+
+#[test]
 fn a_script_is_one_that_a_shell_takes() {
     let home = Home::with(&[]);
     let said = home.says(&["fleet", "script", "slurm", "-w", "n[1-3]", "--partition", "a b", "--", "--set", "dir=/tmp/it's"]);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fingerpost_compare::causes::groups::{GROUP_CAUSES, Group, group};
+use fingerpost_compare::causes::groups::{GROUP_CAUSES, Group, GroupCause};
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_diagnose::fleet::{self, Confirmation, Excess, Judged, Unit, confirm};
 use fingerpost_record::Run;
@@ -201,6 +201,25 @@ fn family_name(family: u8, rows: &[Row]) -> String {
     group.map_or_else(String::new, |group| words(group).to_owned())
 }
 
+/// The cause that a family points at by itself.
+pub(crate) fn cause_of(unit: Unit, rows: &[Row]) -> Option<&'static GroupCause> {
+    let of = match unit {
+        Unit::All => return None,
+        Unit::Family(family) => rows.iter().map(|row| row.group).find(|g| *g as u8 == family)?,
+        Unit::Row(row) => rows[row as usize].group,
+    };
+    GROUP_CAUSES.iter().find(|cause| cause.group == of)
+}
+
+/// A unit as a person calls it.
+pub(crate) fn unit_name(unit: Unit, rows: &[Row]) -> String {
+    match unit {
+        Unit::All => "all rows".to_owned(),
+        Unit::Family(family) => family_name(family, rows),
+        Unit::Row(row) => rows[row as usize].name(),
+    }
+}
+
 struct OfGroup<'a> {
     sweep: &'a Sweep,
     table: &'a Table,
@@ -215,11 +234,7 @@ impl OfGroup<'_> {
     }
 
     fn unit_name(&self, unit: Unit) -> String {
-        match unit {
-            Unit::All => "all rows".to_owned(),
-            Unit::Family(family) => family_name(family, &self.table.rows),
-            Unit::Row(row) => self.table.rows[row as usize].name(),
-        }
+        unit_name(unit, &self.table.rows)
     }
 
     fn hosts(&self) -> Vec<Host> {
@@ -296,20 +311,10 @@ impl OfGroup<'_> {
         if let Some(cause) = comparison.causes.iter().find(|c| c.status.accuses()) {
             (host.layer, host.cause) = (Some(cause.layer.as_str()), Some(cause.cause.clone()));
             host.evidence.clone_from(&cause.evidence);
-        } else if let Some(cause) = self.cause_of(first.unit) {
+        } else if let Some(cause) = cause_of(first.unit, &self.table.rows) {
             (host.layer, host.cause) = (Some(cause.layer.as_str()), Some(cause.cause.to_owned()));
         }
         host.evidence.extend(comparison.hosts.iter().map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)));
-    }
-
-    /// The cause that a family points at by itself.
-    fn cause_of(&self, unit: Unit) -> Option<&'static fingerpost_compare::causes::groups::GroupCause> {
-        let of = match unit {
-            Unit::All => return None,
-            Unit::Family(family) => self.table.rows.iter().map(|row| row.group).find(|g| *g as u8 == family)?,
-            Unit::Row(row) => group(&self.table.rows[row as usize].probe),
-        };
-        GROUP_CAUSES.iter().find(|cause| cause.group == of)
     }
 
     fn described(&self, kind: &str) -> PeerGroup {

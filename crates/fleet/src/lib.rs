@@ -2,8 +2,10 @@
 //!
 //! What nodes send is foreign text: names, lines and records are bounded and checked. Nothing here starts a process.
 
+pub mod check;
 pub mod judge;
 pub mod nodes;
+pub mod rollout;
 pub mod slim;
 pub mod sweep;
 pub mod table;

@@ -60,11 +60,12 @@ fn fields(view: &View, host: &str, row: &Row) -> Vec<String> {
 }
 
 /// A text of the run. A spreadsheet takes a cell that begins like a formula for one, and runs it; an apostrophe makes it text.
-pub(crate) fn word(text: &str) -> String {
+pub fn word(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() }
 }
 
-pub(crate) fn line(fields: impl IntoIterator<Item = String>) -> String {
+/// A line of fields, quoted where they must be, ended as RFC 4180 has it.
+pub fn line(fields: impl IntoIterator<Item = String>) -> String {
     fields.into_iter().map(|f| quoted(&f)).collect::<Vec<_>>().join(",") + "\r\n"
 }
 

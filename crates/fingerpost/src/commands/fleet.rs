@@ -1,6 +1,8 @@
 //! `fingerpost fleet`: many hosts, through the engine that the site already runs.
 
+mod against;
 mod engine;
+mod export;
 mod node;
 mod pool;
 mod run;
@@ -28,6 +30,14 @@ enum Command {
     Gather(sweeps::GatherArgs),
     /// Peer groups, slow hosts and their layer; with HOST, everything about that one
     Show(show::Args),
+    /// Two sweeps: what changed for the hosts that got a roll-out, beside those that did not
+    Compare(against::CompareArgs),
+    /// One host in several sweeps
+    History(against::HistoryArgs),
+    /// Measure this host and hold it against its peers in a sweep: one line, status 0 among them, 1 slow, 3 not known
+    Check(against::CheckArgs),
+    /// All figures of a sweep as CSV, a line each
+    Export(export::Args),
     /// Print the `scontrol` lines that drain the slow nodes; only confirmed ones
     Drain(sweeps::DrainArgs),
     /// What a node runs: measures and prints its record in lines
@@ -42,6 +52,10 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Command::Script(args) => sweeps::script(args),
         Command::Gather(args) => sweeps::gather(args),
         Command::Show(args) => show::run(args),
+        Command::Compare(args) => against::compare(args),
+        Command::History(args) => against::history(args),
+        Command::Check(args) => against::check(args),
+        Command::Export(args) => export::run(args),
         Command::Drain(args) => sweeps::drain(args),
         Command::Node(args) => node::run(args),
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use fingerpost_fleet::{nodes, slim, wire};
-use fingerpost_record::{lean, text::clean_short};
+use fingerpost_record::{Run, lean, text::clean_short};
 use fingerpost_sys::child;
 use fingerpost_sys::scratch::Scratch;
 
@@ -37,6 +37,14 @@ pub struct Args {
     words: Vec<String>,
 }
 
+/// Measures this host in a process of its own, and gives the run without its samples.
+///
+/// # Errors
+/// Why there is none, in words.
+pub fn measure(words: &[String], timeout: u64) -> anyhow::Result<Run> {
+    measured(words, timeout, false)
+}
+
 /// Measures, and prints the record or why there is none.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let name = match (&args.name, &args.name_from) {
@@ -51,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         // The running program keeps its file through /proc/self/exe, and so do its probes.
         std::fs::remove_file(std::env::current_exe()?).context("cannot remove the copy of this program")?;
     }
-    let told = measured(&args);
+    let told = measured(&args.words, args.timeout, args.while_stdin).and_then(|run| Ok(slim::pack(&run)?));
     let lines = match &told {
         Ok(packed) => wire::lines(&name, packed),
         Err(e) => vec![wire::failure(&name, &format!("{e:#}"))],
@@ -60,16 +68,16 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     Ok(if told.is_ok() { Done::Well } else { Done::MeasurementFailed })
 }
 
-/// The packed record of a run of this program.
-fn measured(args: &Args) -> anyhow::Result<Vec<u8>> {
+/// The slim record of a run of this program.
+fn measured(words: &[String], timeout: u64, while_stdin: bool) -> anyhow::Result<Run> {
     let scratch = Scratch::create().context("cannot make a private directory for the run")?;
     let file = scratch.subdir("fleet")?.join("run.json");
     let mut command = Command::new("/proc/self/exe");
-    command.arg("run").args(&args.words).arg("--quiet").arg("-o").arg(&file);
+    command.arg("run").args(words).arg("--quiet").arg("-o").arg(&file);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut running = child::die_with_parent(&mut command).spawn().context("cannot start the run")?;
     let group = running.id() as i32;
-    if args.while_stdin {
+    if while_stdin {
         // That the input ends is the only sign of a connection that broke. The thread ends with the process.
         std::thread::spawn(move || {
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
@@ -77,24 +85,24 @@ fn measured(args: &Args) -> anyhow::Result<Vec<u8>> {
         });
     }
     let complaints = running.stderr.take().map(|err| std::thread::spawn(move || last_words(err)));
-    let status = child::wait_deadline(&mut running, Instant::now() + Duration::from_secs(args.timeout))?;
+    let status = child::wait_deadline(&mut running, Instant::now() + Duration::from_secs(timeout))?;
     if status.is_none() {
         child::signal_group(group, libc::SIGKILL)?;
         running.wait()?;
     }
     let complaint = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
     match status {
-        None => anyhow::bail!("the run took more than {} seconds", args.timeout),
+        None => anyhow::bail!("the run took more than {timeout} seconds"),
         // 3: some measurement failed, and the record says which.
-        Some(status) if matches!(status.code(), Some(0 | 3)) && file.exists() => packed(&file),
+        Some(status) if matches!(status.code(), Some(0 | 3)) && file.exists() => slim_of(&file),
         Some(status) => anyhow::bail!("the run ended with {status}: {complaint}"),
     }
 }
 
-fn packed(file: &Path) -> anyhow::Result<Vec<u8>> {
+fn slim_of(file: &Path) -> anyhow::Result<Run> {
     let run = lean::figures_from_path(file)?;
     anyhow::ensure!(run.complete, "the run was stopped before its end");
-    Ok(slim::pack(&slim::slim(&run))?)
+    Ok(slim::slim(&run))
 }
 
 /// The end of what a process complained of. All is read, so that it is not held up.

@@ -100,13 +100,26 @@ fn of_host(host: &Host, evidence: usize) -> Vec<String> {
     lines
 }
 
-fn said(s: &Slower) -> String {
-    let percent = |ratio: f64| format!("{:.0}", (ratio - 1.0) * 100.0);
-    let (word, by) = if s.ratio >= 1.0 { ("slower", percent(s.ratio)) } else { ("faster", format!("{:.0}", (1.0 - s.ratio) * 100.0)) };
+/// How far a host is from its peers, in words.
+pub fn said(s: &Slower) -> String {
+    let (word, by) = direction(s);
     format!("{}: {by} % {word} than its peers (ratio {:.2} to {:.2})", clean(&s.what), s.low, s.high)
 }
 
-fn words(standing: Standing) -> &'static str {
+/// What a change is, in words.
+pub fn changed(s: &Slower) -> String {
+    let (word, by) = direction(s);
+    format!("{}: {by} % {word} (ratio {:.3} to {:.3})", clean(&s.what), s.low, s.high)
+}
+
+/// The word for a ratio, and by how many per cent.
+fn direction(s: &Slower) -> (&'static str, String) {
+    let percent = (s.ratio - 1.0) * 100.0;
+    (if percent >= 0.0 { "slower" } else { "faster" }, format!("{:.1}", percent.abs()))
+}
+
+/// What a host is called, in words.
+pub fn words(standing: Standing) -> &'static str {
     match standing {
         Standing::Slow => "slow, confirmed by measuring again",
         Standing::Suspected => "suspected: slow once, not measured again",

@@ -1,0 +1,86 @@
+//! Two sweeps of the same hosts: what a roll-out changed.
+
+use std::collections::BTreeSet;
+
+use fingerpost_compare::verdict::{FALSE_DISCOVERIES, adjust};
+use fingerpost_diagnose::fleet::{self, Unit};
+use serde::Serialize;
+
+use crate::judge::{Slower, unit_name};
+use crate::sweep::{Pass, Sweep, SweepError};
+use crate::table::{Cell, Table};
+
+/// What two sweeps say of each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Rollout {
+    /// Hosts that got it and are in both sweeps.
+    pub treated: usize,
+    /// Hosts that did not and are in both. With none, what happened to everybody meanwhile is in the figures.
+    pub controls: usize,
+    /// Whether there are hosts enough to say anything.
+    pub resolved: bool,
+    /// What changed, in rows, families and all rows: the largest change first.
+    pub changed: Vec<Slower>,
+    /// How many rows, families and totals were looked at.
+    pub looked_at: usize,
+}
+
+/// A host in both sweeps.
+struct Pair {
+    treated: bool,
+    /// After less before, by row.
+    change: Vec<Cell>,
+}
+
+/// Compares two sweeps. The roll-out's hosts are `treated`, or else those whose kind (kernel, microcode, memory …) differs between the sweeps.
+///
+/// # Errors
+/// The system's. A record that cannot be read takes no part.
+pub fn rollout(before: &Sweep, after: &Sweep, treated: Option<&BTreeSet<String>>) -> Result<Rollout, SweepError> {
+    let mut table = Table::of(before)?;
+    let mut pairs = Vec::new();
+    for at in 0..table.hosts.len() {
+        let node = table.hosts[at].node.clone();
+        let Ok(run) = after.read(Pass::First, &node) else { continue };
+        let cells = table.cells(&run);
+        let host = &table.hosts[at];
+        let got = treated.map_or_else(|| host.group != fleet::peer_group(&run.host), |list| list.contains(&node));
+        let old: std::collections::BTreeMap<u32, (f32, f32)> = host.cells.iter().map(|(row, log, own)| (*row, (*log, *own))).collect();
+        let change = |(row, log, own): Cell| old.get(&row).map(|(before, own_before)| (row, log - before, own.hypot(*own_before)));
+        pairs.push(Pair { treated: got, change: cells.into_iter().filter_map(change).collect() });
+    }
+    Ok(judged(&table, &pairs))
+}
+
+fn judged(table: &Table, pairs: &[Pair]) -> Rollout {
+    let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group as u8).collect();
+    let units = std::iter::once(Unit::All).chain(families.into_iter().map(Unit::Family)).chain((0..table.rows.len() as u32).map(Unit::Row));
+    let effects: Vec<(Unit, fleet::Effect)> = units
+        .filter_map(|unit| {
+            let of = |treated: bool| -> Vec<(f64, f64)> {
+                pairs.iter().filter(|pair| pair.treated == treated).filter_map(|pair| change_in(table, pair, unit)).collect()
+            };
+            Some((unit, fleet::rollout(&of(true), &of(false))?))
+        })
+        .collect();
+    let stands = adjust(&effects.iter().map(|(_, e)| e.p).collect::<Vec<_>>());
+    let mut changed: Vec<Slower> = effects
+        .iter()
+        .zip(stands)
+        .filter(|(_, q)| *q <= FALSE_DISCOVERIES)
+        .map(|((unit, e), _)| Slower { what: unit_name(*unit, &table.rows), ratio: e.log.exp(), low: e.low.exp(), high: e.high.exp() })
+        .collect();
+    changed.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    let treated = pairs.iter().filter(|pair| pair.treated).count();
+    Rollout { treated, controls: pairs.len() - treated, resolved: !effects.is_empty(), changed, looked_at: effects.len() }
+}
+
+fn change_in(table: &Table, pair: &Pair, unit: Unit) -> Option<(f64, f64)> {
+    let within = |row: u32| match unit {
+        Unit::All => true,
+        Unit::Family(family) => table.rows[row as usize].group as u8 == family,
+        Unit::Row(only) => row == only,
+    };
+    let of_unit = pair.change.iter().filter(|cell| within(cell.0)).map(|(_, log, own)| (f64::from(*log), f64::from(*own)));
+    fleet::middle(&of_unit.collect::<Vec<_>>())
+}
