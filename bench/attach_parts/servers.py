@@ -25,6 +25,8 @@ from follow_parts.server import free_port  # noqa: E402
 PATHS = os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin"
 SECONDS_TO_START = 60
 CONNECTIONS = 4
+# Requests a second of a steady load: far below what any of them can do, so that events that cost a request a little do not lower its rate.
+STEADY = 400
 
 
 @dataclasses.dataclass
@@ -41,11 +43,13 @@ class Load:
 class Started:
     pid: int
     load: object
+    port: int = 0
 
 
 def find(name):
     """A program, or Failed."""
     extra = ":".join(str(p) for p in sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
+    extra += "".join(f":{p}" for p in sorted(pathlib.Path("/usr/lib/jvm").glob("*/bin"), reverse=True))
     program = shutil.which(name, path=f"{PATHS}:{extra}")
     if not program:
         raise Failed(f"{name} is not installed")
@@ -95,9 +99,13 @@ def span(text):
 
 
 def wrk(url, keep_alive=True):
-    def load(seconds):
+    def load(seconds, steady=False):
         header = [] if keep_alive else ["-H", "Connection: close"]
-        out = tool([find("wrk"), "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", *header, url])
+        with tempfile.TemporaryDirectory() as work:
+            script = pathlib.Path(f"{work}/pause.lua")
+            script.write_text(f"function delay() return {1000 * CONNECTIONS // STEADY} end\n")
+            pauses = ["-s", str(script)] if steady else []
+            out = tool([find("wrk"), "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", *pauses, *header, url])
         count, took = re.search(r"(\d+) requests in ([\d.]+\w+)", out).groups()
         p50, p99 = (span(re.search(rf"{p}%\s+([\d.]+\w+)", out)[1]) for p in (50, 99))
         return Load(float(count), span(took), p50, p99)
@@ -117,7 +125,7 @@ def nginx(keep_alive=True):
         url = f"http://127.0.0.1:{port}/f"
         command = [find("nginx"), "-p", work, "-c", f"{work}/nginx.conf"]
         with started(command, answers(["curl", "-sf", "-o", "/dev/null", url]), "nginx") as process:
-            yield Started(process.pid, wrk(url, keep_alive))
+            yield Started(process.pid, wrk(url, keep_alive), port)
 
 
 @contextlib.contextmanager
@@ -153,8 +161,8 @@ def mariadb():
                         "--table-size=10000", f"--threads={CONNECTIONS}", "--db-ps-mode=disable"]
             tool([*sysbench, "prepare"])
 
-            def load(seconds):
-                out = tool([*sysbench, f"--time={seconds}", "--percentile=99", "run"])
+            def load(seconds, steady=False):
+                out = tool([*sysbench, f"--time={seconds}", "--percentile=99", *([f"--rate={STEADY}"] if steady else []), "run"])
                 count = float(re.search(r"total:\s+(\d+)", out)[1])
                 took = float(re.search(r"total time:\s+([\d.]+)s", out)[1])
                 p99 = float(re.search(r"99th percentile:\s+([\d.]+)", out)[1]) * 1e-3
@@ -177,9 +185,10 @@ def postgresql():
         with started(command, answers([find("pg_isready"), *where]), "postgres", stop=signal.SIGINT, **options) as process:
             tool([find("pgbench"), *where, "-i", "-q", "postgres"])
 
-            def load(seconds):
+            def load(seconds, steady=False):
                 log = tempfile.mkdtemp()
-                out = tool([find("pgbench"), *where, "-S", "-n", f"-c{CONNECTIONS}", "-j1", f"-T{seconds}", "-l", f"--log-prefix={log}/l", "postgres"])
+                rate = [f"-R{STEADY}"] if steady else []
+                out = tool([find("pgbench"), *where, "-S", "-n", f"-c{CONNECTIONS}", "-j1", f"-T{seconds}", *rate, "-l", f"--log-prefix={log}/l", "postgres"])
                 count = float(re.search(r"actually processed: (\d+)", out)[1])
                 times = sorted(float(line.split()[2]) * 1e-6 for f in pathlib.Path(log).iterdir() for line in f.read_text().splitlines())
                 shutil.rmtree(log)
@@ -193,7 +202,15 @@ def redis():
         port = free_port()
         ping = answers([find("redis-cli"), "-p", str(port), "ping"])
         with started([find("redis-server"), "--port", str(port), "--dir", work, "--save", "900 1"], ping, "redis-server") as process:
-            def load(seconds):
+            def load(seconds, steady=False):
+                if steady:
+                    count, begun = STEADY // CONNECTIONS * seconds, time.time()
+                    asks = [subprocess.Popen([find("redis-cli"), "-p", str(port), "-r", str(count), "-i", str(CONNECTIONS / STEADY), "get", "k"],
+                                             stdout=subprocess.DEVNULL) for _ in range(CONNECTIONS)]
+                    if any(ask.wait() for ask in asks):
+                        raise Failed("redis-cli failed")
+                    return Load(count * CONNECTIONS, time.time() - begun)
+
                 # It takes a number of requests and no time: as many as a short look says.
                 def bench(n):
                     begun = time.time()
@@ -215,7 +232,9 @@ def memcached():
     user = ["-u", pwd.getpwuid(os.getuid()).pw_name]
     ping = answers(["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port}"])
     with started([find("memcached"), "-l", "127.0.0.1", "-p", str(port), *user], ping, "memcached") as process:
-        def load(seconds):
+        def load(seconds, steady=False):
+            if steady:
+                raise Failed("memcslap has no steady load")
             program, total, begun = find("memcslap"), 0, time.time()
             each = 5_000
             while time.time() - begun < seconds:
@@ -225,7 +244,36 @@ def memcached():
         yield Started(process.pid, load)
 
 
+@contextlib.contextmanager
+def proxy():
+    """nginx before another nginx."""
+    with nginx() as backend, tempfile.TemporaryDirectory() as work:
+        port = free_port()
+        pathlib.Path(f"{work}/nginx.conf").write_text(
+            f"worker_processes auto; daemon off; pid {work}/pid; error_log {work}/log; user {pwd.getpwuid(os.getuid()).pw_name};\n"
+            f"events {{ worker_connections 768; }}\n"
+            f"http {{ access_log off; keepalive_requests 1000000000; upstream b {{ server 127.0.0.1:{backend.port}; keepalive 16; }}\n"
+            f"server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ''; }} }} }}\n")
+        url = f"http://127.0.0.1:{port}/f"
+        with started([find("nginx"), "-p", work, "-c", f"{work}/nginx.conf"], answers(["curl", "-sf", "-o", "/dev/null", url]), "nginx") as process:
+            yield Started(process.pid, wrk(url))
+
+
+@contextlib.contextmanager
+def http(command):
+    """A program that answers HTTP at the port that stands in its words."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/"
+    with started([find(command[0]), *(word.format(port=port) for word in command[1:])], answers(["curl", "-sf", "-o", "/dev/null", url]), command[0]) as process:
+        yield Started(process.pid, wrk(url))
+
+
+NODE = "require('http').createServer((q, a) => a.end('answered')).listen({port}, '127.0.0.1')"
 SERVERS = {
+    "nginx before nginx": proxy,
+    "gunicorn": lambda: http(["gunicorn", "-w2", "-b127.0.0.1:{port}", "wsgiref.simple_server:demo_app"]),
+    "node": lambda: http(["node", "-e", NODE]),
+    "java": lambda: http(["jwebserver", "-b", "127.0.0.1", "-p", "{port}", "-d", "/usr/share/doc/bash", "-o", "none"]),
     "nginx": nginx,
     "nginx without keep-alive": lambda: nginx(keep_alive=False),
     "apache": apache,

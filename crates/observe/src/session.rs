@@ -20,8 +20,10 @@ use crate::follow::pace::{COST_SHARE, Pace};
 use crate::follow::source::{self, Source};
 use crate::follow::taking::{Known, MOST_EVENTS, Recorded, Taking};
 use crate::machine::{self, Reading, Totals};
+use crate::neighbours::Neighbours;
 use crate::population::{Descriptors, Population};
 use crate::queues::{Queues, Sampler};
+use crate::stacks::{self, Sampled};
 use crate::states::States;
 use crate::summary::{self, Seen};
 use crate::tracing;
@@ -81,6 +83,9 @@ struct Watched {
     events: Option<Events>,
 }
 
+/// What the sampling thread brings back, or why there is nothing.
+type Sampling = Result<Sampled, String>;
+
 /// What the socket thread brings back: the sums, the CPU seconds that they cost, or why there are none.
 pub(crate) type Sockets = Result<(Queues, f64), String>;
 
@@ -95,6 +100,10 @@ pub struct Session {
     /// Where the system refuses threads there is no observation.
     watcher: io::Result<JoinHandle<Watched>>,
     sockets: Option<io::Result<JoinHandle<Sockets>>>,
+    /// Of a service that somebody else started.
+    neighbours: Option<Neighbours>,
+    /// Of one that is traced.
+    stacks: Option<io::Result<JoinHandle<Sampling>>>,
     /// At the levels that attribute.
     delays: Option<Result<Delayed, String>>,
     attach_cost: f64,
@@ -144,6 +153,8 @@ impl Prepared {
     }
 
     fn attach_to(mut self, subject: Option<i32>, find: impl FnOnce() -> Population, separate: bool, known: Known) -> Session {
+        let service = known.service.is_some();
+        let sampled = service && self.level == Level::Tracing;
         if let Some(Ok(taking)) = &mut self.taking {
             taking.prepare(known);
         }
@@ -160,6 +171,11 @@ impl Prepared {
         let servers: Vec<i32> =
             population.processes.keys().copied().filter(|pid| population.roles().get(pid) != Some(&Role::Client)).collect();
         let closing = population.clone();
+        let closing_pids = servers.clone();
+        let stacks = sampled.then(|| {
+            let (stop, servers) = (Arc::clone(&stop), servers.clone());
+            thread::Builder::new().spawn(move || stacks::watch(servers, |length| stop.sleep(length)))
+        });
         let watcher = {
             let stop = Arc::clone(&stop);
             thread::Builder::new().spawn(move || watch(population, level, taking, begun, &stop))
@@ -177,6 +193,8 @@ impl Prepared {
             stop,
             watcher,
             sockets,
+            neighbours: service.then(|| Neighbours::begin(&paths, closing_pids)),
+            stacks,
             delays,
             attach_cost: prepared + thread_cpu_seconds() - cost,
         }
@@ -201,6 +219,8 @@ pub struct Told {
     pub recorded: Option<Recorded>,
     /// Why nothing was observed, in one sentence; nothing where something was.
     pub refused: Option<String>,
+    /// Which functions had the CPU, still to be unwound and named; nothing where that was not asked for, or why it could not be had.
+    pub sampled: Option<Sampling>,
     /// What the next pass can be watched with.
     pub events: Option<Events>,
 }
@@ -238,6 +258,10 @@ impl Session {
             Ok(thread) => thread.join().ok(),
             Err(e) => Some(Err(format!("the thread that samples them could not be started: {e}"))),
         });
+        let sampled = self.stacks.and_then(|s| match s {
+            Ok(thread) => thread.join().ok(),
+            Err(e) => Some(Err(format!("the thread that samples stacks could not be started: {e}"))),
+        });
         watched.population.take_over(self.population);
         let (mut threads, syscalls) = summary::totals(&watched.population, &watched.seen, elapsed);
         threads.append(&mut watched.notes);
@@ -267,12 +291,16 @@ impl Session {
             found.push(observation("syscalls", &watched.source, syscalls));
         }
         found.extend(sockets.map(sockets_observation));
+        found.extend(self.neighbours.map(|neighbours| {
+            let (source, totals) = neighbours.finish(&paths);
+            observation("neighbours", &source, totals)
+        }));
         found.extend(delays.map(|delays| match delays {
             Ok(totals) => observation("delays", "delay accounting (taskstats)", totals),
             Err(why) => observation("delays", &format!("none: {why}"), Totals::new()),
         }));
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
-        Told { observations: found, recorded: watched.recorded, refused: None, events: watched.events }
+        Told { observations: found, recorded: watched.recorded, refused: None, sampled, events: watched.events }
     }
 }
 

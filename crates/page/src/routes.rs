@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::index::Index;
 use crate::jobs::Jobs;
-use crate::pages::{self, Answer, calculator, compare, history, import, kept, list, measure, run};
+use crate::pages::{self, Answer, calculator, compare, history, import, kept, list, measure, run, services};
 use crate::{Choice, Options};
 
 /// Everything that the pages are made from.
@@ -66,6 +66,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/compare", get(compare_runs))
         .route("/history", get(history_of))
         .route("/measure", get(measuring).post(begin))
+        .route("/services", get(listening).post(explain))
         .route("/measure/state", get(state))
         .route("/measure/stop", post(stop))
         .route("/zerofill", get(calculate))
@@ -176,14 +177,25 @@ async fn measuring(State(site): Shared) -> Response {
 async fn begin(State(site): Shared, form: Result<Form<measure::Wanted>, FormRejection>) -> Response {
     let Ok(Form(wanted)) = form else { return pages::respond(&site.base, Err(pages::bad("The form is not the one of this page."))) };
     let to = format!("{}/measure", site.base);
-    let started = tokio::task::spawn_blocking({
-        let site = site.clone();
-        move || measure::start(&site, &wanted)
-    })
-    .await;
-    match started {
+    make_or_redirect(site, to, move |site| measure::start(site, &wanted).map_err(|wrong| measure::page(site, Some(wrong)))).await
+}
+
+async fn listening(State(site): Shared) -> Response {
+    make(site, |site| Ok(services::page(site, None))).await
+}
+
+async fn explain(State(site): Shared, form: Result<Form<services::Wanted>, FormRejection>) -> Response {
+    let Ok(Form(wanted)) = form else { return pages::respond(&site.base, Err(pages::bad("The form is not the one of this page."))) };
+    let to = format!("{}/services", site.base);
+    make_or_redirect(site, to, move |site| services::start(site, &wanted).map_err(|wrong| services::page(site, Some(wrong)))).await
+}
+
+/// Does what a form asks for, and shows the page at the address, or the one that says what is wrong.
+async fn make_or_redirect(site: Arc<Site>, to: String, start: impl FnOnce(&Site) -> Result<(), pages::Body> + Send + 'static) -> Response {
+    let base = site.base.clone();
+    match tokio::task::spawn_blocking(move || start(&site)).await {
         Ok(Ok(())) => Redirect::to(&to).into_response(),
-        Ok(Err((status, sentence))) => pages::respond(&site.base, Ok(measure::page(&site, Some((status, sentence))))),
+        Ok(Err(body)) => pages::respond(&base, Ok(body)),
         Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
     }
 }

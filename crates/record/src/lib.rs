@@ -27,6 +27,7 @@ pub mod place;
 pub mod reading;
 pub mod run;
 pub mod secret;
+pub mod stacks;
 pub mod suggest;
 pub mod text;
 pub mod unit;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::findings::Layer;
 use crate::params::Params;
+use crate::stacks::Stacks;
 
 pub(crate) mod valid;
 
@@ -45,6 +46,9 @@ pub struct Paths {
     /// The slowest requests, whole, the slowest first; at most [`MOST_SLOWEST`].
     #[serde(default)]
     pub slowest: Vec<Slow>,
+    /// Which functions had the CPU, where that was sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<Stacks>,
 }
 
 /// The slowest requests that a record keeps of one step.

@@ -87,7 +87,7 @@ impl Way {
 }
 
 /// Names of which an observer writes down only those that it met: one that is not among them did not happen.
-const MET: [(&str, &str); 9] = [
+const MET: [(&str, &str); 12] = [
     ("server.call.", ".count"),
     ("server.call.", ".seconds"),
     ("server.call.", ".cpu_seconds"),
@@ -97,10 +97,13 @@ const MET: [(&str, &str); 9] = [
     ("client.call.", ".seconds"),
     ("other.cpu.", ".seconds"),
     ("other.disk.", ".bytes"),
+    ("group.cpu.", ".seconds"),
+    ("group.disk.", ".bytes"),
+    ("group.memory.", ".bytes"),
 ];
 
 /// Which observer has a reading: the first that fits the beginning of its name, or of what follows the side.
-const OBSERVERS: [(&str, &str); 33] = [
+const OBSERVERS: [(&str, &str); 34] = [
     ("call.", "syscalls"),
     ("delay.", "delays"),
     ("nice", "limits"),
@@ -125,6 +128,7 @@ const OBSERVERS: [(&str, &str); 33] = [
     ("psi.", "pressure"),
     ("throttle.", "pressure"),
     ("other.", "others"),
+    ("group.", "neighbours"),
     ("cgroup.", "limits"),
     ("thp.", "limits"),
     ("audit.", "tracing"),

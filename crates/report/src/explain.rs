@@ -2,7 +2,9 @@
 
 pub(crate) mod experiments;
 pub(crate) mod followed;
+mod functions;
 mod markdown;
+mod neighbours;
 pub mod service;
 mod suspects;
 

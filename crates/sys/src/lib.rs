@@ -14,6 +14,7 @@ pub mod files;
 pub mod guardian;
 pub mod journal;
 pub mod kallsyms;
+pub mod listening;
 pub mod lmdb;
 pub mod loopdev;
 pub mod map;

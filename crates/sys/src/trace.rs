@@ -12,38 +12,38 @@ use crate::system::page_bytes;
 /// `struct perf_event_attr` as of version 5 (112 bytes), which every kernel since 4.1 takes.
 #[repr(C)]
 #[derive(Default)]
-struct Attr {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    bp_type: u32,
-    config1: u64,
-    config2: u64,
-    branch_sample_type: u64,
-    sample_regs_user: u64,
-    sample_stack_user: u32,
-    clockid: i32,
-    sample_regs_intr: u64,
-    aux_watermark: u32,
-    sample_max_stack: u16,
-    reserved: u16,
+pub(crate) struct Attr {
+    pub(crate) kind: u32,
+    pub(crate) size: u32,
+    pub(crate) config: u64,
+    pub(crate) sample_period: u64,
+    pub(crate) sample_type: u64,
+    pub(crate) read_format: u64,
+    pub(crate) flags: u64,
+    pub(crate) wakeup: u32,
+    pub(crate) bp_type: u32,
+    pub(crate) config1: u64,
+    pub(crate) config2: u64,
+    pub(crate) branch_sample_type: u64,
+    pub(crate) sample_regs_user: u64,
+    pub(crate) sample_stack_user: u32,
+    pub(crate) clockid: i32,
+    pub(crate) sample_regs_intr: u64,
+    pub(crate) aux_watermark: u32,
+    pub(crate) sample_max_stack: u16,
+    pub(crate) reserved: u16,
 }
 
 const TYPE_TRACEPOINT: u32 = 2;
-const SAMPLE_TID: u64 = 1 << 1;
-const SAMPLE_TIME: u64 = 1 << 2;
+pub(crate) const SAMPLE_TID: u64 = 1 << 1;
+pub(crate) const SAMPLE_TIME: u64 = 1 << 2;
 const SAMPLE_RAW: u64 = 1 << 10;
-const FLAG_DISABLED: u64 = 1;
-const FLAG_USE_CLOCKID: u64 = 1 << 25;
+pub(crate) const FLAG_DISABLED: u64 = 1;
+pub(crate) const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_FD_CLOEXEC: u64 = 1 << 3;
-const RECORD_LOST: u32 = 2;
-const RECORD_SAMPLE: u32 = 9;
-const IOC_ENABLE: libc::Ioctl = 0x2400;
+pub(crate) const RECORD_LOST: u32 = 2;
+pub(crate) const RECORD_SAMPLE: u32 = 9;
+pub(crate) const IOC_ENABLE: libc::Ioctl = 0x2400;
 const IOC_DISABLE: libc::Ioctl = 0x2401;
 const IOC_SET_OUTPUT: libc::Ioctl = 0x2405;
 const IOC_SET_FILTER: libc::Ioctl = 0x4008_2406;
@@ -95,11 +95,11 @@ impl From<u32> for Point {
 const RECORD_BYTES: u64 = 512;
 
 /// One CPU's ring: the events that write into it, and its mapping.
-struct Ring {
+pub(crate) struct Ring {
     cpu: usize,
     map: *mut u8,
     length: usize,
-    events: Vec<OwnedFd>,
+    pub(crate) events: Vec<OwnedFd>,
     scratch: Vec<u8>,
 }
 
@@ -167,6 +167,15 @@ impl Rings {
 }
 
 impl Ring {
+    /// A ring of one event of this CPU. `bytes` is its size, rounded up to a power of two pages.
+    pub(crate) fn of_one(cpu: usize, attr: &Attr, bytes: usize) -> io::Result<Ring> {
+        let page = page_bytes() as usize;
+        let length = page + bytes.max(page).next_power_of_two();
+        let event = perf_event_open(attr, cpu, None)?;
+        let map = map_ring(&event, length)?;
+        Ok(Ring { cpu, map, length, events: vec![event], scratch: Vec::new() })
+    }
+
     fn open(cpu: usize, points: &[Point], bytes: usize) -> io::Result<Ring> {
         let page = page_bytes() as usize;
         let length = page + bytes.max(page).next_power_of_two();
@@ -204,8 +213,14 @@ impl Ring {
     }
 
     fn drain(&mut self, take: &mut impl FnMut(Raw)) -> u64 {
+        let cpu = self.cpu;
+        self.with_bytes(|bytes| each_record(cpu, bytes, take))
+    }
+
+    /// Hands over what waits in the ring, whole records, and gives their room back to the kernel.
+    pub(crate) fn with_bytes<T: Default>(&mut self, read: impl FnOnce(&[u8]) -> T) -> T {
         if self.map.is_null() {
-            return 0;
+            return T::default();
         }
         let (offset, size) = (self.word(DATA_OFFSET) as usize, self.word(DATA_SIZE) as usize);
         let (head, tail) = (self.word(HEAD), self.word(TAIL));
@@ -222,9 +237,9 @@ impl Ring {
         }
         // SAFETY: as in `word`; storing the tail gives the bytes, which were copied, back to the kernel.
         unsafe { (*self.map.add(TAIL).cast::<AtomicU64>()).store(head, Ordering::Release) };
-        let lost = each_record(self.cpu, &scratch, take);
+        let result = read(&scratch);
         self.scratch = scratch;
-        lost
+        result
     }
 }
 
@@ -280,9 +295,14 @@ fn open_event(id: u32, cpu: usize, leader: Option<&OwnedFd>) -> io::Result<Owned
         clockid: libc::CLOCK_MONOTONIC,
         ..Attr::default()
     };
+    perf_event_open(&attr, cpu, leader)
+}
+
+/// Opens an event of everything that runs on a CPU.
+fn perf_event_open(attr: &Attr, cpu: usize, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let group = leader.map_or(-1, AsRawFd::as_raw_fd);
     // SAFETY: the attr is initialised, its size field is its size, and it outlives the call; the rest are plain numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, -1, cpu as libc::c_int, group, FLAG_FD_CLOEXEC) };
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(attr), -1, cpu as libc::c_int, group, FLAG_FD_CLOEXEC) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -296,7 +316,7 @@ fn map_ring(event: &OwnedFd, length: usize) -> io::Result<*mut u8> {
     if map == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(map.cast()) }
 }
 
-fn ioctl(event: &OwnedFd, request: libc::Ioctl, argument: usize) -> io::Result<()> {
+pub(crate) fn ioctl(event: &OwnedFd, request: libc::Ioctl, argument: usize) -> io::Result<()> {
     // SAFETY: the descriptor is open; the argument is a number, a descriptor, or a string that outlives the call, as the request wants.
     let rc = unsafe { libc::ioctl(event.as_raw_fd(), request, argument) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -20,6 +20,7 @@ use fingerpost_diagnose::StepFigures;
 use fingerpost_observe::follow::taking::Recorded;
 use fingerpost_observe::session::{Told, label};
 use fingerpost_observe::{Level, Session};
+use fingerpost_page::Event;
 use fingerpost_record::archive::ArchiveError;
 use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::{Params, Paths, secret};
@@ -29,7 +30,7 @@ use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
 
 use crate::exit::{Done, say, usage};
-use crate::progress::Progressing;
+use crate::progress::{self, Progressing};
 use crate::{output, runs};
 
 /// Arguments of `explain`.
@@ -69,6 +70,9 @@ pub struct Args {
     /// No progress, no notes
     #[arg(short, long, requires = "service")]
     quiet: bool,
+    /// How to tell progress, on standard error
+    #[arg(long, value_enum, default_value_t, requires = "service", hide = true)]
+    progress: Progressing,
     /// How to print it
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -128,7 +132,7 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
         length: Duration::from_secs_f64(args.seconds.unwrap_or(service::SECONDS).min(1e6)),
         level: if args.sampling { Level::Sampling } else { Level::Tracing },
         output: args.output.clone(),
-        progress: Progressing::unless(args.quiet),
+        progress: if args.quiet { Progressing::None } else { args.progress },
     };
     let explained = service::explain(target, &options)?;
     let comparison = baseline.map(|side| baseline::compare(side, &explained.run));
@@ -138,6 +142,7 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
         output::write(|out| out.write_all(report::service::closer(&lines, &output::style(false)).as_bytes()))?;
     }
     match &explained.kept {
+        Ok(_) if !args.quiet && args.progress == Progressing::Json => progress::tell(&Event::Kept { id: explained.run.id.clone() }),
         Ok(path) if !args.quiet => say(&format!("kept as {} in {}", explained.run.id, path.display())),
         Ok(_) => {}
         Err(sentence) => say(&format!("what was seen is not kept: {sentence}")),

@@ -157,7 +157,7 @@ fn resolve(args: &Args, settings: &plan::Settings) -> anyhow::Result<Options> {
 }
 
 /// The command line for the record, without how its progress was told: that is no part of what was measured.
-fn command(mut words: impl Iterator<Item = String>) -> Vec<String> {
+pub fn command(mut words: impl Iterator<Item = String>) -> Vec<String> {
     let mut kept = Vec::new();
     while let Some(word) = words.next() {
         match word.as_str() {

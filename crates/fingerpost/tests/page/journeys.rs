@@ -180,6 +180,24 @@ fn measuring_shows_its_progress_and_leads_to_the_run() {
 }
 
 #[test]
+fn a_service_that_listens_is_explained_on_a_click() {
+    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    browser.open(&format!("{}services", server.address));
+    browser.type_into("#seconds", "\u{e003}\u{e003}1");
+    browser.click(&format!("button[value='{port}']"));
+    browser.until("it is explained", "return document.getElementById('job-phase').innerText.startsWith('Done')");
+    browser.click("#job-run a");
+    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run ')");
+    let command = browser.text("#reproduce");
+    assert!(command.contains(&format!("fingerpost explain --port {port} --seconds 1")), "{command}");
+    clean(&server, &browser);
+    let (code, answer) = server.post("/services", "application/x-www-form-urlencoded", b"port=0&seconds=1");
+    assert!(code == 400 && answer.contains("Choose a service"), "{code} {answer}");
+}
+
+#[test]
 fn a_stopped_measurement_keeps_what_it_has() {
     let Some((_turn, server, browser)) = setting(&[]) else { return };
     browser.open(&format!("{}measure", server.address));

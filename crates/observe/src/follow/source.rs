@@ -8,6 +8,7 @@ use super::event::Event;
 
 pub mod bpf;
 mod flow;
+pub(crate) use flow::first_pid_namespace;
 #[cfg(test)]
 mod live;
 pub mod perf;

@@ -108,7 +108,7 @@ pub fn page(site: &Site, wrong: Option<(StatusCode, String)>) -> Body {
 }
 
 /// How far it is. The script keeps this part up to date; without it the page is loaded again.
-fn progress(site: &Site, state: Option<&State>) -> Markup {
+pub(super) fn progress(site: &Site, state: Option<&State>) -> Markup {
     let s = state;
     let phase = s.map_or("none", |s| match s.phase {
         Phase::Running => "running",

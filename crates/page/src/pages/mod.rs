@@ -8,6 +8,7 @@ pub mod kept;
 pub mod list;
 pub mod measure;
 pub mod run;
+pub mod services;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -42,8 +43,14 @@ pub struct Wrong {
 pub type Answer = Result<Body, Wrong>;
 
 /// The menu: address and name.
-const MENU: [(&str, &str); 5] =
-    [("/", "Runs"), ("/measure", "Measure"), ("/zerofill", "Zero-fill calculator"), ("/history", "History"), ("/import", "Import")];
+const MENU: [(&str, &str); 6] = [
+    ("/", "Runs"),
+    ("/measure", "Measure"),
+    ("/services", "Services"),
+    ("/zerofill", "Zero-fill calculator"),
+    ("/history", "History"),
+    ("/import", "Import"),
+];
 
 /// A page that is there.
 pub fn body(title: &str, menu: &'static str, main: Markup) -> Body {

@@ -33,6 +33,7 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
     // What was not followed may have a leaf, too.
     let followed = p.leaves.iter().filter(|l| l.component != NOT_FOLLOWED).map(|l| l.all.share).sum::<f64>();
     share("the sum of its leaves with what was not followed", followed + p.not_followed)?;
+    p.stacks.iter().try_for_each(crate::stacks::valid)?;
     at_most("slowest", p.slowest.len(), MOST_SLOWEST)?;
     p.slowest.iter().enumerate().try_for_each(|(i, s)| slow(s).map_err(|what| format!("slowest[{i}]: {what}")))
 }
@@ -43,6 +44,10 @@ pub(crate) fn texts(p: &mut Paths) -> Vec<&mut String> {
     for l in &mut p.leaves {
         all.extend([&mut l.component, &mut l.whom]);
         all.extend(&mut l.chain);
+    }
+    if let Some(s) = &mut p.stacks {
+        all.push(&mut s.source);
+        all.extend(&mut s.functions);
     }
     for s in p.slowest.iter_mut().flat_map(|s| &mut s.spans) {
         all.extend([&mut s.component, &mut s.whom]);

@@ -4,6 +4,7 @@ use fingerpost_diagnose::places::chain;
 
 use super::experiments::cells;
 use super::followed::{account, chains, rows};
+use super::functions;
 use super::{Explanation, clean, headline, percent, time};
 
 /// Chains that Markdown shows.
@@ -84,6 +85,7 @@ fn of_requests(e: &Explanation) -> String {
         }
     }
     text.push('\n');
+    text.push_str(&paths.stacks.as_ref().map_or_else(String::new, |s| functions::markdown(s, escape)));
     text
 }
 

@@ -7,11 +7,12 @@ use fingerpost_diagnose::slow::SlowPart;
 use fingerpost_diagnose::wording::doing;
 use fingerpost_diagnose::{TOO_LITTLE_FOLLOWED, label};
 use fingerpost_record::paths::Leaf;
+use fingerpost_record::place::name;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Paths, Readings, Status};
 
 use super::followed::{account, rows};
-use super::{Explanation, bar, clean, experiments, percent, suspects_grid, threads_grid, time};
+use super::{Explanation, bar, clean, experiments, functions, neighbours, percent, suspects_grid, threads_grid, time};
 use crate::compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
@@ -65,7 +66,9 @@ pub fn screen(e: &Explanation, style: &Style) -> String {
             grids.push(budget(&rows(slow), programs));
             grids.push(suspects(e));
             grids.push(experiments::grid(&e.experiments));
+            grids.push(functions::grid(paths));
             grids.push(others(paths, programs));
+            grids.push(neighbours::grid(paths, &e.observations));
         }
         _ => grids.extend([threads_grid(&e.threads), suspects(e)]),
     }
@@ -115,6 +118,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         return Grid { columns: Vec::new(), lines };
     };
     lines.push(Line::Note(clean(&first_sentence(paths, &slow.parts, programs)), Tone::Strong));
+    lines.extend(its_functions(paths, &slow.parts).map(|sentence| Line::Note(sentence, Tone::Strong)));
     if !programs {
         lines.push(Line::Note(clean(&slow.sentence), Tone::Strong));
         let l = &paths.latency;
@@ -144,6 +148,13 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     }
     lines.extend(account(paths, e.check.as_ref()).into_iter().filter(|(_, warning)| *warning).map(|(s, _)| Line::Note(s, Tone::Doubtful)));
     Grid { columns: Vec::new(), lines }
+}
+
+/// Its functions by name, where most of the time goes to what it does on a CPU.
+fn its_functions(paths: &Paths, parts: &[SlowPart]) -> Option<String> {
+    let most = parts.iter().max_by(|a, b| a.all.share.total_cmp(&b.all.share))?;
+    let of_kernel = most.component.starts_with(name::KERNEL);
+    if of_kernel || most.component == name::USER { functions::named(paths, of_kernel) } else { None }
 }
 
 /// What most of the time goes to, in a sentence.

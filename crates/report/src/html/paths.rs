@@ -2,8 +2,9 @@
 
 use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
 use fingerpost_record::paths::{Leaf, Share, SlowSpan};
+use fingerpost_record::stacks::{Stack, Stacks};
 use fingerpost_record::text::clean;
-use fingerpost_record::{Paths, Run, Unit};
+use fingerpost_record::{Layer, Paths, Run, Unit};
 use maud::{Markup, html};
 
 use super::budget::{percent, step_name, time};
@@ -11,11 +12,13 @@ use super::{Section, scrolling};
 use crate::explain::followed::{account, chains, rows};
 use crate::explain::{Explanation, of_run};
 use crate::svg::cells::{self, Piece, layer_class};
-use crate::svg::icicle::{Branch, icicle};
+use crate::svg::icicle::{Branch, flame_graph, icicle};
 use crate::svg::timeline::{self, Stretch};
 
 /// Chains that the table shows.
 const CHAINS: usize = 40;
+/// Functions that the table shows.
+const FUNCTIONS: usize = 25;
 /// Longest stretches of a slow request that the table shows.
 const STRETCHES: usize = 12;
 /// A class's part of a component, and its share of a leaf.
@@ -46,7 +49,32 @@ fn followed(e: &Explanation) -> Markup {
         }
         (classes(slow, &step_name(&e.workload, &e.params)))
         (chain_pictures(paths))
+        @if let Some(stacks) = &paths.stacks { (flames(stacks)) }
         (slowest(paths))
+    }
+}
+
+/// Which functions had the CPU: the outermost on top, each as wide as its share of the samples.
+fn flames(stacks: &Stacks) -> Markup {
+    let all = stacks.counted().max(1) as f64;
+    let branch = |s: &Stack| {
+        let names: Vec<String> = s.frames.iter().filter_map(|f| stacks.functions.get(*f as usize)).map(|n| clean(n).into_owned()).collect();
+        let kernel = names.last().is_some_and(|n| n.ends_with(" (kernel)"));
+        let layer = if kernel { Layer::Kernel } else { Layer::Application };
+        Branch { names, layer, note: String::new(), share: s.samples as f64 / all }
+    };
+    let branches: Vec<Branch> = stacks.stacks.iter().map(branch).collect();
+    let own = stacks.own();
+    html! {
+        h4 { "Functions on a CPU" }
+        p class="note" { "Each box is a function, as wide as its share of " (stacks.counted()) " samples of the service's threads on a CPU; below it what it called. (" (clean(&stacks.source)) ")" }
+        (flame_graph("Functions on a CPU", "A flame graph from the top down; the table below has the functions with most samples.", &branches))
+        (scrolling("Functions on a CPU, table", html! {
+            table class="narrow" {
+                thead { tr { th scope="col" { "Function" } th scope="col" class="number" { "itself" } th scope="col" class="number" { "with what it calls" } } }
+                tbody { @for f in own.iter().filter(|f| f.own > 0.0).take(FUNCTIONS) { tr { th scope="row" { (clean(&f.name)) } td class="number" { (percent(f.own)) } td class="number" { (percent(f.whole)) } } } }
+            }
+        }))
     }
 }
 

@@ -14,6 +14,8 @@ const WORDS: f64 = 6.0;
 const SEEN: f64 = 0.1;
 /// Rows that are drawn: a longer chain ends in its last.
 const DEEPEST: usize = 18;
+/// See [`DEEPEST`].
+const DEEPEST_STACK: usize = 48;
 
 /// A chain of names from the top down, with its share of the whole. Texts are clean; they are escaped here.
 #[derive(Clone, Debug)]
@@ -41,9 +43,18 @@ struct Node {
 
 /// The picture, with a title and a description for who cannot see it.
 pub fn icicle(title: &str, description: &str, branches: &[Branch]) -> Markup {
+    draw(title, description, branches, DEEPEST)
+}
+
+/// The same of stacks, which are deeper.
+pub fn flame_graph(title: &str, description: &str, branches: &[Branch]) -> Markup {
+    draw(title, description, branches, DEEPEST_STACK)
+}
+
+fn draw(title: &str, description: &str, branches: &[Branch], deepest: usize) -> Markup {
     let mut roots = Vec::new();
     for branch in branches.iter().filter(|b| b.share > 0.0 && b.share.is_finite()) {
-        insert(&mut roots, &branch.names[..branch.names.len().min(DEEPEST)], branch);
+        insert(&mut roots, &branch.names[..branch.names.len().min(deepest)], branch);
     }
     sort(&mut roots);
     let mut boxes = Vec::new();

@@ -21,6 +21,12 @@ pub fn group_of(pid: i32) -> Option<String> {
     most(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
 }
 
+/// The paths of a process's groups in all hierarchies.
+pub fn groups_of(pid: i32) -> Vec<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    paths(&text).map(|(_, path)| path.to_owned()).collect()
+}
+
 /// The path that says most: that of systemd or of version 2, else the longest of the others.
 fn most(text: &str) -> Option<String> {
     let lines = || paths(text).filter(|(_, path)| *path != "/");

@@ -7,6 +7,7 @@ mod group;
 pub mod members;
 mod read;
 mod setting;
+pub mod usage;
 
 pub use group::{CgroupError, Group, Place, Throttle, remove_directory};
 pub use read::{Hierarchies, Limits, Throttling, Throttlings};

@@ -5,6 +5,7 @@
 
 mod refusal;
 pub mod sampler;
+pub mod stacks;
 
 use std::fs::File;
 use std::io::{self, Read};

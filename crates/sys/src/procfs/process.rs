@@ -87,6 +87,8 @@ pub struct Status {
     pub name: Option<String>,
     /// Effective user.
     pub effective_user: Option<u32>,
+    /// Its number in the innermost of its name spaces of processes.
+    pub inner_pid: Option<i32>,
     /// Process that traces it; 0 for none.
     pub tracer: Option<i32>,
     /// Resident memory in bytes.
@@ -134,6 +136,7 @@ impl Status {
                 "Threads" => status.threads = value.parse().ok(),
                 "Cpus_allowed_list" => status.cpus_allowed = Some(value.to_owned()),
                 "CapEff" => status.capabilities = u64::from_str_radix(value, 16).ok(),
+                "NSpid" => status.inner_pid = value.split_ascii_whitespace().last().and_then(|v| v.parse().ok()),
                 "Seccomp" => status.seccomp = value.parse().ok(),
                 "Seccomp_filters" => status.seccomp_filters = value.parse().ok(),
                 "voluntary_ctxt_switches" => status.voluntary_switches = value.parse().ok(),
@@ -178,7 +181,7 @@ pub(crate) mod tests {
 
     pub(crate) const STAT: &str = "4242 (a) b (c) R 1 4242 4000 34816 4242 4194304 120 0 3 0 55 66 0 0 20 -5 7 0 123456 9999 321 \
         18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 8 0 0 0 0 0 0 0 0 0 0\n";
-    pub(crate) const STATUS: &str = "Name:\tcat\nUid:\t1000\t1001\t1000\t1000\nVmHWM:\t    1024 kB\nVmRSS:\t  512 kB\nThreads:\t3\n\
+    pub(crate) const STATUS: &str = "Name:\tcat\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t777\t5\nVmHWM:\t    1024 kB\nVmRSS:\t  512 kB\nThreads:\t3\n\
         CapEff:\t000001ffffffffff\nSeccomp:\t2\nSeccomp_filters:\t4\nCpus_allowed_list:\t0-1,4\nvoluntary_ctxt_switches:\t7\n\
         nonvoluntary_ctxt_switches:\t9\n";
 
@@ -198,6 +201,7 @@ pub(crate) mod tests {
     #[test]
     fn status() {
         let status = Status::parse(STATUS);
+        assert_eq!(status.inner_pid, Some(5));
         assert_eq!((status.effective_user, status.seccomp, status.seccomp_filters), (Some(1001), Some(2), Some(4)));
         assert_eq!((status.resident, status.peak_resident), (Some(512 << 10), Some(1 << 20)));
         assert_eq!((status.voluntary_switches, status.involuntary_switches), (Some(7), Some(9)));

@@ -12,13 +12,14 @@ use fingerpost_observe::follow::Stretch;
 use fingerpost_observe::follow::taking::FollowedService;
 use fingerpost_observe::session::{Prepared, Told, label};
 use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
-use fingerpost_record::{Observation, Params, Paths, Profile, Run, SCHEMA, Tool};
+use fingerpost_record::{Observation, Params, Paths, Profile, Run, SCHEMA, Tool, secret};
 use fingerpost_report::explain::Explanation;
 use fingerpost_report::explain::service::PROGRAMS;
 
 use super::target::Target;
+use crate::commands::run::command;
 use crate::conduct::stop_on_signals;
-use crate::exit::{command_line, say, usage};
+use crate::exit::{say, usage, words};
 use crate::progress::{Progress, Progressing};
 
 /// How long a service is watched where nobody says it, in seconds.
@@ -62,12 +63,17 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
     let session = Prepared::new(options.level).attach_service(&target.service, Some(options.length));
     let progress = Progress::start("watching the service", options.length, options.progress);
     wait(&target, options.length, &stop, &progress);
-    let Told { observations, recorded, refused, .. } = session.finish();
+    let Told { observations, recorded, refused, sampled, .. } = session.finish();
     if let Some(why) = refused {
         anyhow::bail!(why);
     }
     progress.show("following its requests", 1.0);
-    let followed = recorded.map(|recorded| recorded.follow_service());
+    let mut followed = recorded.map(|recorded| recorded.follow_service());
+    match (&mut followed, sampled) {
+        (Some(followed), Some(Ok(sampled))) => followed.paths.stacks = sampled.name(),
+        (_, Some(Err(why))) => progress.say(&format!("its functions are not named: {why}")),
+        _ => {}
+    }
     drop(progress);
     let (explanation, mut run) = record(run, target.params, observations, followed);
     run.complete = true;
@@ -85,7 +91,7 @@ fn begin() -> Run {
         id: new_id(now, fastrand::u32(..)),
         started: rfc3339(now),
         profile: Profile::Standard,
-        command: command_line(),
+        command: secret::cut_words(command(words()).iter().map(String::as_str)),
         tool: Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() },
         host: fingerpost_host::describe_for(&std::env::temp_dir(), &[]),
         ..Run::default()

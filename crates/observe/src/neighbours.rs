@@ -1,0 +1,117 @@
+//! Who else uses the machine while a service is watched: other control groups, with their CPU, block I/O and memory.
+
+use std::collections::{BTreeMap, HashSet};
+
+use fingerpost_sys::cgroup::members;
+use fingerpost_sys::cgroup::usage::{self, Usage};
+use fingerpost_sys::procfs::Paths;
+
+use crate::follow::source::first_pid_namespace;
+use crate::machine::Totals;
+
+/// How many of the largest are told by name, of each resource.
+const LARGEST: usize = 5;
+/// Bytes of a group's path that are kept in a name.
+const LONGEST: usize = 150;
+
+/// The groups as they are at one moment.
+pub struct Groups {
+    by_path: BTreeMap<String, Usage>,
+}
+
+impl Groups {
+    /// Reads them.
+    pub fn read(paths: &Paths) -> Groups {
+        Groups { by_path: usage::all(paths) }
+    }
+
+    /// What groups but the service's used since: in all, and the largest by path. What is in no group is told by process.
+    pub fn since(&self, before: &Groups, of_service: &HashSet<String>) -> Totals {
+        let mut t = Totals::new();
+        let others = || self.by_path.iter().filter(|(path, _)| path.as_str() != "/" && !of_service.contains(*path));
+        let mut add = |what: &str, of: fn(&Usage) -> Option<f64>| {
+            let grown = |(path, now): (&String, &Usage)| {
+                let then = before.by_path.get(path).and_then(of).unwrap_or(0.0);
+                Some((path.clone(), (of(now)? - then).max(0.0)))
+            };
+            let mut all: Vec<(String, f64)> = others().filter_map(grown).collect();
+            if self.by_path.values().all(|u| of(u).is_none()) {
+                return;
+            }
+            t.insert(format!("group.{what}"), all.iter().map(|g| g.1).sum());
+            all.retain(|(path, value)| *value > 0.0 && path.len() <= LONGEST);
+            all.sort_by(|a, b| b.1.total_cmp(&a.1));
+            let (kind, unit) = what.split_once('.').unwrap_or((what, ""));
+            t.extend(all.into_iter().take(LARGEST).map(|(path, value)| (format!("group.{kind}.{path}.{unit}"), value)));
+        };
+        add("cpu.seconds", |u| u.cpu_s);
+        add("disk.bytes", |u| u.disk_bytes);
+        add("memory.bytes", |u| u.memory_bytes);
+        t
+    }
+
+    /// How they were seen, or why not.
+    pub fn source(&self) -> String {
+        match (first_pid_namespace(), self.by_path.len()) {
+            (Err(_), _) => {
+                "none: this is inside a container, from which only its own processes and groups are seen; who else on the host has the CPU, the disk or the memory is seen from the host".to_owned()
+            }
+            (Ok(()), 0) => "none: no control groups are mounted here".to_owned(),
+            (Ok(()), _) => "control groups' counters".to_owned(),
+        }
+    }
+}
+
+/// The neighbours of a service, from the moment when it is watched.
+pub struct Neighbours {
+    before: Groups,
+    of_service: HashSet<String>,
+}
+
+impl Neighbours {
+    /// Those of a service of these processes; their groups are looked up while they live.
+    pub fn begin(paths: &Paths, pids: impl IntoIterator<Item = i32>) -> Neighbours {
+        Neighbours { before: Groups::read(paths), of_service: pids.into_iter().flat_map(members::groups_of).collect() }
+    }
+
+    /// How they were seen, and what they used meanwhile.
+    pub fn finish(self, paths: &Paths) -> (String, Totals) {
+        let now = Groups::read(paths);
+        let source = now.source();
+        let totals = if source.starts_with("none") { Totals::new() } else { now.since(&self.before, &self.of_service) };
+        (source, totals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(of: &[(&str, f64, f64)]) -> Groups {
+        let usage = |cpu, disk| Usage { cpu_s: Some(cpu), disk_bytes: Some(disk), memory_bytes: None };
+        Groups { by_path: of.iter().map(|(path, cpu, disk)| ((*path).to_owned(), usage(*cpu, *disk))).collect() }
+    }
+
+    #[test]
+    fn what_others_used_is_told_and_the_services_own_is_not() {
+        let before = groups(&[("/", 9.0, 9.0), ("/shop", 1.0, 0.0), ("/backup", 1.0, 100.0)]);
+        let after = groups(&[("/", 99.0, 99.0), ("/shop", 5.0, 0.0), ("/backup", 3.5, 4196.0), ("/new", 0.5, 0.0)]);
+        let told = after.since(&before, &HashSet::from(["/shop".to_owned()]));
+        let expected = [
+            ("group.cpu./backup.seconds", 2.5),
+            ("group.cpu./new.seconds", 0.5),
+            ("group.cpu.seconds", 3.0),
+            ("group.disk./backup.bytes", 4096.0),
+            ("group.disk.bytes", 4096.0),
+        ];
+        assert_eq!(told, expected.map(|(name, value)| (name.to_owned(), value)).into());
+    }
+
+    #[test]
+    fn the_machine_is_read_without_a_negative() {
+        let paths = Paths::system();
+        let (before, after) = (Groups::read(&paths), Groups::read(&paths));
+        assert!(after.since(&before, &HashSet::new()).values().all(|v| *v >= 0.0));
+        assert!(!after.source().is_empty());
+    }
+}

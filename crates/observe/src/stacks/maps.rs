@@ -1,0 +1,103 @@
+//! Which file is mapped where in a process: `/proc/PID/maps`, and these files opened safely.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+
+/// Executable mappings that are kept of one process.
+const MOST_MAPPINGS: usize = 5_000;
+
+/// An executable mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address, and the one after the last.
+    pub start: u64,
+    /// See `start`.
+    pub end: u64,
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// Device, as the kernel writes it, and inode: 0 for memory without a file.
+    pub file: (String, u64),
+    /// What the kernel calls it: a path, `[vdso]`, or nothing.
+    pub name: String,
+}
+
+/// The executable mappings of a process, in the order of addresses. Lines that are none are left out.
+pub fn parse(text: &str) -> Vec<Mapping> {
+    let mut found: Vec<Mapping> = text.lines().filter_map(mapping).take(MOST_MAPPINGS).collect();
+    found.sort_by_key(|m| m.start);
+    found
+}
+
+fn mapping(line: &str) -> Option<Mapping> {
+    // `7f01-7f02 r-xp 00001000 fd:01 1234     /usr/lib/x.so`
+    let mut rest = line;
+    let mut field = || {
+        let (field, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        rest = after;
+        (!field.is_empty()).then_some(field)
+    };
+    let (range, rights, offset, device, inode) = (field()?, field()?, field()?, field()?, field()?);
+    let (start, end) = range.split_once('-')?;
+    let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (start, end) = (hexadecimal(start)?, hexadecimal(end)?);
+    (rights.contains('x') && start < end).then_some(())?;
+    let file = (device.to_owned(), inode.parse().ok()?);
+    Some(Mapping { start, end, offset: hexadecimal(offset)?, file, name: rest.trim_start().to_owned() })
+}
+
+/// The mapping that an address lies in.
+pub fn at(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
+    let after = mappings.partition_point(|m| m.start <= address);
+    mappings.get(after.checked_sub(1)?).filter(|m| address < m.end)
+}
+
+/// Opens the file of a mapping: the mapped one itself, whatever its path leads to now, where the kernel lets us; else what the path leads
+/// to in the process's own root, if that is the same inode. Only a regular file is opened: opening a device may do something.
+pub fn open_mapped(pid: i32, mapping: &Mapping) -> Option<File> {
+    if mapping.file.1 == 0 {
+        return None;
+    }
+    let itself = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
+    regular(&itself, None).or_else(|| regular(&format!("/proc/{pid}/root{}", mapping.name), Some(mapping.file.1)))
+}
+
+fn regular(path: &str, inode: Option<u64>) -> Option<File> {
+    let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let stat = fstat(&found).ok()?;
+    let wanted = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && inode.is_none_or(|i| i == stat.st_ino);
+    wanted.then_some(())?;
+    let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found.as_fd()));
+    Some(open(again, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executable_mappings_are_found_by_address() {
+        let text = "5581-5591 r--p 00000000 fd:01 77                         /usr/sbin/server\n\
+                    5591-55a1 r-xp 00010000 fd:01 77                         /usr/sbin/server\n\
+                    7f00-7f10 r-xp 00001000 fd:01 78                         /usr/lib/a b (deleted)\n\
+                    7f20-7f30 rwxp 00000000 00:00 0 \n\
+                    nonsense\n9-1 r-xp 0 0 0\n7ffd-7ffe r-xp 00000000 00:00 0                          [vdso]\n";
+        let found = parse(text);
+        let names: Vec<&str> = found.iter().map(|m| m.name.as_str()).collect();
+        assert_eq!(names, ["/usr/sbin/server", "/usr/lib/a b (deleted)", "", "[vdso]"]);
+        assert_eq!(at(&found, 0x5595).map(|m| m.offset), Some(0x10000));
+        assert_eq!((at(&found, 0x55a1), at(&found, 0x10)), (None, None));
+        assert_eq!(found[0].file, ("fd:01".to_owned(), 77));
+    }
+
+    #[test]
+    fn a_mapped_file_of_ours_is_opened_and_a_device_is_not() {
+        let own = std::process::id() as i32;
+        let mappings = parse(&std::fs::read_to_string("/proc/self/maps").unwrap());
+        let program = mappings.iter().find(|m| m.file.1 != 0).unwrap();
+        assert!(open_mapped(own, program).is_some(), "{program:?}");
+        let device = Mapping { name: "/dev/null".into(), start: 1, end: 2, ..program.clone() };
+        assert!(open_mapped(own, &device).is_none());
+    }
+}

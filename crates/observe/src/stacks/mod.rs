@@ -1,0 +1,239 @@
+//! Which functions have the CPU: samples of a service's threads with their stacks, taken by the kernel's timer while it is watched, unwound
+//! and named when that is over.
+//!
+//! Nothing of the service is stopped for it. Files of its code, and the lists that it keeps of functions that it made at run time, are
+//! foreign input ([`image`], [`jit`]).
+
+mod image;
+mod jit;
+mod maps;
+mod unwind;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fingerpost_record::stacks::{MOST_FRAMES, MOST_STACKS, Stack, Stacks};
+use fingerpost_sys::perf::stacks::{Registers, StackSample, StackSampler};
+use fingerpost_sys::trace::thread_cpu_seconds;
+
+use image::Image;
+use jit::Jit;
+use maps::Mapping;
+use unwind::{FileKey, Namer, Process};
+
+/// Samples a second of a CPU that is not idle, not in step with timers of whole milliseconds; and of all CPUs together.
+const HERTZ: u64 = 99;
+const MOST_HERTZ: u64 = 2_000;
+/// How often samples are taken over.
+const EVERY: Duration = Duration::from_millis(200);
+/// Bytes of stacks that are kept to be unwound. When they are full, every other sample is dropped, and half of what comes.
+const MOST_BYTES: usize = 48 << 20;
+/// Processes of which mappings are kept.
+const MOST_PROCESSES: usize = 1_000;
+/// How often a process's mappings are read again for code that they lack.
+const AGAIN: Duration = Duration::from_secs(1);
+
+struct Kept {
+    pid: i32,
+    kernel: Vec<u64>,
+    user: Option<Registers>,
+    stack: Vec<u8>,
+}
+
+struct Mapped {
+    mappings: Vec<Mapping>,
+    read: Instant,
+}
+
+/// Samples a service.
+struct Collector {
+    sampler: StackSampler,
+    /// Its processes, and those that are not.
+    ours: HashSet<i32>,
+    others: HashSet<i32>,
+    processes: HashMap<i32, Mapped>,
+    files: HashMap<FileKey, Option<std::fs::File>>,
+    kept: Vec<Kept>,
+    bytes: usize,
+    /// Of so many samples one is kept.
+    one_in: u64,
+    seen: u64,
+    lost: u64,
+    spent: f64,
+}
+
+impl Collector {
+    /// Begins to sample these processes, and what they make meanwhile.
+    ///
+    /// # Errors
+    /// Why samples cannot be had, in a sentence.
+    fn begin(ours: impl IntoIterator<Item = i32>) -> Result<Collector, String> {
+        let sampler = StackSampler::begin(HERTZ, MOST_HERTZ).map_err(|e| format!("the kernel's timer may not sample here: {e}"))?;
+        Ok(Collector {
+            sampler,
+            ours: ours.into_iter().collect(),
+            others: HashSet::new(),
+            processes: HashMap::new(),
+            files: HashMap::new(),
+            kept: Vec::new(),
+            bytes: 0,
+            one_in: 1,
+            seen: 0,
+            lost: 0,
+            spent: 0.0,
+        })
+    }
+
+    /// Takes over what was sampled since the last time.
+    fn take(&mut self) {
+        let before = thread_cpu_seconds();
+        let mut new = Vec::new();
+        let (ours, others) = (&mut self.ours, &mut self.others);
+        let keep = |s: StackSample| {
+            if is_ours(s.pid, ours, others) {
+                new.push(Kept { pid: s.pid, kernel: s.kernel, user: s.user, stack: s.stack.to_vec() });
+            }
+        };
+        self.lost += self.sampler.drain(keep);
+        for sample in new {
+            self.seen += 1;
+            if self.seen.is_multiple_of(self.one_in) {
+                self.map(&sample);
+                self.bytes += sample.stack.len();
+                self.kept.push(sample);
+            }
+        }
+        if self.bytes > MOST_BYTES {
+            self.one_in *= 2;
+            let mut nth = 0;
+            self.kept.retain(|_| {
+                nth += 1;
+                nth % 2 == 0
+            });
+            self.bytes = self.kept.iter().map(|s| s.stack.len()).sum();
+        }
+        self.spent += thread_cpu_seconds() - before;
+    }
+
+    /// Learns what code a process has, while it lives.
+    fn map(&mut self, sample: &Kept) {
+        let Some(address) = sample.user.map(|r| r.instruction) else { return };
+        let old = match self.processes.get(&sample.pid) {
+            Some(known) if maps::at(&known.mappings, address).is_some() || known.read.elapsed() < AGAIN => return,
+            Some(known) => known.mappings.clone(),
+            None if self.processes.len() >= MOST_PROCESSES => return,
+            None => Vec::new(),
+        };
+        let text = std::fs::read_to_string(format!("/proc/{}/maps", sample.pid)).unwrap_or_default();
+        let found = maps::parse(&text);
+        for mapping in found.iter().filter(|m| m.file.1 != 0) {
+            self.files.entry(mapping.file.clone()).or_insert_with(|| maps::open_mapped(sample.pid, mapping));
+        }
+        let mappings = if found.is_empty() { old } else { found };
+        self.processes.insert(sample.pid, Mapped { mappings, read: Instant::now() });
+    }
+
+    /// Ends sampling, and reads what functions programs say they made, while they live.
+    fn finish(mut self) -> Sampled {
+        self.take();
+        let before = thread_cpu_seconds();
+        let jits = self.processes.keys().map(|&pid| (pid, Jit::of(pid))).collect();
+        self.spent += thread_cpu_seconds() - before;
+        let Collector { processes, files, kept, lost, spent, seen, .. } = self;
+        Sampled { processes, files, jits, kept, lost, spent, seen }
+    }
+}
+
+/// Samples these processes until `sleep` says that the end was asked for.
+///
+/// # Errors
+/// Why samples cannot be had, in a sentence.
+pub fn watch(servers: Vec<i32>, mut sleep: impl FnMut(Duration) -> bool) -> Result<Sampled, String> {
+    let mut collector = Collector::begin(servers)?;
+    while !sleep(EVERY) {
+        collector.take();
+    }
+    Ok(collector.finish())
+}
+
+/// Whether a process is the service's: known as such, or made by one that is.
+fn is_ours(pid: i32, ours: &mut HashSet<i32>, others: &mut HashSet<i32>) -> bool {
+    if pid <= 0 || others.contains(&pid) {
+        return false;
+    }
+    if ours.contains(&pid) {
+        return true;
+    }
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let parent = status.lines().find_map(|l| l.strip_prefix("PPid:")?.trim().parse().ok()).unwrap_or(0);
+    let child = ours.contains(&parent);
+    if child {
+        ours.insert(pid)
+    } else {
+        others.insert(pid)
+    };
+    child
+}
+
+/// Samples that are still to be unwound.
+pub struct Sampled {
+    processes: HashMap<i32, Mapped>,
+    files: HashMap<FileKey, Option<std::fs::File>>,
+    jits: HashMap<i32, Jit>,
+    kept: Vec<Kept>,
+    seen: u64,
+    lost: u64,
+    spent: f64,
+}
+
+impl Sampled {
+    /// Unwinds and names all samples, and adds up those with the same stack; nothing where the service had no CPU.
+    pub fn name(self) -> Option<Stacks> {
+        let before = thread_cpu_seconds();
+        let Sampled { processes, files, mut jits, kept, seen, lost, spent } = self;
+        let images: HashMap<FileKey, Arc<Image>> =
+            files.into_iter().filter_map(|(key, file)| Some((key, Arc::new(Image::read(file?))))).collect();
+        let built: HashMap<i32, Process> = processes
+            .into_iter()
+            .map(|(pid, mapped)| (pid, Process::new(mapped.mappings, &images, jits.remove(&pid).unwrap_or_default())))
+            .collect();
+        let nothing = Process::new(Vec::new(), &HashMap::new(), Jit::default());
+        let mut namer = Namer::new();
+        let mut counts: HashMap<Vec<u32>, u64> = HashMap::new();
+        for s in &kept {
+            let user = s.user.as_ref().map(|registers| (registers, s.stack.as_slice()));
+            let mut frames = namer.frames(s.pid, built.get(&s.pid).unwrap_or(&nothing), &s.kernel, user);
+            // What a flame grows from matters less than where it ends.
+            frames.drain(..frames.len().saturating_sub(MOST_FRAMES));
+            *counts.entry(frames).or_default() += 1;
+        }
+        let stacks = folded(counts, &namer.names)?;
+        let self_cost = spent + thread_cpu_seconds() - before;
+        let source = format!("the kernel's timer, at most {HERTZ} times a second and CPU; unwound by .eh_frame");
+        Some(Stacks { source, samples: seen, lost, self_cost, ..stacks })
+    }
+}
+
+/// The most frequent stacks, and the names that they need.
+fn folded(counts: HashMap<Vec<u32>, u64>, names: &[String]) -> Option<Stacks> {
+    let mut all: Vec<(Vec<u32>, u64)> = counts.into_iter().filter(|(frames, _)| !frames.is_empty()).collect();
+    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let rest = all.split_off(all.len().min(MOST_STACKS));
+    let mut stacks = Stacks { others: rest.iter().map(|s| s.1).sum(), ..Stacks::default() };
+    let mut numbers: HashMap<u32, u32> = HashMap::new();
+    for (frames, samples) in all {
+        let mut number = |old: u32| {
+            *numbers.entry(old).or_insert_with(|| {
+                stacks.functions.push(names[old as usize].clone());
+                stacks.functions.len() as u32 - 1
+            })
+        };
+        let frames = frames.into_iter().map(&mut number).collect();
+        stacks.stacks.push(Stack { frames, samples });
+    }
+    (!stacks.stacks.is_empty()).then_some(stacks)
+}
+
+#[cfg(test)]
+mod tests;

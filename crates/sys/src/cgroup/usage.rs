@@ -1,0 +1,146 @@
+//! What each control group of the machine uses: CPU, block I/O and memory, of both versions.
+//!
+//! Counters of a group hold those of the groups below it; what is told is each group's own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use crate::procfs::Paths;
+use crate::procfs::mounts::parse_mountinfo;
+
+/// Groups that are read of one hierarchy: no machine has as many services, and each costs some reads.
+const MOST_GROUPS: usize = 2_000;
+/// Groups within groups that are looked through.
+const DEEPEST: usize = 32;
+
+/// What a group uses by itself; nothing where its controllers do not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// CPU seconds since it was made.
+    pub cpu_s: Option<f64>,
+    /// Bytes that it had block devices read and write.
+    pub disk_bytes: Option<f64>,
+    /// Bytes of memory that are charged to it now.
+    pub memory_bytes: Option<f64>,
+}
+
+/// All groups that can be seen, by path. The root's is what is in no group.
+pub fn all(paths: &Paths) -> BTreeMap<String, Usage> {
+    let mut found: BTreeMap<String, Usage> = BTreeMap::new();
+    for mount in parse_mountinfo(&paths.read("proc/self/mountinfo").unwrap_or_default()) {
+        if mount.kind == "cgroup" || mount.kind == "cgroup2" {
+            hierarchy(paths.path(mount.point.strip_prefix("/").unwrap_or(&mount.point)), &mut found);
+        }
+    }
+    found
+}
+
+/// Reads one hierarchy, and leaves of each group's counters what is its own.
+fn hierarchy(root: PathBuf, found: &mut BTreeMap<String, Usage>) {
+    let mut whole: BTreeMap<String, Usage> = BTreeMap::new();
+    let mut todo = vec![(root, String::new(), 0)];
+    while let Some((dir, path, depth)) = todo.pop() {
+        if whole.len() >= MOST_GROUPS {
+            break;
+        }
+        let usage = read(&dir);
+        if usage == Usage::default() && depth == 0 && !dir.join("cgroup.procs").exists() {
+            return;
+        }
+        whole.insert(path.clone(), usage);
+        if depth < DEEPEST {
+            let below = fs::read_dir(&dir).into_iter().flatten().flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
+            todo.extend(below.map(|e| (e.path(), format!("{path}/{}", e.file_name().to_string_lossy()), depth + 1)));
+        }
+    }
+    let mut below: BTreeMap<String, Usage> = BTreeMap::new();
+    for (path, usage) in &whole {
+        if let Some((parent, _)) = path.rsplit_once('/') {
+            let sum = below.entry(parent.to_owned()).or_default();
+            *sum = combined(*sum, *usage, |a, b| a + b);
+        }
+    }
+    for (path, usage) in whole {
+        let of_children = below.get(&path).copied().unwrap_or_default();
+        let minus = |all: Option<f64>, part: Option<f64>| all.map(|all| (all - part.unwrap_or(0.0)).max(0.0));
+        let own = Usage {
+            cpu_s: minus(usage.cpu_s, of_children.cpu_s),
+            disk_bytes: minus(usage.disk_bytes, of_children.disk_bytes),
+            memory_bytes: minus(usage.memory_bytes, of_children.memory_bytes),
+        };
+        let known = found.entry(if path.is_empty() { "/".to_owned() } else { path }).or_default();
+        *known = combined(*known, own, |_, new| new);
+    }
+}
+
+/// Two usages field by field: where both know it, what `both` makes of them.
+fn combined(a: Usage, b: Usage, both: fn(f64, f64) -> f64) -> Usage {
+    let field = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => Some(both(a, b)),
+        (a, b) => a.or(b),
+    };
+    Usage {
+        cpu_s: field(a.cpu_s, b.cpu_s),
+        disk_bytes: field(a.disk_bytes, b.disk_bytes),
+        memory_bytes: field(a.memory_bytes, b.memory_bytes),
+    }
+}
+
+fn read(dir: &std::path::Path) -> Usage {
+    let text = |name: &str| fs::read_to_string(dir.join(name)).ok();
+    let number = |name: &str| text(name).and_then(|t| t.trim().parse::<f64>().ok());
+    // Version 2 tells microseconds, version 1 nanoseconds.
+    let stat = text("cpu.stat").and_then(|t| t.lines().find_map(|l| l.strip_prefix("usage_usec ")?.trim().parse::<f64>().ok()));
+    Usage {
+        cpu_s: stat.map(|us| us * 1e-6).or_else(|| number("cpuacct.usage").map(|ns| ns * 1e-9)),
+        disk_bytes: text("io.stat")
+            .map(|t| io_stat(&t))
+            .or_else(|| text("blkio.throttle.io_service_bytes_recursive").map(|t| service_bytes(&t))),
+        memory_bytes: number("memory.current").or_else(|| number("memory.usage_in_bytes")),
+    }
+}
+
+/// `254:0 rbytes=4096 wbytes=8192 rios=1 …`
+fn io_stat(text: &str) -> f64 {
+    let bytes = |word: &str| word.strip_prefix("rbytes=").or_else(|| word.strip_prefix("wbytes="))?.parse::<f64>().ok();
+    text.split_ascii_whitespace().filter_map(bytes).sum()
+}
+
+/// `254:0 Read 4096` and `254:0 Write 8192`, among other lines.
+fn service_bytes(text: &str) -> f64 {
+    let bytes = |line: &str| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        matches!(words.next()?, "Read" | "Write").then(|| words.next()?.parse::<f64>().ok())?
+    };
+    text.lines().filter_map(bytes).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_groups_own_usage_is_without_that_of_the_groups_below() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n2 0 0:2 / /old rw - cgroup cgroup rw,memory\n");
+        write("cg/cgroup.procs", "");
+        write("cg/a/cpu.stat", "usage_usec 5000000\nuser_usec 1\n");
+        write("cg/a/io.stat", "254:0 rbytes=100 wbytes=50 rios=3\n");
+        write("cg/a/b/cpu.stat", "usage_usec 3000000\n");
+        write("cg/a/b/io.stat", "254:0 rbytes=100 wbytes=0\n254:1 wbytes=20\n");
+        write("old/cgroup.procs", "");
+        write("old/a/memory.usage_in_bytes", "4096\n");
+        write("old/c/blkio.throttle.io_service_bytes_recursive", "8:0 Read 10\n8:0 Write 20\n8:0 Sync 30\nTotal 30\n");
+        let found = all(&Paths::under(dir.path()));
+        let usage = |cpu_s, disk_bytes, memory_bytes| Usage { cpu_s, disk_bytes, memory_bytes };
+        assert_eq!(found["/a"], usage(Some(2.0), Some(30.0), Some(4096.0)));
+        assert_eq!(found["/a/b"], usage(Some(3.0), Some(120.0), None));
+        assert_eq!(found["/c"], usage(None, Some(30.0), None));
+    }
+}

@@ -1,0 +1,255 @@
+//! Samples of what runs on every CPU, with the kernel's call chain and a copy of the top of the user's stack, from which it can be unwound
+//! without frame pointers. The kernel's own timer takes them: no hardware counter is needed.
+
+use std::io;
+
+use crate::trace::{
+    Attr, FLAG_DISABLED, FLAG_USE_CLOCKID, IOC_ENABLE, RECORD_LOST, RECORD_SAMPLE, Ring, SAMPLE_TID, SAMPLE_TIME, ioctl, online_cpus,
+};
+
+// Numbers of linux/perf_event.h.
+const TYPE_SOFTWARE: u32 = 1;
+const CONFIG_CPU_CLOCK: u64 = 0;
+const SAMPLE_CALLCHAIN: u64 = 1 << 5;
+const SAMPLE_REGS_USER: u64 = 1 << 12;
+const SAMPLE_STACK_USER: u64 = 1 << 13;
+const FLAG_EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
+const FLAG_EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
+/// Entries of a call chain from here on are marks (`PERF_CONTEXT_…`), not addresses.
+const CONTEXT_MARKS: u64 = -4095i64 as u64;
+
+/// The registers that unwinding begins with, as `PERF_SAMPLE_REGS_USER` numbers them; the kernel writes them in the order of their bits.
+#[cfg(target_arch = "x86_64")]
+mod registers {
+    // asm/perf_regs.h: BP 6, SP 7, IP 8.
+    pub const MASK: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+    pub const COUNT: usize = 3;
+    pub fn named(r: [u64; COUNT]) -> super::Registers {
+        super::Registers { frame: r[0], stack: r[1], instruction: r[2], link: 0 }
+    }
+}
+#[cfg(target_arch = "aarch64")]
+mod registers {
+    // asm/perf_regs.h: X29 (frame) 29, LR 30, SP 31, PC 32.
+    pub const MASK: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
+    pub const COUNT: usize = 4;
+    pub fn named(r: [u64; COUNT]) -> super::Registers {
+        super::Registers { frame: r[0], link: r[1], stack: r[2], instruction: r[3] }
+    }
+}
+
+/// Bytes of the user's stack that are copied: frames further out are not seen. A record has at most 64 KiB.
+pub const STACK_BYTES: u32 = 16 << 10;
+/// Bytes of all rings together, and of one at most.
+const ALL_RINGS: usize = 64 << 20;
+const RING: usize = 2 << 20;
+const LEAST_RING: usize = 256 << 10;
+
+/// User registers at the moment of a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers {
+    /// Instruction pointer.
+    pub instruction: u64,
+    /// Stack pointer.
+    pub stack: u64,
+    /// Frame pointer, where the code keeps one.
+    pub frame: u64,
+    /// Link register, where the processor has one.
+    pub link: u64,
+}
+
+/// One sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StackSample<'a> {
+    /// The process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// Nanoseconds on the monotonic clock.
+    pub time: u64,
+    /// The kernel's call chain, innermost first; empty where the CPU was in user code.
+    pub kernel: Vec<u64>,
+    /// The user's registers; nothing of a thread of the kernel's.
+    pub user: Option<Registers>,
+    /// The user's stack from the stack pointer on.
+    pub stack: &'a [u8],
+}
+
+/// Samples every CPU.
+pub struct StackSampler {
+    rings: Vec<Ring>,
+}
+
+impl StackSampler {
+    /// Opens it and begins to sample: `hertz` times a second a CPU that is not idle, and no more than `most` times a second in all.
+    ///
+    /// # Errors
+    /// What the kernel said: usually a lack of permission.
+    pub fn begin(hertz: u64, most: u64) -> io::Result<StackSampler> {
+        let cpus = online_cpus()?;
+        let hertz = hertz.min(most / cpus.len().max(1) as u64).max(1);
+        let attr = Attr {
+            kind: TYPE_SOFTWARE,
+            size: size_of::<Attr>() as u32,
+            config: CONFIG_CPU_CLOCK,
+            sample_period: 1_000_000_000 / hertz,
+            sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_CALLCHAIN | SAMPLE_REGS_USER | SAMPLE_STACK_USER,
+            flags: FLAG_DISABLED | FLAG_USE_CLOCKID | FLAG_EXCLUDE_HYPERVISOR | FLAG_EXCLUDE_IDLE | FLAG_EXCLUDE_CALLCHAIN_USER,
+            sample_regs_user: registers::MASK,
+            sample_stack_user: STACK_BYTES,
+            clockid: libc::CLOCK_MONOTONIC,
+            ..Attr::default()
+        };
+        let bytes = (ALL_RINGS / cpus.len().max(1)).clamp(LEAST_RING, RING);
+        let rings = cpus.into_iter().map(|cpu| Ring::of_one(cpu, &attr, bytes)).collect::<io::Result<Vec<_>>>()?;
+        for event in rings.iter().flat_map(|ring| &ring.events) {
+            ioctl(event, IOC_ENABLE, 0)?;
+        }
+        Ok(StackSampler { rings })
+    }
+
+    /// Takes all samples out of the rings. Returns how many were lost for want of room.
+    pub fn drain(&mut self, mut take: impl FnMut(StackSample)) -> u64 {
+        self.rings.iter_mut().map(|ring| ring.with_bytes(|bytes| each_record(bytes, &mut take))).sum()
+    }
+}
+
+/// Walks the records of a drained ring. Returns the samples that the kernel says it lost.
+fn each_record(mut bytes: &[u8], take: &mut impl FnMut(StackSample)) -> u64 {
+    let mut lost = 0;
+    while let Some((kind, size)) = header(bytes) {
+        let (record, rest) = bytes.split_at(size);
+        bytes = rest;
+        match kind {
+            RECORD_LOST => lost += Words(&record[8..]).nth(1).unwrap_or(0),
+            RECORD_SAMPLE => _ = sample(&record[8..]).map(&mut *take),
+            _ => {}
+        }
+    }
+    lost
+}
+
+/// Kind and length of the record at the beginning, where a whole one is there.
+fn header(bytes: &[u8]) -> Option<(u32, usize)> {
+    let kind = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?);
+    let size = usize::from(u16::from_ne_bytes(bytes.get(6..8)?.try_into().ok()?));
+    (8..=bytes.len()).contains(&size).then_some((kind, size))
+}
+
+/// The body of a record, word by word.
+struct Words<'a>(&'a [u8]);
+
+impl Iterator for Words<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let (word, rest) = self.0.split_at_checked(8)?;
+        self.0 = rest;
+        Some(u64::from_ne_bytes(word.try_into().ok()?))
+    }
+}
+
+/// A sample: process and thread, time, call chain, user registers, user stack, in the kernel's order.
+fn sample(body: &[u8]) -> Option<StackSample<'_>> {
+    let mut words = Words(body);
+    let who = words.next()?.to_ne_bytes();
+    let number = |at: usize| i32::from_ne_bytes(std::array::from_fn(|i| who[at + i]));
+    let time = words.next()?;
+    let entries = usize::try_from(words.next()?).ok().filter(|n| *n <= body.len() / 8)?;
+    let chain: Vec<u64> = words.by_ref().take(entries).collect();
+    let kernel = chain.into_iter().filter(|address| *address < CONTEXT_MARKS).collect();
+    let abi = words.next()?;
+    let user = if abi == 0 {
+        None
+    } else {
+        let mut values = [0; registers::COUNT];
+        for value in &mut values {
+            *value = words.next()?;
+        }
+        Some(registers::named(values))
+    };
+    let size = usize::try_from(words.next()?).ok()?;
+    let rest = words.0;
+    // Of what was set aside for the copy the kernel filled the first `used` bytes.
+    let stack = match size {
+        0 => &[][..],
+        _ => {
+            let used = usize::try_from(Words(rest.get(size..)?).next()?).ok()?;
+            rest.get(..used.min(size))?
+        }
+    };
+    Some(StackSample { pid: number(0), tid: number(4), time, kernel, user, stack })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, words: &[u64]) -> Vec<u8> {
+        let mut r = Vec::new();
+        r.extend(kind.to_ne_bytes());
+        r.extend(0u16.to_ne_bytes());
+        r.extend((8 + 8 * words.len() as u16).to_ne_bytes());
+        words.iter().for_each(|w| r.extend(w.to_ne_bytes()));
+        r
+    }
+
+    /// A sample of a thread in the kernel with two words of stack, of which one was filled.
+    fn of_a_thread() -> Vec<u8> {
+        let who = u64::from_ne_bytes([[7, 0, 0, 0], [8, 0, 0, 0]].concat().try_into().unwrap());
+        let mut words = vec![who, 99, 3, -128i64 as u64, 0xffff_10, 0xffff_20, 2];
+        words.extend((0..registers::COUNT as u64).map(|i| 0x100 + i));
+        words.extend([16, 0xabcd, 0, 8]);
+        record(RECORD_SAMPLE, &words)
+    }
+
+    #[test]
+    fn samples_are_taken_apart_and_lost_ones_counted() {
+        let mut bytes = of_a_thread();
+        bytes.extend(record(RECORD_LOST, &[1, 7]));
+        // A thread of the kernel has neither registers nor a stack.
+        bytes.extend(record(RECORD_SAMPLE, &[5, 100, 1, 0xffff_30, 0, 0]));
+        let mut seen = Vec::new();
+        let lost = each_record(&bytes, &mut |s| seen.push((s.pid, s.tid, s.time, s.kernel.clone(), s.user, s.stack.len())));
+        assert_eq!(lost, 7);
+        assert_eq!(seen[0].3, [0xffff_10, 0xffff_20]);
+        assert_eq!((seen[0].0, seen[0].1, seen[0].2, seen[0].5), (7, 8, 99, 8));
+        assert!(seen[0].4.is_some());
+        assert_eq!((seen[1].0, seen[1].4, seen[1].5), (5, None, 0));
+    }
+
+    #[test]
+    fn no_change_of_a_byte_makes_it_read_beyond_a_record() {
+        let good = of_a_thread();
+        for at in 0..good.len() {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[at] = value;
+                each_record(&bad, &mut |s| assert!(s.stack.len() <= good.len()));
+                each_record(&bad[..at], &mut |_| ());
+            }
+        }
+    }
+
+    #[test]
+    fn a_busy_thread_is_sampled_where_the_kernel_allows_it() {
+        let mut sampler = match StackSampler::begin(1000, 100_000) {
+            Ok(sampler) => sampler,
+            Err(e) => {
+                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{e}");
+                return eprintln!("skipped: {e}");
+            }
+        };
+        let (own, mut seen) = (std::process::id() as i32, 0);
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while seen == 0 && std::time::Instant::now() < end {
+            std::hint::black_box((0..1_000_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000));
+            sampler.drain(|s| {
+                let with_a_stack = s.user.is_some_and(|r| r.instruction > 0 && r.stack > 0) && !s.stack.is_empty();
+                seen += u32::from(s.pid == own && with_a_stack);
+            });
+        }
+        assert!(seen > 0);
+    }
+}
