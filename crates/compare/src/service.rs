@@ -74,17 +74,17 @@ pub fn loads(rows: &mut [Row], base: &Side, new: &Side) -> Vec<Load> {
     let mut found = Vec::new();
     for at in (0..rows.len()).filter(|&at| rows[at].probe == RATE).collect::<Vec<_>>() {
         let rate = [rows[at].base.value, rows[at].new.value];
-        let same = (rate[1] / rate[0] - 1.0).abs() <= SAME_LOAD;
+        let params = rows[at].params.clone();
+        let of = |side: &'_ Side| side.steps.paths.iter().find(|p| p.workload == WORKLOAD && p.params == params).cloned();
+        let load = Load::of(params.clone(), rate, of(base).zip(of(new)));
+        let same = load.kind == Kind::Same;
         rows[at].verdict = if same { Verdict::Same } else { Verdict::Unresolved };
         let note =
             if same { "the load, which is the same on both sides" } else { "the load: what clients asked, not how fast the service is" };
         rows[at].note = Some(note.into());
-        let params = rows[at].params.clone();
-        let of = |side: &'_ Side| side.steps.paths.iter().find(|p| p.workload == WORKLOAD && p.params == params).cloned();
-        let load = Load::of(params.clone(), rate, of(base).zip(of(new)));
         if load.kind == Kind::MayExplain {
             let of_it = |row: &&mut Row| row.probe == LATENCY && params.iter().all(|(key, value)| row.params.get(key) == Some(value));
-            let with = if rate[1] > rate[0] { "with more load" } else { "with less load" };
+            let with = if load.rate[1] > load.rate[0] { "with more load" } else { "with less load" };
             rows.iter_mut().filter(of_it).for_each(|row| row.note = Some(with.into()));
         }
         found.push(load);
@@ -96,6 +96,9 @@ impl Load {
     fn of(params: Params, rate: [f64; 2], paths: Option<(Paths, Paths)>) -> Load {
         let sides = paths.as_ref().map(|(base, new)| [base, new]);
         let mean = sides.map(|sides| sides.map(|p| p.latency.mean));
+        // What was followed tells both the rate and the latency; of the rows only the rate is known.
+        let followed = |p: &Paths| (p.followed as f64 + p.cut as f64 / 2.0) / p.seconds;
+        let rate = sides.map(|sides| sides.map(followed)).filter(|r| r.iter().all(|r| r.is_finite() && *r > 0.0)).unwrap_or(rate);
         let sum = |of: fn(&Leaf) -> bool| {
             sides.map_or([0.0; 2], |sides| sides.map(|p| p.leaves.iter().filter(|l| of(l)).map(|l| l.all.seconds).sum()))
         };
@@ -225,7 +228,13 @@ mod tests {
     }
 
     fn load(rate: [f64; 2], base: &Side, new: &Side) -> Load {
-        loads(&mut [row(rate[0], rate[1])], base, new).remove(0)
+        let at = |side: &Side, rate: f64| {
+            let mut side = side.clone();
+            let paths = &mut side.steps.paths[0];
+            (paths.followed, paths.cut, paths.seconds) = (rate as u64, 0, 1.0);
+            side
+        };
+        loads(&mut [row(rate[0], rate[1])], &at(base, rate[0]), &at(new, rate[1])).remove(0)
     }
 
     #[test]

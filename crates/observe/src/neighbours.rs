@@ -35,7 +35,8 @@ impl Groups {
                 Some((path.clone(), (of(now)? - then).max(0.0)))
             };
             let mut all: Vec<(String, f64)> = others().filter_map(grown).collect();
-            if self.by_path.values().all(|u| of(u).is_none()) {
+            // Where no other group is told apart, theirs is in the root's: that is not nothing.
+            if all.is_empty() {
                 return;
             }
             t.insert(format!("group.{what}"), all.iter().map(|g| g.1).sum());
@@ -105,6 +106,8 @@ mod tests {
             ("group.disk.bytes", 4096.0),
         ];
         assert_eq!(told, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        let alone = groups(&[("/", 99.0, 99.0), ("/shop", 5.0, 0.0)]);
+        assert_eq!(alone.since(&before, &HashSet::from(["/shop".to_owned()])), Totals::new(), "what is in no group is not nothing");
     }
 
     #[test]

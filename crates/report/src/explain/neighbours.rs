@@ -14,66 +14,102 @@ const IDLE_CPUS: f64 = 0.02;
 const IDLE_DISK: f64 = 256e3;
 const IDLE_MEMORY: f64 = 16e6;
 
-/// What other groups used a second, and which of them are not idle.
-struct Others {
-    cpus: f64,
+/// What requests waited for that others may have had, as shares of their time.
+struct Waited {
+    cpu: f64,
     disk: f64,
     memory: f64,
-    busy: Vec<(String, [f64; 3])>,
 }
 
-impl Others {
-    /// As the record has them; nothing where nobody looked.
-    fn of(totals: &Readings) -> Option<Others> {
-        let elapsed = totals.known("elapsed.seconds").filter(|s| *s > 0.0)?;
-        let all = |name: &str| totals.known(name);
-        let mut busy: Vec<(String, [f64; 3])> = Vec::new();
-        let kinds = [("group.cpu.", ".seconds", elapsed), ("group.disk.", ".bytes", elapsed), ("group.memory.", ".bytes", 1.0)];
-        for (kind, (prefix, suffix, by)) in kinds.into_iter().enumerate() {
-            for (path, value) in totals.between(prefix, suffix) {
-                let at = busy.iter().position(|b| b.0 == path).unwrap_or_else(|| {
-                    busy.push((path.to_owned(), [0.0; 3]));
-                    busy.len() - 1
-                });
-                busy[at].1[kind] = value / by;
-            }
+impl Waited {
+    fn of(paths: &Paths) -> Waited {
+        let found = places(paths);
+        let share = |wanted: &[Place]| wanted.iter().filter_map(|p| found.get(p)).fold(0.0, |sum, place| sum + place.share.share);
+        Waited {
+            cpu: share(&[Place::CpuOther]),
+            disk: share(&[Place::DiskBehindOthers, Place::DiskBesideOthers]),
+            memory: share(&[Place::Memory]),
         }
-        busy.retain(|(_, [cpus, disk, memory])| *cpus >= IDLE_CPUS || *disk >= IDLE_DISK || *memory >= IDLE_MEMORY);
-        busy.sort_by(|a, b| b.1[0].total_cmp(&a.1[0]).then(b.1[1].total_cmp(&a.1[1])));
-        let (cpus, disk) = (all("group.cpu.seconds")? / elapsed, all("group.disk.bytes").unwrap_or(0.0) / elapsed);
-        Some(Others { cpus, disk, memory: all("group.memory.bytes").unwrap_or(0.0), busy })
+    }
+
+    fn words(&self) -> String {
+        format!(
+            "of its time a request waited {} for a CPU that others had, {} for a disk that others used, {} for memory",
+            percent(self.cpu),
+            percent(self.disk),
+            percent(self.memory)
+        )
     }
 }
 
-/// What requests waited for that others had, in words.
-fn waited(paths: &Paths) -> String {
-    let found = places(paths);
-    let share = |wanted: &[Place]| percent(wanted.iter().filter_map(|p| found.get(p)).map(|sum| sum.share.share).sum());
-    format!(
-        "of its time a request waited {} for a CPU that others had, {} for a disk that others used, {} for memory",
-        share(&[Place::CpuOther]),
-        share(&[Place::DiskBehindOthers, Place::DiskBesideOthers]),
-        share(&[Place::Memory])
-    )
+/// What control groups used, a value for each resource that the kernel tells of them.
+type Used = [Option<f64>; 3];
+/// Names of the totals: before and after a group's path, and what they are in all.
+const TOTALS: [(&str, &str, &str); 3] = [
+    ("group.cpu.", ".seconds", "group.cpu.seconds"),
+    ("group.disk.", ".bytes", "group.disk.bytes"),
+    ("group.memory.", ".bytes", "group.memory.bytes"),
+];
+
+/// What other groups used a second (of memory: took more), in all and each.
+fn used(totals: &Readings) -> Option<(Used, Vec<(String, Used)>)> {
+    let elapsed = totals.known("elapsed.seconds").filter(|s| *s > 0.0)?;
+    let by = [elapsed, elapsed, 1.0];
+    let mut all: Used = [None; 3];
+    let mut groups: Vec<(String, Used)> = Vec::new();
+    for (kind, (prefix, suffix, sum)) in TOTALS.into_iter().enumerate() {
+        all[kind] = totals.known(sum).map(|value| value / by[kind]);
+        for (path, value) in totals.between(prefix, suffix) {
+            let at = groups.iter().position(|g| g.0 == path).unwrap_or_else(|| {
+                groups.push((path.to_owned(), [None; 3]));
+                groups.len() - 1
+            });
+            groups[at].1[kind] = Some(value / by[kind]);
+        }
+    }
+    all.iter().any(Option::is_some).then_some((all, groups))
+}
+
+/// Uses in words; memory only where somebody waited for it, for caches grow all the time.
+fn words(used: &Used, waited: &Waited) -> String {
+    let [cpus, disk, memory] = *used;
+    let parts = [
+        cpus.map(|n| format!("{n:.2} CPUs")),
+        disk.map(|n| format!("{} of disk I/O a second", Unit::Bytes.format(n))),
+        memory.filter(|_| waited.memory > 0.0).map(|n| format!("{} more memory", Unit::Bytes.format(n))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn is_busy(used: &Used, waited: &Waited) -> bool {
+    let over = |value: Option<f64>, idle: f64| value.is_some_and(|v| v >= idle);
+    over(used[0], IDLE_CPUS) || over(used[1], IDLE_DISK) || waited.memory > 0.0 && over(used[2], IDLE_MEMORY)
 }
 
 /// The part of the screen that tells of them.
 pub fn grid(paths: &Paths, observations: &[Observation]) -> Grid {
-    let Some(observation) = observations.iter().find(|o| o.observer == "neighbours") else { return Grid::default() };
     let mut grid = Grid::default();
-    let Some(others) = Others::of(&Readings::of(observations)) else {
-        let why = observation.source.strip_prefix("none: ").unwrap_or("other groups were not read");
-        grid.lines.push(Line::Labelled("neighbours".into(), clean(&format!("{}; {why}", waited(paths))), Tone::Doubtful));
+    let Some(observation) = observations.iter().find(|o| o.observer == "neighbours") else { return grid };
+    let waited = Waited::of(paths);
+    let mut line = |label: &str, text: String, tone| grid.lines.push(Line::Labelled(label.into(), clean(&text), tone));
+    let Some((all, mut groups)) = used(&Readings::of(observations)) else {
+        let why = observation.source.strip_prefix("none: ").unwrap_or("the kernel tells no other control groups apart here");
+        line("neighbours", format!("{}; {why}", waited.words()), Tone::Doubtful);
         return grid;
     };
-    let bytes = |n: f64| Unit::Bytes.format(n);
-    let used =
-        |cpus: f64, disk: f64, memory: f64| format!("{cpus:.2} CPUs, {} of disk I/O a second, {} more memory", bytes(disk), bytes(memory));
-    let verdict = if others.busy.is_empty() { "other control groups were idle: " } else { "other control groups used " };
-    let text = format!("{}; {verdict}{}", waited(paths), used(others.cpus, others.disk, others.memory));
-    grid.lines.push(Line::Labelled("neighbours".into(), clean(&text), if others.busy.is_empty() { Tone::Faint } else { Tone::Plain }));
-    for (path, [cpus, disk, memory]) in others.busy.into_iter().take(SHOWN) {
-        grid.lines.push(Line::Labelled("          ".into(), clean(&format!("{path}: {}", used(cpus, disk, memory))), Tone::Plain));
+    groups.retain(|(_, used)| is_busy(used, &waited));
+    groups.sort_by(|a, b| {
+        b.1[0].unwrap_or(0.0).total_cmp(&a.1[0].unwrap_or(0.0)).then(b.1[1].unwrap_or(0.0).total_cmp(&a.1[1].unwrap_or(0.0)))
+    });
+    let told = words(&all, &waited);
+    let verdict = match (groups.is_empty(), told.is_empty()) {
+        (_, true) => String::new(),
+        (true, false) => format!("; other control groups were idle: {told}"),
+        (false, false) => format!("; other control groups used {told}"),
+    };
+    line("neighbours", waited.words() + &verdict, if groups.is_empty() { Tone::Faint } else { Tone::Plain });
+    for (path, used) in groups.into_iter().take(SHOWN) {
+        line("          ", format!("{path}: {}", words(&used, &waited)), Tone::Plain);
     }
     grid
 }
@@ -118,6 +154,8 @@ mod tests {
     fn inside_a_container_it_is_said_that_the_rest_cannot_be_told() {
         let inside = told("none: this is inside a container, from which the host is not seen", &[]);
         assert!(inside.contains("inside a container") && !inside.contains("idle"), "{inside}");
+        let apart = told("control groups' counters", &[("group.memory.bytes", 5e9), ("group.memory./backup.bytes", 5e9)]);
+        assert!(!apart.contains("CPUs") && !apart.contains("-0") && !apart.contains("backup"), "what is not told is not zero: {apart}");
         assert_eq!(grid(&Paths::default(), &[]).lines.len(), 0);
     }
 }
