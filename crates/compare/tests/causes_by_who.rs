@@ -81,6 +81,20 @@ fn acknowledgements_that_outlast_the_windows_are_told_by_their_number() {
 }
 
 #[test]
+fn segments_that_are_sent_again_outlast_the_windows_and_are_told_by_their_number() {
+    let with = |transactions: f64, again: f64| {
+        let client = 3.0 * transactions / 4000.0;
+        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
+        run(&[], &[&step[..], &[("tcp.retransmits", again), ("client.cpu.seconds", client)]].concat())
+    };
+    // 40 times 200 ms are all that 2,000 turns of 4 ms more take.
+    let c = between(with(4000.0, 0.0), slower(with(2000.0, 40.0), &[2.0; 5]));
+    assert_eq!(guilty(&c), ["network.shaping"], "{:#?}", c.causes);
+    let c = between(with(4000.0, 0.0), slower(with(2000.0, 4.0), &[2.0; 5]));
+    assert!(c.causes.iter().all(|f| !f.status.accuses()), "{:#?}", c.causes);
+}
+
+#[test]
 fn one_call_that_takes_longer_is_no_dearer_entry() {
     let calls = [("server.call.read.count", 40_000.0), ("server.call.write.count", 40_000.0)];
     let with = |read: f64, write: f64| {

@@ -134,11 +134,17 @@ fn add_totals(into: &mut Observation, next: &Observation, n: f64) {
     }
 }
 
+/// Takes the budget of another pass into the mean of those before. Each transaction counts the same, as in what is followed of them
+/// ([`followed::add`]) and in the load generator's account: a pass of which few were seen, at a bad moment, has no more to say than those few.
 fn average_budget(into: &mut Budget, next: &Budget, n: f64) {
+    let (before, more) = (into.transactions as f64 * (n - 1.0), next.transactions as f64);
+    let weight = if before + more > 0.0 { more / (before + more) } else { 1.0 / n };
+    let (old, new) = (into.seconds_per_transaction * (1.0 - weight), next.seconds_per_transaction * weight);
+    let time = if old + new > 0.0 { new / (old + new) } else { weight };
     // A mean, as the totals of the observers are: a total divided by the transactions must not depend on the number of runs.
     into.transactions = (into.transactions as f64 + (next.transactions as f64 - into.transactions as f64) / n).round() as u64;
-    into.seconds_per_transaction += (next.seconds_per_transaction - into.seconds_per_transaction) / n;
-    into.unexplained += (next.unexplained - into.unexplained) / n;
+    into.seconds_per_transaction = old + new;
+    into.unexplained += (next.unexplained - into.unexplained) * time;
     for part in &next.parts {
         if !into.parts.iter().any(|p| p.layer == part.layer && p.component == part.component) {
             into.parts.push(Part { seconds_per_transaction: 0.0, share: 0.0, ..part.clone() });
@@ -146,7 +152,40 @@ fn average_budget(into: &mut Budget, next: &Budget, n: f64) {
     }
     for part in &mut into.parts {
         let seen = next.parts.iter().find(|p| p.layer == part.layer && p.component == part.component);
-        part.seconds_per_transaction += (seen.map_or(0.0, |p| p.seconds_per_transaction) - part.seconds_per_transaction) / n;
-        part.share += (seen.map_or(0.0, |p| p.share) - part.share) / n;
+        part.seconds_per_transaction += (seen.map_or(0.0, |p| p.seconds_per_transaction) - part.seconds_per_transaction) * weight;
+        part.share += (seen.map_or(0.0, |p| p.share) - part.share) * time;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::Layer;
+
+    use super::*;
+
+    #[test]
+    fn each_transaction_of_several_passes_counts_the_same() {
+        let of = |transactions: u64, waits: f64| Budget {
+            transactions,
+            seconds_per_transaction: 1e-3 + waits,
+            parts: [(Layer::Application, "server user code", 1e-3), (Layer::Scheduler, "waiting for a CPU", waits)]
+                .map(|(layer, component, seconds)| Part {
+                    layer,
+                    component: component.into(),
+                    seconds_per_transaction: seconds,
+                    share: seconds / (1e-3 + waits),
+                })
+                .into(),
+            workload: "database".into(),
+            params: Params::new(),
+            unexplained: 0.0,
+        };
+        // Ten that were seen while the machine stood still, and 990 on either side of it.
+        let (mut mean, passes) = (of(990, 0.0), [of(10, 99e-3), of(1000, 0.0)]);
+        passes.iter().zip([2.0, 3.0]).for_each(|(next, n)| average_budget(&mut mean, next, n));
+        assert!((mean.seconds_per_transaction - (2000.0 * 1e-3 + 10.0 * 99e-3) / 2000.0).abs() < 1e-9, "{mean:?}");
+        let shares: f64 = mean.parts.iter().map(|p| p.share).sum();
+        assert!((shares - 1.0).abs() < 1e-9 && (mean.parts[1].share - 0.99 / 2.99).abs() < 1e-9, "{mean:?}");
+        assert_eq!(mean.transactions, 667);
     }
 }

@@ -63,6 +63,9 @@ impl Candidate {
         if self.cause == "network.delay" && matches!(signs::quota(clues), Sign::Fits(_)) {
             return Rest::No;
         }
+        if self.cause == "network.shaping" && !signs_io::outlast_windows(clues) {
+            return Rest::No;
+        }
         if self.rest == Rest::Perhaps && !signs::set_now(clues, "cgroup.disk_limits") { Rest::No } else { self.rest }
     }
 
@@ -79,7 +82,8 @@ pub enum Rest {
     No,
     /// What it holds up may outlast a window of events, and so may other things: it is suspected of the rest, not guilty.
     Perhaps,
-    /// It does: a connection that is not admitted waits where no observer looks, 40 ms for an acknowledgement outlast a window, and what a
+    /// It does: a connection that is not admitted waits where no observer looks, 40 ms for an acknowledgement outlast a window, 200 ms until
+    /// a segment is sent again as well, and what a
     /// load generator does between requests is in none of them.
     Surely,
 }
@@ -125,7 +129,7 @@ pub const CATALOGUE: &[Candidate] = &[
     Candidate { cause: "network.accept_queue", sign: signs_io::accept_queue, rest: Rest::Surely },
     Candidate { cause: "network.delay", sign: signs_io::delay, rest: Rest::Surely },
     of_parts("peer.slow", signs_io::peer),
-    of_parts("network.shaping", signs_io::shaping),
+    Candidate { cause: "network.shaping", sign: signs_io::shaping, rest: Rest::Surely },
     of_parts("app.lock", signs_io::app_lock),
     of_parts("app.wait", signs::wait),
     of_parts("app.work", signs::app_work),

@@ -164,6 +164,15 @@ fn lost(clues: &Clues) -> Option<String> {
     fits("net.drops", "drops").or_else(|| fits("tcp.retransmits", "retransmits").filter(|_| !probes))
 }
 
+/// Seconds until a segment that was lost is sent again, at least (`TCP_RTO_MIN`, include/net/tcp.h).
+const SENT_AGAIN: f64 = 0.2;
+
+/// Whether segments that were lost and sent again make the most of what transactions take longer: their requests outlast the windows in
+/// which requests are followed.
+pub(super) fn outlast_windows(clues: &Clues) -> bool {
+    lost(clues).is_some() && matches!(costs(clues, "tcp.retransmits", SENT_AGAIN, ""), Fits(_))
+}
+
 pub(super) fn delay(clues: &Clues) -> Sign {
     // Acknowledgements come late where segments are lost, too.
     match lost(clues) {
