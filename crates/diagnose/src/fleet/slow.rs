@@ -1,10 +1,12 @@
 //! Which hosts of a group are slow, and in what.
 
+use std::collections::BTreeMap;
+
 use fingerpost_measure::special::t_two_sided;
 
 use super::grid::{Grid, Unit};
 use super::populations::{self, Populations};
-use super::robust::{Place, chance};
+use super::robust::{Place, chance, median};
 use super::{FALSE_DISCOVERIES, FEWEST, reaches_least};
 
 /// Chances above this are in no rejection that the control makes, and need not be computed exactly.
@@ -30,6 +32,12 @@ pub struct Excess {
     /// The chance of so much by chance alone, for this one test.
     pub p: f64,
 }
+
+/// More hosts than this share of the group, and than [`FEW`], that are beyond it in one unit are no single hosts: the group is of
+/// several kinds there, or its spread has a long tail, and the median absolute deviation knows neither.
+const MANY: f64 = 0.1;
+/// So many hosts may be beyond a group of any size.
+const FEW: usize = 2;
 
 /// What a group of peers says.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +83,17 @@ pub fn judge(grid: &mut Grid) -> Judged {
             }
         }
     }
-    judged.excesses = control(candidates, judged.tests);
+    let stand = control(candidates, judged.tests);
+    let most = FEW.max((MANY * grid.hosts() as f64) as usize);
+    let mut by_unit: BTreeMap<Unit, Vec<usize>> = BTreeMap::new();
+    stand.iter().for_each(|e| by_unit.entry(e.unit).or_default().push(e.host));
+    by_unit.retain(|_, hosts| hosts.len() > most);
+    for (unit, slower) in &by_unit {
+        let mut effects: Vec<f64> = stand.iter().filter(|e| e.unit == *unit).map(|e| e.effect).collect();
+        let faster = (0..grid.hosts()).filter(|host| !slower.contains(host)).collect();
+        judged.populations.push((*unit, Populations { slower: slower.clone(), faster, apart: median(&mut effects) }));
+    }
+    judged.excesses = stand.into_iter().filter(|e| !by_unit.contains_key(&e.unit)).collect();
     judged
 }
 
@@ -165,6 +183,14 @@ pub(crate) mod tests {
     fn two_populations_accuse_nobody() {
         let judged = judge(&mut made(20, 4, |host, _| if host % 2 == 0 { 0.3 } else { 0.0 }));
         assert!(judged.excesses.is_empty() && judged.populations.iter().any(|(unit, _)| *unit == Unit::All));
+    }
+
+    #[test]
+    fn a_tenth_of_the_hosts_and_more_are_told_together_and_not_accused() {
+        let judged = judge(&mut made(40, 6, |host, row| if host < 7 && row == 4 { 0.4 + 0.1 * host as f64 } else { 0.0 }));
+        assert!(judged.excesses.is_empty(), "{:?}", judged.accused());
+        let (unit, many) = &judged.populations[0];
+        assert_eq!((*unit, many.slower.len(), many.faster.len()), (Unit::Row(4), 7, 33));
     }
 
     #[test]
