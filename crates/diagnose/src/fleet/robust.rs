@@ -1,6 +1,6 @@
 //! Middle and spread that a minority of strange hosts does not move.
 
-use fingerpost_measure::special::t_upper;
+use fingerpost_measure::special::{t_upper, z_two_sided};
 
 /// What makes the median absolute deviation the standard deviation of a normal distribution: 1/Φ⁻¹(3/4).
 const OF_NORMAL: f64 = 1.4826;
@@ -20,6 +20,8 @@ pub struct Place {
     pub centre: f64,
     /// 1.4826 times the median absolute deviation.
     pub spread: f64,
+    /// The standard deviation that the faster tail shows ([`tail`]).
+    pub tail: f64,
     /// The median of what the hosts' own intervals let expect, one standard deviation.
     pub own: f64,
     /// How many hosts it is made of.
@@ -35,20 +37,41 @@ impl Place {
         let centre = median(&mut values.iter().map(|v| v.0).collect::<Vec<_>>());
         let spread = OF_NORMAL * median(&mut values.iter().map(|v| (v.0 - centre).abs()).collect::<Vec<_>>());
         let own = median(&mut values.iter().map(|v| v.1).collect::<Vec<_>>());
-        Some(Place { centre, spread, own, hosts: values.len() })
+        let tail = tail(centre, &mut values.iter().map(|v| v.0).collect::<Vec<_>>());
+        Some(Place { centre, spread, tail, own, hosts: values.len() })
     }
 
     /// The standard deviation to hold a host against, never below the host's own, with its degrees of freedom.
     pub fn scale(&self, own: f64) -> (f64, f64) {
         let df = EFFICIENCY * self.hosts as f64;
         let supported = self.spread <= CONTRADICTED * self.own;
-        (self.spread.max(own).max(self.own), if supported { df + OWN_DF } else { df })
+        (self.spread.max(self.tail).max(own).max(self.own), if supported { df + OWN_DF } else { df })
     }
 
     /// What the median itself is uncertain by: √(π/2)·s/√n, one standard deviation.
     pub fn error_of_centre(&self) -> f64 {
         (std::f64::consts::FRAC_PI_2 / self.hosts as f64).sqrt() * self.spread.max(self.own)
     }
+}
+
+/// The share of hosts, fastest first, of whose places the tail is made.
+const OF_TAIL: f64 = 0.1;
+
+/// The largest standard deviation of a normal distribution that one of the fastest hosts' places asks for (Blom's plotting positions). Hosts
+/// that are slow are in the other tail: what is as far out on this side as on that is how hosts differ, whatever the middle half says.
+fn tail(centre: f64, values: &mut [f64]) -> f64 {
+    let n = values.len();
+    let fastest = ((n as f64 * OF_TAIL) as usize).max(1);
+    let (below, at, _) = values.select_nth_unstable_by(fastest - 1, f64::total_cmp);
+    let mut places: Vec<f64> = below.iter().copied().chain([*at]).collect();
+    places.sort_by(f64::total_cmp);
+    // The ranks 1, 2, 4 …: the tail's places are much alike, and a quantile is dear.
+    let ranks = std::iter::successors(Some(1), |rank| Some(rank * 2)).take_while(|rank| *rank <= fastest);
+    let asked = |rank: usize| {
+        let share = (rank as f64 - 0.375) / (n as f64 + 0.25);
+        (centre - places[rank - 1]) / z_two_sided(1.0 - 2.0 * share)
+    };
+    ranks.map(asked).fold(0.0, f64::max)
 }
 
 /// The chance of so much or more above none, where there is none.
@@ -92,8 +115,15 @@ mod tests {
     }
 
     #[test]
+    fn the_faster_tail_says_how_far_hosts_can_be_apart() {
+        // Of five the fastest is at share 0.625/5.25 = 0.119 of a normal distribution, 1.180 standard deviations out.
+        assert!((tail(3.0, &mut [3.0, 1.0, 2.0, 4.0, 1000.0]) - 2.0 / 1.180).abs() < 2e-3);
+        assert_eq!(tail(1.0, &mut [1.0; 9]), 0.0);
+    }
+
+    #[test]
     fn the_scale_is_never_below_the_hosts_own_interval() {
-        let place = Place { centre: 0.0, spread: 0.01, own: 0.02, hosts: 100 };
+        let place = Place { centre: 0.0, spread: 0.01, tail: 0.0, own: 0.02, hosts: 100 };
         assert_eq!(place.scale(0.05), (0.05, 44.74));
         assert_eq!(place.scale(0.0), (0.02, 44.74));
         // Hosts that are far apart speak for themselves.

@@ -194,6 +194,16 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_long_tail_on_both_sides_accuses_nobody() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        // In each row one host of three is ten times as far from the middle as the others.
+        let mut drawn = || if rng.f64() < 1.0 / 3.0 { 0.1 * normal(&mut rng) } else { 0.0 };
+        let tails: Vec<f64> = (0..300 * 30).map(|_| drawn()).collect();
+        let judged = judge(&mut made(300, 8, |host, row| tails[host * 30 + row].exp() - 1.0));
+        assert!(judged.accused().len() <= 3, "{:?}", judged.accused());
+    }
+
+    #[test]
     fn seven_peers_are_too_few() {
         let judged = judge(&mut made(7, 5, |host, _| if host == 0 { 1.0 } else { 0.0 }));
         assert!(!judged.resolved && judged.excesses.is_empty());
