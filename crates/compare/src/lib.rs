@@ -11,6 +11,7 @@ pub mod comparison;
 pub mod conclusions;
 mod counterparts;
 pub mod curves;
+pub mod desktop;
 pub mod export;
 pub mod flops;
 pub mod gains;

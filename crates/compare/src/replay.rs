@@ -195,6 +195,30 @@ pub fn replay(name: &str, tables: &[&'static str], runs: &[Run]) -> Replay {
     }
 }
 
+/// The runs that tables take this machine's figures from: of candidates, the preferred first, each that has rows of a table which none before it
+/// has. `figures` gives a candidate's figures, `whole` all of it; what cannot be read gives nothing and is passed over.
+pub fn chosen<C>(
+    tables: &[&'static str],
+    candidates: impl Iterator<Item = C>,
+    figures: impl Fn(&C) -> Option<Run>,
+    whole: impl Fn(&C) -> Option<Run>,
+) -> Vec<Run> {
+    let (mut own, mut missing) = (Vec::new(), tables.to_vec());
+    for candidate in candidates {
+        if missing.is_empty() {
+            break;
+        }
+        let Some(figures) = figures(&candidate) else { continue };
+        let found = replay("", &missing, std::slice::from_ref(&figures));
+        let before = missing.len();
+        missing.retain(|name| found.tables.iter().any(|t| t.name == *name && t.run.is_none()));
+        if missing.len() < before {
+            own.extend(whole(&candidate));
+        }
+    }
+    own
+}
+
 fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
     let run = runs.iter().find(|run| table.columns.iter().any(|c| ours(run, c).is_some()));
     let lines = table.columns.iter().enumerate().flat_map(|(i, column)| lines(&table, i, column, run)).collect();
@@ -335,6 +359,19 @@ mod tests {
         assert!(without.tables.iter().all(|t| t.run.is_none() && t.lines.iter().all(|l| l.here.is_none())));
         assert_eq!(without.conclusions.len(), conclusions::all().count());
         assert!(without.conclusions.iter().all(|c| c.here.answer == Answer::NotMeasured));
+    }
+
+    #[test]
+    fn runs_are_taken_for_the_tables_that_none_before_them_has() {
+        let tables = ["mysql-scaling", "lmbench-ipc"];
+        let load = |name: &&str| references::load(name);
+        let taken = |names: &[&'static str]| -> Vec<String> {
+            chosen(&tables, names.iter().copied(), load, load).into_iter().map(|run| run.id).collect()
+        };
+        // Not of the tables, unreadable, of both, of both again.
+        assert_eq!(taken(&["launch-10.1", "nothing", "opteron-850-linux", "g5-2.5-linux"]), ["opteron-850-linux"]);
+        // Of one table, of both.
+        assert_eq!(taken(&["xeon-3.6-linux", "opteron-850-linux", "g5-2.5-linux"]), ["xeon-3.6-linux", "opteron-850-linux"]);
     }
 
     #[test]

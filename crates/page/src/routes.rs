@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::index::Index;
 use crate::jobs::Jobs;
-use crate::pages::{self, Answer, calculator, compare, history, import, kept, list, measure, run, services};
+use crate::pages::{self, Answer, calculator, compare, history, import, kept, list, measure, reference as published, run, services};
 use crate::{Choice, Options};
 
 /// Everything that the pages are made from.
@@ -65,6 +65,9 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/run/{id}/remove", post(remove))
         .route("/compare", get(compare_runs))
         .route("/history", get(history_of))
+        .route("/references", get(references))
+        .route("/reference/{name}", get(reference))
+        .route("/replay/{name}", get(replay))
         .route("/measure", get(measuring).post(begin))
         .route("/services", get(listening).post(explain))
         .route("/measure/state", get(state))
@@ -168,6 +171,18 @@ async fn history_of(State(site): Shared, query: Result<Query<history::Wanted>, Q
         Ok(wanted) => make(site, move |site| history::page(site, &wanted)).await,
         Err(response) => *response,
     }
+}
+
+async fn references(State(site): Shared) -> Response {
+    make(site, |site| Ok(published::list(site))).await
+}
+
+async fn reference(State(site): Shared, Path(name): Path<String>) -> Response {
+    make(site, move |site| published::system(site, &name)).await
+}
+
+async fn replay(State(site): Shared, Path(name): Path<String>) -> Response {
+    make(site, move |site| published::replayed(site, &name)).await
 }
 
 async fn measuring(State(site): Shared) -> Response {

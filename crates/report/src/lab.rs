@@ -6,7 +6,7 @@ use fingerpost_compare::scaling::tables;
 use fingerpost_record::Run;
 
 use crate::style::Style;
-use crate::{explain, flops, launch, memory, scaling, zerofill};
+use crate::{desktop, explain, flops, launch, memory, scaling, zerofill};
 
 /// Each laboratory's picture for a terminal, behind the table; nothing where the run has none of its rows.
 pub fn pictures(run: &Run, style: &Style) -> String {
@@ -15,6 +15,7 @@ pub fn pictures(run: &Run, style: &Style) -> String {
         Flops::of(&run.measurements).map(|found| flops::render(&found, style)),
         Memory::of(run).map(|found| memory::render(&found, style)),
         scaling::render(&tables(run), style),
+        desktop::render(&fingerpost_compare::desktop::analyse(run), style),
         explained(run, style),
         fingerpost_compare::launch::analyse(run).map(|found| launch::render(&found, style)),
     ];
@@ -36,7 +37,10 @@ pub fn markdown(run: &Run) -> String {
         Memory::of(run).map(|found| memory::markdown(&found)),
     ];
     let explained: String = explain::speaking(explain::of_run(run)).iter().map(|e| format!("\n{}", explain::markdown(e))).collect();
-    labs.into_iter().flatten().collect::<String>() + &scaling::markdown(&tables(run)) + &explained
+    labs.into_iter().flatten().collect::<String>()
+        + &scaling::markdown(&tables(run))
+        + &desktop::markdown(&fingerpost_compare::desktop::analyse(run))
+        + &explained
 }
 
 /// A run's text without what could mislead a reader.

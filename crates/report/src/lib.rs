@@ -9,6 +9,7 @@ pub mod compare_csv;
 pub mod compare_markdown;
 pub mod csv;
 mod csv_derived;
+pub mod desktop;
 pub mod explain;
 pub mod figure;
 pub mod flops;

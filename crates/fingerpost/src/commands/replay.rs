@@ -78,21 +78,9 @@ fn kept(wanted: Option<&OsString>, tables: &[&'static str]) -> anyhow::Result<Ve
         return Ok(vec![runs::load(wanted)?]);
     }
     let entries = Archive::open(None)?.list()?;
-    let (mut own, mut missing) = (Vec::new(), tables.to_vec());
-    for path in entries.into_iter().filter(|e| e.head.is_ok()).take(MOST_RUNS).map(|e| e.path) {
-        // A run that cannot be read is no reason to show no table; `archive verify` tells of it.
-        let Ok(figures) = lean::figures_from_path(&path) else { continue };
-        let found = replay::replay("", &missing, std::slice::from_ref(&figures));
-        let before = missing.len();
-        missing.retain(|name| found.tables.iter().any(|t| t.name == *name && t.run.is_none()));
-        if missing.len() < before {
-            own.extend(load::from_path(&path));
-        }
-        if missing.is_empty() {
-            break;
-        }
-    }
-    Ok(own)
+    let paths = entries.into_iter().filter(|e| e.head.is_ok()).map(|e| e.path).take(MOST_RUNS);
+    // A run that cannot be read is no reason to show no table; `archive verify` tells of it.
+    Ok(replay::chosen(tables, paths, |path| lean::figures_from_path(path).ok(), |path| load::from_path(path).ok()))
 }
 
 /// The rows of the tables, measured now, as far as they need nothing special; each recipe once.

@@ -275,3 +275,20 @@ fn a_run_is_labelled_sorted_by_and_removed() {
     let (status, said) = server.post(&format!("/run/{other}/words"), form, b"label=two%0Alines&note=");
     assert!(status == 400 && said.contains("U+000A"), "{status} {said}");
 }
+
+#[test]
+fn a_published_system_leads_to_its_tables_on_this_machine() {
+    let server = Server::with(&[fixture::run()]);
+    let page = |path: &str, wanted: u16| {
+        let (code, text) = server.get(path);
+        assert_eq!(code, wanted, "{path}: {text}");
+        text
+    };
+    assert!(page("/references", 200).contains("/reference/g5-2.7-darwin\""));
+    assert!(page("/reference/g5-2.7-darwin", 200).contains("/replay/g5-2.7-darwin\""));
+    let replay = page("/replay/g5-2.7-darwin", 200);
+    assert!(replay.contains("/reference/g5-2.7-darwin\"") && replay.contains(&fixture::run().id), "the table has this machine's run");
+    assert!(page("/reference/g5-2.7-darwim", 404).contains("did you mean “g5-2.7-darwin”?"));
+    assert!(page("/replay/lmbnch", 404).contains("did you mean “lmbench”?"));
+    assert!(!page("/replay/%3Cb%3Ex", 404).contains("<b>x"));
+}

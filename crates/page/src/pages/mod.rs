@@ -7,6 +7,7 @@ pub mod import;
 pub mod kept;
 pub mod list;
 pub mod measure;
+pub mod reference;
 pub mod run;
 pub mod services;
 
@@ -43,12 +44,13 @@ pub struct Wrong {
 pub type Answer = Result<Body, Wrong>;
 
 /// The menu: address and name.
-const MENU: [(&str, &str); 6] = [
+const MENU: [(&str, &str); 7] = [
     ("/", "Runs"),
     ("/measure", "Measure"),
     ("/services", "Services"),
     ("/zerofill", "Zero-fill calculator"),
     ("/history", "History"),
+    ("/references", "Published figures"),
     ("/import", "Import"),
 ];
 

@@ -5,6 +5,7 @@
 
 mod budget;
 pub mod comparison;
+mod desktop;
 mod experiments;
 mod flops;
 mod forest;
@@ -66,6 +67,7 @@ pub fn of_run(run: &Run, link: Link) -> Content {
     sections.extend(budget::section(run));
     sections.extend(paths::section(run));
     sections.extend(scaling::sections(run));
+    sections.extend(desktop::section(run));
     sections.extend(zerofill::section(run));
     sections.extend(flops::section(fingerpost_compare::flops::Flops::of(&run.measurements)));
     sections.extend(memory::section(fingerpost_compare::memory::Memory::of(run)));
@@ -73,7 +75,7 @@ pub fn of_run(run: &Run, link: Link) -> Content {
     sections.extend(site::section(&view));
     sections.extend(probes::sections(&view, run, link));
     sections.extend(watched::section(&view));
-    sections.push(host::section(&view));
+    sections.extend(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {
         @for sentence in &view.answers { p class="headline" { span aria-hidden="true" { "☞ " } (sentence) } }
