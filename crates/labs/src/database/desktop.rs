@@ -119,7 +119,9 @@ fn row(params: &Params, rounds: &[Turns], failure: Option<&str>) -> Measurement 
     let reason = doubt(rounds, failure);
     let mut together = Histogram::new();
     rounds.iter().for_each(|turns| together.add_counted(&turns.latencies));
-    let at = |q| together.quantile(q).map_or(0.0, |ns| ns as f64);
+    // The middle of a bucket may lie above the longest turn, which is known exactly.
+    let worst = rounds.iter().map(|turns| turns.worst_ns).max().unwrap_or(0);
+    let at = |q| together.quantile(q).map_or(0.0, |ns| ns.min(worst) as f64);
     Measurement {
         reason: reason.clone(),
         estimate: Some(estimate),
@@ -133,7 +135,7 @@ fn process(turns: &Turns) -> Option<Process> {
     let median = quantile(&turns.latencies, 0.5)? as f64;
     let made: u64 = turns.latencies.iter().map(|(_, n)| n).sum();
     let counters = BTreeMap::from([
-        ("p99".to_owned(), quantile(&turns.latencies, 0.99)? as f64),
+        ("p99".to_owned(), quantile(&turns.latencies, 0.99)?.min(turns.worst_ns) as f64),
         ("max".to_owned(), turns.worst_ns as f64),
         ("missed".to_owned(), turns.missed as f64),
         ("unfinished".to_owned(), turns.unfinished as f64),
@@ -197,6 +199,13 @@ mod tests {
         assert_eq!((idle.outcome, idle.processes.len()), (Outcome::Measured, 3));
         assert_eq!((idle.params.int("clients"), loaded.params.int("clients")), (None, Some(50)));
         assert_eq!((loaded.processes[0].counters["max"], loaded.processes[0].counters["missed"]), (2000.0, 1.0));
+    }
+
+    #[test]
+    fn no_percentile_is_above_the_longest_turn() {
+        let turns = Turns { latencies: vec![(1001, 1)], worst_ns: 1000, ..Turns::default() };
+        let row = row(&Params::new(), &vec![turns; ROUNDS], None);
+        assert_eq!((row.percentiles.unwrap().p99, row.processes[0].counters["p99"]), (1000.0, 1000.0));
     }
 
     #[test]
