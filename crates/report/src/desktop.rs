@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(
             text,
             "Beside a server with 50 clients, against the same server idle: starting a program takes 4.000 times as long (3.000–5.000); \
-             reading a small file: no difference for certain; waking by a timer takes 0.500 times as long (0.400–0.600)."
+             reading a small file: no difference for certain; waking by a timer takes 0.5000 times as long (0.4000–0.6000)."
         );
         let mut doubtful = desktop();
         doubtful.tasks.iter_mut().for_each(|t| t.loaded.doubtful = true);
