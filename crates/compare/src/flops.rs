@@ -2,6 +2,9 @@
 
 use fingerpost_record::{Estimate, Measurement, Outcome};
 
+/// The compiler of rows that name none, as those of a source do where one compiler made all.
+pub const UNNAMED: &str = "unnamed";
+
 /// The instruction mix of each module: FADD, FSUB, FMUL and FDIV in percent, as the published table gives it.
 pub const MIX: [[u32; 4]; 8] =
     [[50, 0, 43, 7], [43, 29, 14, 14], [35, 12, 53, 0], [47, 0, 53, 0], [45, 0, 52, 3], [45, 0, 55, 0], [25, 25, 25, 25], [43, 0, 57, 0]];
@@ -96,7 +99,7 @@ impl Flops {
     }
 
     fn take(&mut self, row: &Measurement) {
-        let compiler = row.params.text("compiler").unwrap_or("unnamed").to_owned();
+        let compiler = row.params.text("compiler").unwrap_or(UNNAMED).to_owned();
         let cflags = row.params.text("cflags").map(str::to_owned);
         let module = row.params.int("module").and_then(|n| usize::try_from(n - 1).ok()).filter(|n| *n < MIX.len());
         let Some(module) = module else {

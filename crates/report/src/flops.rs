@@ -1,6 +1,6 @@
 //! Floating point by instruction mix and compiler: the table, in words for every format.
 
-use fingerpost_compare::flops::{Column, Flops, Limit, MIX};
+use fingerpost_compare::flops::{Column, Flops, Limit, MIX, UNNAMED};
 use fingerpost_record::Unit;
 
 use crate::grid::{self, Align, Grid, Line};
@@ -10,9 +10,9 @@ use crate::style::{Style, Tone};
 /// What the table is called.
 pub const TITLE: &str = "Floating point by instruction mix and compiler (MFLOPS, and the share of the core's highest rate)";
 
-/// A compiler as the head of its column.
+/// A compiler as the head of its column; where rows name none, what the column has.
 pub fn heading(column: &Column) -> String {
-    clean(&column.compiler)
+    if column.compiler == UNNAMED { "MFLOPS".into() } else { clean(&column.compiler) }
 }
 
 /// A rate in whole MFLOPS, as the published table has it.
@@ -118,6 +118,14 @@ pub(crate) mod tests {
             limits: vec![Limit { kind: "vector_fma".into(), flops: 60e9, lanes: Some(8.0), frequency: Some(2e9) }],
             failed: vec![("tcc\u{1b}[2J".into(), "flops.c:3: error: <no>".into())],
         }
+    }
+
+    #[test]
+    fn a_column_whose_rows_name_no_compiler_is_headed_by_its_unit() {
+        let mut column = example().columns.remove(0);
+        assert_eq!(heading(&column), "built-in");
+        column.compiler = UNNAMED.into();
+        assert_eq!(heading(&column), "MFLOPS");
     }
 
     #[test]
