@@ -209,6 +209,9 @@ fn nearly_all(step: &Step, clients: f64) -> Duration {
     Duration::from_nanos(step.latency(0.99).unwrap_or(0)).max(Duration::from_secs_f64(mean))
 }
 
+/// Of the slowest requests of a pass, so many are kept.
+const MOST_SLOWEST: usize = 2;
+
 /// What one side gave.
 #[derive(Default)]
 pub(super) struct Kept {
@@ -238,7 +241,9 @@ impl Sink for Kept {
     fn budget(&mut self, budget: Budget) {
         self.budgets.push(budget);
     }
-    fn paths(&mut self, paths: Paths) {
+    fn paths(&mut self, mut paths: Paths) {
+        // Nothing is judged by them, and those of ten passes are more than a record that is read again may hold.
+        paths.slowest.truncate(MOST_SLOWEST);
         self.paths.push(paths);
     }
     fn finding(&mut self, _: Finding) {}
