@@ -198,7 +198,7 @@ mod tests {
     /// A sample of a thread in the kernel with two words of stack, of which one was filled.
     fn of_a_thread() -> Vec<u8> {
         let who = u64::from_ne_bytes([[7, 0, 0, 0], [8, 0, 0, 0]].concat().try_into().unwrap());
-        let mut words = vec![who, 99, 3, -128i64 as u64, 0xffff_10, 0xffff_20, 2];
+        let mut words = vec![who, 99, 3, -128i64 as u64, 0x00ff_ff10, 0x00ff_ff20, 2];
         words.extend((0..registers::COUNT as u64).map(|i| 0x100 + i));
         words.extend([16, 0xabcd, 0, 8]);
         record(RECORD_SAMPLE, &words)
@@ -209,11 +209,11 @@ mod tests {
         let mut bytes = of_a_thread();
         bytes.extend(record(RECORD_LOST, &[1, 7]));
         // A thread of the kernel has neither registers nor a stack.
-        bytes.extend(record(RECORD_SAMPLE, &[5, 100, 1, 0xffff_30, 0, 0]));
+        bytes.extend(record(RECORD_SAMPLE, &[5, 100, 1, 0x00ff_ff30, 0, 0]));
         let mut seen = Vec::new();
         let lost = each_record(&bytes, &mut |s| seen.push((s.pid, s.tid, s.time, s.kernel.clone(), s.user, s.stack.len())));
         assert_eq!(lost, 7);
-        assert_eq!(seen[0].3, [0xffff_10, 0xffff_20]);
+        assert_eq!(seen[0].3, [0x00ff_ff10, 0x00ff_ff20]);
         assert_eq!((seen[0].0, seen[0].1, seen[0].2, seen[0].5), (7, 8, 99, 8));
         assert!(seen[0].4.is_some());
         assert_eq!((seen[1].0, seen[1].4, seen[1].5), (5, None, 0));
