@@ -37,6 +37,12 @@ pub fn sentence(text: &str) -> anyhow::Result<()> {
     write(|out| writeln!(out, "{text}"))
 }
 
+/// Writes lines, each wrapped at the terminal's width; what is indented stays so.
+pub fn lines(lines: &[String]) -> anyhow::Result<()> {
+    let width = style(false).width;
+    write(|out| lines.iter().try_for_each(|line| writeln!(out, "{}", wrap::indented(line, 4, width))))
+}
+
 /// Writes to standard output through a buffer, past the guard that lets nothing through that acts on a terminal. An error that says that the reader has left is no error to the user (see `exit`).
 pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let kind = if style(false).color { Kind::Colored } else { Kind::Text };

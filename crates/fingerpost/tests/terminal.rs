@@ -115,8 +115,19 @@ const COMMANDS: &[&str] = &[
     "site import pages pages.odb",
     "site ls pages.odb",
     "site verify pages.odb",
+    "archive export latest records/n1.json",
+    "fleet gather records -o sweep",
+    "fleet show sweep",
+    "fleet show sweep n1",
+    "fleet history n1 sweep sweep",
+    "fleet drain sweep",
     "archive remove latest",
     // Mistakes.
+    "fleet shwo sweep",
+    "fleet show nothing",
+    "fleet show sweep n2",
+    "fleet run --ssh -w n[1-",
+    "fleet gather nothing -o other",
     "rnu",
     "archive lst",
     "show nothing",
@@ -157,7 +168,7 @@ fn commands(home: &Home, of: &[&str]) -> Vec<String> {
 #[test]
 fn no_line_of_any_command_is_longer_than_the_terminal_is_wide() {
     let home = Home::with(&runs());
-    std::fs::create_dir(home.path().join("pages")).unwrap();
+    ["pages", "records"].iter().for_each(|dir| std::fs::create_dir(home.path().join(dir)).unwrap());
     std::fs::write(home.path().join("pages/index.html"), "page").unwrap();
     let all = commands(&home, &[]);
     assert!(all.len() > 12, "{all:?}");

@@ -245,9 +245,14 @@ impl OfGroup<'_> {
             let Some(first) = accused.get(&at) else {
                 let (standing, reason) = match self.judged.resolved {
                     true => (Standing::Ok, None),
-                    false => {
-                        (Standing::Unresolved, Some(format!("{} hosts of its kind, and it takes {}", self.members.len(), fleet::FEWEST)))
-                    }
+                    false => (
+                        Standing::Unresolved,
+                        Some(format!(
+                            "{} of its kind, and it takes {}",
+                            fingerpost_record::text::counted(self.members.len() as u64, "host"),
+                            fleet::FEWEST
+                        )),
+                    ),
                 };
                 return Host { reason, ..plain(node, standing) };
             };

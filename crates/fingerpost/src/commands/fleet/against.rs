@@ -70,12 +70,12 @@ pub fn history(args: HistoryArgs) -> anyhow::Result<Done> {
         let verdicts = judge::judge(sweep)?;
         let started = clean(&sweep.manifest.started).into_owned();
         let Some(host) = verdicts.hosts.iter().find(|host| host.node == args.host) else {
-            output::write(|out| writeln!(out, "{started}  not in {}", clean(&sweep.dir().display().to_string())))?;
+            output::lines(&[format!("{started}  not in {}", clean(&sweep.dir().display().to_string()))])?;
             continue;
         };
         let strongest = host.slower.first().map_or(String::new(), |s| format!("; {}", show::said(s)));
         let reason = host.reason.as_deref().map_or(String::new(), |reason| format!(": {}", clean(reason)));
-        output::write(|out| writeln!(out, "{started}  {}{reason}{strongest}", show::words(host.standing)))?;
+        output::lines(&[format!("{started}  {}{reason}{strongest}", show::words(host.standing))])?;
     }
     Ok(Done::Well)
 }

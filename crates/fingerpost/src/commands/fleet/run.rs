@@ -62,7 +62,7 @@ pub struct Args {
     #[command(flatten)]
     options: Slurm,
     /// Words after `run` on every node
-    #[arg(last = true)]
+    #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
 }
 

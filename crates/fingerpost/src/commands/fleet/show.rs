@@ -55,8 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         output::write(|out| fingerpost_report::json::write(out, host))?;
         return Ok(Done::Well);
     }
-    let text: String = of_host(host, usize::MAX).into_iter().map(|line| line + "\n").collect();
-    output::write(|out| out.write_all(text.as_bytes()))?;
+    output::lines(&of_host(host, usize::MAX))?;
     if let Ok(run) = sweep.read(Pass::First, name) {
         output::write(|out| writeln!(out))?;
         super::super::show::print(&run, fingerpost_report::Format::Table, false)?;
@@ -81,10 +80,8 @@ pub fn table(verdicts: &Verdicts) -> anyhow::Result<()> {
         lines.extend(group.populations.iter().map(|sentence| format!("  {}", clean(sentence))));
     }
     let heat = heat(verdicts);
-    output::write(|out| {
-        lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
-        out.write_all(heat.as_bytes())
-    })
+    output::lines(&lines)?;
+    output::write(|out| out.write_all(heat.as_bytes()))
 }
 
 fn of_host(host: &Host, evidence: usize) -> Vec<String> {

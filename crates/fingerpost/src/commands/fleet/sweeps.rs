@@ -35,7 +35,7 @@ pub struct ScriptArgs {
     #[command(flatten)]
     options: Slurm,
     /// Words after `run` on every node
-    #[arg(last = true)]
+    #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
 }
 
@@ -166,6 +166,9 @@ pub struct DrainArgs {
 /// Prints or runs the lines that drain the nodes that are slow for sure. Suspected ones are left.
 pub fn drain(args: DrainArgs) -> anyhow::Result<Done> {
     let verdicts = judge::judge(&super::open(&args.sweep)?).or_else(|e| usage(e.to_string()))?;
+    if !verdicts.hosts.iter().any(|host| host.standing == Standing::Slow) {
+        say("no host is slow by two measurements: there is nothing to drain");
+    }
     let mut done = Done::Well;
     for host in verdicts.hosts.iter().filter(|host| host.standing == Standing::Slow) {
         let by = host.again.as_ref().map_or(0.0, |again| (again.ratio - 1.0) * 100.0);
