@@ -124,7 +124,7 @@ fn a_run_is_explained_from_its_file_alone() {
         (Some("database"), Some("app.lock"), Some("guilty"))
     );
     assert!((share(e, "waiting for a lock", "") - 0.75).abs() < 1e-9);
-    assert!(e["slow"]["sentence"].as_str().unwrap().contains("wait for a lock"), "{}", e["slow"]["sentence"]);
+    assert!(e["slow"]["sentence"].as_str().unwrap().contains("waiting for a lock"), "{}", e["slow"]["sentence"]);
     run["observations"] = serde_json::json!([]);
     run["paths"] = serde_json::json!([]);
     std::fs::write(&path, run.to_string()).unwrap();
