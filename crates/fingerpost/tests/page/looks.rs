@@ -62,6 +62,7 @@ fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
         ("measure", "measure".to_owned()),
         ("zerofill", "zerofill".to_owned()),
         ("import", "import".to_owned()),
+        ("services", "services".to_owned()),
         ("references", "references".to_owned()),
         ("reference", "reference/g5-2.7-darwin".to_owned()),
         ("replay", "replay/all".to_owned()),

@@ -24,7 +24,7 @@ pub fn list(site: &Site) -> Body {
         p class="actions" { a href={ (site.base) "/replay/all" } { "All tables, on your machine" } }
         section class="card" aria-labelledby="systems-title" {
             h2 id="systems-title" { "Systems" }
-            div class="scroll" tabindex="0" role="region" aria-label="Systems" { (systems(site)) }
+            div class="scroll" tabindex="0" role="region" aria-label="Systems, table" { (systems(site)) }
         }
         section class="card" aria-labelledby="tables-title" {
             h2 id="tables-title" { "Tables" }

@@ -79,7 +79,7 @@ fn table(site: &Site, found: &[Listener]) -> Markup {
             h2 { "What listens" }
             div class="scroll" role="region" aria-label="What listens, table" tabindex="0" {
                 table {
-                    thead { tr { th scope="col" { "Program" } th scope="col" class="number" { "Port" } th scope="col" class="number" { "Process" } th scope="col" { "Unit or container" } th scope="col" { "" } } }
+                    thead { tr { th scope="col" { "Program" } th scope="col" class="number" { "Port" } th scope="col" class="number" { "Process" } th scope="col" { "Unit or container" } th scope="col" { span class="unseen" { "Explain" } } } }
                     tbody { @for l in found { (row(l)) } }
                 }
             }

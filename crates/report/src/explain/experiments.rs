@@ -99,7 +99,7 @@ mod tests {
         assert!(cells(&latency)[1].contains("ms"), "{:?}", cells(&latency));
         assert_eq!(cells(&undone)[1..], ["", "", "", "not done, which needs root"].map(String::from));
         let grid = grid(&[made, latency, undone]);
-        assert_eq!(grid.lines.len(), 3);
+        assert_eq!(grid.lines.len(), 4, "the titles, and a line each");
         assert!(!format!("{grid:?}").contains('\u{1b}'));
     }
 
