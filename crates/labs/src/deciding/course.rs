@@ -107,8 +107,9 @@ mod tests {
             Ok(())
         }
         fn restore(&mut self) -> Result<(), String> {
-            self.longest = self.longest.max(self.since);
-            self.changed = false;
+            if std::mem::take(&mut self.changed) {
+                self.longest = self.longest.max(self.since);
+            }
             Ok(())
         }
         fn ask(&mut self, settle_s: f64, stretch_s: f64) -> bool {
