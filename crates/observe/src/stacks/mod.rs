@@ -2,7 +2,7 @@
 //! and named when that is over.
 //!
 //! Nothing of the service is stopped for it. Files of its code, and the lists that it keeps of functions that it made at run time, are
-//! foreign input ([`image`], [`jit`]).
+//! foreign input (`image`, `jit`).
 
 mod image;
 mod jit;
