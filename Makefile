@@ -11,7 +11,11 @@ export RUSTFLAGS :=
 $(info No static C library here (Fedora: glibc-static): building a dynamic binary, whose process figures are a little dearer.)
 endif
 
-.PHONY: run build test check install-test-tools clean
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+DIST := target/dist
+ARCHIVE := fingerpost-$(VERSION)-$(TARGET)
+
+.PHONY: run build bench test check install-test-tools dist deb rpm image sbom deny clean
 
 run: build
 	$(BIN) run --profile $(PROFILE)
@@ -23,6 +27,10 @@ build:
 test: install-test-tools
 	cargo test --workspace --locked --no-fail-fast
 
+# What fits an hour of the benchmarks, into bench/RESULTS.md; some need root.
+bench: build
+	bench/results run; status=$$?; bench/results table && exit $$status
+
 # What CI checks besides the tests.
 check:
 	cargo fmt --all --check
@@ -31,6 +39,36 @@ check:
 
 install-test-tools:
 	sh tests/install-tools
+
+# What a release is made of (docs/release.md). `dist` needs nothing but what `build` needs.
+dist: build
+	rm -rf $(DIST) && mkdir -p $(DIST)/man $(DIST)/$(ARCHIVE)
+	$(BIN) completions bash > $(DIST)/fingerpost.bash
+	$(BIN) completions zsh > $(DIST)/_fingerpost
+	$(BIN) completions fish > $(DIST)/fingerpost.fish
+	$(BIN) man --dir $(DIST)/man
+	cp -r $(BIN) README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE docs $(DIST)/man \
+	    $(DIST)/fingerpost.bash $(DIST)/_fingerpost $(DIST)/fingerpost.fish $(DIST)/$(ARCHIVE)/
+	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -czf $(DIST)/$(ARCHIVE).tar.gz $(ARCHIVE)
+	cd $(DIST) && sha256sum $(ARCHIVE).tar.gz > SHA256SUMS && cat SHA256SUMS
+
+deb: dist
+	cargo deb -p fingerpost --no-build --target $(TARGET) --output $(DIST)/
+	cd $(DIST) && sha256sum *.deb >> SHA256SUMS
+
+rpm: dist
+	cargo generate-rpm -p crates/fingerpost --target $(TARGET) --output $(DIST)/
+	cd $(DIST) && sha256sum *.rpm >> SHA256SUMS
+
+# The binary alone: it needs no other file. With podman or docker.
+image: dist
+	$(or $(CONTAINER),podman) build -t fingerpost:$(VERSION) -f Containerfile $(DIST)/$(ARCHIVE)
+
+sbom:
+	cargo cyclonedx --format json --target $(TARGET)
+
+deny:
+	cargo deny --locked check
 
 clean:
 	cargo clean

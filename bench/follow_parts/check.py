@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 import time
 
+import lib
+
 from . import common
 
 COUNT, LATENCY, STEP, MEDIAN = 0.01, 0.05, 0.10, 0.05
@@ -54,7 +56,7 @@ def judge(paths):
                "windows": paths["windows"], "lost": paths["lost"]}
     wrong = []
     if not_followed > STEP:
-        wrong.append(f"{common.percent(not_followed)} not followed")
+        wrong.append(f"{lib.percent(not_followed)} not followed")
     if paths.get("params", {}).get("engine") == "sqlite":
         # The requests are the generator's own stretches of time, so that its account of them agrees whatever was followed.
         return figures, wrong if followed else wrong + ["nothing was followed"]
@@ -102,7 +104,7 @@ def run(args):
     if args.list:
         print("\n".join(f"{name}: {' '.join(words)}" for name, words in chosen))
         raise SystemExit(0)
-    binary, end = common.binary(args.binary), time.time() + 60 * args.minutes
+    binary, end = str(lib.binary(args.binary)), time.time() + 60 * args.minutes
     if args.minutes:
         random.seed()
         random.shuffle(chosen)
@@ -131,7 +133,7 @@ def run(args):
             label = f"{name} {at.get('clients', at.get('connections', ''))}"
             misses += [f"{label}: {w}" for w in wrong]
             shown = ", ".join(f"{k} {100 * figures[k]:+.1f} %" for k in ("count", "p50", "p99") if k in figures)
-            print(f"{label}: {figures['followed']} followed, {shown}, {common.percent(figures['not_followed'])} not followed"
+            print(f"{label}: {figures['followed']} followed, {shown}, {lib.percent(figures['not_followed'])} not followed"
                   + "".join(f"; MISSED: {w}" for w in wrong), flush=True)
     return summary(steps, misses, left_out)
 
@@ -144,12 +146,12 @@ def summary(steps, misses, left_out):
         values = [abs(s[key]) for s in steps if key in s]
         if not values:
             continue
-        low, high = common.interval(values)
+        low, high = lib.interval(values)
         told[key] = {"median": statistics.median(values), "low": low, "high": high, "worst": max(values)}
-        print(f"{key}: median {common.percent(told[key]['median'])} ({100 * low:.1f} to {100 * high:.1f}), "
-              f"worst {common.percent(max(values))}, {len(values)} steps")
+        print(f"{key}: median {lib.percent(told[key]['median'])} ({100 * low:.1f} to {100 * high:.1f}), "
+              f"worst {lib.percent(max(values))}, {len(values)} steps")
     if told["not_followed"]["median"] > MEDIAN:
-        misses.append(f"{common.percent(told['not_followed']['median'])} not followed in the median step")
+        misses.append(f"{lib.percent(told['not_followed']['median'])} not followed in the median step")
     if left_out:
         print(f"left out: {', '.join(left_out)}")
     return {"misses": misses, "summary": told, "steps": steps, "left_out": left_out}

@@ -5,6 +5,8 @@ import random
 import statistics
 import subprocess
 
+import lib
+
 from . import common
 
 DEFAULT, WORST = 0.02, 0.05
@@ -57,7 +59,7 @@ def run(args):
     for name, values in ratios.items():
         most = SERVERS[name][0]
         loss = [1 - v for v in values]
-        median, (low, high) = statistics.median(loss), common.interval(loss)
+        median, (low, high) = statistics.median(loss), lib.interval(loss)
         told[name] = {"loss": median, "low": low, "high": high, "pairs": len(values), "most": most}
         good = median <= most
         print(f"{name}: {100 * median:.1f} % less throughput ({100 * low:.1f} to {100 * high:.1f}, {len(values)} pairs; at most {100 * most:.0f}): "

@@ -8,12 +8,13 @@ at the client the path goes on there, while perf counts the rest of the call.
 import contextlib
 import json
 import os
-import pathlib
 import re
 import statistics
 import subprocess
 import tempfile
 import time
+
+import lib
 
 from . import common, server
 
@@ -118,7 +119,7 @@ def run(args):
         raise common.Failed("nothing was large enough to be compared")
     told = {}
     for name, values in ratios.items():
-        median, (low, high) = statistics.median(values), common.interval(values)
+        median, (low, high) = statistics.median(values), lib.interval(values)
         told[name] = {"median": median, "low": low, "high": high, "rounds": len(values)}
         good = abs(median - 1) <= WITHIN
         print(f"{name}: {median:.3f} of perf's ({low:.3f} to {high:.3f}, {len(values)} rounds): {'reached' if good else 'MISSED'}")

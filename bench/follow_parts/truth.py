@@ -5,6 +5,8 @@ import statistics
 import subprocess
 import tempfile
 
+import lib
+
 from . import common
 
 MEDIAN, WORST = 0.03, 0.10
@@ -169,7 +171,7 @@ def judge(trial):
                 above, below = open_ends.get(leaf, (0.0, 0.0))
                 row[which][leaf] = max(more - above, 0.0) if more > 0 else min(more + below, 0.0)
                 if abs(row[which][leaf]) > WORST:
-                    wrong.append(f"{leaf}, {which}: {common.percent(seen[leaf])}, by the server {common.percent(known[leaf])}")
+                    wrong.append(f"{leaf}, {which}: {lib.percent(seen[leaf])}, by the server {lib.percent(known[leaf])}")
     return row, wrong
 
 
@@ -179,7 +181,7 @@ def table(rows, which, misses):
         values = [abs(row[which][leaf]) for row in rows if leaf in row[which]]
         if not values:
             continue
-        median, (low, high) = statistics.median(values), common.interval(values)
+        median, (low, high) = statistics.median(values), lib.interval(values)
         told[leaf] = {"median": median, "low": low, "high": high, "worst": max(values), "trials": len(values)}
         verdict = "reached" if median <= MEDIAN and max(values) <= WORST else "MISSED"
         print(f"{which}, {leaf}: median {100 * median:.2f} points ({100 * low:.2f} to {100 * high:.2f}), worst {100 * max(values):.1f}, "
