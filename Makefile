@@ -15,7 +15,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 DIST := target/dist
 ARCHIVE := fingerpost-$(VERSION)-$(TARGET)
 
-.PHONY: run build bench test check install-test-tools dist deb rpm image sbom deny clean
+.PHONY: run build bench test check check-aarch64 install-test-tools dist deb rpm image sbom deny clean
 
 run: build
 	$(BIN) run --profile $(PROFILE)
@@ -36,6 +36,10 @@ check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+# As far as another architecture can be checked here: rustup target add aarch64-unknown-linux-gnu; apt install gcc-aarch64-linux-gnu.
+check-aarch64:
+	cargo check --workspace --all-targets --locked --target aarch64-unknown-linux-gnu
 
 install-test-tools:
 	sh tests/install-tools

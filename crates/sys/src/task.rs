@@ -16,16 +16,19 @@ pub fn no_huge_pages(command: &mut Command) -> &mut Command {
 /// no choice.
 pub fn no_store_bypass(command: &mut Command) -> &mut Command {
     // SAFETY: the closure runs between fork and exec and calls only prctl, which is async-signal-safe.
-    unsafe { command.pre_exec(|| check(libc::prctl(libc::PR_SET_SPECULATION_CTRL, libc::PR_SPEC_STORE_BYPASS, PR_SPEC_DISABLE, 0, 0))) }
+    unsafe { command.pre_exec(|| check(libc::prctl(PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, PR_SPEC_DISABLE, 0, 0))) }
 }
 
-/// `PR_SPEC_DISABLE` of `linux/prctl.h`.
+/// Numbers of `linux/prctl.h`, the same on every architecture; the C library's crate has them for some only.
+const PR_GET_SPECULATION_CTRL: libc::c_int = 52;
+const PR_SET_SPECULATION_CTRL: libc::c_int = 53;
+const PR_SPEC_STORE_BYPASS: libc::c_ulong = 0;
 const PR_SPEC_DISABLE: libc::c_ulong = 1 << 2;
 
 /// Whether a task may choose the mitigation of Speculative Store Bypass for itself here.
 pub fn store_bypass_can_be_chosen() -> bool {
     // SAFETY: prctl takes plain numbers and only reads the calling thread's setting.
-    let state = unsafe { libc::prctl(libc::PR_GET_SPECULATION_CTRL, libc::PR_SPEC_STORE_BYPASS, 0, 0, 0) };
+    let state = unsafe { libc::prctl(PR_GET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, 0, 0, 0) };
     // PR_SPEC_PRCTL (1) says that it can be set, PR_SPEC_ENABLE (2) that speculation is on now.
     state >= 0 && state & 1 != 0 && state & 2 != 0
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 const READ: i64 = libc::SYS_read;
 const WRITE: i64 = libc::SYS_write;
-const POLL: i64 = libc::SYS_epoll_wait;
+const POLL: i64 = libc::SYS_epoll_pwait;
 
 /// What was found in a window.
 #[derive(Debug)]
@@ -259,9 +259,9 @@ fn a_handshake_that_was_not_let_in_at_once_is_on_the_way() {
     // 201 connects, and waits for an answer that a timer's second try brings; 101 then reads, works and answers.
     let state = |socket, state, local, remote| What::State { socket, state, local, remote };
     let story = Story::default().enter(10, 201, libc::SYS_connect).then(11, 201, state(0xa, 2, 4000, 80)).exit(12, 201, libc::SYS_connect);
-    let story = story.enter(13, 201, libc::SYS_poll).switch(14, 201, Left::Blocked, 0);
+    let story = story.enter(13, 201, libc::SYS_ppoll).switch(14, 201, Left::Blocked, 0);
     let story = story.then(900, 0, state(0xb, 3, 80, 4000)).in_interrupt().then(901, 0, state(0xa, 1, 4000, 80)).in_interrupt();
-    let story = story.waking(902, 0, 201).in_interrupt().switch(903, 0, Left::Ready, 201).exit(904, 201, libc::SYS_poll);
+    let story = story.waking(902, 0, 201).in_interrupt().switch(903, 0, Left::Ready, 201).exit(904, 201, libc::SYS_ppoll);
     let story = story.then(905, 201, state(0xb, 1, 80, 4000)).in_interrupt();
     let story = story.enter(910, 201, WRITE).arrived(911, 201, 0xb).in_interrupt().sent(912, 201, 0xa, 5).exit(913, 201, WRITE);
     let story = story.on(1).enter(914, 101, READ).received(915, 101, 0xb, 5).exit(916, 101, READ);
