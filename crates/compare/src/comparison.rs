@@ -10,6 +10,7 @@ use crate::gains::Gain;
 use crate::pooled::Pooled;
 use crate::ratio::Ratio;
 use crate::service::Load;
+use crate::settle::Settled;
 use crate::side::SideInfo;
 use crate::verdict::Verdict;
 
@@ -43,6 +44,9 @@ pub struct Comparison {
     /// What was changed between the sides on purpose.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// What each of them makes by itself, where that was measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settled: Vec<Settled>,
     /// What differs between the hosts.
     pub hosts: Vec<HostDifference>,
     /// Rows that both sides have.

@@ -25,6 +25,7 @@ pub mod references;
 pub mod replay;
 pub mod select;
 pub mod service;
+pub mod settle;
 pub mod side;
 pub mod site;
 pub mod spread;
@@ -82,6 +83,7 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
         threshold: options.threshold,
         headline: String::new(),
         changes: changed,
+        settled: Vec::new(),
         hosts: hosts::differences(&base.facts, &new.facts),
         rows,
         pooled,

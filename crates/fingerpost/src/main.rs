@@ -18,6 +18,7 @@ mod profile;
 mod progress;
 mod recorder;
 mod runs;
+mod settle;
 mod timings;
 
 use std::process::ExitCode;

@@ -45,6 +45,29 @@ fn a_threefold_cost_is_seen_and_both_sides_are_kept_as_pairs() {
 }
 
 #[test]
+fn a_change_is_measured_by_itself_and_said_to_make_the_difference() {
+    let home = Home::with(&[]);
+    home.says(&["ab", "syscall.poll", "--a", "fds=50", "--b", "fds=200", "--budget", "3", "--quiet"]).well();
+    let [a, b] = kept(&home).try_into().unwrap();
+    let sides = [format!("{}[fds=50]", a.id), format!("{}[fds=200]", b.id)];
+    let said = home.says(&["compare", &sides[0], &sides[1], "--settle", "--budget", "5", "--quiet", "--format", "json"]).well();
+    let comparison: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let settled = &comparison["settled"][0];
+    assert_eq!((settled["what"].as_str(), settled["answer"].as_str()), (Some("fds"), Some("decides")), "{settled:#}");
+    assert_eq!((settled["base"].as_str(), settled["new"].as_str()), (Some("50"), Some("200")));
+    assert!(settled["ratio"]["low"].as_f64().unwrap() > 1.5, "{settled:#}");
+    let setting = comparison["causes"].as_array().unwrap().iter().find(|c| c["cause"] == "app.setting").unwrap();
+    assert_eq!(setting["status"], "guilty", "{setting:#}");
+    assert!(setting["evidence"][0].as_str().unwrap().starts_with("fds: 50 → 200, alone"), "{setting:#}");
+    // What was measured is kept, and can be compared again.
+    let ids: Vec<&str> = settled["runs"].as_array().unwrap().iter().filter_map(|id| id.as_str()).collect();
+    assert_eq!(kept(&home).iter().filter(|run| ids.contains(&run.id.as_str())).count(), 2);
+    assert!(home.says(&["compare", &sides[0], &sides[0], "--settle"]).refused().contains("nothing that --settle could set differs"));
+    let said = home.says(&["compare", "ref:g5-2.5-linux", &sides[0], "--settle"]).refused();
+    assert!(said.contains("published or imported"), "{said}");
+}
+
+#[test]
 fn huge_pages_can_be_taken_from_one_side_without_changing_the_system() {
     let home = Home::with(&[]);
     let setting = || std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok();

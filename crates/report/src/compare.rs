@@ -55,6 +55,7 @@ pub fn table(c: &Comparison, style: &Style) -> String {
         "What differs between the hosts",
         c.hosts.iter().map(|d| Line::Labelled(text(&d.what), text(&format!("{} → {}", d.base, d.new)), Tone::Plain)),
     );
+    section(lines, SETTLED, settled(c).into_iter().map(|l| Line::Note(l, Tone::Plain)));
     let (accused, rest): (Vec<_>, Vec<_>) = causes(c).into_iter().partition(|(_, _, status)| style.wide || status.accuses());
     section(lines, "Why", accused.into_iter().flat_map(cause_lines).chain(in_one_line(c).into_iter().filter(|_| !rest.is_empty())));
     section(lines, CHANGED_PARTS, changed_parts(c).into_iter().map(|l| Line::Note(l, Tone::Plain)));
@@ -79,6 +80,15 @@ pub(crate) const CHANGED_PARTS: &str = "What changed most in a request of the se
 pub(crate) fn changed_parts(c: &Comparison) -> Vec<String> {
     let part = |p: &Part| text(&format!("{}: {} → {}", p.what, seconds(p.seconds[0]), seconds(p.seconds[1])));
     c.loads.iter().flat_map(|load| load.parts.iter().map(part)).collect()
+}
+
+/// What a section of [`settled`] is called.
+pub(crate) const SETTLED: &str = "Each change by itself, measured here";
+
+/// What each change made by itself, a sentence each, with the runs that say so.
+pub(crate) fn settled(c: &Comparison) -> Vec<String> {
+    let kept = |runs: &[String]| if runs.is_empty() { String::new() } else { format!(" ({})", runs.join(" and ")) };
+    c.settled.iter().map(|one| text(&format!("{}{}", one.words(), kept(&one.runs)))).collect()
 }
 
 /// What a section of [`gains`] is called.

@@ -3,8 +3,8 @@
 use fingerpost_compare::comparison::Comparison;
 
 use crate::compare::{
-    CHANGED_PARTS, GAINS, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared, sides, summary, text,
-    waterfall_lines, waterfall_title,
+    CHANGED_PARTS, GAINS, SETTLED, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared, settled, sides,
+    summary, text, waterfall_lines, waterfall_title,
 };
 use crate::markdown::escape;
 
@@ -18,6 +18,7 @@ pub fn render(c: &Comparison) -> String {
     let sentence = |(label, evidence, _): (String, Vec<String>, _)| {
         if evidence.is_empty() { label } else { format!("{label}: {}", evidence.join("; ")) }
     };
+    section(&mut out, SETTLED, settled(c).into_iter());
     section(&mut out, "Why", causes(c).into_iter().map(sentence));
     section(&mut out, CHANGED_PARTS, changed_parts(c).into_iter());
     for fall in &c.waterfalls {

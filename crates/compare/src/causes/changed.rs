@@ -13,6 +13,9 @@ pub(crate) const SETTING: &str = "app.setting";
 /// The cause of swap that is somewhere else.
 pub(crate) const PLACEMENT: &str = "memory.swap_place";
 
+/// What is said where several things were changed and none was measured by itself.
+pub(crate) const TOGETHER: &str = "these were changed together; how much each of them makes is not known (compare --settle measures it)";
+
 /// Accounts for what is left in the rows that a change concerns, once the clock of one and the same processor has had its part.
 pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
     let changes: Vec<Change> = view.changes.iter().filter(|c| view.items.iter().any(|i| i.dearer && c.concerns(i.row))).cloned().collect();
@@ -22,7 +25,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
     let (cause, layer) = cause_of(&changes);
     let mut evidence: Vec<String> = changes.iter().map(|c| format!("{} (base → new)", c.words())).collect();
     if changes.len() > 1 {
-        evidence.push("these were changed together; how much each of them makes is not known".into());
+        evidence.push(TOGETHER.into());
     }
     let others = others(view, &changes);
     let rows: Vec<String> =

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use fingerpost_compare::Comparison;
 use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::{Profile, Run, SCHEMA, Tool};
 use fingerpost_report::{Format, compare as view};
@@ -26,37 +27,37 @@ use crate::{conduct, cpus, output};
 pub struct Args {
     /// A probe, a glob or a lab
     #[arg(value_name = "NAME")]
-    name: String,
+    pub(crate) name: String,
     /// What holds on side A
     #[arg(long = "a", value_name = "KEY=VALUE", required_unless_present = "b")]
-    a: Vec<String>,
+    pub(crate) a: Vec<String>,
     /// What holds on side B
     #[arg(long = "b", value_name = "KEY=VALUE")]
-    b: Vec<String>,
+    pub(crate) b: Vec<String>,
     /// What holds on both sides
     #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    pub(crate) set: Vec<String>,
     /// How much time to spend
     #[arg(long, value_enum, default_value_t = ProfileName::Standard)]
-    profile: ProfileName,
+    pub(crate) profile: ProfileName,
     /// Spend at most this many seconds instead of the profile's time
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
-    budget: Option<f64>,
+    pub(crate) budget: Option<f64>,
     /// The relative difference that does not matter: 0.005 or 0.5%. Measuring ends when it is known on which side of it a row lies
     #[arg(long, default_value = "0.005", value_parser = super::compare::threshold)]
-    threshold: f64,
+    pub(crate) threshold: f64,
     /// Seed of the random order, to repeat it
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Allow changes of the system (thp=always); every change is undone
     #[arg(long)]
-    allow_system_changes: bool,
+    pub(crate) allow_system_changes: bool,
     /// How to show the comparison
     #[arg(long, default_value = "table", value_parser = output::format_parser())]
-    format: Format,
+    pub(crate) format: Format,
     /// No progress, no notes
     #[arg(short, long)]
-    quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 /// What is measured on both sides.
@@ -67,22 +68,12 @@ enum Subject {
 
 /// Measures both sides, keeps them, and prints the comparison.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let settings = [Setting::parse(&args.a)?, Setting::parse(&args.b)?];
-    if settings[0] == settings[1] {
-        return usage("both sides are alike: give --a and --b different settings");
-    }
-    let subject = subject(&args, &settings)?;
-    let options = options(&args, &subject)?;
+    let planned = plan_pair(&args)?;
     conduct::clean_up(args.quiet);
     let stop = Arc::new(AtomicBool::new(false));
     conduct::stop_on_signals(&stop)?;
-    let runs = measure(&args, &subject, &settings, &options, &stop)?;
+    let (runs, comparison) = take_pair(&args, &planned, &stop)?;
     let interrupted = stop.load(Ordering::Relaxed);
-    if runs.iter().all(|run| run.measurements.iter().all(|m| m.estimate.is_none())) {
-        let why = runs.iter().flat_map(|r| &r.measurements).find_map(|m| m.reason.clone()).unwrap_or("no pair was finished".into());
-        anyhow::bail!("there is nothing to compare: {why}");
-    }
-    let comparison = pair::compare(&runs, &settings, args.threshold);
     output::write(|out| view::write(out, &comparison, args.format, &output::style(false)))?;
     let kept = pair::keep(&runs);
     match &kept {
@@ -94,6 +85,36 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         say("interrupted; compared is what was measured until then");
     }
     Ok(if interrupted || kept.is_err() { Done::MeasurementFailed } else { Done::Well })
+}
+
+/// What a pair is made of, checked before anything is measured.
+pub(crate) struct Planned {
+    settings: [Setting; 2],
+    subject: Subject,
+    options: Options,
+}
+
+/// Checks what is asked for.
+pub(crate) fn plan_pair(args: &Args) -> anyhow::Result<Planned> {
+    let settings = [Setting::parse(&args.a)?, Setting::parse(&args.b)?];
+    if settings[0] == settings[1] {
+        return usage("both sides are alike: give --a and --b different settings");
+    }
+    let subject = subject(args, &settings)?;
+    let options = options(args, &subject)?;
+    Ok(Planned { settings, subject, options })
+}
+
+/// Measures both sides and puts them side by side.
+pub(crate) fn take_pair(args: &Args, planned: &Planned, stop: &AtomicBool) -> anyhow::Result<([Run; 2], Comparison)> {
+    let Planned { settings, subject, options } = planned;
+    let runs = measure(args, subject, settings, options, stop)?;
+    if runs.iter().all(|run| run.measurements.iter().all(|m| m.estimate.is_none())) {
+        let why = runs.iter().flat_map(|r| &r.measurements).find_map(|m| m.reason.clone()).unwrap_or("no pair was finished".into());
+        anyhow::bail!("there is nothing to compare: {why}");
+    }
+    let comparison = pair::compare(&runs, settings, args.threshold);
+    Ok((runs, comparison))
 }
 
 /// The rows of both sides, or the lab.

@@ -1,13 +1,15 @@
 //! `fingerpost compare`: two sides, row by row, and the cause of the difference.
 
 use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
-use fingerpost_compare::{Options, Verdict, compare_sides};
+use fingerpost_compare::{Comparison, Options, Side, Verdict, compare_sides};
 use fingerpost_report::{Format, compare as view};
 
 use crate::exit::{Done, usage};
-use crate::{output, runs};
+use crate::{conduct, output, runs, settle};
 
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
@@ -31,6 +33,19 @@ pub struct Args {
     /// The two sides of one `ab`: compare the n-th process of the one with the n-th of the other
     #[arg(long)]
     paired: bool,
+    /// Where several settings or versions differ: measure each by itself on this machine, all else as on the base side, and say which
+    /// one makes the difference
+    #[arg(long, conflicts_with = "paired")]
+    settle: bool,
+    /// With --settle: seconds for each change
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, requires = "settle", value_parser = budget)]
+    budget: f64,
+    /// With --settle: allow changes of the system (placements of swap); every change is undone
+    #[arg(long, requires = "settle")]
+    allow_system_changes: bool,
+    /// No progress, no notes
+    #[arg(short, long)]
+    quiet: bool,
     /// How to show it
     #[arg(long, default_value = "table", value_parser = output::format_parser())]
     format: Format,
@@ -55,6 +70,12 @@ pub fn threshold(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("a threshold lies between 0 and 1, or 0% and 100%".into()) }
 }
 
+/// Reads seconds for a change.
+fn budget(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().map_err(|e| e.to_string())?;
+    if (5.0..1e5).contains(&seconds) { Ok(seconds) } else { Err("give 5 to 99999 seconds".into()) }
+}
+
 /// Compares and prints.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let latest = OsString::from("latest");
@@ -65,7 +86,8 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             base.info.ids.join(", ")
         ));
     }
-    let comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired });
+    let mut comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired });
+    let interrupted = args.settle && settled(&args, &base, &new, &mut comparison)?;
     output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
     // Rows, and parts of the system whose rows tell it together only.
     let mut verdicts = comparison.rows.iter().map(|row| row.verdict).chain(comparison.pooled.iter().map(|part| part.verdict));
@@ -74,7 +96,28 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Some(FailOn::Slower) => verdict == Verdict::Slower,
         Some(FailOn::Different) => matches!(verdict, Verdict::Slower | Verdict::Faster),
     });
-    Ok(if met { Done::FailOn } else { Done::Well })
+    Ok(match (interrupted, met) {
+        (true, _) => Done::MeasurementFailed,
+        (_, true) => Done::FailOn,
+        _ => Done::Well,
+    })
+}
+
+/// Measures what each change makes by itself; whether that was interrupted.
+fn settled(args: &Args, base: &Side, new: &Side, comparison: &mut Comparison) -> anyhow::Result<bool> {
+    settle::refused(base, new, comparison)?;
+    conduct::clean_up(args.quiet);
+    let stop = Arc::new(AtomicBool::new(false));
+    conduct::stop_on_signals(&stop)?;
+    let options = settle::Options {
+        budget: args.budget,
+        threshold: args.threshold,
+        allow_system_changes: args.allow_system_changes,
+        quiet: args.quiet,
+    };
+    let settled = settle::settle(comparison, &options, &stop);
+    comparison.settle(settled);
+    Ok(stop.load(Ordering::Relaxed))
 }
 
 #[cfg(test)]

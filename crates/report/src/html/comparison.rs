@@ -6,7 +6,9 @@ use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
 use super::{Section, budget, forest, scaling, scrolling, waterfall};
-use crate::compare::{CHANGED_PARTS, GAINS, changed_parts, gains, interval, not_compared, number, sides, summary, waterfall_title};
+use crate::compare::{
+    CHANGED_PARTS, GAINS, SETTLED, changed_parts, gains, interval, not_compared, number, settled, sides, summary, waterfall_title,
+};
 
 /// The title: who against whom.
 pub fn title(c: &Comparison) -> String {
@@ -33,6 +35,10 @@ pub fn lead(c: &Comparison) -> Markup {
 pub fn sections(c: &Comparison) -> Vec<Section> {
     let mut list = Vec::new();
     let mut add = |key, title: &str, body: Markup| list.push(Section { key, title: title.to_owned(), body });
+    let settled = settled(c);
+    if !settled.is_empty() {
+        add("settled", SETTLED, html! { ul { @for one in settled { li { (one) } } } });
+    }
     if let Some(body) = budget::suspects(&c.causes, c.unexplained) {
         add("why", "Why", body);
     }

@@ -1,0 +1,235 @@
+//! What each of several changes makes of a difference by itself, measured: the sides differ in more than one thing, and one at a time was
+//! set as on the new side while all else stayed as on the base side.
+//!
+//! The answer of such a pair counts above every passive sign. Who measures it is elsewhere (`compare --settle`).
+
+use fingerpost_record::{Finding, Params, Status};
+use serde::Serialize;
+
+use crate::causes::changed::{BUILD, PLACEMENT, SETTING, TOGETHER};
+use crate::changes::Change;
+use crate::comparison::{Comparison, Row};
+use crate::{Ratio, Verdict};
+
+/// The share of a difference, by logarithms, from which on a change is said to make it: what is left is no more than a fifth.
+const MOST: f64 = 0.8;
+
+/// What a change made by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The difference, or nearly all of it.
+    Decides,
+    /// A part of it.
+    Part,
+    /// No difference that matters.
+    Nothing,
+    /// A difference the other way.
+    Against,
+    /// It was measured and is not known.
+    Unresolved,
+    /// It could not be measured.
+    NotDone,
+}
+
+/// One change that was measured by itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Settled {
+    /// The parameter's name.
+    pub what: String,
+    /// How it was on the base side.
+    pub base: String,
+    /// How it was on the new side.
+    pub new: String,
+    /// The row by which it was judged: the one that differs most of those that the change concerns.
+    pub probe: String,
+    /// That row's parameters.
+    pub params: Params,
+    /// How many times slower that row is with the change alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<Ratio>,
+    /// The part of the row's difference that this is, by logarithms: 1 is all of it, more than 1 is more than all. Absent where the sides'
+    /// row does not differ, or nothing was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// What that says.
+    pub answer: Answer,
+    /// Why nothing is known, or what to know about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The ids of the two runs that were measured and kept, base first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<String>,
+}
+
+impl Settled {
+    /// A change that could not be measured.
+    pub fn not_done(change: &Change, row: Option<&Row>, reason: String) -> Settled {
+        let (probe, params) = row.map_or_else(Default::default, |r| (r.probe.clone(), r.params.clone()));
+        let Change { what, base, new, .. } = change.clone();
+        Settled {
+            what,
+            base,
+            new,
+            probe,
+            params,
+            ratio: None,
+            share: None,
+            answer: Answer::NotDone,
+            reason: Some(reason),
+            runs: Vec::new(),
+        }
+    }
+
+    /// What the change alone did to the row (`alone`), of all that differs in it (`whole`).
+    pub fn judged(change: &Change, whole: &Row, alone: &Row, runs: Vec<String>) -> Settled {
+        let share = match (whole.verdict, whole.log(), alone.log()) {
+            (Verdict::Slower | Verdict::Faster, Some(all), Some(part)) if all != 0.0 => Some(part / all),
+            _ => None,
+        };
+        let answer = match (alone.verdict, share) {
+            (Verdict::Unresolved, _) => Answer::Unresolved,
+            (Verdict::Same, _) => Answer::Nothing,
+            (_, Some(share)) if share < 0.0 => Answer::Against,
+            (_, Some(share)) if share >= MOST => Answer::Decides,
+            (_, Some(_)) => Answer::Part,
+            // The sides' own row does not differ: what this change makes, another one takes back.
+            (_, None) => Answer::Part,
+        };
+        Settled { ratio: alone.ratio, share, answer, reason: None, runs, ..Settled::not_done(change, Some(whole), String::new()) }
+    }
+
+    /// In words, as a line of evidence.
+    pub fn words(&self) -> String {
+        let change = format!("{}: {} → {}", self.what, self.base, self.new);
+        let of = if self.params.0.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) };
+        let slower =
+            self.ratio.map_or_else(String::new, |r| format!("{} × slower ({} to {})", times(r.value), times(r.low), times(r.high)));
+        match self.answer {
+            Answer::NotDone => format!("{change}, alone: not measured: {}", self.reason.as_deref().unwrap_or("for no known reason")),
+            Answer::Unresolved => format!("{change}, alone: {of} {slower}, which is not resolved"),
+            Answer::Nothing => format!("{change}, alone, makes no difference that matters: {of} {slower}"),
+            Answer::Against => format!("{change}, alone, works against the difference: {of} {slower}"),
+            Answer::Part | Answer::Decides => {
+                let share = self.share.map_or_else(String::new, |s| format!(", {:.0} % of the difference", 100.0 * s));
+                format!("{change}, alone: {of} {slower}{share}")
+            }
+        }
+    }
+}
+
+fn times(ratio: f64) -> String {
+    if (0.1..10.0).contains(&ratio) { format!("{ratio:.2}") } else { fingerpost_record::unit::significant(ratio) }
+}
+
+impl Comparison {
+    /// Adds what was measured of single changes, and has the finding about what was changed say so.
+    pub fn settle(&mut self, settled: Vec<Settled>) {
+        if let Some(finding) = self.causes.iter_mut().find(|f| [SETTING, BUILD, PLACEMENT].contains(&f.cause.as_str())) {
+            let before = finding.share;
+            decide(finding, &settled);
+            self.unexplained = (self.unexplained + before - finding.share).clamp(0.0, 1.0);
+        }
+        self.settled = settled;
+    }
+}
+
+/// The answers are evidence above every passive sign: they convict, and they clear where each change was measured and none matters.
+fn decide(finding: &mut Finding, settled: &[Settled]) {
+    let measured = settled.iter().filter(|s| s.answer != Answer::NotDone).count();
+    if measured == 0 {
+        return;
+    }
+    if measured == settled.len() {
+        finding.evidence.retain(|line| line != TOGETHER);
+    }
+    for (at, one) in settled.iter().enumerate() {
+        finding.evidence.insert(at, one.words());
+    }
+    let makes: f64 = settled.iter().filter(|s| matches!(s.answer, Answer::Decides | Answer::Part)).filter_map(|s| s.share).sum();
+    if makes >= MOST {
+        finding.status = Status::Guilty;
+    } else if makes > 0.0 {
+        finding.status = Status::Suspected;
+        finding.share = finding.share.min(makes);
+    } else if settled.iter().all(|s| matches!(s.answer, Answer::Nothing | Answer::Against)) {
+        finding.status = Status::Cleared;
+        finding.share = 0.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::Kind;
+    use fingerpost_record::{Better, Estimate, Layer, Unit};
+
+    fn row(slower: f64, verdict: Verdict) -> Row {
+        let of = |value| Estimate { value, low: value, high: value, confidence: 0.95 };
+        Row {
+            probe: "database.throughput".into(),
+            params: Params::new().with("clients", 8),
+            unit: Unit::PerSecond,
+            better: Better::Higher,
+            base: of(slower),
+            new: of(1.0),
+            ratio: Some(Ratio::from_log(slower.ln(), 1e-4, 1e6)),
+            verdict,
+            real: verdict != Verdict::Unresolved,
+            note: None,
+            counters: Vec::new(),
+        }
+    }
+
+    fn change(what: &str) -> Change {
+        Change { what: what.into(), base: "off".into(), new: "on".into(), kind: Kind::Setting, of: Some("database".into()) }
+    }
+
+    fn settled(whole: f64, alone: f64, verdict: Verdict) -> Settled {
+        Settled::judged(&change("query_cache"), &row(whole, Verdict::Slower), &row(alone, verdict), Vec::new())
+    }
+
+    #[test]
+    fn a_change_decides_by_its_part_of_the_difference_in_logarithms() {
+        let cases = [
+            (4.0, 4.0, Verdict::Slower, Answer::Decides, 1.0),
+            (4.0, 2.0, Verdict::Slower, Answer::Part, 0.5),
+            (4.0, 1.001, Verdict::Same, Answer::Nothing, 0.0),
+            (4.0, 0.5, Verdict::Faster, Answer::Against, -0.5),
+            (4.0, 1.2, Verdict::Unresolved, Answer::Unresolved, 0.13),
+        ];
+        for (whole, alone, verdict, answer, share) in cases {
+            let s = settled(whole, alone, verdict);
+            assert_eq!(s.answer, answer, "{s:?}");
+            assert!((s.share.unwrap() - share).abs() < 0.01, "{s:?}");
+            assert!(s.words().contains("query_cache: off → on") && s.words().contains("clients=8"), "{}", s.words());
+        }
+        let hidden = Settled::judged(&change("x"), &row(1.0, Verdict::Same), &row(2.0, Verdict::Slower), Vec::new());
+        assert_eq!((hidden.answer, hidden.share), (Answer::Part, None));
+    }
+
+    fn finding() -> Finding {
+        let evidence = vec!["storage: innodb → aria (base → new)".to_owned(), TOGETHER.to_owned()];
+        Finding { cause: SETTING.into(), layer: Layer::Application, status: Status::Suspected, share: 0.9, evidence }
+    }
+
+    #[test]
+    fn an_answer_convicts_and_clears_and_what_was_not_measured_does_neither() {
+        let mut convicted = finding();
+        decide(&mut convicted, &[settled(4.0, 4.0, Verdict::Slower), settled(4.0, 1.0, Verdict::Same)]);
+        assert_eq!((convicted.status, convicted.share), (Status::Guilty, 0.9));
+        assert!(convicted.evidence[0].contains("100 % of the difference") && !convicted.evidence.iter().any(|e| e == TOGETHER));
+
+        let mut cleared = finding();
+        decide(&mut cleared, &[settled(4.0, 1.0, Verdict::Same)]);
+        assert_eq!((cleared.status, cleared.share), (Status::Cleared, 0.0));
+
+        let mut unknown = finding();
+        decide(&mut unknown, &[Settled::not_done(&change("engine"), None, "nothing of it is installed".into())]);
+        assert_eq!(unknown, finding());
+
+        let mut half = finding();
+        decide(&mut half, &[settled(4.0, 2.0, Verdict::Slower), settled(4.0, 1.2, Verdict::Unresolved)]);
+        assert_eq!((half.status, half.share), (Status::Suspected, 0.5));
+    }
+}

@@ -1,0 +1,217 @@
+//! `compare --settle`: where several things differ between two sides, each is measured by itself here, in pairs, all else as on the base side.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fingerpost_compare::changes::Change;
+use fingerpost_compare::settle::Settled;
+use fingerpost_compare::{Comparison, Row, Side};
+use fingerpost_record::Params;
+use fingerpost_report::Format;
+
+use crate::ab::pair;
+use crate::commands::ab::{self, Args};
+use crate::commands::run::ProfileName;
+use crate::exit::{say, usage};
+
+/// What a side has of a parameter that its rows do not state.
+const UNSTATED: [&str; 2] = ["none", "default"];
+/// Changes that are measured at most: those of the rows that differ most.
+const MOST: usize = 6;
+
+/// How to settle.
+pub struct Options {
+    /// Seconds for each change.
+    pub budget: f64,
+    /// The relative difference that does not matter.
+    pub threshold: f64,
+    /// Whether the system may be changed (and restored).
+    pub allow_system_changes: bool,
+    /// No progress, no notes.
+    pub quiet: bool,
+}
+
+/// A pair that is to be measured: what differs, the row to judge it by, and what `ab` is asked for.
+struct Pair<'a> {
+    change: &'a Change,
+    row: &'a Row,
+    args: Args,
+}
+
+/// Says why these sides cannot be measured here, if so.
+pub fn refused(base: &Side, new: &Side, comparison: &Comparison) -> anyhow::Result<()> {
+    for (label, side) in [("BASE", base), ("NEW", new)] {
+        if side.imported || side.info.source.is_some() {
+            return usage(format!(
+                "{label} ({}) are published or imported figures; --settle measures both sides' settings here, which needs two runs of \
+                 this tool: compare without it, or see `fingerpost replay` for published tables",
+                side.info.name
+            ));
+        }
+    }
+    let here = rustix::system::uname();
+    let here = here.nodename().to_string_lossy();
+    let of = |side: &Side| side.host.hostname.split('[').next().unwrap_or_default().to_owned();
+    if [base, new].iter().all(|side| of(side) != *here) {
+        return usage(format!(
+            "neither side was measured on this machine ({here}), but on {} and {}; run --settle there",
+            of(base),
+            of(new)
+        ));
+    }
+    if comparison.changes.is_empty() {
+        return usage(
+            "nothing that --settle could set differs between the sides: no parameter that all rows of a side share, no version and no \
+             setting of a server",
+        );
+    }
+    Ok(())
+}
+
+/// Measures each change by itself. What cannot be measured is told with its reason; an interrupt ends with what is known until then.
+pub fn settle(comparison: &Comparison, options: &Options, stop: &AtomicBool) -> Vec<Settled> {
+    let mut settled = Vec::new();
+    for change in comparison.changes.iter().take(MOST) {
+        if stop.load(Ordering::Relaxed) {
+            settled.push(Settled::not_done(change, None, "it was interrupted before".into()));
+            continue;
+        }
+        settled.push(match planned(comparison, change, options) {
+            Ok(pair) => measured(&pair, options, stop),
+            Err((row, reason)) => Settled::not_done(change, row, reason),
+        });
+    }
+    settled
+}
+
+/// The pair for a change, or why there is none.
+fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options) -> Result<Pair<'a>, (Option<&'a Row>, String)> {
+    let row = target(comparison, change).ok_or((None, "no row that it concerns is on both sides".to_owned()))?;
+    let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.probes.contains(&row.probe.as_str()));
+    let key = lab.map_or_else(|| Some(change.what.clone()), |lab| key_of(lab, &change.what));
+    let key = key.ok_or_else(|| (Some(row), format!("{} is no setting of {}", change.what, lab.map_or("it", |lab| lab.name))))?;
+    let others = comparison.changes.iter().filter(|other| other.what != change.what && other.concerns(row));
+    let stated = row.params.iter().map(|(k, v)| (k.to_owned(), v.to_string()));
+    let both = stated.chain(others.map(|other| (other.what.clone(), other.base.clone())));
+    let both = both.filter(|(_, value)| !UNSTATED.contains(&value.as_str()));
+    let takes = |k: &str| lab.is_none_or(|lab| key_of(lab, k).as_deref() == Some(k));
+    let set = both.filter(|(k, _)| takes(k)).map(|(k, v)| format!("{k}={v}")).collect();
+    let side = |value: &str| if UNSTATED.contains(&value) { Vec::new() } else { vec![format!("{key}={value}")] };
+    let args = Args {
+        name: lab.map_or_else(|| row.probe.clone(), |lab| lab.name.to_owned()),
+        a: side(&change.base),
+        b: side(&change.new),
+        set,
+        profile: ProfileName::Quick,
+        budget: Some(options.budget),
+        threshold: options.threshold,
+        seed: None,
+        allow_system_changes: options.allow_system_changes,
+        format: Format::Json,
+        quiet: options.quiet,
+    };
+    Ok(Pair { change, row, args })
+}
+
+/// The row that a change concerns and that differs most.
+fn target<'a>(comparison: &'a Comparison, change: &Change) -> Option<&'a Row> {
+    let size = |row: &&Row| row.log().map_or(0.0, f64::abs);
+    comparison.rows.iter().filter(|row| change.concerns(row) && row.ratio.is_some()).max_by(|a, b| size(a).total_cmp(&size(b)))
+}
+
+/// The lab's setting of this name; a server's own setting, that it told of itself, by the prefix for those.
+fn key_of(lab: &fingerpost_labs::Lab, what: &str) -> Option<String> {
+    let own = |key: &str| lab.settings.iter().any(|s| s.key == key || (s.key.ends_with('.') && key.starts_with(s.key)));
+    let told = format!("server.{what}");
+    [what.to_owned(), told].into_iter().find(|key| own(key) && what != "version")
+}
+
+fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
+    let not_done = |e: anyhow::Error| Settled::not_done(pair.change, Some(pair.row), format!("{e:#}"));
+    if !options.quiet {
+        say(&format!("measuring {} alone, by {} {}", pair.change.words(), pair.row.probe, pair.row.params));
+    }
+    let (runs, alone) = match ab::plan_pair(&pair.args).and_then(|planned| ab::take_pair(&pair.args, &planned, stop)) {
+        Ok(measured) => measured,
+        Err(e) => return not_done(e),
+    };
+    let Some(row) = same_row(&alone, pair.row) else {
+        return not_done(anyhow::anyhow!("the pair has no row {} {}", pair.row.probe, pair.row.params));
+    };
+    let kept = pair::keep(&runs);
+    if let Err(error) = &kept {
+        say(&format!("the runs of {} are not kept: {error}", pair.change.what));
+    }
+    let ids = if kept.is_ok() { runs.map(|run| run.id).to_vec() } else { Vec::new() };
+    Settled::judged(pair.change, pair.row, row, ids)
+}
+
+/// The row of the pair that is the sides' row: all that both state is the same.
+fn same_row<'a>(alone: &'a Comparison, row: &Row) -> Option<&'a Row> {
+    let agree = |other: &Params| other.iter().all(|(k, v)| row.params.get(k).is_none_or(|of_row| of_row == v));
+    alone.rows.iter().find(|r| r.probe == row.probe && agree(&r.params) && r.ratio.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_compare::compare;
+    use fingerpost_record::{Better, Estimate, Measurement, Outcome, Process, Run, Unit};
+
+    fn run(params: Params, per_second: f64) -> Run {
+        let probe = "database.throughput";
+        let mut row = Measurement::without_figure(probe, 1, params, Unit::PerSecond, Better::Higher, Outcome::Measured, String::new());
+        row.reason = None;
+        row.estimate = Some(Estimate { value: per_second, low: per_second * 0.99, high: per_second * 1.01, confidence: 0.95 });
+        row.processes = (0..9).map(|i| Process { value: Some(per_second * (1.0 + 0.001 * f64::from(i))), ..Process::default() }).collect();
+        Run { measurements: vec![row], ..Run::default() }
+    }
+
+    fn options() -> Options {
+        Options { budget: 10.0, threshold: 0.03, allow_system_changes: false, quiet: true }
+    }
+
+    #[test]
+    fn one_thing_is_changed_and_all_else_is_as_on_the_base_side() {
+        let common = Params::new().with("engine", "mariadb").with("mix", "read").with("clients", 8);
+        let base = run(common.clone().with("query_cache", "off").with("storage", "innodb"), 100.0);
+        let new = run(common.with("query_cache", "on").with("storage", "aria"), 300.0);
+        let comparison = compare(&[base], &[new], &Default::default());
+        let changed: Vec<&str> = comparison.changes.iter().map(|c| c.what.as_str()).collect();
+        assert_eq!(changed, ["query_cache", "storage"]);
+        let pair = planned(&comparison, &comparison.changes[0], &options()).ok().unwrap();
+        assert_eq!(
+            (pair.args.name.as_str(), &pair.args.a[..], &pair.args.b[..]),
+            ("database", &["query_cache=off".into()][..], &["query_cache=on".into()][..])
+        );
+        let mut set = pair.args.set.clone();
+        set.sort();
+        assert_eq!(set, ["clients=8", "engine=mariadb", "mix=read", "storage=innodb"]);
+    }
+
+    #[test]
+    fn a_servers_own_setting_is_set_by_its_prefix_and_its_version_cannot_be() {
+        let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.name == "database").unwrap();
+        assert_eq!(key_of(lab, "storage").as_deref(), Some("storage"));
+        assert_eq!(key_of(lab, "server.log_bin").as_deref(), Some("server.log_bin"));
+        assert_eq!(key_of(lab, "log_bin").as_deref(), Some("server.log_bin"));
+        assert_eq!(key_of(lab, "version"), None);
+    }
+
+    #[test]
+    fn sides_that_cannot_be_measured_here_are_refused_with_what_to_do() {
+        let side = |hostname: &str| {
+            let mut of = run(Params::new().with("clients", 8), 100.0);
+            of.host.hostname = hostname.into();
+            Side::of(&[of])
+        };
+        let elsewhere = [side("far-away.example"), side("far-away.example")];
+        let comparison = compare(&[run(Params::new(), 1.0)], &[run(Params::new(), 1.0)], &Default::default());
+        let said = refused(&elsewhere[0], &elsewhere[1], &comparison).unwrap_err().to_string();
+        assert!(said.contains("neither side was measured on this machine"), "{said}");
+        let here = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let said = refused(&side(&here), &elsewhere[1], &comparison).unwrap_err().to_string();
+        assert!(said.contains("nothing that --settle could set differs"), "{said}");
+        let imported = Side { imported: true, ..side(&here) };
+        assert!(refused(&imported, &elsewhere[1], &comparison).unwrap_err().to_string().contains("published or imported"));
+    }
+}
