@@ -103,6 +103,17 @@ macro_rules! chains {
     };
 }
 
+/// The text sixteen times. Not by `.rept`: within it, LLVM's assembler takes the `\()` of `v\i\().2d` away before `.irp` puts `i` in.
+#[cfg(target_arch = "aarch64")]
+macro_rules! sixteen {
+    ($($text:expr),*) => {
+        sixteen!(@twice sixteen!(@twice sixteen!(@twice sixteen!(@twice concat!($($text),*)))))
+    };
+    (@twice $text:expr) => {
+        concat!($text, $text)
+    };
+}
+
 /// One assembly loop on 64-bit ARM.
 #[cfg(target_arch = "aarch64")]
 macro_rules! chains {
@@ -118,11 +129,7 @@ macro_rules! chains {
                     concat!("ldr ", $register, "\\i, [{operands}, #128]"),
                     ".endr",
                     "2:",
-                    ".rept 16",
-                    ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23",
-                    $step,
-                    ".endr",
-                    ".endr",
+                    sixteen!(".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n", $step, "\n.endr\n"),
                     "subs {turns}, {turns}, #1",
                     "b.ne 2b",
                     ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23",
