@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -298,11 +299,24 @@ pub fn clean_up(quiet: bool) {
 }
 
 /// Sets the flag on SIGINT, SIGTERM and SIGHUP. A second signal ends the program at once.
-pub fn stop_on_signals(stop: &std::sync::Arc<AtomicBool>) -> io::Result<()> {
+///
+/// One that comes with the first does not count as the second: `timeout` signals its command and then the command's group, which is the
+/// same process once more.
+pub fn stop_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_default(signal, stop.clone())?;
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
-    Ok(())
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let stop = Arc::clone(stop);
+    let attend = move || {
+        let mut first = None;
+        for signal in signals.forever() {
+            stop.store(true, Ordering::SeqCst);
+            if *first.get_or_insert_with(Instant::now) + ONE_SIGNAL < Instant::now() {
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(attend).map(drop)
 }
+
+/// Signals that come within this time are one.
+const ONE_SIGNAL: Duration = Duration::from_millis(250);

@@ -75,8 +75,11 @@ fn an_interrupted_run_keeps_what_it_had_and_says_so() {
         load::from_path(&file).ok()?.measurements.iter().any(|m| m.estimate.is_some()).then_some(())
     };
     until("a measurement is written", || measured().is_some());
-    // SAFETY: the process is our own child, not yet reaped.
-    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    // Two at once, as from `timeout`, which signals the command and then its group: they are one. Two kinds, as two of one kind may merge.
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        // SAFETY: the process is our own child, not yet reaped.
+        unsafe { libc::kill(child.id() as i32, signal) };
+    }
     let (mut out, mut err) = (String::new(), String::new());
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
