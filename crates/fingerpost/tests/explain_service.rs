@@ -47,6 +47,8 @@ fn serve() {
 struct Server {
     child: Child,
     port: u16,
+    /// Kept open: after a minute the test runner in the child says that it takes long, and would end by not being heard.
+    _says: std::io::Lines<BufReader<std::process::ChildStdout>>,
 }
 
 impl Server {
@@ -57,9 +59,9 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let port = lines.filter_map(|l| l.rsplit_once("port ")?.1.trim().parse().ok()).next().expect("the server tells its port");
-        Server { child, port }
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let port = lines.by_ref().map_while(Result::ok).find_map(|l| l.rsplit_once("port ")?.1.trim().parse().ok());
+        Server { child, port: port.expect("the server tells its port"), _says: lines }
     }
 
     /// Asks once in so long, on a schedule: what came late is caught up with. Tells also by how much it was late at most.
@@ -193,6 +195,98 @@ fn an_interrupt_ends_it_early_and_what_was_seen_is_told() {
     });
     assert_eq!(said.status, 0, "{}", said.err);
     assert!(said.err.contains("ended early") && said.out.starts_with("service name="), "{} {}", said.err, said.out);
+}
+
+/// A neighbour that computes, and is ended with the test.
+struct Neighbour(Child);
+
+impl Neighbour {
+    fn start() -> Neighbour {
+        // Last in line for the CPUs: the other tests run beside it.
+        Neighbour(Command::new("nice").args(["-n", "19", "sh", "-c", "while :; do :; done"]).spawn().unwrap())
+    }
+
+    /// The letter of its state in `/proc`.
+    fn state(&self) -> char {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+    }
+
+    fn is_held(&self) -> bool {
+        self.state() == 'T'
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether the kernel's events may be taken here; with `CI=true` they must be.
+fn can_follow() -> bool {
+    let can = rustix::process::geteuid().is_root();
+    assert!(can || std::env::var("CI").as_deref() != Ok("true"), "this test needs root");
+    can
+}
+
+#[test]
+fn a_neighbour_that_the_user_names_is_held_for_moments_and_goes_on_and_the_run_keeps_the_answer() {
+    if !can_follow() {
+        return eprintln!("skipped: needs root");
+    }
+    let (home, server, neighbour) = (Home::with(&[]), Server::start(), Neighbour::start());
+    let (port, held) = (server.port.to_string(), neighbour.0.id().to_string());
+    let words = ["--port", &port, "--seconds", "1", "--experiment", "--hold", &held, "-o", "./service.json"];
+    let (said, _) = server.load(|| explain(&home, &words));
+    assert_eq!(said.status, 0, "{}", said.err);
+    assert!(!neighbour.is_held());
+    let run = record(&home, "service.json");
+    let experiments = run["experiments"].as_array().unwrap_or_else(|| panic!("{} {run:#}", said.err));
+    let hold = experiments.iter().find(|e| e["change"] == "hold").unwrap_or_else(|| panic!("{experiments:#?}"));
+    assert!(hold["what"].as_str().unwrap().contains(&format!("sh ({held}) held")), "{hold:#}");
+    assert!(hold["answer"] != "not done" && hold["by"] == "latency", "{hold:#}");
+    assert!(hold["pairs"].as_array().unwrap().iter().any(|pair| pair["changed"]["requests"].as_u64() > Some(0)), "{hold:#}");
+    // What was changed was said before, and is told with its answer.
+    assert!(said.err.contains("times for 100 ms") && said.err.contains("undone each time"), "{}", said.err);
+    assert!(said.out.contains("changed for short stretches") && said.out.contains("look closer"), "{}", said.out);
+    let again = home.says(&["explain", "./service.json"]).well();
+    assert!(again.contains("changed for short stretches"), "{again}");
+}
+
+#[test]
+fn a_neighbour_goes_on_when_the_command_is_killed_while_it_is_held() {
+    if !can_follow() {
+        return eprintln!("skipped: needs root");
+    }
+    let (home, server, neighbour) = (Home::with(&[]), Server::start(), Neighbour::start());
+    let (port, held) = (server.port.to_string(), neighbour.0.id().to_string());
+    let words = ["explain", "--port", &port, "--seconds", "0.5", "--experiment", "--hold", &held];
+    server.load(|| {
+        let said = std::fs::File::create(home.path().join("said")).unwrap();
+        let mut child = home.command(&words).stdout(Stdio::null()).stderr(said).spawn().unwrap();
+        common::until("the neighbour is held", || {
+            let ended = child.try_wait().unwrap();
+            assert!(ended.is_none(), "{ended:?}: {}", std::fs::read_to_string(home.path().join("said")).unwrap());
+            neighbour.is_held()
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        common::until("the neighbour goes on", || !neighbour.is_held());
+    });
+}
+
+#[test]
+fn who_must_go_on_is_not_held() {
+    let (home, server) = (Home::with(&[]), Server::start());
+    let (port, own) = (server.port.to_string(), server.child.id().to_string());
+    for (held, says) in [("1", "never held"), ("2147483647", "no such process"), (&own, "the service itself"), ("/no/group", "no process")]
+    {
+        let sentence = explain(&home, &["--port", &port, "--experiment", "--hold", held]).refused();
+        assert!(sentence.contains(says), "{held}: {sentence}");
+    }
+    assert_eq!(explain(&home, &["--port", &port, "--hold", "1"]).status, 2, "--hold is for --experiment");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod baseline;
 mod containers;
+mod held;
 mod service;
 mod target;
 
@@ -58,6 +59,13 @@ pub struct Args {
     /// Judge the service beside an earlier run of it: what grew, and whether its load did
     #[arg(long, value_name = "RUN", requires = "service")]
     baseline: Option<OsString>,
+    /// Change one thing of the service at a time, for tenths of a second, and let its requests say whether they are faster: before all
+    /// other processes, on all CPUs. What is changed is said before and undone each time
+    #[arg(long, requires = "service")]
+    experiment: bool,
+    /// With --experiment: hold this neighbour, a process or a control group, for a tenth of a second at a time
+    #[arg(long, value_name = "PID|CGROUP", requires = "experiment")]
+    hold: Vec<String>,
     /// What to call the service in the record, in place of its program's name; two records of one name are compared
     #[arg(long, value_name = "NAME", requires = "service")]
     label: Option<String>,
@@ -90,7 +98,10 @@ Examples:
   fingerpost explain --container shop-db
   fingerpost explain --pid $(pgrep -d, gunicorn)
 
-A running service is not restarted, stopped or set differently. Following its requests needs root.";
+  fingerpost explain --port 8080 --experiment --hold 4711   would it be faster without that neighbour?
+
+A running service is not restarted or stopped, and without --experiment nothing of it is set differently. Following its requests needs
+root.";
 
 /// How to print an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -128,7 +139,9 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
     let baseline = args.baseline.as_deref().map(baseline::load).transpose()?;
     let target = args.service.find(args.label.as_deref())?;
     let pids = target.pids();
+    let hold = held::find(&args.hold, &pids)?;
     let options = service::Options {
+        experiment: args.experiment.then_some(hold),
         length: Duration::from_secs_f64(args.seconds.unwrap_or(service::SECONDS).min(1e6)),
         level: if args.sampling { Level::Sampling } else { Level::Tracing },
         output: args.output.clone(),

@@ -4,6 +4,7 @@
 
 pub mod course;
 pub mod levers;
+pub mod service;
 
 use std::sync::mpsc;
 use std::thread;

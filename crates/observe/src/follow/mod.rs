@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 use fingerpost_record::Paths;
 
 pub mod answering;
+pub mod counting;
 pub mod disk;
 pub mod event;
 pub mod leaf;

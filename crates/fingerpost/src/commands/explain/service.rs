@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fingerpost_diagnose::{STEP, StepFigures};
+use fingerpost_labs::deciding::service::{Running, on_service};
 use fingerpost_labs::service::{self, WORKLOAD};
 use fingerpost_observe::Level;
 use fingerpost_observe::follow::Stretch;
 use fingerpost_observe::follow::taking::FollowedService;
 use fingerpost_observe::session::{Prepared, Told, label};
 use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
-use fingerpost_record::{Observation, Params, Paths, Profile, Run, SCHEMA, Tool, secret};
+use fingerpost_record::{Finding, Observation, Params, Paths, Profile, Run, SCHEMA, Tool, secret};
 use fingerpost_report::explain::Explanation;
 use fingerpost_report::explain::service::PROGRAMS;
 
@@ -35,6 +36,8 @@ pub struct Options {
     pub level: Level,
     /// Where to keep the run; nothing for the archive.
     pub output: Option<PathBuf>,
+    /// To change one thing at a time afterwards, and the neighbours to be held for that; nothing not to.
+    pub experiment: Option<Vec<i32>>,
     /// To whom progress is told.
     pub progress: Progressing,
 }
@@ -75,7 +78,27 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
         _ => {}
     }
     drop(progress);
-    let (explanation, mut run) = record(run, target.params, observations, followed);
+    let pids = target.pids();
+    let (mut explanation, mut run) = record(run, target.params.clone(), observations, followed);
+    if let Some(hold) = options.experiment.as_deref().filter(|_| !stop.load(Ordering::Relaxed)) {
+        let running = Running {
+            params: &target.params,
+            pids: &pids,
+            groups: &target.service.groups,
+            findings: &explanation.findings,
+            load: load(&run),
+            hold,
+            stop: &stop,
+        };
+        match on_service(&running, &mut |change| say(&format!("changing {change}"))) {
+            Ok(experiments) => {
+                run.experiments.clone_from(&experiments);
+                explanation = explanation.with_experiments(experiments);
+                run.findings = findings(&explanation);
+            }
+            Err(why) => say(&format!("no experiment was made: {why}")),
+        }
+    }
     run.complete = true;
     run.duration_s = begun.elapsed().as_secs_f64();
     fingerpost_host::after(&mut run.host);
@@ -155,12 +178,23 @@ fn record(mut run: Run, params: Params, mut observations: Vec<Observation>, foll
     run.observations.clone_from(&explanation.observations);
     run.budgets.push(explanation.budget.clone());
     run.paths.extend(paths);
-    run.findings.clone_from(&explanation.findings);
-    for first in run.findings.iter_mut().filter_map(|f| f.evidence.first_mut()) {
-        // The first figure says of which step it is, as in every run.
-        *first = format!("{WORKLOAD} {params}: {first}");
-    }
+    run.findings = findings(&explanation);
     (explanation, run)
+}
+
+/// The findings as a run has them: the first figure says of which step it is.
+fn findings(explanation: &Explanation) -> Vec<Finding> {
+    let mut found = explanation.findings.clone();
+    for first in found.iter_mut().filter_map(|f| f.evidence.first_mut()) {
+        *first = format!("{WORKLOAD} {}: {first}", explanation.params);
+    }
+    found
+}
+
+/// Requests a second, and their mean latency in seconds; 0 where there were none.
+fn load(run: &Run) -> (f64, f64) {
+    let Some(paths) = run.paths.first().filter(|p| p.seconds > 0.0) else { return (0.0, 0.0) };
+    (paths.followed as f64 / paths.seconds, paths.latency.mean)
 }
 
 fn figures(paths: Option<&Paths>, stretches: &[Stretch], elapsed: f64) -> StepFigures {
