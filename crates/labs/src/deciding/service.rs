@@ -14,9 +14,9 @@ use fingerpost_record::{Answer, Asked, Change, Experiment, Finding, Measure, Par
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_workloads::Subjects;
 
-use super::blank;
 use super::course::{Executor, carry_out};
 use super::levers::{Lever, Pulled, Scope, levers};
+use super::{PRIORITY, blank};
 use crate::service::WORKLOAD;
 
 /// What may be changed of a service that is somebody's.
@@ -64,8 +64,13 @@ pub fn on_service(running: &Running, tell: &mut dyn FnMut(&str)) -> Result<Vec<E
     }
     let mut counter = Counter::open(running.pids, running.groups)?;
     let mut scratch = Scratch::create_guarded().map_err(|e| format!("no journal can be kept: {e}"))?;
+    let before = rustix::process::getpriority_process(None).ok();
+    // So that changes are undone in time beside busy neighbours; where the user may have it.
+    let _ = rustix::process::setpriority_process(None, PRIORITY);
     let each = planned.iter().map(|planned| one(running, &levers[planned.offer], planned, &mut counter, &mut scratch, tell));
-    Ok(each.collect())
+    let experiments = each.collect();
+    let _ = before.map(|nice| rustix::process::setpriority_process(None, nice));
+    Ok(experiments)
 }
 
 fn one(
