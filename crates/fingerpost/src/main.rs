@@ -6,6 +6,7 @@ mod ab;
 mod cli;
 mod commands;
 mod compilers;
+mod completion;
 mod conduct;
 mod cpus;
 mod defect;
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
     if let Some(status) = fingerpost_sys::guardian::dispatch() {
         return status;
     }
+    // A shell asks what the word at the cursor may be.
+    completion::answer();
     for place in fingerpost_sys::search::harden() {
         let shown = place.display().to_string();
         exit::say(&format!("{shown} in PATH is not searched for programs: other users can change what lies there"));

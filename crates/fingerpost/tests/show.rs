@@ -218,9 +218,36 @@ fn every_command_has_a_page_and_completions() {
     assert!(home.says(&["man"]).well().contains(".TH fingerpost 1"));
     assert!(home.says(&["man", "archive", "list"]).well().contains(".TH fingerpost-archive-list 1"));
     assert!(home.says(&["man", "nothing"]).refused().contains("no command “nothing”"));
-    for shell in ["bash", "zsh", "fish"] {
-        assert!(home.says(&["completions", shell]).well().contains("archive"), "{shell}");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(home.says(&["completions", shell]).well().contains("FINGERPOST_COMPLETE"), "{shell}");
     }
+}
+
+#[test]
+fn names_that_only_this_machine_knows_are_completed_and_hostile_ones_are_not() {
+    let home = Home::with(&[fixture::run()]);
+    let id = fixture::run().id;
+    fs::write(home.runs().join("2026 evil $(touch x).json"), "{}").unwrap();
+    fs::write(home.runs().join("2026\u{1b}[2J.json"), "{}").unwrap();
+    for (words, wanted) in [
+        (&["sho"][..], "show"),
+        (&["show", "20"], id.as_str()),
+        (&["show", "la"], "latest"),
+        (&["compare", "latest", "ref:g5-2.5"], "ref:g5-2.5-linux"),
+        (&["archive", "export", ""], id.as_str()),
+        (&["run", "syscall.p"], "syscall.poll"),
+        (&["run", "datab"], "database"),
+        (&["ab", "web"], "web"),
+        (&["run", "database", "--set", "engi"], "engine="),
+        (&["run", "syscall.poll", "--set", "fd"], "fds="),
+        (&["prove", "cpu.q"], "cpu.quota"),
+        (&["explain", "--exp"], "--experiment"),
+    ] {
+        let found = home.completes(words);
+        assert!(found.iter().any(|f| f == wanted), "{words:?}: {found:?}");
+        assert!(found.iter().all(|f| f.starts_with(words[words.len() - 1]) && !f.contains(['$', '\u{1b}', ' '])), "{words:?}: {found:?}");
+    }
+    assert_eq!(home.completes(&["show", "no-such-run"]), [""; 0]);
 }
 
 #[test]

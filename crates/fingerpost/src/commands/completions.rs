@@ -1,14 +1,19 @@
 //! `fingerpost completions`: what a shell needs to complete our words.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 
-use crate::cli::Cli;
+use crate::completion::VARIABLE;
 use crate::exit::Done;
 use crate::output;
 
 /// Arguments of `completions`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "bash: fingerpost completions bash > ~/.local/share/bash-completion/completions/fingerpost
+zsh:  fingerpost completions zsh > a directory of $fpath, as _fingerpost
+fish: fingerpost completions fish > ~/.config/fish/completions/fingerpost.fish
+
+The script asks fingerpost itself, so that names of runs, labs, probes, settings and causes are completed, too.")]
 pub struct Args {
     /// The shell
     shell: Shell,
@@ -16,8 +21,10 @@ pub struct Args {
 
 /// Prints the shell's script.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "fingerpost", &mut script);
+    let (name, mut script) = (args.shell.to_string(), Vec::new());
+    let shells = Shells::builtins();
+    let Some(shell) = shells.completer(&name) else { anyhow::bail!("{name} cannot be completed for") };
+    shell.write_registration(VARIABLE, "fingerpost", "fingerpost", "fingerpost", &mut script)?;
     output::write(|out| out.write_all(&script))?;
     Ok(Done::Well)
 }

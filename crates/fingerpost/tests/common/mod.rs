@@ -61,6 +61,16 @@ impl Home {
     }
 }
 
+impl Home {
+    /// What bash is told that the last of these words may be.
+    #[allow(dead_code, reason = "not every test completes words")]
+    pub fn completes(&self, words: &[&str]) -> Vec<String> {
+        let mut command = self.command(&[&["--", "fingerpost"], words].concat());
+        command.env("FINGERPOST_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string()).env("_CLAP_IFS", "\n");
+        Said::of(&command.output().unwrap()).well().lines().map(str::to_owned).collect()
+    }
+}
+
 /// What a command said.
 pub struct Said {
     pub status: i32,

@@ -91,15 +91,6 @@ impl Hierarchies {
         found
     }
 
-    /// The file that halts the process's own group of version 2 with all below it; nothing where that is the root.
-    pub fn freeze_v2(&self) -> Option<Setting> {
-        let h = self.all.iter().find(|h| h.version == Version::V2)?;
-        let file = h.mount.join(&h.own).join("cgroup.freeze");
-        let is_root = h.own == Path::new("");
-        let was = (!is_root).then(|| self.paths.as_ref()?.value(&file)).flatten().filter(|was| was == "0")?;
-        Some(setting(file, &h.own, was, "1".to_owned()))
-    }
-
     /// What a closure finds in each group from the process's own to the root.
     fn groups<T>(&self, controller: Controller, find: impl Fn(&Paths, &Hierarchy, &Path) -> Option<T>) -> Vec<T> {
         let (Some(paths), Some(h)) = (self.paths.as_ref(), self.of(controller)) else { return Vec::new() };
@@ -191,7 +182,6 @@ mod tests {
         let sets = groups.cpusets();
         let expected = [("/cg/set/a/cpuset.cpus", "/a", "0-1", "0-3"), ("/cg/set/a/b/cpuset.cpus", "/a/b", "0", "0-3")];
         assert_eq!(sets.iter().map(told).collect::<Vec<_>>(), expected, "the outermost first");
-        assert_eq!(groups.freeze_v2(), None);
     }
 
     #[test]
@@ -207,7 +197,6 @@ mod tests {
             ("cg/cpuset.cpus.effective", "0-1\n"),
             ("cg/slice/cpuset.cpus", "\n"),
             ("cg/slice/db/cpuset.cpus", "1\n"),
-            ("cg/slice/db/cgroup.freeze", "0\n"),
         ]);
         assert_eq!(
             groups.quotas().iter().map(|(s, _)| told(s)).collect::<Vec<_>>(),
@@ -217,7 +206,6 @@ mod tests {
         assert_eq!(lowered.iter().map(told).collect::<Vec<_>>(), [("/cg/slice/db/cpu.weight", "/slice/db", "20", "100")]);
         assert_eq!(groups.weights(Weights::All).len(), 2);
         assert_eq!(groups.cpusets().iter().map(told).collect::<Vec<_>>(), [("/cg/slice/db/cpuset.cpus", "/slice/db", "1", "0-1")]);
-        assert_eq!(groups.freeze_v2().as_ref().map(told), Some(("/cg/slice/db/cgroup.freeze", "/slice/db", "0", "1")));
     }
 
     #[test]

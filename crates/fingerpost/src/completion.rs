@@ -1,0 +1,100 @@
+//! What the word at the cursor may be: commands and options by clap, and names that only this machine knows.
+//!
+//! A shell's script (`fingerpost completions SHELL`) runs the program with [`VARIABLE`] set. Nothing is measured, kept or changed then, and
+//! what cannot be read is not offered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+
+use clap::{Arg, Command, CommandFactory};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
+use clap_complete::env::CompleteEnv;
+use fingerpost_compare::references;
+use fingerpost_labs::prove;
+use fingerpost_record::archive::Archive;
+use fingerpost_record::text;
+
+use crate::cli::Cli;
+
+/// The variable of the environment by which a shell asks.
+pub const VARIABLE: &str = "FINGERPOST_COMPLETE";
+/// Runs that are offered, the newest.
+const MOST_RUNS: usize = 100;
+
+/// Answers a shell and ends, where one asks.
+pub fn answer() {
+    CompleteEnv::with_factory(|| with_names(Cli::command())).var(VARIABLE).complete();
+}
+
+/// The command with completers of the values that have names here.
+fn with_names(command: Command) -> Command {
+    let takes_names = ["run", "list", "ab"].contains(&command.get_name());
+    let subcommands: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let command = command.mut_args(|arg| named(arg, takes_names));
+    subcommands.into_iter().fold(command, |command, sub| command.mut_subcommand(sub, with_names))
+}
+
+fn named(arg: Arg, takes_names: bool) -> Arg {
+    let value = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string).unwrap_or_default();
+    let completer: fn(&OsStr) -> Vec<CompletionCandidate> = match value.as_str() {
+        "RUN" | "BASE" | "NEW" => runs,
+        "NAME" if takes_names => names,
+        "KEY=VALUE" => settings,
+        "CAUSE" => causes,
+        _ => return arg,
+    };
+    arg.add(ArgValueCompleter::new(completer))
+}
+
+/// Those that begin with the word, each with a line of help.
+fn beginning<T: AsRef<str>>(word: &OsStr, all: impl Iterator<Item = (T, String)>) -> Vec<CompletionCandidate> {
+    let Some(word) = word.to_str() else { return Vec::new() };
+    // A name may come from a file of somebody else: nothing of it may steer the terminal or the shell.
+    let plain = |name: &str| !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control() || text::misleads(c));
+    let fits = all.filter(|(name, _)| name.as_ref().starts_with(word) && plain(name.as_ref()));
+    fits.map(|(name, help)| CompletionCandidate::new(name.as_ref()).help((!help.is_empty()).then(|| help.into()))).collect()
+}
+
+/// Runs of the archive, the newest first, reference systems, and files.
+fn runs(word: &OsStr) -> Vec<CompletionCandidate> {
+    if word.to_str().is_none_or(|w| w.starts_with('.') || w.contains('/')) {
+        return PathCompleter::file().complete(word);
+    }
+    let stems = || {
+        let files = Archive::open(None).ok()?.files().ok()?;
+        let mut stems: Vec<String> = files.iter().filter_map(|f| Some(f.file_stem()?.to_str()?.to_owned())).collect();
+        stems.sort_unstable_by(|a, b| b.cmp(a));
+        stems.truncate(MOST_RUNS);
+        Some(stems)
+    };
+    let kept = stems().unwrap_or_default().into_iter().map(|id| (id, String::new()));
+    let latest = [("latest", "the newest run"), ("latest~1", "the one before it")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let published = references::names().into_iter().map(|name| (format!("ref:{}", name.trim_start_matches("ref:")), String::new()));
+    beginning(word, latest.into_iter().chain(published).chain(kept))
+}
+
+/// Labs, families and probes.
+fn names(word: &OsStr) -> Vec<CompletionCandidate> {
+    let labs = fingerpost_labs::REGISTRY.iter().map(|lab| (lab.name, lab.summary.to_owned()));
+    let probes = fingerpost_probes::all().map(|probe| (probe.name, probe.summary.to_owned()));
+    beginning(word, labs.chain(probes))
+}
+
+/// Settings of labs and parameters of probes, up to the sign.
+fn settings(word: &OsStr) -> Vec<CompletionCandidate> {
+    let of_labs = fingerpost_labs::REGISTRY.iter().flat_map(|lab| lab.settings).map(|s| (s.key.to_owned(), s.help.to_owned()));
+    let rows = fingerpost_probes::all().flat_map(|probe| (probe.variants)());
+    let of_probes: BTreeSet<String> = rows.flat_map(|params| params.iter().map(|(key, _)| key.to_owned()).collect::<Vec<_>>()).collect();
+    let all = of_labs.chain(of_probes.into_iter().map(|key| (key, String::new())));
+    let told: BTreeMap<String, String> = all.fold(BTreeMap::new(), |mut told, (key, help)| {
+        let name = if key.ends_with('.') { key } else { format!("{key}=") };
+        told.entry(name).or_insert(help);
+        told
+    });
+    beginning(word, told.into_iter())
+}
+
+/// Causes that can be planted, and controls.
+fn causes(word: &OsStr) -> Vec<CompletionCandidate> {
+    beginning(word, prove::PLANTS.iter().map(|plant| (plant.name, String::new())))
+}
