@@ -201,7 +201,9 @@ fn a_program_that_sleeps_sleeps() {
         let Some((a, kept)) = attributed(SLEEPS, 1.0, level) else { return };
         holds_together(&a, &kept, level);
         assert!(share(&a, "sleeping") > 0.3, "{level:?}: {:#?}", a.budget);
-        assert!(a.findings.iter().all(|f| f.cause != "storage.latency" || f.status == Status::Cleared));
+        // Where the machine is busy, too little may be seen to clear anybody.
+        let disk = a.findings.iter().find(|f| f.cause == "storage.latency");
+        assert!(disk.is_none_or(|f| !f.status.accuses()), "{level:?}: {disk:#?} {:#?}", a.budget);
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::index::Index;
 use crate::jobs::Jobs;
-use crate::pages::{self, Answer, calculator, compare, history, import, kept, list, measure, reference as published, run, services};
+use crate::pages::{self, Answer, calculator, compare, docs, history, import, kept, list, measure, reference as published, run, services};
 use crate::{Choice, Options};
 
 /// Everything that the pages are made from.
@@ -75,6 +75,8 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/zerofill", get(calculate))
         .route("/zerofill/measure", post(take_timings))
         .route("/import", get(import_form).post(upload).layer(DefaultBodyLimit::max(MAX_BYTES as usize + FORM)))
+        .route("/docs", get(documents))
+        .route("/docs/{name}", get(document))
         .route("/static/{file}", get(file))
         .fallback(nothing)
         .layer(DefaultBodyLimit::max(FORM))
@@ -106,6 +108,14 @@ async fn runs(State(site): Shared, query: Result<Query<list::Filter>, QueryRejec
 
 async fn one_run(State(site): Shared, Path(id): Path<String>) -> Response {
     make(site, move |site| run::page(site, &id)).await
+}
+
+async fn documents(State(site): Shared) -> Response {
+    make(site, |site| docs::list(&site.base)).await
+}
+
+async fn document(State(site): Shared, Path(name): Path<String>) -> Response {
+    make(site, move |site| docs::page(&site.base, &name)).await
 }
 
 async fn record(State(site): Shared, Path(id): Path<String>) -> Response {

@@ -100,6 +100,10 @@ fn two_ticked_runs_are_compared_and_a_probe_has_a_history() {
     browser.until("the history shows", "return document.querySelector('h1').innerText === 'History'");
     assert!(browser.text("main").contains("over 3 runs"), "{}", browser.text("main"));
     assert_eq!(browser.run("return document.querySelectorAll('svg.chart .series svg').length"), json!(3));
+    // Where nothing is asked for, a row that the runs have in common is drawn.
+    browser.open(&format!("{}history", server.address));
+    assert!(browser.run("return document.querySelector('svg.chart') !== null") == json!(true), "{}", browser.text("main"));
+    assert!(browser.text("main").contains("over 3 runs"), "{}", browser.text("main"));
     clean(&server, &browser);
 }
 

@@ -66,6 +66,11 @@ fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
         ("references", "references".to_owned()),
         ("reference", "reference/g5-2.7-darwin".to_owned()),
         ("replay", "replay/all".to_owned()),
+        ("docs", "docs".to_owned()),
+        ("docs-glossary", "docs/glossary".to_owned()),
+        ("docs-comparing", "docs/comparing".to_owned()),
+        ("docs-observers", "docs/observers".to_owned()),
+        ("docs-service", "docs/service".to_owned()),
     ] {
         look_at(&browser, name, &format!("{}{path}", server.address));
     }

@@ -17,6 +17,8 @@ use crate::routes::Site;
 
 /// The most runs that are looked at, the newest first: each must be read once.
 const MOST: usize = 400;
+/// Runs, the newest, by which it is decided what is shown first.
+const LATEST: usize = 30;
 /// Hosts that get a line of their own; the picture has as many shapes.
 const HOSTS: usize = 6;
 
@@ -40,18 +42,33 @@ pub fn page(site: &Site, wanted: &Wanted) -> Answer {
     let readable: Vec<&Arc<Item>> = items.iter().filter(|i| i.head.is_ok()).take(MOST).collect();
     // The newest run's rows, to choose from.
     let offered = readable.first().map(|i| i.figures()).unwrap_or_default();
+    let wanted = &if wanted.probe.is_empty() { usual(&readable) } else { wanted.clone() };
     let found: Vec<Figured> =
         if wanted.probe.is_empty() { vec![] } else { readable.iter().rev().filter_map(|i| figured(i, wanted)).collect() };
     let main = html! {
         h1 { "History" }
         (form(wanted, &offered))
         @if found.is_empty() {
-            @if wanted.probe.is_empty() { p { "Choose a probe: here, or by its name on a run’s page." } }
+            @if wanted.probe.is_empty() { p { "No run has a figure yet. Measure one, or import it; then its rows are drawn here over all runs." } }
             @else { p class="error" role="alert" { "No run has a figure of " (wanted.probe) " " (wanted.params) "." } }
         } @else { (shown(site, wanted, &found)) }
         @if items.len() > MOST { p class="note" { "The newest " (MOST) " runs were looked at." } }
     };
     Ok(body("History", "/history", main))
+}
+
+/// What is shown where nothing was asked for: of the newest run's rows the first that most of the latest runs have, too.
+fn usual(readable: &[&Arc<Item>]) -> Wanted {
+    let latest: Vec<_> = readable.iter().take(LATEST).map(|item| item.figures()).collect();
+    let Some(rows) = latest.first() else { return Wanted::default() };
+    let mut had: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for row in latest.iter().flat_map(|figures| figures.iter()) {
+        *had.entry((&row.probe, &row.params)).or_default() += 1;
+    }
+    let times = |r: &RowFigure| had.get(&(r.probe.as_str(), r.params.as_str())).copied();
+    let most = rows.iter().filter_map(times).max();
+    let first = rows.iter().find(|r| times(r) == most);
+    first.map_or_else(Wanted::default, |r| Wanted { probe: r.probe.clone(), params: r.params.clone() })
 }
 
 fn figured(item: &Arc<Item>, wanted: &Wanted) -> Option<Figured> {

@@ -2,6 +2,7 @@
 
 pub mod calculator;
 pub mod compare;
+pub mod docs;
 pub mod history;
 pub mod import;
 pub mod kept;
@@ -44,7 +45,7 @@ pub struct Wrong {
 pub type Answer = Result<Body, Wrong>;
 
 /// The menu: address and name.
-const MENU: [(&str, &str); 7] = [
+const MENU: [(&str, &str); 8] = [
     ("/", "Runs"),
     ("/measure", "Measure"),
     ("/services", "Services"),
@@ -52,6 +53,7 @@ const MENU: [(&str, &str); 7] = [
     ("/history", "History"),
     ("/references", "Published figures"),
     ("/import", "Import"),
+    ("/docs", "Documents"),
 ];
 
 /// A page that is there.

@@ -4,6 +4,7 @@ use fingerpost_record::text::clean;
 use fingerpost_record::{Budget, Finding, Layer, Params, Run, Status, Unit};
 use maud::{Markup, html};
 
+use super::term::term;
 use super::{Section, scrolling};
 use crate::svg::cells::{self, Piece, layer_class};
 
@@ -127,7 +128,7 @@ pub fn suspects(findings: &[Finding], unexplained: f64) -> Option<Markup> {
         @if !named.is_empty() || unexplained > 0.0 {
             ol class="suspects" {
                 @for f in named { (suspect(f)) }
-                @if unexplained > 0.0 { li class="rest" { div class="who" { strong { "unexplained" } } (cells::share(unexplained, "rest")) p { (percent(unexplained)) " of the difference is explained by no cause." } } }
+                @if unexplained > 0.0 { li class="rest" { div class="who" { strong { (term("unexplained")) } } (cells::share(unexplained, "rest")) p { (percent(unexplained)) " of the difference is explained by no cause." } } }
             }
         }
         @for (status, of) in rest.iter().filter(|(_, of)| !of.is_empty()) {
@@ -144,8 +145,8 @@ fn suspect(f: &Finding) -> Markup {
     html! {
         li class=(if guilty { "guilty" } else { "suspected" }) {
             div class="who" {
-                span class="status" { @if guilty { span aria-hidden="true" { "☞ " } "guilty" } @else { "suspected" } }
-                strong { (clean(&f.cause)) }
+                span class="status" { @if guilty { span aria-hidden="true" { "☞ " } (term("guilty")) } @else { (term("suspected")) } }
+                strong { (term(&clean(&f.cause))) }
                 span class="layer" { (f.layer.as_str()) }
                 @if f.share > 0.0 { span class="share" { (percent(f.share)) } } @else { span class="share" { "share not known" } }
             }

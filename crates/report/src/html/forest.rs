@@ -6,6 +6,7 @@ use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
 use super::scrolling;
+use super::term::term;
 use crate::compare::{cells as words, interval, number};
 use crate::svg::cells::{RatioAxis, Sense};
 
@@ -43,13 +44,13 @@ pub fn draw(c: &Comparison) -> Markup {
         html! {
             table class="forest" {
                 thead { tr {
-                    th scope="col" { "Probe" }
+                    th scope="col" { (term("Probe")) }
                     th scope="col" class="graphic" { span class="axis-name" { "faster ← new against base → slower" } (axis.head()) }
-                    th scope="col" class="number" { "× slower" }
-                    th scope="col" { "verdict" }
-                    th scope="col" { "95 % interval" }
-                    th scope="col" class="number" { "base" }
-                    th scope="col" class="number" { "new" }
+                    th scope="col" class="number" { (term("× slower")) }
+                    th scope="col" { (term("verdict")) }
+                    th scope="col" { (term("95 % interval")) }
+                    th scope="col" class="number" { (term("base")) }
+                    th scope="col" class="number" { (term("new")) }
                 } }
                 tbody { @for row in rows { @if let Some(r) = row.ratio {
                     @let w = words(row);

@@ -19,6 +19,7 @@ mod samples;
 mod scaling;
 mod site;
 pub mod style;
+pub mod term;
 mod watched;
 mod waterfall;
 mod zerofill;

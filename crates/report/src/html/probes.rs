@@ -4,6 +4,7 @@ use fingerpost_record::{Better, Outcome, Run, Unit};
 use maud::{Markup, html};
 
 use super::samples::Samples;
+use super::term::term;
 use super::{Link, Section, scrolling};
 use crate::svg::{Axis, cells};
 use crate::view::{Group, Row, Shared, View, outcome_name};
@@ -141,9 +142,9 @@ fn table(group: &Group, unit: Unit, better: Better, shared: &[(String, String)],
                     th scope="col" { "Probe" }
                     @if columns.params { th scope="col" { "Parameters" } }
                     th scope="col" class="number" { "Value" }
-                    th scope="col" { "95 % interval" }
+                    th scope="col" { (term("95 % interval")) }
                     th scope="col" class="graphic" { span class="axis-name" { (scale) ", " (direction) } (cells::interval_head(&axis, unit)) }
-                    @if columns.percentiles { @for title in ["p50", "p90", "p99"] { th scope="col" class="number extra" { (title) } } }
+                    @if columns.percentiles { @for title in ["p50", "p90", "p99"] { th scope="col" class="number extra" { (term(title)) } } }
                     @if columns.lmbench { th scope="col" class="extra" { "lmbench" } }
                 } }
                 tbody { @for row in rows { (line(row, &axis, &columns, link)) } }

@@ -1,0 +1,76 @@
+//! Words with their definitions, shown on hover and on focus. The texts are the glossary's and the registry of causes': there is no second one.
+
+use fingerpost_record::cause::cause;
+use maud::{Markup, html};
+
+const GLOSSARY: &str = include_str!("../../../../docs/glossary.md");
+
+/// The word as it stands, with its definition where it has one.
+pub fn term(word: &str) -> Markup {
+    html! { @match definition(word) {
+        Some(meaning) => abbr class="term" tabindex="0" title=(meaning) { (word) },
+        None => (word),
+    } }
+}
+
+/// What a word of the glossary or a cause means.
+pub fn definition(word: &str) -> Option<String> {
+    if let Some(cause) = cause(word) {
+        return Some(format!("{}: {}", cause.label, cause.tells));
+    }
+    let wanted = word.to_lowercase();
+    let found = rows().find(|(words, _)| words.split(", ").any(|w| w == wanted));
+    found.map(|(_, meaning)| plain(meaning))
+}
+
+/// The glossary's rows: words, meaning.
+fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let cells = |line: &'static str| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ");
+    GLOSSARY.lines().filter_map(cells).filter(|(words, _)| *words != "word" && *words != "---")
+}
+
+/// Markdown's text alone: what a link and a piece of code say.
+fn plain(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, (said, after))) = rest.split_once('[').and_then(|(b, link)| Some((b, link.split_once("](")?))) {
+        let Some((_, after)) = after.split_once(')') else { break };
+        out.push_str(before);
+        out.push_str(said);
+        rest = after;
+    }
+    out.push_str(rest);
+    out.replace('`', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_word_of_the_glossary_has_its_meaning_without_markdown() {
+        let all: Vec<_> = rows().collect();
+        assert!(all.len() > 30, "{}", all.len());
+        for (words, _) in all {
+            for word in words.split(", ") {
+                let meaning = definition(word).unwrap_or_else(|| panic!("{word}"));
+                assert!(!meaning.is_empty() && !meaning.contains(['`', '[', ']', '|']), "{word}: {meaning}");
+            }
+        }
+        assert_eq!(definition("Guilty"), Some("the evidence convicts it: see What to trust".into()));
+        assert!(definition("cpu.quota").is_some_and(|m| m.contains("quota")));
+        assert_eq!(definition("word"), None);
+        assert_eq!(definition("<script>"), None);
+    }
+
+    #[test]
+    fn words_without_a_meaning_stay_text_and_meanings_are_escaped() {
+        assert_eq!(term("<b>").into_string(), "&lt;b&gt;");
+        let guilty = term("guilty").into_string();
+        assert!(
+            guilty.starts_with("<abbr class=\"term\" tabindex=\"0\" title=\"the evidence") && guilty.ends_with(">guilty</abbr>"),
+            "{guilty}"
+        );
+        assert_eq!(plain("a [b](c) `d` [e"), "a b d [e");
+    }
+}
