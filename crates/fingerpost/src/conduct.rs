@@ -319,4 +319,4 @@ pub fn stop_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
 }
 
 /// Signals that come within this time are one.
-const ONE_SIGNAL: Duration = Duration::from_millis(250);
+const ONE_SIGNAL: Duration = Duration::from_millis(50);
