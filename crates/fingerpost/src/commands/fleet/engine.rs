@@ -90,11 +90,14 @@ impl Job<'_> {
 
 /// The words of `ssh` for one host. The program comes on standard input, `bytes` long, into a directory that only the user may enter; what
 /// stays open of the input tells the node that this end is still there.
+///
+/// When this end goes meanwhile, the program has come in part and is not started, and a complaint of the shell meets a closed pipe: neither
+/// may keep the directory.
 pub fn ssh(host: &str, bytes: u64, timeout: u64, run: &[String]) -> Vec<String> {
     let run: Vec<String> = run.iter().map(|word| quoted(word)).collect();
     let script = format!(
-        "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/fingerpost-fleet.XXXXXXXXXX\") || exit 1; trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM; \
-        head -c {bytes} > \"$d/fingerpost\" && chmod 700 \"$d/fingerpost\" && \
+        "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/fingerpost-fleet.XXXXXXXXXX\") || exit 1; trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT PIPE TERM; \
+        head -c {bytes} > \"$d/fingerpost\" && [ \"$(wc -c < \"$d/fingerpost\")\" -eq {bytes} ] && chmod 700 \"$d/fingerpost\" && \
         \"$d/fingerpost\" fleet node --name {host} --while-stdin --timeout={timeout} -- {}",
         run.join(" ")
     );
@@ -125,6 +128,8 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     fn job<'a>(nodes: &'a [String], words: &'a [String]) -> Job<'a> {
@@ -142,6 +147,26 @@ mod tests {
         assert!(said.ends_with(end), "{said}");
         let script = job(&nodes, &words).script(&Slurm::default());
         assert!(script.starts_with("#!/bin/sh\n#SBATCH --job-name=fingerpost-x\n#SBATCH --nodelist=n[1-3]\n") && script.contains("%N.out"));
+    }
+
+    #[test]
+    fn a_program_that_came_in_part_or_dies_leaves_no_directory() {
+        const PROGRAM: &[u8] = b"#!/bin/sh\nkill -SEGV $$\n";
+        let run = |came: &[u8], err: std::process::Stdio| {
+            let dir = tempfile::tempdir().unwrap();
+            let words = ssh("n1", PROGRAM.len() as u64, 60, &[]);
+            let mut command = std::process::Command::new("sh");
+            command.arg("-c").arg(words.last().unwrap()).env("TMPDIR", dir.path());
+            let mut sh = command.stdin(std::process::Stdio::piped()).stderr(err).stdout(std::process::Stdio::null()).spawn().unwrap();
+            let _ = sh.stdin.take().unwrap().write_all(came);
+            assert!(!sh.wait().unwrap().success());
+            std::fs::read_dir(dir.path()).unwrap().count()
+        };
+        assert_eq!(run(&PROGRAM[..10], std::process::Stdio::null()), 0);
+        // What the shell says about its death goes to a pipe that nobody reads.
+        let (read, write) = std::io::pipe().unwrap();
+        drop(read);
+        assert_eq!(run(PROGRAM, write.into()), 0);
     }
 
     #[test]
