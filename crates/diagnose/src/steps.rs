@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fingerpost_record::paths::MOST_PATHS;
 use fingerpost_record::reading::{Way, is_met};
-use fingerpost_record::{Budget, Finding, Host, Observation, Params, Part, Paths, Run};
+use fingerpost_record::{Budget, Experiment, Finding, Host, Observation, Params, Part, Paths, Run};
 
 use crate::followed;
 use crate::hosts::{self, HostDifference};
@@ -26,6 +26,8 @@ pub struct Steps {
     pub observations: Vec<Observation>,
     /// Every run's findings.
     pub findings: Vec<Finding>,
+    /// Every run's experiments.
+    pub experiments: Vec<Experiment>,
     budget_runs: Vec<u32>,
     observation_runs: Vec<u32>,
 }
@@ -71,6 +73,7 @@ impl Steps {
         run.paths.iter().for_each(|p| self.add_paths(p));
         run.observations.iter().for_each(|o| self.add_observation(o));
         self.findings.extend(run.findings.iter().cloned());
+        self.experiments.extend(run.experiments.iter().cloned());
     }
 
     fn add_budget(&mut self, budget: &Budget) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fingerpost_compare::scaling::{Scaling, Shape};
+use fingerpost_diagnose::deciding::Eagerness;
 use fingerpost_observe::Level;
 use fingerpost_record::{Finding, Params, Profile};
 use fingerpost_workloads::Workload;
@@ -152,6 +153,8 @@ fn decided(workload: &mut dyn Workload, step: &Measured, attributed: &Attributed
         closed: step.params.get("rate").is_none(),
         most: course.experiments,
         beyond_ours: course.beyond_ours,
+        eagerness: Eagerness::WhereUndecided,
+        own_neighbours: Vec::new(),
     };
     decide(workload, &question, sink)
 }

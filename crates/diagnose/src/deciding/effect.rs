@@ -34,8 +34,12 @@ pub fn answer(effect: Option<&Estimate>) -> Answer {
 }
 
 /// The logarithm of how many times faster the changed side was. A stretch in which no request ended has half a one (Agresti, Categorical
-/// Data Analysis, 3.1.1: 0.5 added to each count), so that a server that stood still counts, and is not infinitely slow.
+/// Data Analysis, 3.1.1: 0.5 added to each count), so that a server that stood still counts, and is not infinitely slow;
+/// a pair in which none ended at all says nothing of the change.
 fn log_ratio(pair: &Pair, by: Measure) -> Option<f64> {
+    if pair.base.requests == 0 && pair.changed.requests == 0 {
+        return None;
+    }
     let ratio = match by {
         Measure::Rate => rate(&pair.changed)? / rate(&pair.base)?,
         Measure::Latency => pair.base.latency_ns? / pair.changed.latency_ns?,
@@ -133,6 +137,8 @@ mod tests {
         let stopped: Vec<Pair> = (0..8).map(|i| pair(0, 100 + i)).collect();
         assert_eq!(answer(effect(&stopped, Measure::Rate).as_ref()), Answer::Faster);
         assert_eq!(effect(&stopped, Measure::Latency), None, "of nothing there is no latency");
+        let dead = [pair(100, 200), pair(100, 200), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0), pair(0, 0)];
+        assert_eq!(effect(&dead, Measure::Rate), None, "a server that ended says nothing of the change");
         let silence = [pair(1, 2); 8];
         assert_eq!((effect(&silence, Measure::Rate), answer(None)), (None, Answer::Unresolved));
     }

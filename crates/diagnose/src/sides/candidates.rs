@@ -11,6 +11,7 @@ use fingerpost_record::{Finding, Layer, Status};
 
 use super::catalogue::{CATALOGUE, Candidate, Rest, Sign};
 use super::clues::{Clues, Pair};
+use super::decided;
 use super::limits::{self, Trust};
 use super::roots;
 use crate::chain;
@@ -84,7 +85,7 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
         return (Vec::new(), 0.0);
     }
     if !clues.have_parts() {
-        return unfollowed(clues);
+        return unfollowed(clues, trust);
     }
     let mut taken = Taken::default();
     let mut findings: Vec<Finding> = CATALOGUE
@@ -105,6 +106,7 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     fill_gaps(&mut findings, clues, change.seconds);
     let unexplained = (1.0 - explained(&findings, clues, change)).clamp(0.0, 1.0);
     limits::hold(&mut findings, clues, trust, unexplained);
+    decided::apply(&mut findings, clues, trust);
     roots::add(&mut findings, clues);
     chain::order(&mut findings);
     (findings, unexplained)
@@ -112,7 +114,7 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
 
 /// Where requests could not be followed on both sides, what tells a cause from its neighbours is all there is: it makes a cause suspected
 /// or clears it, and how much of the change it makes is not known.
-fn unfollowed(clues: &Clues) -> (Vec<Finding>, f64) {
+fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     let unknown = "requests were not followed on both sides, so that its part of the change is not known; following them needs root, \
                    CAP_PERFMON or kernel.perf_event_paranoid=-1";
     let finding = |c: &Candidate| {
@@ -124,6 +126,7 @@ fn unfollowed(clues: &Clues) -> (Vec<Finding>, f64) {
         finding(c.entry(), status, 0.0, evidence)
     };
     let mut findings: Vec<Finding> = CATALOGUE.iter().map(finding).collect();
+    decided::apply(&mut findings, clues, trust);
     roots::add(&mut findings, clues);
     chain::order(&mut findings);
     (findings, 1.0)

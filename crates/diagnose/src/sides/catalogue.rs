@@ -66,6 +66,9 @@ impl Candidate {
         if self.cause == "network.shaping" && !signs_io::outlast_windows(clues) {
             return Rest::No;
         }
+        if self.cause == "cpu.quota" && !signs::stops_outlast_windows(clues) {
+            return Rest::No;
+        }
         if self.rest == Rest::Perhaps && !signs::set_now(clues, "cgroup.disk_limits") { Rest::No } else { self.rest }
     }
 
@@ -82,7 +85,7 @@ pub enum Rest {
     No,
     /// What it holds up may outlast a window of events, and so may other things: it is suspected of the rest, not guilty.
     Perhaps,
-    /// It does: a connection that is not admitted waits where no observer looks, 40 ms for an acknowledgement outlast a window, 200 ms until
+    /// It does: a server that a quota stops is stopped for longer than a window is open, a connection that is not admitted waits where no observer looks, 40 ms for an acknowledgement outlast a window, 200 ms until
     /// a segment is sent again as well, and what a
     /// load generator does between requests is in none of them.
     Surely,
@@ -110,7 +113,7 @@ const fn of_parts(cause: &'static str, sign: fn(&Clues) -> Sign) -> Candidate {
 
 /// Every cause that two sides are judged by. Where several of a layer fit, the first is the sharper one.
 pub const CATALOGUE: &[Candidate] = &[
-    of_parts("cpu.quota", signs::quota),
+    Candidate { cause: "cpu.quota", sign: signs::quota, rest: Rest::Surely },
     of_parts("cpu.affinity", signs::affinity),
     of_parts("cpu.priority", signs::priority),
     of_parts("cpu.contention", signs::contention),

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use fingerpost_record::{Budget, Finding, Host, Layer, Observation, Paths, Reading, Readings, Unit, unit::significant};
+use fingerpost_record::{Budget, Experiment, Finding, Host, Layer, Observation, Paths, Reading, Readings, Unit, unit::significant};
 
 use super::older::resolved;
 use crate::chain;
+use crate::deciding::verdict;
 use crate::entering::Entering;
 use crate::facts::Facts;
 use crate::places::{Place, Places, name, places};
@@ -170,6 +171,15 @@ impl<'a> Clues<'a> {
         let of = |i: usize| self.own[i].iter().find(|f| f.cause == cause);
         let dear = usize::from(self.new_is_dear);
         [of(dear), of(1 - dear)]
+    }
+
+    /// Experiments of this step, of the slower side and of the faster one.
+    pub fn experiments(&self) -> [Vec<&'a Experiment>; 2] {
+        let of = |(side, budget): (Evidence<'a>, &Budget)| -> Vec<&'a Experiment> {
+            side.steps.experiments.iter().filter(|e| e.workload == budget.workload && e.params == budget.params).collect()
+        };
+        let (base, new) = (of(self.base), of(self.new));
+        if self.new_is_dear { [new, base] } else { [base, new] }
     }
 
     /// A quantity on both sides, base first: that is the direction of every arrow.
@@ -420,7 +430,9 @@ fn entering_of((side, budget): (Evidence, &Budget), readings: &Readings, paths: 
 fn own_findings(of: (Evidence, &Budget), readings: &Readings) -> Vec<Finding> {
     let (side, budget) = of;
     if let (Some(step), Some(paths)) = (StepFigures::from_totals(readings), paths_of(of)) {
-        return suspects(&Facts::of(&step, readings, Some(paths)), readings);
+        let found = suspects(&Facts::of(&step, readings, Some(paths)), readings);
+        let of_step = side.steps.experiments.iter().filter(|e| e.workload == of.1.workload && e.params == of.1.params);
+        return verdict(&found, &of_step.cloned().collect::<Vec<_>>());
     }
     // Findings say in their first figure which step they are of; in records of one step some do not.
     let of_step = format!("{} {}: ", budget.workload, budget.params);

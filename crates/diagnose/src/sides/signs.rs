@@ -35,6 +35,23 @@ pub(super) fn quota(clues: &Clues) -> Sign {
     grows(clues, "throttle.seconds", 2.0, "throttled time")
 }
 
+/// The part of what lies outside of followed requests that the time of a quota's stops must make for it to be the quota's.
+const MOST_OF_OUTSIDE: f64 = 0.5;
+
+/// Whether a quota's stops make the most of what transactions take longer outside of followed requests. A stop lasts for tens of
+/// milliseconds, and what it holds up is cut by windows that are shorter. The kernel adds up the stops of each CPU: all of the server
+/// stands still for at least the mean of its CPUs.
+pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
+    let (Some(stopped), Some(elapsed), Some(turn), Some(outside)) =
+        (clues.total("throttle.seconds"), clues.total("elapsed.seconds"), clues.turnaround(), clues.outside())
+    else {
+        return false;
+    };
+    let cpus = clues.total("server.cpus_allowed").map_or(1.0, |may| may.dear.max(1.0));
+    let share = (stopped.dear / elapsed.dear.max(1e-9) / cpus).min(1.0);
+    matches!(quota(clues), Fits(_)) && outside.more() > 0.0 && share * turn.dear >= MOST_OF_OUTSIDE * outside.more()
+}
+
 pub(super) fn affinity(clues: &Clues) -> Sign {
     let Some(allowed) = clues.total("server.cpus_allowed").filter(|p| p.dear >= 1.0) else { return Unknown };
     let idling = idle(clues).map_or(String::new(), |i| format!(", while {i:.1} CPUs idled on the slower side"));
@@ -311,7 +328,21 @@ pub(super) fn calls(clues: &Clues) -> Sign {
     let text = format!("{} calls a transaction, the kernel {:.2} times as long", clues.arrow(calls, ""), on_kernel.ratio());
     let often = limit("app.calls");
     // Dearer calls besides are another's doing; a call's cost grows with what it moves, and so may a part of it.
-    if calls.ratio() > often && calls.dear > 1.0 && on_kernel.ratio() < calls.ratio() * often { Fits(text) } else { Against(text) }
+    let at_same_cost = on_kernel.ratio() < calls.ratio() * often || by_number(clues).is_some_and(|part| part >= MOST_BY_NUMBER);
+    if calls.ratio() > often && calls.dear > 1.0 && at_same_cost { Fits(text) } else { Against(text) }
+}
+
+/// The part of the kernel's growth that the calls' numbers must make, at what each cost before, for it to be their number that grew.
+const MOST_BY_NUMBER: f64 = 0.5;
+
+/// What part of the growth in the calls that both sides made their greater number makes, at what each cost on the faster side.
+fn by_number(clues: &Clues) -> Option<f64> {
+    let of = |(call, seconds): (&str, Pair)| {
+        let count = clues.per_transaction(&format!("server.call.{call}.count")).filter(|c| c.cheap > 0.0)?;
+        Some((seconds.more(), (count.more() * seconds.cheap / count.cheap).clamp(0.0, seconds.more().max(0.0))))
+    };
+    let (grew, by_number) = clues.kernel_parts().into_iter().filter_map(of).fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    (grew > 0.0).then(|| by_number / grew)
 }
 
 /// What traces or audits on the slower side only. Where some of it is not known of both, nothing speaks against it.

@@ -49,21 +49,18 @@ pub struct Question<'a> {
     pub most: usize,
     /// Whether settings that others live under may be changed.
     pub beyond_ours: bool,
+    /// When experiments are made.
+    pub eagerness: Eagerness,
+    /// Processes of ours beside the server that may be held.
+    pub own_neighbours: Vec<i32>,
 }
 
 /// Decides between the suspects of a step of a private server, where that is needed and possible: its load once more, with experiments in
 /// it. Experiments go to the sink, and the findings are returned as they are after them.
 pub fn decide(workload: &mut dyn Workload, question: &Question, sink: &mut dyn Sink) -> Vec<Finding> {
-    let Some(stamps) = workload.stamps() else { return question.findings.to_vec() };
-    let scope = Scope { subjects: workload.subjects(), own_neighbours: Vec::new(), beyond_ours: question.beyond_ours };
-    let levers = levers(&scope);
-    let offers: Vec<Offer> = levers.iter().map(|l| l.offer.clone()).collect();
-    let planned = plan(question.findings, &offers, Eagerness::WhereUndecided, question.most);
-    if planned.is_empty() || sink.interrupted() {
-        return question.findings.to_vec();
-    }
+    let Some(prepared) = prepare(workload, question).filter(|_| !sink.interrupted()) else { return question.findings.to_vec() };
     sink.progress(&format!("{} {}: changing one thing at a time", workload.name(), question.params), 0.99);
-    let experiments = match under_load(workload, question, &levers, &planned, stamps) {
+    let experiments = match under_load(workload, question, &prepared) {
         Ok(experiments) => experiments,
         Err(sentence) => {
             sink.warn(&format!("the suspects could not be told apart by experiment: {sentence}"));
@@ -75,14 +72,34 @@ pub fn decide(workload: &mut dyn Workload, question: &Question, sink: &mut dyn S
     found
 }
 
-/// Loads the server once more, and carries the experiments out meanwhile.
-fn under_load(
-    workload: &mut dyn Workload,
-    question: &Question,
-    levers: &[Lever],
-    planned: &[Planned],
+/// The experiments themselves, none where none is needed or possible: what they say of anybody is for others to judge.
+///
+/// # Errors
+/// A sentence: why they could not be carried out.
+pub fn ask(workload: &mut dyn Workload, question: &Question) -> Result<Vec<Experiment>, String> {
+    prepare(workload, question).map_or(Ok(Vec::new()), |prepared| under_load(workload, question, &prepared))
+}
+
+/// What can be changed here, which of it is to be, and whom to ask.
+struct Prepared {
+    levers: Vec<Lever>,
+    planned: Vec<Planned>,
     stamps: Stamps,
-) -> Result<Vec<Experiment>, String> {
+}
+
+/// Nothing where nobody can be asked, or nothing is to be changed.
+fn prepare(workload: &dyn Workload, question: &Question) -> Option<Prepared> {
+    let stamps = workload.stamps()?;
+    let (own_neighbours, beyond_ours) = (question.own_neighbours.clone(), question.beyond_ours);
+    let levers = levers(&Scope { subjects: workload.subjects(), own_neighbours, beyond_ours });
+    let offers: Vec<Offer> = levers.iter().map(|l| l.offer.clone()).collect();
+    let planned = plan(question.findings, &offers, question.eagerness, question.most);
+    (!planned.is_empty()).then_some(Prepared { levers, planned, stamps })
+}
+
+/// Loads the server once more, and carries the experiments out meanwhile.
+fn under_load(workload: &mut dyn Workload, question: &Question, prepared: &Prepared) -> Result<Vec<Experiment>, String> {
+    let Prepared { levers, planned, stamps } = prepared;
     let (rate, latency) = question.load;
     let by = if question.closed { Measure::Rate } else { Measure::Latency };
     let name = workload.name();
@@ -132,7 +149,7 @@ fn conduct(
     each: Vec<(&Lever, Course, Experiment)>,
     by: Measure,
     mut scratch: Scratch,
-    stamps: Stamps,
+    stamps: &Stamps,
     told: &mpsc::Receiver<()>,
 ) -> Vec<Experiment> {
     let _ = rustix::process::setpriority_process(None, PRIORITY);
@@ -143,8 +160,7 @@ fn conduct(
         if experiment.answer == Answer::NotDone {
             return experiment;
         }
-        let mut executor =
-            Loaded { lever, pulled: Pulled::default(), scratch: &mut scratch, stamps: &stamps, load: told, asked: Vec::new() };
+        let mut executor = Loaded { lever, pulled: Pulled::default(), scratch: &mut scratch, stamps, load: told, asked: Vec::new() };
         carry_out(&mut executor, &course, experiment, by)
     });
     let experiments = carried.collect();

@@ -77,7 +77,7 @@ pub fn run(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Trial {
 
 /// A second attempt after one that failed, with why that was. Linux 6.18 sometimes ends a server that was to swap, because it finds no page
 /// of the group to swap out while it reads pages ahead, with nine tenths of the swap file free.
-fn at_most_twice<T>(
+pub(super) fn at_most_twice<T>(
     stop: &AtomicBool,
     mut attempt: impl FnMut() -> Result<T, WorkloadError>,
 ) -> (Result<T, WorkloadError>, Option<String>) {
@@ -213,13 +213,15 @@ fn nearly_all(step: &Step, clients: f64) -> Duration {
 const MOST_SLOWEST: usize = 2;
 
 /// What one side gave.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Kept {
     pub(super) throughput: Vec<Process>,
     observations: Vec<Observation>,
     budgets: Vec<Budget>,
     paths: Vec<Paths>,
     pub(super) findings: Vec<Finding>,
+    /// What experiments said.
+    pub(super) experiments: Vec<Experiment>,
     /// How long nearly all requests took in the passes so far.
     pub(super) latency: Option<Duration>,
 }
@@ -247,7 +249,9 @@ impl Sink for Kept {
         self.paths.push(paths);
     }
     fn finding(&mut self, _: Finding) {}
-    fn experiment(&mut self, _: Experiment) {}
+    fn experiment(&mut self, experiment: Experiment) {
+        self.experiments.push(experiment);
+    }
     fn warn(&mut self, _: &str) {}
     fn progress(&mut self, _: &str, _: f64) {}
     fn interrupted(&self) -> bool {
@@ -280,6 +284,7 @@ impl Kept {
             budgets: self.budgets,
             paths: self.paths,
             findings: self.findings,
+            experiments: self.experiments,
             complete: true,
             ..Run::default()
         }

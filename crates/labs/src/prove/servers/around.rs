@@ -102,6 +102,8 @@ pub struct Surround {
     /// Stopped while the other side is measured.
     running: Vec<Worker>,
     shells: Vec<fingerpost_sys::scratch::Server>,
+    /// Those of the running that are clients of the server.
+    sessions: Vec<i32>,
     /// Bytes that the server held before its memory was limited.
     held: Option<u64>,
     /// Whether a quota, and whether a limit on writes, was set once: it is then taken away where none is wanted.
@@ -132,6 +134,7 @@ impl Surround {
             tickets: Vec::new(),
             running: Vec::new(),
             shells: Vec::new(),
+            sessions: Vec::new(),
             held: None,
             limited: (false, false),
             shaped: false,
@@ -257,7 +260,9 @@ impl Surround {
             Neighbour::Scribbles => vec!["memory".into()],
             Neighbour::Idles => vec!["idle".into()],
             Neighbour::Session(script) => {
-                self.running.push(planted.other_session(script)?);
+                let session = planted.other_session(script)?;
+                self.sessions.push(session.child.id() as i32);
+                self.running.push(session);
                 return Ok(());
             }
             Neighbour::Shells(n) => {
@@ -278,6 +283,11 @@ impl Surround {
         process.ask("go", PATIENCE)?;
         self.running.push(process);
         Ok(())
+    }
+
+    /// Processes beside the server that may be held for a moment. A client of the server, held, would keep what it has of the server.
+    pub fn neighbours(&self) -> Vec<i32> {
+        self.pids().into_iter().filter(|pid| !self.sessions.contains(pid)).collect()
     }
 
     fn pids(&self) -> Vec<i32> {

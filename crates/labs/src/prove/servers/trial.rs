@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fingerpost_compare::ratio::paired;
-use fingerpost_compare::{Options, compare};
+use fingerpost_compare::{Comparison, Options, compare};
+use fingerpost_diagnose::deciding::Eagerness;
 use fingerpost_observe::Level;
-use fingerpost_record::{Host, Params, Process, Run};
+use fingerpost_record::{Answer, Finding, Host, Params, Process, Run, Status};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
 use fingerpost_workloads::planted::{Places, Planted};
@@ -19,8 +20,9 @@ use super::scene::{Pair, Scene};
 use super::score::{Effect, Result as Verdict, Row};
 use super::strength::{Outline, corrected};
 use crate::attribute::{KeptOpen, Request, attribute_traced};
+use crate::deciding::{Question, ask};
 use crate::prove::Runs;
-use crate::prove::trial::{Kept, THRESHOLD, huge_pages_are_off};
+use crate::prove::trial::{Kept, THRESHOLD, at_most_twice, huge_pages_are_off};
 
 /// Pairs of turns, at least and at most: passes that vary are made more of.
 const PAIRS: (usize, usize) = (5, 10);
@@ -33,6 +35,9 @@ const GLANCE: Duration = Duration::from_millis(150);
 const CORRECTIONS: usize = 3;
 /// An effect as near to the one wanted needs no correction.
 const NEAR: f64 = 0.15;
+
+/// Experiments on a side at most.
+const EXPERIMENTS: usize = 3;
 
 /// What all trials share.
 pub struct Course<'a> {
@@ -72,7 +77,7 @@ pub fn run(outline: &Outline, course: &Course, scratch: &mut Scratch) -> Taken {
     let mut outline = outline.clone();
     let result = match missing(&outline, course) {
         Some(reason) => Err((Verdict::Skipped, reason)),
-        None => measured(&mut outline, course, scratch).map_err(|e| match e {
+        None => at_most_twice(course.stop, || measured(&mut outline, course, scratch)).0.map_err(|e| match e {
             WorkloadError::Missing(reason) => (Verdict::Skipped, reason),
             e => (Verdict::Failed, e.to_string()),
         }),
@@ -87,10 +92,13 @@ pub fn judged(taken: Taken) -> Row {
         Ok(runs) => runs,
         Err((verdict, reason)) => return Row::without(outline, verdict, reason, seconds),
     };
-    let [base, new] = &runs;
-    let comparison = compare(std::slice::from_ref(base), std::slice::from_ref(new), &Options { threshold: THRESHOLD, paired: true });
+    let comparison = compared(&runs);
     let effect = comparison.rows.first().and_then(|row| row.ratio).map(|r| Effect { value: r.value, low: r.low, high: r.high });
     Row { seconds, unexplained: comparison.unexplained, headline: comparison.headline, ..Row::judged(outline, effect, comparison.causes) }
+}
+
+fn compared([base, new]: &Runs) -> Comparison {
+    compare(std::slice::from_ref(base), std::slice::from_ref(new), &Options { threshold: THRESHOLD, paired: true })
 }
 
 /// What keeps a trial from being run here.
@@ -160,7 +168,9 @@ fn measured(outline: &mut Outline, course: &Course, scratch: &mut Scratch) -> Re
         }
     }
     if result.is_ok() {
-        result = calibrated(outline, &kinds, &mut sides, course, scratch).and_then(|()| in_turns(&mut sides, first, outline, course));
+        result = calibrated(outline, &kinds, &mut sides, course, scratch)
+            .and_then(|()| in_turns(&mut sides, first, outline, course))
+            .and_then(|()| decided(&mut sides, outline, course));
     }
     let mut runs = Vec::new();
     for side in sides {
@@ -305,6 +315,36 @@ fn in_turns(sides: &mut [Side], kind: &Kind, outline: &Outline, course: &Course)
         }
     }
     Ok(())
+}
+
+/// What the passes leave undecided is decided by experiment on the slower side; what helped there, and can be done on the other side as well,
+/// is tried there too.
+fn decided(sides: &mut [Side], outline: &Outline, course: &Course) -> Result<(), WorkloadError> {
+    let (name, params) = (first_name(outline), params(outline));
+    let [base, new] = sides else { return Ok(()) };
+    let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(name, &params, course.host));
+    let found = compared(&runs);
+    if !found.rows.first().and_then(|row| row.ratio).is_some_and(|r| r.low > 1.0) {
+        return Ok(());
+    }
+    let nobody = !found.causes.iter().any(|f| f.status.accuses());
+    experiments(new, &params, &found.causes, if nobody { Eagerness::Asked } else { Eagerness::WhereUndecided }, course)?;
+    let helped = |f: &&Finding| new.kept.experiments.iter().any(|e| e.answer == Answer::Faster && e.tests.contains(&f.cause));
+    let asked: Vec<Finding> = found.causes.iter().filter(helped).map(|f| Finding { status: Status::Suspected, ..f.clone() }).collect();
+    if asked.is_empty() { Ok(()) } else { experiments(base, &params, &asked, Eagerness::WhereUndecided, course) }
+}
+
+/// Experiments on one side under its load.
+fn experiments(side: &mut Side, params: &Params, findings: &[Finding], eagerness: Eagerness, course: &Course) -> Result<(), WorkloadError> {
+    let own_neighbours = side.surround.neighbours();
+    let rates: Vec<f64> = side.kept.throughput.iter().filter_map(|p| p.value).collect();
+    let rate = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+    turn(side, course, |planted, kept| {
+        let load = (rate, planted.clients() as f64 / rate.max(f64::MIN_POSITIVE));
+        let question = Question { params, findings, load, closed: true, most: EXPERIMENTS, beyond_ours: false, eagerness, own_neighbours };
+        kept.experiments.extend(ask(planted, &question).map_err(WorkloadError::Failed)?);
+        Ok(())
+    })
 }
 
 /// Whether the passes so far tell the effect precisely enough.

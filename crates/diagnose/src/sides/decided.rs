@@ -1,0 +1,198 @@
+//! Deciding experiments that the sides' own runs hold: what a change took away of the difference. Their answers count above every passive sign.
+
+use fingerpost_record::{Answer, Estimate, Experiment, Finding, Status};
+
+use super::clues::{Clues, Pair};
+use super::limits::Trust;
+use crate::deciding::decides;
+use crate::rules::{GUILTY, SUSPECTED, percent};
+
+/// A part of the difference: the value and the ends of its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Part {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+/// Puts the answers of the slower side's experiments above what the findings say.
+///
+/// - *Faster*: the cause that the change takes away has the part of the difference that it takes away, less what the same change took away
+///   of the faster side. It is guilty where the whole interval of that lies above the share that makes guilty, and the row can be trusted.
+/// - *As fast as before*: what the change takes away whole is cleared.
+/// - Else the sentence stands with the suspect.
+///
+/// What other suspects are said to have is no more than what is left.
+pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust) {
+    let [dear, cheap] = clues.experiments();
+    let turn = clues.turnaround().unwrap_or(clues.wall());
+    if dear.is_empty() || turn.more() <= 0.0 {
+        return;
+    }
+    let firm = trust.untrusted.is_none() && trust.resolved;
+    let mut proved: Vec<(String, f64)> = Vec::new();
+    for experiment in dear.iter().copied() {
+        let alike = cheap.iter().copied().find(|c| c.change == experiment.change);
+        let Some(of) = suspect(findings, experiment, &dear) else { continue };
+        let name = findings[of].cause.clone();
+        match experiment.answer {
+            Answer::Faster => {
+                let f = &mut findings[of];
+                // Where the faster side suffers from it as well, and was not asked, how much of the difference it is nobody knows.
+                let also = alike.is_none() && clues.own(&name)[1].is_some_and(|own| own.status.accuses());
+                let Some(part) = part(experiment, alike, turn).filter(|_| !also) else {
+                    f.evidence.push(experiment.sentence());
+                    continue;
+                };
+                f.evidence.insert(0, format!("{}: {} of the difference", experiment.sentence(), interval(part)));
+                if part.value < SUSPECTED {
+                    continue;
+                }
+                f.share = part.value;
+                f.status = if firm && part.low >= GUILTY { Status::Guilty } else { Status::Suspected };
+                proved.push((name, part.value));
+            }
+            Answer::Same if decides(experiment.change).clears => {
+                for f in findings.iter_mut().filter(|f| tests(experiment, f) && f.status.accuses()) {
+                    (f.status, f.share) = (Status::Cleared, 0.0);
+                    f.evidence.insert(0, experiment.sentence());
+                }
+            }
+            _ => findings[of].evidence.push(experiment.sentence()),
+        }
+    }
+    let taken: f64 = proved.iter().map(|p| p.1).sum();
+    for f in findings.iter_mut().filter(|f| f.status.accuses() && !proved.iter().any(|p| p.0 == f.cause)) {
+        leave(f, (1.0 - taken).clamp(0.0, 1.0));
+    }
+}
+
+/// Leaves a suspect no more than this share.
+fn leave(f: &mut Finding, left: f64) {
+    if f.share <= left {
+        return;
+    }
+    f.evidence.push(format!("an experiment leaves {} of the difference for it", percent(left)));
+    f.share = left;
+    f.status = match f.status {
+        Status::Guilty if left >= GUILTY => Status::Guilty,
+        _ if left >= SUSPECTED => Status::Suspected,
+        _ => Status::NotJudged,
+    };
+}
+
+fn tests(experiment: &Experiment, f: &Finding) -> bool {
+    decides(experiment.change).causes.contains(&f.cause.as_str()) && experiment.tests.contains(&f.cause)
+}
+
+/// The place of the cause that is suspected most of those that an experiment decides about. A change that takes several away (a neighbour that
+/// is held has neither the CPU nor the disk) tells nothing of one that another change takes away as well and that helped clearly less.
+fn suspect(findings: &[Finding], experiment: &Experiment, all: &[&Experiment]) -> Option<usize> {
+    let rank = |f: &Finding| (f.status, -f.share);
+    let helped = experiment.effect.as_ref().filter(|_| experiment.answer == Answer::Faster).map(|e| e.low);
+    let less =
+        |other: &&&Experiment| other.effect.as_ref().zip(helped).is_some_and(|(e, low)| other.change != experiment.change && e.high < low);
+    let spared = |f: &Finding| all.iter().filter(less).any(|other| tests(other, f));
+    let tested = || findings.iter().enumerate().filter(|(_, f)| tests(experiment, f));
+    let (left, any) = (tested().filter(|(_, f)| !spared(f)), tested());
+    left.chain(any.filter(|_| tested().all(|(_, f)| spared(f))))
+        .min_by(|a, b| rank(a.1).partial_cmp(&rank(b.1)).unwrap_or(std::cmp::Ordering::Equal))
+        .map(|(at, _)| at)
+}
+
+/// The part of the difference that a change took away: with it a transaction of the slower side takes `dear / effect`. What the same change
+/// takes away of the faster side is no part of the difference; nothing where that is not known.
+fn part(experiment: &Experiment, alike: Option<&Experiment>, turn: Pair) -> Option<Part> {
+    let gained = |seconds: f64, times: f64| seconds * (1.0 - 1.0 / times.max(f64::MIN_POSITIVE));
+    let of = |e: &Estimate, seconds| [e.value, e.low, e.high].map(|times| gained(seconds, times));
+    let dear = of(experiment.effect.as_ref()?, turn.dear);
+    let cheap = match alike {
+        // What cannot be changed there (a quota that is not set) is not there to be taken away.
+        None => [0.0; 3],
+        Some(alike) if alike.answer == Answer::NotDone => return None,
+        Some(alike) => of(alike.effect.as_ref()?, turn.cheap),
+    };
+    let share = |seconds: f64| (seconds / turn.more()).clamp(0.0, 1.0);
+    Some(Part { value: share(dear[0] - cheap[0]), low: share(dear[1] - cheap[2].max(0.0)), high: share(dear[2] - cheap[1].max(0.0)) })
+}
+
+fn interval(part: Part) -> String {
+    format!("{} ({} to {})", percent(part.value), percent(part.low), percent(part.high))
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::{Change, Layer, Measure, Params};
+
+    use super::*;
+
+    fn experiment(change: Change, cause: &str, effect: Option<[f64; 3]>, answer: Answer) -> Experiment {
+        Experiment {
+            workload: "database".into(),
+            params: Params::new(),
+            change,
+            what: "it changed".into(),
+            tests: vec![cause.into()],
+            by: Measure::Rate,
+            pairs: Vec::new(),
+            effect: effect.map(|[value, low, high]| Estimate { value, low, high, confidence: 0.95 }),
+            answer,
+            reason: None,
+        }
+    }
+
+    fn finding(cause: &str, status: Status, share: f64) -> Finding {
+        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: Vec::new() }
+    }
+
+    #[test]
+    fn what_a_change_takes_away_is_a_part_of_the_difference() {
+        // 1 ms, and 3 ms on the slower side; with the quota lifted that is 1.5 ms: three quarters of the 2 ms.
+        let turn = Pair { cheap: 1e-3, dear: 3e-3 };
+        let lifted = experiment(Change::Quota, "cpu.quota", Some([2.0, 1.5, 3.0]), Answer::Faster);
+        let found = part(&lifted, None, turn).unwrap();
+        assert!((found.value - 0.75).abs() < 1e-9 && (found.low - 0.5).abs() < 1e-9 && (found.high - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_the_same_change_takes_away_of_the_faster_side_is_no_part_of_the_difference() {
+        let turn = Pair { cheap: 2e-3, dear: 4e-3 };
+        let held = |value: f64| experiment(Change::Hold, "cpu.contention", Some([value, value, value]), Answer::Faster);
+        // 2 ms of the one and 1 ms of the other.
+        let found = part(&held(2.0), Some(&held(2.0)), turn).unwrap();
+        assert!((found.value - 0.5).abs() < 1e-9, "{found:?}");
+        let not_done = experiment(Change::Hold, "cpu.contention", None, Answer::NotDone);
+        assert_eq!(part(&held(2.0), Some(&not_done), turn), None);
+    }
+
+    #[test]
+    fn a_neighbour_whose_cpu_time_does_not_matter_has_the_disk() {
+        let found = [finding("cpu.contention", Status::Suspected, 0.6), finding("storage.contention", Status::Suspected, 0.3)];
+        let both = ["cpu.contention".to_owned(), "storage.contention".to_owned()];
+        let of =
+            |change, tests: &[String], effect, answer| Experiment { tests: tests.to_vec(), ..experiment(change, "", Some(effect), answer) };
+        let held = of(Change::Hold, &both, [1.76, 1.66, 1.78], Answer::Faster);
+        let first = of(Change::Weight, &both[..1], [0.97, 0.88, 1.06], Answer::Unresolved);
+        assert_eq!(suspect(&found, &held, &[&first, &held]), Some(1));
+        let first = of(Change::Weight, &both[..1], [1.7, 1.6, 1.9], Answer::Faster);
+        assert_eq!(suspect(&found, &held, &[&first, &held]), Some(0));
+    }
+
+    #[test]
+    fn others_have_no_more_than_what_is_left() {
+        let mut other = finding("cpu.contention", Status::Guilty, 0.9);
+        leave(&mut other, 0.4);
+        assert_eq!((other.status, other.share), (Status::Guilty, 0.4));
+        leave(&mut other, 0.01);
+        assert_eq!(other.status, Status::NotJudged);
+    }
+
+    #[test]
+    fn the_cause_that_is_suspected_most_is_the_one() {
+        let found = [finding("cpu.priority", Status::Cleared, 0.0), finding("cpu.contention", Status::Suspected, 0.2)];
+        let mut weight = experiment(Change::Weight, "cpu.contention", None, Answer::Faster);
+        assert_eq!(suspect(&found, &weight, &[]), Some(1));
+        weight.tests = vec!["app.lock".into()];
+        assert_eq!(suspect(&found, &weight, &[]), None, "a record cannot accuse whom it likes");
+    }
+}
