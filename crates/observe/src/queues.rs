@@ -23,6 +23,8 @@ pub struct Queues {
     pub at_client: u64,
     /// Connections with data that was written and has not arrived.
     pub on_the_way: u64,
+    /// Clients on this machine whose connection was not made yet.
+    pub connecting: u64,
     /// Connections that waited to be accepted, and the most in one sample.
     pub accept: u64,
     /// See `accept`.
@@ -133,6 +135,8 @@ fn add_tcp(sums: &mut Queues, listeners: &Listeners, sockets: &[Tcp]) -> Vec<Sen
     let connected = |s: &Tcp| s.state == sockdiag::ESTABLISHED && listeners.ports.contains(&s.peer);
     let clients: HashMap<(u16, u16), (usize, &Tcp)> =
         sockets.iter().enumerate().filter(|(_, s)| connected(s)).map(|(i, s)| ((s.port, s.peer), (i, s))).collect();
+    let connecting = |s: &&Tcp| s.state == sockdiag::CONNECTING && listeners.ports.contains(&s.peer);
+    sums.connecting += sockets.iter().filter(connecting).count() as u64;
     let mut doubtful = Vec::new();
     for (i, s) in sockets.iter().enumerate().filter(|(_, s)| listeners.ports.contains(&s.port)) {
         if s.state == sockdiag::LISTEN {
@@ -206,12 +210,14 @@ mod tests {
             tcp(80, 1007),
             Tcp { sent: 9, ..tcp(1007, 80) },
             tcp(22, 5000),
+            Tcp { state: sockdiag::CONNECTING, ..tcp(1008, 80) },
+            Tcp { state: sockdiag::CONNECTING, ..tcp(1009, 22) },
         ];
         let mut q = Queues::default();
         let doubtful = add_tcp(&mut q, &listeners, &sockets);
         assert_eq!((q.connections, q.at_server, q.at_client, q.on_the_way), (7, 2, 1, 2));
         assert_eq!(doubtful, [Sent { to: (80, 1007), bytes: 9 }], "the receiver was shown first: it must be asked again");
-        assert_eq!((q.accept, q.accept_max, q.backlog), (3, 3, 128));
+        assert_eq!((q.accept, q.accept_max, q.backlog, q.connecting), (3, 3, 128, 1));
     }
 
     #[test]

@@ -434,6 +434,7 @@ pub(crate) fn sockets_observation(sockets: Sockets) -> Observation {
         ("queue.server.mean", q.at_server),
         ("queue.client.mean", q.at_client),
         ("queue.network.mean", q.on_the_way),
+        ("connecting.mean", q.connecting),
         ("accept.queue.mean", q.accept),
     ] {
         t.insert(name.into(), sum as f64 / n);

@@ -15,13 +15,15 @@ const UNIX_RQLEN: u16 = 4;
 const UNIX_SHOW: u32 = 1 | 4 | 0x10;
 /// The state of a connected socket, and of one that listens.
 pub const ESTABLISHED: u8 = 1;
+/// The state of a socket whose connection is not made yet: its first segment was sent, and nothing came back.
+pub const CONNECTING: u8 = 2;
 /// See [`ESTABLISHED`].
 pub const LISTEN: u8 = 10;
 
 /// A TCP socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tcp {
-    /// [`ESTABLISHED`] or [`LISTEN`].
+    /// [`ESTABLISHED`], [`CONNECTING`] or [`LISTEN`].
     pub state: u8,
     /// Local port.
     pub port: u16,
@@ -67,11 +69,11 @@ impl SockDiag {
         Netlink::open(libc::NETLINK_SOCK_DIAG, 256 << 10).map(SockDiag)
     }
 
-    /// Connected and listening TCP sockets of both IP versions. `info` asks for byte counts and round trips too.
+    /// Connected, connecting and listening TCP sockets of both IP versions. `info` asks for byte counts and round trips too.
     pub fn tcp(&mut self, info: bool, mut take: impl FnMut(Tcp)) -> io::Result<()> {
         for family in [libc::AF_INET as u8, libc::AF_INET6 as u8] {
             let mut request = vec![family, libc::IPPROTO_TCP as u8, if info { 1 << (INET_DIAG_INFO - 1) } else { 0 }, 0];
-            request.extend(((1u32 << ESTABLISHED) | (1 << LISTEN)).to_ne_bytes());
+            request.extend(((1u32 << ESTABLISHED) | (1 << CONNECTING) | (1 << LISTEN)).to_ne_bytes());
             request.resize(56, 0);
             self.0.ask(SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, &request, &mut |body| {
                 if let Some(socket) = parse_tcp(body) {

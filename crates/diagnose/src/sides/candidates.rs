@@ -70,17 +70,24 @@ impl Change {
     /// A connection that finds the listen queue full is tried again after a second and more, an acknowledgement that comes late takes
     /// 40 ms, and a disk that is throttled may hold a request for longer than a window is open: what is followed is of those that were quicker. Where such a cause fits, the load
     /// generator's own time outside of followed requests belongs to the change; elsewhere it may be anything that clients do between
-    /// requests.
-    fn of(clues: &Clues) -> Change {
+    /// requests, and belongs to it where it is surely more than what was followed tells: nobody has most of a change of which little was seen.
+    fn of(clues: &Clues, trust: &Trust) -> Change {
         let takes = |c: &Candidate| c.takes_the_rest(clues) != Rest::No && matches!((c.sign)(clues), Sign::Fits(_));
-        let outside = clues.outside().filter(|_| CATALOGUE.iter().any(takes)).map_or(0.0, |pair| pair.more().max(0.0));
+        let outside = clues.outside().map_or(0.0, |pair| pair.more().max(0.0));
+        let outside = if mostly_outside(clues, trust) || CATALOGUE.iter().any(takes) { outside } else { 0.0 };
         Change { seconds: clues.wall().more() + outside, rest: clues.rest().more().max(0.0) + outside }
     }
 }
 
+/// Whether more than half of what transactions take longer lies outside of followed requests, with the whole interval of the row.
+fn mostly_outside(clues: &Clues, trust: &Trust) -> bool {
+    let Some(turn) = clues.turnaround() else { return false };
+    trust.ratio.is_some() && trust.change(turn.more())[0] > 2.0 * clues.wall().more().max(0.0)
+}
+
 /// The causes in order, those cleared and those not judged last, and the share of the change that none of them explains.
 pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
-    let change = Change::of(clues);
+    let change = Change::of(clues, trust);
     if change.seconds <= 0.0 {
         return (Vec::new(), 0.0);
     }

@@ -16,7 +16,7 @@
 //! | CPU and kernel | `server.call.NAME.count` `server.call.NAME.cpu_seconds` `server.cpu.seconds` `server.thread_user.seconds` `server.thread_kernel.seconds` `memory.thp_faults` `server.seccomp.mode` `server.seccomp.filters` `server.store_bypass.mitigated` `server.indirect_branch.mitigated` `server.traced` `audit.rules` `tracing.events` `tracing.tracers` `tracing.programs` |
 //! | memory | `memory.swap_in.pages` `server.faults.major` `server.faults.minor` `memory.direct_reclaim.pages` `psi.memory.some.seconds` `thp.always` `server.thp_disabled` |
 //! | storage | `disk.flushes` `disk.flush.seconds` `disk.busy.seconds` `other.disk.bytes` `cgroup.disk_limits` `server.call.fsync.count` |
-//! | network | `net.drops` `tcp.retransmits` `tcp.listen_overflows` `tcp.delayed_acks` `queue.network.mean` |
+//! | network | `net.drops` `tcp.retransmits` `tcp.listen_overflows` `tcp.delayed_acks` `queue.network.mean` `connecting.mean` `accept.queue.max` `accept.backlog` |
 //! | application | `server.blocked.lock.seconds` `step.query_cache` |
 //! | client | `client.cpu.seconds` `step.client.cpus` `step.client.saturated` |
 

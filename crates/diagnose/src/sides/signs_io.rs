@@ -146,10 +146,26 @@ const MANY_OVERFLOWS: f64 = 0.001;
 
 /// The kernel counts the overflows of all of the host: few that others have, and that cost little, are no matter of ours.
 pub(super) fn accept_queue(clues: &Clues) -> Sign {
+    if let Some(text) = not_let_in(clues) {
+        return Fits(text);
+    }
     match clues.per_transaction("tcp.listen_overflows") {
         Some(pair) if pair.dear >= MANY_OVERFLOWS => grows(clues, "tcp.listen_overflows", 1.5, "listen overflows"),
         _ => costs(clues, "tcp.listen_overflows", HANDSHAKE_AGAIN, "listen overflows"),
     }
+}
+
+/// Clients that wait to be let in, where that makes most of the time that transactions take longer and the queue was full: by Little's law their
+/// mean number, times the time, divided by the transactions, is what a transaction waits so. A handshake that was refused is tried again after
+/// one second, two, four: one overflow may keep a client out for longer than anybody looks.
+fn not_let_in(clues: &Clues) -> Option<String> {
+    let (clients, each) = (clues.total("connecting.mean")?, clues.per_transaction("elapsed.seconds")?);
+    let waited = Pair { cheap: clients.cheap * each.cheap, dear: clients.dear * each.dear };
+    let overflows = clues.total("tcp.listen_overflows").is_some_and(|p| p.dear > p.cheap);
+    let full = || Some(clues.total("accept.queue.max")?.dear >= clues.total("accept.backlog").filter(|b| b.dear > 0.0)?.dear);
+    let most = waited.more() >= MOST * clues.turnaround().unwrap_or(clues.wall()).more().max(0.0) && waited.more() > 0.0;
+    (most && (overflows || full() == Some(true)))
+        .then(|| format!("clients that wait to be let in, with the listen queue full: {} of a transaction", clues.arrow(waited, "seconds")))
 }
 
 /// Packets that were lost, more of them on the slower side. Segments are sent again, too, where their acknowledgement comes late (tail loss

@@ -146,7 +146,8 @@ pub const CAUSES: &[Cause] = &[
         moves: KERNEL,
         tells: "more system calls per request at the same cost each",
         needs: &[Followed, Reading("server.call.read.count")],
-        follows: &["app.build", "app.setting"],
+        // A socket that takes little at a time is written to more often.
+        follows: &["app.build", "app.setting", "network.shaping"],
         thresholds: &[threshold(
             "times as many calls",
             1.5,
