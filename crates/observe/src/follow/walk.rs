@@ -161,7 +161,7 @@ impl Walker<'_> {
     /// processes is often made of a wait for events that the holder ends with a signal (PostgreSQL's latches). A helper that has no requests
     /// of its own works on this one's behalf.
     fn held_by_another_request(&self, at: At, side: Side, wait: Wait, by: i32) -> bool {
-        let for_events = matches!(wait, Wait::Idle | Wait::Timer | Wait::Other);
+        let for_events = matches!(wait, Wait::Idle | Wait::Network | Wait::Timer | Wait::Other);
         for_events
             && side == Side::Server
             && self.side(by) == Side::Server
