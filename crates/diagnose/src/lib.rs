@@ -8,6 +8,7 @@
 mod budget;
 mod chain;
 pub mod check;
+pub mod client;
 pub mod deciding;
 pub mod entering;
 pub mod facts;

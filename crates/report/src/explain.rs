@@ -1,5 +1,6 @@
 //! One step or command explained: the picture of its budget, and the suspects.
 
+mod client;
 pub(crate) mod experiments;
 pub(crate) mod followed;
 mod functions;
@@ -9,6 +10,7 @@ pub mod service;
 mod suspects;
 
 use fingerpost_diagnose::check::{Check, check};
+use fingerpost_diagnose::client::Beside;
 use fingerpost_diagnose::slow::{SlowOnes, slow_ones};
 use fingerpost_diagnose::threads::{State, threads};
 use fingerpost_diagnose::{StepFigures, TOO_LITTLE_FOLLOWED, explain};
@@ -44,6 +46,9 @@ pub struct Explanation {
     /// They and the load generator's own account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<Check>,
+    /// What a load generator on another machine saw of the service, where that was joined to the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<Beside>,
     /// What the server's threads did, where no request could be followed, or too little of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<State>,
@@ -79,6 +84,7 @@ impl Explanation {
             budget,
             slow: paths.and_then(slow_ones),
             check: paths.and_then(check),
+            client: None,
             threads: if paths.is_some_and(|p| p.not_followed <= TOO_LITTLE_FOLLOWED) { Vec::new() } else { threads(&totals) },
             paths: paths.cloned(),
             findings,
@@ -105,7 +111,7 @@ pub fn of_run(run: &Run) -> Vec<Explanation> {
             found.push(Explanation::new(&p.workload, &p.params, &StepFigures::default(), Some(p), Vec::new()));
         }
     }
-    found.into_iter().map(|e| e.with_experiments_of(run)).collect()
+    found.into_iter().map(|e| e.with_experiments_of(run).with_client_of(run)).collect()
 }
 
 fn of_step(run: &Run, observations: &[&Observation]) -> Option<Explanation> {
@@ -348,6 +354,7 @@ mod tests {
             paths: None,
             slow: None,
             check: None,
+            client: None,
             threads: Vec::new(),
             findings: vec![finding("app.lock", Status::Guilty), finding("host.steal", Status::Cleared)],
             experiments: Vec::new(),

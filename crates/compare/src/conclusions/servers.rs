@@ -2,7 +2,7 @@
 
 use fingerpost_record::{Params, Run, Status};
 
-use super::source::{at_clients, between, evidence, g5, load, ratio, row, status, total, value};
+use super::source::{at_clients, between, g5, load, ratio, row, said, status, total, value};
 use super::{Conclusion, Here, Judged, of_mysteries as of, own};
 use crate::scaling::Shape;
 use crate::verdict::Verdict;
@@ -36,8 +36,8 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = g5();
             let curve = &c.curves[0];
-            let figure = format!("collapses from {} clients on, to {:.0}/s", curve.new_collapses_from.unwrap_or(0), curve.points[6].2);
-            Judged::by(curve.new_collapses_from == Some(5), figure)
+            let Some(from) = curve.new_collapses_from else { return Judged::by(false, "it does not collapse".into()) };
+            Judged::by(from == 5, format!("collapses from {from} clients on, to {:.0}/s", curve.points[6].2))
         },
         Here::By(collapses, DATABASE),
     ),
@@ -142,10 +142,7 @@ pub static LIST: &[Conclusion] = &[
         SERVER,
         "Under MySQL the processors were nearly used up, unlike under Apache.",
         MYSQL,
-        || {
-            let figure = evidence(&g5(), "client.saturated", Status::Cleared);
-            Judged::by(figure.is_some(), figure.unwrap_or_default())
-        },
+        || cleared("client.saturated"),
         Here::Never("the shares of CPU time are in `fingerpost explain`, step by step"),
     ),
     of(
@@ -154,9 +151,9 @@ pub static LIST: &[Conclusion] = &[
         "The network is no limit: even the fastest system's peak is a small part of the link.",
         MYSQL,
         || {
-            let figure = evidence(&g5(), "network.shaping", Status::Cleared);
             let [peak, link] = ["net.out.peak.mbit_s", "net.link.mbit_s"].map(|n| total("opteron-850-linux", n));
-            Judged::by(figure.is_some() && peak < 0.5 * link, format!("{}; the peak is {peak:.0}", figure.unwrap_or_default()))
+            let found = said(&g5(), "network.shaping").map(|(status, why)| (status, format!("{why}; the peak is {peak:.0}")));
+            Judged::by_cause(found, |status, _| status == Status::Cleared && peak < 0.5 * link)
         },
         Here::Never("client and server are on one machine here"),
     ),
@@ -165,10 +162,7 @@ pub static LIST: &[Conclusion] = &[
         SEARCH,
         "Flushing files more thoroughly does not explain it: hardly anything is written while the queries run, and MyISAM makes no transactions.",
         MYSQL,
-        || {
-            let figure = evidence(&g5(), "storage.durability", Status::Cleared);
-            Judged::by(figure.is_some(), figure.unwrap_or_default())
-        },
+        || cleared("storage.durability"),
         Here::Never("what is flushed per query is in `fingerpost explain`"),
     ),
     of(
@@ -305,9 +299,14 @@ pub static LIST: &[Conclusion] = &[
 
 fn os_not_cpu() -> Judged {
     let c = g5();
-    let holds = c.headline.contains("the operating system, not the CPU") && status(&c, "cpu.speed") == Some(Status::Cleared);
-    let cpu = evidence(&c, "cpu.speed", Status::Cleared).unwrap_or_default();
-    Judged::by(holds, format!("first cause {}, cpu.speed cleared: {cpu}", c.causes.first().map_or("none", |f| f.cause.as_str())))
+    let first = c.causes.first().map_or("none", |f| f.cause.as_str());
+    let cpu = said(&c, "cpu.speed").map(|(status, why)| (status, format!("first cause {first}, cpu.speed {}: {why}", status.as_str())));
+    Judged::by_cause(cpu, |status, _| status == Status::Cleared && c.headline.contains("the operating system, not the CPU"))
+}
+
+/// Whether the two systems on the G5, compared, clear a cause.
+fn cleared(cause: &str) -> Judged {
+    Judged::by_cause(said(&g5(), cause), |status, _| status == Status::Cleared)
 }
 
 /// The share of one client's throughput at a point of Mac OS X's curve, within a twentieth of what was said.

@@ -89,7 +89,9 @@ pub static LIST: &[Conclusion] = &[
 /// The ratio of each of the source's rounds.
 fn ratios() -> Vec<f64> {
     let run = load("site-powermac-9500");
-    let rounds = |store: &str| run.row("site.round", &Params::new().with("store", store)).map(|m| m.process_values()).unwrap_or_default();
+    let rounds = |store: &str| {
+        run.row("site.round", &Params::new().with("store", store)).map(|m| m.process_values()).expect("committed tables have the rounds")
+    };
     rounds("files").into_iter().zip(rounds("object-database")).map(|(f, o)| f / o).collect()
 }
 

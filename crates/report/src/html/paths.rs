@@ -44,6 +44,10 @@ fn followed(e: &Explanation) -> Markup {
     html! {
         h3 { (step_name(&e.workload, &e.params)) }
         p class="verdict" { strong { (clean(&slow.sentence)) } }
+        @if let Some(client) = &e.client {
+            p class="verdict" { strong { (clean(&client.sentence)) } }
+            @for note in client.notes.iter().chain([&client.who]) { p class="note" { (clean(note)) } }
+        }
         @for (sentence, warning) in account(paths, e.check.as_ref()) {
             p class=(if warning { "doubts" } else { "note" }) { (sentence) }
         }
