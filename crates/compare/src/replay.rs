@@ -195,8 +195,9 @@ pub fn replay(name: &str, tables: &[&'static str], runs: &[Run]) -> Replay {
     }
 }
 
-/// The runs that tables take this machine's figures from: of candidates, the preferred first, each that has rows of a table which none before it
-/// has. `figures` gives a candidate's figures, `whole` all of it; what cannot be read gives nothing and is passed over.
+/// The runs that tables and conclusions take this machine's figures from: of candidates, the preferred first, each that has rows of a table, or
+/// for a conclusion, which none before it has. `figures` gives a candidate's figures, `whole` all of it; what cannot be read gives nothing and
+/// is passed over.
 pub fn chosen<C>(
     tables: &[&'static str],
     candidates: impl Iterator<Item = C>,
@@ -204,16 +205,23 @@ pub fn chosen<C>(
     whole: impl Fn(&C) -> Option<Run>,
 ) -> Vec<Run> {
     let (mut own, mut missing) = (Vec::new(), tables.to_vec());
+    let mut open: Vec<&conclusions::Conclusion> = conclusions::of_tables(tables).collect();
     for candidate in candidates {
-        if missing.is_empty() {
+        if missing.is_empty() && open.is_empty() {
             break;
         }
         let Some(figures) = figures(&candidate) else { continue };
-        let found = replay("", &missing, std::slice::from_ref(&figures));
-        let before = missing.len();
-        missing.retain(|name| found.tables.iter().any(|t| t.name == *name && t.run.is_none()));
-        if missing.len() < before {
-            own.extend(whole(&candidate));
+        let serves = |name: &str| references::table(name).is_some_and(|t| t.columns.iter().any(|c| ours(&figures, c).is_some()));
+        let tables_before = missing.len();
+        missing.retain(|name| !serves(name));
+        if missing.len() == tables_before && !open.iter().any(|c| c.may_be_judged_by(&figures)) {
+            continue;
+        }
+        let Some(whole) = whole(&candidate) else { continue };
+        let open_before = open.len();
+        open.retain(|c| !c.is_judged_by(&whole));
+        if missing.len() < tables_before || open.len() < open_before {
+            own.push(whole);
         }
     }
     own

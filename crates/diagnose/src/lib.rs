@@ -15,6 +15,7 @@ pub mod facts;
 pub mod fleet;
 mod followed;
 pub mod hosts;
+pub mod mapped;
 pub mod places;
 pub(crate) mod rules;
 mod rules_io;

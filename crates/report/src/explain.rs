@@ -11,6 +11,7 @@ mod suspects;
 
 use fingerpost_diagnose::check::{Check, check};
 use fingerpost_diagnose::client::Beside;
+use fingerpost_diagnose::mapped::mapped;
 use fingerpost_diagnose::slow::{SlowOnes, slow_ones};
 use fingerpost_diagnose::threads::{State, threads};
 use fingerpost_diagnose::{StepFigures, TOO_LITTLE_FOLLOWED, explain};
@@ -49,6 +50,9 @@ pub struct Explanation {
     /// What a load generator on another machine saw of the service, where that was joined to the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<Beside>,
+    /// How soon the memory that it asked for was touched, as a sentence, where that was seen of enough mappings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mapped: Option<String>,
     /// What the server's threads did, where no request could be followed, or too little of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<State>,
@@ -85,6 +89,7 @@ impl Explanation {
             slow: paths.and_then(slow_ones),
             check: paths.and_then(check),
             client: None,
+            mapped: mapped(&totals).map(|m| m.sentence()),
             threads: if paths.is_some_and(|p| p.not_followed <= TOO_LITTLE_FOLLOWED) { Vec::new() } else { threads(&totals) },
             paths: paths.cloned(),
             findings,
@@ -227,6 +232,7 @@ fn picture(e: &Explanation, style: &Style) -> String {
     if let (Some(slow), Some(paths)) = (&e.slow, &e.paths) {
         let mut sentences = Grid { columns: Vec::new(), lines: vec![Line::Note(clean(&slow.sentence), Tone::Strong)] };
         let account = followed::account(paths, e.check.as_ref());
+        sentences.lines.extend(e.mapped.iter().map(|s| Line::Note(mapped_line(s), Tone::Faint)));
         sentences.lines.extend(account.into_iter().map(|(s, warning)| Line::Note(s, if warning { Tone::Doubtful } else { Tone::Faint })));
         let states = if e.threads.is_empty() { Grid::default() } else { threads_grid(&e.threads) };
         let grids = [followed::classes(slow), sentences, followed::chain_grid(paths), followed::slowest_grid(paths), states];
@@ -234,6 +240,11 @@ fn picture(e: &Explanation, style: &Style) -> String {
         return shown.join("\n");
     }
     if e.budget.parts.is_empty() { threads_grid(&e.threads).render(style) } else { budget_grid(&e.budget).render(style) }
+}
+
+/// The sentence about memory as a line of its own.
+pub(crate) fn mapped_line(sentence: &str) -> String {
+    format!("Memory that was asked for: {}.", clean(sentence))
 }
 
 fn headline(e: &Explanation) -> String {
@@ -355,6 +366,7 @@ mod tests {
             slow: None,
             check: None,
             client: None,
+            mapped: None,
             threads: Vec::new(),
             findings: vec![finding("app.lock", Status::Guilty), finding("host.steal", Status::Cleared)],
             experiments: Vec::new(),

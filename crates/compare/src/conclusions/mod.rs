@@ -159,6 +159,20 @@ impl Conclusion {
     }
 }
 
+impl Conclusion {
+    /// Whether a run has rows of what measures this; nothing is judged yet.
+    pub(crate) fn may_be_judged_by(&self, run: &Run) -> bool {
+        let Here::By(_, needs) = self.here else { return false };
+        let family = needs.trim_start_matches('\'').split([' ', '.']).next().unwrap_or_default();
+        run.measurements.iter().any(|m| m.probe.split('.').next() == Some(family))
+    }
+
+    /// Whether a run has the rows for it.
+    pub(crate) fn is_judged_by(&self, run: &Run) -> bool {
+        matches!(self.here, Here::By(judge, _) if judge(run).is_some())
+    }
+}
+
 /// All conclusions, document by document.
 pub fn all() -> impl Iterator<Item = &'static Conclusion> {
     [servers::LIST, primitives::LIST, launching::LIST, zeroing::LIST, storing::LIST].into_iter().flatten()

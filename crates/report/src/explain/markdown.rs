@@ -28,6 +28,9 @@ pub fn markdown(e: &Explanation) -> String {
     } else {
         String::new()
     });
+    if let Some(mapped) = &e.mapped {
+        text.push_str(&format!("{}\n\n", escape(&super::mapped_line(mapped))));
+    }
     text.push_str(&of_threads(e));
     text.push_str("| suspect | cause | verdict | share | evidence |\n| --- | --- | --- | ---: | --- |\n");
     for f in &e.findings {

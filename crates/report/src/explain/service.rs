@@ -142,6 +142,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         );
         lines.push(Line::Note(text, Tone::Faint));
     }
+    lines.extend(e.mapped.iter().map(|sentence| Line::Note(super::mapped_line(sentence), Tone::Faint)));
     if paths.not_followed > TOO_LITTLE_FOLLOWED {
         let text = format!("{} of the time could not be followed: nobody is guilty by this", percent(paths.not_followed));
         lines.push(Line::Note(text, Tone::Doubtful));

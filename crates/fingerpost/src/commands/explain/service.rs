@@ -192,6 +192,8 @@ pub fn closer(explained: &Explained, pids: &[i32]) -> Vec<String> {
     let id = &explained.run.id;
     let run = match &explained.kept {
         Ok(path) if path.file_stem().is_some_and(|stem| stem.to_string_lossy() == *id) => id.clone(),
+        // A word without a slash would be taken for a run of the archive.
+        Ok(path) if !path.display().to_string().contains('/') => format!("./{}", path.display()),
         Ok(path) => path.display().to_string(),
         Err(_) => return Vec::new(),
     };
