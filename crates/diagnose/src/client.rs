@@ -72,8 +72,8 @@ pub fn join(server: &mut Run, begun_s: f64, client: &Run) -> Result<(), String> 
     server.measurements.retain(|m| !m.probe.starts_with("load."));
     server.measurements.extend(client.measurements.iter().filter(|m| m.probe.starts_with("load.")).cloned());
     let host = &client.host.hostname;
-    let server = theirs.source.strip_prefix(DESCRIBED).unwrap_or(&theirs.source);
-    let source = format!("a load generator on {host}, by its own clock; the server told it: {server}");
+    let of_server = theirs.source.strip_prefix(DESCRIBED).unwrap_or(&theirs.source);
+    let source = format!("a load generator on {host}, by its own clock; the server told it: {of_server}");
     server.observations.push(Observation { source, ..theirs.clone() });
     tell_the_step(server, theirs);
     Ok(())

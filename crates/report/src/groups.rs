@@ -21,7 +21,7 @@ pub static GROUPS: &[GroupOf] = &[
     GroupOf {
         key: "syscalls",
         title: "System calls",
-        prefixes: &["syscall."],
+        prefixes: &["syscall.", "lmbench."],
         order: &["null", "read", "write", "stat", "fstat", "open_close", "select", "poll", "epoll"],
     },
     GroupOf { key: "signals", title: "Signals", prefixes: &["signal."], order: &["install", "handle", "fault"] },
