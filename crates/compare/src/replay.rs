@@ -204,31 +204,48 @@ pub fn chosen<C>(
     figures: impl Fn(&C) -> Option<Run>,
     whole: impl Fn(&C) -> Option<Run>,
 ) -> Vec<Run> {
-    let (mut own, mut missing) = (Vec::new(), tables.to_vec());
+    let mut own = Vec::new();
+    // Each table with the most columns that a run before had figures for; those that are full are done with.
+    let mut missing: Vec<(Table, usize)> = tables.iter().filter_map(|name| Some((references::table(name)?, 0))).collect();
     let mut open: Vec<&conclusions::Conclusion> = conclusions::of_tables(tables).collect();
     for candidate in candidates {
         if missing.is_empty() && open.is_empty() {
             break;
         }
         let Some(figures) = figures(&candidate) else { continue };
-        let serves = |name: &str| references::table(name).is_some_and(|t| t.columns.iter().any(|c| ours(&figures, c).is_some()));
-        let tables_before = missing.len();
-        missing.retain(|name| !serves(name));
-        if missing.len() == tables_before && !open.iter().any(|c| c.may_be_judged_by(&figures)) {
+        let mut serves = false;
+        for (table, most) in &mut missing {
+            let count = figures_for(table, &figures);
+            serves |= count > *most;
+            *most = count.max(*most);
+        }
+        missing.retain(|(table, most)| *most < table.columns.len());
+        if !serves && !open.iter().any(|c| c.may_be_judged_by(&figures)) {
             continue;
         }
         let Some(whole) = whole(&candidate) else { continue };
         let open_before = open.len();
         open.retain(|c| !c.is_judged_by(&whole));
-        if missing.len() < tables_before || open.len() < open_before {
+        if serves || open.len() < open_before {
             own.push(whole);
         }
     }
     own
 }
 
+/// How many columns of a table a run has figures for.
+fn figures_for(table: &Table, run: &Run) -> usize {
+    table.columns.iter().filter(|c| ours(run, c).is_some()).count()
+}
+
+/// The run with figures for most columns of a table; of equal ones the first. A run of something else may have a row of it by chance.
+fn fullest<'a>(table: &Table, runs: &'a [Run]) -> Option<&'a Run> {
+    let counted = runs.iter().enumerate().map(|(at, run)| (figures_for(table, run), std::cmp::Reverse(at), run));
+    counted.filter(|(count, ..)| *count > 0).max_by_key(|(count, at, _)| (*count, *at)).map(|(.., run)| run)
+}
+
 fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
-    let run = runs.iter().find(|run| table.columns.iter().any(|c| ours(run, c).is_some()));
+    let run = fullest(&table, runs);
     let lines = table.columns.iter().enumerate().flat_map(|(i, column)| lines(&table, i, column, run)).collect();
     Replayed {
         name,
@@ -276,12 +293,31 @@ fn ours(run: &Run, column: &Column) -> Option<Ours> {
     if column.probe == "lmbench.null_io" && run.measurements.iter().all(|m| m.probe != column.probe) {
         return null_io(run);
     }
+    if let Some(average) = average(run, column) {
+        return Some(average);
+    }
     let row = best(run, &column.probe, &column.params)?;
     let note = aliases::matches(&column.probe, &column.params, &row.params)?;
     let unsaid: Vec<String> = note.unstated.iter().filter_map(|key| Some(format!("{key}={}", row.params.get(key)?))).collect();
     let aliased = note.aliased.iter().map(|(key, published, ours)| format!("{key} {ours} stands for {published}"));
     let parts: Vec<String> = aliased.chain((!unsaid.is_empty()).then(|| unsaid.join(" "))).collect();
     Some(Ours { row: row.clone(), note: (!parts.is_empty()).then(|| parts.join("; ")) })
+}
+
+/// The published average of the eight modules is their arithmetic mean; a run of this machine has the modules.
+fn average(run: &Run, column: &Column) -> Option<Ours> {
+    if column.probe != "cpu.flops" || column.params.text("module") != Some("average") {
+        return None;
+    }
+    let modules = (1..=8).map(|n| best(run, &column.probe, &Params::new().with("module", n)));
+    let modules: Vec<(&Measurement, Estimate)> =
+        modules.map(|row| row.and_then(|row| Some((row, row.estimate?)))).collect::<Option<_>>()?;
+    let mean = |of: fn(&Estimate) -> f64| modules.iter().map(|(_, e)| of(e)).sum::<f64>() / modules.len() as f64;
+    let estimate = Estimate { value: mean(|e| e.value), low: mean(|e| e.low), high: mean(|e| e.high), confidence: modules[0].1.confidence };
+    let trusted = modules.iter().all(|(row, _)| row.outcome == Outcome::Measured);
+    let outcome = if trusted { Outcome::Measured } else { Outcome::Untrusted };
+    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), ..modules[0].0.clone() };
+    Some(Ours { row, note: Some("mean of the eight modules".into()) })
 }
 
 /// lmbench's figure is the mean of reading and writing one byte.
@@ -380,6 +416,23 @@ mod tests {
         assert_eq!(taken(&["launch-10.1", "nothing", "opteron-850-linux", "g5-2.5-linux"]), ["opteron-850-linux"]);
         // Of one table, of both.
         assert_eq!(taken(&["xeon-3.6-linux", "opteron-850-linux", "g5-2.5-linux"]), ["xeon-3.6-linux", "opteron-850-linux"]);
+    }
+
+    #[test]
+    fn the_run_with_most_of_a_table_has_the_column_and_an_average_is_made() {
+        let mut part = references::load("opteron-850-linux").unwrap();
+        part.measurements.retain(|m| m.probe == "syscall.null");
+        part.id = "part".into();
+        let whole = references::load("g5-2.5-linux").unwrap();
+        let found = replay("x", &["lmbench-syscall-signal"], &[part, whole]);
+        assert_eq!(found.tables[0].run.as_deref(), Some("g5-2.5-linux"));
+
+        let mut modules = references::load("flops-g5-2.7-gcc-4.0").unwrap();
+        modules.measurements.retain(|m| m.params.text("module").is_none());
+        let found = replay("flops", &["flops"], std::slice::from_ref(&modules));
+        let average = found.tables[0].lines.iter().find(|l| l.what.contains("average")).unwrap();
+        let here = average.here.as_ref().unwrap();
+        assert_eq!((here.estimate.value.round(), here.note.as_deref()), (1568.0, Some("mean of the eight modules")));
     }
 
     #[test]

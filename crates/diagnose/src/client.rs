@@ -145,7 +145,7 @@ fn told(of: Accounts) -> Beside {
     let served_rate = (paths.followed as f64 + paths.cut as f64 / 2.0) / paths.seconds;
     let served_mean = paths.latency.mean;
     let same = (1.0 / SAME_LOAD..=SAME_LOAD).contains(&(rate / served_rate));
-    let outside = (same && mean >= served_mean).then(|| mean - served_mean);
+    let outside = (same && mean >= served_mean).then_some(mean - served_mean);
     let saturated = was_saturated(theirs);
     let sentence = match outside {
         Some(outside) => {
