@@ -205,8 +205,15 @@ pub fn chosen<C>(
     whole: impl Fn(&C) -> Option<Run>,
 ) -> Vec<Run> {
     let mut own = Vec::new();
-    // Each table with the most columns that a run before had figures for; those that are full are done with.
-    let mut missing: Vec<(Table, usize)> = tables.iter().filter_map(|name| Some((references::table(name)?, 0))).collect();
+    // Each table with the columns that runs before had figures for, and the most of one run; those that one run fills are done with.
+    let mut missing: Vec<(Table, Vec<bool>, usize)> = tables
+        .iter()
+        .filter_map(|name| references::table(name))
+        .map(|table| {
+            let none = vec![false; table.columns.len()];
+            (table, none, 0)
+        })
+        .collect();
     let mut open: Vec<&conclusions::Conclusion> = conclusions::of_tables(tables).collect();
     for candidate in candidates {
         if missing.is_empty() && open.is_empty() {
@@ -214,12 +221,14 @@ pub fn chosen<C>(
         }
         let Some(figures) = figures(&candidate) else { continue };
         let mut serves = false;
-        for (table, most) in &mut missing {
-            let count = figures_for(table, &figures);
-            serves |= count > *most;
+        for (table, had, most) in &mut missing {
+            let has = served(table, &figures);
+            let count = has.iter().filter(|has| **has).count();
+            serves |= count > *most || has.iter().zip(had.iter()).any(|(has, had)| *has && !had);
             *most = count.max(*most);
+            had.iter_mut().zip(has).for_each(|(had, has)| *had |= has);
         }
-        missing.retain(|(table, most)| *most < table.columns.len());
+        missing.retain(|(table, _, most)| *most < table.columns.len());
         if !serves && !open.iter().any(|c| c.may_be_judged_by(&figures)) {
             continue;
         }
@@ -233,26 +242,29 @@ pub fn chosen<C>(
     own
 }
 
-/// How many columns of a table a run has figures for.
-fn figures_for(table: &Table, run: &Run) -> usize {
-    table.columns.iter().filter(|c| ours(run, c).is_some()).count()
+/// Which columns of a table a run has figures for.
+fn served(table: &Table, run: &Run) -> Vec<bool> {
+    table.columns.iter().map(|c| ours(run, c).is_some()).collect()
 }
 
-/// The run with figures for most columns of a table; of equal ones the first. A run of something else may have a row of it by chance.
-fn fullest<'a>(table: &Table, runs: &'a [Run]) -> Option<&'a Run> {
-    let counted = runs.iter().enumerate().map(|(at, run)| (figures_for(table, run), std::cmp::Reverse(at), run));
-    counted.filter(|(count, ..)| *count > 0).max_by_key(|(count, at, _)| (*count, *at)).map(|(.., run)| run)
+/// The runs with figures for a table, those with most first; of equal ones in the order given. A run of something else may have a row of it
+/// by chance, and what one cannot measure together (two versions of a server) is in several.
+fn fullest<'a>(table: &Table, runs: &'a [Run]) -> Vec<&'a Run> {
+    let count = |run: &Run| served(table, run).into_iter().filter(|has| *has).count();
+    let mut counted: Vec<(usize, &Run)> = runs.iter().map(|run| (count(run), run)).filter(|(count, _)| *count > 0).collect();
+    counted.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    counted.into_iter().map(|(_, run)| run).collect()
 }
 
 fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
-    let run = fullest(&table, runs);
-    let lines = table.columns.iter().enumerate().flat_map(|(i, column)| lines(&table, i, column, run)).collect();
+    let runs = fullest(&table, runs);
+    let lines = table.columns.iter().enumerate().flat_map(|(i, column)| lines(&table, i, column, &runs)).collect();
     Replayed {
         name,
         unit: unit(&table),
         better: table.better,
         systems: table.systems().iter().map(|s| (*s).to_owned()).collect(),
-        run: run.map(|r| r.id.clone()),
+        run: runs.first().map(|r| r.id.clone()),
         measured_by: recipe_of(name).map_or(String::new(), Recipe::command),
         lines,
         title: table.title,
@@ -262,9 +274,13 @@ fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
 }
 
 /// A column of the data is a line here; one of repetitions is a line for each.
-fn lines(table: &Table, column: usize, of: &Column, run: Option<&Run>) -> Vec<Line> {
+fn lines(table: &Table, column: usize, of: &Column, runs: &[&Run]) -> Vec<Line> {
     let what = if of.params.is_empty() { of.probe.clone() } else { format!("{} {}", of.probe, of.params) };
-    let own = run.and_then(|run| ours(run, of));
+    let own = runs.iter().enumerate().find_map(|(at, run)| {
+        let own = ours(run, of)?;
+        // The table names the run that most of it is from.
+        Some(if at == 0 { own } else { own.also(&format!("of the run {}", run.id)) })
+    });
     let cells: Vec<Option<&Printed>> = table.systems().iter().map(|s| table.runs[*s].get(column).and_then(Option::as_ref)).collect();
     let rounds = cells.iter().flatten().filter_map(|c| if let Printed::Many(all) = c { Some(all.len()) } else { None }).max();
     let Some(rounds) = rounds else {
@@ -287,6 +303,14 @@ fn lines(table: &Table, column: usize, of: &Column, run: Option<&Run>) -> Vec<Li
 struct Ours {
     row: Measurement,
     note: Option<String>,
+}
+
+impl Ours {
+    /// With a further note.
+    fn also(self, note: &str) -> Ours {
+        let note = self.note.map_or_else(|| note.to_owned(), |first| format!("{first}; {note}"));
+        Ours { note: Some(note), ..self }
+    }
 }
 
 fn ours(run: &Run, column: &Column) -> Option<Ours> {
@@ -424,8 +448,13 @@ mod tests {
         part.measurements.retain(|m| m.probe == "syscall.null");
         part.id = "part".into();
         let whole = references::load("g5-2.5-linux").unwrap();
-        let found = replay("x", &["lmbench-syscall-signal"], &[part, whole]);
+        let found = replay("x", &["lmbench-syscall-signal"], &[part.clone(), whole.clone()]);
         assert_eq!(found.tables[0].run.as_deref(), Some("g5-2.5-linux"));
+        let mut rest = whole;
+        rest.measurements.retain(|m| m.probe != "syscall.null");
+        let found = replay("x", &["lmbench-syscall-signal"], &[part, rest]);
+        let null = found.tables[0].lines.iter().find(|l| l.what == "syscall.null").unwrap();
+        assert_eq!(null.here.as_ref().unwrap().note.as_deref(), Some("of the run part"));
 
         let mut modules = references::load("flops-g5-2.7-gcc-4.0").unwrap();
         modules.measurements.retain(|m| m.params.text("module").is_none());
