@@ -1,6 +1,6 @@
 //! MySQL and Apache in No More Apple Mysteries.
 
-use fingerpost_record::{Params, Run, Status};
+use fingerpost_record::{Observation, Params, Run, Status};
 
 use super::source::{at_clients, between, g5, load, ratio, row, said, status, total, value};
 use super::{Conclusion, Here, Judged, of_mysteries as of, own};
@@ -143,7 +143,7 @@ pub static LIST: &[Conclusion] = &[
         "Under MySQL the processors were nearly used up, unlike under Apache.",
         MYSQL,
         || cleared("client.saturated"),
-        Here::Never("the shares of CPU time are in `fingerpost explain`, step by step"),
+        Here::By(busy_here, DATABASE),
     ),
     of(
         "network_not_the_limit",
@@ -163,7 +163,7 @@ pub static LIST: &[Conclusion] = &[
         "Flushing files more thoroughly does not explain it: hardly anything is written while the queries run, and MyISAM makes no transactions.",
         MYSQL,
         || cleared("storage.durability"),
-        Here::Never("what is flushed per query is in `fingerpost explain`"),
+        Here::By(writing_here, DATABASE),
     ),
     of(
         "settings_not_the_cause",
@@ -319,6 +319,36 @@ fn share_of_one(point: usize, said: f64) -> Judged {
 /// How many times slower version 2.0 is than 1.3 on a system.
 fn versions(system: &str) -> f64 {
     ratio(&between(&format!("{system}[server=apache-1.3]"), &format!("{system}[server=apache-2.0]")), "web.throughput")
+}
+
+/// What an observer saw of the database step with the most clients that was watched.
+fn watched<'a>(run: &'a Run, observer: &str) -> Option<&'a Observation> {
+    let of = run.observations.iter().filter(|o| o.workload == "database" && o.observer == observer);
+    of.max_by_key(|o| o.params.int("clients"))
+}
+
+/// The share of all CPUs that the article calls nearly used up at the least: 165 of 200 %.
+const NEARLY_USED_UP: f64 = 1.65 / 2.0;
+
+fn busy_here(run: &Run) -> Option<Judged> {
+    let cpu = watched(run, "cpu")?;
+    let total = |name: &str| cpu.totals.get(name).copied();
+    let (cpus, elapsed) = (total("cpu.count")?, total("elapsed.seconds").filter(|s| *s > 0.0)?);
+    let used = (total("cpu.user.seconds")? + total("cpu.system.seconds")?) / elapsed;
+    let figure = format!("{used:.2} of {cpus:.0} CPUs were busy with the most clients, the load generator's own time among it");
+    Some(Judged::by(used >= NEARLY_USED_UP * cpus, figure))
+}
+
+/// A disk that is busy for less than this share of the time holds nothing back.
+const DISK_IDLE: f64 = 0.05;
+
+fn writing_here(run: &Run) -> Option<Judged> {
+    let (disk, cpu) = (watched(run, "disk")?, watched(run, "cpu")?);
+    let elapsed = cpu.totals.get("elapsed.seconds").copied().filter(|s| *s > 0.0)?;
+    let total = |name: &str| disk.totals.get(name).copied();
+    let (written, busy) = (total("disk.write.bytes")? / elapsed, total("disk.busy.seconds")? / elapsed);
+    let figure = format!("{:.0} kB/s were written, and the disk was busy for {:.1} % of the time", written / 1e3, busy * 100.0);
+    Some(Judged::by(busy < DISK_IDLE, figure))
 }
 
 fn collapses(run: &Run) -> Option<Judged> {
