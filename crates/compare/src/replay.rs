@@ -333,9 +333,9 @@ fn average(run: &Run, column: &Column) -> Option<Ours> {
     if column.probe != "cpu.flops" || column.params.text("module") != Some("average") {
         return None;
     }
-    let modules = (1..=8).map(|n| best(run, &column.probe, &Params::new().with("module", n)));
-    let modules: Vec<(&Measurement, Estimate)> =
-        modules.map(|row| row.and_then(|row| Some((row, row.estimate?)))).collect::<Option<_>>()?;
+    let published: Vec<Params> = (1..=8).map(|n| Params::new().with("module", n)).collect();
+    let modules = published.iter().map(|one| best(run, &column.probe, one).and_then(|row| Some((row, row.estimate?))));
+    let modules: Vec<(&Measurement, Estimate)> = modules.collect::<Option<_>>()?;
     let mean = |of: fn(&Estimate) -> f64| modules.iter().map(|(_, e)| of(e)).sum::<f64>() / modules.len() as f64;
     let estimate = Estimate { value: mean(|e| e.value), low: mean(|e| e.low), high: mean(|e| e.high), confidence: modules[0].1.confidence };
     let trusted = modules.iter().all(|(row, _)| row.outcome == Outcome::Measured);
