@@ -144,7 +144,7 @@ fn subject(args: &Args, settings: &[Setting; 2]) -> anyhow::Result<Subject> {
 
 /// The rows that each side's compiler builds, in place of those that are built in.
 fn built(compile: &[Compile; 2], scratch: &mut Scratch) -> anyhow::Result<[Vec<Row>; 2]> {
-    let mut side = |n: usize| -> anyhow::Result<Vec<Row>> {
+    let side = |n: usize| -> anyhow::Result<Vec<Row>> {
         let dir = scratch.subdir(&format!("programs-{}", ab::NAMES[n].to_lowercase()))?;
         let built = compilers::build(&compile[n], &dir)?;
         match built.failed.first() {
