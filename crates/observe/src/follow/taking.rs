@@ -255,9 +255,17 @@ impl Taking {
     /// How soon the memory that the subjects' processes asked for was touched; empty where the kernel tells no faults.
     pub fn mappings(&self, population: &Population) -> Totals {
         let role = |pid: i32| population.roles().get(&pid).copied();
-        let ours = |pid: i32| {
-            let parent = || self.parents.get(&pid).and_then(|parent| role(*parent));
-            role(pid).or_else(parent).is_some_and(|role| role != Role::Client)
+        // The nearest ancestor that was looked for says whose a process is, as of requests.
+        let ours = |pid: i32| -> bool {
+            let mut at = pid;
+            for _ in 0..16 {
+                match (role(at), self.parents.get(&at)) {
+                    (Some(role), _) => return role != Role::Client,
+                    (None, Some(parent)) => at = *parent,
+                    (None, None) => return false,
+                }
+            }
+            false
         };
         self.mappings.totals(ours)
     }
