@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use fingerpost_record::{Estimate, Measurement, Outcome, Run};
+use fingerpost_diagnose::mapped::mapped;
+use fingerpost_record::{Estimate, Measurement, Outcome, Readings, Run};
 
 use crate::ratio::{self, Figure, QuantileWeights, Ratio};
 
@@ -66,6 +67,8 @@ pub struct Launch {
     pub sum: Vec<Option<Cell>>,
     /// Paging, where it was observed.
     pub paging: Vec<Paging>,
+    /// How soon the applications touched the memory that they asked for, as a sentence; nothing where nobody looked.
+    pub mapped: Option<String>,
     /// What was skipped or failed: its name and why.
     pub missing: Vec<(String, String)>,
     /// The answer.
@@ -101,8 +104,17 @@ pub fn analyse(run: &Run) -> Option<Launch> {
     let sum = cells(sums.collect(), &mut weights);
     let paging = paging(run, &placements);
     let missing = rows.iter().filter(|m| m.estimate.is_none()).map(|m| (m.params.to_string(), m.reason.clone().unwrap_or_default()));
-    let mut launch =
-        Launch { missing: missing.collect(), answer: Answer::NothingToCompare, sentence: String::new(), placements, lines, sum, paging };
+    let mapped = mapped(&Readings::of(run.observations.iter().filter(|o| o.workload == "launch" && o.observer == "mappings")));
+    let mut launch = Launch {
+        missing: missing.collect(),
+        answer: Answer::NothingToCompare,
+        sentence: String::new(),
+        mapped: mapped.map(|m| m.sentence()),
+        placements,
+        lines,
+        sum,
+        paging,
+    };
     launch.answer = answer(&launch.sum);
     launch.sentence = sentence(&launch);
     Some(launch)

@@ -195,39 +195,76 @@ pub fn replay(name: &str, tables: &[&'static str], runs: &[Run]) -> Replay {
     }
 }
 
-/// The runs that tables take this machine's figures from: of candidates, the preferred first, each that has rows of a table which none before it
-/// has. `figures` gives a candidate's figures, `whole` all of it; what cannot be read gives nothing and is passed over.
+/// The runs that tables and conclusions take this machine's figures from: of candidates, the preferred first, each that has rows of a table, or
+/// for a conclusion, which none before it has. `figures` gives a candidate's figures, `whole` all of it; what cannot be read gives nothing and
+/// is passed over.
 pub fn chosen<C>(
     tables: &[&'static str],
     candidates: impl Iterator<Item = C>,
     figures: impl Fn(&C) -> Option<Run>,
     whole: impl Fn(&C) -> Option<Run>,
 ) -> Vec<Run> {
-    let (mut own, mut missing) = (Vec::new(), tables.to_vec());
+    let mut own = Vec::new();
+    // Each table with the columns that runs before had figures for, and the most of one run; those that one run fills are done with.
+    let mut missing: Vec<(Table, Vec<bool>, usize)> = tables
+        .iter()
+        .filter_map(|name| references::table(name))
+        .map(|table| {
+            let none = vec![false; table.columns.len()];
+            (table, none, 0)
+        })
+        .collect();
+    let mut open: Vec<&conclusions::Conclusion> = conclusions::of_tables(tables).collect();
     for candidate in candidates {
-        if missing.is_empty() {
+        if missing.is_empty() && open.is_empty() {
             break;
         }
         let Some(figures) = figures(&candidate) else { continue };
-        let found = replay("", &missing, std::slice::from_ref(&figures));
-        let before = missing.len();
-        missing.retain(|name| found.tables.iter().any(|t| t.name == *name && t.run.is_none()));
-        if missing.len() < before {
-            own.extend(whole(&candidate));
+        let mut serves = false;
+        for (table, had, most) in &mut missing {
+            let has = served(table, &figures);
+            let count = has.iter().filter(|has| **has).count();
+            serves |= count > *most || has.iter().zip(had.iter()).any(|(has, had)| *has && !had);
+            *most = count.max(*most);
+            had.iter_mut().zip(has).for_each(|(had, has)| *had |= has);
+        }
+        missing.retain(|(table, _, most)| *most < table.columns.len());
+        if !serves && !open.iter().any(|c| c.may_be_judged_by(&figures)) {
+            continue;
+        }
+        let Some(whole) = whole(&candidate) else { continue };
+        let open_before = open.len();
+        open.retain(|c| !c.is_judged_by(&whole));
+        if serves || open.len() < open_before {
+            own.push(whole);
         }
     }
     own
 }
 
+/// Which columns of a table a run has figures for.
+fn served(table: &Table, run: &Run) -> Vec<bool> {
+    table.columns.iter().map(|c| ours(run, c).is_some()).collect()
+}
+
+/// The runs with figures for a table, those with most first; of equal ones in the order given. A run of something else may have a row of it
+/// by chance, and what one cannot measure together (two versions of a server) is in several.
+fn fullest<'a>(table: &Table, runs: &'a [Run]) -> Vec<&'a Run> {
+    let count = |run: &Run| served(table, run).into_iter().filter(|has| *has).count();
+    let mut counted: Vec<(usize, &Run)> = runs.iter().map(|run| (count(run), run)).filter(|(count, _)| *count > 0).collect();
+    counted.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    counted.into_iter().map(|(_, run)| run).collect()
+}
+
 fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
-    let run = runs.iter().find(|run| table.columns.iter().any(|c| ours(run, c).is_some()));
-    let lines = table.columns.iter().enumerate().flat_map(|(i, column)| lines(&table, i, column, run)).collect();
+    let runs = fullest(&table, runs);
+    let lines = table.columns.iter().enumerate().flat_map(|(i, column)| lines(&table, i, column, &runs)).collect();
     Replayed {
         name,
         unit: unit(&table),
         better: table.better,
         systems: table.systems().iter().map(|s| (*s).to_owned()).collect(),
-        run: run.map(|r| r.id.clone()),
+        run: runs.first().map(|r| r.id.clone()),
         measured_by: recipe_of(name).map_or(String::new(), Recipe::command),
         lines,
         title: table.title,
@@ -237,9 +274,13 @@ fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
 }
 
 /// A column of the data is a line here; one of repetitions is a line for each.
-fn lines(table: &Table, column: usize, of: &Column, run: Option<&Run>) -> Vec<Line> {
+fn lines(table: &Table, column: usize, of: &Column, runs: &[&Run]) -> Vec<Line> {
     let what = if of.params.is_empty() { of.probe.clone() } else { format!("{} {}", of.probe, of.params) };
-    let own = run.and_then(|run| ours(run, of));
+    let own = runs.iter().enumerate().find_map(|(at, run)| {
+        let own = ours(run, of)?;
+        // The table names the run that most of it is from.
+        Some(if at == 0 { own } else { own.also(&format!("of the run {}", run.id)) })
+    });
     let cells: Vec<Option<&Printed>> = table.systems().iter().map(|s| table.runs[*s].get(column).and_then(Option::as_ref)).collect();
     let rounds = cells.iter().flatten().filter_map(|c| if let Printed::Many(all) = c { Some(all.len()) } else { None }).max();
     let Some(rounds) = rounds else {
@@ -264,9 +305,20 @@ struct Ours {
     note: Option<String>,
 }
 
+impl Ours {
+    /// With a further note.
+    fn also(self, note: &str) -> Ours {
+        let note = self.note.map_or_else(|| note.to_owned(), |first| format!("{first}; {note}"));
+        Ours { note: Some(note), ..self }
+    }
+}
+
 fn ours(run: &Run, column: &Column) -> Option<Ours> {
     if column.probe == "lmbench.null_io" && run.measurements.iter().all(|m| m.probe != column.probe) {
         return null_io(run);
+    }
+    if let Some(average) = average(run, column) {
+        return Some(average);
     }
     let row = best(run, &column.probe, &column.params)?;
     let note = aliases::matches(&column.probe, &column.params, &row.params)?;
@@ -274,6 +326,22 @@ fn ours(run: &Run, column: &Column) -> Option<Ours> {
     let aliased = note.aliased.iter().map(|(key, published, ours)| format!("{key} {ours} stands for {published}"));
     let parts: Vec<String> = aliased.chain((!unsaid.is_empty()).then(|| unsaid.join(" "))).collect();
     Some(Ours { row: row.clone(), note: (!parts.is_empty()).then(|| parts.join("; ")) })
+}
+
+/// The published average of the eight modules is their arithmetic mean; a run of this machine has the modules.
+fn average(run: &Run, column: &Column) -> Option<Ours> {
+    if column.probe != "cpu.flops" || column.params.text("module") != Some("average") {
+        return None;
+    }
+    let published: Vec<Params> = (1..=8).map(|n| Params::new().with("module", n)).collect();
+    let modules = published.iter().map(|one| best(run, &column.probe, one).and_then(|row| Some((row, row.estimate?))));
+    let modules: Vec<(&Measurement, Estimate)> = modules.collect::<Option<_>>()?;
+    let mean = |of: fn(&Estimate) -> f64| modules.iter().map(|(_, e)| of(e)).sum::<f64>() / modules.len() as f64;
+    let estimate = Estimate { value: mean(|e| e.value), low: mean(|e| e.low), high: mean(|e| e.high), confidence: modules[0].1.confidence };
+    let trusted = modules.iter().all(|(row, _)| row.outcome == Outcome::Measured);
+    let outcome = if trusted { Outcome::Measured } else { Outcome::Untrusted };
+    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), ..modules[0].0.clone() };
+    Some(Ours { row, note: Some("mean of the eight modules".into()) })
 }
 
 /// lmbench's figure is the mean of reading and writing one byte.
@@ -372,6 +440,28 @@ mod tests {
         assert_eq!(taken(&["launch-10.1", "nothing", "opteron-850-linux", "g5-2.5-linux"]), ["opteron-850-linux"]);
         // Of one table, of both.
         assert_eq!(taken(&["xeon-3.6-linux", "opteron-850-linux", "g5-2.5-linux"]), ["xeon-3.6-linux", "opteron-850-linux"]);
+    }
+
+    #[test]
+    fn the_run_with_most_of_a_table_has_the_column_and_an_average_is_made() {
+        let mut part = references::load("opteron-850-linux").unwrap();
+        part.measurements.retain(|m| m.probe == "syscall.null");
+        part.id = "part".into();
+        let whole = references::load("g5-2.5-linux").unwrap();
+        let found = replay("x", &["lmbench-syscall-signal"], &[part.clone(), whole.clone()]);
+        assert_eq!(found.tables[0].run.as_deref(), Some("g5-2.5-linux"));
+        let mut rest = whole;
+        rest.measurements.retain(|m| m.probe != "syscall.null");
+        let found = replay("x", &["lmbench-syscall-signal"], &[part, rest]);
+        let null = found.tables[0].lines.iter().find(|l| l.what == "syscall.null").unwrap();
+        assert_eq!(null.here.as_ref().unwrap().note.as_deref(), Some("of the run part"));
+
+        let mut modules = references::load("flops-g5-2.7-gcc-4.0").unwrap();
+        modules.measurements.retain(|m| m.params.text("module").is_none());
+        let found = replay("flops", &["flops"], std::slice::from_ref(&modules));
+        let average = found.tables[0].lines.iter().find(|l| l.what.contains("average")).unwrap();
+        let here = average.here.as_ref().unwrap();
+        assert_eq!((here.estimate.value.round(), here.note.as_deref()), (1568.0, Some("mean of the eight modules")));
     }
 
     #[test]

@@ -8,12 +8,14 @@
 mod budget;
 mod chain;
 pub mod check;
+pub mod client;
 pub mod deciding;
 pub mod entering;
 pub mod facts;
 pub mod fleet;
 mod followed;
 pub mod hosts;
+pub mod mapped;
 pub mod places;
 pub(crate) mod rules;
 mod rules_io;

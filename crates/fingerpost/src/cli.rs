@@ -58,6 +58,8 @@ pub enum Command {
     Man(commands::man::Args),
     /// Where the time of a workload, or of any command, went, and who is to blame
     Explain(commands::explain::Args),
+    /// Load a server from a client machine; `explain` on the server's joins what both saw
+    Load(commands::load::Args),
     /// Many hosts, by Slurm or ssh: which are slow beside others of their kind, and by which layer
     Fleet(commands::fleet::Args),
 }

@@ -126,7 +126,7 @@ fn found() -> Vec<Compiler> {
 fn named(names: &[String]) -> Vec<Compiler> {
     let mut compilers: Vec<Compiler> = Vec::new();
     for name in names {
-        let file = PathBuf::from(name);
+        let file = file_of(name);
         let known = title(&file);
         let taken = compilers.iter().any(|c| c.title == known);
         let title = if taken { format!("{known} ({name})") } else { known };
@@ -135,6 +135,13 @@ fn named(names: &[String]) -> Vec<Compiler> {
         }
     }
     compilers
+}
+
+/// The compiler's file: a name or a path as the user gives it, or the title that rows have.
+fn file_of(name: &str) -> PathBuf {
+    let titled = || found().into_iter().find(|c| c.title == name).map(|c| c.file);
+    let looks_like_a_title = name.contains(' ') && !name.contains('/');
+    looks_like_a_title.then(titled).flatten().unwrap_or_else(|| PathBuf::from(name))
 }
 
 /// `gcc 12.2.0`, `clang 14.0.6`; the file's name where the compiler says nothing of itself.

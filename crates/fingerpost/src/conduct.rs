@@ -74,7 +74,7 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     let mut scratch = scratch.context("cannot make a private directory for the run")?;
     let dir = work_dir(&mut scratch, options)?;
     let run = begin(options, &dir);
-    let (writer, trouble) = open_writer(options, &run)?;
+    let (writer, trouble) = open_writer(options.output.as_deref(), &run)?;
     let progress = Progress::start(&describe(plan), expected(plan, options), options.progress);
     if let Some(sentence) = trouble {
         progress.say(&sentence);
@@ -123,17 +123,20 @@ fn prepare(plan: &Plan, scratch: &mut Scratch, recorder: &mut Recorder) -> anyho
 
 /// The record at its beginning: everything but results.
 fn begin(options: &Options, dir: &Path) -> Run {
+    Run { profile: options.profile, seed: options.seed, label: options.label.clone(), ..begun(options.command.clone(), dir, &options.cpus) }
+}
+
+/// A record at its beginning, made by this command on this host; `dir` is where files are made, `cpus` are those to be measured on.
+pub fn begun(command: Vec<String>, dir: &Path, cpus: &[usize]) -> Run {
     let now = jiff::Timestamp::now();
     Run {
         schema: SCHEMA.to_owned(),
         id: new_id(now, fastrand::u32(..)),
         started: rfc3339(now),
-        profile: options.profile,
-        seed: options.seed,
-        command: options.command.clone(),
-        label: options.label.clone(),
+        profile: Profile::Standard,
+        command,
         tool: Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() },
-        host: fingerpost_host::describe_for(dir, &options.cpus),
+        host: fingerpost_host::describe_for(dir, cpus),
         ..Run::default()
     }
 }
@@ -149,10 +152,14 @@ fn work_dir(scratch: &mut Scratch, options: &Options) -> anyhow::Result<PathBuf>
     }
 }
 
-fn open_writer(options: &Options, run: &Run) -> anyhow::Result<(Writer, Option<String>)> {
-    match &options.output {
+/// Where the run is kept from its beginning on: a file of the user's choice, or the archive; and what is to be said about that.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn open_writer(output: Option<&Path>, run: &Run) -> anyhow::Result<(Writer, Option<String>)> {
+    match output {
         Some(path) => {
-            let mut writer = Writer::at(path.clone());
+            let mut writer = Writer::at(path.to_owned());
             match writer.write(run) {
                 Some(sentence) => crate::exit::usage(sentence),
                 None => Ok((writer, None)),

@@ -38,6 +38,20 @@ fn load_word(wanted: &str) -> anyhow::Result<Run> {
     Ok(load::from_path(&kept(wanted)?)?)
 }
 
+/// The file of the run that RUN names.
+///
+/// # Errors
+/// It is none: a reference system, or standard input.
+pub fn file(wanted: &OsStr) -> anyhow::Result<PathBuf> {
+    match wanted.to_str() {
+        Some(word) if word == "-" || word.starts_with("ref:") => {
+            usage(format!("“{word}” is no file that could be written; name one with -o FILE"))
+        }
+        Some(word) if !word.contains('/') => kept(word),
+        _ => Ok(PathBuf::from(wanted)),
+    }
+}
+
 /// The file of the archive that a word names. A reference system's name without `ref:` is told as such.
 fn kept(wanted: &str) -> anyhow::Result<PathBuf> {
     let found = Archive::open(None)?.resolve(wanted);

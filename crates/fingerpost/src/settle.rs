@@ -87,14 +87,16 @@ pub fn settle(comparison: &Comparison, options: &Options, stop: &AtomicBool) -> 
 fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options) -> Result<Pair<'a>, (Option<&'a Row>, String)> {
     let row = target(comparison, change).ok_or((None, "no row that it concerns is on both sides".to_owned()))?;
     let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.probes.contains(&row.probe.as_str()));
-    let key = lab.map_or_else(|| Some(change.what.clone()), |lab| key_of(lab, &change.what));
+    let setting = |what: &str| lab.map_or_else(|| Some(of_rows(what).to_owned()), |lab| key_of(lab, what));
+    let key = setting(&change.what);
     let key = key.ok_or_else(|| (Some(row), format!("{} is no setting of {}", change.what, lab.map_or("it", |lab| lab.name))))?;
     let others = comparison.changes.iter().filter(|other| other.what != change.what && other.concerns(row));
     let stated = row.params.iter().map(|(k, v)| (k.to_owned(), v.to_string()));
     let both = stated.chain(others.map(|other| (other.what.clone(), other.base.clone())));
     let both = both.filter(|(_, value)| !UNSTATED.contains(&value.as_str()));
-    let takes = |k: &str| lab.is_none_or(|lab| key_of(lab, k).as_deref() == Some(k));
-    let set = both.filter(|(k, _)| takes(k)).map(|(k, v)| format!("{k}={v}")).collect();
+    // What a row states and no setting takes (the application of a launch) is what it is measured at.
+    let told = |k: &str| setting(k).filter(|key| lab.is_none() || key == k || key == of_rows(k));
+    let set = both.filter_map(|(k, v)| Some(format!("{}={v}", told(&k)?))).collect();
     let side = |value: &str| if UNSTATED.contains(&value) { Vec::new() } else { vec![format!("{key}={value}")] };
     let args = Args {
         name: lab.map_or_else(|| row.probe.clone(), |lab| lab.name.to_owned()),
@@ -118,11 +120,16 @@ fn target<'a>(comparison: &'a Comparison, change: &Change) -> Option<&'a Row> {
     comparison.rows.iter().filter(|row| change.concerns(row) && row.ratio.is_some()).max_by(|a, b| size(a).total_cmp(&size(b)))
 }
 
+/// The setting that a parameter of rows is set by, where its name is another.
+fn of_rows(what: &str) -> &str {
+    pair::OF_ROWS.iter().find(|(_, of_rows)| *of_rows == what).map_or(what, |(setting, _)| setting)
+}
+
 /// The lab's setting of this name; a server's own setting, that it told of itself, by the prefix for those.
 fn key_of(lab: &fingerpost_labs::Lab, what: &str) -> Option<String> {
     let own = |key: &str| lab.settings.iter().any(|s| s.key == key || (s.key.ends_with('.') && key.starts_with(s.key)));
     let told = format!("server.{what}");
-    [what.to_owned(), told].into_iter().find(|key| own(key) && what != "version")
+    [what.to_owned(), told, of_rows(what).to_owned()].into_iter().find(|key| own(key) && what != "version")
 }
 
 fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
@@ -195,6 +202,21 @@ mod tests {
         assert_eq!(key_of(lab, "server.log_bin").as_deref(), Some("server.log_bin"));
         assert_eq!(key_of(lab, "log_bin").as_deref(), Some("server.log_bin"));
         assert_eq!(key_of(lab, "version"), None);
+        let launch = fingerpost_labs::REGISTRY.iter().find(|lab| lab.name == "launch").unwrap();
+        assert_eq!(key_of(launch, "placement").as_deref(), Some("placements"));
+    }
+
+    #[test]
+    fn another_compiler_is_set_by_the_name_of_its_setting() {
+        let flops = |compiler: &str, rate: f64| {
+            let mut of = run(Params::new().with("compiler", compiler).with("cflags", "-O2").with("module", 1), rate);
+            of.measurements[0].probe = "cpu.flops".into();
+            of
+        };
+        let comparison = compare(&[flops("gcc 12.2.0", 1e9)], &[flops("clang 14.0.6", 2e9)], &Default::default());
+        let pair = planned(&comparison, &comparison.changes[0], &options()).ok().unwrap();
+        assert_eq!((&pair.args.a[..], &pair.args.b[..]), (&["cc=gcc 12.2.0".to_owned()][..], &["cc=clang 14.0.6".to_owned()][..]));
+        assert_eq!((pair.args.name.as_str(), pair.args.set.contains(&"module=1".to_owned())), ("cpu.flops", true));
     }
 
     #[test]

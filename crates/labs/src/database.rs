@@ -6,8 +6,8 @@
 mod desktop;
 mod import;
 #[cfg(test)]
-mod listener;
-mod rows;
+pub(crate) mod listener;
+pub(crate) mod rows;
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,8 @@ fn allowance(profile: Profile, budget: Duration) -> Duration {
 fn run(ctx: &mut Context) -> Result<(), LabError> {
     let began = Instant::now();
     let mut options = Options::from_settings(ctx.settings, ctx.seed)?;
-    let imports = on(ctx.settings, "import", ctx.profile)?;
+    // Redis has no dump to import.
+    let imports = on(ctx.settings, "import", ctx.profile)? && options.engine.name() != "redis";
     let beside = on(ctx.settings, "desktop", ctx.profile)?;
     options.server_prefix = ctx.server_prefix.to_vec();
     ctx.sink.progress(&format!("starting {} and loading its data", options.engine.name()), 0.0);
@@ -207,11 +208,11 @@ pub static LAB: Lab = Lab {
         Setting {
             key: "url",
             default: "none",
-            help: "a server of your own, mysql://USER@HOST:PORT/NAME or postgres://…; NAME is made and dropped",
+            help: "a server of your own, mysql://USER@HOST:PORT/NAME, postgres://… or redis://…; NAME is made and dropped",
         },
         Setting {
             key: "password_file",
-            default: "MYSQL_PWD or PGPASSWORD, else ~/.my.cnf or ~/.pgpass",
+            default: "MYSQL_PWD, PGPASSWORD or REDISCLI_AUTH, else ~/.my.cnf or ~/.pgpass",
             help: "a file whose first line is the password for url; a password within the url is seen by all who list processes",
         },
     ],

@@ -20,9 +20,11 @@ mod window;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fingerpost_record::{Params, Profile};
+use fingerpost_observe::{Level, Session};
+use fingerpost_record::{Observation, Params, Profile};
 use fingerpost_sys::cgroup::Throttle;
 use fingerpost_sys::scratch::Ticket;
+use fingerpost_workloads::Subjects;
 
 use self::manifest::App;
 use self::placement::Placement;
@@ -44,6 +46,9 @@ fn run(context: &mut Context) -> Result<(), LabError> {
     let plan = Plan::of(context)?;
     pageins::tell(&plan, context.sink);
     if plan.state == State::Uptime {
+        if let Some(length) = plan.watch {
+            pageins::watch(&plan, length, context.sink);
+        }
         return Ok(());
     }
     let apps = prepare(context, &plan)?;
@@ -197,7 +202,24 @@ impl<'c, 'r> Course<'c, 'r> {
             }
         }
         (0..self.placements.len()).for_each(|i| self.book.tell_paging(i, self.context.sink));
+        self.observe();
         Ok(())
+    }
+
+    /// One more sequence, whose times do not count, under observers: how soon real applications touch the memory that they ask for.
+    fn observe(&mut self) {
+        if self.context.sink.interrupted() || self.plan.state.word().is_some() {
+            return;
+        }
+        // The applications are this process' children, and theirs.
+        let subjects = Subjects { servers: vec![std::process::id() as i32], clients: Vec::new() };
+        let session = Session::attach(&subjects, Level::Tracing);
+        let done = self.sequence(&Placement::as_is("observed"), Push::None, 0.99);
+        let told = session.finish();
+        let mappings = told.observations.into_iter().find(|o| o.observer == "mappings");
+        if let (Ok(_), Some(observation)) = (done, mappings) {
+            self.context.sink.observation(Observation { workload: "launch".into(), ..observation });
+        }
     }
 
     /// One sequence under one placement. False when there is no use in trying it again.
@@ -277,6 +299,11 @@ pub static LAB: Lab = Lab {
             key: "state",
             default: "cold where caches may be dropped, else warm",
             help: "cold, warm; after-boot: one sequence, now, and the page-ins since boot; uptime: the page-ins since boot alone",
+        },
+        Setting {
+            key: "watch",
+            default: "one reading",
+            help: "with state=uptime: go on reading the page-ins for so long (4d, 12h, 30m); each day of uptime is a row, and the course is kept",
         },
         Setting { key: "existing_swap", default: "on", help: "off: switch the machine's own swap off for the time of the run" },
         Setting { key: "throttle", default: "4M", help: "bytes a second of a throttled placement" },

@@ -8,6 +8,7 @@ pub mod database;
 pub mod deciding;
 mod explained;
 pub mod launch;
+pub mod load;
 pub mod prove;
 pub mod service;
 pub mod site;

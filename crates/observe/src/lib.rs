@@ -12,6 +12,7 @@ pub mod calls;
 mod delays;
 pub mod follow;
 pub mod machine;
+pub mod mappings;
 mod neighbours;
 pub mod population;
 pub mod queues;

@@ -80,6 +80,8 @@ struct Watched {
     lost: u64,
     notes: Totals,
     recorded: Option<Recorded>,
+    /// How soon memory was touched; empty where no event told.
+    mappings: Totals,
     events: Option<Events>,
 }
 
@@ -290,6 +292,9 @@ impl Session {
         if !syscalls.is_empty() {
             found.push(observation("syscalls", &watched.source, syscalls));
         }
+        if !watched.mappings.is_empty() {
+            found.push(observation("mappings", &watched.source, watched.mappings));
+        }
         found.extend(sockets.map(sockets_observation));
         found.extend(self.neighbours.map(|neighbours| {
             let (source, totals) = neighbours.finish(&paths);
@@ -381,7 +386,7 @@ fn watch(mut population: Population, level: Level, taking: Option<Result<Taking,
 
 fn finish_watch(population: Population, level: Level, taking: Option<Taking>, states: States, source: String, series: Recorder) -> Watched {
     let mut notes = Totals::new();
-    let (mut lost, mut recorded, mut events) = (0, None, None);
+    let (mut lost, mut recorded, mut events, mut mappings) = (0, None, None, Totals::new());
     let seen = match (taking, level) {
         (_, Level::Counting) => Seen::Counters,
         (Some(taking), _) => {
@@ -389,6 +394,7 @@ fn finish_watch(population: Population, level: Level, taking: Option<Taking>, st
             notes.insert("trace.windows".into(), taking.count as f64);
             notes.insert("trace.windows.torn".into(), taking.torn as f64);
             notes.insert("trace.events".into(), taking.events as f64);
+            mappings = taking.mappings(&population);
             let (tracer, to_follow, source) = taking.finish(&population);
             (recorded, events) = (Some(to_follow), Some(Events(source)));
             let (open, idle) = (tracer.window_seconds(), tracer.ready_while_idle());
@@ -401,7 +407,7 @@ fn finish_watch(population: Population, level: Level, taking: Option<Taking>, st
             Seen::Sampled(states.threads)
         }
     };
-    Watched { population, seen, source, series: series.finish(), cost: thread_cpu_seconds(), lost, notes, recorded, events }
+    Watched { population, seen, source, series: series.finish(), cost: thread_cpu_seconds(), lost, notes, recorded, mappings, events }
 }
 
 /// A pause between half and one and a half of what was asked, so that sampling does not beat with anything periodic.

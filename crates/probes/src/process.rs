@@ -222,7 +222,6 @@ pub static PROBES: &[Probe] = &[
     },
     Probe {
         name: "process.exec",
-        lmbench: Some("exec proc"),
         summary: "fork and exec of a tiny program",
         timed: "fork, execve of a static program of 200 bytes that exits at once, and waitpid, on one CPU.",
         pitfalls: "lmbench's program is linked dynamically: compare its figure with process.exec_dynamic.",

@@ -9,6 +9,7 @@
 pub mod archive;
 pub mod bounds;
 pub mod cause;
+pub mod client;
 pub mod experiment;
 pub mod findings;
 #[cfg(any(test, feature = "fixture"))]

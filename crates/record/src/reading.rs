@@ -103,7 +103,7 @@ const MET: [(&str, &str); 12] = [
 ];
 
 /// Which observer has a reading: the first that fits the beginning of its name, or of what follows the side.
-const OBSERVERS: [(&str, &str); 34] = [
+const OBSERVERS: [(&str, &str); 35] = [
     ("call.", "syscalls"),
     ("delay.", "delays"),
     ("nice", "limits"),
@@ -118,6 +118,7 @@ const OBSERVERS: [(&str, &str); 34] = [
     ("machine.cpus", "limits"),
     ("machine.", "cpu"),
     ("memory.", "memory"),
+    ("mappings.", "mappings"),
     ("disk.", "disk"),
     ("net.", "network"),
     ("tcp.", "network"),

@@ -1,5 +1,6 @@
 //! One step or command explained: the picture of its budget, and the suspects.
 
+mod client;
 pub(crate) mod experiments;
 pub(crate) mod followed;
 mod functions;
@@ -9,6 +10,8 @@ pub mod service;
 mod suspects;
 
 use fingerpost_diagnose::check::{Check, check};
+use fingerpost_diagnose::client::Beside;
+use fingerpost_diagnose::mapped::mapped;
 use fingerpost_diagnose::slow::{SlowOnes, slow_ones};
 use fingerpost_diagnose::threads::{State, threads};
 use fingerpost_diagnose::{StepFigures, TOO_LITTLE_FOLLOWED, explain};
@@ -44,6 +47,12 @@ pub struct Explanation {
     /// They and the load generator's own account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<Check>,
+    /// What a load generator on another machine saw of the service, where that was joined to the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<Beside>,
+    /// How soon the memory that it asked for was touched, as a sentence, where that was seen of enough mappings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mapped: Option<String>,
     /// What the server's threads did, where no request could be followed, or too little of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<State>,
@@ -79,6 +88,8 @@ impl Explanation {
             budget,
             slow: paths.and_then(slow_ones),
             check: paths.and_then(check),
+            client: None,
+            mapped: mapped(&totals).map(|m| m.sentence()),
             threads: if paths.is_some_and(|p| p.not_followed <= TOO_LITTLE_FOLLOWED) { Vec::new() } else { threads(&totals) },
             paths: paths.cloned(),
             findings,
@@ -105,7 +116,7 @@ pub fn of_run(run: &Run) -> Vec<Explanation> {
             found.push(Explanation::new(&p.workload, &p.params, &StepFigures::default(), Some(p), Vec::new()));
         }
     }
-    found.into_iter().map(|e| e.with_experiments_of(run)).collect()
+    found.into_iter().map(|e| e.with_experiments_of(run).with_client_of(run)).collect()
 }
 
 fn of_step(run: &Run, observations: &[&Observation]) -> Option<Explanation> {
@@ -221,6 +232,7 @@ fn picture(e: &Explanation, style: &Style) -> String {
     if let (Some(slow), Some(paths)) = (&e.slow, &e.paths) {
         let mut sentences = Grid { columns: Vec::new(), lines: vec![Line::Note(clean(&slow.sentence), Tone::Strong)] };
         let account = followed::account(paths, e.check.as_ref());
+        sentences.lines.extend(e.mapped.iter().map(|s| Line::Note(mapped_line(s), Tone::Faint)));
         sentences.lines.extend(account.into_iter().map(|(s, warning)| Line::Note(s, if warning { Tone::Doubtful } else { Tone::Faint })));
         let states = if e.threads.is_empty() { Grid::default() } else { threads_grid(&e.threads) };
         let grids = [followed::classes(slow), sentences, followed::chain_grid(paths), followed::slowest_grid(paths), states];
@@ -228,6 +240,11 @@ fn picture(e: &Explanation, style: &Style) -> String {
         return shown.join("\n");
     }
     if e.budget.parts.is_empty() { threads_grid(&e.threads).render(style) } else { budget_grid(&e.budget).render(style) }
+}
+
+/// The sentence about memory as a line of its own.
+pub(crate) fn mapped_line(sentence: &str) -> String {
+    format!("Memory that was asked for: {}.", clean(sentence))
 }
 
 fn headline(e: &Explanation) -> String {
@@ -348,6 +365,8 @@ mod tests {
             paths: None,
             slow: None,
             check: None,
+            client: None,
+            mapped: None,
             threads: Vec::new(),
             findings: vec![finding("app.lock", Status::Guilty), finding("host.steal", Status::Cleared)],
             experiments: Vec::new(),

@@ -8,7 +8,17 @@ use crate::lab::clean;
 use crate::style::{Style, Tone};
 
 /// What the table is called.
-pub const TITLE: &str = "Floating point by instruction mix and compiler (MFLOPS, and the share of the core's highest rate)";
+pub fn title(flops: &Flops) -> &'static str {
+    match shares(flops) {
+        true => "Floating point by instruction mix and compiler (MFLOPS, and the share of the core's highest rate)",
+        false => "Floating point by instruction mix and compiler (MFLOPS)",
+    }
+}
+
+/// Whether the core's highest rate is known, so that there are shares of it.
+pub fn shares(flops: &Flops) -> bool {
+    flops.share(1.0).is_some()
+}
 
 /// A compiler as the head of its column; where rows name none, what the column has.
 pub fn heading(column: &Column) -> String {
@@ -69,7 +79,7 @@ pub fn markdown(flops: &Flops) -> String {
 }
 
 fn grid(flops: &Flops) -> Grid {
-    let mut grid = Grid { columns: columns(flops), lines: vec![Line::Heading(TITLE.to_owned())] };
+    let mut grid = Grid { columns: columns(flops), lines: vec![Line::Heading(title(flops).to_owned())] };
     if !flops.columns.is_empty() {
         let titles = ["module", "FADD", "FSUB", "FMUL", "FDIV"].map(str::to_owned).into_iter();
         let heads = flops.columns.iter().flat_map(|c| [heading(c), String::new()]);

@@ -21,7 +21,7 @@ pub static GROUPS: &[GroupOf] = &[
     GroupOf {
         key: "syscalls",
         title: "System calls",
-        prefixes: &["syscall."],
+        prefixes: &["syscall.", "lmbench."],
         order: &["null", "read", "write", "stat", "fstat", "open_close", "select", "poll", "epoll"],
     },
     GroupOf { key: "signals", title: "Signals", prefixes: &["signal."], order: &["install", "handle", "fault"] },
@@ -63,9 +63,11 @@ pub static GROUPS: &[GroupOf] = &[
     GroupOf { key: "flops", title: "Floating point by compiler", prefixes: &["flops."], order: &[] },
     GroupOf { key: "zerofill", title: "Zero-filling", prefixes: &["zerofill."], order: &[] },
     GroupOf { key: "site", title: "Site: files against an object database", prefixes: &["site."], order: &[] },
-    GroupOf { key: "launch", title: "Launching under memory pressure", prefixes: &["launch."], order: &[] },
+    GroupOf { key: "launch", title: "Launching applications", prefixes: &["launch."], order: &[] },
     GroupOf { key: "database", title: "Database", prefixes: &["database."], order: &[] },
     GroupOf { key: "web", title: "Web server", prefixes: &["web."], order: &[] },
+    GroupOf { key: "service", title: "Running service", prefixes: &["service."], order: &["latency", "rate"] },
+    GroupOf { key: "load", title: "Load from a client machine", prefixes: &["load."], order: &["throughput", "turns", "turn"] },
 ];
 
 /// Where the rest goes.
@@ -95,7 +97,8 @@ pub fn lmbench_name(probe: &str, params: &Params) -> Option<String> {
         "signal.handle" => "sig hndl",
         "signal.fault" => "Prot Fault",
         "process.fork" => "fork proc",
-        "process.exec" => "exec proc",
+        // lmbench's own program is linked dynamically.
+        "process.exec_dynamic" => "exec proc",
         "process.shell" => "sh proc",
         "ipc.pipe" => "Pipe",
         "ipc.unix" => "AF UNIX",

@@ -29,6 +29,9 @@ pub fn render(launch: &Launch, style: &Style) -> String {
             grid.lines.push(Line::Labelled(name, line, Tone::Plain));
         }
     }
+    if let Some(mapped) = &launch.mapped {
+        grid.lines.push(Line::Labelled("Memory".into(), clean(mapped).into_owned(), Tone::Plain));
+    }
     grid.lines.push(Line::Labelled("Answer".into(), clean(&launch.sentence).into_owned(), tone(launch.answer)));
     grid.render(style)
 }

@@ -137,6 +137,10 @@ fn name(duel: &site::Duel) -> String {
 }
 
 fn ratio(e: &Estimate) -> String {
+    // What was printed once has no interval.
+    if e.low == e.high {
+        return significant(e.value);
+    }
     format!("{} ({}–{})", significant(e.value), significant(e.low), significant(e.high))
 }
 

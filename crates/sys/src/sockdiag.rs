@@ -43,6 +43,8 @@ pub struct Tcp {
     pub received: u64,
     /// Smoothed round trip in microseconds.
     pub rtt_us: u32,
+    /// The least round trip of the last minutes in microseconds, the handshake's included; 0 where it is not known.
+    pub least_rtt_us: u32,
 }
 
 /// A Unix stream socket.
@@ -114,6 +116,8 @@ fn parse_tcp(body: &[u8]) -> Option<Tcp> {
     each_attribute(body.get(72..)?, &mut |kind, data| {
         if kind == INET_DIAG_INFO {
             socket.rtt_us = u32_at(data, 68).unwrap_or(0);
+            // The kernel has all ones before the first acknowledgement.
+            socket.least_rtt_us = u32_at(data, 148).filter(|us| *us != u32::MAX).unwrap_or(0);
             socket.received = u64_at(data, 128).unwrap_or(0);
             socket.unsent = u32_at(data, 144).unwrap_or(0);
             socket.sent = u64_at(data, 200).unwrap_or(0).saturating_sub(u64_at(data, 208).unwrap_or(0));

@@ -72,7 +72,7 @@ pub static LIST: &[Conclusion] = &[
             let less = c.iter().map(|c| c.rows.iter().filter(|r| r.new.value < r.base.value).count()).sum::<usize>();
             Judged::by(less == 20, format!("{less} of 20 times are shorter"))
         },
-        Here::Never("it needs two disks"),
+        Here::By(second_drive, "launch --set placements=file,single,dual --allow-system-changes"),
     ),
     of(
         "ten_one_faster",
@@ -137,7 +137,7 @@ pub static LIST: &[Conclusion] = &[
             let (old, new) = (days("launch-10.0.4", 3), days("launch-10.1", 4));
             Judged::by(new > 0.0 && new < old, format!("{old:.0} a day under 10.0.4, {new:.0} under 10.1"))
         },
-        Here::Never("it needs days of uptime"),
+        Here::By(grow, "launch --set state=uptime --set watch=4d"),
     ),
     of(
         "paging_explains_a_part",
@@ -176,6 +176,32 @@ pub static LIST: &[Conclusion] = &[
         Here::Never(TWO_SYSTEMS),
     ),
 ];
+
+/// Whether a second drive beats another partition of the system's, application by application.
+fn second_drive(run: &Run) -> Option<Judged> {
+    let at = |placement: &str| {
+        let rows = run.measurements.iter().filter(move |m| m.probe == "launch.time" && m.params.text("placement") == Some(placement));
+        rows.filter_map(|m| Some((m.params.text("app")?.to_owned(), m.estimate?))).collect::<Vec<_>>()
+    };
+    let (single, dual) = (at("single"), at("dual"));
+    let pairs: Vec<_> = single.iter().filter_map(|(app, s)| Some((s, dual.iter().find(|(other, _)| other == app)?.1))).collect();
+    let less = pairs.iter().filter(|(s, d)| d.value < s.value).count();
+    (!pairs.is_empty()).then(|| Judged::by(less == pairs.len(), format!("{less} of {} times are shorter", pairs.len())))
+}
+
+/// Page-ins by days of uptime: whether they go on.
+fn grow(run: &Run) -> Option<Judged> {
+    let mut days: Vec<(i64, f64)> = run
+        .measurements
+        .iter()
+        .filter(|m| m.probe == "launch.pageins" && m.params.text("state") == Some("uptime"))
+        .filter_map(|m| Some((m.params.int("days")?, m.estimate?.value)))
+        .collect();
+    days.sort_by_key(|d| d.0);
+    let (first, last) = (days.first()?, days.last().filter(|last| last.0 > days[0].0)?);
+    let each = (last.1 - first.1) / (last.0 - first.0) as f64;
+    Some(Judged::by(each > 0.0, format!("{:.0} after {} days, {:.0} after {}: {each:.0} a day", first.1, first.0, last.1, last.0)))
+}
 
 fn placements(system: &str, placement: &str) -> crate::Comparison {
     between(&format!("launch-{system}[placement=default]"), &format!("launch-{system}[placement={placement}]"))

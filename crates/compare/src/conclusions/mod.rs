@@ -12,7 +12,7 @@ mod source;
 mod storing;
 mod zeroing;
 
-use fingerpost_record::Run;
+use fingerpost_record::{Run, Status};
 pub(crate) use own::best;
 use serde::Serialize;
 
@@ -80,14 +80,29 @@ pub struct Judged {
 }
 
 impl Judged {
+    /// By a figure. One that is no number, because a row that it is made of has none, judges nothing.
     fn by(holds: bool, figure: String) -> Judged {
+        if figure.contains("NaN") {
+            return Judged::not(MISSING);
+        }
         Judged { answer: if holds { Answer::True } else { Answer::False }, figure }
+    }
+
+    /// By what a comparison says of a cause, which it may say nothing of.
+    fn by_cause(said: Option<(Status, String)>, holds: impl FnOnce(Status, &str) -> bool) -> Judged {
+        match said {
+            Some((status, figure)) if status != Status::NotJudged => Judged::by(holds(status, &figure), figure),
+            _ => Judged::not(MISSING),
+        }
     }
 
     fn not(why: &str) -> Judged {
         Judged { answer: Answer::NotMeasured, figure: why.to_owned() }
     }
 }
+
+/// Why a conclusion is not judged whose figure is missing.
+const MISSING: &str = "a figure that it needs is missing";
 
 /// How the sentence of a conclusion begins for which a run lacks the rows.
 pub(crate) const NO_ROW: &str = "the run has no figure for it; measured by: ";
@@ -144,6 +159,20 @@ impl Conclusion {
     }
 }
 
+impl Conclusion {
+    /// Whether a run has rows of what measures this; nothing is judged yet.
+    pub(crate) fn may_be_judged_by(&self, run: &Run) -> bool {
+        let Here::By(_, needs) = self.here else { return false };
+        let family = needs.trim_start_matches('\'').split([' ', '.']).next().unwrap_or_default();
+        run.measurements.iter().any(|m| m.probe.split('.').next() == Some(family))
+    }
+
+    /// Whether a run has the rows for it.
+    pub(crate) fn is_judged_by(&self, run: &Run) -> bool {
+        matches!(self.here, Here::By(judge, _) if judge(run).is_some())
+    }
+}
+
 /// All conclusions, document by document.
 pub fn all() -> impl Iterator<Item = &'static Conclusion> {
     [servers::LIST, primitives::LIST, launching::LIST, zeroing::LIST, storing::LIST].into_iter().flatten()
@@ -152,4 +181,21 @@ pub fn all() -> impl Iterator<Item = &'static Conclusion> {
 /// Those that are about one of these tables.
 pub fn of_tables<'a>(tables: &'a [&'a str]) -> impl Iterator<Item = &'static Conclusion> + 'a {
     all().filter(move |c| c.tables.iter().any(|t| tables.contains(t)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_figure_judges_nothing() {
+        let nan = f64::NAN;
+        assert_eq!(Judged::by(nan > 2.0, format!("{nan:.1} times")), Judged::not(MISSING));
+        assert_eq!(Judged::by(false, "1.5 times".into()).answer, Answer::False);
+        let by = |said| Judged::by_cause(said, |status, _| status == Status::Cleared).answer;
+        assert_eq!(by(None), Answer::NotMeasured);
+        assert_eq!(by(Some((Status::NotJudged, "nothing is known".into()))), Answer::NotMeasured);
+        assert_eq!(by(Some((Status::Guilty, "60 %".into()))), Answer::False);
+        assert_eq!(by(Some((Status::Cleared, "2 %".into()))), Answer::True);
+    }
 }

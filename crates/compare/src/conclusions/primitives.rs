@@ -2,7 +2,7 @@
 
 use fingerpost_record::Status;
 
-use super::source::{all, between, evidence, g5, load, ratio, row, status};
+use super::source::{all, between, g5, load, ratio, row, said, status};
 use super::{Conclusion, Here, Judged, of_mysteries as of, own};
 use crate::verdict::Verdict;
 
@@ -22,10 +22,7 @@ pub static LIST: &[Conclusion] = &[
         LOW,
         "The machine with Mac OS X has a clock that is 8 % faster, and loses all the same: the clock is not what matters.",
         PROCESS,
-        || {
-            let cpu = evidence(&g5(), "cpu.speed", Status::Cleared);
-            Judged::by(cpu.as_deref().is_some_and(|e| e.contains("8 % faster")), cpu.unwrap_or_default())
-        },
+        || Judged::by_cause(said(&g5(), "cpu.speed"), |status, figure| status == Status::Cleared && figure.contains("8 % faster")),
         Here::Never(TWO_SYSTEMS),
     ),
     of(
@@ -121,9 +118,9 @@ pub static LIST: &[Conclusion] = &[
         CALLS,
         || {
             let c = g5();
-            let found = c.causes.iter().find(|f| f.cause == "syscall.entry" && f.status == Status::Guilty);
-            let figure = found.and_then(|f| f.evidence.first().cloned()).unwrap_or_default();
-            Judged::by(found.is_some(), format!("{:.1} times for the null call; {figure}", ratio(&c, "syscall.null")))
+            let times = ratio(&c, "syscall.null");
+            let found = said(&c, "syscall.entry").map(|(status, why)| (status, format!("{times:.1} times for the null call; {why}")));
+            Judged::by_cause(found, |status, _| status == Status::Guilty)
         },
         Here::By(|run| own::against_mac(run, &[("syscall.null", "the null call")], 3.0), "syscall.null"),
     ),
@@ -200,8 +197,10 @@ pub static LIST: &[Conclusion] = &[
         FLOPS,
         || {
             let c = between("flops-g5-2.7-gcc-3.3", "flops-g5-2.7-gcc-4.0");
-            let gain =
-                |n: i64| c.rows.iter().find(|r| r.params.int("module") == Some(n)).and_then(|r| r.ratio).map_or(0.0, |r| 1.0 / r.value);
+            let gain = |n: i64| {
+                let row = c.rows.iter().find(|r| r.params.int("module") == Some(n));
+                row.and_then(|r| r.ratio).map_or(f64::NAN, |r| 1.0 / r.value)
+            };
             // Modules 4, 6 and 8 are additions and multiplications alone, 1 and 2 have divisions besides.
             let [mixed, divided] = [[4, 6, 8].map(gain), [1, 2, 1].map(gain)];
             let figure = format!(

@@ -1,8 +1,8 @@
 //! MySQL and Apache in No More Apple Mysteries.
 
-use fingerpost_record::{Params, Run, Status};
+use fingerpost_record::{Observation, Params, Run, Status};
 
-use super::source::{at_clients, between, evidence, g5, load, ratio, row, status, total, value};
+use super::source::{at_clients, between, g5, load, ratio, row, said, status, total, value};
 use super::{Conclusion, Here, Judged, of_mysteries as of, own};
 use crate::scaling::Shape;
 use crate::verdict::Verdict;
@@ -36,8 +36,8 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = g5();
             let curve = &c.curves[0];
-            let figure = format!("collapses from {} clients on, to {:.0}/s", curve.new_collapses_from.unwrap_or(0), curve.points[6].2);
-            Judged::by(curve.new_collapses_from == Some(5), figure)
+            let Some(from) = curve.new_collapses_from else { return Judged::by(false, "it does not collapse".into()) };
+            Judged::by(from == 5, format!("collapses from {from} clients on, to {:.0}/s", curve.points[6].2))
         },
         Here::By(collapses, DATABASE),
     ),
@@ -142,11 +142,8 @@ pub static LIST: &[Conclusion] = &[
         SERVER,
         "Under MySQL the processors were nearly used up, unlike under Apache.",
         MYSQL,
-        || {
-            let figure = evidence(&g5(), "client.saturated", Status::Cleared);
-            Judged::by(figure.is_some(), figure.unwrap_or_default())
-        },
-        Here::Never("the shares of CPU time are in `fingerpost explain`, step by step"),
+        || cleared("client.saturated"),
+        Here::By(busy_here, DATABASE),
     ),
     of(
         "network_not_the_limit",
@@ -154,9 +151,9 @@ pub static LIST: &[Conclusion] = &[
         "The network is no limit: even the fastest system's peak is a small part of the link.",
         MYSQL,
         || {
-            let figure = evidence(&g5(), "network.shaping", Status::Cleared);
             let [peak, link] = ["net.out.peak.mbit_s", "net.link.mbit_s"].map(|n| total("opteron-850-linux", n));
-            Judged::by(figure.is_some() && peak < 0.5 * link, format!("{}; the peak is {peak:.0}", figure.unwrap_or_default()))
+            let found = said(&g5(), "network.shaping").map(|(status, why)| (status, format!("{why}; the peak is {peak:.0}")));
+            Judged::by_cause(found, |status, _| status == Status::Cleared && peak < 0.5 * link)
         },
         Here::Never("client and server are on one machine here"),
     ),
@@ -165,11 +162,8 @@ pub static LIST: &[Conclusion] = &[
         SEARCH,
         "Flushing files more thoroughly does not explain it: hardly anything is written while the queries run, and MyISAM makes no transactions.",
         MYSQL,
-        || {
-            let figure = evidence(&g5(), "storage.durability", Status::Cleared);
-            Judged::by(figure.is_some(), figure.unwrap_or_default())
-        },
-        Here::Never("what is flushed per query is in `fingerpost explain`"),
+        || cleared("storage.durability"),
+        Here::By(writing_here, DATABASE),
     ),
     of(
         "settings_not_the_cause",
@@ -305,9 +299,14 @@ pub static LIST: &[Conclusion] = &[
 
 fn os_not_cpu() -> Judged {
     let c = g5();
-    let holds = c.headline.contains("the operating system, not the CPU") && status(&c, "cpu.speed") == Some(Status::Cleared);
-    let cpu = evidence(&c, "cpu.speed", Status::Cleared).unwrap_or_default();
-    Judged::by(holds, format!("first cause {}, cpu.speed cleared: {cpu}", c.causes.first().map_or("none", |f| f.cause.as_str())))
+    let first = c.causes.first().map_or("none", |f| f.cause.as_str());
+    let cpu = said(&c, "cpu.speed").map(|(status, why)| (status, format!("first cause {first}, cpu.speed {}: {why}", status.as_str())));
+    Judged::by_cause(cpu, |status, _| status == Status::Cleared && c.headline.contains("the operating system, not the CPU"))
+}
+
+/// Whether the two systems on the G5, compared, clear a cause.
+fn cleared(cause: &str) -> Judged {
+    Judged::by_cause(said(&g5(), cause), |status, _| status == Status::Cleared)
 }
 
 /// The share of one client's throughput at a point of Mac OS X's curve, within a twentieth of what was said.
@@ -320,6 +319,36 @@ fn share_of_one(point: usize, said: f64) -> Judged {
 /// How many times slower version 2.0 is than 1.3 on a system.
 fn versions(system: &str) -> f64 {
     ratio(&between(&format!("{system}[server=apache-1.3]"), &format!("{system}[server=apache-2.0]")), "web.throughput")
+}
+
+/// What an observer saw of the database step with the most clients that was watched.
+fn watched<'a>(run: &'a Run, observer: &str) -> Option<&'a Observation> {
+    let of = run.observations.iter().filter(|o| o.workload == "database" && o.observer == observer);
+    of.max_by_key(|o| o.params.int("clients"))
+}
+
+/// The share of all CPUs that the article calls nearly used up at the least: 165 of 200 %.
+const NEARLY_USED_UP: f64 = 1.65 / 2.0;
+
+fn busy_here(run: &Run) -> Option<Judged> {
+    let cpu = watched(run, "cpu")?;
+    let total = |name: &str| cpu.totals.get(name).copied();
+    let (cpus, elapsed) = (total("cpu.count")?, total("elapsed.seconds").filter(|s| *s > 0.0)?);
+    let used = (total("cpu.user.seconds")? + total("cpu.system.seconds")?) / elapsed;
+    let figure = format!("{used:.2} of {cpus:.0} CPUs were busy with the most clients, the load generator's own time among it");
+    Some(Judged::by(used >= NEARLY_USED_UP * cpus, figure))
+}
+
+/// A disk that is busy for less than this share of the time holds nothing back.
+const DISK_IDLE: f64 = 0.05;
+
+fn writing_here(run: &Run) -> Option<Judged> {
+    let (disk, cpu) = (watched(run, "disk")?, watched(run, "cpu")?);
+    let elapsed = cpu.totals.get("elapsed.seconds").copied().filter(|s| *s > 0.0)?;
+    let total = |name: &str| disk.totals.get(name).copied();
+    let (written, busy) = (total("disk.write.bytes")? / elapsed, total("disk.busy.seconds")? / elapsed);
+    let figure = format!("{:.0} kB/s were written, and the disk was busy for {:.1} % of the time", written / 1e3, busy * 100.0);
+    Some(Judged::by(busy < DISK_IDLE, figure))
 }
 
 fn collapses(run: &Run) -> Option<Judged> {

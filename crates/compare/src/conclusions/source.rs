@@ -53,9 +53,9 @@ pub fn status(c: &Comparison, cause: &str) -> Option<Status> {
     c.causes.iter().find(|f| f.cause == cause).map(|f| f.status)
 }
 
-/// The first piece of evidence of a cause with this status.
-pub fn evidence(c: &Comparison, cause: &str, status: Status) -> Option<String> {
-    c.causes.iter().find(|f| f.cause == cause && f.status == status).and_then(|f| f.evidence.first().cloned())
+/// What became of a cause, with the first piece of evidence; nothing where the comparison says nothing of it, or not why.
+pub fn said(c: &Comparison, cause: &str) -> Option<(Status, String)> {
+    c.causes.iter().find(|f| f.cause == cause).and_then(|f| Some((f.status, f.evidence.first()?.clone())))
 }
 
 /// The geometric mean of the ratios of a probe's rows.

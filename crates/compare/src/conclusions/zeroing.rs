@@ -1,6 +1,7 @@
 //! Zero-filling, parts III and IV.
 
-use fingerpost_record::{Run, Status};
+use fingerpost_diagnose::mapped::mapped;
+use fingerpost_record::{Readings, Run, Status};
 
 use super::source::{between, load};
 use super::{Conclusion, Document, Here, Judged};
@@ -151,7 +152,7 @@ pub static LIST: &[Conclusion] = &[
         "How to Optimize This",
         "Nearly always memory is touched right after it was allocated, so that mapping its first pages at once would save a fault.",
         || Judged::not("it is called a guess there: nothing was measured"),
-        Here::Never("no row measures how soon programs touch what they allocate"),
+        Here::By(touched_at_once, "launch --allow-system-changes"),
     ),
     four(
         "mmap_twice_as_fast",
@@ -246,6 +247,15 @@ fn guess(run: &Run, key: &str) -> Option<Judged> {
         Verdict::Off => Judged::by(false, figure),
         Verdict::Unresolved => Judged::not(&format!("{figure}, which does not decide it")),
     })
+}
+
+/// What “the vast majority” is at the least.
+const NEARLY_ALL: f64 = 0.8;
+
+/// How soon real programs touched what they asked for, by the observers' account.
+fn touched_at_once(run: &Run) -> Option<Judged> {
+    let found = mapped(&Readings::of(run.observations.iter().filter(|o| o.observer == "mappings")))?;
+    Some(Judged::by(found.at_once >= NEARLY_ALL, found.sentence()))
 }
 
 fn ahead(run: &Run) -> Option<Judged> {

@@ -30,10 +30,16 @@ pub fn compare(runs: &[Run; 2], settings: &[Setting; 2], threshold: f64) -> Comp
     compare_sides(&side(0), &side(1), &Comparing { threshold, paired: true })
 }
 
-/// Parameters that a side sets and the other does not, or otherwise.
+/// Settings whose rows have a parameter of another name.
+pub const OF_ROWS: [(&str, &str); 2] = [("cc", "compiler"), ("placements", "placement")];
+
+/// Parameters of rows that a side sets and the other does not, or otherwise.
 fn differing(settings: &[Setting; 2]) -> Vec<String> {
     let keys = settings.iter().flat_map(|s| s.params.iter().map(|(k, _)| k.to_owned()));
-    keys.filter(|key| settings[0].params.get(key) != settings[1].params.get(key)).collect()
+    let set: Vec<String> = keys.filter(|key| settings[0].params.get(key) != settings[1].params.get(key)).collect();
+    let of_rows = |key: &String| OF_ROWS.iter().find(|(setting, _)| setting == key).map(|(_, of_rows)| (*of_rows).to_owned());
+    let others: Vec<String> = set.iter().filter_map(of_rows).collect();
+    set.into_iter().chain(others).collect()
 }
 
 /// Keeps both runs in the archive and tells their ids, or why not.
@@ -78,6 +84,14 @@ mod tests {
         assert_eq!(comparison.rows.len(), 1, "{:?}", comparison.not_compared);
         assert_eq!(comparison.rows[0].verdict, Verdict::Slower);
         assert!(comparison.new.name.contains("fds=101"));
+    }
+
+    #[test]
+    fn a_setting_takes_the_parameter_out_that_rows_have_for_it() {
+        let of = |a: &str, b: &str| differing(&[a, b].map(|w| Setting::parse(&[w.to_owned()]).unwrap()));
+        assert!(of("cc=gcc", "cc=clang").contains(&"compiler".to_owned()));
+        assert!(of("placements=file", "placements=loop").contains(&"placement".to_owned()));
+        assert!(!of("fds=1", "fds=2").contains(&"compiler".to_owned()));
     }
 
     #[test]

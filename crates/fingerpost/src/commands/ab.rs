@@ -14,6 +14,7 @@ use fingerpost_sys::scratch::Scratch;
 use super::run::ProfileName;
 use crate::ab::setting::Setting;
 use crate::ab::{self, Options, pair};
+use crate::compilers::{self, Compile};
 use crate::exit::{Done, say, usage};
 use crate::plan::{self, Plan, Row};
 use crate::progress::{Progress, Progressing};
@@ -62,7 +63,8 @@ pub struct Args {
 
 /// What is measured on both sides.
 enum Subject {
-    Probes([Vec<Row>; 2]),
+    /// The rows of both sides, and what is built for them where a side names a compiler or its flags.
+    Probes([Vec<Row>; 2], Option<[Compile; 2]>),
     Lab(&'static str),
 }
 
@@ -135,7 +137,26 @@ fn subject(args: &Args, settings: &[Setting; 2]) -> anyhow::Result<Subject> {
     if !alike {
         return usage(format!("the sides would not measure the same rows of {}: set the parameter on both sides", args.name));
     }
-    Ok(Subject::Probes([a.rows, b.rows]))
+    let named = |setting: &Setting| setting.params.iter().any(|(key, _)| compilers::SETTINGS.contains(&key));
+    let compile = a.compile.zip(b.compile).filter(|_| settings.iter().any(named) || named(&Setting::parse(&args.set).unwrap_or_default()));
+    Ok(Subject::Probes([a.rows, b.rows], compile.map(|(a, b)| [a, b])))
+}
+
+/// The rows that each side's compiler builds, in place of those that are built in.
+fn built(compile: &[Compile; 2], scratch: &mut Scratch) -> anyhow::Result<[Vec<Row>; 2]> {
+    let side = |n: usize| -> anyhow::Result<Vec<Row>> {
+        let dir = scratch.subdir(&format!("programs-{}", ab::NAMES[n].to_lowercase()))?;
+        let built = compilers::build(&compile[n], &dir)?;
+        match built.failed.first() {
+            Some(failed) => anyhow::bail!("side {}: {}", ab::NAMES[n], failed.reason.clone().unwrap_or_default()),
+            None => Ok(built.rows),
+        }
+    };
+    let rows = [side(0)?, side(1)?];
+    if rows[0].is_empty() || rows[0].len() != rows[1].len() {
+        return usage("the sides would not measure the same rows: name one compiler on both sides, such as --a cc=gcc --b cc=clang");
+    }
+    Ok(rows)
 }
 
 fn options(args: &Args, subject: &Subject) -> anyhow::Result<Options> {
@@ -158,7 +179,7 @@ fn usual_budget(profile: Profile, subject: &Subject) -> Duration {
         Profile::Thorough => 120,
     };
     match subject {
-        Subject::Probes(rows) => Duration::from_secs(one) * rows[0].len().min(6) as u32,
+        Subject::Probes(rows, _) => Duration::from_secs(one) * rows[0].len().min(6) as u32,
         Subject::Lab(_) => crate::profile::lab_budget(profile) * 2,
     }
 }
@@ -170,7 +191,9 @@ fn measure(args: &Args, subject: &Subject, settings: &[Setting; 2], options: &Op
     let progress = Progress::start(&format!("comparing two settings of {}", args.name), options.budget, Progressing::unless(options.quiet));
     let ids = pair::ids(&new_id(now, fastrand::u32(..)));
     let mut runs = match subject {
-        Subject::Probes(rows) => {
+        Subject::Probes(rows, compile) => {
+            let built = compile.as_ref().map(|compile| built(compile, &mut scratch)).transpose()?;
+            let rows = built.as_ref().unwrap_or(rows);
             let mut runs = [describe(&settings[0], &scratch)?, describe(&settings[1], &scratch)?];
             let measured = ab::probes::measure(rows, settings, options, &mut scratch, stop, &progress)?;
             runs.iter_mut().zip(measured).for_each(|(run, rows)| run.measurements = rows);

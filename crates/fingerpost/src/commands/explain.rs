@@ -1,6 +1,7 @@
 //! `fingerpost explain`: where the time of a workload, of any command, or of a running service went, and who is to blame.
 
 mod baseline;
+mod client;
 mod containers;
 mod held;
 mod service;
@@ -53,9 +54,13 @@ pub struct Args {
     /// Watch the service for this long (10 where nothing is said), or the command, and then end it
     #[arg(long, value_name = "SECONDS", conflicts_with = "run")]
     seconds: Option<f64>,
-    /// Keep what was seen of the service in this file instead of the archive
-    #[arg(short, long, value_name = "FILE", requires = "service")]
+    /// Keep what was seen of the service in this file instead of the archive; with RUN and --client, the joined run
+    #[arg(short, long, value_name = "FILE", conflicts_with = "command")]
     output: Option<PathBuf>,
+    /// Join what a load generator on another machine saw (`fingerpost load -o FILE`): the run of the service then has both, and tells what
+    /// of a round trip passed outside of the service. Of a service that is being watched the file is waited for
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    client: Option<PathBuf>,
     /// Judge the service beside an earlier run of it: what grew, and whether its load did
     #[arg(long, value_name = "RUN", requires = "service")]
     baseline: Option<OsString>,
@@ -99,6 +104,7 @@ Examples:
   fingerpost explain --pid $(pgrep -d, gunicorn)
 
   fingerpost explain --port 8080 --experiment --hold 4711   would it be faster without that neighbour?
+  fingerpost explain ./server.json --client client.json      with what `fingerpost load` saw on the client machine
 
 A running service is not restarted or stopped, and without --experiment nothing of it is set differently. Following its requests needs
 root.";
@@ -126,9 +132,16 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     if args.service.is_given() {
         return of_service(&args);
     }
-    let explanations = match &args.run {
-        Some(name) => of_run(name)?,
-        None => vec![of_command(&args)?],
+    if args.output.is_some() && args.client.is_none() {
+        return usage("-o is for a service that is watched, or for a run that is joined with --client");
+    }
+    let explanations = match (&args.run, &args.client) {
+        (Some(name), Some(path)) => {
+            let run = client::join_kept(name, path, args.output.as_deref())?;
+            client::service_of(&run).into_iter().collect()
+        }
+        (Some(name), None) => of_run(name)?,
+        (None, _) => vec![of_command(&args)?],
     };
     print(&explanations, None, args.format, args.wide)?;
     Ok(Done::Well)
@@ -145,9 +158,11 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
         length: Duration::from_secs_f64(args.seconds.unwrap_or(service::SECONDS).min(1e6)),
         level: if args.sampling { Level::Sampling } else { Level::Tracing },
         output: args.output.clone(),
+        client: args.client.clone(),
         progress: if args.quiet { Progressing::None } else { args.progress },
     };
     let explained = service::explain(target, &options)?;
+    let joined = explained.joined.clone();
     let comparison = baseline.map(|side| baseline::compare(side, &explained.run));
     print(std::slice::from_ref(&explained.explanation), comparison.as_ref(), args.format, args.wide)?;
     if args.format == Format::Table {
@@ -159,6 +174,10 @@ fn of_service(args: &Args) -> anyhow::Result<Done> {
         Ok(path) if !args.quiet => say(&format!("kept as {} in {}", explained.run.id, path.display())),
         Ok(_) => {}
         Err(sentence) => say(&format!("what was seen is not kept: {sentence}")),
+    }
+    if let Err(sentence) = joined {
+        say(&format!("the load generator's run is not joined: {sentence}"));
+        return Ok(Done::BadInput);
     }
     Ok(if explained.kept.is_ok() { Done::Well } else { Done::MeasurementFailed })
 }

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod explain;
 pub mod fleet;
 pub mod list;
+pub mod load;
 pub mod man;
 pub mod prove;
 pub mod replay;
@@ -42,6 +43,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Load(args) => load::run(args),
         Command::Fleet(args) => fleet::run(args),
     }
 }

@@ -102,3 +102,22 @@ fn the_report_is_one_file_that_is_fit_for_all() {
     assert!(asked.is_empty(), "the report asked for {asked:?}");
     assert!(browser.console().is_empty());
 }
+
+/// The published systems: what a browser shows of each as a report, and of all replayed.
+#[test]
+fn every_reference_is_fit_for_all() {
+    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let names = server.home.says(&["show", "ref:"]).refused();
+    let names = names.trim_end().split_once("there are ").expect("it says which there are").1.replace('\n', " ");
+    let names: Vec<&str> = names.split(", ").map(str::trim).collect();
+    assert!(names.len() >= 14, "{names:?}");
+    let file = |name: &str| server.home.path().join(format!("{name}.html"));
+    for name in &names {
+        server.home.says(&["report", &format!("ref:{name}"), "-o", file(name).to_str().unwrap()]).well();
+        look_at(&browser, &format!("ref-{name}"), &format!("file://{}", file(name).display()));
+        let text = browser.text("main");
+        assert!(text.contains(&format!("fingerpost show ref:{name}")), "{name}");
+    }
+    server.home.says(&["replay", "all", "-o", file("replay").to_str().unwrap()]).well();
+    look_at(&browser, "replay-all", &format!("file://{}", file("replay").display()));
+}

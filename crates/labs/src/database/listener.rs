@@ -9,6 +9,8 @@ use crate::Sink;
 pub struct Listener {
     /// The last of each row.
     pub rows: Vec<Measurement>,
+    /// Every observation.
+    pub observations: Vec<Observation>,
     /// Every warning.
     pub warnings: Vec<String>,
     /// Steps that may still be done before the user interrupts.
@@ -20,7 +22,9 @@ impl Sink for Listener {
         self.rows.retain(|r| !r.same_row(&row));
         self.rows.push(row);
     }
-    fn observation(&mut self, _: Observation) {}
+    fn observation(&mut self, observation: Observation) {
+        self.observations.push(observation);
+    }
     fn budget(&mut self, _: Budget) {}
     fn paths(&mut self, _: Paths) {}
     fn finding(&mut self, _: Finding) {}

@@ -49,7 +49,8 @@ impl Repetitions {
         vec![self.throughput(), self.latency()]
     }
 
-    fn throughput(&self) -> Measurement {
+    /// The row of the throughput alone.
+    pub fn throughput(&self) -> Measurement {
         let processes = self.steps.iter().map(|step| Process {
             value: Some(rate(step)),
             samples: step.throughput.clone(),

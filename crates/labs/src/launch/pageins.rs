@@ -4,10 +4,10 @@
 //! is `pgmajfault`; what the read-ahead around such a fault brings is not counted by either.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fingerpost_measure::estimate;
-use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Process, Unit};
+use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Process, Series, Unit};
 use fingerpost_sys::procfs::Paths;
 
 use super::paging;
@@ -30,6 +30,52 @@ pub fn tell(plan: &Plan, sink: &mut dyn Sink) {
         sink.observation(observation);
     }
     sink.measurement(reading.row(plan.state, params));
+}
+
+/// Readings of a watch at most, and the shortest time between two.
+const MOST_READINGS: u32 = 500;
+const LEAST_GAP: Duration = Duration::from_secs(1);
+/// How often it is looked whether the user has had enough.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Goes on reading the counter for so long: each day of uptime that it sees is a row, as the source has them, and the course is kept at the
+/// end. The kernel counts meanwhile as ever; nothing of ours is in its way.
+pub fn watch(plan: &Plan, length: Duration, sink: &mut dyn Sink) {
+    let (Some(word), Some(placement)) = (plan.state.word(), plan.placements.first()) else { return };
+    let gap = (length / MOST_READINGS).max(LEAST_GAP);
+    let paths = Paths::system();
+    let (begun, mut course, mut last) = (Instant::now(), Course::default(), None);
+    while begun.elapsed() < length && !sink.interrupted() {
+        let due = Instant::now() + gap.min(length.saturating_sub(begun.elapsed()));
+        while Instant::now() < due && !sink.interrupted() {
+            std::thread::sleep(LOOK_EVERY.min(due.saturating_duration_since(Instant::now())));
+        }
+        let reading = Reading::of(&paths);
+        let params = params(word, &placement.name, plan.state, &reading);
+        sink.measurement(reading.row(plan.state, params.clone()));
+        course.add(&reading);
+        last = reading.observation(&params);
+        sink.progress("watching the page-ins since boot", begun.elapsed().as_secs_f64() / length.as_secs_f64());
+    }
+    if let Some(observation) = last {
+        sink.observation(Observation { series: course.series(), observer: "since-boot-course".into(), ..observation });
+    }
+}
+
+/// Page-ins over the time that the machine is up.
+#[derive(Default)]
+struct Course(Vec<(f64, f64)>);
+
+impl Course {
+    fn add(&mut self, reading: &Reading) {
+        if let (Some(uptime), Some(value)) = (reading.uptime, reading.totals.get("major_faults")) {
+            self.0.push((uptime.as_secs_f64(), *value));
+        }
+    }
+
+    fn series(self) -> Vec<Series> {
+        vec![Series { name: "pageins".into(), unit: "count".into(), points: self.0 }]
+    }
 }
 
 /// Rows of days of uptime name the days, as the source does.
@@ -124,6 +170,15 @@ mod tests {
         let late = row("7200.00 1.00\n");
         assert_eq!(late.outcome, Outcome::Untrusted);
         assert!(late.reason.unwrap().contains("up for 120 minutes"));
+    }
+
+    #[test]
+    fn the_course_has_what_could_be_read() {
+        let mut course = Course::default();
+        for (vmstat, uptime) in [("pgmajfault 10\n", "100.5 1.00\n"), ("", "200.0 1.00\n"), ("pgmajfault 12\n", "300.0 1.00\n")] {
+            course.add(&reading(vmstat, uptime));
+        }
+        assert_eq!(course.series()[0].points, [(100.5, 10.0), (300.0, 12.0)]);
     }
 
     #[test]

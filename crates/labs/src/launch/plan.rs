@@ -1,6 +1,7 @@
 //! From settings to what will be done.
 
 use std::path::Path;
+use std::time::Duration;
 
 use fingerpost_record::{Param, Params};
 use fingerpost_sys::cgroup::{Controller, Group, Hierarchies};
@@ -64,6 +65,8 @@ pub struct Plan {
     pub existing_off: bool,
     /// Bytes a second of a throttled device.
     pub throttle: u64,
+    /// How long the page-ins since boot are to be watched; nothing for one reading.
+    pub watch: Option<Duration>,
     rounds: Option<usize>,
     refusal: Option<String>,
 }
@@ -123,6 +126,10 @@ impl Plan {
         if let (true, Some(sentence)) = (existing_off, &refusal) {
             return Err(format!("existing_swap=off: {sentence}"));
         }
+        let watch = word(settings, "watch").map(|text| length(&text)).transpose()?;
+        if watch.is_some() && state != State::Uptime {
+            return Err("watch is for the page-ins since boot: add --set state=uptime".into());
+        }
         let means = means(settings)?;
         let share = share(settings)?.filter(|_| allowed && !as_is);
         let apps = match settings.text("manifest") {
@@ -139,6 +146,7 @@ impl Plan {
             state,
             existing_off,
             throttle: number(settings, "throttle", 4096, 1 << 40)?.unwrap_or(4 << 20),
+            watch,
             rounds: number(settings, "rounds", 1, MOST_ROUNDS as u64)?.map(|n| n as usize),
             refusal,
         })
@@ -166,6 +174,17 @@ fn refusal(allowed: bool, root: bool) -> Option<String> {
         (false, true) => Some("switching swap changes the system: add --allow-system-changes; everything is undone".into()),
         (false, false) => Some("switching swap needs root and --allow-system-changes".into()),
     }
+}
+
+/// A length such as `4d`, `12h`, `30m` or `90s`.
+fn length(text: &str) -> Result<Duration, String> {
+    let unit = text
+        .chars()
+        .last()
+        .and_then(|unit| Some((unit, [('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)].iter().find(|u| u.0 == unit)?.1)));
+    let read = unit.and_then(|(unit, seconds)| Some(text.strip_suffix(unit)?.parse::<u32>().ok()?.max(1) as u64 * seconds));
+    let wrong = || format!("watch={text}: it is a length of up to 100 days, such as 4d, 12h, 30m or 90s");
+    read.filter(|seconds| *seconds <= 100 * 86_400).map(Duration::from_secs).ok_or_else(wrong)
 }
 
 /// The default, as the source had it, is a file on the disk that all else is on. Without any swap there is nothing to compare.

@@ -27,7 +27,7 @@ pub enum What {
     Enter {
         /// The call's number.
         call: i32,
-        /// Its first two arguments.
+        /// Its first two arguments; of `mmap` its flags with its protection in the upper half, and its length: the address is a wish.
         args: [u64; 2],
     },
     /// The current thread left a system call.
@@ -108,6 +108,11 @@ pub enum What {
         work: MemoryWork,
         /// Whether it began.
         begin: bool,
+    },
+    /// The current thread touched a page that was not there, or not for this: its own code did, or the kernel on its behalf.
+    Fault {
+        /// The address.
+        address: u64,
     },
     /// The CPU began, or ended, to serve an interrupt.
     Interrupt {

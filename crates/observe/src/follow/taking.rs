@@ -18,6 +18,8 @@ use super::sockets::Generations;
 use super::source::{Source, Window};
 use super::{Follower, Requested, Stretch};
 use crate::calls::{Fd, Role, Wait};
+use crate::machine::Totals;
+use crate::mappings::Mappings;
 use crate::population::{Descriptors, Population};
 use crate::states;
 use crate::tracer::Tracer;
@@ -57,6 +59,7 @@ pub struct Taking {
     parents: HashMap<i32, i32>,
     own: i32,
     looker: Option<Looker>,
+    mappings: Mappings,
     /// The control group of each process that is not the service's.
     groups: HashMap<i32, String>,
     length: Option<Duration>,
@@ -88,6 +91,7 @@ impl Taking {
             parents: HashMap::new(),
             own,
             looker: None,
+            mappings: Mappings::default(),
             groups: HashMap::new(),
             length: None,
             begun: Instant::now(),
@@ -161,6 +165,7 @@ impl Taking {
             self.torn += 1;
         } else {
             self.find_parents(&window);
+            self.mappings.window(window.start, window.end, &window.events);
             self.look(&window, length, population);
             let silent = self.trace(&window, descriptors);
             if self.kept + window.events.len() <= MOST_EVENTS {
@@ -245,6 +250,24 @@ impl Taking {
             }
         }
         silent
+    }
+
+    /// How soon the memory that the subjects' processes asked for was touched; empty where the kernel tells no faults.
+    pub fn mappings(&self, population: &Population) -> Totals {
+        let role = |pid: i32| population.roles().get(&pid).copied();
+        // The nearest ancestor that was looked for says whose a process is, as of requests.
+        let ours = |pid: i32| -> bool {
+            let mut at = pid;
+            for _ in 0..16 {
+                match (role(at), self.parents.get(&at)) {
+                    (Some(role), _) => return role != Role::Client,
+                    (None, Some(parent)) => at = *parent,
+                    (None, None) => return false,
+                }
+            }
+            false
+        };
+        self.mappings.totals(ours)
     }
 
     /// Ends taking: the sums of threads' states, what is to be followed, and the source, still open.

@@ -321,6 +321,7 @@ impl Builder {
                 }
             }
             What::Interrupt { .. }
+            | What::Fault { .. }
             | What::Sent { .. }
             | What::Received { .. }
             | What::State { .. }

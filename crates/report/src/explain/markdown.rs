@@ -17,6 +17,10 @@ fn escape(text: &str) -> String {
 /// The explanation in Markdown.
 pub fn markdown(e: &Explanation) -> String {
     let mut text = format!("## {}\n\n{}\n\n", escape(format!("{} {}", e.workload, e.params).trim()), escape(&headline(e)));
+    if let Some(client) = &e.client {
+        let notes: Vec<String> = client.notes.iter().chain([&client.who]).map(|note| format!("- {}\n", escape(note))).collect();
+        text.push_str(&format!("**{}**\n\n{}\n", escape(&client.sentence), notes.concat()));
+    }
     text.push_str(&if e.slow.is_some() {
         of_requests(e)
     } else if e.threads.is_empty() {
@@ -24,6 +28,9 @@ pub fn markdown(e: &Explanation) -> String {
     } else {
         String::new()
     });
+    if let Some(mapped) = &e.mapped {
+        text.push_str(&format!("{}\n\n", escape(&super::mapped_line(mapped))));
+    }
     text.push_str(&of_threads(e));
     text.push_str("| suspect | cause | verdict | share | evidence |\n| --- | --- | --- | ---: | --- |\n");
     for f in &e.findings {

@@ -12,7 +12,7 @@ use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Paths, Readings, Status};
 
 use super::followed::{account, rows};
-use super::{Explanation, bar, clean, experiments, functions, neighbours, percent, suspects_grid, threads_grid, time};
+use super::{Explanation, bar, clean, client, experiments, functions, neighbours, percent, suspects_grid, threads_grid, time};
 use crate::compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
@@ -60,7 +60,7 @@ pub(super) fn worded(mut finding: Finding, workload: &str, totals: &Readings) ->
 /// The screen.
 pub fn screen(e: &Explanation, style: &Style) -> String {
     let programs = of_programs(e);
-    let mut grids = vec![answer(e, programs)];
+    let mut grids = vec![answer(e, programs), client::grid(e.client.as_ref())];
     match (&e.slow, &e.paths) {
         (Some(slow), Some(paths)) => {
             grids.push(budget(&rows(slow), programs));
@@ -142,6 +142,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         );
         lines.push(Line::Note(text, Tone::Faint));
     }
+    lines.extend(e.mapped.iter().map(|sentence| Line::Note(super::mapped_line(sentence), Tone::Faint)));
     if paths.not_followed > TOO_LITTLE_FOLLOWED {
         let text = format!("{} of the time could not be followed: nobody is guilty by this", percent(paths.not_followed));
         lines.push(Line::Note(text, Tone::Doubtful));

@@ -4,7 +4,7 @@ use fingerpost_compare::flops::{Column, Flops, MIX};
 use maud::{Markup, html};
 
 use super::Section;
-use crate::flops::{TITLE, heading, mflops, sentences, share};
+use crate::flops::{heading, mflops, sentences, share, shares, title};
 
 /// The section; nothing where the run has no row of floating point.
 pub fn section(flops: Option<Flops>) -> Option<Section> {
@@ -18,12 +18,15 @@ pub fn section(flops: Option<Flops>) -> Option<Section> {
 
 fn table(flops: &Flops) -> Markup {
     html! {
-        p { (TITLE) "." }
+        p { (title(flops)) "." }
         div class="scroll" tabindex="0" role="region" aria-label="Floating point by compiler, table" {
             table {
                 thead { tr {
                     @for title in ["Module", "FADD", "FSUB", "FMUL", "FDIV"] { th scope="col" class="number" { (title) } }
-                    @for column in &flops.columns { th scope="col" class="number" { (heading(column)) } th scope="col" class="number" { "share" } }
+                    @for column in &flops.columns {
+                        th scope="col" class="number" { (heading(column)) }
+                        @if shares(flops) { th scope="col" class="number" { "share" } }
+                    }
                 } }
                 tbody {
                     @for (i, mix) in MIX.iter().enumerate() {
@@ -44,7 +47,7 @@ fn rates(flops: &Flops, pick: impl Fn(&Column) -> Option<f64>) -> Markup {
     html! {
         @for column in &flops.columns {
             td class="number" { (mflops(pick(column))) }
-            td class="number" { (share(flops, pick(column))) }
+            @if shares(flops) { td class="number" { (share(flops, pick(column))) } }
         }
     }
 }

@@ -15,6 +15,7 @@ pub fn section(run: &Run) -> Option<Section> {
         p { strong { (clean(&launch.sentence)) } }
         (table(&launch))
         (paging(&launch))
+        @if let Some(mapped) = &launch.mapped { p { "Memory that was asked for: " (clean(mapped)) "." } }
     };
     Some(Section { key: "launch-table", title: "Launch times by placement of swap".into(), body })
 }

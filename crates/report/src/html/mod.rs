@@ -85,7 +85,8 @@ pub fn of_run(run: &Run, link: Link) -> Content {
         (probes::tiles(&view))
         (probes::summary(&view))
     };
-    let title = if view.name.is_empty() { format!("Run {}", view.id) } else { format!("Run {}: {}", view.id, view.name) };
+    let what = if is_published(&view) { "Published figures" } else { "Run" };
+    let title = if view.name.is_empty() { format!("{what} {}", view.id) } else { format!("{what} {}: {}", view.id, view.name) };
     Content { title, lead, sections }
 }
 
@@ -153,7 +154,21 @@ fn doubts(view: &View) -> Markup {
     }
 }
 
+/// Whether these are figures that the binary carries: nothing here measured them, and no file holds them.
+fn is_published(view: &View) -> bool {
+    view.command.is_none() && fingerpost_compare::references::names().contains(&view.id)
+}
+
 fn reproduce(view: &View) -> Section {
+    if is_published(view) {
+        let body = html! {
+            p { "The figures as they were printed, in every format:" }
+            pre tabindex="0" { code { "fingerpost show ref:" (view.id) } }
+            p { "The same tables with a column of this machine, and what the author concluded judged here:" }
+            pre tabindex="0" { code { "fingerpost replay ref:" (view.id) } }
+        };
+        return Section { key: "reproduce", title: "How to reproduce".into(), body };
+    }
     let body = html! {
         @if let Some(command) = &view.command {
             p { "The same probes in the same random order, on this host or another:" }

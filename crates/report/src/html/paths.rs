@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use super::budget::{percent, step_name, time};
 use super::{Section, scrolling};
 use crate::explain::followed::{account, chains, rows};
-use crate::explain::{Explanation, of_run};
+use crate::explain::{Explanation, mapped_line, of_run};
 use crate::svg::cells::{self, Piece, layer_class};
 use crate::svg::icicle::{Branch, flame_graph, icicle};
 use crate::svg::timeline::{self, Stretch};
@@ -44,9 +44,14 @@ fn followed(e: &Explanation) -> Markup {
     html! {
         h3 { (step_name(&e.workload, &e.params)) }
         p class="verdict" { strong { (clean(&slow.sentence)) } }
+        @if let Some(client) = &e.client {
+            p class="verdict" { strong { (clean(&client.sentence)) } }
+            @for note in client.notes.iter().chain([&client.who]) { p class="note" { (clean(note)) } }
+        }
         @for (sentence, warning) in account(paths, e.check.as_ref()) {
             p class=(if warning { "doubts" } else { "note" }) { (sentence) }
         }
+        @if let Some(mapped) = &e.mapped { p class="note" { (mapped_line(mapped)) } }
         (classes(slow, &step_name(&e.workload, &e.params)))
         (chain_pictures(paths))
         @if let Some(stacks) = &paths.stacks { (flames(stacks)) }

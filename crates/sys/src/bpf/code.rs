@@ -21,7 +21,9 @@ const LOAD_CONSTANT: u8 = 0x18;
 const ADD: u8 = 0xdb;
 const MOV32: u8 = 0xbc;
 const OR: u8 = 0x47;
+const OR_REGISTER: u8 = 0x4f;
 const AND: u8 = 0x57;
+const SHIFT_LEFT: u8 = 0x67;
 const JUMP: u8 = 0x05;
 const JUMP_IF_EQUAL: u8 = 0x15;
 const JUMP_IF_NOT_EQUAL: u8 = 0x55;
@@ -36,6 +38,8 @@ pub enum Place {
     /// What lies behind an argument: the offset of a pointer in it, of a pointer in what that one points to, and so on; the last
     /// offset is the value's, and this many bytes are read there: 2, 4 or 8.
     Behind(i16, Vec<i16>, u8),
+    /// The lower halves of two values: the first in the lower half, the second in the upper one.
+    Halves(Box<Place>, Box<Place>),
 }
 
 /// What all programs of a set share.
@@ -68,6 +72,8 @@ pub struct Recorded {
     pub small: Option<Place>,
     /// The values of 64 bits that follow the header.
     pub values: Vec<Place>,
+    /// Where the header's value is this, as many others follow instead.
+    pub instead: Option<(i32, Vec<Place>)>,
 }
 
 /// A program's instructions.
@@ -136,6 +142,15 @@ impl Code {
                     _ => LOAD64,
                 };
                 self.put(load, 1, 1, *last, 0);
+            }
+            Place::Halves(low, high) => {
+                self.value(high);
+                self.put(SHIFT_LEFT, 1, 0, 0, 32);
+                self.mov(2, 1);
+                self.value(low);
+                // A move of 32 bits clears the upper half.
+                self.put(MOV32, 1, 1, 0, 0);
+                self.put(OR_REGISTER, 1, 2, 0, 0);
             }
         }
     }
@@ -227,10 +242,18 @@ impl Code {
         to_end.push(self.jump(JUMP, 0, 0));
     }
 
+    /// The values that follow the header of the record in r8.
+    fn values(&mut self, places: &[Place]) {
+        for (i, place) in places.iter().enumerate() {
+            self.value(place);
+            self.put(STORE64, 8, 1, (HEADER + 8 * i) as i16, 0);
+        }
+    }
+
     /// Fills the record at r0, with the CPU in r9, and hands it over.
     fn fill(&mut self, what: &Recorded) {
         self.mov(8, 0);
-        self.put(0x67, 9, 0, 0, 16);
+        self.put(SHIFT_LEFT, 9, 0, 0, 16);
         self.put(OR, 9, 0, 0, what.kind.into());
         self.put(LOAD64, 1, 10, -16, 0);
         let in_none = self.jump(JUMP_IF_EQUAL, 1, 0);
@@ -243,9 +266,16 @@ impl Code {
             None => self.set(1, 0),
         }
         self.put(STORE32, 8, 1, 20, 0);
-        for (i, place) in what.values.iter().enumerate() {
-            self.value(place);
-            self.put(STORE64, 8, 1, (HEADER + 8 * i) as i16, 0);
+        match what.instead.as_ref().filter(|(_, values)| values.len() == what.values.len()) {
+            None => self.values(&what.values),
+            Some((header, values)) => {
+                let others = self.jump(JUMP_IF_NOT_EQUAL, 1, *header);
+                self.values(values);
+                let done = self.jump(JUMP, 0, 0);
+                self.land(others);
+                self.values(&what.values);
+                self.land(done);
+            }
         }
         // The time last: nothing of this program's own is then between the stamp and the event's other stamps.
         self.call(KTIME);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::database::mysql::MySqlConnection;
 use crate::database::postgres::PgConnection;
+use crate::database::redis::RedisConnection;
 use crate::database::sqlite::SqliteConnection;
 use crate::database::stream::Address;
 
@@ -100,6 +101,11 @@ pub enum Target {
         /// How to log in.
         login: Login,
     },
+    /// A Redis server. The login's database is the key of the hash that holds the data.
+    Redis {
+        /// How to log in.
+        login: Login,
+    },
 }
 
 /// How to log in to a server.
@@ -145,6 +151,7 @@ impl Target {
             Target::Sqlite { file, synchronous } => Box::new(SqliteConnection::open(file, synchronous)?),
             Target::MySql { login, .. } => Box::new(MySqlConnection::prepared(login)?),
             Target::Postgres { login } => Box::new(PgConnection::prepared(login)?),
+            Target::Redis { login } => Box::new(RedisConnection::connect(login)?),
         })
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::database::connection::{Login, QueryError, Target};
 use crate::database::mysql::MySqlConnection;
 use crate::database::postgres::PgConnection;
+use crate::database::redis::RedisConnection;
 
 /// The guard's name in [`crate::worker`].
 pub const NAME: &str = "database-guard";
@@ -62,13 +63,13 @@ fn run(target: &Target, sql: &str) -> Result<(), QueryError> {
         Target::Postgres { login } => {
             PgConnection::connect(&Login { database: POSTGRES_HOME.to_owned(), ..login.clone() })?.text(sql).map(drop)
         }
-        Target::Sqlite { .. } => Ok(()),
+        Target::Sqlite { .. } | Target::Redis { .. } => Ok(()),
     }
 }
 
 fn name(target: &Target) -> &str {
     match target {
-        Target::MySql { login, .. } | Target::Postgres { login } => &login.database,
+        Target::MySql { login, .. } | Target::Postgres { login } | Target::Redis { login } => &login.database,
         Target::Sqlite { .. } => "",
     }
 }
@@ -77,6 +78,13 @@ fn name(target: &Target) -> &str {
 /// that was there before is ever touched.
 fn create(target: &Target) -> Result<(), String> {
     let name = name(target);
+    if let Target::Redis { login } = target {
+        return match RedisConnection::connect(login).and_then(|mut redis| redis.exists()) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(format!("the key “{name}” exists on the server already")),
+            Err(e) => Err(format!("the server of the url does not answer as Redis does: {e}")),
+        };
+    }
     run(target, &format!("CREATE DATABASE {name}")).map_err(|e| match e.kind.as_str() {
         "server error 1007" | "server error 42P04" => {
             format!("the database “{name}” exists on the server already; name one in the url that can be made and dropped")
@@ -86,6 +94,10 @@ fn create(target: &Target) -> Result<(), String> {
 }
 
 fn drop_database(target: &Target) -> Result<(), String> {
+    if let Target::Redis { login } = target {
+        let removed = RedisConnection::connect(login).and_then(|mut redis| redis.remove());
+        return removed.map_err(|e| format!("the key “{}” could not be taken off the server, delete it by hand: {e}", name(target)));
+    }
     let deadline = Instant::now() + DROP_DEADLINE;
     loop {
         match run(target, &format!("DROP DATABASE {}", name(target))) {

@@ -45,7 +45,8 @@ pub static STATEMENTS: [Statement; 14] = [
     Statement { sql: "INSERT INTO members (id, name, joined, posts, signature) VALUES (?, ?, ?, 0, ?)", at_least: 0 },
 ];
 
-const SIGNATURE: usize = 0;
+/// Place of the point look-up.
+pub const SIGNATURE: usize = 0;
 const MEMBER: usize = 1;
 const THREAD: usize = 2;
 const THREAD_RANGE: usize = 3;

@@ -20,6 +20,7 @@ pub mod options;
 mod password;
 pub(crate) mod postgres;
 mod process;
+mod redis;
 pub(crate) mod server;
 mod sqlite;
 mod stalls;
@@ -160,6 +161,11 @@ impl<'a> Database<'a> {
             let target = match protocol {
                 url::Protocol::MySql => Target::MySql { login, storage },
                 url::Protocol::Postgres => Target::Postgres { login },
+                url::Protocol::Redis => {
+                    // Nobody else's key has such a name, so that what is made and taken away is ours.
+                    login.database = format!("{}:{:016x}", login.database, fastrand::u64(..));
+                    Target::Redis { login }
+                }
             };
             self.guard = Some(Guard::start(&self.options.program, &target)?);
             return Ok(target);

@@ -73,6 +73,7 @@ impl Engine {
             Engine::MariaDb { .. } => "mariadb",
             Engine::PostgreSql | Engine::Own { protocol: Protocol::Postgres, .. } => "postgresql",
             Engine::Own { protocol: Protocol::MySql, .. } => "mysql",
+            Engine::Own { protocol: Protocol::Redis, .. } => "redis",
         }
     }
 }
@@ -109,18 +110,23 @@ impl Options {
                 variables.push((check_variable(name)?, value.to_string()));
             }
         }
+        let engine = read_engine(settings)?;
+        let redis = engine.name() == "redis";
         let mix = match settings.get("mix") {
+            None if redis => Mix::Point,
             None => Mix::default(),
             Some(value) => {
                 Mix::parse(&value.to_string()).ok_or_else(|| setting(format!("mix={value}: it is one of read, write, point")))?
             }
         };
+        if redis && mix != Mix::Point {
+            return Err(setting(format!("mix={}: Redis answers look-ups by key alone; leave it out, or set mix=point", mix.as_str())));
+        }
         let scale = match settings.get("scale") {
             None => 1,
             Some(Param::Int(n @ 1..=LARGEST_SCALE)) => *n as u32,
             Some(value) => return Err(setting(format!("scale={value}: it is a whole number from 1 to {LARGEST_SCALE}"))),
         };
-        let engine = read_engine(settings)?;
         if !variables.is_empty() && !matches!(engine, Engine::MariaDb { .. } | Engine::PostgreSql) {
             return Err(setting("server.NAME is for the private servers of engine=mariadb and engine=postgresql".to_owned()));
         }
@@ -286,6 +292,7 @@ mod tests {
         assert_eq!(read(&[("clients", "7")]).unwrap().clients, [7]);
         assert_eq!(read(&[("url", "mysql://h/x"), ("storage", "aria")]).unwrap().params().text("storage"), Some("aria"));
         assert_eq!(read(&[("url", "mysql://h/x"), ("engine", "mariadb")]).unwrap().engine.name(), "mysql");
+        assert_eq!(read(&[("url", "redis://h")]).unwrap().params().to_string(), "engine=redis mix=point");
     }
 
     #[test]
@@ -304,6 +311,7 @@ mod tests {
             (&[("engine", "postgresql"), ("url", "mysql://h/x")], "contradict"),
             (&[("url", "mysql://h/x"), ("query_cache", "on")], "server of your own"),
             (&[("server.fsync", "off")], "private servers"),
+            (&[("url", "redis://h"), ("mix", "write")], "look-ups by key alone"),
             (&[("engine", "mariadb"), ("server.skip_networking", "0")], "set by Fingerpost itself"),
             (&[("engine", "mariadb"), ("server.a b", "0")], "letters, digits"),
         ] {

@@ -1,8 +1,8 @@
 //! Where the password of a user's own server comes from when the address holds none, which is better: whoever may list processes sees
 //! the words of a command.
 //!
-//! In this order: `password_file=PATH`; the variable that the server's own clients take (`MYSQL_PWD`, `PGPASSWORD`); their usual file
-//! (`~/.my.cnf`; `PGPASSFILE` or `~/.pgpass`).
+//! In this order: `password_file=PATH`; the variable that the server's own clients take (`MYSQL_PWD`, `PGPASSWORD`, `REDISCLI_AUTH`); their
+//! usual file (`~/.my.cnf`; `PGPASSFILE` or `~/.pgpass`; Redis' clients have none).
 
 use std::fs::File;
 use std::io::Read;
@@ -26,6 +26,8 @@ pub struct Surroundings {
     pub mysql: Option<Secret>,
     /// `PGPASSWORD`.
     pub postgres: Option<Secret>,
+    /// `REDISCLI_AUTH`.
+    pub redis: Option<Secret>,
     /// `PGPASSFILE`.
     pub postgres_file: Option<PathBuf>,
     /// The user's home.
@@ -37,7 +39,13 @@ impl Surroundings {
     pub fn of_process() -> Surroundings {
         let secret = |name: &str| std::env::var(name).ok().map(Secret::new);
         let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
-        Surroundings { mysql: secret("MYSQL_PWD"), postgres: secret("PGPASSWORD"), postgres_file: path("PGPASSFILE"), home: path("HOME") }
+        Surroundings {
+            mysql: secret("MYSQL_PWD"),
+            postgres: secret("PGPASSWORD"),
+            redis: secret("REDISCLI_AUTH"),
+            postgres_file: path("PGPASSFILE"),
+            home: path("HOME"),
+        }
     }
 }
 
@@ -63,6 +71,7 @@ pub fn find(protocol: Protocol, login: &Login, file: Option<&Path>, around: &Sur
             let (text, _) = read(&around.home.as_ref()?.join(".my.cnf")).ok()?;
             in_option_file(&text).map(Secret::new)
         }),
+        Protocol::Redis => around.redis.clone(),
         Protocol::Postgres => around.postgres.clone().or_else(|| {
             let usual = || around.home.as_ref().map(|home| home.join(".pgpass"));
             // As the server's own clients do, a file that others can read is left aside.

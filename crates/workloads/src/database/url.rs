@@ -1,9 +1,10 @@
-//! The address of a user's own server: `mysql://USER:PASSWORD@HOST:PORT/NAME?socket=PATH`, `postgres://…`.
+//! The address of a user's own server: `mysql://USER:PASSWORD@HOST:PORT/NAME?socket=PATH`, `postgres://…`, `redis://…`.
 
 use fingerpost_record::{Secret, secret};
 
 use crate::WorkloadError;
 use crate::database::connection::Login;
+use crate::database::redis;
 use crate::database::stream::Address;
 
 /// The database that is made when the address names none.
@@ -16,19 +17,33 @@ pub enum Protocol {
     MySql,
     /// PostgreSQL's.
     Postgres,
+    /// Redis'.
+    Redis,
+}
+
+impl Protocol {
+    /// The user and the port where an address names none.
+    fn defaults(self) -> (&'static str, u16) {
+        match self {
+            Protocol::MySql => ("root", 3306),
+            Protocol::Postgres => ("postgres", 5432),
+            Protocol::Redis => (redis::DEFAULT_USER, 6379),
+        }
+    }
 }
 
 /// Reads an address. The login's database is the one to be made and dropped.
 pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
     let wrong = |what: &str| {
         let safe = secret::cut(url);
-        Err(WorkloadError::Setting(format!("url={safe}: {what}; write mysql://USER:PASSWORD@HOST:PORT/NAME or postgres://…")))
+        Err(WorkloadError::Setting(format!("url={safe}: {what}; write mysql://USER@HOST:PORT/NAME, postgres://… or redis://…")))
     };
     let Some((scheme, rest)) = url.split_once("://") else { return wrong("it has no scheme") };
     let protocol = match scheme {
         "mysql" | "mariadb" => Protocol::MySql,
         "postgres" | "postgresql" => Protocol::Postgres,
-        _ => return wrong("the scheme is neither mysql nor postgres"),
+        "redis" => Protocol::Redis,
+        _ => return wrong("the scheme is none of mysql, postgres and redis"),
     };
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, name) = rest.split_once('/').unwrap_or((rest, ""));
@@ -37,8 +52,7 @@ pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
     let (Some(user), Some(password)) = (decode(user), password.map_or(Some(None), |p| decode(p).map(Some))) else {
         return wrong("user or password has a % that is not followed by two hexadecimal digits");
     };
-    let default_user = if protocol == Protocol::MySql { "root" } else { "postgres" };
-    let default_port = if protocol == Protocol::MySql { 3306 } else { 5432 };
+    let (default_user, default_port) = protocol.defaults();
     let (host, port) = match split_port(host) {
         Some((host, None)) => (host, default_port),
         Some((host, Some(port))) => match port.parse() {
@@ -119,13 +133,16 @@ mod tests {
         assert_eq!(short.address, Address::Tcp("127.0.0.1".into(), 5432));
         assert_eq!(login("mysql://root@localhost/x?socket=/run/a%20b.sock").1.address, Address::Unix("/run/a b.sock".into()));
         assert_eq!(login("mysql://[::1]:99/x").1.address, Address::Tcp("::1".into(), 99));
+        let (protocol, redis) = login("redis://cache.example");
+        assert_eq!((protocol, redis.user.as_str()), (Protocol::Redis, "default"));
+        assert_eq!(redis.address, Address::Tcp("cache.example".into(), 6379));
     }
 
     #[test]
     fn a_bad_address_is_told_in_a_sentence_without_its_password() {
         for (url, what) in [
             ("nonsense", "no scheme"),
-            ("oracle://x", "neither mysql nor postgres"),
+            ("oracle://x", "none of mysql, postgres and redis"),
             ("mysql://u:secret@h:0/x", "port"),
             ("mysql://u:secret@h:99999/x", "port"),
             ("mysql://u:secret@h/x;drop", "letters, digits"),

@@ -12,6 +12,7 @@ use crate::database::load::Generator;
 use crate::database::messages::{Load, Reply, Request};
 use crate::database::mysql::MySqlConnection;
 use crate::database::postgres::PgConnection;
+use crate::database::redis::RedisConnection;
 use crate::database::sqlite::SqliteConnection;
 
 /// The worker's name in [`crate::worker`].
@@ -80,6 +81,11 @@ fn fill_target(target: &Target, data: &Data) -> Result<String, QueryError> {
             connection.load(data)?;
             describe_postgres(&mut connection)
         }
+        Target::Redis { login } => {
+            let mut connection = RedisConnection::connect(login)?;
+            connection.load(data)?;
+            connection.describe()
+        }
     }
 }
 
@@ -119,6 +125,7 @@ fn sender(target: &Target) -> Result<Sender, QueryError> {
             let mut connection = PgConnection::connect(login)?;
             Box::new(move |sql| connection.text(sql).map(drop))
         }
+        Target::Redis { .. } => return Err(QueryError::refused("not possible", "Redis has no dump of statements to import")),
     })
 }
 

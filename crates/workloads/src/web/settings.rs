@@ -1,6 +1,7 @@
 //! What the web workload can be told, checked before anything is started.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 use fingerpost_record::{Param, Params, secret};
 
@@ -25,12 +26,53 @@ pub enum Server {
 pub struct Url {
     /// As the user wrote it, without a token or password that it may hold.
     pub text: String,
-    /// Address and port, always loopback.
+    /// Address and port.
     pub address: SocketAddr,
     /// What the Host field says.
     pub host: String,
     /// Path and query.
     pub path: String,
+}
+
+/// Which servers may be put under load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Those of this host alone.
+    #[default]
+    Host,
+    /// Those in private networks too (RFC 1918, RFC 4193, RFC 6598, link-local): a client machine beside its server.
+    Private,
+    /// Any: the user has said that the server is theirs.
+    Anywhere,
+}
+
+impl Reach {
+    fn allows(self, ip: IpAddr) -> bool {
+        match self {
+            Reach::Host => ip.is_loopback(),
+            Reach::Private => ip.is_loopback() || is_private(ip),
+            Reach::Anywhere => !ip.is_unspecified() && !ip.is_multicast(),
+        }
+    }
+
+    /// Why an address is refused.
+    fn refusal(self) -> &'static str {
+        match self {
+            Reach::Host => {
+                "load is put only on addresses of this host: 127.0.0.1, [::1] or localhost; for another host see `fingerpost load`"
+            }
+            Reach::Private => "its address is a public one; where the server is yours to load, say so with --public",
+            Reach::Anywhere => "no server has such an address",
+        }
+    }
+}
+
+fn is_private(ip: IpAddr) -> bool {
+    match ip {
+        // 100.64.0.0/10 is what RFC 6598 sets aside for use within networks.
+        IpAddr::V4(v4) => v4.is_private() || v4.is_link_local() || (v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64),
+        IpAddr::V6(v6) => v6.is_unique_local() || v6.is_unicast_link_local(),
+    }
 }
 
 /// Everything that can be set.
@@ -69,9 +111,14 @@ const BACKLOG: i64 = 1024;
 const MAX_SIZE: i64 = 1 << 30;
 
 impl Settings {
-    /// Reads the values of `--set`.
+    /// Reads the values of `--set`. Only servers of this host can be named.
     pub fn from_params(params: &Params) -> Result<Settings, WorkloadError> {
-        let server = server(params)?;
+        Settings::within(Reach::Host, params)
+    }
+
+    /// As [`Settings::from_params`], with servers within `reach`.
+    pub fn within(reach: Reach, params: &Params) -> Result<Settings, WorkloadError> {
+        let server = server(params, reach)?;
         let keep_alive = match text(params, "keepalive").as_deref() {
             None | Some("on") => vec![true],
             Some("off") => vec![false],
@@ -90,9 +137,10 @@ impl Settings {
             Some("spread") => true,
             Some(other) => return wrong("source", other, "one or spread"),
         };
-        if spread && matches!(&server, Server::Url(url) if url.address.is_ipv6()) {
+        let elsewhere = |url: &Url| url.address.is_ipv6() || !url.address.ip().is_loopback();
+        if spread && matches!(&server, Server::Url(url) if elsewhere(url)) {
             return Err(WorkloadError::Setting(
-                "source=spread uses the addresses of 127.0.0.0/8; it cannot reach an IPv6 address".to_owned(),
+                "source=spread uses the addresses of 127.0.0.0/8; it reaches neither another host nor an IPv6 address".to_owned(),
             ));
         }
         let proxy = match text(params, "backend").as_deref() {
@@ -194,7 +242,7 @@ fn connections(params: &Params, server: &Server) -> Result<Vec<usize>, WorkloadE
     Ok(list)
 }
 
-fn server(params: &Params) -> Result<Server, WorkloadError> {
+fn server(params: &Params, reach: Reach) -> Result<Server, WorkloadError> {
     let mpm = match text(params, "mpm") {
         None => None,
         Some(word) => match Mpm::parse(&word) {
@@ -210,7 +258,7 @@ fn server(params: &Params) -> Result<Server, WorkloadError> {
                 )));
             }
         }
-        return Ok(Server::Url(parse_url(&url)?));
+        return Ok(Server::Url(parse_url(&url, reach)?));
     }
     let name = text(params, "server");
     if mpm.is_some() && name.as_deref() != Some("apache") {
@@ -224,8 +272,8 @@ fn server(params: &Params) -> Result<Server, WorkloadError> {
     }
 }
 
-/// Reads `http://127.0.0.1:8080/path`. Only addresses of this host are accepted: nothing else may be put under load.
-pub fn parse_url(text: &str) -> Result<Url, WorkloadError> {
+/// Reads `http://127.0.0.1:8080/path`. Only addresses within reach are accepted: nothing else may be put under load.
+pub fn parse_url(text: &str, reach: Reach) -> Result<Url, WorkloadError> {
     let refuse = |why: &str| WorkloadError::Setting(format!("url={} cannot be loaded: {why}", secret::cut(text)));
     if text.starts_with("https://") {
         return Err(refuse("only http is spoken; put the server's plain port there"));
@@ -246,21 +294,55 @@ pub fn parse_url(text: &str) -> Result<Url, WorkloadError> {
         }
         _ => (host, 80),
     };
-    let ip = if name == "localhost" {
-        IpAddr::V4(Ipv4Addr::LOCALHOST)
-    } else {
-        let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
-        bare.parse::<IpAddr>().map_err(|_| refuse("load is put only on addresses of this host: 127.0.0.1, [::1] or localhost"))?
+    let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
+    let ip = match bare.parse::<IpAddr>() {
+        _ if name == "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Ok(ip) => ip,
+        // A name of another host is asked for only where such a host may be loaded.
+        Err(_) if reach == Reach::Host || name.contains('@') => return Err(refuse(reach.refusal())),
+        Err(_) => resolved(name, port).map_err(|e| refuse(&format!("the name “{name}” has no address here ({e})")))?,
     };
-    if !ip.is_loopback() {
-        return Err(refuse("load is put only on addresses of this host: 127.0.0.1, [::1] or localhost"));
+    if !reach.allows(ip) {
+        return Err(refuse(reach.refusal()));
     }
     Ok(Url { text: secret::cut(text).into_owned(), address: SocketAddr::new(ip, port), host: host.to_owned(), path })
+}
+
+/// The first address of a name.
+fn resolved(name: &str, port: u16) -> io::Result<IpAddr> {
+    let first = (name, port).to_socket_addrs()?.next();
+    first.map(|address| address.ip()).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "none"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse_url(text: &str) -> Result<Url, WorkloadError> {
+        super::parse_url(text, Reach::Host)
+    }
+
+    #[test]
+    fn another_host_is_loaded_where_that_was_asked_for_and_a_public_one_where_it_was_said_to_be_ones_own() {
+        let of = |url: &str, reach| super::parse_url(url, reach).map(|url| url.address.to_string()).map_err(|e| e.to_string());
+        for private in
+            ["10.1.2.3:80", "172.31.0.1:80", "192.168.0.1:80", "100.127.255.254:80", "169.254.1.1:80", "[fd00::1]:80", "[fe80::1]:80"]
+        {
+            let url = format!("http://{private}/x");
+            assert_eq!(of(&url, Reach::Private).unwrap(), private);
+            assert!(of(&url, Reach::Host).unwrap_err().contains("fingerpost load"), "{url}");
+        }
+        for public in ["8.8.8.8:80", "100.128.0.1:80", "172.32.0.1:80", "[2001:db8::1]:80"] {
+            let url = format!("http://{public}/x");
+            assert!(of(&url, Reach::Private).unwrap_err().contains("--public"), "{url}");
+            assert_eq!(of(&url, Reach::Anywhere).unwrap(), public);
+        }
+        for none in ["http://0.0.0.0/", "http://224.0.0.1/", "http://[::]/"] {
+            assert!(of(none, Reach::Anywhere).is_err() && of(none, Reach::Private).is_err(), "{none}");
+        }
+        assert!(of("http://a@b.invalid/", Reach::Anywhere).is_err());
+        assert!(of("http://no-such-host.invalid/", Reach::Private).unwrap_err().contains("has no address here"));
+    }
 
     fn settings(pairs: &[(&str, &str)]) -> Result<Settings, String> {
         let params = pairs.iter().fold(Params::new(), |p, (k, v)| p.with(k, Param::parse(v)));

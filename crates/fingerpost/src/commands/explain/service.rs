@@ -12,15 +12,15 @@ use fingerpost_observe::Level;
 use fingerpost_observe::follow::Stretch;
 use fingerpost_observe::follow::taking::FollowedService;
 use fingerpost_observe::session::{Prepared, Told, label};
-use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
-use fingerpost_record::{Finding, Observation, Params, Paths, Profile, Run, SCHEMA, Tool, secret};
+use fingerpost_record::{Finding, Observation, Params, Paths, Run, secret};
 use fingerpost_report::explain::Explanation;
 use fingerpost_report::explain::service::PROGRAMS;
 
+use super::client;
 use super::target::Target;
 use crate::commands::run::command;
-use crate::conduct::stop_on_signals;
-use crate::exit::{say, usage, words};
+use crate::conduct::{begun, open_writer, stop_on_signals};
+use crate::exit::{say, words};
 use crate::progress::{Progress, Progressing};
 
 /// How long a service is watched where nobody says it, in seconds.
@@ -36,6 +36,8 @@ pub struct Options {
     pub level: Level,
     /// Where to keep the run; nothing for the archive.
     pub output: Option<PathBuf>,
+    /// What a load generator on another machine saw, to be joined.
+    pub client: Option<PathBuf>,
     /// To change one thing at a time afterwards, and the neighbours to be held for that; nothing not to.
     pub experiment: Option<Vec<i32>>,
     /// To whom progress is told.
@@ -50,6 +52,8 @@ pub struct Explained {
     pub run: Run,
     /// Where the run is, or why it is not kept.
     pub kept: Result<PathBuf, String>,
+    /// Why the load generator's run was not joined, where it was to be.
+    pub joined: Result<(), String>,
 }
 
 /// Watches a service and explains it. Nothing of it is changed: events are taken, counters read. An interrupt ends it early.
@@ -59,9 +63,10 @@ pub struct Explained {
 pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
     let stop = Arc::new(AtomicBool::new(false));
     stop_on_signals(&stop)?;
-    let begun = Instant::now();
-    let run = begin();
-    let (writer, trouble) = open_writer(options, &run)?;
+    let beginning = Instant::now();
+    let command = secret::cut_words(command(words()).iter().map(String::as_str));
+    let run = begun(command, &std::env::temp_dir(), &[]);
+    let (writer, trouble) = open_writer(options.output.as_deref(), &run)?;
     trouble.iter().chain(&target.notes).for_each(|sentence| say(sentence));
     let session = Prepared::new(options.level).attach_service(&target.service, Some(options.length));
     let progress = Progress::start("watching the service", options.length, options.progress);
@@ -77,7 +82,7 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
         (_, Some(Err(why))) => progress.say(&format!("its functions are not named: {why}")),
         _ => {}
     }
-    drop(progress);
+    progress.show("explaining", 1.0);
     let pids = target.pids();
     let (mut explanation, mut run) = record(run, target.params.clone(), observations, followed);
     if let Some(hold) = options.experiment.as_deref().filter(|_| !stop.load(Ordering::Relaxed)) {
@@ -90,48 +95,25 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
             hold,
             stop: &stop,
         };
-        match on_service(&running, &mut |change| say(&format!("changing {change}"))) {
+        match on_service(&running, &mut |change| progress.say(&format!("changing {change}"))) {
             Ok(experiments) => {
                 run.experiments.clone_from(&experiments);
                 explanation = explanation.with_experiments(experiments);
                 run.findings = findings(&explanation);
             }
-            Err(why) => say(&format!("no experiment was made: {why}")),
+            Err(why) => progress.say(&format!("no experiment was made: {why}")),
         }
     }
     run.complete = true;
-    run.duration_s = begun.elapsed().as_secs_f64();
+    run.duration_s = beginning.elapsed().as_secs_f64();
     fingerpost_host::after(&mut run.host);
+    let joined = options.client.as_deref().map_or(Ok(()), |path| client::join_fresh(&mut run, path, &stop, &progress));
+    drop(progress);
+    if let (Ok(()), Some(both)) = (&joined, client::service_of(&run).filter(|_| options.client.is_some())) {
+        explanation = both;
+    }
     let kept = writer.finish(&run).map_err(|e| e.to_string());
-    Ok(Explained { explanation, run, kept })
-}
-
-/// The record at its beginning.
-fn begin() -> Run {
-    let now = jiff::Timestamp::now();
-    Run {
-        schema: SCHEMA.to_owned(),
-        id: new_id(now, fastrand::u32(..)),
-        started: rfc3339(now),
-        profile: Profile::Standard,
-        command: secret::cut_words(command(words()).iter().map(String::as_str)),
-        tool: Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() },
-        host: fingerpost_host::describe_for(&std::env::temp_dir(), &[]),
-        ..Run::default()
-    }
-}
-
-fn open_writer(options: &Options, run: &Run) -> anyhow::Result<(Writer, Option<String>)> {
-    match &options.output {
-        Some(path) => {
-            let mut writer = Writer::at(path.clone());
-            match writer.write(run) {
-                Some(sentence) => usage(sentence),
-                None => Ok((writer, None)),
-            }
-        }
-        None => Ok(Writer::in_archive(&Archive::open(None)?, run)),
-    }
+    Ok(Explained { explanation, run, kept, joined: joined.map_err(|e| format!("{e:#}")) })
 }
 
 /// Waits until the time is up, the user has had enough, or the service has gone.
@@ -183,7 +165,7 @@ fn record(mut run: Run, params: Params, mut observations: Vec<Observation>, foll
 }
 
 /// The findings as a run has them: the first figure says of which step it is.
-fn findings(explanation: &Explanation) -> Vec<Finding> {
+pub fn findings(explanation: &Explanation) -> Vec<Finding> {
     let mut found = explanation.findings.clone();
     for first in found.iter_mut().filter_map(|f| f.evidence.first_mut()) {
         *first = format!("{WORKLOAD} {}: {first}", explanation.params);
@@ -210,6 +192,8 @@ pub fn closer(explained: &Explained, pids: &[i32]) -> Vec<String> {
     let id = &explained.run.id;
     let run = match &explained.kept {
         Ok(path) if path.file_stem().is_some_and(|stem| stem.to_string_lossy() == *id) => id.clone(),
+        // A word without a slash would be taken for a run of the archive.
+        Ok(path) if !path.display().to_string().contains('/') => format!("./{}", path.display()),
         Ok(path) => path.display().to_string(),
         Err(_) => return Vec::new(),
     };

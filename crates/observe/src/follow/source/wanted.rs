@@ -31,6 +31,8 @@ pub enum Kind {
     Memory(MemoryWork, bool),
     /// A CPU began or ended to serve an interrupt.
     Interrupt(InterruptKind, bool),
+    /// A page was touched that was not there.
+    Fault,
 }
 
 /// A tracepoint that is wanted.
@@ -60,7 +62,7 @@ const fn optional(name: &'static str, kind: Kind) -> Wanted {
 }
 
 /// Everything that is wanted. The first two are what an event's cost is measured with.
-pub static WANTED: [Wanted; 26] = [
+pub static WANTED: [Wanted; 28] = [
     needed("raw_syscalls/sys_enter", Kind::Enter),
     needed("raw_syscalls/sys_exit", Kind::Exit),
     needed("sched/sched_switch", Kind::Switch),
@@ -87,4 +89,6 @@ pub static WANTED: [Wanted; 26] = [
     optional("irq/softirq_exit", Kind::Interrupt(InterruptKind::Soft, false)),
     optional("irq_vectors/local_timer_entry", Kind::Interrupt(InterruptKind::Timer, true)),
     optional("irq_vectors/local_timer_exit", Kind::Interrupt(InterruptKind::Timer, false)),
+    optional("exceptions/page_fault_user", Kind::Fault),
+    optional("exceptions/page_fault_kernel", Kind::Fault),
 ];

@@ -54,7 +54,20 @@ fn recorded(btf: &Btf, number: u8, kind: Kind) -> Option<Recorded> {
     };
     let network = matches!(kind, Kind::Interrupt(InterruptKind::Soft, _));
     let but_first = if network { NETWORK.to_vec() } else { Vec::new() };
-    Some(Recorded { kind: number, but_threads: Vec::new(), but_first, interrupt, small, values })
+    let instead = if kind == Kind::Enter { mapping_arguments(btf) } else { None };
+    Some(Recorded { kind: number, but_threads: Vec::new(), but_first, interrupt, small, values, instead })
+}
+
+/// What is recorded of `mmap` in place of its first two arguments: its flags and its protection, and its length.
+fn mapping_arguments(btf: &Btf) -> Option<(i32, Vec<Place>)> {
+    let registers = if cfg!(target_arch = "x86_64") {
+        ["si", "dx", "r10"].map(|name| btf.offset("pt_regs", name))
+    } else {
+        let first = btf.offset("pt_regs", "regs");
+        [8, 16, 24].map(|at| first.map(|first| first + at))
+    };
+    let [length, protection, flags] = registers.map(|at| at.map(|at| Place::Behind(0, vec![at], 8)));
+    Some((libc::SYS_mmap as i32, vec![Place::Halves(Box::new(flags?), Box::new(protection?)), length?]))
 }
 
 /// The value in a record's header and those that follow it.
@@ -96,6 +109,7 @@ fn places(btf: &Btf, kind: Kind) -> Option<(Option<Place>, Vec<Place>)> {
             let values = vec![field(0, "request", "__sector", 8)?, bytes, field(0, "request", "cmd_flags", 4)?];
             (Some(through(0, &device, 4)?), values)
         }
+        Kind::Fault => (None, vec![Argument(0)]),
         Kind::Memory(..) | Kind::Interrupt(..) => (None, Vec::new()),
         Kind::Ports => return None,
     })
@@ -146,6 +160,7 @@ fn what(kind: Kind, record: &[u8], partitions: &HashMap<u32, u32>) -> Option<Wha
         }
         Kind::Ports => return None,
         Kind::Disk(step) => disk(step)?,
+        Kind::Fault => What::Fault { address: value(0)? },
         Kind::Memory(work, begin) => What::Memory { work, begin },
         Kind::Interrupt(kind, begin) => What::Interrupt { kind, begin },
     })

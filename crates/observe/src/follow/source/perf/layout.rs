@@ -26,7 +26,7 @@ enum Field {
 
 use Field::{Array, Number};
 
-const CALL: &[Field] = &[Number("id", 8), Array("args", 16)];
+const CALL: &[Field] = &[Number("id", 8), Array("args", 32)];
 const CALLED: &[Field] = &[Number("id", 8), Number("ret", 8)];
 const SWITCH: &[Field] = &[Number("prev_state", 8), Number("next_pid", 4), Array("prev_comm", NAME_BYTES), Array("next_comm", NAME_BYTES)];
 const WAKING: &[Field] = &[Number("pid", 4), Number("target_cpu", 4)];
@@ -42,6 +42,7 @@ fn fields(kind: Kind) -> &'static [Field] {
         Kind::Exit => CALLED,
         Kind::Switch => SWITCH,
         Kind::Waking => WAKING,
+        Kind::Fault => &[Number("address", 8)],
         Kind::Fork => &[Number("child_pid", 4)],
         Kind::Sent | Kind::Received => BYTES,
         Kind::Arrived => &[Number("skaddr", 8)],
@@ -116,7 +117,15 @@ impl Decoder {
 
     fn what(&self, Resolved { kind, at }: Resolved, data: &[u8]) -> Option<What> {
         Some(match kind {
-            Kind::Enter => What::Enter { call: long(data, at[0])? as i32, args: [long(data, at[1])?, long(data, at[1] + 8)?] },
+            Kind::Enter => {
+                let (call, arg) = (long(data, at[0])? as i32, |n: usize| long(data, at[1] + 8 * n));
+                let args = match i64::from(call) {
+                    libc::SYS_mmap => [(arg(2)? << 32) | (arg(3)? & 0xffff_ffff), arg(1)?],
+                    _ => [arg(0)?, arg(1)?],
+                };
+                What::Enter { call, args }
+            }
+            Kind::Fault => What::Fault { address: long(data, at[0])? },
             Kind::Exit => What::Exit { call: long(data, at[0])? as i32, result: long(data, at[1])? as i64 },
             Kind::Switch => What::Switch { left: left(long(data, at[0])?), next: int(data, at[1])? },
             Kind::Waking => What::Waking { who: int(data, at[0])?, target: int(data, at[1])? as u16 },

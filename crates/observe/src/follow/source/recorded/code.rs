@@ -128,6 +128,7 @@ pub fn put_event(out: &mut Vec<u8>, e: &Event, before: u64) {
             tagged(out, 12, socket as i64);
             [u64::from(local), remote.into()].into_iter().for_each(|n| put(out, n));
         }
+        What::Fault { address } => tagged(out, 13, address as i64),
         What::Memory { work, begin } => out.extend([10, place(&WORKS, &work), begin.into()]),
         What::Interrupt { kind, begin } => out.extend([11, place(&KINDS, &kind), begin.into()]),
     }
@@ -174,6 +175,7 @@ fn what(input: &mut impl Read) -> io::Result<What> {
         10 => What::Memory { work: one_of(input, &WORKS)?, begin: truth(input)? },
         11 => What::Interrupt { kind: one_of(input, &KINDS)?, begin: truth(input)? },
         12 => What::Ports { socket: signed(input)? as u64, local: small(input)?, remote: small(input)? },
+        13 => What::Fault { address: signed(input)? as u64 },
         _ => return Err(bad("the recording has an event of an unknown kind")),
     })
 }
