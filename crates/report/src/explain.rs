@@ -3,6 +3,7 @@
 pub(crate) mod experiments;
 pub(crate) mod followed;
 mod functions;
+mod hardware;
 mod markdown;
 mod neighbours;
 pub mod service;
