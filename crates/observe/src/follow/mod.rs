@@ -24,6 +24,7 @@ pub mod served;
 pub mod sockets;
 pub mod source;
 pub mod sums;
+pub mod taken;
 pub mod taking;
 pub mod timeline;
 pub mod turns;

@@ -6,26 +6,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use fingerpost_record::Paths;
-use fingerpost_record::stacks::StackClass;
 use fingerpost_sys::cgroup::members;
 use fingerpost_sys::stamps::{Stamp, Stamps};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
-use super::answering::{Answering, AtOnce, Ends, Looker};
+use super::answering::{Answering, AtOnce, Looker};
 use super::event::{Event, What};
-use super::leaf::Side;
 use super::pace::Pace;
-use super::sockets::Generations;
 use super::source::{Source, Window};
-use super::{Follower, Requested, Stretch};
-use crate::calls::{Fd, Role, Wait};
-use crate::hardware::{Counters, Recorded as Counts, Whose};
-use crate::machine::Totals;
+pub use super::taken::{FollowedService, Recorded};
+use crate::calls::{Fd, Wait};
+use crate::hardware::Counters;
 use crate::population::{Descriptors, Population};
-use crate::stacks::held::{Held, Holds};
-use crate::stacks::of_requests::{Absences, graphs};
-use crate::stacks::windows::{InWindows, Taken};
+use crate::stacks::windows::InWindows;
 use crate::states;
 use crate::tracer::Tracer;
 
@@ -81,8 +74,8 @@ pub struct Taking {
     stacks: Option<Result<InWindows, String>>,
     /// See `stacks`.
     hardware: Option<Result<Counters, String>>,
-    /// Who is given the latest windows, when that was done last, and of how many windows.
-    lately: Option<(Sender<Recorded>, Instant, usize)>,
+    /// Who is given the latest windows, when that was done last, and how many there were then.
+    lately: Option<(Sender<Recorded>, Instant, u64)>,
     /// CPU seconds of this thread.
     spent: f64,
     /// Events that were lost.
@@ -192,6 +185,9 @@ impl Taking {
             self.find_parents(&window);
             self.look(&window, length, population);
             let silent = self.trace(&window, descriptors);
+            if self.lately.is_some() && self.kept + window.events.len() > MOST_EVENTS {
+                self.keep_every_other();
+            }
             if self.kept + window.events.len() <= MOST_EVENTS {
                 self.kept += window.events.len();
                 self.windows.push((window, silent));
@@ -203,7 +199,19 @@ impl Taking {
         let pause = self.pace.pause(length, events, thread_cpu_seconds() - before);
         // Of a long time no more is kept than of a short one: then windows are further apart.
         let due = self.length.map_or(Duration::ZERO, |length| length.mul_f64(self.kept as f64 / MOST_EVENTS as f64));
-        Ok(pause.max(due.saturating_sub(self.begun.elapsed())))
+        let pause = pause.max(due.saturating_sub(self.begun.elapsed()));
+        // Who looks on is shown something new each second, whatever that costs.
+        Ok(if self.lately.is_some() { pause.min(TELL_EVERY) } else { pause })
+    }
+
+    /// Makes room for further windows, with those that stay spread over all of the time.
+    fn keep_every_other(&mut self) {
+        let mut nth = 0;
+        self.windows.retain(|_| {
+            nth += 1;
+            nth % 2 == 0
+        });
+        self.kept = self.windows.iter().map(|(w, _)| w.events.len()).sum();
     }
 
     /// Opens a window, with samples of stacks and counters where these are wanted.
@@ -302,7 +310,7 @@ impl Taking {
     /// Gives the latest windows to whoever wants to follow them at once.
     fn tell_lately(&mut self, population: &Population) {
         let Some((sender, told, windows)) = &self.lately else { return };
-        if told.elapsed() < TELL_EVERY || self.windows.len() == *windows {
+        if told.elapsed() < TELL_EVERY || self.count == *windows || self.windows.is_empty() {
             return;
         }
         let mut events = 0;
@@ -314,7 +322,7 @@ impl Taking {
         let lately = self.windows[self.windows.len() - latest..].to_vec();
         // Nobody listens any more where this fails.
         let listens = sender.send(self.recorded(population, lately)).is_ok();
-        let now = (Instant::now(), self.windows.len());
+        let now = (Instant::now(), self.count);
         match &mut self.lately {
             Some(lately) if listens => (lately.1, lately.2) = now,
             lately => *lately = None,
@@ -354,141 +362,4 @@ impl Taking {
         };
         (self.tracer, recorded, self.source)
     }
-}
-
-/// Windows that were taken, to be followed when the load has ended.
-pub struct Recorded {
-    service: Option<Ends>,
-    groups: HashMap<i32, String>,
-    source: String,
-    roles: HashMap<i32, Role>,
-    parents: HashMap<i32, i32>,
-    first: Option<i32>,
-    windows: Vec<(Window, Silent)>,
-    stacks: Option<Taken>,
-    hardware: Option<Result<Counts, String>>,
-    turns: Vec<Stamp>,
-    lost: u64,
-    torn: u64,
-    spent: f64,
-}
-
-impl Recorded {
-    /// Follows the requests of all windows. The workload's name and parameters are for the caller to fill in.
-    pub fn follow(mut self) -> Paths {
-        let what = match self.first.filter(|pid| self.roles.get(pid) == Some(&Role::Whole)) {
-            None => Requested::ByClients,
-            Some(pid) if self.turns.is_empty() => Requested::Command(pid),
-            Some(_) => Requested::ByThreads,
-        };
-        self.number();
-        self.followed(what).paths
-    }
-
-    /// Follows the requests that were made at a service, or, where there were none, the time of its processes.
-    pub fn follow_service(mut self) -> FollowedService {
-        self.number();
-        let taken = self.stacks.take().unwrap_or_default();
-        let absences = Absences::of(self.windows.iter().map(|(w, _)| w));
-        let Followed { mut paths, stretches, held } = self.followed(Requested::ByArrivals);
-        if paths.followed + paths.cut > 0 {
-            // The rank of the 99th percentile, as the sums have it.
-            let slow = (paths.latency.p99 * 1e9).round() as u64;
-            let classes = [(StackClass::Requests, 0), (StackClass::SlowRequests, slow)];
-            let classes = classes.map(|(class, least)| (class, Some(Holds::of(&held, least))));
-            let hardware = self.counters(&classes);
-            paths.graphs = graphs(taken, &absences, &classes);
-            return FollowedService { paths, stretches, hardware };
-        }
-        let spent = paths.self_cost - self.spent;
-        paths = self.followed(Requested::Programs).paths;
-        paths.self_cost += spent;
-        paths.graphs = graphs(taken, &absences, &[(StackClass::Service, None)]);
-        FollowedService { paths, stretches: Vec::new(), hardware: self.counters(&[]) }
-    }
-
-    /// What hardware counters counted, by side and class; or why there are none.
-    fn counters(&mut self, classes: &[(StackClass, Option<Holds>)]) -> (String, Totals) {
-        let counted = match self.hardware.take() {
-            Some(Ok(counted)) => counted,
-            Some(Err(why)) => return (format!("none: {why}"), Totals::new()),
-            None => return ("none: not asked for".to_owned(), Totals::new()),
-        };
-        let none = Holds::default();
-        let of = |wanted: StackClass| classes.iter().find(|c| c.0 == wanted).and_then(|c| c.1.as_ref()).unwrap_or(&none);
-        let whose = |pid: i32| match self.roles.get(&pid).map(|role| side(*role)).or_else(|| self.inherited(pid)) {
-            Some(Side::Client) => Whose::Client,
-            Some(_) => Whose::Server,
-            None => Whose::Other,
-        };
-        (counted.source(), counted.totals(whose, of(StackClass::Requests), of(StackClass::SlowRequests)))
-    }
-
-    /// Gives every socket in the windows a number of its own.
-    fn number(&mut self) {
-        let mut generations = Generations::default();
-        self.windows.iter_mut().filter(|(w, _)| w.lost == 0).for_each(|(w, _)| generations.number(&mut w.events));
-    }
-
-    fn followed(&self, what: Requested) -> Followed {
-        let before = thread_cpu_seconds();
-        let mut follower = Follower::default();
-        for (&pid, role) in &self.roles {
-            follower.side(pid, side(*role));
-        }
-        for &pid in self.parents.keys() {
-            if let Some(side) = self.inherited(pid) {
-                follower.side(pid, side);
-            }
-        }
-        self.parents.iter().for_each(|(&child, &parent)| follower.child(parent, child));
-        if let Some((ports, ends)) = &self.service {
-            follower.service(ports.clone(), ends.iter().copied());
-        }
-        self.groups.iter().for_each(|(&pid, group)| follower.group(pid, format!("({group})")));
-        // Which sockets belong together is learned from all windows before any is followed.
-        self.windows.iter().for_each(|(w, _)| follower.learn_numbered(w));
-        let turns: Vec<(i32, u64, u64)> = self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
-        for (window, silent) in &self.windows {
-            follower.window(window, silent, &turns, what);
-        }
-        let (stretches, held) = (follower.stretches(), follower.held());
-        let mut paths = follower.finish(self.source.clone());
-        (paths.lost, paths.windows) = (self.lost, paths.windows + self.torn);
-        paths.self_cost = self.spent + thread_cpu_seconds() - before;
-        Followed { paths, stretches, held }
-    }
-
-    /// The side of a process that was not looked for: that of the nearest of its ancestors that was.
-    fn inherited(&self, pid: i32) -> Option<Side> {
-        let mut at = pid;
-        for _ in 0..16 {
-            if let Some(role) = self.roles.get(&at) {
-                return Some(side(*role));
-            }
-            at = *self.parents.get(&at)?;
-        }
-        None
-    }
-}
-
-/// What following gave.
-struct Followed {
-    paths: Paths,
-    stretches: Vec<Stretch>,
-    held: Vec<Held>,
-}
-
-/// The requests of a service.
-pub struct FollowedService {
-    /// Where their time went; of a service without requests, that of its processes.
-    pub paths: Paths,
-    /// What each window showed; empty for a service without requests.
-    pub stretches: Vec<Stretch>,
-    /// What hardware counters counted while windows were open, and how that was had.
-    pub hardware: (String, Totals),
-}
-
-fn side(role: Role) -> Side {
-    if role == Role::Client { Side::Client } else { Side::Server }
 }

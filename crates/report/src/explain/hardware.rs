@@ -77,8 +77,8 @@ mod tests {
             ("instructions.client", 7.0),
             ("cycles.client", 3.0),
         ]);
-        assert!(text.contains("with a request 2 instructions a cycle, 1.5 cache misses per 1000 instructions"), "{text}");
-        assert!(text.contains("with one of the slowest 1 % 0.5 instructions a cycle, 10 cache misses"), "{text}");
+        assert!(text.contains("with a request 2.000 instructions a cycle, 1.500 cache misses per 1000 instructions"), "{text}");
+        assert!(text.contains("with one of the slowest 1 % 0.5000 instructions a cycle, 10.00 cache misses"), "{text}");
         assert!(!text.contains("clients") && !text.contains("TLB"), "{text}");
         assert_eq!(shown(&[]), "");
     }

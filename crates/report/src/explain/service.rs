@@ -137,10 +137,10 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         return Grid { columns: Vec::new(), lines };
     };
     lines.push(Line::Note(clean(&first_sentence(paths, &slow.parts, programs)), Tone::Strong));
-    lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
     lines.extend(its_functions(paths, &slow.parts).map(|sentence| Line::Note(sentence, Tone::Strong)));
     if !programs {
         lines.push(Line::Note(clean(&slow.sentence), Tone::Strong));
+        lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
         let l = &paths.latency;
         let rate = (paths.followed as f64 + paths.cut as f64 / 2.0) / paths.seconds.max(1e-9);
         let figures = format!(
@@ -155,6 +155,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         );
         lines.push(Line::Note(figures, Tone::Faint));
     } else {
+        lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
         let text = format!(
             "No request came to it; this is the time of its processes, seen for {} by {}",
             time(paths.seconds),
@@ -175,10 +176,9 @@ fn probably(e: &Explanation) -> Option<String> {
     let first = e.findings.iter().find(|f| f.status.accuses() && !is_of_the_load(&f.cause))?;
     let words = fingerpost_record::cause::cause(&first.cause).map_or(first.cause.as_str(), |c| c.label);
     let certainty = if first.status == Status::Guilty { "The cause is" } else { "The cause may be" };
-    Some(format!(
-        "{certainty}: {words}{}.",
-        if first.share > 0.0 { format!(", {} of a request", percent(first.share)) } else { String::new() }
-    ))
+    let of = if of_programs(e) { "of its time" } else { "of a request" };
+    let share = if first.share > 0.0 { format!(", {} {of}", percent(first.share)) } else { String::new() };
+    Some(format!("{certainty}: {words}{share}."))
 }
 
 /// Causes that say what a service does for its requests: its own code, its calls.
@@ -320,7 +320,8 @@ mod tests {
         assert_eq!(lines[0], "service name=shop");
         assert!(lines[1].contains("Requests spend most of their time"), "{text}");
         assert!(lines[2].contains("take longer waiting for a lock held by mariadbd"), "{text}");
-        assert!(lines[3].contains("requests/s, median"), "{text}");
+        assert!(lines[3].starts_with("    The cause is: "), "{text}");
+        assert!(lines[4].contains("requests/s, median"), "{text}");
         assert!(text.contains("who else") && text.contains("stress") && text.contains("cleared"), "{text}");
         assert!(!text.contains("transaction") && !text.contains("server user code"), "{text}");
         assert!(lines.len() <= 50, "{} lines: {text}", lines.len());

@@ -317,7 +317,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_is_sampled_as_it_leaves_its_cpu() {
-        let sampler = StackSampler::open(Trigger::Leaving { one_in: 1 }, SHORT_STACK_BYTES).and_then(|s| s.one_in(1).and_then(|()| s.enable()).map(|()| s));
+        let sampler = StackSampler::open(Trigger::Leaving { one_in: 1 }, SHORT_STACK_BYTES)
+            .and_then(|s| s.one_in(1).and_then(|()| s.enable()).map(|()| s));
         let mut sampler = match sampler {
             Ok(sampler) => sampler,
             Err(e) => {
