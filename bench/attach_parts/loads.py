@@ -43,8 +43,7 @@ def find(name):
 
 
 def tool(command, **options):
-    """Runs it, before all others on the CPUs: what a load tool waits for a CPU itself is in its latencies, and no server's."""
-    result = subprocess.run([find("nice"), "-n", "-15", *command], capture_output=True, text=True, timeout=600, **options)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
     if result.returncode:
         raise Failed(f"{command[0]} failed: {(result.stderr or result.stdout).strip()[-300:]}")
     return result.stdout + result.stderr
@@ -191,12 +190,21 @@ def redis_calm(port, milliseconds, *words):
     """redis-cli on several connections, each with a pause after each answer; it tells no latency."""
     def load(seconds):
         begun, count = time.time(), int(seconds * 1000 / milliseconds)
-        asks = [subprocess.Popen([find("nice"), "-n", "-15", find("redis-cli"), "-p", str(port), "-r", str(count), "-i", str(milliseconds / 1000), *words], stdout=subprocess.DEVNULL)
+        asks = [subprocess.Popen([find("redis-cli"), "-p", str(port), "-r", str(count), "-i", str(milliseconds / 1000), *words], stdout=subprocess.DEVNULL)
                 for _ in range(CONNECTIONS)]
         if any([ask.wait() for ask in asks]):
             raise Failed("redis-cli failed")
         return Load(count * CONNECTIONS, time.time() - begun)
     return load
+
+
+def before_others(load):
+    """The same with the tool before all others on the CPUs: what it waits for one itself is in its latencies, and no server's."""
+    def run(seconds):
+        # Of this thread, which the tool inherits it from.
+        os.setpriority(os.PRIO_PROCESS, 0, -15)
+        return load(seconds)
+    return run
 
 
 class During(threading.Thread):
