@@ -83,6 +83,9 @@ def running(*commands, group=None, **options):
             if group:
                 group.take(started[-1].pid)
         yield started
+        ended = [process.args[0] for process in started if process.poll() is not None]
+        if ended:
+            raise Failed(f"{ended[0]} ended by itself: there was no trouble")
     finally:
         for process in started:
             with contextlib.suppress(ProcessLookupError):
@@ -92,14 +95,20 @@ def running(*commands, group=None, **options):
 
 def burning(program, processes):
     """Programs that compute and write nothing: a name each that no server has."""
-    words = {"sha256sum": ["/dev/zero"], "md5sum": ["/dev/zero"], "bzip2": ["-c", "/dev/zero"], "gzip": ["-c", "/dev/zero"]}[program]
-    return [[find(program), *words]] * processes
+    return [[find(program), *(["-c"] if program == "gzip" else []), "/dev/zero"]] * processes
 
 
 def writing(directory, name="neighbour"):
     """dd without end: a megabyte at a time through to the disk, as a backup or a copy does it."""
     loop = 'while :; do dd if=/dev/zero of="$1" bs=1M count=256 oflag=direct conv=notrunc; done'
     return ["sh", "-c", loop, "sh", f"{directory}/{name}"]
+
+
+def evict(directory):
+    """Takes files out of the page cache: whoever reads them next has them charged to its group."""
+    for path in pathlib.Path(directory).iterdir():
+        with open(path, "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def holding_memory(bytes_held):
