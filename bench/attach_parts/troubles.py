@@ -146,8 +146,8 @@ def one(program, kind, server, seed, seconds, keep):
             try:
                 look = Look(program, started.pid, seconds, work).end()
             finally:
-                tool = running.told()
-        told["slower"] = base.rate / tool.rate if base else None
+                loaded = running.told()
+        told["slower"] = base.rate / loaded.rate if base else None
         if keep:
             kept = pathlib.Path(keep)
             kept.mkdir(parents=True, exist_ok=True)
