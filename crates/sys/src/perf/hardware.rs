@@ -4,12 +4,10 @@
 use std::io;
 
 use super::refusal::{Circumstances, Refusal};
-use super::stacks::{Words, header};
+use super::stacks::{Words, each_body};
 use super::{Event, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR};
 use crate::procfs::Paths;
-use crate::trace::{
-    Attr, FLAG_USE_CLOCKID, IOC_DISABLE, IOC_ENABLE, RECORD_LOST, RECORD_SAMPLE, Ring, SAMPLE_TID, SAMPLE_TIME, ioctl, online_cpus,
-};
+use crate::trace::{Attr, FLAG_USE_CLOCKID, IOC_DISABLE, IOC_ENABLE, Ring, SAMPLE_TID, SAMPLE_TIME, ioctl, online_cpus};
 
 const SAMPLE_PERIOD: u64 = 1 << 8;
 const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
@@ -110,19 +108,9 @@ fn rings_of(event: Event, period: u64) -> io::Result<Vec<Ring>> {
     online_cpus()?.into_iter().map(|cpu| Ring::of_one(cpu, &attr, RING)).collect()
 }
 
-/// Walks the records of a drained ring. Returns the samples that the kernel says it lost.
-fn each_record(event: Event, mut bytes: &[u8], take: &mut impl FnMut(Counted)) -> u64 {
-    let mut lost = 0;
-    while let Some((kind, size)) = header(bytes) {
-        let (record, rest) = bytes.split_at(size);
-        bytes = rest;
-        match kind {
-            RECORD_LOST => lost += Words(&record[8..]).nth(1).unwrap_or(0),
-            RECORD_SAMPLE => _ = sample(event, &record[8..]).map(&mut *take),
-            _ => {}
-        }
-    }
-    lost
+/// Walks the samples of a drained ring. Returns how many the kernel says it lost.
+fn each_record(event: Event, bytes: &[u8], take: &mut impl FnMut(Counted)) -> u64 {
+    each_body(bytes, &mut |body| _ = sample(event, body).map(&mut *take))
 }
 
 /// A sample: process and thread, time, period, in the kernel's order.
@@ -136,15 +124,9 @@ fn sample(event: Event, body: &[u8]) -> Option<Counted> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::stacks::record;
     use super::*;
-
-    fn record(kind: u32, words: &[u64]) -> Vec<u8> {
-        let mut r = kind.to_ne_bytes().to_vec();
-        r.extend(0u16.to_ne_bytes());
-        r.extend((8 + 8 * words.len() as u16).to_ne_bytes());
-        words.iter().for_each(|w| r.extend(w.to_ne_bytes()));
-        r
-    }
+    use crate::trace::{RECORD_LOST, RECORD_SAMPLE};
 
     fn recorded() -> Vec<u8> {
         let who = u64::from_ne_bytes([[7, 0, 0, 0], [8, 0, 0, 0]].concat().try_into().unwrap());

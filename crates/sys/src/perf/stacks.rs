@@ -177,23 +177,38 @@ impl StackSampler {
     }
 }
 
-/// Walks the records of a drained ring. Returns the samples that the kernel says it lost.
-fn each_record(mut bytes: &[u8], take: &mut impl FnMut(StackSample)) -> u64 {
+/// Walks the samples of a drained ring. Returns how many the kernel says it lost.
+fn each_record(bytes: &[u8], take: &mut impl FnMut(StackSample)) -> u64 {
+    each_body(bytes, &mut |body| _ = sample(body).map(&mut *take))
+}
+
+/// Walks the bodies of the samples in a drained ring. Returns how many samples the kernel says it lost.
+pub(super) fn each_body(mut bytes: &[u8], take: &mut impl FnMut(&[u8])) -> u64 {
     let mut lost = 0;
     while let Some((kind, size)) = header(bytes) {
         let (record, rest) = bytes.split_at(size);
         bytes = rest;
         match kind {
             RECORD_LOST => lost += Words(&record[8..]).nth(1).unwrap_or(0),
-            RECORD_SAMPLE => _ = sample(&record[8..]).map(&mut *take),
+            RECORD_SAMPLE => take(&record[8..]),
             _ => {}
         }
     }
     lost
 }
 
+/// A record as the kernel writes it.
+#[cfg(test)]
+pub(super) fn record(kind: u32, words: &[u64]) -> Vec<u8> {
+    let mut r = kind.to_ne_bytes().to_vec();
+    r.extend(0u16.to_ne_bytes());
+    r.extend((8 + 8 * words.len() as u16).to_ne_bytes());
+    words.iter().for_each(|w| r.extend(w.to_ne_bytes()));
+    r
+}
+
 /// Kind and length of the record at the beginning, where a whole one is there.
-pub(super) fn header(bytes: &[u8]) -> Option<(u32, usize)> {
+fn header(bytes: &[u8]) -> Option<(u32, usize)> {
     let kind = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?);
     let size = usize::from(u16::from_ne_bytes(bytes.get(6..8)?.try_into().ok()?));
     (8..=bytes.len()).contains(&size).then_some((kind, size))
@@ -247,15 +262,6 @@ fn sample(body: &[u8]) -> Option<StackSample<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn record(kind: u32, words: &[u64]) -> Vec<u8> {
-        let mut r = Vec::new();
-        r.extend(kind.to_ne_bytes());
-        r.extend(0u16.to_ne_bytes());
-        r.extend((8 + 8 * words.len() as u16).to_ne_bytes());
-        words.iter().for_each(|w| r.extend(w.to_ne_bytes()));
-        r
-    }
 
     /// A sample of a thread in the kernel with two words of stack, of which one was filled.
     fn of_a_thread() -> Vec<u8> {
