@@ -1,7 +1,8 @@
-"""Servers as their packages run them, on free ports with data in a temporary directory, and the tools that load them.
+"""Ten servers as their packages run them, on free ports with data in a temporary directory, and the tools that load them.
 
-Each is a context manager that yields what is started: its process, and a function that loads it for so many seconds and tells the
-requests, and the 50th and 99th percentile of the latency in seconds where the tool tells them.
+Each is a context manager that yields what is started. It has two loads: `light`, of requests that cost the server as little as any,
+and `heavy`, of requests that keep the server for a millisecond and more, so that its own latency and the client's are the same but for a
+few per cent. Both ask as fast as they are answered.
 """
 
 import contextlib
@@ -9,51 +10,51 @@ import dataclasses
 import os
 import pathlib
 import pwd
-import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from follow_parts.common import Failed  # noqa: E402
 from follow_parts.server import free_port  # noqa: E402
 
-PATHS = os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin"
+from . import loads  # noqa: E402
+from .loads import find, tool, wrk  # noqa: E402
+
 SECONDS_TO_START = 60
-CONNECTIONS = 4
-# Requests a second of a steady load: far below what any of them can do, so that events that cost a request a little do not lower its rate.
-STEADY = 400
-
-
-@dataclasses.dataclass
-class Load:
-    """What a tool told."""
-
-    requests: float
-    seconds: float
-    p50: float | None = None
-    p99: float | None = None
+# Text that takes a millisecond or two to compress.
+TEXT_BYTES = 64 << 10
+GZIP = "Accept-Encoding: gzip"
+HERE = pathlib.Path(__file__).resolve().parent
 
 
 @dataclasses.dataclass
 class Started:
+    """A server that answers."""
+
     pid: int
-    load: object
-    port: int = 0
+    port: int
+    light: object
+    heavy: object
+    # Its data, for a neighbour that writes on the same disk.
+    data: str = "/var/tmp"
+    # A load with pauses, of so many milliseconds: nothing is scarce.
+    calm: object = None
+    # Loads with one slow request in a hundred, whose requests wait for the disk, and for pages of files; of those that have such.
+    mixed: object = None
+    committing: object = None
+    reading: object = None
+    # Connects as a client and runs statements there: of databases.
+    session: object = None
+    # Another service that it asks.
+    backend: object = None
 
 
-def find(name):
-    """A program, or Failed."""
-    extra = ":".join(str(p) for p in sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
-    extra += "".join(f":{p}" for p in sorted(pathlib.Path("/usr/lib/jvm").glob("*/bin"), reverse=True))
-    program = shutil.which(name, path=f"{PATHS}:{extra}")
-    if not program:
-        raise Failed(f"{name} is not installed")
-    return program
+def text():
+    found = b"".join(p.read_bytes() for p in sorted(pathlib.Path("/usr/share/common-licenses").iterdir()) if p.is_file())
+    return (found * (TEXT_BYTES // len(found) + 1))[:TEXT_BYTES]
 
 
 def until(what, holds, process):
@@ -65,7 +66,11 @@ def until(what, holds, process):
 
 
 def answers(command):
-    return lambda: subprocess.run(command, capture_output=True).returncode == 0
+    return lambda: subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def serves(url):
+    return answers(["curl", "-sf", "-o", "/dev/null", url])
 
 
 @contextlib.contextmanager
@@ -83,96 +88,118 @@ def started(command, ready, what, stop=signal.SIGTERM, **options):
             process.wait()
 
 
-def tool(command, **options):
-    result = subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
-    if result.returncode:
-        raise Failed(f"{command[0]} failed: {(result.stderr or result.stdout).strip()[-300:]}")
-    return result.stdout + result.stderr
+def own_name():
+    return pwd.getpwuid(os.getuid()).pw_name
 
 
-UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
+@contextlib.contextmanager
+def pages():
+    """A directory with a small file, and text."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
+        os.chmod(work, 0o755)
+        html = pathlib.Path(f"{work}/html")
+        html.mkdir()
+        (html / "f").write_bytes(bytes(1024))
+        (html / "text.txt").write_bytes(text())
+        yield work
 
 
-def span(text):
-    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s|m)", text).groups()
-    return float(number) * UNITS[unit]
+def nginx_conf(work, port, server, http=""):
+    """With one worker: of two, one gets three of four connections in some runs, and the median lies between two kinds of requests."""
+    path = pathlib.Path(f"{work}/nginx-{port}.conf")
+    path.write_text(
+        f"worker_processes 1; daemon off; pid {work}/pid-{port}; error_log {work}/log; user {own_name()};\n"
+        f"events {{ worker_connections 768; }}\n"
+        f"http {{ access_log {work}/access-{port}; sendfile on; keepalive_requests 1000000000; types {{ text/plain txt; }} {http}\n"
+        f"server {{ listen 127.0.0.1:{port}; {server} }} }}\n")
+    return [find("nginx"), "-p", work, "-c", str(path)]
 
 
-def wrk(url, keep_alive=True):
-    def load(seconds, steady=False):
-        header = [] if keep_alive else ["-H", "Connection: close"]
-        with tempfile.TemporaryDirectory() as work:
-            script = pathlib.Path(f"{work}/pause.lua")
-            script.write_text(f"function delay() return {1000 * CONNECTIONS // STEADY} end\n")
-            pauses = ["-s", str(script)] if steady else []
-            out = tool([find("wrk"), "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", *pauses, *header, url])
-        count, took = re.search(r"(\d+) requests in ([\d.]+\w+)", out).groups()
-        p50, p99 = (span(re.search(rf"{p}%\s+([\d.]+\w+)", out)[1]) for p in (50, 99))
-        return Load(float(count), span(took), p50, p99)
+# Files of a megabyte for loads that read many.
+BIG_FILES = 200
+
+
+def of_web(process, port, light, heavy, **more):
+    """A server of HTTP, with a small answer at one path and compressed text at another."""
+    url = f"http://127.0.0.1:{port}"
+    return Started(process.pid, port, wrk(url + light), wrk(url + heavy, GZIP), calm=lambda ms: loads.calm(url + light, ms),
+                   mixed=loads.mixed(url + light, url + heavy, GZIP), **more)
+
+
+def reading(work, port):
+    """A load that reads many files, which it makes first."""
+    def load(seconds):
+        big = pathlib.Path(f"{work}/html/big")
+        if not big.exists():
+            big.mkdir()
+            for n in range(1, BIG_FILES + 1):
+                (big / str(n)).write_bytes(os.urandom(1 << 20))
+            os.sync()
+        return loads.many(f"http://127.0.0.1:{port}/f", BIG_FILES)(seconds)
     return load
 
 
 @contextlib.contextmanager
-def nginx(keep_alive=True):
-    with tempfile.TemporaryDirectory() as work:
+def nginx():
+    with pages() as work:
         port = free_port()
-        pathlib.Path(f"{work}/html").mkdir()
-        pathlib.Path(f"{work}/html/f").write_bytes(bytes(1024))
-        pathlib.Path(f"{work}/nginx.conf").write_text(
-            f"worker_processes auto; daemon off; pid {work}/pid; error_log {work}/log; user {pwd.getpwuid(os.getuid()).pw_name};\n"
-            f"events {{ worker_connections 768; }}\n"
-            f"http {{ access_log {work}/access; sendfile on; keepalive_requests 1000000000; server {{ listen 127.0.0.1:{port}; root {work}/html; }} }}\n")
-        url = f"http://127.0.0.1:{port}/f"
-        command = [find("nginx"), "-p", work, "-c", f"{work}/nginx.conf"]
-        with started(command, answers(["curl", "-sf", "-o", "/dev/null", url]), "nginx") as process:
-            yield Started(process.pid, wrk(url, keep_alive), port)
+        url = f"http://127.0.0.1:{port}"
+        command = nginx_conf(work, port, f"root {work}/html; gzip on; gzip_types text/plain; gzip_comp_level 6;")
+        with started(command, serves(f"{url}/f"), "nginx") as process:
+            yield of_web(process, port, "/f", "/text.txt", data=work, reading=reading(work, port))
+
+
+@contextlib.contextmanager
+def proxy():
+    """nginx before another nginx, that compresses; nobody compresses for the light load."""
+    with nginx() as backend, pages() as work:
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        command = nginx_conf(work, port, "location / { proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ''; gzip_proxied any; }",
+                             f"upstream b {{ server 127.0.0.1:{backend.port}; keepalive 16; }}")
+        with started(command, serves(f"{url}/f"), "nginx") as process:
+            yield of_web(process, port, "/f", "/text.txt", backend=backend)
 
 
 @contextlib.contextmanager
 def apache():
     modules = pathlib.Path("/usr/lib/apache2/modules")
-    with tempfile.TemporaryDirectory() as work:
+    with pages() as work:
         port = free_port()
-        pathlib.Path(f"{work}/html").mkdir()
-        pathlib.Path(f"{work}/html/f").write_bytes(bytes(1024))
-        os.chmod(work, 0o755)
-        load = "".join(f"LoadModule {m}_module {modules}/mod_{m}.so\n" for m in ("mpm_event", "authz_core", "mime") if (modules / f"mod_{m}.so").exists())
+        url = f"http://127.0.0.1:{port}"
+        wanted = ("mpm_event", "authz_core", "mime", "filter", "deflate")
+        load = "".join(f"LoadModule {m}_module {modules}/mod_{m}.so\n" for m in wanted if (modules / f"mod_{m}.so").exists())
         pathlib.Path(f"{work}/apache.conf").write_text(
-            f"{load}ServerName localhost\nListen 127.0.0.1:{port}\nPidFile {work}/pid\nErrorLog {work}/log\nDocumentRoot {work}/html\nTypesConfig /dev/null\n"
+            f"{load}ServerName localhost\nListen 127.0.0.1:{port}\nPidFile {work}/pid\nErrorLog {work}/log\nDocumentRoot {work}/html\n"
+            f"TypesConfig /etc/mime.types\nAddType text/plain .txt\nAddOutputFilterByType DEFLATE text/plain\n"
             f"User www-data\nGroup www-data\nKeepAlive On\nMaxKeepAliveRequests 0\n")
-        url = f"http://127.0.0.1:{port}/f"
         command = [find("apache2"), "-f", f"{work}/apache.conf", "-DFOREGROUND"]
-        with started(command, answers(["curl", "-sf", "-o", "/dev/null", url]), "apache2") as process:
-            yield Started(process.pid, wrk(url))
+        with started(command, serves(f"{url}/f"), "apache2") as process:
+            yield of_web(process, port, "/f", "/text.txt", data=work, reading=reading(work, port))
 
 
 @contextlib.contextmanager
 def mariadb():
-    with tempfile.TemporaryDirectory() as work:
-        port, user = free_port(), pwd.getpwuid(os.getuid()).pw_name
-        data, socket = f"{work}/data", f"{work}/s"
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
+        port, user, data, socket = free_port(), own_name(), f"{work}/data", f"{work}/s"
         tool([find("mariadb-install-db"), "--no-defaults", f"--datadir={data}", f"--user={user}", "--auth-root-authentication-method=normal", "--skip-test-db"])
         command = [find("mariadbd"), "--no-defaults", f"--datadir={data}", f"--socket={socket}", f"--port={port}", "--bind-address=127.0.0.1", f"--user={user}",
-                   f"--pid-file={work}/pid", "--skip-name-resolve"]
+                   f"--pid-file={work}/pid", "--skip-name-resolve", "--max-connections=600"]
         client = [find("mariadb"), "--no-defaults", f"--socket={socket}", "-uroot"]
         with started(command, answers([*client, "-e", "select 1"]), "mariadbd") as process:
             tool([*client, "-e", "create database sbtest; create user sb@'127.0.0.1'; grant all on sbtest.* to sb@'127.0.0.1'"])
-            sysbench = [find("sysbench"), "oltp_point_select", f"--mysql-host=127.0.0.1", f"--mysql-port={port}", "--mysql-user=sb", "--tables=1",
-                        "--table-size=10000", f"--threads={CONNECTIONS}", "--db-ps-mode=disable"]
-            tool([*sysbench, "prepare"])
-
-            def load(seconds, steady=False):
-                out = tool([*sysbench, f"--time={seconds}", "--percentile=99", *([f"--rate={STEADY}"] if steady else []), "run"])
-                count = float(re.search(r"total:\s+(\d+)", out)[1])
-                took = float(re.search(r"total time:\s+([\d.]+)s", out)[1])
-                p99 = float(re.search(r"99th percentile:\s+([\d.]+)", out)[1]) * 1e-3
-                return Load(count, took, None, p99)
-            yield Started(process.pid, load)
+            point, light = loads.sysbench(port, "oltp_point_select")
+            tool([*point, "prepare"])
+            _, heavy = loads.sysbench(port, "select_random_ranges", "--number-of-ranges=800", "--delta=500")
+            _, committing = loads.sysbench(port, "oltp_update_index")
+            def calm(ms):
+                return loads.sysbench(port, "oltp_point_select", f"--rate={1000 * loads.CONNECTIONS // ms}")[1]
+            yield Started(process.pid, port, light, heavy, data=data, calm=calm, committing=committing, session=[*client, "sbtest"])
 
 
 @contextlib.contextmanager
 def postgresql():
-    with tempfile.TemporaryDirectory() as work:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
         port, data = free_port(), f"{work}/data"
         account = pwd.getpwnam("postgres") if os.geteuid() == 0 else pwd.getpwuid(os.getuid())
         options = {"user": account.pw_uid, "group": account.pw_gid, "cwd": "/"} if os.geteuid() == 0 else {}
@@ -184,122 +211,101 @@ def postgresql():
         where = ["-h", "127.0.0.1", "-p", str(port), "-U", "bench"]
         with started(command, answers([find("pg_isready"), *where]), "postgres", stop=signal.SIGINT, **options) as process:
             tool([find("pgbench"), *where, "-i", "-q", "postgres"])
-
-            def load(seconds, steady=False):
-                log = tempfile.mkdtemp()
-                rate = [f"-R{STEADY}"] if steady else []
-                out = tool([find("pgbench"), *where, "-S", "-n", f"-c{CONNECTIONS}", "-j1", f"-T{seconds}", *rate, "-l", f"--log-prefix={log}/l", "postgres"])
-                count = float(re.search(r"actually processed: (\d+)", out)[1])
-                times = sorted(float(line.split()[2]) * 1e-6 for f in pathlib.Path(log).iterdir() for line in f.read_text().splitlines())
-                shutil.rmtree(log)
-                return Load(count, float(seconds), times[len(times) // 2], times[len(times) * 99 // 100])
-            yield Started(process.pid, load)
+            pick = "\\set a random(1, 90000)\n"
+            light = loads.pgbench(where, f"{pick}select abalance from pgbench_accounts where aid = :a;\n")
+            heavy = loads.pgbench(where, f"{pick}select sum(abalance) from pgbench_accounts where aid between :a and :a + 5000;\n")
+            committing = loads.pgbench(where, f"{pick}update pgbench_accounts set abalance = abalance + 1 where aid = :a;\n")
+            quick, slow = f"{pick}select abalance from pgbench_accounts where aid = :a;\n", "select sum(abalance * (abalance + aid)) from pgbench_accounts;\n"
+            yield Started(process.pid, port, light, heavy, data=data, calm=lambda ms: loads.pgbench(where, quick, rate=1000 * loads.CONNECTIONS // ms),
+                          mixed=loads.pgbench(where, f"{quick}@99", f"{slow}@1"), committing=committing, session=[find("psql"), *where, "-q", "postgres"])
 
 
 @contextlib.contextmanager
 def redis():
-    with tempfile.TemporaryDirectory() as work:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
         port = free_port()
-        ping = answers([find("redis-cli"), "-p", str(port), "ping"])
-        with started([find("redis-server"), "--port", str(port), "--dir", work, "--save", "900 1"], ping, "redis-server") as process:
-            def load(seconds, steady=False):
-                if steady:
-                    count, begun = STEADY // CONNECTIONS * seconds, time.time()
-                    asks = [subprocess.Popen([find("redis-cli"), "-p", str(port), "-r", str(count), "-i", str(CONNECTIONS / STEADY), "get", "k"],
-                                             stdout=subprocess.DEVNULL) for _ in range(CONNECTIONS)]
-                    if any(ask.wait() for ask in asks):
-                        raise Failed("redis-cli failed")
-                    return Load(count * CONNECTIONS, time.time() - begun)
-
-                # It takes a number of requests and no time: as many as a short look says.
-                def bench(n):
-                    begun = time.time()
-                    out = tool([find("redis-benchmark"), "-p", str(port), "-c", str(CONNECTIONS), "-n", str(int(n)), "-t", "get", "--precision", "3"])
-                    return out, time.time() - begun
-                _, took = bench(20_000)
-                n = max(20_000, 20_000 / took * seconds)
-                out, took = bench(n)
-                # avg min p50 p95 p99 max, in milliseconds
-                values = re.findall(r"^\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s*$", out, re.M)
-                p50, p99 = (float(values[-1][i]) * 1e-3 for i in (2, 4)) if values else (None, None)
-                return Load(int(n), took, p50, p99)
-            yield Started(process.pid, load)
+        client = [find("redis-cli"), "-p", str(port)]
+        command = [find("redis-server"), "--port", str(port), "--dir", work, "--save", "900 1", "--appendonly", "yes"]
+        with started(command, answers([*client, "ping"]), "redis-server") as process:
+            tool([*client, "rpush", "list", *(str(n * 7919 % 1000) for n in range(4000))])
+            heavy = loads.redis_benchmark(port, "sort", "list", "limit", "0", "10")
+            yield Started(process.pid, port, loads.redis_benchmark(port, "-t", "get"), heavy, data=work, calm=lambda ms: loads.redis_calm(port, ms, "get", "k"),
+                          committing=loads.redis_benchmark(port, "-t", "set"), session=client)
 
 
 @contextlib.contextmanager
 def memcached():
+    """Asked by nginx's module, which makes one request of each of the load tool's: no tool of the packages tells memcached's own latency."""
     port = free_port()
-    user = ["-u", pwd.getpwuid(os.getuid()).pw_name]
-    ping = answers(["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port}"])
-    with started([find("memcached"), "-l", "127.0.0.1", "-p", str(port), *user], ping, "memcached") as process:
-        def load(seconds, steady=False):
-            if steady:
-                raise Failed("memcslap has no steady load")
-            program, total, begun = find("memcslap"), 0, time.time()
-            each = 5_000
-            while time.time() - begun < seconds:
-                tool([program, f"--servers=127.0.0.1:{port}", f"--concurrency={CONNECTIONS}", f"--execute-number={each}", "--test=get", "--initial-load=100"])
-                total += each * CONNECTIONS
-            return Load(total, time.time() - begun)
-        yield Started(process.pid, load)
+    command = [find("memcached"), "-l", "127.0.0.1", "-p", str(port), "-u", own_name()]
+    with started(command, answers(["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port}"]), "memcached") as process, pages() as work:
+        front = free_port()
+        url = f"http://127.0.0.1:{front}/k"
+        conf = nginx_conf(work, front, "location / { set $memcached_key $uri; memcached_pass m; default_type text/plain; }",
+                          f"upstream m {{ server 127.0.0.1:{port}; keepalive 16; }}")
+        store = f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'set /k 0 0 8\\r\\nanswered\\r\\n' >&3; read -r line <&3; [[ $line == STORED* ]]"
+        tool(["bash", "-c", store])
+        with started(conf, serves(url), "nginx before memcached"):
+            load = wrk(url, latency=False)
+            # No request keeps it for a millisecond: asked with pauses, so that what an event costs lowers no rate.
+            yield Started(process.pid, port, load, loads.calm(url, 4), calm=lambda ms: loads.calm(url, ms))
 
 
 @contextlib.contextmanager
-def proxy():
-    """nginx before another nginx."""
-    with nginx() as backend, tempfile.TemporaryDirectory() as work:
-        port = free_port()
-        pathlib.Path(f"{work}/nginx.conf").write_text(
-            f"worker_processes auto; daemon off; pid {work}/pid; error_log {work}/log; user {pwd.getpwuid(os.getuid()).pw_name};\n"
-            f"events {{ worker_connections 768; }}\n"
-            f"http {{ access_log off; keepalive_requests 1000000000; upstream b {{ server 127.0.0.1:{backend.port}; keepalive 16; }}\n"
-            f"server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ''; }} }} }}\n")
-        url = f"http://127.0.0.1:{port}/f"
-        with started([find("nginx"), "-p", work, "-c", f"{work}/nginx.conf"], answers(["curl", "-sf", "-o", "/dev/null", url]), "nginx") as process:
-            yield Started(process.pid, wrk(url))
+def http(command, environ=None):
+    """A program that answers HTTP at the port that stands in its words: a little at /, compressed text elsewhere."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with pages() as work:
+        words = [word.replace("{port}", str(port)).replace("{text}", f"{work}/html/text.txt") for word in command[1:]]
+        env = {**os.environ, "BENCH_TEXT": f"{work}/html/text.txt", **(environ or {})}
+        with started([find(command[0]), *words], serves(f"{url}/"), command[0], env=env, cwd=HERE) as process:
+            yield of_web(process, port, "/", "/text.txt")
+
+
+NODE = ("const z = require('zlib'), t = require('fs').readFileSync('{text}');"
+        "require('http').createServer((q, a) => q.url == '/' ? a.end('answered') : a.end(z.gzipSync(t))).listen({port}, '127.0.0.1')")
 
 
 @contextlib.contextmanager
-def http(command):
-    """A program that answers HTTP at the port that stands in its words."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}/"
-    with started([find(command[0]), *(word.format(port=port) for word in command[1:])], answers(["curl", "-sf", "-o", "/dev/null", url]), command[0]) as process:
-        yield Started(process.pid, wrk(url))
+def tomcat():
+    create = find("tomcat10-instance-create")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
+        port, base = free_port(), f"{work}/tomcat"
+        tool([create, "-p", str(port), "-c", str(free_port()), base])
+        root = pathlib.Path(f"{base}/webapps/ROOT")
+        root.mkdir()
+        (root / "f").write_bytes(bytes(1024))
+        (root / "text.txt").write_bytes(text())
+        conf = pathlib.Path(f"{base}/conf/server.xml")
+        conf.write_text(conf.read_text().replace(f'Connector port="{port}"', f'Connector port="{port}" address="127.0.0.1" compression="on" useSendfile="false"'))
+        url = f"http://127.0.0.1:{port}"
+        env = {**os.environ, "CATALINA_BASE": base, "CATALINA_HOME": "/usr/share/tomcat10"}
+        with started(["/usr/share/tomcat10/bin/catalina.sh", "run"], serves(f"{url}/f"), "tomcat", env=env) as process:
+            wrk(f"{url}/text.txt", GZIP)(3)  # until its code is compiled
+            yield of_web(process, port, "/f", "/text.txt")
 
 
-NODE = "require('http').createServer((q, a) => a.end('answered')).listen({port}, '127.0.0.1')"
 SERVERS = {
-    "nginx before nginx": proxy,
-    "gunicorn": lambda: http(["gunicorn", "-w2", "-b127.0.0.1:{port}", "wsgiref.simple_server:demo_app"]),
-    "node": lambda: http(["node", "-e", NODE]),
-    "java": lambda: http(["jwebserver", "-b", "127.0.0.1", "-p", "{port}", "-d", "/usr/share/doc/bash", "-o", "none"]),
-    "nginx": nginx,
-    "nginx without keep-alive": lambda: nginx(keep_alive=False),
-    "apache": apache,
     "mariadb": mariadb,
     "postgresql": postgresql,
+    "nginx": nginx,
+    "nginx before nginx": proxy,
+    "apache": apache,
     "redis": redis,
     "memcached": memcached,
+    "gunicorn": lambda: http(["gunicorn", "-w2", "-b127.0.0.1:{port}", "app:app"]),
+    "node": lambda: http(["node", "-e", NODE]),
+    "tomcat": tomcat,
 }
 
 
-class During(threading.Thread):
-    """A load in the background."""
-
-    def __init__(self, load, seconds):
-        super().__init__()
-        self.work, self.result, self.error = (lambda: load(seconds)), None, None
-        self.start()
-
-    def run(self):
-        try:
-            self.result = self.work()
-        except Exception as e:  # told by whoever waits for it
-            self.error = e
-
-    def told(self):
-        self.join()
-        if self.error:
-            raise self.error
-        return self.result
+@contextlib.contextmanager
+def before(backend):
+    """nginx before a server of HTTP."""
+    with backend() as behind, pages() as work:
+        port = free_port()
+        command = nginx_conf(work, port, "location / { proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ''; }",
+                             f"upstream b {{ server 127.0.0.1:{behind.port}; keepalive 16; }}")
+        with started(command, serves(f"http://127.0.0.1:{port}/"), "nginx") as process:
+            yield of_web(process, port, "/", "/text.txt", backend=behind)

@@ -143,6 +143,39 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
 }
 
 #[test]
+fn what_requests_wait_for_is_told_each_second_and_their_stacks_are_in_the_record() {
+    let (home, server) = (Home::with(&[]), Server::start());
+    let words = ["--port", &server.port.to_string(), "--seconds", "5", "--live", "--progress", "json", "-o", "./live.json"];
+    let said = server.load(|| explain(&home, &words)).0;
+    assert_eq!(said.status, 0, "{}", said.err);
+    let run = record(&home, "live.json");
+    let Some(paths) = run["paths"].as_array().and_then(|p| p.first()) else {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{}", said.out);
+        return eprintln!("skipped: the kernel's events may not be taken here");
+    };
+    let events: Vec<Value> = said.err.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
+    let live: Vec<&Value> = events.iter().filter(|e| e["event"] == "live").collect();
+    assert!(!live.is_empty(), "{}", said.err);
+    for told in live {
+        let parts = told["parts"].as_array().unwrap();
+        assert!(!parts.is_empty() && parts.iter().all(|p| (0.0..=1.0).contains(&p["all"].as_f64().unwrap())), "{told}");
+        assert!(told["sentence"].as_str().unwrap().starts_with("Requests spend most of their time"), "{told}");
+    }
+    // Each request computes for half a millisecond: some of the samples of that time are of threads that had one.
+    let graphs = paths["graphs"].as_array().unwrap();
+    let on_cpu = graphs.iter().find(|g| g["kind"] == "on_cpu" && g["of"] == "requests").unwrap_or_else(|| panic!("{graphs:#?}"));
+    let functions: Vec<&str> = on_cpu["stacks"]["functions"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(functions.iter().any(|f| f.contains("explain_service::serve")), "{functions:?}");
+    let hardware = run["observations"].as_array().unwrap().iter().find(|o| o["observer"] == "hardware").unwrap();
+    let source = hardware["source"].as_str().unwrap();
+    assert!(
+        source.starts_with("hardware counters") || source.starts_with("none: ") && hardware["totals"] == serde_json::json!({}),
+        "{hardware}"
+    );
+    assert!(!run["command"].to_string().contains("--live"), "{}", run["command"]);
+}
+
+#[test]
 fn without_the_kernels_events_the_threads_are_told_and_nobody_is_guilty() {
     let (home, server) = (Home::with(&[]), Server::start());
     let pid = server.child.id().to_string();

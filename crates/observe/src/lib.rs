@@ -11,6 +11,7 @@
 pub mod calls;
 mod delays;
 pub mod follow;
+mod hardware;
 pub mod machine;
 pub mod mappings;
 mod neighbours;

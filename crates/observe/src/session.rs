@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -143,14 +144,15 @@ impl Prepared {
         self.attach_to(subject, || Population::find(subjects), separate, known)
     }
 
-    /// Attaches to a service that somebody else started. How long it is to be watched says how what can be kept is spread over that time.
-    pub fn attach_service(self, service: &Service, length: Option<Duration>) -> Session {
+    /// Attaches to a service that somebody else started. How long it is to be watched says how what can be kept is spread over that time;
+    /// `lately` is given the latest windows about once a second, to be followed while the others are still to come.
+    pub fn attach_service(self, service: &Service, length: Option<Duration>, lately: Option<Sender<Recorded>>) -> Session {
         let pids = || service.pids.iter().copied().chain(service.groups.iter().flat_map(|dir| members::of_directory(dir)));
         let subject = pids().next();
         let population = Population::of_service(&service.pids, &service.groups);
         let answering = Answering::of(population.processes.keys().copied());
         let listens = !answering.is_empty();
-        let known = Known { service: Some(answering), length, ..Known::default() };
+        let known = Known { service: Some(answering), length, lately, ..Known::default() };
         self.attach_to(subject, || population, listens, known)
     }
 

@@ -33,11 +33,41 @@ pub enum Event {
         /// The timings.
         figures: Vec<Estimate>,
     },
+    /// What a service's requests did in the latest second.
+    Live(Live),
     /// The run is kept.
     Kept {
         /// Its id.
         id: String,
     },
+}
+
+/// The budget of a service's requests lately.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Live {
+    /// What they waited for most, in a sentence.
+    pub sentence: String,
+    /// Requests a second.
+    pub rate: f64,
+    /// Median of their latency in seconds.
+    pub p50: f64,
+    /// The latency that 99 in 100 do not exceed.
+    pub p99: f64,
+    /// Requests that this is made of.
+    pub requests: u64,
+    /// Parts of their time, the largest first.
+    pub parts: Vec<LivePart>,
+}
+
+/// A part of the requests' time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LivePart {
+    /// Its name.
+    pub name: String,
+    /// Its share of the time of all, 0 to 1.
+    pub all: f64,
+    /// Its share of the time of the slowest 1 %.
+    pub slow: f64,
 }
 
 impl Event {
@@ -61,6 +91,9 @@ mod tests {
         let event = Event::Progress { doing: "round 1: syscall.null".into(), done: 0.25 };
         assert_eq!(Event::of_line(&event.line()), event);
         assert_eq!(event.line(), r#"{"event":"progress","doing":"round 1: syscall.null","done":0.25}"#);
+        let parts = vec![LivePart { name: "waiting for a CPU".into(), all: 0.5, slow: 0.9 }];
+        let live = Event::Live(Live { sentence: "Requests wait.".into(), rate: 10.0, p50: 1e-3, p99: 1e-2, requests: 10, parts });
+        assert_eq!(Event::of_line(&live.line()), live);
         assert_eq!(Event::of_line("fingerpost: no such probe"), Event::Note { sentence: "no such probe".into() });
     }
 }

@@ -12,7 +12,7 @@ use fingerpost_record::text::clean_short;
 use fingerpost_sys::child;
 use serde::Serialize;
 
-use crate::event::Event;
+use crate::event::{Event, Live, LivePart};
 
 /// The longest line that is read, and the most sentences that are kept.
 const LINE: u64 = 64 << 10;
@@ -55,6 +55,8 @@ pub struct State {
     pub round: usize,
     /// The calculator's timings, in nanoseconds.
     pub timings: Vec<Estimate>,
+    /// What the requests of a service that is explained did lately.
+    pub live: Option<Live>,
     /// Whether it ended well.
     pub well: bool,
     #[serde(skip)]
@@ -134,6 +136,7 @@ impl Jobs {
             run: None,
             round: 0,
             timings: vec![],
+            live: None,
             well: false,
             begun: Instant::now(),
             group,
@@ -224,8 +227,26 @@ impl State {
                 self.round = round;
                 self.timings = figures.into_iter().take(4).collect();
             }
+            Event::Live(live) => self.live = Some(cleaned(live)),
             Event::Kept { id } => self.run = Some(id),
         }
+    }
+}
+
+/// Parts of a budget that are shown.
+const PARTS: usize = 8;
+
+/// Names of processes and files are anybody's, and what is no number is none here.
+fn cleaned(live: Live) -> Live {
+    let number = |n: f64| if n.is_finite() { n.max(0.0) } else { 0.0 };
+    let part = |p: LivePart| LivePart { name: clean_short(&p.name, 200), all: number(p.all).min(1.0), slow: number(p.slow).min(1.0) };
+    Live {
+        sentence: clean_short(&live.sentence, 500),
+        rate: number(live.rate),
+        p50: number(live.p50),
+        p99: number(live.p99),
+        requests: live.requests,
+        parts: live.parts.into_iter().take(PARTS).map(part).collect(),
     }
 }
 
@@ -274,6 +295,14 @@ mod tests {
         jobs.stop();
         let state = wait_for(&jobs, |s| s.phase == Phase::Ended);
         assert!(!state.well && state.notes.contains(&"stopped".to_owned()), "{state:?}");
+    }
+
+    #[test]
+    fn a_budget_is_kept_with_its_names_cleaned_and_its_numbers_bounded() {
+        let part = LivePart { name: "with \u{1b}[2Jx".into(), all: 7.0, slow: -1.0 };
+        let live = cleaned(Live { sentence: "a\u{1b}b".into(), rate: f64::NAN, parts: vec![part; 20], ..Live::default() });
+        assert!(!live.sentence.contains('\u{1b}') && live.rate == 0.0 && live.parts.len() == PARTS);
+        assert!((live.parts[0].all, live.parts[0].slow) == (1.0, 0.0) && !live.parts[0].name.contains('\u{1b}'), "{live:?}");
     }
 
     #[test]

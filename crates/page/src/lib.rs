@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 
 use fingerpost_record::archive::Archive;
 
-pub use event::Event;
+pub use event::{Event, Live, LivePart};
 
 /// Something that can be measured, for the form.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::findings::Layer;
 use crate::params::Params;
-use crate::stacks::Stacks;
+use crate::stacks::{RequestStacks, Stacks};
 
 pub(crate) mod valid;
 
@@ -49,6 +49,9 @@ pub struct Paths {
     /// Which functions had the CPU, where that was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stacks: Option<Stacks>,
+    /// Flame graphs of requests: on the CPU and off it, of all and of the slowest 1 %.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub graphs: Vec<RequestStacks>,
 }
 
 /// The slowest requests that a record keeps of one step.

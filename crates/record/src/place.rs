@@ -106,6 +106,9 @@ impl Place {
             c if c.starts_with("disk: ") => Place::DiskOwn,
             name::LOCK => Place::Lock,
             c if (works || c == name::SLEEPING) && has("lock") => Place::Lock,
+            // Whom another thread of the service ends the wait of, that slept meanwhile, waits for what that one has: PostgreSQL's
+            // processes wait for rows and tables by a latch, an event to the kernel.
+            name::SLEEPING if has("pipe") => Place::Lock,
             name::OTHER_CODE | name::OTHER_SLEEPING | name::OTHER_LOCK if has("peer") => Place::Peer,
             name::OTHER_LOCK => Place::Lock,
             name::OTHER_SLEEPING if has("lock") => Place::Lock,
@@ -276,6 +279,8 @@ mod tests {
             (Application, "server user code", "db", &["queue", "lock"], Place::Lock, "waiting for a lock"),
             (Kernel, "kernel: write", "", &["lock"], Place::Lock, "waiting for a lock"),
             (Application, "sleeping", "", &["lock"], Place::Lock, "waiting for a lock"),
+            (Application, "sleeping", "", &["pipe"], Place::Lock, "waiting for a lock"),
+            (Application, "sleeping", "", &["queue"], Place::Sleeping, "sleeping"),
             (Application, "sleeping", "", &[], Place::Sleeping, "sleeping"),
             (Application, "waiting for a lock", "", &[], Place::Lock, "waiting for a lock"),
             (Storage, "disk: in the device", "", &["lock", "disk"], Place::DiskDevice, "waiting for the disk"),

@@ -32,6 +32,44 @@ pub struct Stack {
     pub samples: u64,
 }
 
+/// Whether stacks are those of threads on a CPU or off it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StackKind {
+    /// On a CPU: a stack counts samples.
+    #[default]
+    OnCpu,
+    /// Off the CPU, waiting for anything: a stack counts microseconds.
+    OffCpu,
+}
+
+/// Whose time stacks are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StackClass {
+    /// All threads of a service that nobody asked anything.
+    #[default]
+    Service,
+    /// Threads while they had a request.
+    Requests,
+    /// Threads while they had one of the slowest 1 % of the requests.
+    SlowRequests,
+}
+
+/// Stacks of threads while they had requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestStacks {
+    /// On a CPU or off it.
+    pub kind: StackKind,
+    /// Whose.
+    pub of: StackClass,
+    /// The stacks. Off the CPU [`Stack::samples`] and [`Stacks::others`] are microseconds.
+    pub stacks: Stacks,
+}
+
+/// The graphs of requests that a record keeps of one step: two kinds of each class.
+pub const MOST_GRAPHS: usize = 6;
+
 /// Stacks that a record keeps of one step, frames of one of them, and functions.
 pub const MOST_STACKS: usize = 1_000;
 /// See [`MOST_STACKS`].

@@ -4,6 +4,7 @@ mod client;
 pub(crate) mod experiments;
 pub(crate) mod followed;
 mod functions;
+mod hardware;
 mod markdown;
 mod neighbours;
 pub mod service;

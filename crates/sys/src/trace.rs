@@ -44,7 +44,7 @@ const FLAG_FD_CLOEXEC: u64 = 1 << 3;
 pub(crate) const RECORD_LOST: u32 = 2;
 pub(crate) const RECORD_SAMPLE: u32 = 9;
 pub(crate) const IOC_ENABLE: libc::Ioctl = 0x2400;
-const IOC_DISABLE: libc::Ioctl = 0x2401;
+pub(crate) const IOC_DISABLE: libc::Ioctl = 0x2401;
 const IOC_SET_OUTPUT: libc::Ioctl = 0x2405;
 const IOC_SET_FILTER: libc::Ioctl = 0x4008_2406;
 /// Places of `data_head`, `data_tail`, `data_offset` and `data_size` in the ring's first page.

@@ -4,6 +4,7 @@ mod baseline;
 mod client;
 mod containers;
 mod held;
+mod live;
 mod service;
 mod target;
 
@@ -71,6 +72,9 @@ pub struct Args {
     /// With --experiment: hold this neighbour, a process or a control group, for a tenth of a second at a time
     #[arg(long, value_name = "PID|CGROUP", requires = "experiment")]
     hold: Vec<String>,
+    /// Tell each second what requests wait for, while the service is watched. Following them meanwhile takes some per cent of a CPU
+    #[arg(long, requires = "service")]
+    live: bool,
     /// What to call the service in the record, in place of its program's name; two records of one name are compared
     #[arg(long, value_name = "NAME", requires = "service")]
     label: Option<String>,
@@ -101,6 +105,7 @@ Examples:
   fingerpost compare ./before.json ./after.json              what grew
   fingerpost explain --unit mariadb --baseline ./before.json both at once
   fingerpost explain --container shop-db
+  fingerpost explain --port 8080 --seconds 600 --live        with a line each second
   fingerpost explain --pid $(pgrep -d, gunicorn)
 
   fingerpost explain --port 8080 --experiment --hold 4711   would it be faster without that neighbour?
@@ -149,11 +154,14 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 
 /// Watches a service, prints what was seen, beside its baseline where one is named, and keeps it.
 fn of_service(args: &Args) -> anyhow::Result<Done> {
+    let begun = Instant::now();
     let baseline = args.baseline.as_deref().map(baseline::load).transpose()?;
     let target = args.service.find(args.label.as_deref())?;
     let pids = target.pids();
     let hold = held::find(&args.hold, &pids)?;
     let options = service::Options {
+        begun,
+        live: args.live,
         experiment: args.experiment.then_some(hold),
         length: Duration::from_secs_f64(args.seconds.unwrap_or(service::SECONDS).min(1e6)),
         level: if args.sampling { Level::Sampling } else { Level::Tracing },

@@ -162,6 +162,7 @@ pub fn command(mut words: impl Iterator<Item = String>) -> Vec<String> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--progress" => drop(words.next()),
+            "--live" => {}
             w if w.starts_with("--progress=") => {}
             // What follows are names, which nothing is taken from.
             "--" => {

@@ -201,6 +201,77 @@ fn a_service_that_listens_is_explained_on_a_click() {
     assert!(code == 400 && answer.contains("Choose a service"), "{code} {answer}");
 }
 
+/// A server of HTTP that nobody here wrote, ended with the test.
+struct Files(std::process::Child);
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// It, answering at a port; nothing where there is no Python.
+fn files() -> Option<(Files, u16)> {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = std::process::Command::new("python3");
+    command.args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()]).current_dir("/usr/share/common-licenses");
+    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn();
+    let Ok(child) = child else {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "python3 is missing");
+        eprintln!("skipped: python3 is missing");
+        return None;
+    };
+    let files = Files(child);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(std::time::Instant::now() < deadline, "it does not answer");
+        std::thread::yield_now();
+    }
+    Some((files, port))
+}
+
+fn ask(port: u16) -> std::io::Result<u64> {
+    use std::io::Write;
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port))?;
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+    std::io::copy(&mut stream, &mut std::io::sink())
+}
+
+#[test]
+fn a_service_shows_where_its_requests_time_goes_while_it_is_watched_until_it_is_stopped() {
+    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    let Some((_files, port)) = files() else { return };
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                let _ = ask(port);
+            }
+        });
+        let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            browser.open(&format!("{}services", server.address));
+            browser.type_into("#seconds", "\u{e003}\u{e003}600");
+            browser.click(&format!("button[value='{port}']"));
+            // Without the rights to follow requests there is nothing to show, and a sentence says so.
+            let shown = "document.querySelectorAll('#job-live tbody tr').length > 0";
+            let refused = "document.getElementById('job-done').value > 0.02";
+            browser.until("a budget, or none by now", &format!("return {shown} || {refused}"));
+            let live = browser.run(&format!("return {shown}")) == json!(true);
+            if live {
+                assert!(browser.text("#job-live").contains("requests/s, median"), "{}", browser.text("#job-live"));
+            } else {
+                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "no budget was shown");
+            }
+            browser.click("#job-stop");
+            browser.until("what was seen is kept", "return document.querySelector('#job-run a') !== null");
+        }));
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        seen.unwrap_or_else(|e| std::panic::resume_unwind(e));
+    });
+    clean(&server, &browser);
+}
+
 #[test]
 fn a_stopped_measurement_keeps_what_it_has() {
     let Some((_turn, server, browser)) = setting(&[]) else { return };

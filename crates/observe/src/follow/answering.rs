@@ -140,9 +140,9 @@ impl Looker {
         Looker { answering, known: HashMap::new() }
     }
 
-    /// Where the service listens, and what was learned.
-    pub fn finish(self) -> Ends {
-        (self.answering.ports, self.known.into_iter().filter_map(|(socket, end)| Some((socket, end?))).collect())
+    /// Where the service listens, and what was learned so far.
+    pub fn ends(&self) -> Ends {
+        (self.answering.ports.clone(), self.known.iter().filter_map(|(&socket, &end)| Some((socket, end?))).collect())
     }
 
     /// Looks through a window that has just ended. `ours` says whether a process is the service's.

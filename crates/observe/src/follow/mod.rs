@@ -24,6 +24,7 @@ pub mod served;
 pub mod sockets;
 pub mod source;
 pub mod sums;
+pub mod taken;
 pub mod taking;
 pub mod timeline;
 pub mod turns;
@@ -31,9 +32,12 @@ pub mod walk;
 
 use leaf::Side;
 use request::{Request, Requests};
+use served::Served;
 use sockets::{Connections, Generations};
 use source::Window;
 use sums::Sums;
+
+use crate::stacks::held::Held;
 
 /// Follows the requests of a workload, window by window.
 #[derive(Default)]
@@ -52,6 +56,8 @@ pub struct Follower {
     generator: Vec<u64>,
     /// What each window showed.
     stretches: Vec<Stretch>,
+    /// When which thread had a request, of those that arrived at a service.
+    held: Vec<Held>,
     /// What to add to the name of whoever had something, by process.
     groups: HashMap<i32, String>,
 }
@@ -108,6 +114,14 @@ const SAME: f64 = 0.95;
 fn is_of_one(turn: &(i32, u64, u64), followed: &[(u64, u64)]) -> bool {
     let least = SAME * (turn.2 - turn.1) as f64;
     followed.iter().any(|&(begin, end)| turn.1 <= begin && end <= turn.2 && (end - begin) as f64 >= least)
+}
+
+/// The threads that had a request between its reading and the end of its answer: who read it, and who answered.
+fn holders(served: &Served, request: &Request) -> impl Iterator<Item = Held> + use<> {
+    let latency = request.end - request.begin;
+    let held = |tid| Held { tid, from: served.read, to: request.end, latency };
+    let other = (served.writer != served.reader).then(|| held(served.writer));
+    std::iter::once(held(served.reader)).chain(other)
 }
 
 /// What one window gave.
@@ -174,7 +188,7 @@ impl Follower {
         };
         let inside = || turns.iter().filter(|t| t.1 >= window.start && t.2 <= window.end);
         let requests = Requests::new(&walker, window.end, what == Requested::ByArrivals);
-        let (mut spans, sums, command) = (Vec::new(), &mut self.sums, &mut self.command);
+        let (mut spans, sums, command, held) = (Vec::new(), &mut self.sums, &mut self.command, &mut self.held);
         let mut take = |r: Request| {
             spans.push((r.begin, r.end));
             match what {
@@ -185,7 +199,10 @@ impl Follower {
         };
         let cut = match what {
             Requested::ByClients => requests.of_clients(&mut take),
-            Requested::ByArrivals => requests.of_arrivals(&mut take),
+            Requested::ByArrivals => requests.of_arrivals(&mut |served, r| {
+                held.extend(holders(served, &r));
+                take(r);
+            }),
             Requested::Programs => {
                 requests.of_programs(window.start, window.end).into_iter().for_each(&mut take);
                 0
@@ -260,6 +277,11 @@ impl Follower {
     /// Takes what each window showed.
     pub fn stretches(&mut self) -> Vec<Stretch> {
         std::mem::take(&mut self.stretches)
+    }
+
+    /// Takes when which thread had a request.
+    pub fn held(&mut self) -> Vec<Held> {
+        std::mem::take(&mut self.held)
     }
 
     /// A quantile of the latency of the latest requests, in nanoseconds.

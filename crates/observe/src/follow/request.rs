@@ -100,7 +100,7 @@ impl<'a> Requests<'a> {
 
     /// The requests that anybody made at the service, as its own sockets show them, one after the other in the order of their ends. What
     /// one process of it asks another is a request within a request. Returns how many the window's beginning or end cut.
-    pub fn of_arrivals(&self, take: &mut dyn FnMut(Request)) -> u64 {
+    pub fn of_arrivals(&self, take: &mut dyn FnMut(&Served, Request)) -> u64 {
         let (mut found, mut cut_here) = (Vec::new(), 0);
         for (socket, log) in self.walker.sockets.all() {
             let inside = || self.walker.connections.peer(socket).and_then(|other| self.side_of(other)) == Some(Side::Server);
@@ -114,7 +114,7 @@ impl<'a> Requests<'a> {
         }
         found.sort_by_key(|(end, s)| (*end, s.begin));
         // One by one: the pieces of a request behind hundreds of others are some kilobytes.
-        found.iter().for_each(|(end, s)| take(self.served(s, *end)));
+        found.iter().for_each(|(end, s)| take(s, self.served(s, *end)));
         cut_here
     }
 

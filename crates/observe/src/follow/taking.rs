@@ -3,29 +3,36 @@
 //! Following takes more CPU time than taking, so it waits until the load has ended: what it costs then slows nobody.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use fingerpost_record::Paths;
 use fingerpost_sys::cgroup::members;
 use fingerpost_sys::stamps::{Stamp, Stamps};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
-use super::answering::{Answering, AtOnce, Ends, Looker};
+use super::answering::{Answering, AtOnce, Looker};
 use super::event::{Event, What};
-use super::leaf::Side;
 use super::pace::Pace;
-use super::sockets::Generations;
 use super::source::{Source, Window};
-use super::{Follower, Requested, Stretch};
+pub use super::taken::{FollowedService, Recorded};
 use crate::calls::{Fd, Role, Wait};
+use crate::hardware::Counters;
 use crate::machine::Totals;
 use crate::mappings::Mappings;
 use crate::population::{Descriptors, Population};
+use crate::stacks::windows::InWindows;
 use crate::states;
 use crate::tracer::Tracer;
 
 /// Events that are kept to be followed: with 48 bytes each, 48 MB.
 pub const MOST_EVENTS: usize = 1_000_000;
+
+/// How often samples are taken over while a window is open: their rings hold as much as comes in a second.
+const DRAIN_EVERY: Duration = Duration::from_millis(250);
+
+/// How often who wants to know is given the latest windows, and how many events of them: following these takes some 30 ms.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+const MOST_LATELY: usize = 30_000;
 
 /// Threads of a window that no event concerned, with their processes and what they waited for all the time.
 pub type Silent = HashMap<i32, (i32, Wait)>;
@@ -44,6 +51,8 @@ pub struct Known {
     pub service: Option<Answering>,
     /// How long it is to be watched, so that what can be kept is spread over that time.
     pub length: Option<Duration>,
+    /// Who follows the latest windows while the others are still to come.
+    pub lately: Option<Sender<Recorded>>,
 }
 
 /// Takes windows.
@@ -64,6 +73,12 @@ pub struct Taking {
     groups: HashMap<i32, String>,
     length: Option<Duration>,
     begun: Instant,
+    /// Of a service: samples while windows are open, or why there are none.
+    stacks: Option<Result<InWindows, String>>,
+    /// See `stacks`.
+    hardware: Option<Result<Counters, String>>,
+    /// Who is given the latest windows, when that was done last, and how many there were then.
+    lately: Option<(Sender<Recorded>, Instant, u64)>,
     /// CPU seconds of this thread.
     spent: f64,
     /// Events that were lost.
@@ -95,6 +110,9 @@ impl Taking {
             groups: HashMap::new(),
             length: None,
             begun: Instant::now(),
+            stacks: None,
+            hardware: None,
+            lately: None,
             spent: 0.0,
             lost: 0,
             events: 0,
@@ -106,8 +124,11 @@ impl Taking {
     /// Has the load generators keep their own account while windows are open, and makes these long enough for what is known.
     pub fn prepare(&mut self, known: Known) {
         self.stamps = known.stamps;
+        self.stacks = known.service.is_some().then(InWindows::open);
+        self.hardware = known.service.is_some().then(Counters::open);
         self.looker = known.service.map(Looker::new);
         (self.length, self.begun) = (known.length, Instant::now());
+        self.lately = known.lately.map(|sender| (sender, Instant::now(), 0));
         if let Some(latency) = known.latency {
             self.pace.expect(latency);
         }
@@ -133,6 +154,7 @@ impl Taking {
         if !matches!(pause, Ok(Duration::ZERO)) {
             self.source.rest();
         }
+        self.tell_lately(population);
         self.spent += thread_cpu_seconds() - before;
         pause
     }
@@ -150,7 +172,7 @@ impl Taking {
         if let Some(stamps) = &self.stamps {
             stamps.set(true);
         }
-        let window = self.source.window(self.pace.length(), wait);
+        let window = self.window(population, wait);
         let turns = self.stamps.as_ref().map(|stamps| {
             stamps.set(false);
             stamps.drain()
@@ -168,6 +190,9 @@ impl Taking {
             self.mappings.window(window.start, window.end, &window.events);
             self.look(&window, length, population);
             let silent = self.trace(&window, descriptors);
+            if self.lately.is_some() && self.kept + window.events.len() > MOST_EVENTS {
+                self.keep_every_other();
+            }
             if self.kept + window.events.len() <= MOST_EVENTS {
                 self.kept += window.events.len();
                 self.windows.push((window, silent));
@@ -179,7 +204,42 @@ impl Taking {
         let pause = self.pace.pause(length, events, thread_cpu_seconds() - before);
         // Of a long time no more is kept than of a short one: then windows are further apart.
         let due = self.length.map_or(Duration::ZERO, |length| length.mul_f64(self.kept as f64 / MOST_EVENTS as f64));
-        Ok(pause.max(due.saturating_sub(self.begun.elapsed())))
+        let pause = pause.max(due.saturating_sub(self.begun.elapsed()));
+        // Who looks on is shown something new each second, whatever that costs.
+        Ok(if self.lately.is_some() { pause.min(TELL_EVERY) } else { pause })
+    }
+
+    /// Makes room for further windows, with those that stay spread over all of the time.
+    fn keep_every_other(&mut self) {
+        let mut nth = 0;
+        self.windows.retain(|_| {
+            nth += 1;
+            nth % 2 == 0
+        });
+        self.kept = self.windows.iter().map(|(w, _)| w.events.len()).sum();
+    }
+
+    /// Opens a window, with samples of stacks and counters where these are wanted.
+    fn window(&mut self, population: &Population, wait: &mut dyn FnMut(Duration) -> bool) -> std::io::Result<Option<Window>> {
+        let mut stacks = self.stacks.as_mut().and_then(|s| s.as_mut().ok());
+        let mut hardware = self.hardware.as_mut().and_then(|h| h.as_mut().ok());
+        stacks.iter_mut().for_each(|s| s.begin(population.processes.keys().copied()));
+        hardware.iter().for_each(|h| h.begin());
+        let mut drained = Instant::now();
+        let mut wait_and_drain = |length: Duration| {
+            let ended = wait(length);
+            // Seldom: what this takes of a CPU is time that the requests of the window have not.
+            if drained.elapsed() >= DRAIN_EVERY {
+                drained = Instant::now();
+                stacks.iter_mut().for_each(|s| s.drain());
+                hardware.iter_mut().for_each(|h| h.drain());
+            }
+            ended
+        };
+        let window = self.source.window(self.pace.length(), &mut wait_and_drain);
+        hardware.iter_mut().for_each(|h| h.end());
+        stacks.iter_mut().for_each(|s| s.end(window.as_ref().ok().and_then(Option::as_ref)));
+        window
     }
 
     /// What a window tells of a service at once: how long its requests take, which sockets answer, and who else was there.
@@ -270,124 +330,59 @@ impl Taking {
         self.mappings.totals(ours)
     }
 
-    /// Ends taking: the sums of threads' states, what is to be followed, and the source, still open.
-    pub fn finish(self, population: &Population) -> (Tracer, Recorded, Box<dyn Source + Send>) {
+    /// Gives the latest windows to whoever wants to follow them at once.
+    fn tell_lately(&mut self, population: &Population) {
+        let Some((sender, told, windows)) = &self.lately else { return };
+        if told.elapsed() < TELL_EVERY || self.count == *windows || self.windows.is_empty() {
+            return;
+        }
+        let mut events = 0;
+        let fits = |(window, _): &&(Window, Silent)| {
+            events += window.events.len();
+            events <= MOST_LATELY
+        };
+        let latest = self.windows.iter().rev().take_while(fits).count().max(1);
+        let lately = self.windows[self.windows.len() - latest..].to_vec();
+        // Nobody listens any more where this fails.
+        let listens = sender.send(self.recorded(population, lately)).is_ok();
+        let now = (Instant::now(), self.count);
+        match &mut self.lately {
+            Some(lately) if listens => (lately.1, lately.2) = now,
+            lately => *lately = None,
+        }
+    }
+
+    /// Windows with what is needed to follow them.
+    fn recorded(&self, population: &Population, windows: Vec<(Window, Silent)>) -> Recorded {
         let of_service: HashSet<String> = population.processes.keys().filter_map(|&pid| members::group_of(pid)).collect();
-        let mut groups = self.groups;
-        groups.retain(|_, group| !group.is_empty() && !of_service.contains(group));
-        let recorded = Recorded {
-            service: self.looker.map(Looker::finish),
-            groups: groups.into_iter().map(|(pid, group)| (pid, members::short(&group))).collect(),
+        let others = self.groups.iter().filter(|(_, group)| !group.is_empty() && !of_service.contains(*group));
+        let parents = self.parents.iter().map(|(&pid, &parent)| (pid, parent));
+        Recorded {
+            service: self.looker.as_ref().map(Looker::ends),
+            groups: others.map(|(&pid, group)| (pid, members::short(group))).collect(),
             source: self.source.describe(),
             roles: population.roles().clone(),
-            parents: self.parents.into_iter().chain(population.processes.iter().map(|(&pid, p)| (pid, p.parent))).collect(),
+            parents: parents.chain(population.processes.iter().map(|(&pid, p)| (pid, p.parent))).collect(),
             first: population.first(),
-            windows: self.windows,
-            turns: self.turns,
+            windows,
+            stacks: None,
+            hardware: None,
+            turns: Vec::new(),
             lost: self.lost,
             torn: self.torn,
             spent: self.spent,
+        }
+    }
+
+    /// Ends taking: the sums of threads' states, what is to be followed, and the source, still open.
+    pub fn finish(mut self, population: &Population) -> (Tracer, Recorded, Box<dyn Source + Send>) {
+        let windows = std::mem::take(&mut self.windows);
+        let recorded = Recorded {
+            stacks: self.stacks.take().and_then(Result::ok).map(InWindows::finish),
+            hardware: self.hardware.take().map(|h| h.map(Counters::finish)),
+            turns: std::mem::take(&mut self.turns),
+            ..self.recorded(population, windows)
         };
         (self.tracer, recorded, self.source)
     }
-}
-
-/// Windows that were taken, to be followed when the load has ended.
-pub struct Recorded {
-    service: Option<Ends>,
-    groups: HashMap<i32, String>,
-    source: String,
-    roles: HashMap<i32, Role>,
-    parents: HashMap<i32, i32>,
-    first: Option<i32>,
-    windows: Vec<(Window, Silent)>,
-    turns: Vec<Stamp>,
-    lost: u64,
-    torn: u64,
-    spent: f64,
-}
-
-impl Recorded {
-    /// Follows the requests of all windows. The workload's name and parameters are for the caller to fill in.
-    pub fn follow(mut self) -> Paths {
-        let what = match self.first.filter(|pid| self.roles.get(pid) == Some(&Role::Whole)) {
-            None => Requested::ByClients,
-            Some(pid) if self.turns.is_empty() => Requested::Command(pid),
-            Some(_) => Requested::ByThreads,
-        };
-        self.number();
-        self.followed(what).0
-    }
-
-    /// Follows the requests that were made at a service, or, where there were none, the time of its processes.
-    pub fn follow_service(mut self) -> FollowedService {
-        self.number();
-        let (paths, stretches) = self.followed(Requested::ByArrivals);
-        if paths.followed + paths.cut > 0 {
-            return FollowedService { paths, stretches };
-        }
-        let spent = paths.self_cost - self.spent;
-        let (mut paths, _) = self.followed(Requested::Programs);
-        paths.self_cost += spent;
-        FollowedService { paths, stretches: Vec::new() }
-    }
-
-    /// Gives every socket in the windows a number of its own.
-    fn number(&mut self) {
-        let mut generations = Generations::default();
-        self.windows.iter_mut().filter(|(w, _)| w.lost == 0).for_each(|(w, _)| generations.number(&mut w.events));
-    }
-
-    fn followed(&self, what: Requested) -> (Paths, Vec<Stretch>) {
-        let before = thread_cpu_seconds();
-        let mut follower = Follower::default();
-        for (&pid, role) in &self.roles {
-            follower.side(pid, side(*role));
-        }
-        for &pid in self.parents.keys() {
-            if let Some(side) = self.inherited(pid) {
-                follower.side(pid, side);
-            }
-        }
-        self.parents.iter().for_each(|(&child, &parent)| follower.child(parent, child));
-        if let Some((ports, ends)) = &self.service {
-            follower.service(ports.clone(), ends.iter().copied());
-        }
-        self.groups.iter().for_each(|(&pid, group)| follower.group(pid, format!("({group})")));
-        // Which sockets belong together is learned from all windows before any is followed.
-        self.windows.iter().for_each(|(w, _)| follower.learn_numbered(w));
-        let turns: Vec<(i32, u64, u64)> = self.turns.iter().map(|t| (t.tid, t.start, t.end)).collect();
-        for (window, silent) in &self.windows {
-            follower.window(window, silent, &turns, what);
-        }
-        let stretches = follower.stretches();
-        let mut paths = follower.finish(self.source.clone());
-        (paths.lost, paths.windows) = (self.lost, paths.windows + self.torn);
-        paths.self_cost = self.spent + thread_cpu_seconds() - before;
-        (paths, stretches)
-    }
-
-    /// The side of a process that was not looked for: that of the nearest of its ancestors that was.
-    fn inherited(&self, pid: i32) -> Option<Side> {
-        let mut at = pid;
-        for _ in 0..16 {
-            if let Some(role) = self.roles.get(&at) {
-                return Some(side(*role));
-            }
-            at = *self.parents.get(&at)?;
-        }
-        None
-    }
-}
-
-/// The requests of a service.
-pub struct FollowedService {
-    /// Where their time went; of a service without requests, that of its processes.
-    pub paths: Paths,
-    /// What each window showed; empty for a service without requests.
-    pub stretches: Vec<Stretch>,
-}
-
-fn side(role: Role) -> Side {
-    if role == Role::Client { Side::Client } else { Side::Server }
 }

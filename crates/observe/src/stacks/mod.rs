@@ -4,23 +4,24 @@
 //! Nothing of the service is stopped for it. Files of its code, and the lists that it keeps of functions that it made at run time, are
 //! foreign input (`image`, `jit`).
 
+mod code;
+pub mod held;
 mod image;
 mod jit;
 mod maps;
+pub mod of_requests;
 mod unwind;
+pub mod windows;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fingerpost_record::stacks::{MOST_FRAMES, MOST_STACKS, Stack, Stacks};
-use fingerpost_sys::perf::stacks::{Registers, StackSample, StackSampler};
+use fingerpost_record::stacks::{MOST_STACKS, Stack, Stacks};
+use fingerpost_sys::perf::stacks::{Registers, StackSample, StackSampler, Trigger};
 use fingerpost_sys::trace::thread_cpu_seconds;
 
-use image::Image;
-use jit::Jit;
-use maps::Mapping;
-use unwind::{FileKey, Namer, Process};
+use code::{Code, Known};
+use unwind::Namer;
 
 /// Samples a second of a CPU that is not idle, not in step with timers of whole milliseconds; and of all CPUs together.
 const HERTZ: u64 = 99;
@@ -29,10 +30,6 @@ const MOST_HERTZ: u64 = 2_000;
 const EVERY: Duration = Duration::from_millis(200);
 /// Bytes of stacks that are kept to be unwound. When they are full, every other sample is dropped, and half of what comes.
 const MOST_BYTES: usize = 48 << 20;
-/// Processes of which mappings are kept.
-const MOST_PROCESSES: usize = 1_000;
-/// How often a process's mappings are read again for code that they lack.
-const AGAIN: Duration = Duration::from_secs(1);
 
 struct Kept {
     pid: i32,
@@ -41,19 +38,13 @@ struct Kept {
     stack: Vec<u8>,
 }
 
-struct Mapped {
-    mappings: Vec<Mapping>,
-    read: Instant,
-}
-
 /// Samples a service.
 struct Collector {
     sampler: StackSampler,
     /// Its processes, and those that are not.
     ours: HashSet<i32>,
     others: HashSet<i32>,
-    processes: HashMap<i32, Mapped>,
-    files: HashMap<FileKey, Option<std::fs::File>>,
+    code: Code,
     kept: Vec<Kept>,
     bytes: usize,
     /// Of so many samples one is kept.
@@ -69,13 +60,13 @@ impl Collector {
     /// # Errors
     /// Why samples cannot be had, in a sentence.
     fn begin(ours: impl IntoIterator<Item = i32>) -> Result<Collector, String> {
-        let sampler = StackSampler::begin(HERTZ, MOST_HERTZ).map_err(|e| format!("the kernel's timer may not sample here: {e}"))?;
+        let sampler = StackSampler::begin(Trigger::Timer { hertz: HERTZ, most: MOST_HERTZ })
+            .map_err(|e| format!("the kernel's timer may not sample here: {e}"))?;
         Ok(Collector {
             sampler,
             ours: ours.into_iter().collect(),
             others: HashSet::new(),
-            processes: HashMap::new(),
-            files: HashMap::new(),
+            code: Code::default(),
             kept: Vec::new(),
             bytes: 0,
             one_in: 1,
@@ -99,7 +90,7 @@ impl Collector {
         for sample in new {
             self.seen += 1;
             if self.seen.is_multiple_of(self.one_in) {
-                self.map(&sample);
+                sample.user.iter().for_each(|r| self.code.learn(sample.pid, r.instruction));
                 self.bytes += sample.stack.len();
                 self.kept.push(sample);
             }
@@ -116,32 +107,14 @@ impl Collector {
         self.spent += thread_cpu_seconds() - before;
     }
 
-    /// Learns what code a process has, while it lives.
-    fn map(&mut self, sample: &Kept) {
-        let Some(address) = sample.user.map(|r| r.instruction) else { return };
-        let old = match self.processes.get(&sample.pid) {
-            Some(known) if maps::at(&known.mappings, address).is_some() || known.read.elapsed() < AGAIN => return,
-            Some(known) => known.mappings.clone(),
-            None if self.processes.len() >= MOST_PROCESSES => return,
-            None => Vec::new(),
-        };
-        let text = std::fs::read_to_string(format!("/proc/{}/maps", sample.pid)).unwrap_or_default();
-        let found = maps::parse(&text);
-        for mapping in found.iter().filter(|m| m.file.1 != 0) {
-            self.files.entry(mapping.file.clone()).or_insert_with(|| maps::open_mapped(sample.pid, mapping));
-        }
-        let mappings = if found.is_empty() { old } else { found };
-        self.processes.insert(sample.pid, Mapped { mappings, read: Instant::now() });
-    }
-
     /// Ends sampling, and reads what functions programs say they made, while they live.
     fn finish(mut self) -> Sampled {
         self.take();
         let before = thread_cpu_seconds();
-        let jits = self.processes.keys().map(|&pid| (pid, Jit::of(pid))).collect();
+        let code = self.code.finish();
         self.spent += thread_cpu_seconds() - before;
-        let Collector { processes, files, kept, lost, spent, seen, .. } = self;
-        Sampled { processes, files, jits, kept, lost, spent, seen }
+        let Collector { kept, lost, spent, seen, .. } = self;
+        Sampled { code, kept, lost, spent, seen }
     }
 }
 
@@ -178,9 +151,7 @@ fn is_ours(pid: i32, ours: &mut HashSet<i32>, others: &mut HashSet<i32>) -> bool
 
 /// Samples that are still to be unwound.
 pub struct Sampled {
-    processes: HashMap<i32, Mapped>,
-    files: HashMap<FileKey, Option<std::fs::File>>,
-    jits: HashMap<i32, Jit>,
+    code: Known,
     kept: Vec<Kept>,
     seen: u64,
     lost: u64,
@@ -191,21 +162,12 @@ impl Sampled {
     /// Unwinds and names all samples, and adds up those with the same stack; nothing where the service had no CPU.
     pub fn name(self) -> Option<Stacks> {
         let before = thread_cpu_seconds();
-        let Sampled { processes, files, mut jits, kept, seen, lost, spent } = self;
-        let images: HashMap<FileKey, Arc<Image>> =
-            files.into_iter().filter_map(|(key, file)| Some((key, Arc::new(Image::read(file?))))).collect();
-        let built: HashMap<i32, Process> = processes
-            .into_iter()
-            .map(|(pid, mapped)| (pid, Process::new(mapped.mappings, &images, jits.remove(&pid).unwrap_or_default())))
-            .collect();
-        let nothing = Process::new(Vec::new(), &HashMap::new(), Jit::default());
+        let Sampled { code, kept, seen, lost, spent } = self;
+        let code = code.read();
         let mut namer = Namer::new();
         let mut counts: HashMap<Vec<u32>, u64> = HashMap::new();
         for s in &kept {
-            let user = s.user.as_ref().map(|registers| (registers, s.stack.as_slice()));
-            let mut frames = namer.frames(s.pid, built.get(&s.pid).unwrap_or(&nothing), &s.kernel, user);
-            // What a flame grows from matters less than where it ends.
-            frames.drain(..frames.len().saturating_sub(MOST_FRAMES));
+            let frames = code.frames(&mut namer, s.pid, &s.kernel, s.user.as_ref(), &s.stack);
             *counts.entry(frames).or_default() += 1;
         }
         let stacks = folded(counts, &namer.names)?;

@@ -1,13 +1,15 @@
 //! Measuring from the page.
 
 use axum::http::StatusCode;
+use fingerpost_record::Unit;
+use fingerpost_record::unit::significant;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{Body, body};
-use crate::Choice;
 use crate::jobs::{Phase, Refused, State};
 use crate::routes::Site;
+use crate::{Choice, Live};
 
 /// What the form says.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -121,11 +123,29 @@ pub(super) fn progress(site: &Site, state: Option<&State>) -> Markup {
             p role="status" id="job-phase" { (s.map_or("", sentence)) }
             p { label for="job-done" class="unseen" { "Done" } progress id="job-done" max="1" value=(s.map_or(0.0, |s| s.done)) {} " " span id="job-doing" class="note" { (s.map_or("", |s| s.doing.as_str())) } }
             p { span id="job-seconds" class="note" { @if let Some(s) = s { (times(s)) } } }
+            div id="job-live" { @if let Some(live) = s.and_then(|s| s.live.as_ref()) { (lately(live)) } }
             ul id="job-notes" { @for note in s.iter().flat_map(|s| &s.notes) { li { (note) } } }
             p id="job-run" { @if let Some(id) = s.and_then(|s| s.run.as_ref()) { a href={ (site.base) "/run/" (id) } { "To the run" } } }
             form method="post" action={ (site.base) "/measure/stop" } data-stop="" { button id="job-stop" disabled[phase != "running" && phase != "stopping"] { "Stop" } }
         }
     }
+}
+
+/// The budget of a service's requests lately. The script makes the same of each answer.
+fn lately(live: &Live) -> Markup {
+    let time = |seconds: f64| Unit::Nanoseconds.format(seconds * 1e9);
+    html! {
+        p { strong { (live.sentence) } }
+        p class="note" { (significant(live.rate)) " requests/s, median " (time(live.p50)) ", 99 % within " (time(live.p99)) ": " (live.requests) " requests followed lately" }
+        table class="narrow" {
+            thead { tr { th scope="col" { "Where a request’s time went" } th scope="col" class="number" { "all" } th scope="col" class="number" { "slowest 1 %" } } }
+            tbody { @for p in &live.parts { tr { th scope="row" { (p.name) } td class="number" { (percent(p.all)) } td class="number" { (percent(p.slow)) } } } }
+        }
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
 }
 
 /// How long it has taken, and how long it will.
@@ -179,7 +199,7 @@ fn keys(choice: &Choice) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Setting;
+    use crate::{LivePart, Setting};
 
     fn choices() -> Vec<Choice> {
         let settings = ["engine", "clients"].map(|key| Setting { key: key.into(), help: String::new() }).into();
@@ -209,6 +229,18 @@ mod tests {
         ] {
             let sentence = with(settings).unwrap_err();
             assert!(sentence.contains(says), "{settings}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn a_budget_is_a_table_with_its_sentence() {
+        let part = LivePart { name: "waiting for <a> CPU".into(), all: 0.5, slow: 0.913 };
+        let live = Live { sentence: "Requests wait.".into(), rate: 1234.0, p50: 1e-3, p99: 0.02, requests: 55, parts: vec![part] };
+        let text = lately(&live).into_string();
+        for words in
+            ["Requests wait.", "1234 requests/s, median 1.000 ms, 99 % within 20.00 ms", "waiting for &lt;a&gt; CPU", "50.0 %", "91.3 %"]
+        {
+            assert!(text.contains(words), "no “{words}” in {text}");
         }
     }
 

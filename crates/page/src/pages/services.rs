@@ -40,7 +40,9 @@ fn words(wanted: &Wanted) -> Result<Vec<String>, String> {
     let port = number(&wanted.port, 65_535).ok_or("Choose a service.")?;
     let seconds = number(&wanted.seconds, LONGEST).ok_or(format!("The time is a number of seconds from 1 to {LONGEST}."))?;
     let mut words: Vec<String> =
-        ["explain", "--progress", "json", "--port", &port.to_string(), "--seconds", &seconds.to_string()].map(str::to_owned).to_vec();
+        ["explain", "--live", "--progress", "json", "--port", &port.to_string(), "--seconds", &seconds.to_string()]
+            .map(str::to_owned)
+            .to_vec();
     let baseline = wanted.baseline.trim();
     if !baseline.is_empty() {
         let id = baseline.len() <= 100 && baseline.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -60,7 +62,7 @@ pub fn page(site: &Site, wrong: Option<(StatusCode, String)>) -> Body {
     let found = listening::all();
     let main = html! {
         h1 { "Services" }
-        p { "What listens on this machine. Explaining a service follows its requests through the kernel: nothing of it is restarted, stopped or set differently." }
+        p { "What listens on this machine. Explaining a service follows its requests through the kernel: nothing of it is restarted, stopped or set differently. Where their time goes is shown while it is watched, renewed each second; stopping keeps what was seen." }
         @if let Some((_, sentence)) = &wrong { p class="error" role="alert" { (sentence) } }
         (progress(site, state.as_ref()))
         @match &found {
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_click_becomes_a_command() {
-        assert_eq!(of("8080", " 5 ", "").unwrap(), "explain --progress json --port 8080 --seconds 5");
+        assert_eq!(of("8080", " 5 ", "").unwrap(), "explain --live --progress json --port 8080 --seconds 5");
         let with = of("8080", "5", "20260101T000000Z-00000001").unwrap();
         assert!(with.ends_with("--baseline=20260101T000000Z-00000001"), "{with}");
     }

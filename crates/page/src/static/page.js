@@ -48,6 +48,23 @@ async function jobState() {
 const job = $("job");
 if (job) {
   const words = { running: "Measuring.", stopping: "Stopping: what was measured is kept." };
+  // The budget of a service's requests, as the server makes it when the page is loaded.
+  const time = (s) => s >= 1 ? `${s.toFixed(3)} s` : s >= 1e-3 ? `${(s * 1e3).toPrecision(4)} ms` : `${(s * 1e6).toPrecision(4)} µs`;
+  const lately = (live) => {
+    const tag = (name, text, className, scope) => {
+      const element = document.createElement(name);
+      if (typeof text === "string") element.textContent = text; else element.append(...text);
+      if (className) element.className = className;
+      if (scope) element.scope = scope;
+      return element;
+    };
+    const share = (x) => tag("td", `${(x * 100).toFixed(1)} %`, "number");
+    const heads = [tag("th", "Where a request’s time went", "", "col"), tag("th", "all", "number", "col"), tag("th", "slowest 1 %", "number", "col")];
+    const rows = live.parts.map((p) => tag("tr", [tag("th", p.name, "", "row"), share(p.all), share(p.slow)]));
+    const figures = `${Number(live.rate.toPrecision(4))} requests/s, median ${time(live.p50)}, 99 % within ${time(live.p99)}: ${live.requests} requests followed lately`;
+    $("job-live").replaceChildren(tag("p", [tag("strong", live.sentence)]), tag("p", figures, "note"),
+      tag("table", [tag("thead", [tag("tr", heads)]), tag("tbody", rows)], "narrow"));
+  };
   const show = (s) => {
     job.hidden = false;
     job.dataset.phase = s.phase;
@@ -67,6 +84,7 @@ if (job) {
       a.textContent = "To the run";
       $("job-run").replaceChildren(a);
     }
+    if (s.live) lately(s.live);
     $("job-stop").disabled = s.phase === "ended";
   };
   const poll = async () => {

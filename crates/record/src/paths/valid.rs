@@ -1,6 +1,7 @@
 //! What followed requests may say, and their strings made safe to show.
 
 use super::{Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_SLOWEST, MOST_SPANS, Paths, Share, Slow};
+use crate::stacks::MOST_GRAPHS;
 use crate::text::clean_short;
 use crate::valid::amounts;
 
@@ -34,6 +35,8 @@ pub(crate) fn one(p: &Paths) -> Result<(), String> {
     let followed = p.leaves.iter().filter(|l| l.component != NOT_FOLLOWED).map(|l| l.all.share).sum::<f64>();
     share("the sum of its leaves with what was not followed", followed + p.not_followed)?;
     p.stacks.iter().try_for_each(crate::stacks::valid)?;
+    at_most("graphs", p.graphs.len(), MOST_GRAPHS)?;
+    p.graphs.iter().enumerate().try_for_each(|(i, g)| crate::stacks::valid(&g.stacks).map_err(|what| format!("graphs[{i}]: {what}")))?;
     at_most("slowest", p.slowest.len(), MOST_SLOWEST)?;
     p.slowest.iter().enumerate().try_for_each(|(i, s)| slow(s).map_err(|what| format!("slowest[{i}]: {what}")))
 }
@@ -45,7 +48,7 @@ pub(crate) fn texts(p: &mut Paths) -> Vec<&mut String> {
         all.extend([&mut l.component, &mut l.whom]);
         all.extend(&mut l.chain);
     }
-    if let Some(s) = &mut p.stacks {
+    for s in p.stacks.iter_mut().chain(p.graphs.iter_mut().map(|g| &mut g.stacks)) {
         all.push(&mut s.source);
         all.extend(&mut s.functions);
     }
@@ -111,6 +114,7 @@ fn slow(s: &Slow) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::fixture::followed;
+    use crate::stacks::{RequestStacks, Stack, Stacks};
 
     #[test]
     fn realistic_paths_are_valid() {
@@ -146,6 +150,11 @@ mod tests {
             ("with what was not followed", |p| p.not_followed = 0.9),
             ("more than 20", |p| p.slowest = vec![p.slowest[0].clone(); 21]),
             ("more than 200", |p| p.slowest[0].spans = vec![p.slowest[0].spans[0].clone(); 201]),
+            ("more than 6", |p| p.graphs = vec![RequestStacks::default(); 7]),
+            ("graphs[0]: a stack has function 3", |p| {
+                let stack = Stack { frames: vec![3], samples: 1 };
+                p.graphs = vec![RequestStacks { stacks: Stacks { stacks: vec![stack], ..Stacks::default() }, ..RequestStacks::default() }];
+            }),
             ("slowest[0]: spans[1] begins before", |p| p.slowest[0].spans[1].at = 0.0),
             ("slowest[1]: its last span ends after it", |p| p.slowest[1].seconds /= 2.0),
         ];

@@ -1,7 +1,7 @@
 //! Which functions had the CPU: the most of them as a table, and the first in words.
 
 use fingerpost_record::Paths;
-use fingerpost_record::stacks::{Function, Stacks};
+use fingerpost_record::stacks::{Function, RequestStacks, StackClass, StackKind, Stacks};
 
 use super::{clean, percent};
 use crate::grid::{Align, Grid, Line};
@@ -46,10 +46,22 @@ pub fn grid(paths: &Paths) -> Grid {
 }
 
 /// The rows of a table in Markdown.
-pub fn markdown(stacks: &Stacks, escape: impl Fn(&str) -> String) -> String {
+pub fn markdown(title: &str, stacks: &Stacks, escape: impl Fn(&str) -> String) -> String {
     let rows = stacks.own().into_iter().filter(|f| f.own >= WORTH_NAMING / 3.0).take(4 * SHOWN);
     let rows: Vec<String> = rows.map(|f| format!("| {} | {} | {} |\n", escape(&f.name), percent(f.own), percent(f.whole))).collect();
-    format!("| on a CPU in ({} samples) | itself | with what it calls |\n| --- | ---: | ---: |\n{}\n", stacks.counted(), rows.concat())
+    format!("| {title} ({} samples) | itself | with what it calls |\n| --- | ---: | ---: |\n{}\n", stacks.samples.max(1), rows.concat())
+}
+
+/// What stacks of requests are of, as the head of a column.
+pub fn title(graph: &RequestStacks) -> &'static str {
+    match (graph.kind, graph.of) {
+        (StackKind::OnCpu, StackClass::Service) => "while events were taken, on a CPU in",
+        (StackKind::OnCpu, StackClass::Requests) => "with a request, on a CPU in",
+        (StackKind::OnCpu, StackClass::SlowRequests) => "with one of the slowest 1 %, on a CPU in",
+        (StackKind::OffCpu, StackClass::Service) => "waiting, off the CPU, in",
+        (StackKind::OffCpu, StackClass::Requests) => "with a request, waiting in",
+        (StackKind::OffCpu, StackClass::SlowRequests) => "with one of the slowest 1 %, waiting in",
+    }
 }
 
 fn short(name: &str) -> String {

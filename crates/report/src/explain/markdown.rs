@@ -92,7 +92,8 @@ fn of_requests(e: &Explanation) -> String {
         }
     }
     text.push('\n');
-    text.push_str(&paths.stacks.as_ref().map_or_else(String::new, |s| functions::markdown(s, escape)));
+    text.push_str(&paths.stacks.as_ref().map_or_else(String::new, |s| functions::markdown("on a CPU in", s, escape)));
+    paths.graphs.iter().for_each(|g| text.push_str(&functions::markdown(functions::title(g), &g.stacks, escape)));
     text
 }
 

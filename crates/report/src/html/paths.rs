@@ -2,7 +2,7 @@
 
 use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
 use fingerpost_record::paths::{Leaf, Share, SlowSpan};
-use fingerpost_record::stacks::{Stack, Stacks};
+use fingerpost_record::stacks::{RequestStacks, Stack, StackClass, StackKind, Stacks};
 use fingerpost_record::text::clean;
 use fingerpost_record::{Layer, Paths, Run, Unit};
 use maud::{Markup, html};
@@ -54,13 +54,44 @@ fn followed(e: &Explanation) -> Markup {
         @if let Some(mapped) = &e.mapped { p class="note" { (mapped_line(mapped)) } }
         (classes(slow, &step_name(&e.workload, &e.params)))
         (chain_pictures(paths))
-        @if let Some(stacks) = &paths.stacks { (flames(stacks)) }
+        @if let Some(stacks) = &paths.stacks { (flames("Functions on a CPU", &format!("Each box is a function, as wide as its share of {} samples of the service's threads on a CPU", stacks.counted()), stacks)) }
+        @for graph in &paths.graphs { (of_requests(graph)) }
         (slowest(paths))
     }
 }
 
-/// Which functions had the CPU: the outermost on top, each as wide as its share of the samples.
-fn flames(stacks: &Stacks) -> Markup {
+/// Stacks of threads while they had requests.
+fn of_requests(graph: &RequestStacks) -> Markup {
+    let whose = match graph.of {
+        StackClass::Service => "of the service's threads",
+        StackClass::Requests => "of threads that had a request",
+        StackClass::SlowRequests => "of threads that had one of the slowest 1 % of the requests",
+    };
+    let class = match graph.of {
+        StackClass::Service => "",
+        StackClass::Requests => ", all requests",
+        StackClass::SlowRequests => ", the slowest 1 %",
+    };
+    let stacks = &graph.stacks;
+    match graph.kind {
+        StackKind::OnCpu => flames(
+            &format!("On a CPU{class}"),
+            &format!("Each box is a function, as wide as its share of {} samples {whose}, on a CPU", stacks.counted()),
+            stacks,
+        ),
+        StackKind::OffCpu => {
+            let time = time(stacks.counted() as f64 * 1e-6);
+            let note = format!(
+                "Each box is a function, as wide as its share of the time {whose}, off the CPU: about {time}, of {} samples",
+                stacks.samples
+            );
+            flames(&format!("Waiting, off the CPU{class}"), &note, stacks)
+        }
+    }
+}
+
+/// Which functions had the CPU, or waited: the outermost on top, each as wide as its share.
+fn flames(title: &str, note: &str, stacks: &Stacks) -> Markup {
     let all = stacks.counted().max(1) as f64;
     let branch = |s: &Stack| {
         let names: Vec<String> = s.frames.iter().filter_map(|f| stacks.functions.get(*f as usize)).map(|n| clean(n).into_owned()).collect();
@@ -71,15 +102,18 @@ fn flames(stacks: &Stacks) -> Markup {
     let branches: Vec<Branch> = stacks.stacks.iter().map(branch).collect();
     let own = stacks.own();
     html! {
-        h4 { "Functions on a CPU" }
-        p class="note" { "Each box is a function, as wide as its share of " (stacks.counted()) " samples of the service's threads on a CPU; below it what it called. (" (clean(&stacks.source)) ")" }
-        (flame_graph("Functions on a CPU", "A flame graph from the top down; the table below has the functions with most samples.", &branches))
-        (scrolling("Functions on a CPU, table", html! {
-            table class="narrow" {
-                thead { tr { th scope="col" { "Function" } th scope="col" class="number" { "itself" } th scope="col" class="number" { "with what it calls" } } }
-                tbody { @for f in own.iter().filter(|f| f.own > 0.0).take(FUNCTIONS) { tr { th scope="row" { (clean(&f.name)) } td class="number" { (percent(f.own)) } td class="number" { (percent(f.whole)) } } } }
-            }
-        }))
+        h4 { (title) }
+        p class="note" { (note) "; below it what it called. (" (clean(&stacks.source)) ")" }
+        (flame_graph(title, "A flame graph from the top down; the table below has the functions with the largest shares.", &branches))
+        details {
+            summary { (title) " as a table" }
+            (scrolling(&format!("{title}, table"), html! {
+                table class="narrow" {
+                    thead { tr { th scope="col" { "Function" } th scope="col" class="number" { "itself" } th scope="col" class="number" { "with what it calls" } } }
+                    tbody { @for f in own.iter().filter(|f| f.own > 0.0).take(FUNCTIONS) { tr { th scope="row" { (clean(&f.name)) } td class="number" { (percent(f.own)) } td class="number" { (percent(f.whole)) } } } }
+                }
+            }))
+        }
     }
 }
 
@@ -278,6 +312,25 @@ mod tests {
         }
         assert!(text.matches("<tr").count() > 20 && text.len() < 200_000, "{}", text.len());
         assert_eq!(section(&fixture::run()).map(|s| s.key), None);
+    }
+
+    #[test]
+    fn stacks_of_requests_are_drawn_by_kind_and_class() {
+        let mut run = followed::slow_locks();
+        let stacks = Stacks {
+            functions: ["main", "wait_for_row", "futex_wait (kernel)"].map(str::to_owned).to_vec(),
+            stacks: vec![Stack { frames: vec![0, 1, 2], samples: 2_500_000 }],
+            samples: 120,
+            ..Stacks::default()
+        };
+        let graph = |kind, of| RequestStacks { kind, of, stacks: stacks.clone() };
+        run.paths[0].graphs = vec![graph(StackKind::OnCpu, StackClass::Requests), graph(StackKind::OffCpu, StackClass::SlowRequests)];
+        let text = page(&run);
+        for words in
+            ["On a CPU, all requests", "Waiting, off the CPU, the slowest 1 %", "about 2.500 s, of 120 samples", "futex_wait (kernel)"]
+        {
+            assert!(text.contains(words), "no “{words}” in {text}");
+        }
     }
 
     #[test]

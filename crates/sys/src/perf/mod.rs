@@ -3,6 +3,7 @@
 //! [`EventSet`] counts any events for a thread or a process; [`Counters`] is the set that the probes use: instructions and cycles, user
 //! and kernel apart. Where the kernel refuses, [`Refusal`] says why and which setting would allow it.
 
+pub mod hardware;
 mod refusal;
 pub mod sampler;
 pub mod stacks;

@@ -4,12 +4,16 @@
 use std::io;
 
 use crate::trace::{
-    Attr, FLAG_DISABLED, FLAG_USE_CLOCKID, IOC_ENABLE, RECORD_LOST, RECORD_SAMPLE, Ring, SAMPLE_TID, SAMPLE_TIME, ioctl, online_cpus,
+    Attr, FLAG_DISABLED, FLAG_USE_CLOCKID, IOC_DISABLE, IOC_ENABLE, RECORD_LOST, RECORD_SAMPLE, Ring, SAMPLE_TID, SAMPLE_TIME, ioctl,
+    online_cpus,
 };
 
 // Numbers of linux/perf_event.h.
 const TYPE_SOFTWARE: u32 = 1;
 const CONFIG_CPU_CLOCK: u64 = 0;
+const CONFIG_SWITCHES: u64 = 3;
+/// `PERF_EVENT_IOC_PERIOD`: sets the period, which the argument points to.
+const IOC_PERIOD: libc::Ioctl = 0x4008_2404;
 const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_REGS_USER: u64 = 1 << 12;
 const SAMPLE_STACK_USER: u64 = 1 << 13;
@@ -41,6 +45,8 @@ mod registers {
 
 /// Bytes of the user's stack that are copied: frames further out are not seen. A record has at most 64 KiB.
 pub const STACK_BYTES: u32 = 16 << 10;
+/// The same where samples are many and taken while requests are followed.
+pub const SHORT_STACK_BYTES: u32 = 8 << 10;
 /// Bytes of all rings together, and of one at most.
 const ALL_RINGS: usize = 64 << 20;
 const RING: usize = 2 << 20;
@@ -76,37 +82,93 @@ pub struct StackSample<'a> {
     pub stack: &'a [u8],
 }
 
+/// What makes a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// So many times a second a CPU that is not idle, and no more than `most` times a second in all.
+    Timer {
+        /// Samples a second and CPU.
+        hertz: u64,
+        /// Samples a second of all CPUs together.
+        most: u64,
+    },
+    /// One in so many times that a thread leaves its CPU, counted on each CPU: the stack is that of the thread that leaves.
+    Leaving {
+        /// Of so many times one is sampled.
+        one_in: u64,
+    },
+}
+
 /// Samples every CPU.
 pub struct StackSampler {
     rings: Vec<Ring>,
 }
 
 impl StackSampler {
-    /// Opens it and begins to sample: `hertz` times a second a CPU that is not idle, and no more than `most` times a second in all.
+    /// Opens it and begins to sample.
     ///
     /// # Errors
     /// What the kernel said: usually a lack of permission.
-    pub fn begin(hertz: u64, most: u64) -> io::Result<StackSampler> {
+    pub fn begin(trigger: Trigger) -> io::Result<StackSampler> {
+        let sampler = StackSampler::open(trigger, STACK_BYTES)?;
+        sampler.enable()?;
+        Ok(sampler)
+    }
+
+    /// Opens it, switched off, with so many bytes of each user's stack.
+    ///
+    /// # Errors
+    /// What the kernel said: usually a lack of permission.
+    pub fn open(trigger: Trigger, stack_bytes: u32) -> io::Result<StackSampler> {
         let cpus = online_cpus()?;
-        let hertz = hertz.min(most / cpus.len().max(1) as u64).max(1);
+        let (config, period) = match trigger {
+            Trigger::Timer { hertz, most } => (CONFIG_CPU_CLOCK, 1_000_000_000 / hertz.min(most / cpus.len().max(1) as u64).max(1)),
+            Trigger::Leaving { one_in } => (CONFIG_SWITCHES, one_in.max(1)),
+        };
         let attr = Attr {
             kind: TYPE_SOFTWARE,
             size: size_of::<Attr>() as u32,
-            config: CONFIG_CPU_CLOCK,
-            sample_period: 1_000_000_000 / hertz,
+            config,
+            sample_period: period,
             sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_CALLCHAIN | SAMPLE_REGS_USER | SAMPLE_STACK_USER,
             flags: FLAG_DISABLED | FLAG_USE_CLOCKID | FLAG_EXCLUDE_HYPERVISOR | FLAG_EXCLUDE_IDLE | FLAG_EXCLUDE_CALLCHAIN_USER,
             sample_regs_user: registers::MASK,
-            sample_stack_user: STACK_BYTES,
+            sample_stack_user: stack_bytes,
             clockid: libc::CLOCK_MONOTONIC,
             ..Attr::default()
         };
         let bytes = (ALL_RINGS / cpus.len().max(1)).clamp(LEAST_RING, RING);
         let rings = cpus.into_iter().map(|cpu| Ring::of_one(cpu, &attr, bytes)).collect::<io::Result<Vec<_>>>()?;
-        for event in rings.iter().flat_map(|ring| &ring.events) {
-            ioctl(event, IOC_ENABLE, 0)?;
-        }
         Ok(StackSampler { rings })
+    }
+
+    /// Lets samples flow.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn enable(&self) -> io::Result<()> {
+        self.each(IOC_ENABLE, 0)
+    }
+
+    /// Stops them; what the rings hold stays.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn disable(&self) -> io::Result<()> {
+        self.each(IOC_DISABLE, 0)
+    }
+
+    /// Samples one in so many times from now on.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn one_in(&self, n: u64) -> io::Result<()> {
+        let period = n.max(1);
+        self.each(IOC_PERIOD, std::ptr::from_ref(&period) as usize)
+    }
+
+    fn each(&self, request: libc::Ioctl, argument: usize) -> io::Result<()> {
+        self.rings.iter().flat_map(|ring| &ring.events).try_for_each(|event| ioctl(event, request, argument))
     }
 
     /// Takes all samples out of the rings. Returns how many were lost for want of room.
@@ -115,19 +177,34 @@ impl StackSampler {
     }
 }
 
-/// Walks the records of a drained ring. Returns the samples that the kernel says it lost.
-fn each_record(mut bytes: &[u8], take: &mut impl FnMut(StackSample)) -> u64 {
+/// Walks the samples of a drained ring. Returns how many the kernel says it lost.
+fn each_record(bytes: &[u8], take: &mut impl FnMut(StackSample)) -> u64 {
+    each_body(bytes, &mut |body| _ = sample(body).map(&mut *take))
+}
+
+/// Walks the bodies of the samples in a drained ring. Returns how many samples the kernel says it lost.
+pub(super) fn each_body(mut bytes: &[u8], take: &mut impl FnMut(&[u8])) -> u64 {
     let mut lost = 0;
     while let Some((kind, size)) = header(bytes) {
         let (record, rest) = bytes.split_at(size);
         bytes = rest;
         match kind {
             RECORD_LOST => lost += Words(&record[8..]).nth(1).unwrap_or(0),
-            RECORD_SAMPLE => _ = sample(&record[8..]).map(&mut *take),
+            RECORD_SAMPLE => take(&record[8..]),
             _ => {}
         }
     }
     lost
+}
+
+/// A record as the kernel writes it.
+#[cfg(test)]
+pub(super) fn record(kind: u32, words: &[u64]) -> Vec<u8> {
+    let mut r = kind.to_ne_bytes().to_vec();
+    r.extend(0u16.to_ne_bytes());
+    r.extend((8 + 8 * words.len() as u16).to_ne_bytes());
+    words.iter().for_each(|w| r.extend(w.to_ne_bytes()));
+    r
 }
 
 /// Kind and length of the record at the beginning, where a whole one is there.
@@ -138,7 +215,7 @@ fn header(bytes: &[u8]) -> Option<(u32, usize)> {
 }
 
 /// The body of a record, word by word.
-struct Words<'a>(&'a [u8]);
+pub(super) struct Words<'a>(pub(super) &'a [u8]);
 
 impl Iterator for Words<'_> {
     type Item = u64;
@@ -186,15 +263,6 @@ fn sample(body: &[u8]) -> Option<StackSample<'_>> {
 mod tests {
     use super::*;
 
-    fn record(kind: u32, words: &[u64]) -> Vec<u8> {
-        let mut r = Vec::new();
-        r.extend(kind.to_ne_bytes());
-        r.extend(0u16.to_ne_bytes());
-        r.extend((8 + 8 * words.len() as u16).to_ne_bytes());
-        words.iter().for_each(|w| r.extend(w.to_ne_bytes()));
-        r
-    }
-
     /// A sample of a thread in the kernel with two words of stack, of which one was filled.
     fn of_a_thread() -> Vec<u8> {
         let who = u64::from_ne_bytes([[7, 0, 0, 0], [8, 0, 0, 0]].concat().try_into().unwrap());
@@ -234,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_busy_thread_is_sampled_where_the_kernel_allows_it() {
-        let mut sampler = match StackSampler::begin(1000, 100_000) {
+        let mut sampler = match StackSampler::begin(Trigger::Timer { hertz: 1000, most: 100_000 }) {
             Ok(sampler) => sampler,
             Err(e) => {
                 assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{e}");
@@ -251,5 +319,26 @@ mod tests {
             });
         }
         assert!(seen > 0);
+    }
+
+    #[test]
+    fn a_thread_that_waits_is_sampled_as_it_leaves_its_cpu() {
+        let sampler = StackSampler::open(Trigger::Leaving { one_in: 1 }, SHORT_STACK_BYTES)
+            .and_then(|s| s.one_in(1).and_then(|()| s.enable()).map(|()| s));
+        let mut sampler = match sampler {
+            Ok(sampler) => sampler,
+            Err(e) => {
+                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{e}");
+                return eprintln!("skipped: {e}");
+            }
+        };
+        let (own, mut seen) = (std::process::id() as i32, 0);
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while seen == 0 && std::time::Instant::now() < end {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            sampler.drain(|s| seen += u32::from(s.pid == own && s.user.is_some_and(|r| r.stack > 0) && !s.kernel.is_empty()));
+        }
+        assert!(seen > 0);
+        sampler.disable().unwrap();
     }
 }

@@ -1,5 +1,6 @@
 //! A service that is running, explained: watched for a while from outside, its requests followed, and kept as a run.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +15,10 @@ use fingerpost_observe::follow::taking::FollowedService;
 use fingerpost_observe::session::{Prepared, Told, label};
 use fingerpost_record::{Finding, Observation, Params, Paths, Run, secret};
 use fingerpost_report::explain::Explanation;
-use fingerpost_report::explain::service::PROGRAMS;
+use fingerpost_report::explain::service::{self as report, PROGRAMS};
 
 use super::client;
+use super::live;
 use super::target::Target;
 use crate::commands::run::command;
 use crate::conduct::{begun, open_writer, stop_on_signals};
@@ -28,8 +30,15 @@ pub const SECONDS: f64 = 10.0;
 /// How often it is looked whether the service still lives and the user has not had enough.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// The total of a record that says how long it took from the command's start until the service was watched.
+const ATTACH: &str = "attach.seconds";
+
 /// How to watch.
 pub struct Options {
+    /// When the command began.
+    pub begun: Instant,
+    /// Whether to tell what requests do while they are watched.
+    pub live: bool,
     /// For how long.
     pub length: Duration,
     /// [`Level::Tracing`], or [`Level::Sampling`] to do without the kernel's events.
@@ -68,10 +77,18 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
     let run = begun(command, &std::env::temp_dir(), &[]);
     let (writer, trouble) = open_writer(options.output.as_deref(), &run)?;
     trouble.iter().chain(&target.notes).for_each(|sentence| say(sentence));
-    let session = Prepared::new(options.level).attach_service(&target.service, Some(options.length));
+    let (lately, latest) = if options.live { live::windows() } else { (None, None) };
+    let session = Prepared::new(options.level).attach_service(&target.service, Some(options.length), lately);
+    let attached = options.begun.elapsed();
     let progress = Progress::start("watching the service", options.length, options.progress);
-    wait(&target, options.length, &stop, &progress);
-    let Told { observations, recorded, refused, sampled, .. } = session.finish();
+    let Told { mut observations, recorded, refused, sampled, .. } = std::thread::scope(|threads| {
+        // It ends with the session, which holds the other end.
+        let told = &progress;
+        latest.map(|latest| threads.spawn(move || live::tell(&latest, options.progress, told)));
+        wait(&target, options.length, &stop, &progress);
+        session.finish()
+    });
+    observations.first_mut().into_iter().for_each(|o| _ = o.totals.insert(ATTACH.to_owned(), attached.as_secs_f64()));
     if let Some(why) = refused {
         anyhow::bail!(why);
     }
@@ -135,19 +152,11 @@ fn wait(target: &Target, length: Duration, stop: &AtomicBool, progress: &Progres
 /// Puts everything into the record, and explains it.
 fn record(mut run: Run, params: Params, mut observations: Vec<Observation>, followed: Option<FollowedService>) -> (Explanation, Run) {
     let elapsed = observations.iter().find_map(|o| o.totals.get("elapsed.seconds").copied()).unwrap_or(0.0);
-    let (paths, stretches) = followed.map_or((None, Vec::new()), |f| (Some(f.paths), f.stretches));
+    let (paths, stretches, hardware) = followed.map_or((None, Vec::new(), None), |f| (Some(f.paths), f.stretches, Some(f.hardware)));
     let paths = paths.map(|paths| Paths { workload: WORKLOAD.to_owned(), params: params.clone(), ..paths });
     let figures = figures(paths.as_ref(), &stretches, elapsed);
-    let mut step = Observation {
-        workload: String::new(),
-        params: Params::new(),
-        observer: STEP.to_owned(),
-        source: "the service's own sockets".to_owned(),
-        series: Vec::new(),
-        totals: figures.to_totals(),
-        self_cost: 0.0,
-        lost: 0,
-    };
+    observations.extend(hardware.map(|(source, totals)| observation(report::HARDWARE, source, totals)));
+    let mut step = observation(STEP, "the service's own sockets".to_owned(), figures.to_totals());
     if stretches.is_empty() {
         step.totals.insert(PROGRAMS.to_owned(), 1.0);
         step.source = "the time of its processes".to_owned();
@@ -162,6 +171,11 @@ fn record(mut run: Run, params: Params, mut observations: Vec<Observation>, foll
     run.paths.extend(paths);
     run.findings = findings(&explanation);
     (explanation, run)
+}
+
+fn observation(observer: &str, source: String, totals: BTreeMap<String, f64>) -> Observation {
+    let (workload, params) = (String::new(), Params::new());
+    Observation { workload, params, observer: observer.to_owned(), source, series: Vec::new(), totals, self_cost: 0.0, lost: 0 }
 }
 
 /// The findings as a run has them: the first figure says of which step it is.

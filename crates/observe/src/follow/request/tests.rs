@@ -46,7 +46,7 @@ fn found_by(window: &Window, sides: HashMap<i32, Side>, mut connections: Connect
     let requests = Requests::new(&walker, window.end, by_arrivals);
     let mut all = Vec::new();
     let mut take = |r| all.push(r);
-    let cut = if by_arrivals { requests.of_arrivals(&mut take) } else { requests.of_clients(&mut take) };
+    let cut = if by_arrivals { requests.of_arrivals(&mut |_, r| take(r)) } else { requests.of_clients(&mut take) };
     let found = Found { requests: all, cut };
     for r in &found.requests {
         let mut reached = r.begin;

@@ -1,0 +1,77 @@
+"""One look of `fingerpost explain` at a server, and what a server's own sockets say of its load."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from follow_parts.common import Failed  # noqa: E402
+
+
+class Look:
+    """A run of explain: begun at once, waited for by `end`."""
+
+    def __init__(self, program, server, seconds, work, *words):
+        self.record = pathlib.Path(f"{work}/run-{time.monotonic_ns()}.json")
+        named = ["--pid", str(server)] if isinstance(server, int) else list(server)
+        self.begun = time.time()
+        # Output into files: a pipe that is full would hold it up.
+        self.out, self.err = (open(f"{self.record}.{name}", "w+") for name in ("out", "err"))
+        command = [program, "explain", *named, "--seconds", str(seconds), "-q", "-o", str(self.record), *words]
+        self.process = subprocess.Popen(command, stdout=self.out, stderr=self.err)
+        self.peak = 0
+
+    def end(self):
+        """Waits for it. Then `took` is how long it lived, `peak` its memory at most in bytes, `text` the screen, `run` the record."""
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        self.took, self.peak, self.cpu = time.time() - self.begun, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
+        self.out.seek(0)
+        self.err.seek(0)
+        self.text, told = self.out.read(), self.err.read()
+        self.out.close()
+        self.err.close()
+        if self.process.returncode:
+            raise Failed(f"explain ended with {self.process.returncode}: {told.strip()[-300:]}")
+        self.run = json.loads(self.record.read_text())
+        return self
+
+    def total(self, name):
+        found = [o["totals"][name] for o in self.run["observations"] if name in o["totals"]]
+        return found[0] if found else None
+
+    def sentences(self):
+        """What the screen says before its figures: the answer."""
+        lines = self.text.splitlines()[1:]
+        ends = next((n for n, line in enumerate(lines) if "requests/s, median" in line or line.startswith("No request came")), 3)
+        return [line.strip() for line in lines[:ends]]
+
+    def accused(self):
+        """Causes that are guilty or suspected, the largest share first."""
+        return [(f["cause"], f["status"]) for f in self.run["findings"] if f["status"] in ("guilty", "suspected")]
+
+
+class Arrivals:
+    """Requests that arrived at a port, as the kernel counts them: segments with data on its connections, which are one a request where
+    requests are short; connections that were taken, where each has one request."""
+
+    def __init__(self, port):
+        self.port = port
+
+    def count(self):
+        told = subprocess.run(["ss", "-tinHO", "state", "established", f"sport = :{self.port}"], capture_output=True, text=True, check=True).stdout
+        segments = [int(n) for n in re.findall(r"data_segs_in:(\d+)", told)]
+        snmp = [line.split() for line in pathlib.Path("/proc/net/snmp").read_text().splitlines() if line.startswith("Tcp:")]
+        taken = int(dict(zip(*snmp))["PassiveOpens"])
+        return time.monotonic(), sum(segments), taken
+
+    def rate(self, before, after):
+        seconds, segments, taken = (after[i] - before[i] for i in range(3))
+        # Connections that end take their counts with them; a tool that makes new ones meanwhile cannot be counted so.
+        if segments < 0 or 0 < taken < 4 * 4:
+            raise Failed("the tool made new connections meanwhile: its requests cannot be counted at the sockets")
+        return (segments if segments > 4 * taken else taken) / seconds

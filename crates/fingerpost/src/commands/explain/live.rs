@@ -1,0 +1,64 @@
+//! What a service's requests do lately, told while it is still watched.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use fingerpost_observe::follow::taking::Recorded;
+use fingerpost_page::{Event, Live, LivePart};
+use fingerpost_record::{Paths, Unit, unit::significant};
+use fingerpost_report::explain::service::lately;
+
+use crate::progress::{self, Progress, Progressing};
+
+/// Parts that a line names, and that a program is told.
+const NAMED: usize = 3;
+const TOLD: usize = 8;
+
+/// The two ends by which windows come.
+pub fn windows() -> (Option<Sender<Recorded>>, Option<Receiver<Recorded>>) {
+    let (sender, receiver) = channel();
+    (Some(sender), Some(receiver))
+}
+
+/// Follows what comes, and tells it, until no more can come.
+pub fn tell(latest: &Receiver<Recorded>, to: Progressing, progress: &Progress) {
+    while let Ok(mut recorded) = latest.recv() {
+        // What came while the one before was followed is older than the last.
+        while let Ok(newer) = latest.try_recv() {
+            recorded = newer;
+        }
+        let Some(live) = live(&recorded.follow_service().paths) else { continue };
+        match to {
+            Progressing::Json => progress::tell(&Event::Live(live)),
+            Progressing::Person => progress.say(&line(&live)),
+            Progressing::None => {}
+        }
+    }
+}
+
+fn live(paths: &Paths) -> Option<Live> {
+    let (sentence, parts) = lately(paths)?;
+    let parts = parts.into_iter().take(TOLD).map(|p| LivePart { name: p.component, all: p.all.share, slow: p.slow.share }).collect();
+    let rate = (paths.followed as f64 + paths.cut as f64 / 2.0) / paths.seconds.max(1e-9);
+    Some(Live { sentence, rate, p50: paths.latency.p50, p99: paths.latency.p99, requests: paths.followed, parts })
+}
+
+fn line(live: &Live) -> String {
+    let time = |seconds: f64| Unit::Nanoseconds.format(seconds * 1e9);
+    let parts: Vec<String> = live.parts.iter().take(NAMED).map(|p| format!("{} {:.0} %", p.name, p.all * 100.0)).collect();
+    format!("{} requests/s, median {}, 99 % within {}: {}", significant(live.rate), time(live.p50), time(live.p99), parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::fixture::followed;
+
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_rate_the_latency_and_the_largest_parts() {
+        let live = live(&followed::slow_locks().paths[0]).unwrap();
+        let line = line(&live);
+        assert!(line.contains("requests/s, median") && line.matches(" %").count() == 1 + NAMED, "{line}");
+        assert!(live.parts.len() <= TOLD && live.parts[0].all >= live.parts[1].all);
+    }
+}

@@ -1,0 +1,94 @@
+//! What code a service has: mappings and files of its processes, learned while they live, and read when it is over.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fingerpost_record::stacks::MOST_FRAMES;
+use fingerpost_sys::perf::stacks::Registers;
+
+use super::image::Image;
+use super::jit::Jit;
+use super::maps::{self, Mapping};
+use super::unwind::{FileKey, Namer, Process};
+
+/// Processes of which mappings are kept.
+const MOST_PROCESSES: usize = 1_000;
+/// How often a process's mappings are read again for code that they lack.
+const AGAIN: Duration = Duration::from_secs(1);
+
+struct Mapped {
+    mappings: Vec<Mapping>,
+    read: Instant,
+}
+
+/// What is known of processes' code so far.
+#[derive(Default)]
+pub struct Code {
+    processes: HashMap<i32, Mapped>,
+    files: HashMap<FileKey, Option<std::fs::File>>,
+}
+
+impl Code {
+    /// Learns what code a process has, of which this is an address; while it lives.
+    pub fn learn(&mut self, pid: i32, address: u64) {
+        let old = match self.processes.get(&pid) {
+            Some(known) if maps::at(&known.mappings, address).is_some() || known.read.elapsed() < AGAIN => return,
+            Some(known) => known.mappings.clone(),
+            None if self.processes.len() >= MOST_PROCESSES => return,
+            None => Vec::new(),
+        };
+        let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let found = maps::parse(&text);
+        for mapping in found.iter().filter(|m| m.file.1 != 0) {
+            self.files.entry(mapping.file.clone()).or_insert_with(|| maps::open_mapped(pid, mapping));
+        }
+        let mappings = if found.is_empty() { old } else { found };
+        self.processes.insert(pid, Mapped { mappings, read: Instant::now() });
+    }
+
+    /// Reads what functions programs say they made, while they live.
+    pub fn finish(self) -> Known {
+        let jits = self.processes.keys().map(|&pid| (pid, Jit::of(pid))).collect();
+        Known { processes: self.processes, files: self.files, jits }
+    }
+}
+
+/// What is known of processes' code, whose files are still to be read.
+#[derive(Default)]
+pub struct Known {
+    processes: HashMap<i32, Mapped>,
+    files: HashMap<FileKey, Option<std::fs::File>>,
+    jits: HashMap<i32, Jit>,
+}
+
+impl Known {
+    /// Reads the files.
+    pub fn read(self) -> Read {
+        let Known { processes, files, mut jits } = self;
+        let images: HashMap<FileKey, Arc<Image>> =
+            files.into_iter().filter_map(|(key, file)| Some((key, Arc::new(Image::read(file?))))).collect();
+        let processes = processes
+            .into_iter()
+            .map(|(pid, mapped)| (pid, Process::new(mapped.mappings, &images, jits.remove(&pid).unwrap_or_default())))
+            .collect();
+        Read { processes, nothing: Process::new(Vec::new(), &HashMap::new(), Jit::default()) }
+    }
+}
+
+/// Processes by whose code samples are unwound and named.
+pub struct Read {
+    processes: HashMap<i32, Process>,
+    nothing: Process,
+}
+
+impl Read {
+    /// The frames of a sample as numbers of names, outermost first. Of many the outermost are left out: what a flame grows from matters
+    /// less than where it ends.
+    pub fn frames(&self, namer: &mut Namer, pid: i32, kernel: &[u64], user: Option<&Registers>, stack: &[u8]) -> Vec<u32> {
+        let process = self.processes.get(&pid).unwrap_or(&self.nothing);
+        let mut frames = namer.frames(pid, process, kernel, user.map(|registers| (registers, stack)));
+        frames.drain(..frames.len().saturating_sub(MOST_FRAMES));
+        frames
+    }
+}

@@ -1,0 +1,178 @@
+//! Hardware counters of everything that runs, as samples: one each time that a counter has counted so many, with the thread that had the
+//! CPU. Counts of a thread or a stretch of time are sums of samples.
+
+use std::io;
+
+use super::refusal::{Circumstances, Refusal};
+use super::stacks::{Words, each_body};
+use super::{Event, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR};
+use crate::procfs::Paths;
+use crate::trace::{Attr, FLAG_USE_CLOCKID, IOC_DISABLE, IOC_ENABLE, Ring, SAMPLE_TID, SAMPLE_TIME, ioctl, online_cpus};
+
+const SAMPLE_PERIOD: u64 = 1 << 8;
+const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
+/// Bytes of one event's ring on one CPU.
+const RING: usize = 64 << 10;
+
+/// What is sampled, and after how many each: some thousand samples a second of a busy CPU for what happens in every cycle. Not in step
+/// with anything that a program counts.
+pub const SAMPLED: [(Event, u64); 4] =
+    [(Event::Cycles, 1_000_003), (Event::Instructions, 1_000_003), (Event::CacheMisses, 10_007), (Event::DataTlbMisses, 10_007)];
+
+/// One sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// What was counted.
+    pub event: Event,
+    /// The process that had the CPU.
+    pub pid: i32,
+    /// Its thread.
+    pub tid: i32,
+    /// Nanoseconds on the monotonic clock.
+    pub time: u64,
+    /// How many since the sample before it on that CPU.
+    pub count: u64,
+}
+
+/// Samples every CPU.
+pub struct HardwareSampler {
+    rings: Vec<(Event, Ring)>,
+}
+
+impl HardwareSampler {
+    /// Opens these events, switched off; those that the CPU or the kernel lacks are left out, as long as one is there.
+    ///
+    /// # Errors
+    /// Why none can be had.
+    pub fn open(events: &[(Event, u64)]) -> Result<HardwareSampler, Refusal> {
+        let (mut rings, mut refused) = (Vec::new(), None);
+        for &(event, period) in events {
+            match rings_of(event, period) {
+                Ok(found) => rings.extend(found.into_iter().map(|ring| (event, ring))),
+                Err(e) => refused = refused.or(Some(e)),
+            }
+        }
+        match refused {
+            Some(e) if rings.is_empty() => {
+                Err(Refusal::explain(e.raw_os_error().unwrap_or(0), true, &Circumstances::read(&Paths::system())))
+            }
+            _ => Ok(HardwareSampler { rings }),
+        }
+    }
+
+    /// The events that it has.
+    pub fn events(&self) -> Vec<Event> {
+        let mut found: Vec<Event> = self.rings.iter().map(|r| r.0).collect();
+        found.dedup();
+        found
+    }
+
+    /// Lets samples flow.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn enable(&self) -> io::Result<()> {
+        self.each(IOC_ENABLE)
+    }
+
+    /// Stops them; what the rings hold stays.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn disable(&self) -> io::Result<()> {
+        self.each(IOC_DISABLE)
+    }
+
+    fn each(&self, request: libc::Ioctl) -> io::Result<()> {
+        self.rings.iter().flat_map(|(_, ring)| &ring.events).try_for_each(|event| ioctl(event, request, 0))
+    }
+
+    /// Takes all samples out of the rings. Returns how many were lost for want of room.
+    pub fn drain(&mut self, mut take: impl FnMut(Counted)) -> u64 {
+        self.rings.iter_mut().map(|(event, ring)| ring.with_bytes(|bytes| each_record(*event, bytes, &mut take))).sum()
+    }
+}
+
+fn rings_of(event: Event, period: u64) -> io::Result<Vec<Ring>> {
+    let (kind, config) = event.kind_and_config();
+    let attr = Attr {
+        kind,
+        size: size_of::<Attr>() as u32,
+        config,
+        sample_period: period,
+        sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_PERIOD,
+        flags: FLAG_DISABLED | FLAG_USE_CLOCKID | FLAG_EXCLUDE_HYPERVISOR | FLAG_EXCLUDE_IDLE,
+        clockid: libc::CLOCK_MONOTONIC,
+        ..Attr::default()
+    };
+    online_cpus()?.into_iter().map(|cpu| Ring::of_one(cpu, &attr, RING)).collect()
+}
+
+/// Walks the samples of a drained ring. Returns how many the kernel says it lost.
+fn each_record(event: Event, bytes: &[u8], take: &mut impl FnMut(Counted)) -> u64 {
+    each_body(bytes, &mut |body| _ = sample(event, body).map(&mut *take))
+}
+
+/// A sample: process and thread, time, period, in the kernel's order.
+fn sample(event: Event, body: &[u8]) -> Option<Counted> {
+    let mut words = Words(body);
+    let who = words.next()?.to_ne_bytes();
+    let number = |at: usize| i32::from_ne_bytes(std::array::from_fn(|i| who[at + i]));
+    let (time, count) = (words.next()?, words.next()?);
+    Some(Counted { event, pid: number(0), tid: number(4), time, count })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stacks::record;
+    use super::*;
+    use crate::trace::{RECORD_LOST, RECORD_SAMPLE};
+
+    fn recorded() -> Vec<u8> {
+        let who = u64::from_ne_bytes([[7, 0, 0, 0], [8, 0, 0, 0]].concat().try_into().unwrap());
+        [record(RECORD_SAMPLE, &[who, 99, 1_000_003]), record(RECORD_LOST, &[1, 5]), record(RECORD_SAMPLE, &[who, 100])].concat()
+    }
+
+    #[test]
+    fn samples_have_their_thread_time_and_count_and_a_short_one_is_none() {
+        let mut seen = Vec::new();
+        let lost = each_record(Event::Cycles, &recorded(), &mut |c| seen.push(c));
+        assert_eq!((lost, seen), (5, vec![Counted { event: Event::Cycles, pid: 7, tid: 8, time: 99, count: 1_000_003 }]));
+    }
+
+    #[test]
+    fn no_change_of_a_byte_makes_it_read_beyond_a_record() {
+        let good = recorded();
+        for at in 0..good.len() {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[at] = value;
+                let mut count = 0;
+                each_record(Event::Cycles, &bad, &mut |_| count += 1);
+                each_record(Event::Cycles, &bad[..at], &mut |_| ());
+                assert!(count <= 3);
+            }
+        }
+    }
+
+    #[test]
+    fn a_counter_that_every_kernel_has_is_sampled_and_one_that_none_has_is_refused() {
+        // Not the hardware's, but the way is the same.
+        let mut sampler = match HardwareSampler::open(&[(Event::TaskClock, 1_000_000)]) {
+            Ok(sampler) => sampler,
+            Err(e) => {
+                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{e}");
+                return eprintln!("skipped: {e}");
+            }
+        };
+        sampler.enable().unwrap();
+        let (own, mut seen) = (std::process::id() as i32, 0);
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while seen == 0 && std::time::Instant::now() < end {
+            std::hint::black_box((0..1_000_000u64).fold(1, |sum, n| std::hint::black_box(sum * 3 + n % 7) % 1_000));
+            sampler.drain(|c| seen += u64::from(c.pid == own) * c.count);
+        }
+        sampler.disable().unwrap();
+        assert!(seen >= 1_000_000 && sampler.events() == [Event::TaskClock]);
+    }
+}
