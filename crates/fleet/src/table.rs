@@ -1,11 +1,12 @@
 //! The figures of a sweep, host by host, as the statistics take them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fingerpost_compare::causes::groups::{Group, group};
 use fingerpost_diagnose::fleet::{Grid, peer_group};
 use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit};
 
+use crate::index::{self, Stamp};
 use crate::sweep::{Pass, Sweep, SweepError};
 
 /// What makes half of a 95 % interval one standard deviation.
@@ -30,6 +31,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// A row of this probe.
+    pub fn new(probe: String, version: u32, params: Params, unit: Unit) -> Row {
+        let of = group(&probe);
+        Row { probe, version, params, unit, group: of }
+    }
+
     /// The row as a person reads it.
     pub fn name(&self) -> String {
         if self.params.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) }
@@ -50,6 +57,8 @@ pub struct HostRow {
     pub started: String,
     /// Rows that were skipped, failed or are not to be relied on.
     pub without: usize,
+    /// What tells that its record has not changed since.
+    pub stamp: Stamp,
     /// The figures.
     pub cells: Vec<Cell>,
 }
@@ -70,28 +79,56 @@ pub struct Table {
 const BATCH: usize = 256;
 
 impl Table {
-    /// Reads a sweep, on every CPU.
+    /// The figures of a sweep: from its index those whose records have not changed, the others from their records, on every CPU. What was
+    /// read anew is in the index afterwards.
     ///
     /// # Errors
     /// The system's. A record that is none is in `unreadable`.
     pub fn of(sweep: &Sweep) -> Result<Table, SweepError> {
-        let mut table = Table::default();
-        for batch in sweep.measured(Pass::First)?.chunks(BATCH) {
-            for (node, run) in batch.iter().zip(read_all(sweep, batch)) {
-                match run {
-                    Ok(run) => table.add(node, &run),
-                    Err(e) => drop(table.unreadable.insert(node.clone(), e.to_string())),
-                }
-            }
+        let path = index::path(sweep.dir());
+        let mut table = index::load(&path).unwrap_or_default();
+        let known = table.hosts.len();
+        let stamps: HashMap<String, Stamp> =
+            sweep.measured(Pass::First)?.into_iter().filter_map(|node| sweep.stamp(&node).map(|stamp| (node, stamp))).collect();
+        table.hosts.retain(|host| stamps.get(&host.node) == Some(&host.stamp));
+        let fresh: HashSet<&str> = table.hosts.iter().map(|host| host.node.as_str()).collect();
+        let mut stale: Vec<(String, Stamp)> =
+            stamps.iter().filter(|(node, _)| !fresh.contains(node.as_str())).map(|(node, stamp)| (node.clone(), *stamp)).collect();
+        stale.sort();
+        let changed = table.hosts.len() != known;
+        let read = table.read(sweep, &stale);
+        table.hosts.sort_by(|a, b| a.node.cmp(&b.node));
+        if changed || read {
+            index::save(&path, &table);
         }
         Ok(table)
     }
 
-    /// Adds a host.
-    pub fn add(&mut self, node: &str, run: &Run) {
+    /// Reads these records; says whether there was one.
+    fn read(&mut self, sweep: &Sweep, stale: &[(String, Stamp)]) -> bool {
+        let before = self.hosts.len();
+        for batch in stale.chunks(BATCH) {
+            for ((node, stamp), run) in batch.iter().zip(read_all(sweep, batch)) {
+                match run {
+                    Ok(run) => self.add(node, &run, *stamp),
+                    Err(e) => drop(self.unreadable.insert(node.clone(), e.to_string())),
+                }
+            }
+        }
+        self.hosts.len() > before
+    }
+
+    /// A table of these rows and hosts.
+    pub(crate) fn made_of(rows: Vec<Row>, hosts: Vec<HostRow>) -> Table {
+        let number = |(n, row): (usize, &Row)| ((row.probe.clone(), row.version, row.params.clone()), n as u32);
+        Table { numbers: rows.iter().enumerate().map(number).collect(), rows, hosts, unreadable: BTreeMap::new() }
+    }
+
+    /// Adds a host, whose record has this stamp.
+    pub fn add(&mut self, node: &str, run: &Run, stamp: Stamp) {
         let cells = self.cells(run);
         let without = run.measurements.iter().filter(|m| m.outcome != Outcome::Measured).count();
-        self.hosts.push(HostRow { node: node.into(), group: peer_group(&run.host), started: run.started.clone(), without, cells });
+        self.hosts.push(HostRow { node: node.into(), group: peer_group(&run.host), started: run.started.clone(), without, stamp, cells });
     }
 
     /// The figures of a run by this table's rows; rows that it lacks are added.
@@ -103,8 +140,7 @@ impl Table {
         let next = self.rows.len() as u32;
         let key = (m.probe.clone(), m.version, m.params.clone());
         *self.numbers.entry(key).or_insert_with(|| {
-            let of = group(&m.probe);
-            self.rows.push(Row { probe: m.probe.clone(), version: m.version, params: m.params.clone(), unit: m.unit, group: of });
+            self.rows.push(Row::new(m.probe.clone(), m.version, m.params.clone(), m.unit));
             next
         })
     }
@@ -140,11 +176,11 @@ fn figure(m: &Measurement) -> Option<(f32, f32)> {
     Some((log as f32, own as f32))
 }
 
-fn read_all(sweep: &Sweep, nodes: &[String]) -> Vec<Result<Run, SweepError>> {
+fn read_all(sweep: &Sweep, nodes: &[(String, Stamp)]) -> Vec<Result<Run, SweepError>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let each = nodes.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
-        let read = |part: &[String]| part.iter().map(|node| sweep.read(Pass::First, node)).collect::<Vec<_>>();
+        let read = |part: &[(String, Stamp)]| part.iter().map(|(node, _)| sweep.read(Pass::First, node)).collect::<Vec<_>>();
         let parts: Vec<_> = nodes.chunks(each).map(|part| scope.spawn(move || read(part))).collect();
         parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })

@@ -65,6 +65,8 @@ pub struct Args {
 /// A profile's name on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ProfileName {
+    /// 15 seconds for the rows that tell most per second
+    Screen,
     /// A minute for all primitives
     Quick,
     /// Three minutes
@@ -76,6 +78,7 @@ pub enum ProfileName {
 impl From<ProfileName> for Profile {
     fn from(name: ProfileName) -> Profile {
         match name {
+            ProfileName::Screen => Profile::Screen,
             ProfileName::Quick => Profile::Quick,
             ProfileName::Standard => Profile::Standard,
             ProfileName::Thorough => Profile::Thorough,
@@ -122,7 +125,8 @@ fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Conducted,
     if let Some(command) = command {
         options.command = command.split(' ').map(str::to_owned).collect();
     }
-    plan.rows.retain(|row| profile::includes(options.profile, row, &settings));
+    let named = !args.names.is_empty();
+    plan.rows.retain(|row| profile::includes(options.profile, row, &settings, named));
     let progress = options.progress;
     conduct::clean_up(progress == Progressing::None);
     let stop = Arc::new(AtomicBool::new(false));
