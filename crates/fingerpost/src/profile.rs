@@ -25,6 +25,11 @@ pub fn slice(probe: &Probe) -> Duration {
 /// The largest range that a laboratory walks at the quick profile: setting up larger ones would take longer than all other rows.
 const QUICK_SIZE: i64 = 256 << 20;
 
+/// What is measured where nothing is named: nothing stands for every probe that is no lab's.
+pub fn names(profile: Profile) -> Vec<String> {
+    if profile == Profile::Screen { screen::probes() } else { Vec::new() }
+}
+
 /// Whether a row belongs to the profile. What the user set or named is measured in any case.
 pub fn includes(profile: Profile, row: &Row, settings: &Settings, named: bool) -> bool {
     if profile == Profile::Screen && !named && !screen::has(row) {

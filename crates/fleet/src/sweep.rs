@@ -230,11 +230,7 @@ impl Sweep {
     /// The system's, or that it is none.
     pub fn read(&self, pass: Pass, node: &str) -> Result<Run, SweepError> {
         self.check(node)?;
-        let path = self.file(pass, node);
-        let file = open::regular(&path).map_err(io_error("read", &path))?;
-        let mut bytes = Vec::new();
-        file.file.take(slim::MOST_PACKED).read_to_end(&mut bytes).map_err(io_error("read", &path))?;
-        Ok(slim::unpack(&bytes, &shown(&path))?)
+        Ok(slim::from_path(&self.file(pass, node))?)
     }
 
     /// The hosts that have a record of this pass, in order.

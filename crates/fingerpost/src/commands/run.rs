@@ -120,12 +120,13 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 /// Measures, and says whether it was stopped. The record has `command`, or this process's own.
 fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Conducted, bool)> {
     let settings = plan::parse_settings(&plan::all_settings(&args.set))?;
-    let mut plan = plan::resolve(&args.names, &settings)?;
     let mut options = resolve(args, &settings)?;
+    let named = !args.names.is_empty();
+    let names = if named { args.names.clone() } else { profile::names(options.profile) };
+    let mut plan = plan::resolve(&names, &settings)?;
     if let Some(command) = command {
         options.command = command.split(' ').map(str::to_owned).collect();
     }
-    let named = !args.names.is_empty();
     plan.rows.retain(|row| profile::includes(options.profile, row, &settings, named));
     let progress = options.progress;
     conduct::clean_up(progress == Progressing::None);

@@ -19,7 +19,7 @@ use crate::exit::{Done, say, usage};
 /// Arguments of `fleet gather`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A file NODE.json is that node's run, a file NODE.out what its task printed; a run file of another name is its host's. \
+    after_help = "A file NODE.json is that node's run, NODE.json.gz its record in another sweep, and NODE.out what its task printed. \
     What is neither is a row with its reason."
 )]
 pub struct GatherArgs {
@@ -33,6 +33,9 @@ pub struct GatherArgs {
     #[arg(long, value_name = "SWEEP", conflicts_with = "output")]
     again: Option<PathBuf>,
 }
+
+/// What the names of files end in that can be records.
+const ENDINGS: [&str; 3] = [".json", ".json.gz", ".out"];
 
 /// The longest output of one task that is looked at.
 const MOST_OUTPUT: u64 = 64 << 20;
@@ -133,7 +136,7 @@ fn files_of(dir: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
     for entry in entries {
         let path = entry?.path();
         let node =
-            path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".json").or(name.strip_suffix(".out")));
+            path.file_name().and_then(|name| name.to_str()).and_then(|name| ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)));
         if let Some(node) = node.filter(|node| nodes::is_name(node)) {
             files.push((node.to_owned(), path.clone()));
         }
@@ -142,18 +145,18 @@ fn files_of(dir: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
         }
     }
     files.sort();
-    if files.is_empty() { usage(format!("{} holds no NODE.json and no NODE.out", dir.display())) } else { Ok(files) }
+    if files.is_empty() { usage(format!("{} holds no NODE.json, NODE.json.gz or NODE.out", dir.display())) } else { Ok(files) }
 }
 
 /// Takes one file. The error is the sweep's own.
 fn take(sweep: &Sweep, pass: Pass, node: &str, path: &Path) -> anyhow::Result<Taken> {
-    let run = if path.extension().is_some_and(|end| end == "json") {
-        lean::figures_from_path(path).map_err(|e| e.to_string())
-    } else {
-        match printed(node, path) {
+    let run = match path.extension().and_then(|end| end.to_str()) {
+        Some("json") => lean::figures_from_path(path).map_err(|e| e.to_string()),
+        Some("gz") => slim::from_path(path).map_err(|e| e.to_string()),
+        _ => match printed(node, path) {
             Answer::Failed(reason) => Err(reason),
             Answer::Record(packed) => slim::unpack(&packed, &format!("the record of {node}")).map_err(|e| e.to_string()),
-        }
+        },
     };
     let run = match run {
         Ok(run) => slim::slim(&run),
