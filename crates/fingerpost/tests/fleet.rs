@@ -234,7 +234,8 @@ fn an_interrupted_sweep_of_slurm_cancels_its_own_job_and_no_other() {
 fn a_node_that_is_taken_for_an_urgent_job_is_measured_afterwards() {
     let home = Home::with(&[]);
     let Some(slurm) = SlurmCluster::start(home.path(), 2) else { return };
-    let words = ["fleet", "run", "--slurm", "--scavenge", "--partition", "all", "-w", "n1", "-o", "s", "--", "syscall.null", "--budget", "8"];
+    let words =
+        ["fleet", "run", "--slurm", "--scavenge", "--partition", "all", "-w", "n1", "-o", "s", "--", "syscall.null", "--budget", "8"];
     let mut command = home.command(&words);
     let running = command.env("SLURM_CONF", slurm.conf()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("the sweep's job runs", || slurm.running_jobs().len() == 1);
@@ -272,7 +273,8 @@ fn a_program_that_no_path_shares_comes_by_srun_and_is_removed() {
     let Some(slurm) = SlurmCluster::start(home.path(), 1) else { return };
     let copies = home.path().join("copies");
     std::fs::create_dir(&copies).unwrap();
-    let words = ["fleet", "run", "--slurm", "--bcast", copies.to_str().unwrap(), "-w", "n1", "-o", "s", "--", "syscall.null", "--budget", "1"];
+    let words =
+        ["fleet", "run", "--slurm", "--bcast", copies.to_str().unwrap(), "-w", "n1", "-o", "s", "--", "syscall.null", "--budget", "1"];
     let output = home.command(&words).env("SLURM_CONF", slurm.conf()).output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(0) && err.contains("1 measured, 0 failed"), "{err}");
@@ -303,7 +305,10 @@ fn a_suspect_that_is_slow_again_is_slow_and_is_drained() {
     let shown = home.says(&["fleet", "show", "s"]).well();
     assert!(shown.contains("1 slow: n5") && shown.contains("measured again"), "{shown}");
     let drained = home.says(&["fleet", "drain", "s"]).well();
-    assert!(drained.starts_with("scontrol update NodeName=n5 State=DRAIN Reason='fingerpost: ") && drained.lines().count() == 1, "{drained}");
+    assert!(
+        drained.starts_with("scontrol update NodeName=n5 State=DRAIN Reason='fingerpost: ") && drained.lines().count() == 1,
+        "{drained}"
+    );
     // An index that is lost or damaged costs time and nothing else.
     for damage in [None, Some(&b"nonsense"[..])] {
         let index = home.path().join("s/index");
@@ -370,7 +375,8 @@ fn nodes_of_kubernetes_are_measured_by_a_job_that_is_removed() {
     std::fs::create_dir(&bin).unwrap();
     std::fs::write(bin.join("kubectl"), KUBECTL).unwrap();
     std::fs::set_permissions(bin.join("kubectl"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let words = ["fleet", "run", "--kubernetes", "--image", "registry.example/fingerpost:1", "-w", "k[1-4]", "-o", "s", "--", "syscall.null"];
+    let words =
+        ["fleet", "run", "--kubernetes", "--image", "registry.example/fingerpost:1", "-w", "k[1-4]", "-o", "s", "--", "syscall.null"];
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let mut command = home.command(&words);
     let output = command.env("PATH", path).env("FINGERPOST", env!("CARGO_BIN_EXE_fingerpost")).output().unwrap();

@@ -7,6 +7,7 @@ use fingerpost_diagnose::fleet::{self, Excess, Judged, Unit};
 use fingerpost_record::Run;
 
 use crate::judge::{Host, PeerGroup, Slower, Standing, cause_of, plain, unit_name};
+use crate::settings;
 use crate::sweep::{Pass, Sweep};
 use crate::table::{Cell, Table};
 
@@ -164,13 +165,27 @@ impl<'a> Namer<'a> {
         if self.peers.is_empty() || self.named > MOST_NAMED {
             return;
         }
+        let taken = settings::cause(&own.host, &self.peers).filter(|_| self.concerns_cpu(first.host));
         let comparison: Comparison = compare(&self.peers, &[own], &Options { threshold: fleet::LEAST, paired: false });
-        if let Some(cause) = comparison.causes.iter().find(|c| c.status.accuses()) {
+        if let Some(named) = taken {
+            (host.layer, host.cause) = (Some(named.layer.as_str()), Some(named.cause.to_owned()));
+            host.evidence.push(named.evidence);
+        } else if let Some(cause) = comparison.causes.iter().find(|c| c.status.accuses()) {
             (host.layer, host.cause) = (Some(cause.layer.as_str()), Some(cause.cause.clone()));
             host.evidence.clone_from(&cause.evidence);
         } else if let Some(cause) = cause_of(first.unit, &self.group.table.rows) {
             (host.layer, host.cause) = (Some(cause.layer.as_str()), Some(cause.cause.to_owned()));
         }
         host.evidence.extend(comparison.hosts.iter().map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)));
+    }
+
+    /// Whether the host is accused in something that the CPU has a part in.
+    fn concerns_cpu(&self, host: usize) -> bool {
+        let rows = &self.group.table.rows;
+        self.group.judged.excesses.iter().filter(|e| e.host == host).any(|e| match e.unit {
+            Unit::All => true,
+            Unit::Family(family) => rows.iter().any(|row| row.group as u8 == family && settings::concerns(row.group)),
+            Unit::Row(row) => settings::concerns(rows[row as usize].group),
+        })
     }
 }

@@ -14,6 +14,7 @@ pub mod nodes;
 pub mod parquet;
 mod png;
 pub mod rollout;
+mod settings;
 pub mod slim;
 pub mod sweep;
 pub mod table;

@@ -11,9 +11,6 @@ use crate::sweep::{Pass, Sweep, SweepError};
 
 /// What makes half of a 95 % interval one standard deviation.
 const HALF_95: f64 = 1.959_96;
-/// What one run of a host differs from its next by, beside what its interval says (as `compare` allows for published figures, which have
-/// no processes either).
-const RUN_TO_RUN: f64 = fingerpost_compare::ratio::RUN_TO_RUN_PUBLISHED;
 
 /// A row of the sweep.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,14 +161,15 @@ impl Table {
     }
 }
 
-/// The logarithm of a row's cost with one standard deviation of it, as the next run of the host would have it. Counts, sizes and shares are
+/// The logarithm of a row's cost with one standard deviation of it: a run's intervals are meant to hold the figure of the host's next run
+/// (docs/measuring.md), so nothing is added to them. How much further hosts of one kind lie apart, the peers say. Counts, sizes and shares are
 /// no cost, and what is not to be relied on is not observed.
 fn figure(m: &Measurement) -> Option<(f32, f32)> {
     let e = m.estimate.filter(|e| m.outcome == Outcome::Measured && e.low > 0.0 && e.value > 0.0 && e.high >= e.low)?;
     if matches!(m.unit, Unit::Count | Unit::Bytes | Unit::Percent) {
         return None;
     }
-    let own = ((e.high / e.low).ln() / 2.0 / HALF_95).hypot(RUN_TO_RUN);
+    let own = (e.high / e.low).ln() / 2.0 / HALF_95;
     let log = if m.better == Better::Lower { e.value.ln() } else { -e.value.ln() };
     Some((log as f32, own as f32))
 }

@@ -15,7 +15,9 @@ use tokio::sync::Semaphore;
 
 use crate::index::Index;
 use crate::jobs::Jobs;
-use crate::pages::{self, Answer, calculator, compare, docs, history, import, kept, list, measure, reference as published, run, services, sweeps};
+use crate::pages::{
+    self, Answer, calculator, compare, docs, history, import, kept, list, measure, reference as published, run, services, sweeps,
+};
 use crate::{Choice, Options};
 
 /// Everything that the pages are made from.

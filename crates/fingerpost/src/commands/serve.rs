@@ -27,7 +27,8 @@ pub struct Args {
 /// Serves until interrupted.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let program = std::env::current_exe().context("cannot tell where this program is, which would have to measure")?;
-    let options = Options { port: args.port, archive: Archive::open(None)?, program, choices: choices(), apis: timings::apis(), sweeps: args.sweeps };
+    let options =
+        Options { port: args.port, archive: Archive::open(None)?, program, choices: choices(), apis: timings::apis(), sweeps: args.sweeps };
     let page = match Page::bind(options) {
         Ok(page) => page,
         Err(e) => return usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)),

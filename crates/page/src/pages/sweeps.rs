@@ -29,8 +29,12 @@ fn opened(site: &Site, number: &str) -> Result<Sweep, Wrong> {
 
 /// All sweeps.
 pub fn list(site: &Site) -> Answer {
-    let sweeps: Vec<(usize, String, Result<Sweep, String>)> =
-        site.sweeps.iter().enumerate().map(|(n, dir)| (n, dir.display().to_string(), Sweep::open(dir).map_err(|e| e.to_string()))).collect();
+    let sweeps: Vec<(usize, String, Result<Sweep, String>)> = site
+        .sweeps
+        .iter()
+        .enumerate()
+        .map(|(n, dir)| (n, dir.display().to_string(), Sweep::open(dir).map_err(|e| e.to_string())))
+        .collect();
     let main = markup! {
         h1 { "Sweeps" }
         p { "A sweep is one run on each of many hosts, by " code { "fingerpost fleet run" } "." }
