@@ -396,3 +396,37 @@ fn nodes_of_kubernetes_are_measured_by_a_job_that_is_removed() {
     let script = home.says(&["fleet", "script", "kubernetes", "--image", "x", "-w", "k[1-2]", "--", "--profile", "screen"]).well();
     assert!(script.starts_with("apiVersion: \"batch/v1\"\n") && script.contains("- \"k2\""), "{script}");
 }
+
+/// What the page answers at a path below its secret address.
+fn page(address: &str, path: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let (host, base) = address.trim().trim_start_matches("http://").split_once('/').unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", base.trim_end_matches('/')).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_sweep_is_on_the_page_with_its_hosts() {
+    use std::io::BufRead as _;
+    let home = Home::with(&[]);
+    with_a_slow_host(&home);
+    let mut server = home.command(&["serve", "--port", "0", "--sweep", "s"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut address = String::new();
+    std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    let list = page(&address, "/sweeps");
+    assert!(list.starts_with("HTTP/1.1 200") && list.contains("/sweep/0\""), "{list}");
+    let one = page(&address, "/sweep/0");
+    for wanted in ["suspected", "data:image/png;base64,", "/sweep/0/host/n5\"", "hosts that stand out: n5"] {
+        assert!(one.contains(wanted), "{wanted}: {one}");
+    }
+    assert!(page(&address, "/sweep/0/host/n5").contains("memory.read"));
+    assert!(page(&address, "/sweep/0/report").contains("attachment; filename="));
+    for none in ["/sweep/1", "/sweep/x", "/sweep/0/host/n99", "/sweep/0/host/..%2f..%2fmanifest"] {
+        assert!(!page(&address, none).starts_with("HTTP/1.1 200"), "{none}");
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&server), rustix::process::Signal::INT).unwrap();
+    assert!(server.wait().unwrap().success());
+}

@@ -7,9 +7,9 @@ use fingerpost_diagnose::fleet::{self, Excess, Judged, Unit};
 use fingerpost_record::Run;
 
 use crate::judge::{Host, PeerGroup, Slower, Standing, cause_of, plain, unit_name};
-use crate::settings;
+use crate::odd::{Odd, Usual};
 use crate::sweep::{Pass, Sweep};
-use crate::table::{Cell, Table};
+use crate::table::{HostRow, Table};
 
 /// Peers that a slow host is compared with for its layer: enough to outvote one that is strange itself.
 const COMPARED: usize = 8;
@@ -26,7 +26,7 @@ pub(crate) struct OfGroup<'a> {
     pub(crate) members: &'a [usize],
     pub(crate) judged: &'a Judged,
     /// What the confirmation's records say, by node.
-    pub(crate) again: &'a BTreeMap<String, Vec<Cell>>,
+    pub(crate) again: &'a BTreeMap<String, HostRow>,
 }
 
 /// What measuring a suspect again said.
@@ -47,22 +47,36 @@ impl OfGroup<'_> {
     /// The group's hosts with what they are called; `grid` is the centred one that was judged.
     pub(crate) fn hosts(&self, grid: &fleet::Grid) -> Vec<Host> {
         let accused: BTreeMap<usize, &Excess> = self.judged.accused().into_iter().map(|e| (e.host, e)).collect();
+        let usual = Usual::of(self.members.iter().map(|host| &self.table.hosts[*host]).collect(), &self.table.rows);
+        let odd: BTreeMap<usize, Vec<Odd>> = (0..self.members.len())
+            .filter_map(|at| Some((at, usual.as_ref()?.odd(&self.table.hosts[self.members[at]]))))
+            .filter(|(_, odd)| !odd.is_empty())
+            .collect();
         let again = self.confirmed(grid, &accused);
-        let mut namer = Namer::of(self, &accused);
+        let mut namer = Namer::of(self, |host| accused.contains_key(&host) || odd.contains_key(&host));
         let host = |at: usize| {
             let node = self.node(at);
-            let Some(first) = accused.get(&at) else { return self.not_accused(node) };
-            let standing = match again.get(&at) {
-                Some(again) if again.slow => Standing::Slow,
-                Some(_) => Standing::NotConfirmed,
-                None => Standing::Suspected,
+            let (first, mine) = (accused.get(&at).copied(), odd.get(&at).map_or(&[][..], Vec::as_slice));
+            if first.is_none() && mine.is_empty() {
+                return self.not_accused(node);
+            }
+            // What is odd once may be chance, as of a page that was not to be had; what is odd again in the same way is not.
+            let odd_again = self.again.get(node).and_then(|row| Some(usual.as_ref()?.odd(row)));
+            let still = |again: &Vec<Odd>| again.iter().any(|a| mine.iter().any(|m| m.cause == a.cause));
+            let standing = match (again.get(&at), &odd_again) {
+                (Some(again), _) if again.slow => Standing::Slow,
+                (_, Some(odd)) if still(odd) => Standing::Slow,
+                (None, None) => Standing::Suspected,
+                // Measured again in nothing that accuses it.
+                (None, _) if mine.is_empty() => Standing::Suspected,
+                _ => Standing::NotConfirmed,
             };
             let mut host = plain(node, standing);
             host.again = again.get(&at).map(|again| again.said.clone());
             let of_host = self.judged.excesses.iter().filter(|e| e.host == at).take(MOST_UNITS);
             host.slower = of_host.map(|e| self.slower(e.unit, [e.effect, e.low, e.high])).collect();
             if standing != Standing::NotConfirmed {
-                namer.name(&mut host, first);
+                namer.name(&mut host, first, mine);
             }
             host
         };
@@ -88,7 +102,7 @@ impl OfGroup<'_> {
             Unit::Family(family) => self.table.rows[row as usize].group as u8 == family,
             Unit::Row(only) => row == only,
         };
-        let cells = self.again.get(node)?.iter().filter(|c| within(c.0));
+        let cells = self.again.get(node)?.cells.iter().filter(|c| within(c.0));
         let centred = cells.filter_map(|(row, log, own)| {
             let place = self.judged.places.get(*row as usize).copied().flatten()?;
             Some((f64::from(*log) - place.centre, f64::from(*own)))
@@ -153,39 +167,35 @@ struct Namer<'a> {
 }
 
 impl<'a> Namer<'a> {
-    fn of(group: &'a OfGroup<'a>, accused: &BTreeMap<usize, &Excess>) -> Namer<'a> {
-        let innocent = (0..group.members.len()).filter(|other| !accused.is_empty() && !accused.contains_key(other));
+    fn of(group: &'a OfGroup<'a>, accused: impl Fn(usize) -> bool) -> Namer<'a> {
+        let any = (0..group.members.len()).any(&accused);
+        let innocent = (0..group.members.len()).filter(|other| any && !accused(*other));
         let peers = innocent.filter_map(|other| group.sweep.read(Pass::First, group.node(other)).ok()).take(COMPARED).collect();
         Namer { group, peers, named: 0 }
     }
 
-    fn name(&mut self, host: &mut Host, first: &Excess) {
+    fn name(&mut self, host: &mut Host, first: Option<&Excess>, odd: &[Odd]) {
+        let told = |host: &mut Host, cause: &str, layer: &'static str| (host.layer, host.cause) = (Some(layer), Some(cause.to_owned()));
+        host.evidence.extend(odd.iter().map(|odd| odd.evidence.clone()));
+        if let Some(odd) = odd.first() {
+            told(host, odd.cause, odd.layer.as_str());
+        }
+        let Some(first) = first else { return };
         let Ok(own) = self.group.sweep.read(Pass::First, &host.node) else { return };
         self.named += 1;
         if self.peers.is_empty() || self.named > MOST_NAMED {
             return;
         }
-        let taken = settings::cause(&own.host, &self.peers).filter(|_| self.concerns_cpu(first.host));
         let comparison: Comparison = compare(&self.peers, &[own], &Options { threshold: fleet::LEAST, paired: false });
-        if let Some(named) = taken {
-            (host.layer, host.cause) = (Some(named.layer.as_str()), Some(named.cause.to_owned()));
-            host.evidence.push(named.evidence);
-        } else if let Some(cause) = comparison.causes.iter().find(|c| c.status.accuses()) {
-            (host.layer, host.cause) = (Some(cause.layer.as_str()), Some(cause.cause.clone()));
-            host.evidence.clone_from(&cause.evidence);
-        } else if let Some(cause) = cause_of(first.unit, &self.group.table.rows) {
-            (host.layer, host.cause) = (Some(cause.layer.as_str()), Some(cause.cause.to_owned()));
+        if let Some(cause) = comparison.causes.iter().find(|c| c.status.accuses()) {
+            // Slow figures are the consequence of what takes the CPU.
+            if odd.first().is_none_or(|odd| !odd.of_cpu) {
+                told(host, &cause.cause, cause.layer.as_str());
+            }
+            host.evidence.extend(cause.evidence.iter().cloned());
+        } else if let Some(cause) = cause_of(first.unit, &self.group.table.rows).filter(|_| odd.is_empty()) {
+            told(host, cause.cause, cause.layer.as_str());
         }
         host.evidence.extend(comparison.hosts.iter().map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)));
-    }
-
-    /// Whether the host is accused in something that the CPU has a part in.
-    fn concerns_cpu(&self, host: usize) -> bool {
-        let rows = &self.group.table.rows;
-        self.group.judged.excesses.iter().filter(|e| e.host == host).any(|e| match e.unit {
-            Unit::All => true,
-            Unit::Family(family) => rows.iter().any(|row| row.group as u8 == family && settings::concerns(row.group)),
-            Unit::Row(row) => settings::concerns(rows[row as usize].group),
-        })
     }
 }

@@ -20,6 +20,7 @@ use fingerpost_record::{Params, Unit, open};
 use serde::{Deserialize, Serialize};
 
 use crate::nodes;
+use crate::odd::Description;
 use crate::table::{Cell, HostRow, Row, Table};
 
 /// The format's name and version; the version changes with what a figure means.
@@ -66,6 +67,8 @@ struct HeadHost {
     without: usize,
     stamp: Stamp,
     cells: usize,
+    failed: Vec<(u32, String)>,
+    description: Description,
 }
 
 /// Where a sweep's index is.
@@ -99,10 +102,11 @@ pub fn load(path: &Path) -> Option<Table> {
     for host in head.hosts {
         let group = head.kinds.get(host.kind)?.clone();
         let cells = cells_of(&mut from, host.cells, rows.len())?;
-        if !nodes::is_name(&host.node) {
+        if !nodes::is_name(&host.node) || host.failed.iter().any(|(row, _)| *row as usize >= rows.len()) {
             return None;
         }
-        hosts.push(HostRow { node: host.node, group, started: host.started, without: host.without, stamp: host.stamp, cells });
+        let HeadHost { node, started, without, stamp, failed, description, .. } = host;
+        hosts.push(HostRow { node, group, started, without, stamp, cells, failed, description });
     }
     Some(Table::made_of(rows, hosts))
 }
@@ -130,6 +134,8 @@ pub fn save(path: &Path, table: &Table) {
         without: host.without,
         stamp: host.stamp,
         cells: host.cells.len(),
+        failed: host.failed.clone(),
+        description: host.description.clone(),
     };
     let head = Head {
         rows: table.rows.iter().map(row).collect(),

@@ -9,8 +9,10 @@ use serde::Serialize;
 
 use crate::group::OfGroup;
 use crate::heat::{Heat, Picture};
+use crate::index::Stamp;
+use crate::odd::Usual;
 use crate::sweep::{Pass, State, Sweep, SweepError};
-use crate::table::{Cell, Row, Table};
+use crate::table::{HostRow, Row, Table};
 
 /// What a host is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -135,7 +137,7 @@ fn judged(sweep: &Sweep, pictured: bool) -> Result<Verdicts, SweepError> {
         verdicts.hosts.extend(of_group.hosts(&grid));
         verdicts.groups.push(of_group.described(kind));
         let names: Vec<&str> = members.iter().map(|host| table.hosts[*host].node.as_str()).collect();
-        let accused: BTreeSet<usize> = judged.accused().iter().map(|e| e.host).collect();
+        let accused = accused(&table, &members, &judged);
         verdicts.heat.add(&grid, &families, &names, &accused);
         if let Some(picture) = &mut verdicts.picture {
             picture.add(&grid, &names, &accused);
@@ -171,7 +173,7 @@ pub fn to_confirm(
     let (mut suspects, mut beside) = (Vec::new(), BTreeSet::new());
     for members in table.groups().into_values() {
         let judged = fleet::judge(&mut table.grid(&members));
-        let accused: BTreeSet<usize> = judged.accused().iter().map(|e| e.host).collect();
+        let accused = accused(&table, &members, &judged);
         let mut others: Vec<usize> = (0..members.len()).filter(|host| !accused.contains(host)).collect();
         for _ in 0..if accused.is_empty() { 0 } else { controls.min(others.len()) } {
             beside.insert(table.hosts[members[others.swap_remove(random(others.len()))]].node.clone());
@@ -181,10 +183,19 @@ pub fn to_confirm(
     Ok((suspects, beside.into_iter().collect()))
 }
 
-fn confirmations(sweep: &Sweep, table: &mut Table) -> Result<BTreeMap<String, Vec<Cell>>, SweepError> {
+/// The hosts of a group that stand out, by a figure or otherwise.
+fn accused(table: &Table, members: &[usize], judged: &fleet::Judged) -> BTreeSet<usize> {
+    let hosts: Vec<&HostRow> = members.iter().map(|host| &table.hosts[*host]).collect();
+    let odd = Usual::of(hosts.clone(), &table.rows)
+        .map(|usual| hosts.iter().enumerate().filter(|(_, host)| !usual.odd(host).is_empty()).map(|(at, _)| at).collect::<Vec<usize>>());
+    judged.accused().iter().map(|e| e.host).chain(odd.unwrap_or_default()).collect()
+}
+
+/// The confirmation's records, by node.
+fn confirmations(sweep: &Sweep, table: &mut Table) -> Result<BTreeMap<String, HostRow>, SweepError> {
     let read = |node: String| sweep.read(Pass::Again, &node).ok().map(|run| (node, run));
     let runs: Vec<(String, Run)> = sweep.measured(Pass::Again)?.into_iter().filter_map(read).collect();
-    Ok(runs.into_iter().map(|(node, run)| (node, table.cells(&run))).collect())
+    Ok(runs.into_iter().map(|(node, run)| (node.clone(), table.host(&node, &run, Stamp::default()))).collect())
 }
 
 pub(crate) fn plain(node: &str, standing: Standing) -> Host {

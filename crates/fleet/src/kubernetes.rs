@@ -110,20 +110,35 @@ pub fn yaml(document: &Value) -> String {
 
 fn block(value: &Value, depth: usize, text: &mut String) {
     let indent = "  ".repeat(depth);
-    let entry = |head: &str, below: &Value, text: &mut String| match below {
-        Value::Object(map) if !map.is_empty() => {
-            text.push_str(&format!("{indent}{head}\n"));
-            block(below, depth + 1, text);
-        }
-        Value::Array(list) if !list.is_empty() => {
-            text.push_str(&format!("{indent}{head}\n"));
-            block(below, depth + 1, text);
-        }
-        plain => text.push_str(&format!("{indent}{head} {plain}\n")),
+    let nested = |below: &Value| match below {
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        _ => false,
     };
     match value {
-        Value::Object(map) => map.iter().for_each(|(key, below)| entry(&format!("{}:", key_of(key)), below, text)),
-        Value::Array(list) => list.iter().for_each(|below| entry("-", below, text)),
+        Value::Object(map) => {
+            for (key, below) in map {
+                text.push_str(&format!("{indent}{}:", key_of(key)));
+                if nested(below) {
+                    text.push('\n');
+                    block(below, depth + 1, text);
+                } else {
+                    text.push_str(&format!(" {below}\n"));
+                }
+            }
+        }
+        Value::Array(list) => {
+            for below in list {
+                let mut inner = String::new();
+                if nested(below) {
+                    block(below, depth + 1, &mut inner);
+                } else {
+                    inner = format!("{below}\n");
+                }
+                // An item's first line begins with its dash instead of the last step of its indent.
+                text.push_str(&format!("{indent}- {}", inner.trim_start()));
+            }
+        }
         plain => text.push_str(&format!("{indent}{plain}\n")),
     }
 }

@@ -7,6 +7,7 @@ use fingerpost_diagnose::fleet::{Grid, peer_group};
 use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit};
 
 use crate::index::{self, Stamp};
+use crate::odd::{self, Description};
 use crate::sweep::{Pass, Sweep, SweepError};
 
 /// What makes half of a 95 % interval one standard deviation.
@@ -58,6 +59,10 @@ pub struct HostRow {
     pub stamp: Stamp,
     /// The figures.
     pub cells: Vec<Cell>,
+    /// Rows that were tried and have no figure, with the reason.
+    pub failed: Vec<(u32, String)>,
+    /// What of its description is held against its peers'.
+    pub description: Description,
 }
 
 /// All figures of a sweep.
@@ -123,9 +128,17 @@ impl Table {
 
     /// Adds a host, whose record has this stamp.
     pub fn add(&mut self, node: &str, run: &Run, stamp: Stamp) {
+        let host = self.host(node, run, stamp);
+        self.hosts.push(host);
+    }
+
+    /// A host's figures by this table's rows; rows that it lacks are added, the host is not.
+    pub fn host(&mut self, node: &str, run: &Run, stamp: Stamp) -> HostRow {
         let cells = self.cells(run);
+        let failed = run.measurements.iter().filter_map(|m| odd::failure(m).map(|reason| (self.number(m), reason))).collect();
         let without = run.measurements.iter().filter(|m| m.outcome != Outcome::Measured).count();
-        self.hosts.push(HostRow { node: node.into(), group: peer_group(&run.host), started: run.started.clone(), without, stamp, cells });
+        let (group, started, description) = (peer_group(&run.host), run.started.clone(), Description::of(&run.host));
+        HostRow { node: node.into(), group, started, without, stamp, cells, failed, description }
     }
 
     /// The figures of a run by this table's rows; rows that it lacks are added.

@@ -82,8 +82,10 @@ pub fn history(args: HistoryArgs) -> anyhow::Result<Done> {
 
 /// Arguments of `fleet check`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Without words after --, what the sweep named, or else the rows that tell most per second (--profile screen), within 15 seconds. For a prologue or HealthCheckProgram: \
-    `fingerpost fleet check --against SWEEP || scontrol update …`.")]
+#[command(
+    after_help = "Without words after --, what the sweep named, or else the rows that tell most per second (--profile screen), within 15 seconds. For a prologue or HealthCheckProgram: \
+    `fingerpost fleet check --against SWEEP || scontrol update …`."
+)]
 pub struct CheckArgs {
     /// The sweep with the peers
     #[arg(long, value_name = "SWEEP")]

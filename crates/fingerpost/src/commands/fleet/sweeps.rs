@@ -105,9 +105,10 @@ pub fn drain(args: DrainArgs) -> anyhow::Result<Done> {
     }
     let mut done = Done::Well;
     for host in verdicts.hosts.iter().filter(|host| host.standing == Standing::Slow) {
-        let by = host.again.as_ref().map_or(0.0, |again| (again.ratio - 1.0) * 100.0);
-        let layer = host.layer.unwrap_or("unknown");
-        let reason = format!("fingerpost: {by:.0} % slower than its peers, layer {layer}, sweep {}", verdicts.id);
+        let by =
+            host.again.as_ref().map(|again| format!("{:.0} % slower than its peers, ", (again.ratio - 1.0) * 100.0)).unwrap_or_default();
+        let (layer, cause) = (host.layer.unwrap_or("unknown"), host.cause.as_deref().unwrap_or("unknown"));
+        let reason = format!("fingerpost: {by}layer {layer}, cause {}, sweep {}", clean_short(cause, 40), verdicts.id);
         let words = ["update".to_owned(), format!("NodeName={}", host.node), "State=DRAIN".into(), format!("Reason={reason}")];
         if !args.apply {
             output::write(|out| writeln!(out, "scontrol update NodeName={} State=DRAIN Reason='{reason}'", host.node))?;
