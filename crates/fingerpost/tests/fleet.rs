@@ -259,7 +259,7 @@ fn a_batch_script_copies_the_program_survives_a_requeue_and_its_output_is_gather
     let words = ["fleet", "script", "slurm", "-w", "n2", "--bcast", copies.to_str().unwrap(), "--", "syscall.null", "--budget", "4"];
     std::fs::write(out.join("script"), home.says(&words).well()).unwrap();
     let job = slurm.submit_script(&out, "script");
-    until("the node measures", || std::fs::read_dir(&out).unwrap().count() >= 2 && slurm.state_of(&job) == "RUNNING");
+    until("the node measures", || out.join("n2.out").exists() && slurm.state_of(&job) == "RUNNING");
     slurm.requeue(&job);
     until("the job has ended", || matches!(slurm.state_of(&job).as_str(), "COMPLETED" | "FAILED" | ""));
     let said = home.says(&["fleet", "gather", "out", "-o", "s"]);

@@ -229,6 +229,7 @@ mod tests {
         for host in 0..hosts {
             let mut run = fixture::run();
             (run.host.cgroup.cpu_quota, run.host.cpu.count, run.host.thp) = (None, 4, Some("madvise".into()));
+            run.host.seccomp_filters = Some(0);
             run.host.before.runnable = 2;
             run.host.after = Some(run.host.before.clone());
             if host < odd {

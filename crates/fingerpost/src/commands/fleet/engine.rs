@@ -90,10 +90,10 @@ impl Job<'_> {
         let options: String = self.common(slurm).iter().map(|word| format!("#SBATCH {word}\n")).collect();
         let words: Vec<String> = self.node_words(slurm).iter().map(|word| quoted(word)).collect();
         let bcast = slurm.bcast.as_ref().map(|dir| format!("{}/{}", dir.trim_end_matches('/'), self.name));
-        let copy = bcast.as_ref().map_or(String::new(), |to| format!("sbcast {} {}\n", quoted(self.program), quoted(to)));
+        let copy = bcast.as_ref().map_or(String::new(), |to| format!("sbcast --force {} {}\n", quoted(self.program), quoted(to)));
         let program = quoted(bcast.as_deref().unwrap_or(self.program));
         format!(
-            "#!/bin/sh\n{options}#SBATCH --requeue\n# One file a node; afterwards: fingerpost fleet gather . -o SWEEP\n{copy}\
+            "#!/bin/sh\n{options}#SBATCH --requeue\n#SBATCH --output=fingerpost-%j.log\n# One file a node; afterwards: fingerpost fleet gather . -o SWEEP\n{copy}\
             srun --no-kill --kill-on-bad-exit=0 --wait=0 --output=%N.out {program} {}\n",
             words.join(" ")
         )
