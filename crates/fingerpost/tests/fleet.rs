@@ -249,25 +249,6 @@ fn a_node_that_is_taken_for_an_urgent_job_is_measured_afterwards() {
 }
 
 #[test]
-fn a_batch_script_copies_the_program_survives_a_requeue_and_its_output_is_gathered() {
-    let home = Home::with(&[]);
-    let Some(slurm) = SlurmCluster::start(home.path(), 3) else { return };
-    let copies = home.path().join("copies");
-    let out = home.path().join("out");
-    [&copies, &out].iter().for_each(|dir| std::fs::create_dir(dir).unwrap());
-    // The copies of three nodes of one machine have one name, so one node at a time; on a real cluster each has a disk of its own.
-    let words = ["fleet", "script", "slurm", "-w", "n2", "--bcast", copies.to_str().unwrap(), "--", "syscall.null", "--budget", "4"];
-    std::fs::write(out.join("script"), home.says(&words).well()).unwrap();
-    let job = slurm.submit_script(&out, "script");
-    until("the node measures", || out.join("n2.out").exists() && slurm.state_of(&job) == "RUNNING");
-    slurm.requeue(&job);
-    until("the job has ended", || matches!(slurm.state_of(&job).as_str(), "COMPLETED" | "FAILED" | ""));
-    let said = home.says(&["fleet", "gather", "out", "-o", "s"]);
-    assert!(said.status == 0 && said.err.contains("1 record gathered"), "{}", said.err);
-    assert_eq!(std::fs::read_dir(&copies).unwrap().count(), 0, "the copy is removed");
-}
-
-#[test]
 fn a_program_that_no_path_shares_comes_by_srun_and_is_removed() {
     let home = Home::with(&[]);
     let Some(slurm) = SlurmCluster::start(home.path(), 1) else { return };

@@ -165,24 +165,6 @@ impl SlurmCluster {
         self.says("sbatch", &["--parsable", "-o", "/dev/null", "-p", "urgent", "--exclusive", &node, "--wrap", &wrap])
     }
 
-    /// Submits a batch script from a directory, and gives the job's id.
-    pub fn submit_script(&self, dir: &Path, script: &str) -> String {
-        let output = Command::new("sbatch").args(["--parsable", script]).current_dir(dir).env("SLURM_CONF", &self.conf).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    }
-
-    /// Gives a job back to the queue, and has it start again at once.
-    pub fn requeue(&self, job: &str) {
-        self.says("scontrol", &["requeue", job]);
-        until("the job is in the queue again", || self.state_of(job) == "PENDING");
-        self.says("scontrol", &["update", &format!("JobId={job}"), "StartTime=now"]);
-    }
-
-    /// Slurm's word for a job's state; none when it has forgotten it.
-    pub fn state_of(&self, job: &str) -> String {
-        self.says("squeue", &["-h", "-t", "all", "-j", job, "-o", "%T"])
-    }
-
     /// The jobs that run, by id.
     pub fn running_jobs(&self) -> Vec<String> {
         self.says("squeue", &["-h", "-t", "RUNNING", "-o", "%i"]).lines().map(str::to_owned).collect()
