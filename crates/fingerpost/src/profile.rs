@@ -1,5 +1,7 @@
 //! How much time each profile spends, and on what.
 
+mod screen;
+
 use std::time::Duration;
 
 use fingerpost_measure::rounds::Effort;
@@ -23,16 +25,24 @@ pub fn slice(probe: &Probe) -> Duration {
 /// The largest range that a laboratory walks at the quick profile: setting up larger ones would take longer than all other rows.
 const QUICK_SIZE: i64 = 256 << 20;
 
-/// Whether a row belongs to the profile. What the user set is measured in any case.
-pub fn includes(profile: Profile, row: &Row, settings: &Settings) -> bool {
+/// What is measured where nothing is named: nothing stands for every probe that is no lab's.
+pub fn names(profile: Profile) -> Vec<String> {
+    if profile == Profile::Screen { screen::probes() } else { Vec::new() }
+}
+
+/// Whether a row belongs to the profile. What the user set or named is measured in any case.
+pub fn includes(profile: Profile, row: &Row, settings: &Settings, named: bool) -> bool {
+    if profile == Profile::Screen && !named && !screen::has(row) {
+        return false;
+    }
     let large = row.probe.lab.is_some() && row.params.int("size").is_some_and(|size| size > QUICK_SIZE);
-    profile != Profile::Quick || !large || settings.contains_key("size")
+    !matches!(profile, Profile::Screen | Profile::Quick) || !large || settings.contains_key("size")
 }
 
 /// The time for a laboratory's row: its share of a second, process starts included, for every base round and some more.
 fn lab_row_budget(profile: Profile) -> Duration {
     Duration::from_millis(match profile {
-        Profile::Quick => 95,
+        Profile::Screen | Profile::Quick => 95,
         Profile::Standard | Profile::Imported => 360,
         Profile::Thorough => 1200,
     })
@@ -40,6 +50,10 @@ fn lab_row_budget(profile: Profile) -> Duration {
 
 /// The time that a profile allows these probes, one per row. Time for some primitives only need not be the time for all of them.
 pub fn rows_budget<'a>(profile: Profile, rows: impl Iterator<Item = &'a Probe>) -> Duration {
+    // Its rows are few because each tells much, not because little was asked for.
+    if profile == Profile::Screen {
+        return budget(profile);
+    }
     let (labs, primitives): (Vec<&Probe>, Vec<&Probe>) = rows.partition(|p| p.lab.is_some());
     let all: usize = fingerpost_probes::all().filter(|p| p.lab.is_none()).map(|p| (p.variants)().len()).sum();
     let share = if primitives.is_empty() { 0.0 } else { (primitives.len() as f64 / all as f64).clamp(0.05, 1.0) };
@@ -49,6 +63,7 @@ pub fn rows_budget<'a>(profile: Profile, rows: impl Iterator<Item = &'a Probe>) 
 /// The time that a profile allows the probes.
 pub fn budget(profile: Profile) -> Duration {
     Duration::from_secs(match profile {
+        Profile::Screen => screen::SECONDS,
         Profile::Quick => 55,
         Profile::Standard | Profile::Imported => 180,
         Profile::Thorough => 600,
@@ -58,7 +73,7 @@ pub fn budget(profile: Profile) -> Duration {
 /// The time that a profile allows one lab that loads a server, its start and the explaining included. What such a lab is told, it keeps to.
 pub fn lab_budget(profile: Profile) -> Duration {
     Duration::from_secs(match profile {
-        Profile::Quick => 20,
+        Profile::Screen | Profile::Quick => 20,
         Profile::Standard | Profile::Imported => 90,
         Profile::Thorough => 300,
     })
@@ -67,6 +82,7 @@ pub fn lab_budget(profile: Profile) -> Duration {
 /// Rounds and their limits.
 pub fn effort(profile: Profile, budget: Duration) -> Effort {
     let (base_rounds, max_processes) = match profile {
+        Profile::Screen => (5, 60),
         Profile::Quick => (8, 60),
         Profile::Standard | Profile::Imported => (16, 200),
         Profile::Thorough => (40, 1000),
@@ -83,8 +99,8 @@ pub fn target(profile: Profile, row: &Row) -> f64 {
 
 fn single_target(profile: Profile, nature: Nature) -> f64 {
     match (profile, nature) {
-        (Profile::Quick, Nature::Computes | Nature::Streams) => 0.012,
-        (Profile::Quick, Nature::Blocks | Nature::Relates | Nature::Contends) => 0.03,
+        (Profile::Screen | Profile::Quick, Nature::Computes | Nature::Streams) => 0.012,
+        (Profile::Screen | Profile::Quick, Nature::Blocks | Nature::Relates | Nature::Contends) => 0.03,
         (Profile::Standard | Profile::Imported, Nature::Computes | Nature::Streams) => 0.009,
         (Profile::Standard | Profile::Imported, Nature::Blocks | Nature::Relates | Nature::Contends) => 0.015,
         (Profile::Thorough, Nature::Computes | Nature::Streams) => 0.0075,

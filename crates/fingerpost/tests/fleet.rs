@@ -229,3 +229,185 @@ fn an_interrupted_sweep_of_slurm_cancels_its_own_job_and_no_other() {
     assert_eq!(running.wait().unwrap().code(), Some(3));
     until("its own job has ended", || slurm.running_jobs() == [other.clone()]);
 }
+
+#[test]
+fn a_node_that_is_taken_for_an_urgent_job_is_measured_afterwards() {
+    let home = Home::with(&[]);
+    let Some(slurm) = SlurmCluster::start(home.path(), 2) else { return };
+    let words =
+        ["fleet", "run", "--slurm", "--scavenge", "--partition", "all", "-w", "n1", "-o", "s", "--", "syscall.null", "--budget", "8"];
+    let mut command = home.command(&words);
+    let running = command.env("SLURM_CONF", slurm.conf()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the sweep's job runs", || slurm.running_jobs().len() == 1);
+    let swept = slurm.running_jobs();
+    let urgent = slurm.submit_urgent(1, 2);
+    until("the urgent job has the node", || slurm.running_jobs() == [urgent.clone()]);
+    assert_ne!(swept, [urgent]);
+    let output = running.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(0) && err.contains("1 measured, 0 failed"), "{err}");
+}
+
+#[test]
+fn a_program_that_no_path_shares_comes_by_srun_and_is_removed() {
+    let home = Home::with(&[]);
+    let Some(slurm) = SlurmCluster::start(home.path(), 1) else { return };
+    let copies = home.path().join("copies");
+    std::fs::create_dir(&copies).unwrap();
+    let words =
+        ["fleet", "run", "--slurm", "--bcast", copies.to_str().unwrap(), "-w", "n1", "-o", "s", "--", "syscall.null", "--budget", "1"];
+    let output = home.command(&words).env("SLURM_CONF", slurm.conf()).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(0) && err.contains("1 measured, 0 failed"), "{err}");
+    assert_eq!(std::fs::read_dir(&copies).unwrap().count(), 0, "the copy is removed");
+}
+
+/// Twelve hosts, of which n5 is slow in memory, the first time and the second.
+fn with_a_slow_host(home: &Home) {
+    for (dir, nodes, turn) in [("came", (0..12).collect::<Vec<u64>>(), 0), ("again", vec![1, 2, 3, 5, 8], 100)] {
+        let dir = home.path().join(dir);
+        std::fs::create_dir(&dir).unwrap();
+        for n in nodes {
+            let slow = |probe: &str| if n == 5 && probe.starts_with("memory") { 1.3 } else { 1.0 };
+            keep(&dir, &format!("n{n}"), &made(n + turn, slow));
+        }
+    }
+    assert_eq!(home.says(&["fleet", "gather", "came", "-o", "s"]).status, 0);
+}
+
+#[test]
+fn a_suspect_that_is_slow_again_is_slow_and_is_drained() {
+    let home = Home::with(&[]);
+    with_a_slow_host(&home);
+    let script = home.says(&["fleet", "script", "slurm", "--again", "s"]).well();
+    let list = script.lines().find(|line| line.contains("--nodelist=")).unwrap().to_owned();
+    assert!(list.contains('5') && script.contains("#SBATCH --nodes=5"), "the suspect beside four controls: {script}");
+    assert_eq!(home.says(&["fleet", "gather", "again", "--again", "s"]).status, 0);
+    let shown = home.says(&["fleet", "show", "s"]).well();
+    assert!(shown.contains("1 slow: n5") && shown.contains("measured again"), "{shown}");
+    let drained = home.says(&["fleet", "drain", "s"]).well();
+    assert!(
+        drained.starts_with("scontrol update NodeName=n5 State=DRAIN Reason='fingerpost: ") && drained.lines().count() == 1,
+        "{drained}"
+    );
+    // An index that is lost or damaged costs time and nothing else.
+    for damage in [None, Some(&b"nonsense"[..])] {
+        let index = home.path().join("s/index");
+        match damage {
+            None => std::fs::remove_file(&index).unwrap(),
+            Some(bytes) => std::fs::write(&index, bytes).unwrap(),
+        }
+        assert_eq!(home.says(&["fleet", "show", "s"]).well(), shown);
+        assert!(std::fs::metadata(&index).unwrap().len() > 100, "it is made again");
+    }
+}
+
+#[test]
+fn slow_nodes_are_drained_by_scontrol() {
+    let home = Home::with(&[]);
+    let Some(slurm) = SlurmCluster::start(home.path(), 8) else { return };
+    with_a_slow_host(&home);
+    assert_eq!(home.says(&["fleet", "gather", "again", "--again", "s"]).status, 0);
+    let output = home.command(&["fleet", "drain", "s", "--apply"]).env("SLURM_CONF", slurm.conf()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    until("Slurm calls n5 drained", || slurm.state(5).starts_with("drain"));
+    assert!(slurm.reason(5).starts_with("fingerpost: ") && slurm.state(4) == "idle", "{}", slurm.reason(5));
+}
+
+#[test]
+fn a_sweep_is_a_report_and_a_parquet_file() {
+    let home = Home::with(&[]);
+    with_a_slow_host(&home);
+    let said = home.says(&["fleet", "show", "s", "-o", "report.html"]).well();
+    assert!(said.contains("is in report.html"), "{said}");
+    let page = std::fs::read_to_string(home.path().join("report.html")).unwrap();
+    for wanted in ["n5", "data:image/png;base64,iVBOR", "memory latency and bandwidth", "12 hosts by 21 rows; hosts that stand out: n5"] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    assert!(!page.contains("<script"));
+    let output = home.command(&["fleet", "export", "s", "--parquet"]).output().unwrap();
+    assert!(output.status.success() && output.stdout.starts_with(b"PAR1") && output.stdout.ends_with(b"PAR1"));
+}
+
+/// A kubectl of this test's own, which has the nodes of a small cluster, runs a pod for each node that the Job names, and keeps its words.
+const KUBECTL: &str = r#"#!/bin/sh
+dir=$(dirname "$0"); echo "$*" >> "$dir/said"
+for word; do case $word in --*) ;; *) verb=$word; break;; esac; done
+case "$verb $*" in
+get*nodes*) echo '{"items":['; for n in k1 k2 k3; do [ $n = k1 ] || echo ,
+  [ $n = k3 ] && ready=False || ready=True
+  echo '{"metadata":{"name":"'$n'","labels":{"kubernetes.io/hostname":"'$n'"}},"spec":{},"status":{"conditions":[{"type":"Ready","status":"'$ready'"}]}}'
+  done; echo ']}';;
+create*) for word; do file=$word; done; cp "$file" "$dir/job.yaml";;
+get*pods*) echo '{"items":[{"metadata":{"name":"p1"},"spec":{"nodeName":"k1"},"status":{"phase":"Succeeded"}},
+  {"metadata":{"name":"p2"},"spec":{"nodeName":"k2"},"status":{"phase":"Failed"}}]}';;
+logs*p1) "$FINGERPOST" fleet node --name k1 -- syscall.null --budget 1;;
+logs*p2) echo "panic: no space";;
+delete*) ;;
+*) echo "unexpected: $*" >&2; exit 1;;
+esac
+"#;
+
+#[test]
+fn nodes_of_kubernetes_are_measured_by_a_job_that_is_removed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::with(&[]);
+    let bin = home.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("kubectl"), KUBECTL).unwrap();
+    std::fs::set_permissions(bin.join("kubectl"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let words =
+        ["fleet", "run", "--kubernetes", "--image", "registry.example/fingerpost:1", "-w", "k[1-4]", "-o", "s", "--", "syscall.null"];
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut command = home.command(&words);
+    let output = command.env("PATH", path).env("FINGERPOST", env!("CARGO_BIN_EXE_fingerpost")).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(3), "{out}{err}");
+    assert!(out.contains("1 host measured; 3 without a record: k[2-4]"), "{out}{err}");
+    for wanted in ["its last words: panic: no space", "Kubernetes says that it is not ready", "Kubernetes does not know it"] {
+        assert!(out.contains(wanted), "{wanted}: {out}");
+    }
+    let job = std::fs::read_to_string(bin.join("job.yaml")).unwrap();
+    assert!(job.contains("podAntiAffinity") && job.contains(r#"- "k2""#) && !job.contains(r#"- "k3""#), "{job}");
+    let said = std::fs::read_to_string(bin.join("said")).unwrap();
+    let last = said.lines().last().unwrap();
+    assert!(last.contains("delete job fingerpost-") && said.matches("create").count() == 1, "{said}");
+    let without = home.says(&["fleet", "run", "--kubernetes", "-w", "k1", "-o", "t"]);
+    assert!(without.status == 2 && without.err.contains("--image") && !home.path().join("t").exists(), "{}", without.err);
+    let script = home.says(&["fleet", "script", "kubernetes", "--image", "x", "-w", "k[1-2]", "--", "--profile", "screen"]).well();
+    assert!(script.starts_with("apiVersion: \"batch/v1\"\n") && script.contains("- \"k2\""), "{script}");
+}
+
+/// What the page answers at a path below its secret address.
+fn page(address: &str, path: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let (host, base) = address.trim().trim_start_matches("http://").split_once('/').unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", base.trim_end_matches('/')).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_sweep_is_on_the_page_with_its_hosts() {
+    use std::io::BufRead as _;
+    let home = Home::with(&[]);
+    with_a_slow_host(&home);
+    let mut server = home.command(&["serve", "--port", "0", "--sweep", "s"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut address = String::new();
+    std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    let list = page(&address, "/sweeps");
+    assert!(list.starts_with("HTTP/1.1 200") && list.contains("/sweep/0\""), "{list}");
+    let one = page(&address, "/sweep/0");
+    for wanted in ["suspected", "data:image/png;base64,", "/sweep/0/host/n5\"", "hosts that stand out: n5"] {
+        assert!(one.contains(wanted), "{wanted}: {one}");
+    }
+    assert!(page(&address, "/sweep/0/host/n5").contains("memory.read"));
+    assert!(page(&address, "/sweep/0/report").contains("attachment; filename="));
+    for none in ["/sweep/1", "/sweep/x", "/sweep/0/host/n99", "/sweep/0/host/..%2f..%2fmanifest"] {
+        assert!(!page(&address, none).starts_with("HTTP/1.1 200"), "{none}");
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&server), rustix::process::Signal::INT).unwrap();
+    assert!(server.wait().unwrap().success());
+}

@@ -4,6 +4,7 @@ use fingerpost_diagnose::fleet;
 use fingerpost_record::Run;
 use serde::Serialize;
 
+use crate::index::Stamp;
 use crate::judge::{Slower, Standing, cause_of, unit_name};
 use crate::sweep::{Sweep, SweepError};
 use crate::table::Table;
@@ -31,7 +32,7 @@ pub fn check(sweep: &Sweep, node: &str, run: &Run) -> Result<Checked, SweepError
     let mut table = Table::of(sweep)?;
     table.hosts.retain(|host| host.node != node);
     let known = table.rows.len() as u32;
-    table.add(node, run);
+    table.add(node, run, Stamp::default());
     let own = table.hosts.len() - 1;
     let rows = table.hosts[own].cells.iter().filter(|cell| cell.0 < known).count();
     let members = table.groups().remove(table.hosts[own].group.as_str()).unwrap_or_default();

@@ -3,20 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fingerpost_compare::causes::groups::{GROUP_CAUSES, Group, GroupCause};
-use fingerpost_compare::{Comparison, Options, compare};
-use fingerpost_diagnose::fleet::{self, Confirmation, Excess, Judged, Unit, confirm};
+use fingerpost_diagnose::fleet::{self, Unit};
 use fingerpost_record::Run;
 use serde::Serialize;
 
+use crate::group::OfGroup;
+use crate::heat::{Heat, Picture};
+use crate::index::Stamp;
+use crate::odd::Usual;
 use crate::sweep::{Pass, State, Sweep, SweepError};
-use crate::table::{Cell, Row, Table};
-
-/// Peers that a slow host is compared with for its layer: enough to outvote one that is strange itself.
-const COMPARED: usize = 8;
-/// Slow hosts whose layer is looked for; a sweep with more has another problem.
-const MOST_NAMED: usize = 200;
-/// Units of a host that are told.
-const MOST_UNITS: usize = 6;
+use crate::table::{HostRow, Row, Table};
 
 /// What a host is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -106,39 +102,46 @@ pub struct Verdicts {
     pub hosts: Vec<Host>,
     /// Host by family: how many times slower than the peers' middle, for those beyond their peers and some that are not.
     pub heat: Heat,
+    /// Hosts × rows, as a picture; only of [`judge_with_picture`].
+    #[serde(skip)]
+    pub picture: Option<Picture>,
 }
-
-/// Hosts × families.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Heat {
-    /// The families.
-    pub families: Vec<String>,
-    /// Hosts with a ratio each; nothing where it was not observed.
-    pub hosts: Vec<(String, Vec<Option<f64>>)>,
-}
-
-/// Hosts of the heat map that are not accused, for the eye to compare with.
-const HEAT_OTHERS: usize = 24;
-/// Hosts of the heat map at most.
-const HEAT_MOST: usize = 400;
 
 /// Judges a sweep.
 ///
 /// # Errors
 /// The system's.
 pub fn judge(sweep: &Sweep) -> Result<Verdicts, SweepError> {
+    judged(sweep, false)
+}
+
+/// Judges a sweep, with a picture of its hosts × rows.
+///
+/// # Errors
+/// The system's.
+pub fn judge_with_picture(sweep: &Sweep) -> Result<Verdicts, SweepError> {
+    judged(sweep, true)
+}
+
+fn judged(sweep: &Sweep, pictured: bool) -> Result<Verdicts, SweepError> {
     let mut table = Table::of(sweep)?;
     let again = confirmations(sweep, &mut table)?;
     let mut verdicts = Verdicts { id: sweep.manifest.id.clone(), started: sweep.manifest.started.clone(), ..Verdicts::default() };
     let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group as u8).collect();
     verdicts.heat.families = families.iter().map(|f| family_name(*f, &table.rows)).collect();
+    verdicts.picture = pictured.then(|| Picture::of(&table.rows));
     for (kind, members) in table.groups() {
         let mut grid = table.grid(&members);
         let judged = fleet::judge(&mut grid);
         let of_group = OfGroup { sweep, table: &table, members: &members, judged: &judged, again: &again };
-        verdicts.hosts.extend(of_group.hosts());
+        verdicts.hosts.extend(of_group.hosts(&grid));
         verdicts.groups.push(of_group.described(kind));
-        of_group.heat(&grid, &families, &mut verdicts.heat);
+        let names: Vec<&str> = members.iter().map(|host| table.hosts[*host].node.as_str()).collect();
+        let accused = accused(&table, &members, &judged);
+        verdicts.heat.add(&grid, &families, &names, &accused);
+        if let Some(picture) = &mut verdicts.picture {
+            picture.add(&grid, &names, &accused);
+        }
     }
     for (node, state) in sweep.states()? {
         let (standing, reason) = match state {
@@ -170,7 +173,7 @@ pub fn to_confirm(
     let (mut suspects, mut beside) = (Vec::new(), BTreeSet::new());
     for members in table.groups().into_values() {
         let judged = fleet::judge(&mut table.grid(&members));
-        let accused: BTreeSet<usize> = judged.accused().iter().map(|e| e.host).collect();
+        let accused = accused(&table, &members, &judged);
         let mut others: Vec<usize> = (0..members.len()).filter(|host| !accused.contains(host)).collect();
         for _ in 0..if accused.is_empty() { 0 } else { controls.min(others.len()) } {
             beside.insert(table.hosts[members[others.swap_remove(random(others.len()))]].node.clone());
@@ -180,18 +183,27 @@ pub fn to_confirm(
     Ok((suspects, beside.into_iter().collect()))
 }
 
-fn confirmations(sweep: &Sweep, table: &mut Table) -> Result<BTreeMap<String, Vec<Cell>>, SweepError> {
-    let read = |node: String| sweep.read(Pass::Again, &node).ok().map(|run| (node, run));
-    let runs: Vec<(String, Run)> = sweep.measured(Pass::Again)?.into_iter().filter_map(read).collect();
-    Ok(runs.into_iter().map(|(node, run)| (node, table.cells(&run))).collect())
+/// The hosts of a group that stand out, by a figure or otherwise.
+fn accused(table: &Table, members: &[usize], judged: &fleet::Judged) -> BTreeSet<usize> {
+    let hosts: Vec<&HostRow> = members.iter().map(|host| &table.hosts[*host]).collect();
+    let odd = Usual::of(hosts.clone(), &table.rows)
+        .map(|usual| hosts.iter().enumerate().filter(|(_, host)| !usual.odd(host).is_empty()).map(|(at, _)| at).collect::<Vec<usize>>());
+    judged.accused().iter().map(|e| e.host).chain(odd.unwrap_or_default()).collect()
 }
 
-fn plain(node: &str, standing: Standing) -> Host {
+/// The confirmation's records, by node.
+fn confirmations(sweep: &Sweep, table: &mut Table) -> Result<BTreeMap<String, HostRow>, SweepError> {
+    let read = |node: String| sweep.read(Pass::Again, &node).ok().map(|run| (node, run));
+    let runs: Vec<(String, Run)> = sweep.measured(Pass::Again)?.into_iter().filter_map(read).collect();
+    Ok(runs.into_iter().map(|(node, run)| (node.clone(), table.host(&node, &run, Stamp::default()))).collect())
+}
+
+pub(crate) fn plain(node: &str, standing: Standing) -> Host {
     Host { node: node.to_owned(), standing, reason: None, layer: None, cause: None, evidence: Vec::new(), slower: Vec::new(), again: None }
 }
 
 /// A family as a person calls it.
-fn family_name(family: u8, rows: &[Row]) -> String {
+pub(crate) fn family_name(family: u8, rows: &[Row]) -> String {
     let group = rows.iter().map(|row| row.group).find(|group| *group as u8 == family);
     let words = |group: Group| match group {
         Group::Cpu => "arithmetic in user mode",
@@ -217,134 +229,6 @@ pub(crate) fn unit_name(unit: Unit, rows: &[Row]) -> String {
         Unit::All => "all rows".to_owned(),
         Unit::Family(family) => family_name(family, rows),
         Unit::Row(row) => rows[row as usize].name(),
-    }
-}
-
-struct OfGroup<'a> {
-    sweep: &'a Sweep,
-    table: &'a Table,
-    members: &'a [usize],
-    judged: &'a Judged,
-    again: &'a BTreeMap<String, Vec<Cell>>,
-}
-
-impl OfGroup<'_> {
-    fn node(&self, host: usize) -> &str {
-        &self.table.hosts[self.members[host]].node
-    }
-
-    fn unit_name(&self, unit: Unit) -> String {
-        unit_name(unit, &self.table.rows)
-    }
-
-    fn hosts(&self) -> Vec<Host> {
-        let accused: BTreeMap<usize, &Excess> = self.judged.accused().into_iter().map(|e| (e.host, e)).collect();
-        let mut named = 0;
-        let host = |at: usize| {
-            let node = self.node(at);
-            let Some(first) = accused.get(&at) else {
-                let (standing, reason) = match self.judged.resolved {
-                    true => (Standing::Ok, None),
-                    false => (
-                        Standing::Unresolved,
-                        Some(format!(
-                            "{} of its kind, and it takes {}",
-                            fingerpost_record::text::counted(self.members.len() as u64, "host"),
-                            fleet::FEWEST
-                        )),
-                    ),
-                };
-                return Host { reason, ..plain(node, standing) };
-            };
-            let again = self.confirmed(at, first, &accused);
-            let standing = match &again {
-                Some(c) if c.slow => Standing::Slow,
-                Some(_) => Standing::NotConfirmed,
-                None => Standing::Suspected,
-            };
-            let mut host = plain(node, standing);
-            host.again = again.map(|c| self.slower(first.unit, [c.effect, c.low, c.high]));
-            let of_host = self.judged.excesses.iter().filter(|e| e.host == at).take(MOST_UNITS);
-            host.slower = of_host.map(|e| self.slower(e.unit, [e.effect, e.low, e.high])).collect();
-            named += 1;
-            if standing != Standing::NotConfirmed && named <= MOST_NAMED {
-                self.name_layer(&mut host, first, &accused);
-            }
-            host
-        };
-        (0..self.members.len()).map(host).collect()
-    }
-
-    fn slower(&self, unit: Unit, [effect, low, high]: [f64; 3]) -> Slower {
-        Slower { what: self.unit_name(unit), ratio: effect.exp(), low: low.exp(), high: high.exp() }
-    }
-
-    /// A later figure in a unit, as a difference from the middle of the sweep's first figures.
-    fn value_again(&self, node: &str, unit: Unit) -> Option<(f64, f64)> {
-        let within = |row: u32| match unit {
-            Unit::All => true,
-            Unit::Family(family) => self.table.rows[row as usize].group as u8 == family,
-            Unit::Row(only) => row == only,
-        };
-        let cells = self.again.get(node)?.iter().filter(|c| within(c.0));
-        let centred = cells.filter_map(|(row, log, own)| {
-            let place = self.judged.places.get(*row as usize).copied().flatten()?;
-            Some((f64::from(*log) - place.centre, f64::from(*own)))
-        });
-        fleet::middle(&centred.collect::<Vec<_>>())
-    }
-
-    fn confirmed(&self, at: usize, first: &Excess, accused: &BTreeMap<usize, &Excess>) -> Option<Confirmation> {
-        let mine = self.value_again(self.node(at), first.unit)?;
-        let others = (0..self.members.len()).filter(|host| !accused.contains_key(host));
-        let controls: Vec<(f64, f64)> = others.filter_map(|host| self.value_again(self.node(host), first.unit)).collect();
-        confirm(first, mine, &controls)
-    }
-
-    /// Has the engine that compares two systems say what is between this host and its peers.
-    fn name_layer(&self, host: &mut Host, first: &Excess, accused: &BTreeMap<usize, &Excess>) {
-        let peers: Vec<Run> = (0..self.members.len())
-            .filter(|other| !accused.contains_key(other))
-            .filter_map(|other| self.sweep.read(Pass::First, self.node(other)).ok())
-            .take(COMPARED)
-            .collect();
-        let Ok(own) = self.sweep.read(Pass::First, &host.node) else { return };
-        if peers.is_empty() {
-            return;
-        }
-        let comparison: Comparison = compare(&peers, &[own], &Options { threshold: fleet::LEAST, paired: false });
-        if let Some(cause) = comparison.causes.iter().find(|c| c.status.accuses()) {
-            (host.layer, host.cause) = (Some(cause.layer.as_str()), Some(cause.cause.clone()));
-            host.evidence.clone_from(&cause.evidence);
-        } else if let Some(cause) = cause_of(first.unit, &self.table.rows) {
-            (host.layer, host.cause) = (Some(cause.layer.as_str()), Some(cause.cause.to_owned()));
-        }
-        host.evidence.extend(comparison.hosts.iter().map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)));
-    }
-
-    fn described(&self, kind: &str) -> PeerGroup {
-        let populations = self.judged.populations.iter().map(|(unit, two)| {
-            let names = |hosts: &[usize]| crate::nodes::fold(&hosts.iter().map(|h| self.node(*h).to_owned()).collect::<Vec<_>>());
-            format!(
-                "two populations in {}: {} hosts are {:.0} % slower than the other {}: {}",
-                self.unit_name(*unit),
-                two.slower.len(),
-                (two.apart.exp() - 1.0) * 100.0,
-                two.faster.len(),
-                names(&two.slower)
-            )
-        });
-        PeerGroup { kind: kind.to_owned(), hosts: self.members.len(), resolved: self.judged.resolved, populations: populations.collect() }
-    }
-
-    fn heat(&self, grid: &fleet::Grid, families: &BTreeSet<u8>, heat: &mut Heat) {
-        let accused: BTreeSet<usize> = self.judged.accused().iter().map(|e| e.host).collect();
-        let others = (0..self.members.len()).filter(|host| !accused.contains(host)).take(HEAT_OTHERS);
-        let columns: Vec<_> = families.iter().map(|f| grid.together(Some(*f))).collect();
-        for host in accused.iter().copied().chain(others).take(HEAT_MOST.saturating_sub(heat.hosts.len())) {
-            let ratios = columns.iter().map(|column| column[host].map(|(log, _)| log.exp())).collect();
-            heat.hosts.push((self.node(host).to_owned(), ratios));
-        }
     }
 }
 

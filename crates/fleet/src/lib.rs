@@ -3,8 +3,17 @@
 //! What nodes send is foreign text: names, lines and records are bounded and checked. Nothing here starts a process.
 
 pub mod check;
+pub mod figures;
+mod group;
+pub mod heat;
+pub mod html;
+pub mod index;
 pub mod judge;
+pub mod kubernetes;
 pub mod nodes;
+mod odd;
+pub mod parquet;
+mod png;
 pub mod rollout;
 pub mod slim;
 pub mod sweep;

@@ -4,9 +4,11 @@
 //! as a run file from elsewhere is: a node's answer is foreign.
 
 use std::io::{self, Read, Write};
+use std::path::Path;
 
 use fingerpost_record::load::{self, LoadError};
-use fingerpost_record::{Measurement, Run};
+use fingerpost_record::text::clean_short;
+use fingerpost_record::{Measurement, Run, open};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -68,6 +70,20 @@ pub fn unpack(bytes: &[u8], name: &str) -> Result<Run, LoadError> {
         return Err(syntax(format!("it unpacks to more than {MOST_BYTES} bytes")));
     }
     load::from_slice(&text, name)
+}
+
+/// The record in a file, as [`unpack`] checks it.
+///
+/// # Errors
+/// As of [`unpack`], or the system's.
+pub fn from_path(path: &Path) -> Result<Run, LoadError> {
+    let name = clean_short(&path.display().to_string(), 300);
+    let mut bytes = Vec::new();
+    let read = open::regular(path).map(|opened| opened.file.take(MOST_PACKED).read_to_end(&mut bytes));
+    match read {
+        Ok(Ok(_)) => unpack(&bytes, &name),
+        Ok(Err(source)) | Err(source) => Err(LoadError::Io { path: name, source }),
+    }
 }
 
 #[cfg(test)]

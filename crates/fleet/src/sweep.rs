@@ -6,10 +6,11 @@
 //! failed/NODE             why there is none, a sentence
 //! again/NODE.json.gz      the record of the confirmation: of a suspect, or of a control beside it
 //! more/NODE-ID.json.gz    a further record of a host that has one
+//! index                   all figures, made again from the records where it is lost or old
 //! ```
 //!
 //! Each file is put in place whole, so that a sweep is usable after every interruption: what has neither record nor reason is left to do.
-//! Nothing is ever made of anything but these files.
+//! Nothing is ever made of anything but these files, and nothing that is in no other file is in the index.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +25,7 @@ use fingerpost_record::{Run, open};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::index::Stamp;
 use crate::{nodes, slim};
 
 /// The name and version of the manifest's format.
@@ -168,6 +170,11 @@ impl Sweep {
         self.dir.join(pass.dir()).join(format!("{node}.json.gz"))
     }
 
+    /// What tells that a host's record has not changed.
+    pub fn stamp(&self, node: &str) -> Option<Stamp> {
+        Stamp::of(&self.file(Pass::First, node))
+    }
+
     /// Keeps a packed record that came from a node, when it is one. A host that has one keeps that, and the other goes beside it: which of
     /// two is right nobody knows. Says whether it is the host's record now.
     ///
@@ -187,8 +194,9 @@ impl Sweep {
         // Packed anew: what a node put into its record beside what a run has is not kept.
         let path = self.file(pass, node);
         let packed = slim::pack(&slim::slim(run)).map_err(io_error("pack", &path))?;
-        if pass == Pass::First && fs::symlink_metadata(&path).is_ok() {
-            if self.read(pass, node).is_ok_and(|kept| kept.id != run.id) {
+        // One that cannot be read any more is no record.
+        if let Some(kept) = self.read(pass, node).ok().filter(|_| pass == Pass::First) {
+            if kept.id != run.id {
                 write_whole(&self.dir.join("more").join(format!("{node}-{}.json.gz", run.id)), &packed)?;
             }
             return Ok(false);
@@ -222,11 +230,7 @@ impl Sweep {
     /// The system's, or that it is none.
     pub fn read(&self, pass: Pass, node: &str) -> Result<Run, SweepError> {
         self.check(node)?;
-        let path = self.file(pass, node);
-        let file = open::regular(&path).map_err(io_error("read", &path))?;
-        let mut bytes = Vec::new();
-        file.file.take(slim::MOST_PACKED).read_to_end(&mut bytes).map_err(io_error("read", &path))?;
-        Ok(slim::unpack(&bytes, &shown(&path))?)
+        Ok(slim::from_path(&self.file(pass, node))?)
     }
 
     /// The hosts that have a record of this pass, in order.

@@ -1,18 +1,17 @@
 //! The figures of a sweep, host by host, as the statistics take them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fingerpost_compare::causes::groups::{Group, group};
 use fingerpost_diagnose::fleet::{Grid, peer_group};
 use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit};
 
+use crate::index::{self, Stamp};
+use crate::odd::{self, Description};
 use crate::sweep::{Pass, Sweep, SweepError};
 
 /// What makes half of a 95 % interval one standard deviation.
 const HALF_95: f64 = 1.959_96;
-/// What one run of a host differs from its next by, beside what its interval says (as `compare` allows for published figures, which have
-/// no processes either).
-const RUN_TO_RUN: f64 = fingerpost_compare::ratio::RUN_TO_RUN_PUBLISHED;
 
 /// A row of the sweep.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +29,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// A row of this probe.
+    pub fn new(probe: String, version: u32, params: Params, unit: Unit) -> Row {
+        let of = group(&probe);
+        Row { probe, version, params, unit, group: of }
+    }
+
     /// The row as a person reads it.
     pub fn name(&self) -> String {
         if self.params.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) }
@@ -50,8 +55,14 @@ pub struct HostRow {
     pub started: String,
     /// Rows that were skipped, failed or are not to be relied on.
     pub without: usize,
+    /// What tells that its record has not changed since.
+    pub stamp: Stamp,
     /// The figures.
     pub cells: Vec<Cell>,
+    /// Rows that were tried and have no figure, with the reason.
+    pub failed: Vec<(u32, String)>,
+    /// What of its description is held against its peers'.
+    pub description: Description,
 }
 
 /// All figures of a sweep.
@@ -70,28 +81,64 @@ pub struct Table {
 const BATCH: usize = 256;
 
 impl Table {
-    /// Reads a sweep, on every CPU.
+    /// The figures of a sweep: from its index those whose records have not changed, the others from their records, on every CPU. What was
+    /// read anew is in the index afterwards.
     ///
     /// # Errors
     /// The system's. A record that is none is in `unreadable`.
     pub fn of(sweep: &Sweep) -> Result<Table, SweepError> {
-        let mut table = Table::default();
-        for batch in sweep.measured(Pass::First)?.chunks(BATCH) {
-            for (node, run) in batch.iter().zip(read_all(sweep, batch)) {
-                match run {
-                    Ok(run) => table.add(node, &run),
-                    Err(e) => drop(table.unreadable.insert(node.clone(), e.to_string())),
-                }
-            }
+        let path = index::path(sweep.dir());
+        let mut table = index::load(&path).unwrap_or_default();
+        let known = table.hosts.len();
+        let stamps: HashMap<String, Stamp> =
+            sweep.measured(Pass::First)?.into_iter().filter_map(|node| sweep.stamp(&node).map(|stamp| (node, stamp))).collect();
+        table.hosts.retain(|host| stamps.get(&host.node) == Some(&host.stamp));
+        let fresh: HashSet<&str> = table.hosts.iter().map(|host| host.node.as_str()).collect();
+        let mut stale: Vec<(String, Stamp)> =
+            stamps.iter().filter(|(node, _)| !fresh.contains(node.as_str())).map(|(node, stamp)| (node.clone(), *stamp)).collect();
+        stale.sort();
+        let changed = table.hosts.len() != known;
+        let read = table.read(sweep, &stale);
+        table.hosts.sort_by(|a, b| a.node.cmp(&b.node));
+        if changed || read {
+            index::save(&path, &table);
         }
         Ok(table)
     }
 
-    /// Adds a host.
-    pub fn add(&mut self, node: &str, run: &Run) {
+    /// Reads these records; says whether there was one.
+    fn read(&mut self, sweep: &Sweep, stale: &[(String, Stamp)]) -> bool {
+        let before = self.hosts.len();
+        for batch in stale.chunks(BATCH) {
+            for ((node, stamp), run) in batch.iter().zip(read_all(sweep, batch)) {
+                match run {
+                    Ok(run) => self.add(node, &run, *stamp),
+                    Err(e) => drop(self.unreadable.insert(node.clone(), e.to_string())),
+                }
+            }
+        }
+        self.hosts.len() > before
+    }
+
+    /// A table of these rows and hosts.
+    pub(crate) fn made_of(rows: Vec<Row>, hosts: Vec<HostRow>) -> Table {
+        let number = |(n, row): (usize, &Row)| ((row.probe.clone(), row.version, row.params.clone()), n as u32);
+        Table { numbers: rows.iter().enumerate().map(number).collect(), rows, hosts, unreadable: BTreeMap::new() }
+    }
+
+    /// Adds a host, whose record has this stamp.
+    pub fn add(&mut self, node: &str, run: &Run, stamp: Stamp) {
+        let host = self.host(node, run, stamp);
+        self.hosts.push(host);
+    }
+
+    /// A host's figures by this table's rows; rows that it lacks are added, the host is not.
+    pub fn host(&mut self, node: &str, run: &Run, stamp: Stamp) -> HostRow {
         let cells = self.cells(run);
+        let failed = run.measurements.iter().filter_map(|m| odd::failure(m).map(|reason| (self.number(m), reason))).collect();
         let without = run.measurements.iter().filter(|m| m.outcome != Outcome::Measured).count();
-        self.hosts.push(HostRow { node: node.into(), group: peer_group(&run.host), started: run.started.clone(), without, cells });
+        let (group, started, description) = (peer_group(&run.host), run.started.clone(), Description::of(&run.host));
+        HostRow { node: node.into(), group, started, without, stamp, cells, failed, description }
     }
 
     /// The figures of a run by this table's rows; rows that it lacks are added.
@@ -103,8 +150,7 @@ impl Table {
         let next = self.rows.len() as u32;
         let key = (m.probe.clone(), m.version, m.params.clone());
         *self.numbers.entry(key).or_insert_with(|| {
-            let of = group(&m.probe);
-            self.rows.push(Row { probe: m.probe.clone(), version: m.version, params: m.params.clone(), unit: m.unit, group: of });
+            self.rows.push(Row::new(m.probe.clone(), m.version, m.params.clone(), m.unit));
             next
         })
     }
@@ -128,23 +174,24 @@ impl Table {
     }
 }
 
-/// The logarithm of a row's cost with one standard deviation of it, as the next run of the host would have it. Counts, sizes and shares are
+/// The logarithm of a row's cost with one standard deviation of it: a run's intervals are meant to hold the figure of the host's next run
+/// (docs/measuring.md), so nothing is added to them. How much further hosts of one kind lie apart, the peers say. Counts, sizes and shares are
 /// no cost, and what is not to be relied on is not observed.
 fn figure(m: &Measurement) -> Option<(f32, f32)> {
     let e = m.estimate.filter(|e| m.outcome == Outcome::Measured && e.low > 0.0 && e.value > 0.0 && e.high >= e.low)?;
     if matches!(m.unit, Unit::Count | Unit::Bytes | Unit::Percent) {
         return None;
     }
-    let own = ((e.high / e.low).ln() / 2.0 / HALF_95).hypot(RUN_TO_RUN);
+    let own = (e.high / e.low).ln() / 2.0 / HALF_95;
     let log = if m.better == Better::Lower { e.value.ln() } else { -e.value.ln() };
     Some((log as f32, own as f32))
 }
 
-fn read_all(sweep: &Sweep, nodes: &[String]) -> Vec<Result<Run, SweepError>> {
+fn read_all(sweep: &Sweep, nodes: &[(String, Stamp)]) -> Vec<Result<Run, SweepError>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let each = nodes.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
-        let read = |part: &[String]| part.iter().map(|node| sweep.read(Pass::First, node)).collect::<Vec<_>>();
+        let read = |part: &[(String, Stamp)]| part.iter().map(|(node, _)| sweep.read(Pass::First, node)).collect::<Vec<_>>();
         let parts: Vec<_> = nodes.chunks(each).map(|part| scope.spawn(move || read(part))).collect();
         parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })

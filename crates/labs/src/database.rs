@@ -45,7 +45,7 @@ impl Plan {
     /// Rounds by the profile; each step as long as the time that is left allows.
     fn new(profile: Profile, left: Duration, steps: usize) -> Plan {
         let rounds = match profile {
-            Profile::Quick | Profile::Imported => 3,
+            Profile::Screen | Profile::Quick | Profile::Imported => 3,
             Profile::Standard => 5,
             Profile::Thorough => 9,
         };
@@ -62,7 +62,7 @@ impl Plan {
 /// How much time the lab takes of what it may take.
 fn allowance(profile: Profile, budget: Duration) -> Duration {
     let enough = match profile {
-        Profile::Quick | Profile::Imported => 19,
+        Profile::Screen | Profile::Quick | Profile::Imported => 19,
         Profile::Standard => 90,
         Profile::Thorough => 400,
     };

@@ -24,7 +24,7 @@ const SHARE: f64 = 0.35;
 /// The length of a traced pass.
 pub fn pass(profile: Profile, budget: Duration, tables: usize) -> Duration {
     let enough = match profile {
-        Profile::Quick => Duration::from_millis(1300),
+        Profile::Screen | Profile::Quick => Duration::from_millis(1300),
         Profile::Standard | Profile::Imported => Duration::from_secs(4),
         Profile::Thorough => Duration::from_secs(10),
     };

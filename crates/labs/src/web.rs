@@ -36,7 +36,7 @@ const OWN_STALLS: f64 = 0.05;
 /// Rounds, and the length of a window, for a time and a number of steps.
 fn plan(profile: Profile, budget: Duration, steps: usize) -> (u32, Duration) {
     let rounds = match profile {
-        Profile::Quick => 3,
+        Profile::Screen | Profile::Quick => 3,
         Profile::Standard | Profile::Imported => 5,
         Profile::Thorough => 10,
     };

@@ -1,5 +1,6 @@
 //! Which page answers which address.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -14,7 +15,9 @@ use tokio::sync::Semaphore;
 
 use crate::index::Index;
 use crate::jobs::Jobs;
-use crate::pages::{self, Answer, calculator, compare, docs, history, import, kept, list, measure, reference as published, run, services};
+use crate::pages::{
+    self, Answer, calculator, compare, docs, history, import, kept, list, measure, reference as published, run, services, sweeps,
+};
 use crate::{Choice, Options};
 
 /// Everything that the pages are made from.
@@ -27,6 +30,8 @@ pub struct Site {
     pub choices: Vec<Choice>,
     /// The calculator's ways to get memory.
     pub apis: Vec<String>,
+    /// Directories of sweeps.
+    pub sweeps: Vec<PathBuf>,
     /// What every address begins with.
     pub base: String,
     /// One upload at a time: each may be as large as a run.
@@ -44,6 +49,7 @@ impl Site {
             jobs: Jobs::new(options.program),
             choices: options.choices,
             apis: options.apis,
+            sweeps: options.sweeps,
             base,
             imports: Semaphore::new(1),
         }
@@ -70,6 +76,10 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/replay/{name}", get(replay))
         .route("/measure", get(measuring).post(begin))
         .route("/services", get(listening).post(explain))
+        .route("/sweeps", get(all_sweeps))
+        .route("/sweep/{number}", get(sweep))
+        .route("/sweep/{number}/report", get(sweep_report))
+        .route("/sweep/{number}/host/{host}", get(sweep_host))
         .route("/measure/state", get(state))
         .route("/measure/stop", post(stop))
         .route("/zerofill", get(calculate))
@@ -193,6 +203,22 @@ async fn reference(State(site): Shared, Path(name): Path<String>) -> Response {
 
 async fn replay(State(site): Shared, Path(name): Path<String>) -> Response {
     make(site, move |site| published::replayed(site, &name)).await
+}
+
+async fn all_sweeps(State(site): Shared) -> Response {
+    make(site, sweeps::list).await
+}
+
+async fn sweep(State(site): Shared, Path(number): Path<String>) -> Response {
+    make(site, move |site| sweeps::one(site, &number)).await
+}
+
+async fn sweep_report(State(site): Shared, Path(number): Path<String>) -> Response {
+    download(site, number, "html", "text/html; charset=utf-8", sweeps::report).await
+}
+
+async fn sweep_host(State(site): Shared, Path((number, host)): Path<(String, String)>) -> Response {
+    make(site, move |site| sweeps::host(site, &number, &host)).await
 }
 
 async fn measuring(State(site): Shared) -> Response {

@@ -21,6 +21,8 @@ pub const LONGEST_NOTE: usize = 2000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
+    /// The rows that tell most per second, in 15 seconds: for node checks.
+    Screen,
     /// All primitives in a minute.
     Quick,
     /// The default: intervals that a comparison can rely on.
@@ -36,6 +38,7 @@ impl Profile {
     /// The profile's name as the record writes it.
     pub fn as_str(self) -> &'static str {
         match self {
+            Profile::Screen => "screen",
             Profile::Quick => "quick",
             Profile::Standard => "standard",
             Profile::Thorough => "thorough",

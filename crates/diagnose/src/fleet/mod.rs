@@ -13,7 +13,7 @@ mod robust;
 mod rollout;
 mod slow;
 
-pub use confirm::{Confirmation, confirm};
+pub use confirm::{Confirmation, Tested, confirm, stand};
 pub use grid::{Grid, Unit, middle};
 pub use peers::peer_group;
 pub use populations::Populations;

@@ -11,7 +11,7 @@ const EFFICIENCY: f64 = 0.3674;
 const OWN_DF: f64 = 8.0;
 /// Hosts further apart than so many times their own intervals contradict them: the F-distribution's 95 % at 3 and 8 degrees of freedom is
 /// 4.07, which is this squared.
-const CONTRADICTED: f64 = 2.0;
+pub(super) const CONTRADICTED: f64 = 2.0;
 
 /// The middle and the spread of a unit over its peers.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -71,19 +71,24 @@ pub fn judge(grid: &mut Grid) -> Judged {
     }
     let families = grid.families().into_iter().map(Unit::Family);
     let rows = (0..grid.rows() as u32).map(Unit::Row);
-    let mut candidates = Vec::new();
-    for unit in std::iter::once(Unit::All).chain(families).chain(rows) {
-        let values = grid.unit(unit);
-        let (tests, found) = of_unit(unit, &values);
-        match populations::of(&values) {
-            Some(two) => judged.populations.push((unit, two)),
-            None => {
-                judged.tests += tests;
-                candidates.extend(found);
+    // Each kind of unit is controlled by itself: a thousand rows would else ask more of the one figure that a host has for all of them.
+    let strata: [Vec<Unit>; 3] = [vec![Unit::All], families.collect(), rows.collect()];
+    let mut stand = Vec::new();
+    for units in &strata {
+        let (mut candidates, mut tests) = (Vec::new(), 0);
+        for (unit, (of_unit, found, two)) in units.iter().zip(looked_at(grid, units)) {
+            match two {
+                Some(two) => judged.populations.push((*unit, two)),
+                None => {
+                    tests += of_unit;
+                    candidates.extend(found);
+                }
             }
         }
+        judged.tests += tests;
+        stand.extend(control(candidates, tests));
     }
-    let stand = control(candidates, judged.tests);
+    stand.sort_by(|a, b| a.p.total_cmp(&b.p).then(b.effect.total_cmp(&a.effect)));
     let most = FEW.max((MANY * grid.hosts() as f64) as usize);
     let mut by_unit: BTreeMap<Unit, Vec<usize>> = BTreeMap::new();
     stand.iter().for_each(|e| by_unit.entry(e.unit).or_default().push(e.host));
@@ -95,6 +100,24 @@ pub fn judge(grid: &mut Grid) -> Judged {
     }
     judged.excesses = stand.into_iter().filter(|e| !by_unit.contains_key(&e.unit)).collect();
     judged
+}
+
+/// What is seen in a unit: how many hosts were tested, those above the middle, and whether they are two populations.
+type Seen = (usize, Vec<Excess>, Option<Populations>);
+
+/// What is seen in each of these units, in their order, by every CPU.
+fn looked_at(grid: &Grid, units: &[Unit]) -> Vec<Seen> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let one = |unit: &Unit| {
+        let values = grid.unit(*unit);
+        let (tests, found) = of_unit(*unit, &values);
+        (tests, found, populations::of(&values))
+    };
+    std::thread::scope(|scope| {
+        let part = |part| scope.spawn(move || <[Unit]>::iter(part).map(one).collect::<Vec<_>>());
+        let parts: Vec<_> = units.chunks(units.len().div_ceil(threads).max(1)).map(part).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
 }
 
 /// How many hosts were tested in a unit, and those above the middle.

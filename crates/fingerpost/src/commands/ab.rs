@@ -174,7 +174,7 @@ fn options(args: &Args, subject: &Subject) -> anyhow::Result<Options> {
 /// both sides.
 fn usual_budget(profile: Profile, subject: &Subject) -> Duration {
     let one = match profile {
-        Profile::Quick => 10,
+        Profile::Screen | Profile::Quick => 10,
         Profile::Standard | Profile::Imported => 30,
         Profile::Thorough => 120,
     };

@@ -1,8 +1,11 @@
 //! `fingerpost fleet`: many hosts, through the engine that the site already runs.
 
 mod against;
+mod conducting;
 mod engine;
 mod export;
+mod gather;
+mod kubernetes;
 mod node;
 mod pool;
 mod run;
@@ -24,10 +27,10 @@ pub struct Args {
 enum Command {
     /// Measure many hosts, confirm the suspects, and show which are slow
     Run(run::Args),
-    /// Print the Slurm batch script that would be submitted, to read and to change
+    /// Print the Slurm batch script or the Kubernetes manifest that would be submitted, to read and to change
     Script(sweeps::ScriptArgs),
     /// Put records that came by any way into a sweep: run files, and what a script's jobs printed
-    Gather(sweeps::GatherArgs),
+    Gather(gather::GatherArgs),
     /// Peer groups, slow hosts and their layer; with HOST, everything about that one
     Show(show::Args),
     /// Two sweeps: what changed for the hosts that got a roll-out, beside those that did not
@@ -50,7 +53,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     match args.command {
         Command::Run(args) => run::run(args),
         Command::Script(args) => sweeps::script(args),
-        Command::Gather(args) => sweeps::gather(args),
+        Command::Gather(args) => gather::gather(args),
         Command::Show(args) => show::run(args),
         Command::Compare(args) => against::compare(args),
         Command::History(args) => against::history(args),

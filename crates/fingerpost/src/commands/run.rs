@@ -65,6 +65,8 @@ pub struct Args {
 /// A profile's name on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ProfileName {
+    /// 15 seconds for the rows that tell most per second
+    Screen,
     /// A minute for all primitives
     Quick,
     /// Three minutes
@@ -76,6 +78,7 @@ pub enum ProfileName {
 impl From<ProfileName> for Profile {
     fn from(name: ProfileName) -> Profile {
         match name {
+            ProfileName::Screen => Profile::Screen,
             ProfileName::Quick => Profile::Quick,
             ProfileName::Standard => Profile::Standard,
             ProfileName::Thorough => Profile::Thorough,
@@ -117,12 +120,14 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 /// Measures, and says whether it was stopped. The record has `command`, or this process's own.
 fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Conducted, bool)> {
     let settings = plan::parse_settings(&plan::all_settings(&args.set))?;
-    let mut plan = plan::resolve(&args.names, &settings)?;
     let mut options = resolve(args, &settings)?;
+    let named = !args.names.is_empty();
+    let names = if named { args.names.clone() } else { profile::names(options.profile) };
+    let mut plan = plan::resolve(&names, &settings)?;
     if let Some(command) = command {
         options.command = command.split(' ').map(str::to_owned).collect();
     }
-    plan.rows.retain(|row| profile::includes(options.profile, row, &settings));
+    plan.rows.retain(|row| profile::includes(options.profile, row, &settings, named));
     let progress = options.progress;
     conduct::clean_up(progress == Progressing::None);
     let stop = Arc::new(AtomicBool::new(false));

@@ -19,12 +19,16 @@ pub struct Args {
     /// The port; 0 for any that is free
     #[arg(long, value_name = "N", default_value_t = 0)]
     port: u16,
+    /// Show this sweep of many hosts; may be given several times
+    #[arg(long = "sweep", value_name = "DIR")]
+    sweeps: Vec<std::path::PathBuf>,
 }
 
 /// Serves until interrupted.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let program = std::env::current_exe().context("cannot tell where this program is, which would have to measure")?;
-    let options = Options { port: args.port, archive: Archive::open(None)?, program, choices: choices(), apis: timings::apis() };
+    let options =
+        Options { port: args.port, archive: Archive::open(None)?, program, choices: choices(), apis: timings::apis(), sweeps: args.sweeps };
     let page = match Page::bind(options) {
         Ok(page) => page,
         Err(e) => return usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)),

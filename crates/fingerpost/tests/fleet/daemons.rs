@@ -159,9 +159,20 @@ impl SlurmCluster {
         self.says("sbatch", &["--parsable", "-o", "/dev/null", &format!("--nodelist=n{node}"), "--wrap", "sleep 600"])
     }
 
+    /// Submits a job that takes a node from those of lower priority, for so many seconds, and gives its id.
+    pub fn submit_urgent(&self, node: usize, seconds: u32) -> String {
+        let (node, wrap) = (format!("--nodelist=n{node}"), format!("sleep {seconds}"));
+        self.says("sbatch", &["--parsable", "-o", "/dev/null", "-p", "urgent", "--exclusive", &node, "--wrap", &wrap])
+    }
+
     /// The jobs that run, by id.
     pub fn running_jobs(&self) -> Vec<String> {
         self.says("squeue", &["-h", "-t", "RUNNING", "-o", "%i"]).lines().map(str::to_owned).collect()
+    }
+
+    /// Slurm's word for why a node is as it is.
+    pub fn reason(&self, node: usize) -> String {
+        self.says("sinfo", &["-h", "-n", &format!("n{node}"), "-o", "%E"])
     }
 }
 
@@ -191,7 +202,9 @@ fn configuration(dir: &Path, count: usize) -> String {
         SlurmctldPidFile={dir}/ctld.pid\nSlurmdPidFile={dir}/%n.pid\nSlurmctldLogFile={dir}/ctld.log\nSlurmdLogFile={dir}/%n.log\n\
         ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSelectType=select/linear\nSlurmdParameters=config_overrides\n\
         ReturnToService=2\nMpiDefault=none\nSwitchType=switch/none\nSlurmdTimeout=5\nKillWait=2\n\
-        PartitionName=all Nodes=n[1-{count}] Default=YES MaxTime=INFINITE State=UP\n",
+        PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n\
+        PartitionName=all Nodes=n[1-{count}] Default=YES MaxTime=INFINITE PriorityTier=1 State=UP\n\
+        PartitionName=urgent Nodes=n[1-{count}] MaxTime=INFINITE PriorityTier=2 State=UP\n",
         ports[0]
     );
     for (n, port) in ports[1..].iter().enumerate() {

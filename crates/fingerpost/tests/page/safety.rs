@@ -40,7 +40,9 @@ fn every_answer_has_the_strict_policy() {
         assert!(!head.contains("unsafe-"), "{path}");
     }
     // What the policy forbids is not in the pages either.
-    for path in ["/", "/zerofill", "/measure", "/services", "/history?probe=syscall.null", &format!("/run/{}", fixture::run().id)] {
+    for path in
+        ["/", "/zerofill", "/measure", "/services", "/sweeps", "/history?probe=syscall.null", &format!("/run/{}", fixture::run().id)]
+    {
         let (code, answer) = server.get(path);
         assert_eq!(code, 200, "{path}");
         assert!(!answer.contains(" style=\"") && !answer.contains(" onclick") && !answer.contains("<style"), "{path}");

@@ -29,7 +29,7 @@ const PRIORITY: i32 = -15;
 /// How many experiments there is time for.
 pub fn most(profile: Profile) -> usize {
     match profile {
-        Profile::Quick | Profile::Imported => 2,
+        Profile::Screen | Profile::Quick | Profile::Imported => 2,
         Profile::Standard => 4,
         Profile::Thorough => 7,
     }

@@ -74,7 +74,7 @@ impl Course<'_, '_, '_> {
     /// The most processes of each contestant.
     fn most_groups(&self) -> usize {
         match self.context.profile {
-            Profile::Quick => 6,
+            Profile::Screen | Profile::Quick => 6,
             Profile::Standard | Profile::Imported => 12,
             Profile::Thorough => 30,
         }

@@ -11,6 +11,7 @@ pub mod measure;
 pub mod reference;
 pub mod run;
 pub mod services;
+pub mod sweeps;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -45,10 +46,11 @@ pub struct Wrong {
 pub type Answer = Result<Body, Wrong>;
 
 /// The menu: address and name.
-const MENU: [(&str, &str); 8] = [
+const MENU: [(&str, &str); 9] = [
     ("/", "Runs"),
     ("/measure", "Measure"),
     ("/services", "Services"),
+    ("/sweeps", "Sweeps"),
     ("/zerofill", "Zero-fill calculator"),
     ("/history", "History"),
     ("/references", "Published figures"),

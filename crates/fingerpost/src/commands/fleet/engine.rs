@@ -14,7 +14,7 @@ pub struct Slurm {
     /// Slurm: the reservation
     #[arg(long)]
     pub reservation: Option<String>,
-    /// Slurm: the job's time limit, as sbatch writes it
+    /// Slurm: the job's time limit, as sbatch writes it; else the most that a host may take, and two minutes
     #[arg(long, value_name = "TIME")]
     pub time: Option<String>,
     /// Slurm: copy the program to this directory of each node, where there is no shared path, and remove it there
@@ -23,11 +23,23 @@ pub struct Slurm {
 }
 
 impl Slurm {
-    /// The options as `srun` and `sbatch` take them.
-    fn options(&self) -> Vec<String> {
-        let given = [("partition", &self.partition), ("account", &self.account), ("reservation", &self.reservation), ("time", &self.time)];
+    /// The options as `srun` and `sbatch` take them. Without a time limit of the user's the job has the run's own: a short job is fitted
+    /// in between others, and one of the partition's default might end before its runs.
+    fn options(&self, timeout: u64) -> Vec<String> {
+        let time = self.time.clone().unwrap_or_else(|| (timeout + STARTING).div_ceil(60).to_string());
+        let given = [("partition", &self.partition), ("account", &self.account), ("reservation", &self.reservation), ("time", &Some(time))];
         given.into_iter().filter_map(|(name, value)| value.as_ref().map(|value| format!("--{name}={value}"))).collect()
     }
+}
+
+/// Seconds that starting on a node and sending the record may take, on top of the run.
+const STARTING: u64 = 120;
+
+/// Whether a child's complaint says that Slurm took the node for a job of higher priority, or gave the job back to the queue. Nothing is
+/// known of the host by that, and it is to be tried again.
+pub fn was_preempted(reason: &str) -> bool {
+    let reason = reason.to_ascii_lowercase();
+    ["due to preemption", "due to job requeue", "has been preempted"].iter().any(|words| reason.contains(words))
 }
 
 /// One job for one node or many, under a name by which it alone can be cancelled.
@@ -69,7 +81,7 @@ impl Job<'_> {
     fn common(&self, slurm: &Slurm) -> Vec<String> {
         let mut words = vec![format!("--job-name={}", self.name), format!("--nodelist={}", nodes::fold(self.nodes))];
         words.extend([format!("--nodes={}", self.nodes.len()), "--ntasks-per-node=1".into(), "--exclusive".into()]);
-        words.extend(slurm.options());
+        words.extend(slurm.options(self.timeout));
         words
     }
 
@@ -78,10 +90,10 @@ impl Job<'_> {
         let options: String = self.common(slurm).iter().map(|word| format!("#SBATCH {word}\n")).collect();
         let words: Vec<String> = self.node_words(slurm).iter().map(|word| quoted(word)).collect();
         let bcast = slurm.bcast.as_ref().map(|dir| format!("{}/{}", dir.trim_end_matches('/'), self.name));
-        let copy = bcast.as_ref().map_or(String::new(), |to| format!("sbcast {} {}\n", quoted(self.program), quoted(to)));
+        let copy = bcast.as_ref().map_or(String::new(), |to| format!("sbcast --force {} {}\n", quoted(self.program), quoted(to)));
         let program = quoted(bcast.as_deref().unwrap_or(self.program));
         format!(
-            "#!/bin/sh\n{options}#SBATCH --requeue\n# One file a node; afterwards: fingerpost fleet gather . -o SWEEP\n{copy}\
+            "#!/bin/sh\n{options}#SBATCH --requeue\n#SBATCH --output=fingerpost-%j.log\n# One file a node; afterwards: fingerpost fleet gather . -o SWEEP\n{copy}\
             srun --no-kill --kill-on-bad-exit=0 --wait=0 --output=%N.out {program} {}\n",
             words.join(" ")
         )
@@ -141,7 +153,8 @@ mod tests {
         let (nodes, words) = (["n1", "n2", "n3"].map(str::to_owned), ["--profile".to_owned(), "quick".into()]);
         let slurm = Slurm { partition: Some("batch".into()), bcast: Some("/tmp/".into()), ..Slurm::default() };
         let said = job(&nodes, &words).srun(&slurm, false).join(" ");
-        let begin = "--job-name=fingerpost-x --nodelist=n[1-3] --nodes=3 --ntasks-per-node=1 --exclusive --partition=batch --no-kill";
+        let begin =
+            "--job-name=fingerpost-x --nodelist=n[1-3] --nodes=3 --ntasks-per-node=1 --exclusive --partition=batch --time=3 --no-kill";
         assert!(said.starts_with(begin), "{said}");
         let end = "--bcast=/tmp/fingerpost-x /opt/fingerpost fleet node --name-from SLURMD_NODENAME --timeout=60 --remove-self -- --profile quick";
         assert!(said.ends_with(end), "{said}");

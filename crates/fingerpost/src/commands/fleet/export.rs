@@ -1,55 +1,75 @@
 //! `fingerpost fleet export`: all figures of a sweep, for other tools.
 
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
-use fingerpost_fleet::sweep::Pass;
+use fingerpost_fleet::sweep::{Pass, Sweep};
+use fingerpost_fleet::{figures, parquet};
+use fingerpost_record::Run;
 use fingerpost_report::csv::{line, word};
 
-use crate::exit::{Done, say};
+use crate::exit::{Done, say, usage};
 use crate::output;
 
 /// Arguments of `fleet export`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "DuckDB: `SELECT node, median(value) FROM read_csv('sweep.csv') WHERE probe = 'memory.read' GROUP BY node`. \
-    pandas: `pandas.read_csv('sweep.csv').pivot_table(index='node', columns=['probe', 'params'], values='value')`.")]
+#[command(
+    group(clap::ArgGroup::new("format").args(["csv", "parquet"]).required(true)),
+    after_help = "DuckDB: `SELECT node, median(value) FROM 'sweep.parquet' WHERE probe = 'memory.read' GROUP BY node`. \
+    pandas: `pandas.read_parquet('sweep.parquet').pivot_table(index='node', columns=['probe', 'params'], values='value')`. \
+    With CSV: read_csv('sweep.csv') in both."
+)]
 pub struct Args {
     /// The sweep's directory
     #[arg(value_name = "SWEEP")]
     sweep: PathBuf,
-    /// As CSV, the one format that there is
-    #[arg(long, required = true)]
+    /// As CSV
+    #[arg(long)]
     csv: bool,
+    /// As Apache Parquet, into a file or pipe: typed columns, and much smaller
+    #[arg(long)]
+    parquet: bool,
 }
 
-/// Writes a line a figure, one host at a time.
+/// Writes a line a figure, a few hosts in memory at a time.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let sweep = super::open(&args.sweep)?;
-    let titles = ["node", "started", "kernel", "cpu", "probe", "version", "params", "unit", "better", "outcome", "value", "low", "high"];
-    let mut done = if args.csv { Done::Well } else { Done::BadInput };
-    let nodes = sweep.measured(Pass::First)?;
-    output::write(|out| {
-        writeln!(out, "{}", titles.join(","))?;
-        for node in &nodes {
-            let run = match sweep.read(Pass::First, node) {
-                Ok(run) => run,
-                Err(e) => {
-                    say(&e.to_string());
-                    done = Done::MeasurementFailed;
-                    continue;
-                }
-            };
-            for m in &run.measurements {
-                let better = if m.better == fingerpost_record::Better::Lower { "lower" } else { "higher" };
-                let outcome = format!("{:?}", m.outcome).to_lowercase();
-                let figure =
-                    |pick: fn(&fingerpost_record::Estimate) -> f64| m.estimate.as_ref().map_or(String::new(), |e| pick(e).to_string());
-                let texts = [node, &run.started, &run.host.kernel, &run.host.cpu.model, &m.probe].map(|text| word(text));
-                let rest = [m.version.to_string(), word(&m.params.to_string()), m.unit.as_str().into(), better.into(), outcome];
-                let figures = [figure(|e| e.value), figure(|e| e.low), figure(|e| e.high)];
-                out.write_all(line(texts.into_iter().chain(rest).chain(figures)).as_bytes())?;
-            }
-        }
-        Ok(())
-    })?;
+    let mut done = Done::Well;
+    if args.csv {
+        output::write(|out| csv(&sweep, out, &mut done))?;
+        return Ok(done);
+    }
+    if std::io::stdout().is_terminal() {
+        return usage("Parquet is no text for a terminal: send it into a file, as in `--parquet > sweep.parquet`");
+    }
+    // The guard before standard output is for text.
+    let mut out = BufWriter::new(std::io::stdout());
+    parquet::write(&mut out, records(&sweep, &mut done)?)?;
+    out.flush()?;
     Ok(done)
+}
+
+/// The sweep's records, one after the other; one that cannot be read is told and left out.
+fn records<'a>(sweep: &'a Sweep, done: &'a mut Done) -> anyhow::Result<impl Iterator<Item = (String, Run)> + 'a> {
+    let read = |node: String| match sweep.read(Pass::First, &node) {
+        Ok(run) => Some((node, run)),
+        Err(e) => {
+            say(&e.to_string());
+            *done = Done::MeasurementFailed;
+            None
+        }
+    };
+    Ok(sweep.measured(Pass::First)?.into_iter().filter_map(read))
+}
+
+fn csv(sweep: &Sweep, out: &mut dyn Write, done: &mut Done) -> std::io::Result<()> {
+    writeln!(out, "{}", figures::COLUMNS.join(","))?;
+    for (node, run) in records(sweep, done).map_err(std::io::Error::other)? {
+        for m in &run.measurements {
+            let texts = figures::texts(&node, &run, m).map(|text| word(&text));
+            let figures = figures::of(m).map(|figure| figure.map_or(String::new(), |figure| figure.to_string()));
+            out.write_all(line(texts.into_iter().chain([m.version.to_string()]).chain(figures)).as_bytes())?;
+        }
+    }
+    Ok(())
 }

@@ -87,7 +87,7 @@ fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, answer: &mut dyn 
     std::thread::scope(|scope| {
         let (send, lines) = mpsc::sync_channel::<String>(256);
         scope.spawn(move || stdout.map(|out| pass_lines(out, &send)));
-        let complaints = scope.spawn(move || stderr.map(last_line).unwrap_or_default());
+        let complaints = scope.spawn(move || complaint(stderr));
         // The child may end without reading all; the input stays open until it does.
         let (close, closed) = mpsc::channel::<()>();
         scope.spawn(move || {
@@ -149,18 +149,20 @@ fn pass_lines(from: impl Read, to: &mpsc::SyncSender<String>) {
     let _ = std::io::copy(&mut from, &mut std::io::sink());
 }
 
-/// The last line that says something.
-fn last_line(from: impl Read) -> String {
+/// The line of a child's complaints that says most: one that tells that the job was taken away, else the last. All is read, so that
+/// nothing is held up.
+pub fn complaint(from: Option<impl Read>) -> String {
+    let Some(from) = from else { return String::new() };
     let mut from = BufReader::new(from);
-    let (mut last, mut line) = (String::from("none"), Vec::new());
+    let (mut told, mut line) = (String::from("none"), Vec::new());
     while from.by_ref().take(4096).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
         let text = String::from_utf8_lossy(&line);
-        if !text.trim().is_empty() {
-            last = clean_short(text.trim(), 200);
+        if !text.trim().is_empty() && !super::engine::was_preempted(&told) {
+            told = clean_short(text.trim(), 200);
         }
         line.clear();
     }
-    last
+    told
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
 //! `fingerpost fleet show`: a sweep's verdicts in the terminal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+pub use fingerpost_fleet::html::words;
 use fingerpost_fleet::judge::{self, Host, Slower, Standing, Verdicts};
-use fingerpost_fleet::sweep::Pass;
+use fingerpost_fleet::sweep::{Pass, Sweep};
 use fingerpost_record::text::{clean, counted};
+use fingerpost_record::{archive, guard};
 use fingerpost_report::grid::{Align, Grid, Line};
+use fingerpost_report::html;
 use fingerpost_report::style::Tone;
 
 use crate::exit::{Done, usage};
@@ -24,6 +27,9 @@ pub struct Args {
     /// How to print it
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    /// Write a report instead, one HTML file with a picture of hosts and rows
+    #[arg(short, long, value_name = "FILE.html", conflicts_with_all = ["host", "format"])]
+    output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -40,6 +46,9 @@ const MOST_TOLD: usize = 60;
 /// Prints the verdicts.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let sweep = super::open(&args.sweep)?;
+    if let Some(path) = &args.output {
+        return report(&sweep, path);
+    }
     let verdicts = judge::judge(&sweep).or_else(|e| usage(e.to_string()))?;
     let Some(name) = &args.host else {
         match args.format {
@@ -59,6 +68,17 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     if let Ok(run) = sweep.read(Pass::First, name) {
         output::write(|out| writeln!(out))?;
         super::super::show::print(&run, fingerpost_report::Format::Table, false)?;
+    }
+    Ok(Done::Well)
+}
+
+fn report(sweep: &Sweep, path: &Path) -> anyhow::Result<Done> {
+    let verdicts = judge::judge_with_picture(sweep).or_else(|e| usage(e.to_string()))?;
+    let page = html::page(&fingerpost_fleet::html::content(&verdicts, None));
+    archive::write_whole(path, &guard::text(page.as_bytes()))?;
+    // The page may have gone to standard output itself.
+    if path.is_file() {
+        output::sentence(&format!("The report on sweep {} is in {}.", clean(&verdicts.id), path.display()))?;
     }
     Ok(Done::Well)
 }
@@ -113,19 +133,6 @@ pub fn changed(s: &Slower) -> String {
 fn direction(s: &Slower) -> (&'static str, String) {
     let percent = (s.ratio - 1.0) * 100.0;
     (if percent >= 0.0 { "slower" } else { "faster" }, format!("{:.1}", percent.abs()))
-}
-
-/// What a host is called, in words.
-pub fn words(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Slow => "slow, confirmed by measuring again",
-        Standing::Suspected => "suspected: slow once, not measured again",
-        Standing::Failed => "without a record",
-        Standing::Left => "not measured yet",
-        Standing::Unresolved => "too few peers to say",
-        Standing::NotConfirmed => "slow once, and not when measured again",
-        Standing::Ok => "among its peers",
-    }
 }
 
 /// Hosts × families in per cent: a row of text a host, slow ones first.

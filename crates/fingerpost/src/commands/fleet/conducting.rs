@@ -1,0 +1,258 @@
+//! One pass of a sweep: these hosts are measured by the engine, and what comes is kept.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use fingerpost_fleet::sweep::{Pass, Sweep, SweepError};
+use fingerpost_fleet::wire::Answer;
+use fingerpost_record::text::{clean_short, counted};
+use fingerpost_sys::child;
+
+use super::engine::{self, Job, Slurm};
+use super::kubernetes::{self, Cluster};
+use super::pool::{self, Event, Task};
+use crate::exit::{say, usage};
+use crate::progress::{Progress, Progressing};
+
+/// What starts the runs.
+pub enum Engine {
+    /// `srun`: one allocation for all nodes, or a job of low priority for each.
+    Slurm {
+        /// What is passed on.
+        options: Slurm,
+        /// Whether each node has a job of its own.
+        scavenge: bool,
+    },
+    /// OpenSSH.
+    Ssh {
+        /// Its configuration, where it is not the user's own.
+        config: Option<String>,
+    },
+    /// `kubectl`.
+    Kubernetes(kubernetes::Options),
+}
+
+/// A sweep that is being measured.
+pub struct Conducting<'a> {
+    /// What starts the runs.
+    pub engine: Engine,
+    /// Where they go.
+    pub sweep: &'a Sweep,
+    /// How many hosts at a time.
+    pub at_once: usize,
+    /// The most seconds that one host may take.
+    pub timeout: u64,
+    /// Set when it is to end.
+    pub stop: &'a AtomicBool,
+}
+
+/// The longest that a job may wait in the queue, and run.
+const QUEUED: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How often a node is tried again whose job was taken from it by one of higher priority.
+const TRIES: usize = 20;
+/// The pause before that: the other job has the node for now.
+const BEFORE_AGAIN: Duration = Duration::from_secs(5);
+
+/// Hosts by what became of them.
+#[derive(Default)]
+struct Counts {
+    began: usize,
+    done: usize,
+    failed: usize,
+}
+
+impl Conducting<'_> {
+    /// Has these hosts measured, and keeps what comes.
+    pub fn pass(&self, pass: Pass, mut nodes: Vec<String>) -> anyhow::Result<()> {
+        let mut hosts = BTreeMap::new();
+        match &self.engine {
+            Engine::Slurm { .. } => self.leave_out_those_down(pass, &mut nodes)?,
+            Engine::Ssh { .. } => {}
+            Engine::Kubernetes(options) => {
+                hosts = self.cluster(options).able(&nodes, |node, reason| self.fail(pass, node, reason))?;
+                nodes.retain(|node| hosts.contains_key(node));
+            }
+        }
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let all = nodes.len();
+        let rounds = if self.alone() { 1 } else { all.div_ceil(self.at_once) };
+        let progress = Progress::start(&format!("measuring {}", hosts_of(all)), EXPECTED * rounds as u32, Progressing::Person);
+        let (mut counts, begun) = (Counts::default(), Instant::now());
+        let mut trouble = Ok(());
+        for attempt in 0..TRIES {
+            let mut taken_away = Vec::new();
+            let last = attempt + 1 == TRIES;
+            let mut event = |event| {
+                match event {
+                    Event::Began(nodes) => counts.began += nodes,
+                    Event::Answered(node, Answer::Failed(reason)) if !last && engine::was_preempted(&reason) => {
+                        counts.began = counts.began.saturating_sub(1);
+                        taken_away.push(node);
+                    }
+                    Event::Answered(node, answer) => {
+                        let kept = self.keep(pass, &node, answer);
+                        counts.done += usize::from(matches!(kept, Ok(true)));
+                        counts.failed += usize::from(matches!(kept, Ok(false)));
+                        if let Err(e) = kept {
+                            // A full disk is told, and the hosts that it hit are left to do.
+                            trouble = Err(e);
+                        }
+                    }
+                }
+                self.show(&progress, &counts, all);
+            };
+            self.measure(std::mem::take(&mut nodes), &hosts, &mut event)?;
+            nodes = taken_away;
+            if nodes.is_empty() || trouble.is_err() || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.wait(BEFORE_AGAIN);
+        }
+        drop(progress);
+        say(&format!("{} measured, {} failed, in {:.0} s", counts.done, counts.failed, begun.elapsed().as_secs_f64()));
+        trouble
+    }
+
+    /// Has the engine measure these nodes once.
+    fn measure(&self, nodes: Vec<String>, hosts: &BTreeMap<String, String>, event: &mut dyn FnMut(Event)) -> anyhow::Result<()> {
+        let job = format!("fingerpost-{}-{:08x}", self.sweep.manifest.id.to_lowercase(), fastrand::u32(..));
+        if let Engine::Kubernetes(options) = &self.engine {
+            return self.cluster(options).run(&job, hosts, &self.sweep.manifest.args, event);
+        }
+        let tasks = self.tasks(&job, nodes)?;
+        let slurm = matches!(self.engine, Engine::Slurm { .. });
+        let at_once = if self.alone() { 1 } else { self.at_once };
+        let wait = if slurm { QUEUED } else { Duration::from_secs(self.timeout + 60) };
+        pool::run(tasks, at_once, wait, self.stop, event);
+        if slurm && self.stop.load(Ordering::Relaxed) {
+            cancel(&job);
+        }
+        Ok(())
+    }
+
+    fn show(&self, progress: &Progress, counts: &Counts, all: usize) {
+        let (over, left) = (counts.done + counts.failed, all.saturating_sub(counts.began));
+        let running = counts.began.saturating_sub(over);
+        let said = format!("{} done, {running} running, {} failed, {left} left", counts.done, counts.failed);
+        progress.show(&said, over as f64 / all as f64);
+    }
+
+    fn wait(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until && !self.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn cluster<'b>(&'b self, options: &'b kubernetes::Options) -> Cluster<'b> {
+        Cluster { options, timeout: self.timeout, at_once: self.at_once, stop: self.stop }
+    }
+
+    /// Whether one child answers for all nodes.
+    fn alone(&self) -> bool {
+        matches!(self.engine, Engine::Slurm { scavenge: false, .. })
+    }
+
+    /// Keeps an answer; says whether it is a record.
+    fn keep(&self, pass: Pass, node: &str, answer: Answer) -> anyhow::Result<bool> {
+        let reason = match answer {
+            Answer::Record(packed) => match self.sweep.put(pass, node, &packed) {
+                Ok(_) => return Ok(true),
+                Err(SweepError::Record(e)) => e.to_string(),
+                Err(e) => return Err(e.into()),
+            },
+            Answer::Failed(reason) => reason,
+        };
+        self.fail(pass, node, &reason)?;
+        Ok(false)
+    }
+
+    /// Keeps why a node has no record. Of a confirmation that is only told: the node has its first record.
+    fn fail(&self, pass: Pass, node: &str, reason: &str) -> anyhow::Result<()> {
+        match pass {
+            Pass::First => self.sweep.fail(node, reason)?,
+            Pass::Again => say(&format!("{node} was not measured again: {}", clean_short(reason, 200))),
+        }
+        Ok(())
+    }
+
+    fn tasks(&self, job: &str, nodes: Vec<String>) -> anyhow::Result<Vec<Task>> {
+        let words = &self.sweep.manifest.args;
+        let (options, scavenge) = match &self.engine {
+            Engine::Slurm { options, scavenge } => (options, *scavenge),
+            Engine::Ssh { config } => return self.by_ssh(config.as_ref(), nodes),
+            Engine::Kubernetes(_) => return Ok(Vec::new()),
+        };
+        let program = own_path()?;
+        let task = |nodes: Vec<String>| {
+            let job = Job { name: job, nodes: &nodes, program: &program, timeout: self.timeout, words };
+            let words = std::iter::once("srun".to_owned()).chain(job.srun(options, scavenge)).collect();
+            Task { words, nodes, send_program: false }
+        };
+        Ok(if scavenge { nodes.into_iter().map(|node| task(vec![node])).collect() } else { vec![task(nodes)] })
+    }
+
+    fn by_ssh(&self, config: Option<&String>, nodes: Vec<String>) -> anyhow::Result<Vec<Task>> {
+        let (_, bytes) = super::node::own_file()?;
+        let task = |node: String| {
+            let ssh = ["ssh".to_owned()].into_iter().chain(config.iter().flat_map(|file| ["-F".to_owned(), (*file).clone()]));
+            let words = ssh.chain(engine::ssh(&node, bytes, self.timeout, &self.sweep.manifest.args)).collect();
+            Task { words, nodes: vec![node], send_program: true }
+        };
+        Ok(nodes.into_iter().map(task).collect())
+    }
+
+    /// One node that is down would keep the others' job from starting: it is a row with Slurm's own word for its state.
+    fn leave_out_those_down(&self, pass: Pass, nodes: &mut Vec<String>) -> anyhow::Result<()> {
+        let list = fingerpost_fleet::nodes::fold(nodes);
+        let mut command = Command::new("sinfo");
+        command.args(["--noheader", "--Node", "--format=%N %T", &format!("--nodes={list}")]);
+        let said = child::run_bounded(&mut command, Instant::now() + Duration::from_secs(60)).context("cannot start sinfo")?;
+        if !said.status.is_some_and(|status| status.success()) {
+            let why = clean_short(String::from_utf8_lossy(&said.stderr).trim(), 200);
+            return usage(format!("Slurm does not answer: {why}"));
+        }
+        let text = String::from_utf8_lossy(&said.stdout);
+        let states: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.trim().split_once(' ')).collect();
+        let mut able = Vec::new();
+        for node in nodes.drain(..) {
+            let reason = match states.get(node.as_str()).map(|state| state.trim_end_matches(['+', '$', '@', '^', '-'])) {
+                Some("idle" | "mixed" | "allocated" | "completing" | "reserved" | "planned") => {
+                    able.push(node);
+                    continue;
+                }
+                Some(state) => format!("Slurm says that it is {}", clean_short(state, 40)),
+                None => "Slurm does not know it".to_owned(),
+            };
+            self.fail(pass, &node, &reason)?;
+        }
+        *nodes = able;
+        Ok(())
+    }
+}
+
+/// What one host takes in the middle, for the time that is left.
+const EXPECTED: Duration = Duration::from_secs(200);
+
+fn hosts_of(hosts: usize) -> String {
+    counted(hosts as u64, "host")
+}
+
+/// Cancels the jobs of this name, which nobody else's has.
+fn cancel(job: &str) {
+    let cancelled = child::run_bounded(Command::new("scancel").arg(format!("--name={job}")), Instant::now() + Duration::from_secs(30));
+    if !cancelled.is_ok_and(|said| said.status.is_some_and(|status| status.success())) {
+        say(&format!("the job could not be cancelled; do it by `scancel --name={job}`"));
+    }
+}
+
+/// This program's file as the nodes see it by a shared path.
+pub fn own_path() -> anyhow::Result<String> {
+    let path = std::env::current_exe().context("cannot tell where this program is")?;
+    path.to_str().map(str::to_owned).context("this program's path is no text that can be passed on")
+}

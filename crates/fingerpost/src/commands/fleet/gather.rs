@@ -1,0 +1,183 @@
+//! `fingerpost fleet gather`: records that came by any way, put into a sweep.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use fingerpost_fleet::sweep::{Manifest, Pass, SCHEMA, Sweep};
+use fingerpost_fleet::table::Table;
+use fingerpost_fleet::wire::{Answer, Collector, LONGEST_LINE};
+use fingerpost_fleet::{index, nodes, slim};
+use fingerpost_record::archive::{new_id, rfc3339};
+use fingerpost_record::text::counted;
+use fingerpost_record::{Run, lean, open};
+
+use crate::exit::{Done, say, usage};
+
+/// Arguments of `fleet gather`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A file NODE.json is that node's run, NODE.json.gz its record in another sweep, and NODE.out what its task printed. \
+    What is neither is a row with its reason."
+)]
+pub struct GatherArgs {
+    /// The directory with the files
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// The sweep's directory, which must not be there
+    #[arg(short, long, value_name = "SWEEP", required_unless_present = "again")]
+    output: Option<PathBuf>,
+    /// The files are of suspects and controls measured again: add them to this sweep as its confirmation
+    #[arg(long, value_name = "SWEEP", conflicts_with = "output")]
+    again: Option<PathBuf>,
+}
+
+/// What the names of files end in that can be records.
+const ENDINGS: [&str; 3] = [".json", ".json.gz", ".out"];
+
+/// The longest output of one task that is looked at.
+const MOST_OUTPUT: u64 = 64 << 20;
+
+/// Gathers records into a sweep, on every CPU.
+pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
+    let files = files_of(&args.dir)?;
+    let (sweep, pass) = match (&args.again, &args.output) {
+        (Some(dir), _) => (super::open(dir)?, Pass::Again),
+        (None, output) => (created(&files, output.as_deref().unwrap_or(Path::new("sweep")))?, Pass::First),
+    };
+    let mut table = Table::default();
+    let (mut kept, mut beside, mut failed) = (0_u64, 0_u64, 0_u64);
+    let mut trouble = Ok(());
+    taken(&sweep, pass, &files, |node, taken| match taken {
+        Ok(Taken::Kept(run)) => {
+            kept += 1;
+            if let Some(stamp) = sweep.stamp(node) {
+                table.add(node, &run, stamp);
+            }
+        }
+        Ok(Taken::Beside) => beside += 1,
+        Ok(Taken::No(reason)) => {
+            failed += 1;
+            match pass {
+                Pass::First => trouble = sweep.fail(node, &reason).map_err(Into::into),
+                Pass::Again => say(&format!("{node}: {reason}")),
+            }
+        }
+        Err(e) => trouble = Err(e),
+    });
+    trouble?;
+    if pass == Pass::First {
+        table.hosts.sort_by(|a, b| a.node.cmp(&b.node));
+        index::save(&index::path(sweep.dir()), &table);
+    }
+    let doubled = if beside == 0 { String::new() } else { format!(", {} of a host that has one", counted(beside, "further record")) };
+    say(&format!("{} gathered{doubled}, {failed} without one", counted(kept, "record")));
+    Ok(if failed == 0 { Done::Well } else { Done::MeasurementFailed })
+}
+
+/// A sweep of these files: every file is a row, also one whose record is none.
+fn created(files: &[(String, PathBuf)], dir: &Path) -> anyhow::Result<Sweep> {
+    let asked: BTreeSet<String> = files.iter().map(|(node, _)| node.clone()).collect();
+    let now = jiff::Timestamp::now();
+    let manifest = Manifest {
+        schema: SCHEMA.into(),
+        id: new_id(now, fastrand::u32(..)),
+        started: rfc3339(now),
+        engine: "gather".into(),
+        nodes: nodes::fold(&asked.into_iter().collect::<Vec<_>>()),
+        args: Vec::new(),
+    };
+    Sweep::create(dir, manifest).or_else(|e| usage(e.to_string()))
+}
+
+/// What became of a file.
+enum Taken {
+    /// It is the node's record now.
+    Kept(Box<Run>),
+    /// It is a further record of a node that has one.
+    Beside,
+    /// It is none, because …
+    No(String),
+}
+
+/// Takes the files, each by some thread, and tells of each on this one. Files of one node are one thread's, in their order, so that which of
+/// two records is the node's does not depend on which thread is faster. Stops at the first error of the sweep's own.
+fn taken(sweep: &Sweep, pass: Pass, files: &[(String, PathBuf)], mut tell: impl FnMut(&str, anyhow::Result<Taken>)) {
+    let of_nodes: Vec<&[(String, PathBuf)]> = files.chunk_by(|a, b| a.0 == b.0).collect();
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (send, results) = mpsc::sync_channel(64);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            let (send, next, stop, of_nodes) = (send.clone(), &next, &stop, &of_nodes);
+            scope.spawn(move || {
+                while let Some(of_node) = of_nodes.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed)) {
+                    for (node, path) in *of_node {
+                        if send.send((node, take(sweep, pass, node, path))).is_err() {
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+        drop(send);
+        for (node, taken) in results {
+            stop.fetch_or(taken.is_err(), Ordering::Relaxed);
+            tell(node, taken);
+        }
+    });
+}
+
+/// The files of a directory that can be records, each with the node that its name names.
+fn files_of(dir: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
+    let entries = std::fs::read_dir(dir).or_else(|e| usage(format!("cannot list {}: {e}", dir.display())))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let node =
+            path.file_name().and_then(|name| name.to_str()).and_then(|name| ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)));
+        if let Some(node) = node.filter(|node| nodes::is_name(node)) {
+            files.push((node.to_owned(), path.clone()));
+        }
+        if files.len() > nodes::MOST_NODES {
+            return usage(format!("{} holds more than {} files", dir.display(), nodes::MOST_NODES));
+        }
+    }
+    files.sort();
+    if files.is_empty() { usage(format!("{} holds no NODE.json, NODE.json.gz or NODE.out", dir.display())) } else { Ok(files) }
+}
+
+/// Takes one file. The error is the sweep's own.
+fn take(sweep: &Sweep, pass: Pass, node: &str, path: &Path) -> anyhow::Result<Taken> {
+    let run = match path.extension().and_then(|end| end.to_str()) {
+        Some("json") => lean::figures_from_path(path).map_err(|e| e.to_string()),
+        Some("gz") => slim::from_path(path).map_err(|e| e.to_string()),
+        _ => match printed(node, path) {
+            Answer::Failed(reason) => Err(reason),
+            Answer::Record(packed) => slim::unpack(&packed, &format!("the record of {node}")).map_err(|e| e.to_string()),
+        },
+    };
+    let run = match run {
+        Ok(run) => slim::slim(&run),
+        Err(reason) => return Ok(Taken::No(reason)),
+    };
+    Ok(if sweep.put_run(pass, node, &run)? { Taken::Kept(Box::new(run)) } else { Taken::Beside })
+}
+
+/// What a task printed for its node, the last answer of several.
+fn printed(node: &str, path: &Path) -> Answer {
+    let file = match open::regular(path) {
+        Ok(opened) => opened.file.take(MOST_OUTPUT),
+        Err(e) => return Answer::Failed(format!("its output cannot be read: {e}")),
+    };
+    let mut answer = Answer::Failed("its output holds no record".into());
+    let (mut collector, mut from, mut line) = (Collector::default(), BufReader::new(file), Vec::new());
+    while from.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+        if let Some((_, got)) = collector.line(&String::from_utf8_lossy(&line), |name| name == node) {
+            answer = got;
+        }
+        line.clear();
+    }
+    if collector.unfinished().next().is_some() { Answer::Failed("its output ends within a record".into()) } else { answer }
+}

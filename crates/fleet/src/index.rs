@@ -1,0 +1,205 @@
+//! The index of a sweep: all its figures in one file, so that ten thousand records need not be unpacked to be shown.
+//!
+//! It holds nothing that the records do not, and each host's figures only count while its record has the size and time that they were taken
+//! at: an index that is lost, damaged, old or of another version is made again from the records.
+//!
+//! ```text
+//! fingerpost/sweep-index/1\n
+//! u64              bytes of the head
+//! JSON             rows, kinds of hosts, hosts with how many figures each has
+//! 12 bytes each    figures, host by host: number of the row (u32), logarithm and standard deviation (f32), little-endian
+//! ```
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use fingerpost_record::archive::write_whole;
+use fingerpost_record::{Params, Unit, open};
+use serde::{Deserialize, Serialize};
+
+use crate::nodes;
+use crate::odd::Description;
+use crate::table::{Cell, HostRow, Row, Table};
+
+/// The format's name and version; the version changes with what a figure means.
+const MAGIC: &[u8] = b"fingerpost/sweep-index/1\n";
+/// The longest head that is read: 200,000 hosts take 40 MB.
+const MOST_HEAD: u64 = 64 << 20;
+/// Rows that all hosts together may have: as many as fifty runs that have nothing in common.
+const MOST_ROWS: usize = 1 << 20;
+/// Bytes of a figure.
+const CELL: usize = 12;
+
+/// What tells that a record has not changed: its size and the nanoseconds of its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Stamp(u64, i64, i64);
+
+impl Stamp {
+    /// The stamp of a file; nothing where there is none.
+    pub fn of(path: &Path) -> Option<Stamp> {
+        let found = std::fs::symlink_metadata(path).ok()?;
+        Some(Stamp(found.len(), found.mtime(), found.mtime_nsec()))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    rows: Vec<HeadRow>,
+    kinds: Vec<String>,
+    hosts: Vec<HeadHost>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct HeadRow {
+    probe: String,
+    version: u32,
+    params: Params,
+    unit: Unit,
+}
+
+#[derive(Serialize, Deserialize)]
+struct HeadHost {
+    node: String,
+    kind: usize,
+    started: String,
+    without: usize,
+    stamp: Stamp,
+    cells: usize,
+    failed: Vec<(u32, String)>,
+    description: Description,
+}
+
+/// Where a sweep's index is.
+pub fn path(sweep: &Path) -> PathBuf {
+    sweep.join("index")
+}
+
+/// What the index holds; nothing where it is none of this version, or does not agree with itself.
+pub fn load(path: &Path) -> Option<Table> {
+    let opened = open::regular(path).ok()?;
+    let bytes = opened.file.metadata().ok()?.len();
+    let mut from = BufReader::with_capacity(1 << 20, opened.file);
+    let mut magic = [0; MAGIC.len()];
+    from.read_exact(&mut magic).ok()?;
+    let mut length = [0; 8];
+    from.read_exact(&mut length).ok()?;
+    let length = u64::from_le_bytes(length);
+    if magic != MAGIC || length > MOST_HEAD.min(bytes) {
+        return None;
+    }
+    let mut text = vec![0; length as usize];
+    from.read_exact(&mut text).ok()?;
+    let head: Head = serde_json::from_slice(&text).ok()?;
+    let cells = head.hosts.iter().try_fold(0_u64, |sum, host| sum.checked_add(host.cells as u64))?;
+    let whole = (MAGIC.len() as u64 + 8 + length).checked_add(cells.checked_mul(CELL as u64)?)?;
+    if whole != bytes || head.rows.len() > MOST_ROWS || head.hosts.len() > nodes::MOST_NODES {
+        return None;
+    }
+    let rows: Vec<Row> = head.rows.into_iter().map(|row| Row::new(row.probe, row.version, row.params, row.unit)).collect();
+    let mut hosts = Vec::with_capacity(head.hosts.len());
+    for host in head.hosts {
+        let group = head.kinds.get(host.kind)?.clone();
+        let cells = cells_of(&mut from, host.cells, rows.len())?;
+        if !nodes::is_name(&host.node) || host.failed.iter().any(|(row, _)| *row as usize >= rows.len()) {
+            return None;
+        }
+        let HeadHost { node, started, without, stamp, failed, description, .. } = host;
+        hosts.push(HostRow { node, group, started, without, stamp, cells, failed, description });
+    }
+    Some(Table::made_of(rows, hosts))
+}
+
+fn cells_of(from: &mut BufReader<File>, count: usize, rows: usize) -> Option<Vec<Cell>> {
+    let mut bytes = vec![0; count * CELL];
+    from.read_exact(&mut bytes).ok()?;
+    let four = |at: &[u8]| [at[0], at[1], at[2], at[3]];
+    let cell = |b: &[u8]| (u32::from_le_bytes(four(b)), f32::from_le_bytes(four(&b[4..])), f32::from_le_bytes(four(&b[8..])));
+    let cells: Vec<Cell> = bytes.chunks_exact(CELL).map(cell).collect();
+    cells.iter().all(|cell| (cell.0 as usize) < rows).then_some(cells)
+}
+
+/// Writes the index. That it cannot be written (a sweep of somebody else's, a full disk) costs time when the sweep is read again, and
+/// nothing else.
+pub fn save(path: &Path, table: &Table) {
+    let mut kinds: Vec<&String> = table.hosts.iter().map(|host| &host.group).collect();
+    kinds.sort();
+    kinds.dedup();
+    let row = |row: &Row| HeadRow { probe: row.probe.clone(), version: row.version, params: row.params.clone(), unit: row.unit };
+    let host = |host: &HostRow| HeadHost {
+        node: host.node.clone(),
+        kind: kinds.binary_search(&&host.group).unwrap_or_default(),
+        started: host.started.clone(),
+        without: host.without,
+        stamp: host.stamp,
+        cells: host.cells.len(),
+        failed: host.failed.clone(),
+        description: host.description.clone(),
+    };
+    let head = Head {
+        rows: table.rows.iter().map(row).collect(),
+        hosts: table.hosts.iter().map(host).collect(),
+        kinds: kinds.iter().map(|kind| (*kind).clone()).collect(),
+    };
+    let Ok(head) = serde_json::to_vec(&head) else { return };
+    let cells: usize = table.hosts.iter().map(|host| host.cells.len()).sum();
+    let mut bytes = Vec::with_capacity(MAGIC.len() + 8 + head.len() + cells * CELL);
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&(head.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&head);
+    for (row, log, own) in table.hosts.iter().flat_map(|host| &host.cells) {
+        bytes.extend_from_slice(&row.to_le_bytes());
+        bytes.extend_from_slice(&log.to_le_bytes());
+        bytes.extend_from_slice(&own.to_le_bytes());
+    }
+    let _ = write_whole(path, &bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_record::fixture;
+
+    fn table() -> Table {
+        let mut table = Table::default();
+        ["n1", "n2"].iter().for_each(|node| table.add(node, &fixture::run(), Stamp(1, 2, 3)));
+        table
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let home = tempfile::tempdir().unwrap();
+        let path = path(home.path());
+        save(&path, &table());
+        let read = load(&path).unwrap();
+        assert_eq!((read.rows, read.hosts), (table().rows, table().hosts));
+        assert!(!table().hosts[0].cells.is_empty());
+    }
+
+    #[test]
+    fn a_damaged_index_is_none_or_one_that_agrees_with_itself() {
+        let home = tempfile::tempdir().unwrap();
+        let path = path(home.path());
+        assert!(load(&path).is_none());
+        save(&path, &table());
+        let whole = std::fs::read(&path).unwrap();
+        for cut in [0, 10, MAGIC.len() + 4, whole.len() / 2, whole.len() - 1] {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            assert!(load(&path).is_none(), "{cut}");
+        }
+        let mut rng = fastrand::Rng::with_seed(1);
+        for _ in 0..500 {
+            let mut bytes = whole.clone();
+            for _ in 0..rng.usize(1..4) {
+                let at = rng.usize(..bytes.len());
+                bytes[at] = rng.u8(..);
+            }
+            std::fs::write(&path, &bytes).unwrap();
+            if let Some(read) = load(&path) {
+                let rows = read.rows.len();
+                assert!(read.hosts.iter().flat_map(|host| &host.cells).all(|cell| (cell.0 as usize) < rows));
+            }
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! What Kubernetes is asked for, and what it answers. Pure: documents from words, answers from documents.
+//!
+//! One Job (`batch/v1`) with a pod for each node. Pods of one sweep repel each other by host name (required anti-affinity), and may be on the
+//! nodes that were asked for only (required node affinity): so each gets a node of its own. A pod that fails is a row and is not started
+//! again (`backoffLimitPerIndex: 0`), and what one pod does ends no other. Each prints its record, which `kubectl logs` brings back.
+
+use std::collections::BTreeMap;
+
+use fingerpost_record::text::clean_short;
+use serde_json::{Value, json};
+
+use crate::nodes;
+
+/// The label by which the pods of a sweep know each other.
+const SWEEP: &str = "fingerpost.dev/sweep";
+/// The label in which Kubernetes keeps a node's host name.
+const HOST_NAME: &str = "kubernetes.io/hostname";
+/// Seconds after its end in which the Job is still there to be looked at, should nobody remove it.
+const KEPT: u64 = 3600;
+/// The most pods of one Job that fail for themselves (the schema's own bound of `maxFailedIndexes`).
+const MOST: usize = 100_000;
+
+/// One Job.
+#[derive(Clone, Debug)]
+pub struct Job<'a> {
+    /// Its name, which nothing else has: letters, digits and dashes.
+    pub name: &'a str,
+    /// Where it is made.
+    pub namespace: Option<&'a str>,
+    /// The image that holds the program as its entry point.
+    pub image: &'a str,
+    /// The value of `kubernetes.io/hostname` of each node.
+    pub hosts: &'a [String],
+    /// How many may run at a time.
+    pub at_once: usize,
+    /// The most seconds that one may take.
+    pub timeout: u64,
+    /// Words after `run` on every node.
+    pub words: &'a [String],
+    /// Whether pods go to nodes that are kept free by a taint.
+    pub tolerate: bool,
+}
+
+/// The manifest.
+pub fn manifest(job: &Job) -> Value {
+    let labels = json!({ SWEEP: job.name });
+    let mut spec = json!({
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "activeDeadlineSeconds": job.timeout + 300,
+        "affinity": {
+            "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
+                { "matchExpressions": [{ "key": HOST_NAME, "operator": "In", "values": job.hosts }] }
+            ] } },
+            "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [
+                { "topologyKey": HOST_NAME, "labelSelector": { "matchLabels": labels } }
+            ] },
+        },
+        "containers": [container(job)],
+        "volumes": [{ "name": "tmp", "emptyDir": {} }],
+    });
+    if job.tolerate {
+        spec["tolerations"] = json!([{ "operator": "Exists", "effect": "NoSchedule" }]);
+    }
+    let mut metadata = json!({ "name": job.name, "labels": labels });
+    if let Some(namespace) = job.namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": job.hosts.len(),
+            "parallelism": job.at_once.min(job.hosts.len()),
+            "backoffLimitPerIndex": 0,
+            "maxFailedIndexes": job.hosts.len().min(MOST),
+            "ttlSecondsAfterFinished": KEPT,
+            "template": { "metadata": { "labels": labels }, "spec": spec },
+        },
+    })
+}
+
+fn container(job: &Job) -> Value {
+    let mut args: Vec<String> = ["fleet", "node", "--name-from", "NODE_NAME"].map(str::to_owned).to_vec();
+    args.push(format!("--timeout={}", job.timeout));
+    args.push("--".into());
+    args.extend(job.words.iter().cloned());
+    json!({
+        "name": "fingerpost",
+        "image": job.image,
+        "args": args,
+        "env": [
+            { "name": "NODE_NAME", "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } },
+            { "name": "TMPDIR", "value": "/tmp" },
+        ],
+        // The image holds the program alone, and a run needs a place to write.
+        "volumeMounts": [{ "name": "tmp", "mountPath": "/tmp" }],
+    })
+}
+
+/// A document as YAML: every text in double quotes, as JSON writes it, which YAML reads alike.
+pub fn yaml(document: &Value) -> String {
+    let mut text = String::new();
+    block(document, 0, &mut text);
+    text
+}
+
+fn block(value: &Value, depth: usize, text: &mut String) {
+    let indent = "  ".repeat(depth);
+    let nested = |below: &Value| match below {
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        _ => false,
+    };
+    match value {
+        Value::Object(map) => {
+            for (key, below) in map {
+                text.push_str(&format!("{indent}{}:", key_of(key)));
+                if nested(below) {
+                    text.push('\n');
+                    block(below, depth + 1, text);
+                } else {
+                    text.push_str(&format!(" {below}\n"));
+                }
+            }
+        }
+        Value::Array(list) => {
+            for below in list {
+                let mut inner = String::new();
+                if nested(below) {
+                    block(below, depth + 1, &mut inner);
+                } else {
+                    inner = format!("{below}\n");
+                }
+                // An item's first line begins with its dash instead of the last step of its indent.
+                text.push_str(&format!("{indent}- {}", inner.trim_start()));
+            }
+        }
+        plain => text.push_str(&format!("{indent}{plain}\n")),
+    }
+}
+
+/// A key, plain where that is certain to be one.
+fn key_of(key: &str) -> String {
+    let plain = key.starts_with(|c: char| c.is_ascii_alphabetic()) && key.chars().all(|c| c.is_ascii_alphanumeric());
+    if plain { key.to_owned() } else { Value::from(key).to_string() }
+}
+
+/// What Kubernetes says of its nodes: for each name its host name, or why no pod would get there.
+///
+/// # Errors
+/// A sentence, when the document is no list of nodes.
+pub fn nodes_of(document: &[u8], tolerate: bool) -> Result<BTreeMap<String, Result<String, String>>, String> {
+    let items = items(document, "nodes")?;
+    let one = |node: &Value| {
+        let name = node["metadata"]["name"].as_str().filter(|name| nodes::is_name(name))?;
+        let host = node["metadata"]["labels"][HOST_NAME].as_str().unwrap_or(name);
+        let ready = node["status"]["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Ready");
+        let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        let keeps = |taint: &&Value| taint["effect"] == "NoExecute" || (taint["effect"] == "NoSchedule" && !tolerate);
+        let taint = taints.filter(keeps).find_map(|taint| taint["key"].as_str());
+        let state = match (ready.and_then(|c| c["status"].as_str()), taint) {
+            _ if node["spec"]["unschedulable"] == true && !tolerate => Err("Kubernetes says that it is cordoned".to_owned()),
+            (Some("True"), None) => Ok(host.to_owned()),
+            (Some("True"), Some(taint)) => Err(format!("Kubernetes says that it has the taint {}", clean_short(taint, 80))),
+            _ => Err("Kubernetes says that it is not ready".to_owned()),
+        };
+        Some((name.to_owned(), state))
+    };
+    Ok(items.iter().filter_map(one).collect())
+}
+
+/// A pod of the sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// The node that it is on; nothing while it waits for one.
+    pub node: Option<String>,
+    /// What became of it.
+    pub phase: Phase,
+}
+
+/// What became of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It waits, with Kubernetes' word for why.
+    Waits(String),
+    /// It runs.
+    Runs,
+    /// It has ended; its log says how.
+    Ended,
+}
+
+/// The pods of a sweep.
+///
+/// # Errors
+/// A sentence, when the document is no list of pods.
+pub fn pods_of(document: &[u8]) -> Result<Vec<Pod>, String> {
+    let one = |pod: &Value| {
+        let name = pod["metadata"]["name"].as_str().filter(|name| nodes::is_name(name))?;
+        let node = pod["spec"]["nodeName"].as_str().filter(|node| nodes::is_name(node)).map(str::to_owned);
+        let phase = match pod["status"]["phase"].as_str() {
+            Some("Running") => Phase::Runs,
+            Some("Succeeded" | "Failed") => Phase::Ended,
+            _ => Phase::Waits(waits_for(&pod["status"])),
+        };
+        Some(Pod { name: name.to_owned(), node, phase })
+    };
+    Ok(items(document, "pods")?.iter().filter_map(one).collect())
+}
+
+/// Why a pod waits: that its image cannot be fetched, or that no node takes it.
+fn waits_for(status: &Value) -> String {
+    let containers = status["containerStatuses"].as_array().into_iter().flatten();
+    let container = containers.map(|c| &c["state"]["waiting"]).find(|waiting| waiting["reason"].is_string());
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let said = container.or_else(|| conditions.into_iter().find(|c| c["status"] == "False" && c["reason"].is_string()));
+    let word = |key: &str| said.and_then(|said| said[key].as_str()).map(|text| clean_short(text, 120));
+    match (word("reason"), word("message")) {
+        (Some(reason), Some(message)) => format!("{reason}: {message}"),
+        (Some(reason), None) => reason,
+        _ => "no reason given".into(),
+    }
+}
+
+fn items(document: &[u8], what: &str) -> Result<Vec<Value>, String> {
+    let mut list: Value = serde_json::from_slice(document).map_err(|e| format!("kubectl's list of {what} is no JSON: {e}"))?;
+    match list["items"].take() {
+        Value::Array(items) => Ok(items),
+        _ => Err(format!("kubectl's list of {what} holds no items")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: [&str; 3] = ["--profile=screen", "--set", "dir=/tmp/it's \"here\": \\ \u{1b}é"];
+
+    fn made(tolerate: bool) -> Value {
+        let (hosts, words) = (["n1", "n2", "n3"].map(str::to_owned), WORDS.map(str::to_owned));
+        let namespace = tolerate.then_some("perf");
+        let job = Job {
+            name: "fingerpost-1",
+            namespace,
+            image: "registry.example/fingerpost:1",
+            hosts: &hosts,
+            at_once: 2,
+            timeout: 900,
+            words: &words,
+            tolerate,
+        };
+        manifest(&job)
+    }
+
+    /// The published schema's types drop what they do not know: what comes back whole is all in the schema, at its place and of its type.
+    #[test]
+    fn the_manifest_is_one_by_the_published_schema() {
+        for tolerate in [false, true] {
+            let manifest = made(tolerate);
+            let typed: k8s_openapi::api::batch::v1::Job = serde_json::from_value(manifest.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&typed).unwrap(), manifest);
+            let spec = typed.spec.unwrap();
+            assert_eq!((spec.completions, spec.parallelism, spec.completion_mode.as_deref()), (Some(3), Some(2), Some("Indexed")));
+            let pod = spec.template.spec.unwrap();
+            let affinity = pod.affinity.unwrap();
+            let apart = affinity.pod_anti_affinity.unwrap().required_during_scheduling_ignored_during_execution.unwrap();
+            let labels = spec.template.metadata.unwrap().labels.unwrap();
+            assert_eq!(
+                apart[0].label_selector.as_ref().unwrap().match_labels.as_ref(),
+                Some(&labels),
+                "pods of the sweep repel each other"
+            );
+            assert_eq!(apart[0].topology_key, HOST_NAME);
+            assert_eq!(pod.containers[0].args.as_ref().unwrap()[6..], WORDS);
+        }
+    }
+
+    #[test]
+    fn a_field_that_the_schema_does_not_know_would_be_noticed() {
+        let mut manifest = made(false);
+        manifest["spec"]["template"]["spec"]["affinty"] = json!({});
+        let typed: k8s_openapi::api::batch::v1::Job = serde_json::from_value(manifest.clone()).unwrap();
+        assert_ne!(serde_json::to_value(&typed).unwrap(), manifest);
+    }
+
+    #[test]
+    fn the_yaml_is_the_same_document() {
+        for document in [made(true), json!({ "a/b": [], "c": [[1, 2], [{ "d": null }], {}], "yes": "no", "on": true })] {
+            let text = yaml(&document);
+            assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), document, "{text}");
+        }
+    }
+
+    #[test]
+    fn nodes_that_take_no_pod_say_why() {
+        let node = |name: &str, ready: &str, spec: Value| {
+            json!({ "metadata": { "name": name, "labels": { HOST_NAME: format!("host-{name}") } }, "spec": spec,
+            "status": { "conditions": [{ "type": "MemoryPressure", "status": "False" }, { "type": "Ready", "status": ready }] } })
+        };
+        let tainted = json!({ "taints": [{ "key": "gpu", "effect": "NoSchedule" }] });
+        let list = json!({ "items": [node("a", "True", json!({})), node("b", "Unknown", json!({})), node("c", "True", json!({ "unschedulable": true })),
+            node("d", "True", tainted), node("-e", "True", json!({})), 7] });
+        let text = serde_json::to_vec(&list).unwrap();
+        let nodes = nodes_of(&text, false).unwrap();
+        assert_eq!(nodes["a"], Ok("host-a".to_owned()));
+        assert!(nodes["b"].as_ref().unwrap_err().contains("not ready") && nodes["c"].as_ref().unwrap_err().contains("cordoned"));
+        assert!(nodes["d"].as_ref().unwrap_err().ends_with("the taint gpu") && nodes.len() == 4);
+        assert_eq!(nodes_of(&text, true).unwrap()["d"], Ok("host-d".to_owned()));
+        assert!(nodes_of(b"{}", false).unwrap_err().contains("holds no items") && nodes_of(b"<", false).is_err());
+    }
+
+    #[test]
+    fn pods_say_where_they_are_and_what_they_wait_for() {
+        let list = json!({ "items": [
+            { "metadata": { "name": "p1" }, "spec": { "nodeName": "n1" }, "status": { "phase": "Succeeded" } },
+            { "metadata": { "name": "p2" }, "spec": {}, "status": { "phase": "Pending", "conditions": [
+                { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes\u{1b}[1m" }] } },
+            { "metadata": { "name": "p3" }, "spec": { "nodeName": "n3" }, "status": { "phase": "Pending", "containerStatuses": [
+                { "state": { "waiting": { "reason": "ErrImagePull" } } }] } },
+        ] });
+        let pods = pods_of(&serde_json::to_vec(&list).unwrap()).unwrap();
+        assert_eq!(pods[0], Pod { name: "p1".into(), node: Some("n1".into()), phase: Phase::Ended });
+        assert_eq!(pods[1].phase, Phase::Waits("Unschedulable: 0/3 nodes\u{fffd}[1m".into()));
+        assert_eq!((&pods[2].phase, pods[2].node.as_deref()), (&Phase::Waits("ErrImagePull".into()), Some("n3")));
+    }
+}

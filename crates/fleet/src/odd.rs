@@ -1,0 +1,278 @@
+//! What sets a host apart from its peers without a figure: a limit or setting that they do not have, something that wants its CPUs, rows that
+//! all of them measured and it could not.
+//!
+//! Figures are made of what ran undisturbed, so that a quota or a neighbour hardly moves them; what takes the CPU is seen in the hosts'
+//! descriptions.
+
+use std::collections::BTreeMap;
+
+use fingerpost_compare::causes::groups::GROUP_CAUSES;
+use fingerpost_diagnose::fleet::FEWEST;
+use fingerpost_record::{Host, Layer, Measurement, Outcome};
+use serde::{Deserialize, Serialize};
+
+use crate::table::{HostRow, Row};
+
+/// More hosts than this share of a group, and than [`FEW`], are no odd ones but another kind (as of figures, `diagnose::fleet`).
+const MANY: f64 = 0.1;
+/// So many hosts may be odd in a group of any size.
+const FEW: usize = 2;
+/// Reasons of rows that could not be measured are kept up to this length.
+const REASON: usize = 120;
+/// Rows without a figure that are told of one host.
+const MOST_FAILED: usize = 3;
+
+/// What is kept of a host's description, to be held against its peers'.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// CPUs' worth of time that a quota allows.
+    pub quota: Option<f64>,
+    /// CPUs that the run was allowed.
+    pub cpus: u32,
+    /// Processes that were runnable both before the run and after it.
+    pub runnable: u64,
+    /// Seccomp filters in force.
+    pub filters: Option<u32>,
+    /// Transparent huge pages.
+    pub thp: Option<String>,
+    /// Frequency governor.
+    pub governor: Option<String>,
+    /// Mitigations.
+    pub mitigations: BTreeMap<String, String>,
+}
+
+impl Description {
+    /// Of a host.
+    pub fn of(host: &Host) -> Description {
+        Description {
+            quota: host.cgroup.cpu_quota,
+            cpus: host.cpu.count,
+            runnable: host.after.as_ref().map_or(0, |after| after.runnable.min(host.before.runnable)),
+            filters: host.seccomp_filters,
+            thp: host.thp.clone(),
+            governor: host.governor.clone(),
+            mitigations: host.mitigations.clone(),
+        }
+    }
+}
+
+/// Why a row of a host that was tried has no figure.
+pub fn failure(m: &Measurement) -> Option<String> {
+    (m.outcome == Outcome::Failed).then(|| fingerpost_record::text::clean_short(m.reason.as_deref().unwrap_or("no reason given"), REASON))
+}
+
+/// One way in which a host is odd.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Odd {
+    /// The cause's name in the registry.
+    pub cause: &'static str,
+    /// Its layer.
+    pub layer: Layer,
+    /// What says so.
+    pub evidence: String,
+    /// Whether it takes the CPU from whatever runs there: then slow figures are its consequence.
+    pub of_cpu: bool,
+}
+
+/// What is usual in a group of peers.
+pub struct Usual<'a> {
+    hosts: Vec<&'a HostRow>,
+    most: usize,
+    quota: f64,
+    cpus: u32,
+    runnable: u64,
+    filters: u32,
+    settings: [(&'static str, &'static str, Layer, Option<String>); 3],
+    /// Of each row how many hosts measured it and how many could not.
+    rows: Vec<(usize, usize)>,
+    names: &'a [Row],
+}
+
+fn middle<T: PartialOrd + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
+    let mut values: Vec<T> = values.collect();
+    values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    values.get(values.len() / 2).copied()
+}
+
+/// The text that nearly all hosts have.
+fn common(texts: impl Iterator<Item = String>, hosts: usize, most: usize) -> Option<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    texts.for_each(|text| *counts.entry(text).or_default() += 1);
+    counts.into_iter().find(|(_, count)| *count + most >= hosts && *count * 2 > hosts).map(|(text, _)| text)
+}
+
+fn quota_of(host: &HostRow) -> f64 {
+    host.description.quota.unwrap_or(f64::INFINITY)
+}
+
+fn setting(what: &str, d: &Description) -> String {
+    let word = |text: &Option<String>| text.clone().unwrap_or_default();
+    match what {
+        "transparent huge pages" => word(&d.thp),
+        "frequency governor" => word(&d.governor),
+        _ => d.mitigations.iter().map(|(k, v)| format!("{k}: {v}")).collect::<Vec<_>>().join("; "),
+    }
+}
+
+impl<'a> Usual<'a> {
+    /// Of these hosts; nothing for too few to say what is usual.
+    pub fn of(hosts: Vec<&'a HostRow>, names: &'a [Row]) -> Option<Usual<'a>> {
+        if hosts.len() < FEWEST {
+            return None;
+        }
+        let most = FEW.max((MANY * hosts.len() as f64) as usize);
+        let (mut rows, known) = (vec![(0, 0); names.len()], names.len());
+        for host in &hosts {
+            host.cells.iter().for_each(|cell| rows[cell.0 as usize].0 += 1);
+            host.failed.iter().filter(|(row, _)| (*row as usize) < known).for_each(|(row, _)| rows[*row as usize].1 += 1);
+        }
+        let of = |what: &'static str, cause: &'static str, layer: Layer| {
+            (what, cause, layer, common(hosts.iter().map(|host| setting(what, &host.description)), hosts.len(), most))
+        };
+        let settings = [
+            of("transparent huge pages", "memory.page_size", Layer::Memory),
+            of("frequency governor", "cpu.speed", Layer::Cpu),
+            of("mitigations", "cpu.mitigation", Layer::Cpu),
+        ];
+        Some(Usual {
+            most,
+            quota: middle(hosts.iter().map(|host| quota_of(host)))?,
+            cpus: middle(hosts.iter().map(|host| host.description.cpus))?,
+            runnable: middle(hosts.iter().map(|host| host.description.runnable))?,
+            filters: middle(hosts.iter().filter_map(|host| host.description.filters)).unwrap_or(0),
+            settings,
+            rows,
+            hosts,
+            names,
+        })
+    }
+
+    /// Whether so few hosts are like this that they are odd.
+    fn few(&self, like: impl Fn(&Description) -> bool) -> bool {
+        self.hosts.iter().filter(|host| like(&host.description)).count() <= self.most
+    }
+
+    /// In what a host is odd, those that take the CPU first.
+    pub fn odd(&self, host: &HostRow) -> Vec<Odd> {
+        let d = &host.description;
+        let mut found = self.of_cpu(host);
+        let filters = |d: &Description| d.filters.unwrap_or(0);
+        if filters(d) > self.filters && self.few(|other| filters(other) > self.filters) {
+            let evidence = format!("seccomp filters: {} here, {} on its peers", filters(d), self.filters);
+            found.push(Odd { cause: "syscall.entry", layer: Layer::Kernel, evidence, of_cpu: false });
+        }
+        for (what, cause, layer, usual) in &self.settings {
+            let here = setting(what, d);
+            if let Some(usual) = usual.as_ref().filter(|usual| **usual != here && !usual.is_empty() && !here.is_empty()) {
+                let shown = |text: &str| fingerpost_record::text::clean_short(text, 200);
+                let evidence = format!("{what}: {} here, {} on its peers", shown(&here), shown(usual));
+                found.push(Odd { cause: *cause, layer: *layer, evidence, of_cpu: false });
+            }
+        }
+        found.extend(self.failed(host));
+        found
+    }
+
+    /// What takes the CPU from whatever runs on this host.
+    fn of_cpu(&self, host: &HostRow) -> Vec<Odd> {
+        let d = &host.description;
+        let mut found = Vec::new();
+        let mut odd = |cause, evidence| found.push(Odd { cause, layer: Layer::Scheduler, evidence, of_cpu: true });
+        if quota_of(host) < self.quota && self.few(|other| other.quota.unwrap_or(f64::INFINITY) < self.quota) {
+            let usual = if self.quota.is_finite() { format!("{} CPUs on its peers", self.quota) } else { "none on its peers".into() };
+            odd("cpu.quota", format!("CPU quota: {} CPUs here, {usual}", quota_of(host)));
+        }
+        if d.cpus > 0 && d.cpus < self.cpus && self.few(|other| other.cpus < self.cpus) {
+            odd("cpu.affinity", format!("CPUs allowed: {} here, {} on its peers", d.cpus, self.cpus));
+        }
+        // More than there are CPUs, before the run and after it: something else wants them all the time.
+        let crowded = |d: &Description| d.runnable > u64::from(d.cpus.max(1)) && d.runnable > self.runnable + 1;
+        if crowded(d) && self.few(crowded) {
+            odd("cpu.contention", format!("runnable processes beside the run: {} here, {} on its peers", d.runnable, self.runnable));
+        }
+        found
+    }
+
+    /// Rows that nearly all peers measured and this host could not.
+    fn failed(&self, host: &HostRow) -> Vec<Odd> {
+        let alone = |row: usize| {
+            self.rows.get(row).is_some_and(|(measured, failed)| {
+                *failed <= self.most && measured + failed + self.most >= self.hosts.len() && *measured + 1 >= FEWEST
+            })
+        };
+        let rows = host.failed.iter().filter(|(row, _)| alone(*row as usize)).take(MOST_FAILED);
+        let odd = |(row, reason): &(u32, String)| {
+            let row = &self.names[*row as usize];
+            let of_group = GROUP_CAUSES.iter().find(|cause| cause.group == row.group);
+            // Large pages that were asked for and not given are no slow faults.
+            let cause = if reason.contains("large page") { "memory.page_size" } else { of_group.map_or("", |cause| cause.cause) };
+            Some(Odd {
+                cause,
+                layer: of_group.map(|cause| cause.layer)?,
+                evidence: format!("{} could not be measured here, and was on its peers: {reason}", row.name()),
+                of_cpu: false,
+            })
+        };
+        rows.filter_map(odd).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Stamp;
+    use crate::table::Table;
+    use fingerpost_record::{Run, fixture};
+
+    fn found(change: impl Fn(&mut Run), hosts: usize, odd: usize) -> Vec<&'static str> {
+        let mut table = Table::default();
+        for host in 0..hosts {
+            let mut run = fixture::run();
+            (run.host.cgroup.cpu_quota, run.host.cpu.count, run.host.thp) = (None, 4, Some("madvise".into()));
+            run.host.seccomp_filters = Some(0);
+            run.host.before.runnable = 2;
+            run.host.after = Some(run.host.before.clone());
+            if host < odd {
+                change(&mut run);
+            }
+            table.add(&format!("n{host}"), &run, Stamp::default());
+        }
+        let Some(usual) = Usual::of(table.hosts.iter().collect(), &table.rows) else { return vec!["too few"] };
+        assert!(table.hosts[odd..].iter().all(|host| usual.odd(host).is_empty()), "nobody else is odd");
+        usual.odd(&table.hosts[0]).iter().map(|odd| odd.cause).collect()
+    }
+
+    #[test]
+    fn what_one_host_has_and_its_peers_have_not_is_told() {
+        assert_eq!(found(|_| {}, 8, 0), Vec::<&str>::new());
+        assert_eq!(found(|run| run.host.cgroup.cpu_quota = Some(0.5), 8, 1), ["cpu.quota"]);
+        assert_eq!(found(|run| run.host.cpu.count = 2, 8, 1), ["cpu.affinity"]);
+        assert_eq!(found(|run| run.host.seccomp_filters = Some(3), 8, 1), ["syscall.entry"]);
+        assert_eq!(found(|run| run.host.thp = Some("never".into()), 8, 1), ["memory.page_size"]);
+        let busy = |run: &mut Run| {
+            run.host.before.runnable = 7;
+            run.host.after = Some(run.host.before.clone());
+        };
+        assert_eq!(found(busy, 8, 1), ["cpu.contention"]);
+        // At the beginning only.
+        assert_eq!(found(|run| run.host.before.runnable = 7, 8, 1), Vec::<&str>::new());
+        let cannot = |run: &mut Run| {
+            let m = run.measurements.iter_mut().find(|m| m.outcome == Outcome::Measured && m.probe == "syscall.null").unwrap();
+            (m.outcome, m.estimate, m.reason) = (Outcome::Failed, None, Some("no".into()));
+        };
+        assert_eq!(found(cannot, 8, 1), ["kernel.work"]);
+    }
+
+    #[test]
+    fn what_many_have_is_another_kind_and_seven_are_too_few() {
+        assert_eq!(found(|run| run.host.cgroup.cpu_quota = Some(0.5), 7, 1), ["too few"]);
+        let mut table = Table::default();
+        for host in 0..20 {
+            let mut run = fixture::run();
+            run.host.cgroup.cpu_quota = (host < 5).then_some(0.5);
+            table.add(&format!("n{host}"), &run, Stamp::default());
+        }
+        let usual = Usual::of(table.hosts.iter().collect(), &table.rows).unwrap();
+        assert!(table.hosts.iter().all(|host| usual.odd(host).is_empty()));
+    }
+}

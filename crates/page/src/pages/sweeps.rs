@@ -1,0 +1,94 @@
+//! Sweeps of many hosts: those that the server was started with, one of them, and a host of it.
+
+use axum::http::StatusCode;
+use fingerpost_fleet::judge;
+use fingerpost_fleet::sweep::{Pass, Sweep, SweepError};
+use fingerpost_record::text::clean;
+use fingerpost_report::html;
+use maud::html as markup;
+
+use super::{Answer, Wrong, body, content};
+use crate::routes::Site;
+
+/// The page's entry in the menu.
+const MENU: &str = "/sweeps";
+
+fn wrong(e: &SweepError) -> Wrong {
+    Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() }
+}
+
+fn none(what: &str) -> Wrong {
+    Wrong { status: StatusCode::NOT_FOUND, sentence: format!("There is no such {what}.") }
+}
+
+/// The sweep of this number. Only those that the server was started with are reached: an address names no directory.
+fn opened(site: &Site, number: &str) -> Result<Sweep, Wrong> {
+    let dir = number.parse::<usize>().ok().and_then(|n| site.sweeps.get(n)).ok_or_else(|| none("sweep"))?;
+    Sweep::open(dir).map_err(|e| wrong(&e))
+}
+
+/// All sweeps.
+pub fn list(site: &Site) -> Answer {
+    let sweeps: Vec<(usize, String, Result<Sweep, String>)> = site
+        .sweeps
+        .iter()
+        .enumerate()
+        .map(|(n, dir)| (n, dir.display().to_string(), Sweep::open(dir).map_err(|e| e.to_string())))
+        .collect();
+    let main = markup! {
+        h1 { "Sweeps" }
+        p { "A sweep is one run on each of many hosts, by " code { "fingerpost fleet run" } "." }
+        @if sweeps.is_empty() {
+            p { "None is shown. " code { "fingerpost serve --sweep DIR" } " shows one; it may be given several times." }
+        } @else {
+            section class="card" aria-labelledby="sweeps-title" {
+                h2 id="sweeps-title" { "Sweeps that are shown" }
+                ul { @for (n, dir, sweep) in &sweeps { li {
+                    @match sweep {
+                        Ok(sweep) => { a href={ (site.base) "/sweep/" (n) } { (clean(&sweep.manifest.started)) } " " (clean(dir)) },
+                        Err(e) => { (clean(e)) },
+                    }
+                } } }
+            }
+        }
+    };
+    Ok(body("Sweeps", MENU, main))
+}
+
+/// One sweep.
+///
+/// # Errors
+/// When there is none of this number, or it cannot be read.
+pub fn one(site: &Site, number: &str) -> Answer {
+    let sweep = opened(site, number)?;
+    let verdicts = judge::judge_with_picture(&sweep).map_err(|e| wrong(&e))?;
+    let link = |node: &str| format!("{}/sweep/{number}/host/{node}", site.base);
+    let content_of = fingerpost_fleet::html::content(&verdicts, Some(&link));
+    let actions = markup! { p class="actions" { a href={ (site.base) "/sweep/" (number) "/report" } { "Report as one file" } } };
+    Ok(body(&content_of.title, MENU, content(&content_of, actions)))
+}
+
+/// The sweep's report.
+///
+/// # Errors
+/// As of [`one`].
+pub fn report(site: &Site, number: &str) -> Result<Vec<u8>, Wrong> {
+    let verdicts = judge::judge_with_picture(&opened(site, number)?).map_err(|e| wrong(&e))?;
+    let page = html::page(&fingerpost_fleet::html::content(&verdicts, None));
+    Ok(fingerpost_record::guard::text(page.as_bytes()))
+}
+
+/// A host's run in a sweep.
+///
+/// # Errors
+/// When there is no such sweep or host, or the host has no record.
+pub fn host(site: &Site, number: &str, node: &str) -> Answer {
+    let sweep = opened(site, number)?;
+    if !fingerpost_fleet::nodes::is_name(node) {
+        return Err(none("host"));
+    }
+    let run = sweep.read(Pass::First, node).map_err(|e| wrong(&e))?;
+    let content_of = html::of_run(&run, None);
+    let actions = markup! { p class="actions" { a href={ (site.base) "/sweep/" (number) } { "To the sweep" } } };
+    Ok(body(&format!("Host {}", clean(node)), MENU, content(&content_of, actions)))
+}
