@@ -10,6 +10,7 @@ mod completion;
 mod conduct;
 mod cpus;
 mod defect;
+mod definitions;
 mod executor;
 mod exit;
 mod limits;

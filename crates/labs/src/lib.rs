@@ -9,6 +9,7 @@ pub mod deciding;
 mod explained;
 pub mod launch;
 pub mod prove;
+pub mod rows;
 pub mod service;
 pub mod site;
 mod stalls;

@@ -55,6 +55,8 @@ pub struct Options {
     pub choices: Vec<Choice>,
     /// The ways to get memory that the calculator can measure; the first is the default.
     pub apis: Vec<String>,
+    /// What a probe's name means, as `list NAME` tells it.
+    pub define: fingerpost_report::html::Define,
 }
 
 /// A page that is bound to its port and not yet serving.

@@ -10,6 +10,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use fingerpost_record::load::MAX_BYTES;
+use fingerpost_report::html::Define;
+use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::index::Index;
@@ -27,6 +29,8 @@ pub struct Site {
     pub choices: Vec<Choice>,
     /// The calculator's ways to get memory.
     pub apis: Vec<String>,
+    /// What a probe's name means.
+    pub define: Define,
     /// What every address begins with.
     pub base: String,
     /// One upload at a time: each may be as large as a run.
@@ -44,6 +48,7 @@ impl Site {
             jobs: Jobs::new(options.program),
             choices: options.choices,
             apis: options.apis,
+            define: options.define,
             base,
             imports: Semaphore::new(1),
         }
@@ -230,8 +235,19 @@ async fn state(State(site): Shared) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], state).into_response()
 }
 
-async fn stop(State(site): Shared, headers: HeaderMap) -> Response {
-    site.jobs.stop();
+/// Which measurement is to be stopped; without a number, whichever runs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Stopped {
+    job: Option<u64>,
+}
+
+async fn stop(State(site): Shared, query: Result<Query<Stopped>, QueryRejection>, headers: HeaderMap) -> Response {
+    match asked(&site, query) {
+        Ok(Stopped { job: Some(number) }) => site.jobs.stop_if(number),
+        Ok(Stopped { job: None }) => site.jobs.stop(),
+        Err(response) => return *response,
+    }
     if wants_json(&headers) {
         StatusCode::NO_CONTENT.into_response()
     } else {

@@ -1,8 +1,8 @@
-//! The launch laboratory in the terminal: the source's table with ratios, the block that it pasted from `top`, and the answer.
+//! The launch laboratory in the terminal: the source's table with ratios, and the block that it pasted from `top`. The run's answer is above them.
 
 use std::collections::BTreeMap;
 
-use fingerpost_compare::launch::{Answer, Cell, Launch, Paging, seconds};
+use fingerpost_compare::launch::{Cell, Launch, Paging, seconds};
 use fingerpost_record::text::clean;
 
 use crate::grid::{Align, Column, Grid, Line};
@@ -29,7 +29,6 @@ pub fn render(launch: &Launch, style: &Style) -> String {
             grid.lines.push(Line::Labelled(name, line, Tone::Plain));
         }
     }
-    grid.lines.push(Line::Labelled("Answer".into(), clean(&launch.sentence).into_owned(), tone(launch.answer)));
     grid.render(style)
 }
 
@@ -59,14 +58,6 @@ pub fn time(cell: &Cell) -> String {
 /// The ratio with its interval.
 pub fn ratio(cell: &Cell) -> Option<String> {
     cell.ratio.map(|r| format!("{:.2} ({:.2}–{:.2})", r.value, r.low, r.high))
-}
-
-fn tone(answer: Answer) -> Tone {
-    match answer {
-        Answer::Helps => Tone::Good,
-        Answer::Unresolved | Answer::NothingToCompare => Tone::Doubtful,
-        Answer::Hurts | Answer::Same => Tone::Plain,
-    }
 }
 
 /// What was counted, and its words after a number.

@@ -21,7 +21,7 @@ pub struct Args {
     /// What to compare with
     #[arg(value_name = "BASE")]
     base: OsString,
-    /// What is judged [default: latest]
+    /// The run that is judged [default: latest]
     #[arg(value_name = "NEW")]
     new: Option<OsString>,
     /// The relative difference that does not matter: 0.03 or 3%
@@ -49,7 +49,7 @@ pub struct Args {
     /// How to show it
     #[arg(long, default_value = "table", value_parser = output::format_parser())]
     format: Format,
-    /// Every column, also where the terminal is too narrow for it
+    /// Show every column, even if the terminal is too narrow
     #[arg(long)]
     wide: bool,
 }

@@ -26,7 +26,7 @@ use crate::output;
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How long to listen for noise
+    /// How many seconds to look for other activity
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// How to print the answer

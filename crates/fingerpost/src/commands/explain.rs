@@ -50,7 +50,7 @@ pub struct Args {
     /// A command of your own to run and explain
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "service")]
     command: Vec<String>,
-    /// Watch the service for this long (10 where nothing is said), or the command, and then end it
+    /// Watch the service for this many seconds (10 by default), or the command, which is then ended
     #[arg(long, value_name = "SECONDS", conflicts_with = "run")]
     seconds: Option<f64>,
     /// Keep what was seen of the service in this file instead of the archive
@@ -72,7 +72,7 @@ pub struct Args {
     /// Sample /proc even where tracepoints are allowed
     #[arg(long, conflicts_with = "run")]
     sampling: bool,
-    /// What cleared each suspect, too
+    /// Also show what cleared each suspect
     #[arg(long)]
     wide: bool,
     /// No progress, no notes
@@ -90,7 +90,7 @@ const EXAMPLES: &str = "\
 Examples:
   fingerpost explain latest                                  the last run of a database or web server
   fingerpost explain -- make -j4                             a command
-  fingerpost explain --port 8080                             whoever listens there, for ten seconds
+  fingerpost explain --port 8080                             the service at that port, for ten seconds
   fingerpost explain --unit mariadb --seconds 30 -o before.json
   fingerpost explain --unit mariadb --seconds 30 -o after.json
   fingerpost compare ./before.json ./after.json              what grew

@@ -35,7 +35,7 @@ pub struct Args {
     /// Seconds for all of them together
     #[arg(long, value_name = "SECONDS", default_value_t = 100.0)]
     seconds: f64,
-    /// How to print the proof
+    /// How to print the result
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Keep both sides of every trial as runs in the archive
@@ -63,7 +63,7 @@ fn long_help() -> String {
 }
 
 const STATUS: &str = "Exit status: 0 when every cause that could be planted was named first and no control was accused, 1 otherwise, \
-    3 when a trial failed, the second time too. Each plant is written to a journal, taken away again, and never touches anything but what we made.";
+    3 when a trial failed twice. Each plant is written to a journal, undone after its trial, and changes nothing that fingerpost did not make.";
 
 /// Formats of the proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -37,7 +37,7 @@ pub struct Args {
     /// Write it as a page, "The mysteries, on your machine", into this file instead
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
-    /// Every column, also where the terminal is too narrow for it
+    /// Show every column, even if the terminal is too narrow
     #[arg(long)]
     wide: bool,
 }

@@ -39,7 +39,7 @@ pub struct Args {
     /// passwords out of the command line, which every user of this host can list: `--set password_file=PATH`, MYSQL_PWD or PGPASSWORD
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// CPUs to measure on, in the order of use (`1,0` or `2-5`): the first measures, the second holds a partner elsewhere
+    /// CPUs to measure on, in the order of use (`1,0` or `2-5`). First CPU: the measuring process; second: its partner
     #[arg(long, value_name = "LIST")]
     cpu: Option<String>,
     /// Words to put before the command of a private server, such as 'taskset -c 0'

@@ -10,7 +10,7 @@ use fingerpost_page::{Choice, Options, Page};
 use fingerpost_record::archive::Archive;
 
 use crate::exit::{Done, say, usage};
-use crate::{conduct, output, timings};
+use crate::{conduct, definitions, output, timings};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -24,7 +24,14 @@ pub struct Args {
 /// Serves until interrupted.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let program = std::env::current_exe().context("cannot tell where this program is, which would have to measure")?;
-    let options = Options { port: args.port, archive: Archive::open(None)?, program, choices: choices(), apis: timings::apis() };
+    let options = Options {
+        port: args.port,
+        archive: Archive::open(None)?,
+        program,
+        choices: choices(),
+        apis: timings::apis(),
+        define: definitions::of,
+    };
     let page = match Page::bind(options) {
         Ok(page) => page,
         Err(e) => return usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)),

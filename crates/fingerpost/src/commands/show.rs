@@ -18,7 +18,7 @@ pub struct Args {
     /// How to show it; json is the record itself, go-bench is for benchstat, openmetrics for a textfile collector
     #[arg(long, default_value = "table", value_parser = format_parser())]
     format: Shown,
-    /// Every column, also where the terminal is too narrow for it
+    /// Show every column, even if the terminal is too narrow
     #[arg(long)]
     wide: bool,
 }

@@ -160,6 +160,12 @@ fn the_calculator_measures_here_and_loops_until_it_is_stopped() {
     assert!(code == 409 && answer.contains("A measurement is running already (the four timings of"), "{code} {answer}");
     browser.click("#take-stop");
     browser.until("it ended", "return document.getElementById('take-stop').disabled");
+    // Who leaves the page ends the loop, and another measurement can begin.
+    browser.click("#take");
+    browser.until("another round", "return document.getElementById('timing-status').innerText.startsWith('Round')");
+    browser.open(&format!("{}docs", server.address));
+    let ended = "return fetch(document.body.dataset.base + '/measure/state').then(a => a.json()).then(s => s.phase === 'ended')";
+    browser.until("the loop ended with its page", ended);
     clean(&server, &browser);
 }
 

@@ -23,7 +23,7 @@ pub fn page(site: &Site, pairs: &[(String, String)]) -> Answer {
     }
     let (base_id, new_id) = (base.id.clone(), new.id.clone());
     let comparison = compare(&[base], &[new], &Options::default());
-    let content_of = html::of_comparison(&comparison);
+    let content_of = html::of_comparison(&comparison, Some(site.define));
     let actions = markup! {
         p class="actions" {
             a href={ (site.base) "/compare?order=given&run=" (new_id) "&run=" (base_id) } { "The other way round" } " "

@@ -41,7 +41,7 @@ pub fn section(run: &Run) -> Option<Section> {
         }
         (scrolling("Budgets, table", html! {
             table class="budgets" {
-                thead { tr { th scope="col" { "Step" } th scope="col" class="number" { "a " (word) } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (REST) } } }
+                thead { tr { th scope="col" { (term("Step")) } th scope="col" class="number" { "a " (word) } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (REST) } } }
                 tbody { @for b in &run.budgets { (line(b)) } }
             }
         }))
@@ -99,7 +99,7 @@ fn parts(b: &Budget, word: &str) -> Markup {
             summary { "Every part of " (step(b)) ", over " (b.transactions) " " (word) "s" }
             (scrolling(&format!("Parts of {}", step(b)), html! {
                 table class="narrow" {
-                    thead { tr { th scope="col" { "part" } th scope="col" { "layer" } th scope="col" class="number" { "a " (word) } th scope="col" class="number" { "share" } } }
+                    thead { tr { th scope="col" { (term("part")) } th scope="col" { (term("layer")) } th scope="col" class="number" { "a " (word) } th scope="col" class="number" { (term("share")) } } }
                     tbody {
                         @for p in parts { tr { th scope="row" { (clean(&p.component)) } td { (p.layer.as_str()) } td class="number" { (time(p.seconds_per_transaction)) } td class="number" { (percent(p.share)) } } }
                         tr { th scope="row" { (REST) } td {} td class="number" { (time(b.unexplained * b.seconds_per_transaction)) } td class="number" { (percent(b.unexplained)) } }

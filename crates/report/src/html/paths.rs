@@ -8,6 +8,7 @@ use fingerpost_record::{Layer, Paths, Run, Unit};
 use maud::{Markup, html};
 
 use super::budget::{percent, step_name, time};
+use super::term::term;
 use super::{Section, scrolling};
 use crate::explain::followed::{account, chains, rows};
 use crate::explain::{Explanation, of_run};
@@ -71,7 +72,7 @@ fn flames(stacks: &Stacks) -> Markup {
         (flame_graph("Functions on a CPU", "A flame graph from the top down; the table below has the functions with most samples.", &branches))
         (scrolling("Functions on a CPU, table", html! {
             table class="narrow" {
-                thead { tr { th scope="col" { "Function" } th scope="col" class="number" { "itself" } th scope="col" class="number" { "with what it calls" } } }
+                thead { tr { th scope="col" { (term("Function")) } th scope="col" class="number" { (term("itself")) } th scope="col" class="number" { (term("with what it calls")) } } }
                 tbody { @for f in own.iter().filter(|f| f.own > 0.0).take(FUNCTIONS) { tr { th scope="row" { (clean(&f.name)) } td class="number" { (percent(f.own)) } td class="number" { (percent(f.whole)) } } } }
             }
         }))
@@ -90,13 +91,13 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
     html! {
         (scrolling(&format!("{step}: classes of requests, table"), html! {
             table class="budgets" {
-                thead { tr { th scope="col" { "Requests" } th scope="col" class="number" { "a request" } th scope="col" class="graphic" { span class="axis-name" { "share of its time" } (cells::share_head()) } } }
+                thead { tr { th scope="col" { (term("Requests")) } th scope="col" class="number" { (term("a request")) } th scope="col" class="graphic" { span class="axis-name" { "share of its time" } (cells::share_head()) } } }
                 tbody { @for (name, seconds, share) in bars { tr { th scope="row" { (name) } td class="number" { (time(seconds)) } td class="graphic" { (cells::stacked(&pieces(&rows, share))) } } } }
             }
         }))
         (scrolling(&format!("{step}: parts of a request, table"), html! {
             table class="narrow" {
-                thead { tr { th scope="col" { "part" } th scope="col" class="extra" { "layer" } th scope="col" class="number" { "all" } th scope="col" class="number" { "share" } th scope="col" class="number" { "middle" } th scope="col" class="number" { "slowest 1 %" } th scope="col" class="number extra" { "of the difference" } } }
+                thead { tr { th scope="col" { (term("part")) } th scope="col" class="extra" { (term("layer")) } th scope="col" class="number" { (term("all")) } th scope="col" class="number" { (term("share")) } th scope="col" class="number" { (term("middle")) } th scope="col" class="number" { (term("slowest 1 %")) } th scope="col" class="number extra" { (term("of the difference")) } } }
                 tbody { @for p in &rows { tr {
                     th scope="row" { (swatch(p)) (clean(&p.component)) }
                     td class="extra" { @if p.component != NOT_FOLLOWED { (p.layer.as_str()) } }
@@ -150,7 +151,7 @@ fn chain_pictures(paths: &Paths) -> Markup {
                 summary { "The chains of waits as a table" }
                 (scrolling("Chains of waits, table", html! {
                     table class="narrow" {
-                        thead { tr { th scope="col" { "chain" } th scope="col" { "with" } th scope="col" class="number" { "all" } th scope="col" class="number" { "95 % interval" } th scope="col" class="number" { "middle" } th scope="col" class="number" { "slowest 1 %" } } }
+                        thead { tr { th scope="col" { (term("chain")) } th scope="col" { (term("with")) } th scope="col" class="number" { (term("all")) } th scope="col" class="number" { (term("95 % interval")) } th scope="col" class="number" { (term("middle")) } th scope="col" class="number" { (term("slowest 1 %")) } } }
                         tbody { @for l in found.iter().take(CHAINS) { tr {
                             th scope="row" { (clean(&fingerpost_diagnose::places::chain(l))) }
                             td { (clean(&l.whom)) }
@@ -184,7 +185,7 @@ fn slowest(paths: &Paths) -> Markup {
         @if longest > 0.0 {
             (scrolling("The slowest requests, table", html! {
                 table class="slowest" {
-                    thead { tr { th scope="col" { "Slowest" } th scope="col" class="graphic" { span class="axis-name" { "since the request began" } (timeline::head(&axis)) } th scope="col" { "most of it" } } }
+                    thead { tr { th scope="col" { (term("Slowest")) } th scope="col" class="graphic" { span class="axis-name" { "since the request began" } (timeline::head(&axis)) } th scope="col" { (term("most of it")) } } }
                     tbody { @for s in &paths.slowest {
                         tr {
                             th scope="row" class="number" { (time(s.seconds)) }
@@ -199,7 +200,7 @@ fn slowest(paths: &Paths) -> Markup {
                     summary { "The longest stretches of the slowest as a table" }
                     (scrolling("The longest stretches, table", html! {
                         table class="narrow" {
-                            thead { tr { th scope="col" class="number" { "after" } th scope="col" class="number" { "for" } th scope="col" { "what" } th scope="col" { "layer" } } }
+                            thead { tr { th scope="col" class="number" { (term("after")) } th scope="col" class="number" { (term("for")) } th scope="col" { (term("what")) } th scope="col" { (term("layer")) } } }
                             tbody { @for s in longest_of(&first.spans) { tr {
                                 td class="number" { (time(s.at)) }
                                 td class="number" { (time(s.seconds)) }
@@ -242,7 +243,7 @@ fn unfollowed(e: &Explanation) -> Markup {
         p class="doubts" { "Requests, or too much of their time, could not be followed; following needs root or CAP_PERFMON. This is what the server’s threads did: their time, and no request’s." }
         (scrolling("What the threads did, table", html! {
             table class="narrow" {
-                thead { tr { th scope="col" { "state" } th scope="col" { "layer" } th scope="col" class="number" { "time" } th scope="col" class="number" { "of their life" } } }
+                thead { tr { th scope="col" { (term("state")) } th scope="col" { (term("layer")) } th scope="col" class="number" { (term("time")) } th scope="col" class="number" { (term("of their life")) } } }
                 tbody { @for s in &e.threads { tr { th scope="row" { (clean(&s.state)) } td { (s.layer.as_str()) } td class="number" { (time(s.seconds)) } td class="number" { (percent(s.share)) } } } }
             }
         }))

@@ -63,6 +63,8 @@ pub struct Chart {
     pub unit: Unit,
     /// Whether the values' axis begins at zero; else at the values, because their changes matter.
     pub from_zero: bool,
+    /// Whether lines lead from step to step: not where steps are things of one kind in no order (applications, compilers).
+    pub joined: bool,
     /// The lines.
     pub series: Vec<Series>,
 }
@@ -134,7 +136,7 @@ impl Chart {
         let x = |p: &Point| percent(self.across(p.step));
         html! {
             g class={ "series s" (index % SHAPES.len()) } {
-                @for pair in series.points.windows(2) {
+                @for pair in series.points.windows(2).filter(|_| self.joined) {
                     line class="link" x1=(x(&pair[0])) y1=(round(down(pair[0].value))) x2=(x(&pair[1])) y2=(round(down(pair[1].value))) {}
                 }
                 @for p in &series.points {
@@ -181,6 +183,7 @@ mod tests {
             up: "queries a second".into(),
             unit: Unit::PerSecond,
             from_zero,
+            joined: true,
             series: vec![Series { name: "x&y".into(), points }],
         }
     }
