@@ -70,6 +70,9 @@ fn runs() -> Vec<Run> {
         named(followed::healthy(), "20260101T000000Z-00000004"),
         named(followed::slow_locks(), "20260101T000000Z-00000005"),
     ]
+    .into_iter()
+    .chain(common::LABS.map(common::lab))
+    .collect()
 }
 
 /// What is shown of each run that there is, and of pairs.
@@ -217,6 +220,24 @@ const MEANT: &[(&str, Option<&str>)] = &[
     ("list syscal", Some("“syscall”")),
     ("run syscall.select --set fdz=1", Some("“fds”")),
     ("run database --set egnine=sqlite", Some("“engine”")),
+    ("run database --set engine=mariab", Some("“mariadb”")),
+    ("run database --set engine=mariadb --set storage=myism", Some("“myisam”")),
+    ("run web --set server=ngnix", Some("“nginx”")),
+    ("run web --set keepalive=bth", Some("“both”")),
+    ("run site --set state=worm", Some("“warm”")),
+    ("run site --set filesystems=ext5", Some("“ext4”")),
+    ("zerofill --api mmp", Some("“mmap”")),
+    ("ab syscall.null --a cpu=0 --b cpv=1", Some("“cpu”")),
+    ("compare latest ref:g5-2.5-linus", Some("“g5-2.5-linux”")),
+    ("report ref:g5-2.5-linus -o x.html", Some("“g5-2.5-linux”")),
+    ("fleet chekc", Some("'check'")),
+    ("help shwo", Some("'show'")),
+    ("doctor --secons 1", Some("'--seconds'")),
+    ("compare latest latest --fail-on slwer", Some("'slower'")),
+    ("completions bsh", Some("'bash'")),
+    ("man shwo", Some("“show”")),
+    ("man archive lst", Some("“list”")),
+    ("prove --servers --only redsi", Some("“redis”")),
     ("run syscall.null --porfile quick", Some("'--profile'")),
     ("prove cpu.quot", Some("“cpu.quota”")),
     ("prove --servers --only cpu.quot", Some("“cpu.quota”")),

@@ -13,8 +13,16 @@ use crate::exit::{Done, usage};
 use crate::plan::{family, unknown};
 use crate::{cpus, output};
 
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost list                                       all probes and labs
+  fingerpost list syscall                               a family: what is timed, and the pitfalls
+  fingerpost list database                              a lab: its rows and its settings";
+
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Only names that match, or a family (`syscall`); with a name, the whole description of each
     #[arg(value_name = "NAME")]

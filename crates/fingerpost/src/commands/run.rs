@@ -17,8 +17,19 @@ use crate::exit::{Done, say, usage};
 use crate::progress::{self, Progressing};
 use crate::{output, plan, profile};
 
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost run                                        every primitive, three minutes
+  fingerpost run syscall 'ipc.*' --profile quick        families and globs
+  fingerpost run syscall.poll --set fds=10,500          a parameter's values
+  fingerpost run memory -o before.json                  into a file
+  fingerpost run database --set engine=mariadb --label before
+  sudo fingerpost run launch --allow-system-changes";
+
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Labs, probes or globs (`syscall.*`); with none, every primitive
     #[arg(value_name = "NAME")]

@@ -14,7 +14,11 @@ use crate::{conduct, definitions, output, timings};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The page is on 127.0.0.1 only. Its address holds a secret: who knows it can read the archive and measure.")]
+#[command(after_help = "The page is on 127.0.0.1 only. Its address holds a secret: who knows it can read the archive and measure.
+
+Examples:
+  fingerpost serve
+  ssh -L 8042:127.0.0.1:8042 HOST fingerpost serve --port 8042    the page of another host")]
 pub struct Args {
     /// The port; 0 for any that is free
     #[arg(long, value_name = "N", default_value_t = 0)]

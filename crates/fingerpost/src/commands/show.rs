@@ -10,8 +10,16 @@ use fingerpost_report::{Format, format};
 use crate::exit::Done;
 use crate::{output, runs};
 
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost show                                       the latest run
+  fingerpost show latest~1 --format csv
+  fingerpost show ref:g5-2.7-darwin                     published figures";
+
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN", default_value = "latest")]
     run: OsString,

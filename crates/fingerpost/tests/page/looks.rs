@@ -1,12 +1,14 @@
-//! How the pages look: pictures of each in light, dark and on a phone, and an accessibility checker over all of them.
+//! How the pages look: pictures of each in light and dark, on a phone and in print, and an accessibility checker over all of them.
 //!
 //! The pictures are kept under the target directory (`tmp/pictures`) for a person to look at.
 
 use std::path::PathBuf;
 
+use fingerpost_record::Run;
 use fingerpost_record::fixture::{self, loaded};
 
 use crate::browser::Browser;
+use crate::common::{LABS, lab};
 use crate::journeys::{clean, setting};
 
 /// axe-core (MPL-2.0, see LICENSE beside it), an accessibility checker.
@@ -28,11 +30,37 @@ fn violations(browser: &Browser) -> Vec<String> {
     found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
 }
 
-/// Each look of a page: no violation, nothing beyond its sides, a picture.
+/// The narrowest telephone, in the style sheet's pixels.
+const PHONE: u32 = 360;
+
+/// The looks of a page: name, medium, colours, width. Paper of A4 less its margins has so many pixels.
+const LOOKS: [(&str, &str, &str, u32); 4] = [
+    ("light", "screen", "light", 1200),
+    ("dark", "screen", "dark", 1200),
+    ("phone", "screen", "light", PHONE),
+    ("print", "print", "light", 718),
+];
+
+/// Headings of columns that are names of this run, and so have no meaning in the glossary: compilers, placements, systems, sides.
+const NAMED: &str =
+    r"^$|^(base|new)(:|$)|^[0-9]+ CPUs?$|^share$|[0-9]\.[0-9]|^built-in$|^MFLOPS$|^(file|loop|zram|none|default|single|dual)$";
+
+/// Headings of columns without a definition on hover.
+fn undefined(browser: &Browser) -> Vec<String> {
+    let found = browser.run(&format!(
+        "const named = new RegExp(String.raw`{NAMED}`);
+         return [...document.querySelectorAll('main th[scope=col]:not(.graphic)')]
+           .filter(th => !th.closest('article.document') && !th.querySelector('.term, input, a, .unseen'))
+           .map(th => th.textContent.trim()).filter(words => !named.test(words));"
+    ));
+    found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
+}
+
+/// Each look of a page: no violation, nothing beyond its sides, a definition for every column, a picture.
 #[track_caller]
 fn look_at(browser: &Browser, name: &str, address: &str) {
-    for (look, scheme, width) in [("light", "light", 1200), ("dark", "dark", 1200), ("phone", "light", 390)] {
-        browser.look(scheme, width);
+    for (look, medium, scheme, width) in LOOKS {
+        browser.look(medium, scheme, width);
         browser.open(address);
         browser.picture(&pictures().join(format!("{name}-{look}.png")));
         let wrong = violations(browser);
@@ -40,7 +68,90 @@ fn look_at(browser: &Browser, name: &str, address: &str) {
         let beyond = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
         assert!(beyond.as_i64().unwrap() <= 0, "{name}, {look}: {beyond} pixels wider than the screen");
     }
+    let without = undefined(browser);
+    assert!(without.is_empty(), "{name}: no definition for {without:?}");
 }
+
+/// The kinds of pages that a run of a lab has: its own, its report, beside another of its lab.
+#[test]
+fn the_rows_of_every_lab_are_fit_for_all_in_every_look() {
+    let runs: Vec<Run> = LABS.map(lab).into();
+    let Some((_turn, server, browser)) = setting(&runs) else { return };
+    look_at(&browser, "labs-list", &server.address);
+    for (name, run) in LABS.iter().zip(&runs) {
+        look_at(&browser, &format!("lab-{name}"), &format!("{}run/{}", server.address, run.id));
+        // The answer stands before any figure, and any doubt behind it.
+        let order =
+            "return [...document.querySelectorAll('main > .headline, main > .doubts, main > section')].map(e => e.className || e.tagName)";
+        let order = browser.run(order);
+        assert_eq!(order[0], "headline", "{name}: {order}");
+        let file = server.home.path().join(format!("{name}.html"));
+        server.home.says(&["report", &run.id, "-o", file.to_str().unwrap()]).well();
+        assert!(std::fs::metadata(&file).unwrap().len() < 1 << 20, "{name}");
+        look_at(&browser, &format!("lab-{name}-report"), &format!("file://{}", file.display()));
+        let probe = &run.measurements.iter().find(|m| m.estimate.is_some()).unwrap().probe;
+        look_at(&browser, &format!("lab-{name}-history"), &format!("{}history?probe={probe}", server.address));
+    }
+    // One of each kind beside one that has no row in common, and beside itself under other settings.
+    let [database, web] = ["database", "web"].map(|name| lab(name).id);
+    look_at(&browser, "labs-compare", &format!("{}compare?run={database}&run={web}", server.address));
+    clean(&server, &browser);
+}
+
+#[test]
+fn every_table_and_chart_is_saved_as_a_picture_and_as_figures() {
+    let runs: Vec<Run> = LABS.map(lab).into();
+    let Some((_turn, server, browser)) = setting(&runs) else { return };
+    for (name, run) in LABS.iter().zip(&runs) {
+        browser.look("screen", "light", 1200);
+        browser.open(&format!("{}run/{}", server.address, run.id));
+        let all = browser.run(
+            "return [...document.querySelectorAll('main table, main svg.chart, main svg.icicle')].filter(e => e.checkVisibility())
+               .filter(e => !e.closest('[data-saves]')).length",
+        );
+        assert_eq!(all, 0, "{name}: tables and charts that cannot be saved");
+        let made = browser.run_async(SAVED);
+        let made = made.as_array().expect("a list");
+        assert!(made.len() > 1, "{name}: {made:?}");
+        for one in made {
+            let (title, width, ink) = (&one["title"], one["width"].as_f64().unwrap_or(0.0), one["ink"].as_f64().unwrap_or(0.0));
+            assert!(width > 100.0 && ink > 0.001, "{name}: the picture of {title} is empty: {one}");
+            let csv = one["csv"].as_str().unwrap_or_default();
+            assert!(csv.lines().count() > 1 && !csv.contains("NaN"), "{name}: the figures of {title}: {csv}");
+        }
+        // The rows' table has a line for each row that it shows, with its figure.
+        let rows = made.iter().filter_map(|one| one["csv"].as_str()).any(|csv| csv.contains("Probe") && csv.contains("Value"));
+        assert!(rows, "{name}");
+    }
+    clean(&server, &browser);
+    // A picture is a file that the browser was given.
+    let saved = browser.run_async(
+        "const done = arguments[arguments.length - 1]; const make = URL.createObjectURL;
+         URL.createObjectURL = (blob) => { done(blob.type); return make.call(URL, blob); };
+         document.querySelector('.save button').click();",
+    );
+    assert_eq!(saved, "image/png");
+}
+
+/// Draws everything that can be saved: its title, how wide the picture is, the share of its pixels that differ from its first, its CSV.
+const SAVED: &str = "
+    const done = arguments[arguments.length - 1];
+    (async () => {
+      const made = [];
+      for (const element of document.querySelectorAll('[data-saves]')) {
+        if (!element.checkVisibility()) continue;
+        const title = titleOf(element);
+        const image = await createImageBitmap(await pictureOf(element, title));
+        const canvas = document.createElement('canvas');
+        [canvas.width, canvas.height] = [image.width, image.height];
+        const pen = canvas.getContext('2d');
+        pen.drawImage(image, 0, 0);
+        const pixels = new Uint32Array(pen.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        const ink = pixels.reduce((n, p) => n + (p !== pixels[0]), 0) / pixels.length;
+        made.push({ title, width: image.width, ink, csv: await csvOf(element).text() });
+      }
+      return made;
+    })().then(done, (e) => done([{ title: String(e) }]));";
 
 #[test]
 fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
