@@ -228,7 +228,7 @@ const MEANT: &[(&str, Option<&str>)] = &[
     ("run site --set filesystems=ext5", Some("“ext4”")),
     ("zerofill --api mmp", Some("“mmap”")),
     ("ab syscall.null --a cpu=0 --b cpv=1", Some("“cpu”")),
-    ("compare latest ref:g5-2.5-linus", Some("“g5-2.5-linux”")),
+    ("compare ref:g5-2.7-darwin ref:g5-2.5-linus", Some("“g5-2.5-linux”")),
     ("report ref:g5-2.5-linus -o x.html", Some("“g5-2.5-linux”")),
     ("fleet chekc", Some("'check'")),
     ("help shwo", Some("'show'")),

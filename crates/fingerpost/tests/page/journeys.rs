@@ -82,10 +82,10 @@ fn two_ticked_runs_are_compared_and_a_probe_has_a_history() {
         return;
     };
     browser.open(&server.address);
-    assert_eq!(browser.run("return document.querySelector('form[data-pick] button').disabled"), json!(true));
+    assert_eq!(browser.run("return document.querySelector('form[data-pick] .buttons button').disabled"), json!(true));
     browser.click(&format!("input[value='{}']", fixture::loaded::collapsed().id));
     browser.click(&format!("input[value='{}']", fixture::loaded::healthy().id));
-    browser.click("form[data-pick] button");
+    browser.click("form[data-pick] .buttons button");
     browser.until("the comparison shows", "return document.querySelector('.headline') !== null");
     // The older run is the base, in whichever order they were ticked.
     assert_eq!(browser.text("h1"), "slow-guest against small-guest");

@@ -31,7 +31,7 @@ function picking() {
     const boxes = [...form.querySelectorAll("input[type=checkbox]")];
     const update = () => {
       const n = boxes.filter((box) => box.checked).length;
-      form.querySelector("button").disabled = n !== 2;
+      form.querySelector("button:not([type=button])").disabled = n !== 2;
       $("picked").textContent = n === 2 ? "" : `${n} of 2 ticked`;
     };
     form.addEventListener("change", update);

@@ -41,7 +41,7 @@ pub fn section(run: &Run) -> Option<Section> {
         }
         (scrolling("Budgets, table", html! {
             table class="budgets" {
-                thead { tr { th scope="col" { (term("Step")) } th scope="col" class="number" { "a " (word) } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (REST) } } }
+                thead { tr { th scope="col" { (term("Step")) } th scope="col" class="number" { (term(&format!("a {word}"))) } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (term(REST)) } } }
                 tbody { @for b in &run.budgets { (line(b)) } }
             }
         }))
