@@ -190,6 +190,23 @@ fn no_line_of_any_command_is_longer_than_the_terminal_is_wide() {
 }
 
 #[test]
+fn a_person_is_told_what_to_do_next_and_a_program_is_not() {
+    let home = Home::with(&runs());
+    let said = |words: &[&str]| plain(&at_terminal(&mut home.command(words)));
+    assert!(
+        said(&["show", "latest"])
+            .trim_end()
+            .ends_with("next: see it: fingerpost serve; beside the run before:\r\n    fingerpost compare latest~1"),
+        "{}",
+        said(&["show", "latest"])
+    );
+    assert!(said(&["archive", "list"]).contains("next: look at them: fingerpost serve"));
+    assert!(!said(&["show", "latest", "--format", "csv"]).contains("next:"));
+    assert!(!home.says(&["archive", "list"]).err.contains("next:"));
+    assert!(!said(&["show", "nothing"]).contains("next:"));
+}
+
+#[test]
 fn no_line_of_any_help_is_longer_than_the_terminal_is_wide() {
     let home = Home::with(&[]);
     let mut long = too_long(&home, &["--help"]);

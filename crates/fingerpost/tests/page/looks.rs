@@ -42,8 +42,7 @@ const LOOKS: [(&str, &str, &str, u32); 4] = [
 ];
 
 /// Headings of columns that are names of this run, and so have no meaning in the glossary: compilers, placements, systems, sides.
-const NAMED: &str =
-    r"^$|^(base|new)(:|$)|^[0-9]+ CPUs?$|^share$|[0-9]\.[0-9]|^built-in$|^MFLOPS$|^(file|loop|zram|none|default|single|dual)$";
+const NAMED: &str = r"^$|^(base|new)(:|$)|^[0-9]+ CPUs?$|^share$|[0-9]\.[0-9]|^built-in$|^MFLOPS$|^(file|loop|zram|none|default|single|dual)$|^in .+|^here( |$)|^[a-z0-9.]+(-[a-z0-9.]+)+$|^vm$";
 
 /// Headings of columns without a definition on hover.
 fn undefined(browser: &Browser) -> Vec<String> {

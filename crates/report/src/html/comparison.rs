@@ -27,7 +27,7 @@ pub fn lead(c: &Comparison) -> Markup {
             div { dt { "Rows" } dd { (summary(c)) } }
         }
         @if !doubts.is_empty() {
-            div class="doubts" role="note" { h2 { "Doubts" } ul { @for (name, text, _) in doubts { li { strong { (name.trim_end_matches(" doubt")) ": " } (text) } } } }
+            div class="doubts" role="note" { h2 { "Doubts" } ul { @for (name, text, _) in doubts { li { (super::doubt(name.trim_end_matches(" doubt"), text)) } } } }
         }
     }
 }

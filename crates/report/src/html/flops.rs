@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::Section;
 use super::term::term;
-use crate::flops::{TITLE, answer, heading, mflops, sentences, share};
+use crate::flops::{TITLE, heading, mflops, sentences, share};
 use crate::svg::lines::{Chart, Point, Series};
 
 /// Compilers of the picture, which has as many shapes.
@@ -16,7 +16,6 @@ const MOST: usize = 6;
 pub fn section(flops: Option<Flops>) -> Option<Section> {
     let flops = flops?;
     let body = html! {
-        @if let Some(sentence) = answer(&flops) { p class="verdict" { strong { (sentence) } } }
         @if !flops.columns.is_empty() { (chart(&flops).draw()) (table(&flops)) }
         (super::memory::terms(sentences(&flops)))
     };

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::Section;
 use super::term::term;
 use crate::lab::clean;
-use crate::memory::{answer, bandwidth_rows, between, name_of, rate, sentences, size, thread_counts};
+use crate::memory::{bandwidth_rows, between, name_of, rate, sentences, size, thread_counts};
 use crate::style::Tone;
 use crate::svg::{Axis, anchor, percent};
 
@@ -21,7 +21,6 @@ const LINE: f64 = 14.0;
 pub fn section(memory: Option<Memory>) -> Option<Section> {
     let memory = memory?;
     let body = html! {
-        @if let Some(sentence) = answer(&memory) { p class="verdict" { strong { (sentence) } } }
         @if !memory.curves.is_empty() { (chart(&memory)) }
         (terms(sentences(&memory)))
         @if !memory.bandwidths.is_empty() { (bandwidths(&memory)) }

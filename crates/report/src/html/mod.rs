@@ -158,17 +158,18 @@ pub fn scrolling(label: &str, table: Markup) -> Markup {
 fn doubts(view: &View) -> Markup {
     html! {
         @if !view.doubts.is_empty() {
-            div class="doubts" role="note" { h2 { "Doubts" } ul { @for d in &view.doubts { li { (doubt(d)) } } } }
+            div class="doubts" role="note" { h2 { "Doubts" } ul { @for d in &view.doubts { li { (doubt("", d)) } } } }
         } @else if view.command.is_some() {
             p class="good" { "Nothing that was looked at on the host speaks against these figures." }
         }
     }
 }
 
-/// A doubt in one line, with what to do about it one click away.
-fn doubt(text: &str) -> Markup {
+/// A doubt in one line, with what to do about it one click away; before it whose it is.
+fn doubt(whose: &str, text: &str) -> Markup {
     let (what, remedy) = parts_of_doubt(text);
-    html! { @if remedy.is_empty() { (what) } @else { details { summary { (what) } p { (remedy) } } } }
+    let line = html! { @if !whose.is_empty() { strong { (whose) ": " } } (what) };
+    html! { @if remedy.is_empty() { (line) } @else { details { summary { (line) } p { (remedy) } } } }
 }
 
 fn reproduce(view: &View) -> Section {

@@ -42,21 +42,22 @@ pub fn section(run: &Run) -> Option<Section> {
 
 fn followed(e: &Explanation) -> Markup {
     let (Some(slow), Some(paths)) = (&e.slow, &e.paths) else { return html! {} };
+    let name = step_name(&e.workload, &e.params);
     html! {
-        h3 { (step_name(&e.workload, &e.params)) }
+        h3 { (name) }
         p class="verdict" { strong { (clean(&slow.sentence)) } }
         @for (sentence, warning) in account(paths, e.check.as_ref()) {
             p class=(if warning { "doubts" } else { "note" }) { (sentence) }
         }
         (classes(slow, &step_name(&e.workload, &e.params)))
-        (chain_pictures(paths))
-        @if let Some(stacks) = &paths.stacks { (flames(stacks)) }
-        (slowest(paths))
+        (chain_pictures(paths, &name))
+        @if let Some(stacks) = &paths.stacks { (flames(stacks, &name)) }
+        (slowest(paths, &name))
     }
 }
 
 /// Which functions had the CPU: the outermost on top, each as wide as its share of the samples.
-fn flames(stacks: &Stacks) -> Markup {
+fn flames(stacks: &Stacks, step: &str) -> Markup {
     let all = stacks.counted().max(1) as f64;
     let branch = |s: &Stack| {
         let names: Vec<String> = s.frames.iter().filter_map(|f| stacks.functions.get(*f as usize)).map(|n| clean(n).into_owned()).collect();
@@ -70,7 +71,7 @@ fn flames(stacks: &Stacks) -> Markup {
         h4 { "Functions on a CPU" }
         p class="note" { "Each box is a function, as wide as its share of " (stacks.counted()) " samples of the service's threads on a CPU; below it what it called. (" (clean(&stacks.source)) ")" }
         (flame_graph("Functions on a CPU", "A flame graph from the top down; the table below has the functions with most samples.", &branches))
-        (scrolling("Functions on a CPU, table", html! {
+        (scrolling(&format!("{step}: functions on a CPU, table"), html! {
             table class="narrow" {
                 thead { tr { th scope="col" { (term("Function")) } th scope="col" class="number" { (term("itself")) } th scope="col" class="number" { (term("with what it calls")) } } }
                 tbody { @for f in own.iter().filter(|f| f.own > 0.0).take(FUNCTIONS) { tr { th scope="row" { (clean(&f.name)) } td class="number" { (percent(f.own)) } td class="number" { (percent(f.whole)) } } } }
@@ -133,7 +134,7 @@ fn pieces(rows: &[SlowPart], share: OfPart) -> Vec<Piece> {
 }
 
 /// The chains of all requests and of the slowest as icicles, and as a table.
-fn chain_pictures(paths: &Paths) -> Markup {
+fn chain_pictures(paths: &Paths, step: &str) -> Markup {
     let found = chains(paths);
     let pictures: [(&str, OfLeaf); 2] = [("all requests", |l| l.all.share), ("the slowest 1 %", |l| l.slow.share)];
     html! {
@@ -149,7 +150,7 @@ fn chain_pictures(paths: &Paths) -> Markup {
         @if !found.is_empty() {
             details {
                 summary { "The chains of waits as a table" }
-                (scrolling("Chains of waits, table", html! {
+                (scrolling(&format!("{step}: chains of waits, table"), html! {
                     table class="narrow" {
                         thead { tr { th scope="col" { (term("chain")) } th scope="col" { (term("with")) } th scope="col" class="number" { (term("all")) } th scope="col" class="number" { (term("95 % interval")) } th scope="col" class="number" { (term("middle")) } th scope="col" class="number" { (term("slowest 1 %")) } } }
                         tbody { @for l in found.iter().take(CHAINS) { tr {
@@ -178,12 +179,12 @@ fn branches(paths: &Paths, share: OfLeaf) -> Vec<Branch> {
 }
 
 /// The slowest requests as lines of time, and the longest stretches of each as a table.
-fn slowest(paths: &Paths) -> Markup {
+fn slowest(paths: &Paths, step: &str) -> Markup {
     let longest = paths.slowest.iter().map(|s| s.seconds).fold(0.0, f64::max);
     let axis = timeline::axis(longest * 1e9);
     html! {
         @if longest > 0.0 {
-            (scrolling("The slowest requests, table", html! {
+            (scrolling(&format!("{step}: the slowest requests, table"), html! {
                 table class="slowest" {
                     thead { tr { th scope="col" { (term("Slowest")) } th scope="col" class="graphic" { span class="axis-name" { "since the request began" } (timeline::head(&axis)) } th scope="col" { (term("most of it")) } } }
                     tbody { @for s in &paths.slowest {
@@ -198,7 +199,7 @@ fn slowest(paths: &Paths) -> Markup {
             @if let Some(first) = paths.slowest.first() {
                 details {
                     summary { "The longest stretches of the slowest as a table" }
-                    (scrolling("The longest stretches, table", html! {
+                    (scrolling(&format!("{step}: the longest stretches, table"), html! {
                         table class="narrow" {
                             thead { tr { th scope="col" class="number" { (term("after")) } th scope="col" class="number" { (term("for")) } th scope="col" { (term("what")) } th scope="col" { (term("layer")) } } }
                             tbody { @for s in longest_of(&first.spans) { tr {
@@ -241,7 +242,7 @@ fn unfollowed(e: &Explanation) -> Markup {
     html! {
         h3 { (step_name(&e.workload, &e.params)) }
         p class="doubts" { "Requests, or too much of their time, could not be followed; following needs root or CAP_PERFMON. This is what the server’s threads did: their time, and no request’s." }
-        (scrolling("What the threads did, table", html! {
+        (scrolling(&format!("{}: what the threads did, table", step_name(&e.workload, &e.params)), html! {
             table class="narrow" {
                 thead { tr { th scope="col" { (term("state")) } th scope="col" { (term("layer")) } th scope="col" class="number" { (term("time")) } th scope="col" class="number" { (term("of their life")) } } }
                 tbody { @for s in &e.threads { tr { th scope="row" { (clean(&s.state)) } td { (s.layer.as_str()) } td class="number" { (time(s.seconds)) } td class="number" { (percent(s.share)) } } } }

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::Section;
 use super::term::term;
+use super::{Section, scrolling};
 use crate::site::{COLUMNS, RoundTable};
 use crate::view::View;
 
@@ -17,10 +17,10 @@ pub fn section(view: &View) -> Option<Section> {
         @for t in &site.tables { (rounds(t)) }
         @if !site.ratios.is_empty() {
             h3 { "All rounds" }
-            table {
+            (scrolling("All rounds, table", html! { table {
                 thead { tr { th scope="col" { (term("Files / object database")) } th scope="col" class="number" { (term("fs/odb")) } th scope="col" class="number" { (term("Rounds")) } } }
                 tbody { @for r in &site.ratios { tr { td { (r.name) } td class="number" { (r.ratio) } td class="number" { (r.rounds) } } } }
-            }
+            } }))
             p class="skipped" { "How many times longer files take, paired round by round, with a 95 % interval. " (site.source()) }
         }
         @if !site.warming.is_empty() { h3 { "From the start, as more is loaded" } }
