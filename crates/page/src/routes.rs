@@ -31,6 +31,8 @@ pub struct Site {
     pub apis: Vec<String>,
     /// What a probe's name means.
     pub define: Define,
+    /// The published systems, with the groups of their rows.
+    pub published: Vec<(String, Vec<&'static str>)>,
     /// What every address begins with.
     pub base: String,
     /// One upload at a time: each may be as large as a run.
@@ -49,6 +51,7 @@ impl Site {
             choices: options.choices,
             apis: options.apis,
             define: options.define,
+            published: compare::published(),
             base,
             imports: Semaphore::new(1),
         }

@@ -9,7 +9,7 @@ use fingerpost_report::view::{Row, View};
 use fingerpost_report::{csv, html};
 use maud::html as markup;
 
-use super::{Answer, Wrong, body, content, encoded, kept};
+use super::{Answer, Wrong, body, compare, content, encoded, kept};
 use crate::routes::Site;
 
 /// The file of a run; the id is from an address, so it must be one.
@@ -39,6 +39,7 @@ pub fn page(site: &Site, id: &str) -> Answer {
             a href={ (site.base) "/run/" (id) "/rows" } { "Rows (CSV)" } " "
             a href={ (site.base) "/compare?run=" (id) "&run=previous" } { "Compare with the run before" }
         }
+        (compare::beside_published(site, &run))
         (kept::forms(site, &run))
     };
     Ok(body(&content_of.title, "/", content(&content_of, actions)))

@@ -73,7 +73,9 @@ if (job) {
   const poll = async () => {
     const s = await jobState().catch(() => null);
     if (s) show(s);
-    if (!s || s.phase !== "ended") setTimeout(poll, 500);
+    if (!s || s.phase !== "ended") { setTimeout(poll, 500); return; }
+    // Who watched it to its end wants to see what came of it.
+    if (s.well && s.run) location.assign(`${base}/run/${encodeURIComponent(s.run)}`);
   };
   if (job.dataset.phase === "running" || job.dataset.phase === "stopping") poll();
 }

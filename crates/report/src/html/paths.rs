@@ -49,7 +49,7 @@ fn followed(e: &Explanation) -> Markup {
         @for (sentence, warning) in account(paths, e.check.as_ref()) {
             p class=(if warning { "doubts" } else { "note" }) { (sentence) }
         }
-        (classes(slow, &step_name(&e.workload, &e.params)))
+        (classes(slow, &name))
         (chain_pictures(paths, &name))
         @if let Some(stacks) = &paths.stacks { (flames(stacks, &name)) }
         (slowest(paths, &name))
