@@ -197,7 +197,7 @@ fn visibility(host: &Host) -> Vec<Doubt> {
     if !host.counters
         && let (Some(reason), Some(remedy)) = (&host.counters_refused, &host.counters_remedy)
     {
-        let what = format!("No hardware counters: {reason}");
+        let what = format!("Instructions and cycles are not counted: {reason}");
         found.push(Doubt::new(Severity::Note, what, remedy));
     }
     // Every kernel with a /sys tells at least its vulnerabilities and its clock source.
