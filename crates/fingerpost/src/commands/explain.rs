@@ -27,6 +27,9 @@ use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::{Params, Paths, secret};
 use fingerpost_report::compare;
 use fingerpost_report::explain::{self as report, Explanation, markdown, render};
+use fingerpost_report::grid::{Grid, Line};
+use fingerpost_report::style::Tone;
+use fingerpost_report::view::View;
 use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
 
@@ -127,7 +130,15 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         return of_service(&args);
     }
     let explanations = match &args.run {
-        Some(name) => of_run(name)?,
+        Some(name) => {
+            let (explanations, answers) = of_run(name)?;
+            if args.format == Format::Table && !answers.is_empty() {
+                let style = output::style(args.wide);
+                let lines = answers.into_iter().map(|answer| Line::Note(answer, Tone::Strong)).chain([Line::Blank]).collect();
+                output::write(|out| out.write_all(Grid { columns: Vec::new(), lines }.render(&style).as_bytes()))?;
+            }
+            explanations
+        }
         None => vec![of_command(&args)?],
     };
     print(&explanations, None, args.format, args.wide)?;
@@ -192,13 +203,16 @@ struct Document<'a> {
 }
 
 /// Every step of a run that observers watched.
-fn of_run(name: &OsStr) -> anyhow::Result<Vec<Explanation>> {
+fn of_run(name: &OsStr) -> anyhow::Result<(Vec<Explanation>, Vec<String>)> {
     let run = runs::load(name).or_else(|error| meant_as_command(name, error))?;
     let explanations = report::of_run(&run);
     if explanations.is_empty() {
         return usage(format!("the run {} holds nothing to explain; make one of a workload, such as “fingerpost run database”", run.id));
     }
-    Ok(explanations)
+    // The screen of a service begins with its own.
+    let service = explanations.iter().any(|e| e.workload == report::service::WORKLOAD);
+    let answers = if service { Vec::new() } else { View::of(&run).answers };
+    Ok((explanations, answers))
 }
 
 /// The error of a run that there is not; where a program has its name, with how that is explained.
