@@ -1,5 +1,6 @@
 //! Which page answers which address.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Router;
@@ -31,8 +32,8 @@ pub struct Site {
     pub apis: Vec<String>,
     /// What a probe's name means.
     pub define: Define,
-    /// The published systems, with the groups of their rows.
-    pub published: Vec<(String, Vec<&'static str>)>,
+    /// The published systems, with the probes of their rows.
+    pub published: Vec<(String, BTreeSet<String>)>,
     /// What every address begins with.
     pub base: String,
     /// One upload at a time: each may be as large as a run.

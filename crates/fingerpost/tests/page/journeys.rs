@@ -104,6 +104,7 @@ fn two_ticked_runs_are_compared_and_a_probe_has_a_history() {
     browser.open(&format!("{}compare?run={}&run=previous", server.address, fixture::loaded::healthy().id));
     assert!(browser.text("h1").contains(" against "), "{}", browser.text("main"));
     browser.open(&format!("{}run/{}", server.address, fixture::run().id));
+    browser.run("document.getElementById('beside').value = 'ref:g5-2.7-darwin'");
     browser.click("form.beside button");
     browser.until("the comparison shows", "return document.querySelector('h1').innerText.includes(' against ')");
     assert!(browser.address().contains("run=ref%3A"), "{}", browser.address());

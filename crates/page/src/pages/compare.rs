@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use fingerpost_compare::{Options, compare, references};
 use fingerpost_record::archive::Head;
 use fingerpost_record::{Profile, Run, lean};
-use fingerpost_report::{groups, html};
+use fingerpost_report::html;
 use maud::{Markup, html as markup};
 
 use super::{Answer, Wrong, bad, body, content, run};
@@ -56,9 +56,8 @@ fn address(site: &Site, id: &str) -> String {
 
 /// A form that puts the run beside a published system that has rows in common with it; nothing where none has.
 pub fn beside_published(site: &Site, run: &Run) -> Markup {
-    let groups: Vec<&str> = run.measurements.iter().map(|m| groups::group_of(&m.probe).1.key).collect();
-    let names: Vec<&String> =
-        site.published.iter().filter(|(_, of)| of.iter().any(|key| groups.contains(key))).map(|(name, _)| name).collect();
+    let has = |probe: &String| run.measurements.iter().any(|m| m.probe == *probe);
+    let names: Vec<&String> = site.published.iter().filter(|(_, probes)| probes.iter().any(has)).map(|(name, _)| name).collect();
     markup! {
         @if !names.is_empty() && run.profile != Profile::Imported {
             form class="beside" method="get" action={ (site.base) "/compare" } {
@@ -71,10 +70,9 @@ pub fn beside_published(site: &Site, run: &Run) -> Markup {
     }
 }
 
-/// The published systems, each with the groups of its rows.
-pub fn published() -> Vec<(String, Vec<&'static str>)> {
-    let groups = |run: &Run| -> BTreeSet<&'static str> { run.measurements.iter().map(|m| groups::group_of(&m.probe).1.key).collect() };
-    let of = |name: String| references::load(&name).map(|run| (name, groups(&run).into_iter().collect()));
+/// The published systems, each with the probes of its rows.
+pub fn published() -> Vec<(String, BTreeSet<String>)> {
+    let of = |name: String| references::load(&name).map(|run| (name, run.measurements.into_iter().map(|m| m.probe).collect()));
     references::names().into_iter().filter_map(of).collect()
 }
 
