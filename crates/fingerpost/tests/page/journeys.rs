@@ -31,9 +31,9 @@ pub fn clean(server: &Server, browser: &Browser) {
     assert!(strangers.is_empty(), "asked for {strangers:?}");
 }
 
-/// Pages of the browser itself.
+/// Pages of the browser itself, and files that a test opens: no page of a server can ask for those.
 fn own(url: &str) -> bool {
-    ["chrome:", "chrome-extension:", "about:", "devtools:"].iter().any(|scheme| url.starts_with(scheme))
+    ["chrome:", "chrome-extension:", "about:", "devtools:", "file:"].iter().any(|scheme| url.starts_with(scheme))
 }
 
 fn many(n: u32) -> Vec<Run> {
