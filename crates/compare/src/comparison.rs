@@ -35,7 +35,7 @@ impl Default for Options {
 pub struct Comparison {
     /// What to compare with.
     pub base: SideInfo,
-    /// What is judged.
+    /// The run that is judged.
     pub new: SideInfo,
     /// The relative difference that does not matter.
     pub threshold: f64,

@@ -1,6 +1,6 @@
 //! How much runs, and the rounds of a run, are known to vary: what few of them show is pooled with what is expected.
 //!
-//! Two or three values do not know their own spread: their variance has one or two degrees of freedom, and an interval made from it is
+//! Two or three values say little about their own spread: their variance has one or two degrees of freedom, and an interval made from it is
 //! six or two times as wide as it need be, or far too narrow. So a variance is moderated by what is known of its class, as in Smyth,
 //! “Linear Models and Empirical Bayes Methods for Assessing Differential Expression in Microarray Experiments”, Statistical
 //! Applications in Genetics and Molecular Biology 3 (2004), article 3: the class's variance s0² counts for d0 degrees of freedom,

@@ -5,6 +5,7 @@
 //! it suspected, and nothing makes it guilty.
 
 use fingerpost_record::paths::Share;
+use fingerpost_record::text::counted;
 use fingerpost_record::{Status, cause, unit::significant};
 
 use super::facts::Facts;
@@ -345,8 +346,8 @@ fn lock(f: &Facts) -> Option<Verdict> {
     evidence.extend(told(f.place(Place::Lock)));
     if let Some(s) = f.scaling {
         evidence.push(format!(
-            "throughput is best with {} clients ({}/s); with {} it is {} of that",
-            s.best_clients,
+            "throughput is best with {} ({}/s); with {} it is {} of that",
+            counted(s.best_clients as u64, "client"),
             significant(s.best),
             s.most_clients,
             percent(s.kept)

@@ -28,15 +28,15 @@ pub struct Cli {
 pub enum Command {
     /// Measure this machine: labs, probes, or every primitive
     Run(commands::run::Args),
-    /// What can run here, and what each missing need is
+    /// List what can run here, and what is missing for the rest
     List(commands::list::Args),
-    /// Is this machine quiet and set up for measuring? Cleans up after a killed run, too
+    /// Check whether this machine is quiet and set up for measuring; clean up after a killed run
     Doctor(commands::doctor::Args),
-    /// Two runs side by side: what differs, what it says, and the cause
+    /// Compare two runs: what is slower, what is faster, and the cause
     Compare(commands::compare::Args),
-    /// Two settings of this host, paired within rounds: the sharpest comparison there is
+    /// Compare two settings of this host, measured in turns: the most precise comparison
     Ab(commands::ab::Args),
-    /// Plants known causes on this machine and checks that the verdict names them
+    /// Plant known causes on this machine and check that the verdict names them
     Prove(commands::prove::Args),
     /// A run's figures as a table, JSON, CSV or Markdown
     Show(commands::show::Args),
@@ -44,7 +44,7 @@ pub enum Command {
     Site(commands::site::Args),
     /// The zero-fill calculator: four timings taken apart
     Zerofill(commands::zerofill::Args),
-    /// A published table with this machine's column, and what its author concluded judged here
+    /// Put this machine beside a published table, and check its author's conclusions here
     Replay(commands::replay::Args),
     /// A run, or two compared, as one HTML file
     Report(commands::report::Args),
@@ -56,7 +56,7 @@ pub enum Command {
     Completions(commands::completions::Args),
     /// Manual pages
     Man(commands::man::Args),
-    /// Where the time of a workload, or of any command, went, and who is to blame
+    /// Show where the time of a server or of a command went, and what is to blame
     Explain(commands::explain::Args),
     /// Load a server from a client machine; `explain` on the server's joins what both saw
     Load(commands::load::Args),

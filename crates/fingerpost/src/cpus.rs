@@ -1,4 +1,4 @@
-//! Which CPUs to measure on: the first for the measuring process, the second for a partner elsewhere.
+//! Which CPUs to measure on: the first for the measuring process, the second for its partner.
 
 use std::fs;
 

@@ -10,9 +10,11 @@ mod completion;
 mod conduct;
 mod cpus;
 mod defect;
+mod definitions;
 mod executor;
 mod exit;
 mod limits;
+mod next;
 mod output;
 mod plan;
 mod profile;
@@ -46,7 +48,14 @@ fn main() -> ExitCode {
     }
     limits::survive_file_size();
     defect::guard(|| match cli::parse() {
-        Ok(arguments) => exit::report(commands::dispatch(arguments)),
+        Ok(arguments) => {
+            let next = next::sentence(&arguments.command);
+            let result = commands::dispatch(arguments);
+            if matches!(result, Ok(exit::Done::Well)) {
+                next.into_iter().for_each(next::tell);
+            }
+            exit::report(result)
+        }
         Err(status) => status,
     })
 }

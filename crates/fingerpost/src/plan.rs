@@ -76,6 +76,11 @@ pub fn all_settings(words: &[String]) -> Vec<String> {
 
 /// Chooses what to measure. Without names: every probe that is no lab's.
 pub fn resolve(names: &[String], settings: &Settings) -> anyhow::Result<Plan> {
+    resolve_beside(names, settings, &[])
+}
+
+/// The same for a command that takes further settings by itself, so that a slip in the name of one is told with the right name.
+pub fn resolve_beside(names: &[String], settings: &Settings, others: &[&str]) -> anyhow::Result<Plan> {
     let mut plan = Plan::default();
     let mut used: Vec<&str> = Vec::new();
     let everything = ["*".to_owned()];
@@ -101,7 +106,9 @@ pub fn resolve(names: &[String], settings: &Settings) -> anyhow::Result<Plan> {
     plan.compile = compilers::wanted(&plan.rows, settings, &mut used);
     if let Some(key) = settings.keys().find(|key| !used.contains(&key.as_str()) && *key != "dir") {
         let known = known_settings(&plan);
-        let near = suggest::or_else(key, known.iter().map(String::as_str), || format!("it has {}", known.join(", ")));
+        let near = suggest::or_else(key, known.iter().map(String::as_str).chain(others.iter().copied()), || {
+            format!("it has {}", known.join(", "))
+        });
         return usage(format!("nothing that is to be measured has a setting “{key}”; {near}"));
     }
     Ok(plan)

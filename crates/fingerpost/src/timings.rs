@@ -10,7 +10,7 @@ use fingerpost_measure::rounds::Executor;
 use fingerpost_measure::{Slice, estimate};
 use fingerpost_page::Event;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Estimate, Params};
+use fingerpost_record::{Estimate, Params, suggest};
 use fingerpost_sys::scratch::Scratch;
 
 use crate::executor::ProcessExecutor;
@@ -56,8 +56,11 @@ fn four(api: &str) -> Option<Vec<Row>> {
 }
 
 fn rows(api: &str) -> anyhow::Result<Vec<Row>> {
-    four(api)
-        .map_or_else(|| usage(format!("one and two pages cannot be had by a way called “{api}” here; there are {}", apis().join(", "))), Ok)
+    let unknown = || {
+        let ways = apis().join(", ");
+        format!("one and two pages cannot be had by a way called “{api}” here; there are {ways}{}", suggest::of_listed(api, &ways))
+    };
+    four(api).map_or_else(|| usage(unknown()), Ok)
 }
 
 /// Takes the timings: for [`ROUNDS`] rounds, or with `repeat` until a signal, and then shows each round's state on standard error.

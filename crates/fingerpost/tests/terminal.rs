@@ -70,6 +70,9 @@ fn runs() -> Vec<Run> {
         named(followed::healthy(), "20260101T000000Z-00000004"),
         named(followed::slow_locks(), "20260101T000000Z-00000005"),
     ]
+    .into_iter()
+    .chain(common::LABS.map(common::lab))
+    .collect()
 }
 
 /// What is shown of each run that there is, and of pairs.
@@ -187,6 +190,23 @@ fn no_line_of_any_command_is_longer_than_the_terminal_is_wide() {
 }
 
 #[test]
+fn a_person_is_told_what_to_do_next_and_a_program_is_not() {
+    let home = Home::with(&runs());
+    let said = |words: &[&str]| plain(&at_terminal(&mut home.command(words)));
+    assert!(
+        said(&["show", "latest"])
+            .trim_end()
+            .ends_with("next: see it: fingerpost serve; beside the run before:\r\n    fingerpost compare latest~1"),
+        "{}",
+        said(&["show", "latest"])
+    );
+    assert!(said(&["archive", "list"]).contains("next: look at them: fingerpost serve"));
+    assert!(!said(&["show", "latest", "--format", "csv"]).contains("next:"));
+    assert!(!home.says(&["archive", "list"]).err.contains("next:"));
+    assert!(!said(&["show", "nothing"]).contains("next:"));
+}
+
+#[test]
 fn no_line_of_any_help_is_longer_than_the_terminal_is_wide() {
     let home = Home::with(&[]);
     let mut long = too_long(&home, &["--help"]);
@@ -217,6 +237,24 @@ const MEANT: &[(&str, Option<&str>)] = &[
     ("list syscal", Some("“syscall”")),
     ("run syscall.select --set fdz=1", Some("“fds”")),
     ("run database --set egnine=sqlite", Some("“engine”")),
+    ("run database --set engine=mariab", Some("“mariadb”")),
+    ("run database --set engine=mariadb --set storage=myism", Some("“myisam”")),
+    ("run web --set server=ngnix", Some("“nginx”")),
+    ("run web --set keepalive=bth", Some("“both”")),
+    ("run site --set state=worm", Some("“warm”")),
+    ("run site --set filesystems=ext5", Some("“ext4”")),
+    ("zerofill --api mmp", Some("“mmap”")),
+    ("ab syscall.null --a cpu=0 --b cpv=1", Some("“cpu”")),
+    ("compare ref:g5-2.7-darwin ref:g5-2.5-linus", Some("“g5-2.5-linux”")),
+    ("report ref:g5-2.5-linus -o x.html", Some("“g5-2.5-linux”")),
+    ("fleet chekc", Some("'check'")),
+    ("help shwo", Some("'show'")),
+    ("doctor --secons 1", Some("'--seconds'")),
+    ("compare latest latest --fail-on slwer", Some("'slower'")),
+    ("completions bsh", Some("'bash'")),
+    ("man shwo", Some("“show”")),
+    ("man archive lst", Some("“list”")),
+    ("prove --servers --only redsi", Some("“redis”")),
     ("run syscall.null --porfile quick", Some("'--profile'")),
     ("prove cpu.quot", Some("“cpu.quota”")),
     ("prove --servers --only cpu.quot", Some("“cpu.quota”")),

@@ -166,7 +166,7 @@ impl<'a> Usual<'a> {
             if let Some(usual) = usual.as_ref().filter(|usual| **usual != here && !usual.is_empty() && !here.is_empty()) {
                 let shown = |text: &str| fingerpost_record::text::clean_short(text, 200);
                 let evidence = format!("{what}: {} here, {} on its peers", shown(&here), shown(usual));
-                found.push(Odd { cause: *cause, layer: *layer, evidence, of_cpu: false });
+                found.push(Odd { cause, layer: *layer, evidence, of_cpu: false });
             }
         }
         found.extend(self.failed(host));

@@ -137,7 +137,7 @@ fn busy(host: &Host) -> Vec<Doubt> {
     let per_cpu = host.before.average[0] / f64::from(host.cpu.online.max(1));
     if per_cpu > HIGH_LOAD {
         let what = format!("The load over the last minute is {:.2} on {} CPUs", host.before.average[0], host.cpu.online.max(1));
-        found.push(Doubt::new(Severity::Care, what, "stop or wait for what runs beside us (top shows it)"));
+        found.push(Doubt::new(Severity::Care, what, "stop the other busy processes, or wait for them (top shows them)"));
     }
     if host.before.steal > NOTABLE_STEAL {
         let what = format!("The hypervisor has taken {:.1} % of this machine's time since boot", host.before.steal * 100.0);
@@ -165,8 +165,9 @@ fn memory(host: &Host) -> Vec<Doubt> {
         found.push(Doubt::new(Severity::Note, what, remedy));
     }
     if let Some(takers) = host.idle_memory.as_deref().filter(|takers| *takers != LEFT) {
-        let what = format!("Memory that is free or idle is taken away meanwhile ({takers}), and costs more when it is used again");
-        let remedy = "leave the machine alone for some minutes after large work, and compare several runs a side (compare A1,A2 B1,B2)";
+        let what = format!("The host reclaims idle memory ({takers})");
+        let remedy = "memory costs more when it is used again: leave the machine idle for some minutes after large work, and compare several runs a \
+                      side (compare A1,A2 B1,B2)";
         found.push(Doubt::new(Severity::Note, what, remedy));
     }
     found
@@ -196,7 +197,7 @@ fn visibility(host: &Host) -> Vec<Doubt> {
     if !host.counters
         && let (Some(reason), Some(remedy)) = (&host.counters_refused, &host.counters_remedy)
     {
-        let what = format!("Instructions and cycles cannot be counted: {reason}");
+        let what = format!("Instructions and cycles are not counted: {reason}");
         found.push(Doubt::new(Severity::Note, what, remedy));
     }
     // Every kernel with a /sys tells at least its vulnerabilities and its clock source.

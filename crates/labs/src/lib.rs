@@ -10,6 +10,7 @@ mod explained;
 pub mod launch;
 pub mod load;
 pub mod prove;
+pub mod rows;
 pub mod service;
 pub mod site;
 mod stalls;

@@ -19,6 +19,9 @@ const LINE: u64 = 64 << 10;
 const NOTES: usize = 30;
 /// How long a measurement may take to end when the page itself ends.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// What goes on until it is stopped ends when nobody has asked how far it is for so long: its tab is gone. A browser lets a tab that is
+/// not seen ask once a minute only.
+const UNSEEN: Duration = Duration::from_secs(90);
 
 /// How far a measurement is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -59,6 +62,9 @@ pub struct State {
     pub live: Option<Live>,
     /// Whether it ended well.
     pub well: bool,
+    /// When somebody last asked, of a measurement that goes on for as long as somebody watches.
+    #[serde(skip)]
+    seen: Option<Instant>,
     #[serde(skip)]
     begun: Instant,
     #[serde(skip)]
@@ -68,6 +74,7 @@ pub struct State {
 /// The measurement that runs, or the last one.
 pub struct Jobs {
     program: PathBuf,
+    unseen: Duration,
     current: Arc<(Mutex<Option<State>>, Condvar)>,
 }
 
@@ -83,7 +90,7 @@ pub enum Refused {
 impl Jobs {
     /// No measurement yet; `program` is what measures.
     pub fn new(program: PathBuf) -> Jobs {
-        Jobs { program, current: Arc::default() }
+        Jobs { program, unseen: UNSEEN, current: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<State>> {
@@ -92,7 +99,11 @@ impl Jobs {
 
     /// The measurement that runs, or the last one.
     pub fn state(&self) -> Option<State> {
-        self.lock().clone().map(|mut s| {
+        let mut current = self.lock();
+        if let Some(seen) = current.as_mut().and_then(|s| s.seen.as_mut()) {
+            *seen = Instant::now();
+        }
+        current.clone().map(|mut s| {
             if s.phase != Phase::Ended {
                 s.seconds = s.begun.elapsed().as_secs_f64();
             }
@@ -105,6 +116,18 @@ impl Jobs {
     /// # Errors
     /// When one runs already, or the program cannot be started.
     pub fn start(&self, what: &str, words: &[String]) -> Result<u64, Refused> {
+        self.begin(what, words, false)
+    }
+
+    /// The same of what goes on until it is stopped: it ends when nobody watches it any more.
+    ///
+    /// # Errors
+    /// As [`Jobs::start`].
+    pub fn start_watched(&self, what: &str, words: &[String]) -> Result<u64, Refused> {
+        self.begin(what, words, true)
+    }
+
+    fn begin(&self, what: &str, words: &[String], watched: bool) -> Result<u64, Refused> {
         let mut current = self.lock();
         if let Some(s) = current.as_ref().filter(|s| s.phase != Phase::Ended) {
             return Err(Refused::Busy(format!(
@@ -116,9 +139,9 @@ impl Jobs {
         let mut command = Command::new(&self.program);
         command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let (sender, started) = mpsc::channel();
-        let shared = self.current.clone();
+        let (shared, unseen) = (self.current.clone(), self.unseen);
         // The kernel ends the child with the thread that started it, so this thread stays until the child is gone.
-        let thread = std::thread::Builder::new().spawn(move || watch(command, &sender, &shared));
+        let thread = std::thread::Builder::new().spawn(move || watch(command, &sender, &shared, unseen));
         thread.map_err(|e| Refused::Failed(format!("cannot start measuring: {e}")))?;
         let group = match started.recv() {
             Ok(Ok(group)) => group,
@@ -138,6 +161,7 @@ impl Jobs {
             timings: vec![],
             live: None,
             well: false,
+            seen: watched.then(Instant::now),
             begun: Instant::now(),
             group,
         });
@@ -146,9 +170,15 @@ impl Jobs {
 
     /// Asks the measurement to stop; it keeps what it has. Asked again, it ends at once.
     pub fn stop(&self) {
-        if let Some(s) = self.lock().as_mut().filter(|s| s.phase != Phase::Ended) {
-            s.phase = Phase::Stopping;
-            let _ = child::signal_group(s.group, libc::SIGTERM);
+        if let Some(s) = self.lock().as_mut() {
+            s.stop();
+        }
+    }
+
+    /// Asks the measurement of this number to stop, and no other.
+    pub fn stop_if(&self, number: u64) {
+        if let Some(s) = self.lock().as_mut().filter(|s| s.job == number) {
+            s.stop();
         }
     }
 
@@ -164,7 +194,9 @@ impl Jobs {
     }
 }
 
-fn watch(mut command: Command, started: &mpsc::Sender<std::io::Result<i32>>, shared: &(Mutex<Option<State>>, Condvar)) {
+type Shared = (Mutex<Option<State>>, Condvar);
+
+fn watch(mut command: Command, started: &mpsc::Sender<std::io::Result<i32>>, shared: &Shared, unseen: Duration) {
     let mut process = match child::die_with_parent(&mut command).spawn() {
         Ok(process) => process,
         Err(e) => {
@@ -174,7 +206,7 @@ fn watch(mut command: Command, started: &mpsc::Sender<std::io::Result<i32>>, sha
     };
     let _ = started.send(Ok(process.id() as i32));
     if let Some(err) = process.stderr.take() {
-        listen(err, shared);
+        listen(err, shared, unseen);
     }
     let status = process.wait();
     let mut current = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +220,7 @@ fn watch(mut command: Command, started: &mpsc::Sender<std::io::Result<i32>>, sha
 }
 
 /// Takes in what the process says until it says no more.
-fn listen(err: impl Read, shared: &(Mutex<Option<State>>, Condvar)) {
+fn listen(err: impl Read, shared: &Shared, unseen: Duration) {
     let mut reader = BufReader::new(err);
     let mut line = Vec::new();
     loop {
@@ -200,6 +232,10 @@ fn listen(err: impl Read, shared: &(Mutex<Option<State>>, Condvar)) {
         let event = Event::of_line(&String::from_utf8_lossy(&line));
         if let Some(s) = shared.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             s.take(event);
+            // A measurement that goes on until it is stopped tells each of its rounds: it is asked here whether somebody looks.
+            if s.phase == Phase::Running && s.seen.is_some_and(|seen| seen.elapsed() >= unseen) {
+                s.stop();
+            }
         }
     }
 }
@@ -212,6 +248,13 @@ impl State {
     pub fn left(&self) -> Option<f64> {
         let tells = self.phase == Phase::Running && self.done >= TELLING && self.done <= 1.0;
         tells.then(|| self.seconds * (1.0 - self.done) / self.done)
+    }
+
+    fn stop(&mut self) {
+        if self.phase != Phase::Ended {
+            self.phase = Phase::Stopping;
+            let _ = child::signal_group(self.group, libc::SIGTERM);
+        }
     }
 
     fn take(&mut self, event: Event) {
@@ -303,6 +346,24 @@ mod tests {
         let live = cleaned(Live { sentence: "a\u{1b}b".into(), rate: f64::NAN, parts: vec![part; 20], ..Live::default() });
         assert!(!live.sentence.contains('\u{1b}') && live.rate == 0.0 && live.parts.len() == PARTS);
         assert!((live.parts[0].all, live.parts[0].slow) == (1.0, 0.0) && !live.parts[0].name.contains('\u{1b}'), "{live:?}");
+    }
+
+    #[test]
+    fn what_goes_on_ends_when_nobody_watches_and_only_its_own_tab_stops_it() {
+        let (mut jobs, words) = shell("trap 'exit 3' TERM; while :; do echo round >&2; sleep 0.05; done");
+        let number = jobs.start_watched("a loop", &words).unwrap();
+        wait_for(&jobs, |s| s.notes.len() > 2);
+        assert_eq!(jobs.state().unwrap().phase, Phase::Running, "it is watched");
+        jobs.stop_if(number + 1);
+        assert_eq!(jobs.state().unwrap().phase, Phase::Running, "another one was meant");
+        jobs.stop_if(number);
+        wait_for(&jobs, |s| s.phase == Phase::Ended);
+        jobs.unseen = Duration::ZERO;
+        jobs.start_watched("a loop that nobody sees", &words).unwrap();
+        wait_for(&jobs, |s| s.phase == Phase::Ended);
+        jobs.start("what ends by itself", &words).unwrap();
+        assert_eq!(wait_for(&jobs, |s| s.notes.len() > 2).phase, Phase::Running);
+        jobs.end();
     }
 
     #[test]

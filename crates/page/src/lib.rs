@@ -57,6 +57,8 @@ pub struct Options {
     pub apis: Vec<String>,
     /// Directories of sweeps to show.
     pub sweeps: Vec<PathBuf>,
+    /// What a probe's name means, as `list NAME` tells it.
+    pub define: fingerpost_report::html::Define,
 }
 
 /// A page that is bound to its port and not yet serving.

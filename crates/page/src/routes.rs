@@ -1,5 +1,6 @@
 //! Which page answers which address.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,6 +12,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use fingerpost_record::load::MAX_BYTES;
+use fingerpost_report::html::Define;
+use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::index::Index;
@@ -32,6 +35,10 @@ pub struct Site {
     pub apis: Vec<String>,
     /// Directories of sweeps.
     pub sweeps: Vec<PathBuf>,
+    /// What a probe's name means.
+    pub define: Define,
+    /// The published systems, with the probes of their rows.
+    pub published: Vec<(String, BTreeSet<String>)>,
     /// What every address begins with.
     pub base: String,
     /// One upload at a time: each may be as large as a run.
@@ -50,6 +57,8 @@ impl Site {
             choices: options.choices,
             apis: options.apis,
             sweeps: options.sweeps,
+            define: options.define,
+            published: compare::published(),
             base,
             imports: Semaphore::new(1),
         }
@@ -256,8 +265,19 @@ async fn state(State(site): Shared) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], state).into_response()
 }
 
-async fn stop(State(site): Shared, headers: HeaderMap) -> Response {
-    site.jobs.stop();
+/// Which measurement is to be stopped; without a number, whichever runs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Stopped {
+    job: Option<u64>,
+}
+
+async fn stop(State(site): Shared, query: Result<Query<Stopped>, QueryRejection>, headers: HeaderMap) -> Response {
+    match asked(&site, query) {
+        Ok(Stopped { job: Some(number) }) => site.jobs.stop_if(number),
+        Ok(Stopped { job: None }) => site.jobs.stop(),
+        Err(response) => return *response,
+    }
     if wants_json(&headers) {
         StatusCode::NO_CONTENT.into_response()
     } else {

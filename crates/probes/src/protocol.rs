@@ -37,7 +37,7 @@ pub struct Request {
     pub slice_ns: u64,
     /// The batch size that an earlier process found, or 0.
     pub batch: u64,
-    /// The CPUs to use: the first for the measuring process, the second for a partner elsewhere.
+    /// The CPUs to use: the first for the measuring process, the second for its partner.
     pub cpus: Vec<usize>,
     /// Whether to count instructions and cycles too.
     pub counters: bool,

@@ -39,6 +39,12 @@ pub fn or_else<'a>(word: &str, known: impl IntoIterator<Item = &'a str>, otherwi
     }
 }
 
+/// `; did you mean “NAME”?`, of the words that a setting takes as they are listed (`on, off or both`); nothing where none is near.
+pub fn of_listed(word: &str, listed: &str) -> String {
+    let words = listed.split(|c: char| !(c.is_alphanumeric() || "_-.".contains(c))).filter(|w| !w.is_empty() && *w != "or");
+    nearest(word, words).map_or(String::new(), |name| format!("; did you mean “{name}”?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +66,13 @@ mod tests {
         ] {
             assert_eq!(nearest(word, KNOWN), Some(meant), "{word}");
         }
+    }
+
+    #[test]
+    fn a_value_is_held_against_those_that_are_listed() {
+        assert_eq!(of_listed("ngnix", "embedded, nginx or apache"), "; did you mean “nginx”?");
+        assert_eq!(of_listed("no", "on, off or both"), "; did you mean “on”?");
+        assert_eq!(of_listed("lighttpd", "embedded, nginx or apache"), "");
     }
 
     #[test]

@@ -1,22 +1,31 @@
 //! What a run found, in words: the sentences that a person reads first, before any table.
 
+use fingerpost_compare::flops::Flops;
+use fingerpost_compare::memory::Memory;
 use fingerpost_compare::scaling::{Table, tables};
 use fingerpost_compare::{launch, site, zerofill};
 use fingerpost_diagnose::label;
 use fingerpost_record::name::product;
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Finding, Params, Run, Status};
+use fingerpost_record::{Better, Finding, Params, Run, Status};
 
 use crate::explain::{Explanation, of_run, speaking};
+use crate::view::{Group, Row};
+use crate::{flops, key_figures, memory};
 
 /// More sentences of one kind than these are no answer.
 const MOST: usize = 3;
+/// Key figures of the sentence for a run of primitives.
+const KEYS: usize = 5;
 
-/// The answers of a run, cleaned; none where nothing is concluded from its rows.
-pub fn of(run: &Run) -> Vec<String> {
+/// The answers of a run, whose rows are in these groups, cleaned; none where it has no figure.
+pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
     let (mut found, explained) = (Vec::new(), speaking(of_run(run)));
     found.extend(explained.iter().filter_map(of_step).take(MOST));
+    if found.is_empty() {
+        found.extend(explained.iter().filter_map(unaccused).take(1));
+    }
     if found.is_empty() {
         // A record of before requests were followed has findings, and nothing to explain them by.
         found.extend(run.findings.iter().filter(|f| f.status == Status::Guilty).take(1).map(|f| blame(f, "the server", "")));
@@ -26,6 +35,11 @@ pub fn of(run: &Run) -> Vec<String> {
     found.extend(zerofill::analyse(run).and_then(|analysis| zerofill::headline(&analysis)));
     found.extend(site::duels(run).first().and_then(contest));
     found.extend(launch::analyse(run).map(|launch| launch.sentence));
+    found.extend(Flops::of(&run.measurements).and_then(|found| flops::answer(&found)));
+    found.extend(Memory::of(run).and_then(|found| memory::answer(&found)));
+    if found.is_empty() {
+        found.extend(primitives(groups));
+    }
     found.iter().map(|sentence| clean(sentence).into_owned()).collect()
 }
 
@@ -56,6 +70,33 @@ fn blame(f: &Finding, server: &str, at: &str) -> String {
     let share = if f.share > 0.0 { format!(", {:.0} % of the time", f.share * 100.0) } else { String::new() };
     let verdict = if f.status == Status::Guilty { "To blame" } else { "Suspected" };
     format!("{verdict}{at}: {what}{share}.")
+}
+
+/// Where most of the time of one step went, where nobody is to blame for it.
+fn unaccused(e: &Explanation) -> Option<String> {
+    let most = e.budget.parts.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+    let name = server(&e.workload, &e.params);
+    Some(format!("Nothing is to blame: {:.0} % of the time of {name} is {}.", most.share * 100.0, most.component))
+}
+
+/// What a run of primitives is to a person: its key figures, else its first ones.
+fn primitives(groups: &[Group]) -> Option<String> {
+    let takes = |what: &str, row: &Row| {
+        let f = row.figure?;
+        Some(format!("{what} {} {} {}", if row.better == Better::Lower { "takes" } else { "reaches" }, f.value(), f.symbol()))
+    };
+    let article = |name: &str| format!("{} {name}", if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" });
+    let keys = key_figures::of(groups).into_iter().filter_map(|(name, row)| takes(&article(name), row));
+    let mut told: Vec<String> = keys.take(KEYS).collect();
+    if told.is_empty() {
+        told = key_figures::measured(groups).filter_map(|row| takes(&row.name(), row)).take(MOST).collect();
+        return Some(format!("{}.", told.join("; "))).filter(|_| !told.is_empty());
+    }
+    let last = told.pop().unwrap_or_default();
+    let all = if told.is_empty() { last } else { format!("{} and {last}", told.join(", ")) };
+    let mut letters = all.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    Some(format!("{first}{}.", letters.as_str()))
 }
 
 fn scaling(table: &Table, many: bool) -> String {
@@ -89,6 +130,23 @@ mod tests {
     use fingerpost_record::{Estimate, Layer};
 
     use super::*;
+    use crate::view::View;
+
+    fn of(run: &Run) -> Vec<String> {
+        View::of(run).answers
+    }
+
+    #[test]
+    fn primitives_are_told_by_their_key_figures_and_single_rows_by_their_names() {
+        let mut run = fingerpost_record::fixture::run();
+        let all = of(&run);
+        assert!(all.len() == 1 && all[0].starts_with("A system call takes 41.30 ns, a context switch takes "), "{all:?}");
+        run.measurements.retain(|m| m.probe == "syscall.stat");
+        let one = of(&run);
+        assert!(one.len() == 1 && one[0].starts_with("syscall.stat takes "), "{one:?}");
+        run.measurements.clear();
+        assert!(of(&run).is_empty());
+    }
 
     #[test]
     fn locks_are_said_in_words_and_with_the_servers_name() {

@@ -14,6 +14,7 @@ use crate::format::Format;
 use crate::grid::{Align, Column, Grid, Line};
 use crate::groups;
 use crate::style::{Style, Tone};
+use crate::view::parts_of_doubt;
 use crate::{compare_csv, compare_markdown, json};
 
 const COLUMNS: [(&str, Align, u8); 7] = [
@@ -45,11 +46,10 @@ pub fn table(c: &Comparison, style: &Style) -> String {
     let mut grid = Grid { columns, lines: Vec::new() };
     let lines = &mut grid.lines;
     lines.push(Line::Heading(text(&c.headline)));
-    lines.extend(
-        sides(c)
-            .into_iter()
-            .map(|(name, sentence, doubt)| Line::Labelled(name, sentence, if doubt { Tone::Doubtful } else { Tone::Plain })),
-    );
+    lines.extend(sides(c).into_iter().map(|(name, sentence, doubt)| match doubt {
+        true => Line::Labelled(name, parts_of_doubt(&sentence).0.to_owned(), Tone::Doubtful),
+        false => Line::Labelled(name, sentence, Tone::Plain),
+    }));
     section(
         lines,
         "What differs between the hosts",
@@ -169,9 +169,16 @@ pub(crate) fn sides(c: &Comparison) -> Vec<(String, String, bool)> {
         let who = if info.name == ids { ids } else { format!("{} ({ids})", info.name) };
         let mut lines = vec![(label.to_owned(), text(&who), false)];
         lines.extend(info.source.iter().map(|s| (format!("{label} source"), text(s), false)));
-        lines.extend(info.doubts.iter().map(|d| (format!("{label} doubt"), text(d), true)));
         lines
     };
+    // What is doubtful on both sides is told once.
+    let shared = |doubt: &&String| c.new.doubts.contains(doubt);
+    let both = c.base.doubts.iter().filter(shared).map(|d| ("Both doubt".to_owned(), text(d), true));
+    let own = |label: &str, info: &SideInfo, other: &SideInfo| -> Vec<(String, String, bool)> {
+        let of = info.doubts.iter().filter(|d| !other.doubts.contains(d));
+        of.map(|d| (format!("{label} doubt"), text(d), true)).collect()
+    };
+    let doubts: Vec<_> = both.chain(own("Base", &c.base, &c.new)).chain(own("New", &c.new, &c.base)).collect();
     let mut lines = side("Base", &c.base);
     lines.extend(side("New", &c.new));
     lines.extend(c.changes.iter().map(|change| ("Changed".to_owned(), text(&change.words()), false)));
@@ -180,6 +187,7 @@ pub(crate) fn sides(c: &Comparison) -> Vec<(String, String, bool)> {
         ("Together".to_owned(), text(&rows), false)
     }));
     lines.push(("Threshold".into(), format!("{} %", significant_short(c.threshold * 100.0)), false));
+    lines.extend(doubts);
     lines
 }
 
@@ -236,6 +244,9 @@ fn step(workload: &str, params: &fingerpost_record::Params) -> String {
     text(&if params.is_empty() { workload.to_owned() } else { format!("{workload} {params}") })
 }
 
+/// Seconds that no clock tells from none.
+const NOTHING: f64 = 1e-12;
+
 pub(crate) fn waterfall_title(fall: &Waterfall) -> String {
     let what = if fall.workload == fingerpost_compare::service::WORKLOAD { "request" } else { "transaction" };
     format!("A {what} of {}: {} → {}", step(&fall.workload, &fall.params), seconds(fall.base_seconds), seconds(fall.new_seconds))
@@ -259,7 +270,9 @@ pub(crate) fn waterfall_lines(fall: &Waterfall) -> Vec<String> {
             ))
         })
         .collect();
-    lines.push(format!("unexplained: {}", change(fall.unexplained_seconds)));
+    // What is left of a sum of floating-point numbers is nothing.
+    let unexplained = if fall.unexplained_seconds.abs() < NOTHING { 0.0 } else { fall.unexplained_seconds };
+    lines.push(format!("unexplained: {}", change(unexplained)));
     lines.extend(fall.predicted_share.map(|p| format!("unit costs times counts predict {:.0} % of the change", p * 100.0)));
     lines.extend(fall.predictions.iter().map(|p| text(p)));
     lines

@@ -68,6 +68,20 @@ fn limit_text(limit: &Limit) -> String {
     }
 }
 
+/// What a reader wants to know first: whose code is the fastest, and how much of the core it uses.
+pub fn answer(flops: &Flops) -> Option<String> {
+    let averages = || flops.columns.iter().filter_map(|c| Some((c, c.average()?)));
+    let (best, rate) = averages().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let name = match best.compiler.as_str() {
+        UNNAMED => "The code".to_owned(),
+        "built-in" => "The built-in code".to_owned(),
+        compiler => format!("The code of {}", clean(compiler)),
+    };
+    let among = if averages().count() > 1 { " is the fastest: it" } else { "" };
+    let core = flops.share(rate).map_or(String::new(), |share| format!(", {:.0} % of the core's highest rate", share * 100.0));
+    Some(format!("{name}{among} reaches {} on average{core}.", Unit::FlopPerSecond.format(rate)))
+}
+
 /// The table for a terminal.
 pub fn render(flops: &Flops, style: &Style) -> String {
     grid(flops).render(style)
@@ -148,6 +162,15 @@ pub(crate) mod tests {
         assert_eq!(line("average").split_whitespace().collect::<Vec<_>>(), ["average", "1234", "2.1", "%", "–"]);
         assert!(line("Peak vector multiply-add").contains("-6.2 % against 8 lanes × 2 (multiply and add) × 2 units × 2.00 GHz"));
         assert!(text.contains("failed: flops.c:3: error: <no>"));
+    }
+
+    #[test]
+    fn the_fastest_code_is_told_first() {
+        assert_eq!(answer(&example()).unwrap(), "The built-in code reaches 1.234 GFLOPS on average, 2 % of the core's highest rate.");
+        let mut two = example();
+        two.columns[1].modules[2] = two.columns[1].modules[0];
+        assert!(answer(&two).unwrap().starts_with("The code of clang 14 is the fastest: it reaches 2.000 GFLOPS"), "{:?}", answer(&two));
+        assert_eq!(answer(&Flops::default()), None);
     }
 
     #[test]

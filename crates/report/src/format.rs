@@ -58,15 +58,9 @@ impl FromStr for Format {
 /// Writes a run in a format. The style matters to the table only.
 pub fn write_run(out: &mut dyn Write, run: &Run, format: Format, style: &Style) -> io::Result<()> {
     match format {
-        Format::Table => {
-            out.write_all(table::render(&View::of(run), style).as_bytes())?;
-            out.write_all(lab::pictures(run, style).as_bytes())
-        }
+        Format::Table => out.write_all(table::render(&View::of(run), &lab::pictures(run, style), style).as_bytes()),
         Format::Json => json::write(out, run),
         Format::Csv => out.write_all(csv::render(run, &View::of(run)).as_bytes()),
-        Format::Markdown => {
-            out.write_all(markdown::render(&View::of(run)).as_bytes())?;
-            out.write_all(lab::markdown(run).as_bytes())
-        }
+        Format::Markdown => out.write_all(markdown::render(&View::of(run), &lab::markdown(run)).as_bytes()),
     }
 }

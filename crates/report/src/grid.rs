@@ -7,7 +7,7 @@ use crate::wrap;
 
 /// Space between two columns.
 const GAP: &str = "  ";
-/// A cell that has to give way keeps this much.
+/// A cell that has to give way keeps this much, and where that is not enough, half of it.
 const LEAST: usize = 12;
 /// So does a title, whose words are broken less readily.
 const LEAST_TITLE: usize = 8;
@@ -112,11 +112,11 @@ impl Grid {
                 widths[i] = Some(w.saturating_sub(over).max(self.content_width(i)).min(w));
             }
         }
-        for _ in 0..widths.len() {
+        for least in [LEAST, LEAST / 2].into_iter().flat_map(|least| vec![least; self.columns.len()]) {
             let over = total(&widths).saturating_sub(limit);
             let words = (0..widths.len()).filter(|i| self.columns[*i].align == Align::Left).max_by_key(|i| widths[*i]);
             let Some((i, w)) = words.and_then(|i| Some((i, widths[i]?))).filter(|_| over > 0) else { break };
-            widths[i] = Some(w.saturating_sub(over).max(w.min(LEAST)));
+            widths[i] = Some(w.saturating_sub(over).max(w.min(least)));
         }
         widths
     }

@@ -8,15 +8,15 @@ use fingerpost_record::Run;
 use crate::style::Style;
 use crate::{desktop, explain, flops, launch, memory, scaling, zerofill};
 
-/// Each laboratory's picture for a terminal, behind the table; nothing where the run has none of its rows.
+/// Each laboratory's picture for a terminal, between what was found and the rows; nothing where the run has none of its rows.
 pub fn pictures(run: &Run, style: &Style) -> String {
     let pictures = [
-        fingerpost_compare::zerofill::analyse(run).map(|found| zerofill::render(&found, style)),
+        scaling::render(&tables(run), style),
+        explained(run, style),
+        desktop::render(&fingerpost_compare::desktop::analyse(run), style),
+        fingerpost_compare::zerofill::analyse(run).map(|found| zerofill::within_run(&found, style)),
         Flops::of(&run.measurements).map(|found| flops::render(&found, style)),
         Memory::of(run).map(|found| memory::render(&found, style)),
-        scaling::render(&tables(run), style),
-        desktop::render(&fingerpost_compare::desktop::analyse(run), style),
-        explained(run, style),
         fingerpost_compare::launch::analyse(run).map(|found| launch::render(&found, style)),
     ];
     pictures.into_iter().flatten().map(|picture| format!("\n{picture}")).collect()
@@ -37,10 +37,8 @@ pub fn markdown(run: &Run) -> String {
         Memory::of(run).map(|found| memory::markdown(&found)),
     ];
     let explained: String = explain::speaking(explain::of_run(run)).iter().map(|e| format!("\n{}", explain::markdown(e))).collect();
-    labs.into_iter().flatten().collect::<String>()
-        + &scaling::markdown(&tables(run))
-        + &desktop::markdown(&fingerpost_compare::desktop::analyse(run))
-        + &explained
+    let desktop = desktop::markdown(&fingerpost_compare::desktop::analyse(run));
+    [scaling::markdown(&tables(run)), explained, desktop].into_iter().chain(labs.into_iter().flatten()).collect()
 }
 
 /// A run's text without what could mislead a reader.

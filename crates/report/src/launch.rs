@@ -1,8 +1,8 @@
-//! The launch laboratory in the terminal: the source's table with ratios, the block that it pasted from `top`, and the answer.
+//! The launch laboratory in the terminal: the source's table with ratios, and the block that it pasted from `top`. The run's answer is above them.
 
 use std::collections::BTreeMap;
 
-use fingerpost_compare::launch::{Answer, Cell, Launch, Paging, seconds};
+use fingerpost_compare::launch::{Cell, Launch, Paging, seconds};
 use fingerpost_record::text::clean;
 
 use crate::grid::{Align, Column, Grid, Line};
@@ -22,7 +22,7 @@ pub fn render(launch: &Launch, style: &Style) -> String {
         grid.lines.push(cells(&clean(&line.app), &line.cells, Tone::Plain));
     }
     grid.lines.push(cells("sum", &launch.sum, Tone::Strong));
-    grid.lines.push(Line::Blank);
+    grid.lines.extend((!launch.paging.is_empty()).then_some(Line::Blank));
     for paging in &launch.paging {
         for (i, line) in block(paging).into_iter().enumerate() {
             let name = if i == 0 { clean(&paging.placement).into_owned() } else { String::new() };
@@ -32,7 +32,6 @@ pub fn render(launch: &Launch, style: &Style) -> String {
     if let Some(mapped) = &launch.mapped {
         grid.lines.push(Line::Labelled("Memory".into(), clean(mapped).into_owned(), Tone::Plain));
     }
-    grid.lines.push(Line::Labelled("Answer".into(), clean(&launch.sentence).into_owned(), tone(launch.answer)));
     grid.render(style)
 }
 
@@ -62,14 +61,6 @@ pub fn time(cell: &Cell) -> String {
 /// The ratio with its interval.
 pub fn ratio(cell: &Cell) -> Option<String> {
     cell.ratio.map(|r| format!("{:.2} ({:.2}–{:.2})", r.value, r.low, r.high))
-}
-
-fn tone(answer: Answer) -> Tone {
-    match answer {
-        Answer::Helps => Tone::Good,
-        Answer::Unresolved | Answer::NothingToCompare => Tone::Doubtful,
-        Answer::Hurts | Answer::Same => Tone::Plain,
-    }
 }
 
 /// What was counted, and its words after a number.
@@ -141,7 +132,6 @@ mod tests {
         let line = text.lines().find(|l| l.contains("iTunes")).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!((words[0], words[1], words[2], words[5], words[6]), ("iTunes", "3.8", "3.1", "2.4", "0.63"));
-        assert!(text.contains("Answer") && text.contains("A dedicated swap place helps here"), "{text}");
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod grid_markdown;
 pub mod groups;
 pub mod html;
 pub mod json;
+mod key_figures;
 pub mod lab;
 pub mod launch;
 pub mod markdown;

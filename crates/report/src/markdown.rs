@@ -3,8 +3,8 @@
 use crate::table::summary;
 use crate::view::{Group, Row, View, outcome_name};
 
-/// The whole run.
-pub fn render(view: &View) -> String {
+/// The whole run: what was found, the laboratories' tables, the rows.
+pub fn render(view: &View, labs: &str) -> String {
     let mut text = format!("# Run {}\n\n", escape(&view.id));
     if !view.name.is_empty() {
         text.push_str(&format!("{}\n\n", escape(&view.name)));
@@ -16,6 +16,7 @@ pub fn render(view: &View) -> String {
     for doubt in &view.doubts {
         text.push_str(&format!("- **Doubt**: {}\n", escape(doubt)));
     }
+    text.push_str(labs);
     for group in &view.groups {
         text.push_str(&format!("\n## {}\n\n", escape(group.title)));
         text.push_str(&group_table(group));

@@ -27,6 +27,10 @@ pub fn size(bytes: u64) -> String {
 /// What was found, as names and sentences.
 pub fn sentences(memory: &Memory) -> Vec<(String, String, Tone)> {
     let mut all: Vec<_> = memory.levels.iter().enumerate().map(|(i, cache)| cache_sentence(i, cache)).collect();
+    if memory.untrusted {
+        let sentence = "many rows of the curve are untrusted: what is said of the levels is a guess".to_owned();
+        all.push(("Doubt".to_owned(), sentence, Tone::Doubtful));
+    }
     all.extend(memory.reaches.iter().map(reach_sentence));
     if let Some(backing) = backing(memory) {
         all.push(backing);
@@ -35,23 +39,57 @@ pub fn sentences(memory: &Memory) -> Vec<(String, String, Tone)> {
     all
 }
 
+/// What a reader wants to know first: what a load costs from each level, and how large the caches are.
+pub fn answer(memory: &Memory) -> Option<String> {
+    let level = |(i, cache): (usize, &Cache)| {
+        let room = cache.level.passed.map_or(String::new(), |passed| format!(" ({})", between(cache.level.fits, passed)));
+        let name = name_of(i, cache);
+        let name = if name == MEMORY { "memory" } else { name.as_str() };
+        format!("{} from {name}{room}", Unit::Nanoseconds.format(cache.level.height))
+    };
+    let levels: Vec<String> = memory.levels.iter().enumerate().map(level).collect();
+    let doubt = if memory.untrusted { " Many rows are untrusted, so the sizes are a guess." } else { "" };
+    (!levels.is_empty()).then(|| format!("A load takes {}.{doubt}", levels.join(", ")))
+}
+
+/// The name of what lies behind all caches.
+const MEMORY: &str = "Memory";
+
+/// Where a level ends: the largest size that was in it, and the smallest that was not.
+pub fn between(fits: u64, passed: u64) -> String {
+    let (from, to) = (size(fits), size(passed));
+    match (from.split_once(' '), to.split_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}–{to}"),
+        _ => format!("{from}–{to}"),
+    }
+}
+
+/// What a level is called: as the system calls the cache, else by its place.
+pub fn name_of(place: usize, cache: &Cache) -> String {
+    match &cache.reported {
+        Some((name, _)) => clean(name),
+        None if cache.level.passed.is_none() => MEMORY.to_owned(),
+        None => format!("Level {}", place + 1),
+    }
+}
+
 fn cache_sentence(place: usize, cache: &Cache) -> (String, String, Tone) {
     let height = Unit::Nanoseconds.format(cache.level.height);
     let found = match cache.level.passed {
-        Some(passed) => format!("holds {}, no longer {}", size(cache.level.fits), size(passed)),
+        Some(passed) => format!("ends between {} and {}", size(cache.level.fits), size(passed)),
         None => format!("reaches to {}, the largest range that was walked", size(cache.level.fits)),
     };
-    let (name, reported) = match &cache.reported {
-        Some((name, bytes)) => (clean(name), format!("; the system reports {}", size(*bytes))),
-        None if cache.level.passed.is_none() => ("Memory".to_owned(), String::new()),
-        None => (format!("Level {}", place + 1), "; the system reports no such cache".to_owned()),
+    let reported = match &cache.reported {
+        Some((_, bytes)) => format!("; the system reports {}", size(*bytes)),
+        None if cache.level.passed.is_none() => String::new(),
+        None => "; the system reports no such cache".to_owned(),
     };
     let (verdict, tone) = match cache.agrees() {
         Some(true) => (", which agrees", Tone::Plain),
         Some(false) => (", which the curve contradicts", Tone::Doubtful),
         None => ("", Tone::Plain),
     };
-    (name, format!("{height} a load; {found}{reported}{verdict}"), tone)
+    (name_of(place, cache), format!("{height} a load; {found}{reported}{verdict}"), tone)
 }
 
 fn reach_sentence(reach: &Reach) -> (String, String, Tone) {
@@ -194,6 +232,7 @@ pub(crate) mod tests {
                 .map(|(threads, rate)| Bandwidth { op: "read".into(), size: 16384, threads, rate: at(rate) })
                 .to_vec(),
             no_huge_pages: None,
+            untrusted: false,
         }
     }
 
@@ -206,12 +245,23 @@ pub(crate) mod tests {
         assert!(text.contains("← L1d ends"), "{text}");
         assert!(
             text.contains("L1d")
-                && text.contains("1.000 ns a load; holds 16 KiB, no longer 64 KiB; the system reports 32 KiB, which agrees")
+                && text.contains("1.000 ns a load; ends between 16 KiB and 64 KiB; the system reports 32 KiB, which agrees")
         );
         assert!(text.contains("which the curve contradicts"));
         assert!(text.contains("free up to 64 pages of 4 KiB (256 KiB), then 2.000 ns a load"));
         assert!(text.contains("the host backs this machine's memory with base pages"));
         assert!(text.lines().any(|l| l.split_whitespace().eq(["read", "16", "KiB", "10.0", "20.0"])), "{text}");
+    }
+
+    #[test]
+    fn the_answer_names_each_level_with_the_sizes_between_which_it_ends() {
+        let memory = example();
+        let levels = "A load takes 1.000 ns from L1d (16–64 KiB), 10.00 ns from L2\u{fffd} (64 KiB–1 MiB), 100.0 ns from memory.";
+        assert_eq!(answer(&memory).unwrap(), levels);
+        let untrusted = Memory { untrusted: true, ..memory };
+        assert!(answer(&untrusted).unwrap().ends_with("untrusted, so the sizes are a guess."));
+        assert!(sentences(&untrusted).iter().any(|(_, text, tone)| *tone == Tone::Doubtful && text.contains("a guess")));
+        assert_eq!(answer(&Memory::default()), None);
     }
 
     #[test]

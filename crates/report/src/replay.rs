@@ -61,7 +61,8 @@ pub fn answers(c: &Concluded) -> [String; 2] {
 }
 
 fn grids(replay: &Replay) -> Vec<Grid> {
-    let mut list: Vec<Grid> = replay.tables.iter().map(table).collect();
+    let mut list = vec![Grid { columns: columns(0), lines: vec![Line::Note(summary(replay), Tone::Strong)] }];
+    list.extend(replay.tables.iter().map(table));
     let mut end = Grid { columns: columns(0), lines: vec![Line::Blank, Line::Heading("The authors' conclusions".into())] };
     let mut document = None;
     for c in &replay.conclusions {
@@ -74,7 +75,6 @@ fn grids(replay: &Replay) -> Vec<Grid> {
         let tone = if c.here.answer == Answer::False { Tone::Doubtful } else { Tone::Plain };
         end.lines.extend([Line::Note(there, Tone::Faint), Line::Note(here, tone)]);
     }
-    end.lines.extend([Line::Blank, Line::Note(summary(replay), Tone::Strong)]);
     list.push(end);
     list
 }

@@ -125,6 +125,7 @@ fn course(of: &[site::Warming]) -> Chart {
         up: "fs/odb; above 1 the database is faster; intervals of more than a factor of ten are not drawn".to_owned(),
         unit: Unit::Count,
         from_zero: true,
+        joined: true,
         series,
     }
 }
@@ -175,6 +176,7 @@ fn curves(of: &[site::Crossing]) -> Option<Chart> {
         up: "fs/odb; above 1 the database is faster".to_owned(),
         unit: Unit::Count,
         from_zero: true,
+        joined: true,
         series: series.collect(),
     })
 }

@@ -6,7 +6,7 @@ use fingerpost_record::unit::significant;
 use crate::grid::{Align, Column, Grid, Line};
 use crate::site::SiteView;
 use crate::style::{Style, Tone};
-use crate::view::{Group, Row, Shared, View, outcome_name};
+use crate::view::{Fact, Group, Row, Shared, View, outcome_name, parts_of_doubt};
 
 /// The columns; what is ranked is left out on a narrow terminal, counters and lmbench's names first, the tail last.
 /// A column without any text is left out too.
@@ -26,32 +26,44 @@ const COLUMNS: [(&str, Align, u8); 13] = [
     ("kernel", Align::Right, 5),
 ];
 
-/// The whole run as a table.
-pub fn render(view: &View, style: &Style) -> String {
-    let mut grid = Grid { columns: columns(view), lines: vec![Line::Heading(format!("Run {}", view.id))] };
+/// The whole run for a terminal: what was found, what speaks against it, the laboratories' pictures (each after an empty line), the rows,
+/// and how it was measured.
+pub fn render(view: &View, pictures: &str, style: &Style) -> String {
+    let reasons = view.shared_reasons();
+    [lead(view, &reasons).render(style), pictures.to_owned(), rows(view, &reasons).render(style)].concat()
+}
+
+/// What a person reads first. A doubt is one line here: what to do about it is `doctor`'s and the report's to say.
+fn lead(view: &View, reasons: &[Shared]) -> Grid {
+    let mut grid = Grid { lines: vec![Line::Heading(format!("Run {}", view.id))], ..Grid::default() };
     if !view.name.is_empty() {
         grid.lines.push(Line::Heading(view.name.clone()));
     }
     grid.lines.extend(view.answers.iter().map(|answer| Line::Note(answer.clone(), Tone::Strong)));
-    grid.lines.extend(view.headline.iter().map(|f| Line::Labelled(f.name.into(), f.text.clone(), Tone::Plain)));
-    grid.lines.extend(view.doubts.iter().map(|d| Line::Labelled("Doubt".into(), d.clone(), Tone::Doubtful)));
-    let reasons = view.shared_reasons();
-    grid.lines.extend(
-        reasons
-            .iter()
-            .enumerate()
-            .map(|(n, shared)| Line::Labelled("Doubt".into(), format!("{} {}", mark(n), shared.sentence()), Tone::Doubtful)),
-    );
+    grid.lines.extend(facts(view.lead_facts()));
+    grid.lines.extend(view.doubts.iter().map(|d| Line::Labelled("Doubt".into(), parts_of_doubt(d).0.to_owned(), Tone::Doubtful)));
+    let shared = reasons.iter().enumerate();
+    let told = shared.map(|(n, s)| Line::Labelled("Doubt".into(), format!("{} {}", mark(n), s.sentence()), Tone::Doubtful));
+    grid.lines.extend(told);
+    grid
+}
+
+fn rows(view: &View, reasons: &[Shared]) -> Grid {
+    let mut grid = Grid { columns: columns(view), lines: site_lines(&view.site) };
     grid.lines.extend([Line::Blank, grid.titles()]);
     for group in &view.groups {
         let shared = group.shared_params();
         grid.lines.push(Line::Heading(group.titled(&shared)));
-        grid.lines.extend(group_lines(group, &shared, &reasons));
+        grid.lines.extend(group_lines(group, &shared, reasons));
     }
-    grid.lines.extend(site_lines(&view.site));
     grid.lines.extend(view.watched.iter().flat_map(watched_lines));
     grid.lines.extend([Line::Blank, Line::Labelled("Rows".into(), summary(view), Tone::Plain)]);
-    grid.render(style)
+    grid.lines.extend(facts(view.other_facts()));
+    grid
+}
+
+fn facts<'a>(facts: impl Iterator<Item = &'a Fact>) -> impl Iterator<Item = Line> {
+    facts.map(|f| Line::Labelled(f.name.into(), f.text.clone(), Tone::Plain))
 }
 
 /// How many rows there are of each outcome.
@@ -80,6 +92,9 @@ fn columns(view: &View) -> Vec<Column> {
 /// The site laboratory's own table, as its source printed it.
 fn site_lines(site: &SiteView) -> Vec<Line> {
     let mut lines = Vec::new();
+    if !site.is_empty() {
+        lines.push(Line::Blank);
+    }
     for table in &site.tables {
         lines.push(Line::Heading(format!("Rounds: {}", table.title)));
         // In columns of their own: the table's are for other things.

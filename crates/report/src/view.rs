@@ -99,24 +99,45 @@ pub struct Skipped {
 impl View {
     /// The view of a run.
     pub fn of(run: &Run) -> View {
+        let groups = group_rows(&run.measurements);
         View {
             id: text(&run.id),
             name: fingerpost_record::name::of(run.label.as_deref(), &run.command).unwrap_or_default(),
-            answers: crate::answer::of(run),
+            answers: crate::answer::of(run, &groups),
             headline: headline(run),
             host: host_facts(run),
             doubts: doubts(run),
-            groups: group_rows(&run.measurements),
+            groups,
             command: (run.profile != Profile::Imported).then(|| command(run)),
             site: crate::site::SiteView::of(run),
             watched: crate::watched::of(run),
         }
     }
 
+    /// Of the facts below the answers, those that a reader needs with them: which host, when, and what it is called.
+    pub fn lead_facts(&self) -> impl Iterator<Item = &Fact> {
+        self.headline.iter().filter(|fact| LEADING.contains(&fact.name))
+    }
+
+    /// The others: what it was measured on and with.
+    pub fn other_facts(&self) -> impl Iterator<Item = &Fact> {
+        self.headline.iter().filter(|fact| !LEADING.contains(&fact.name))
+    }
+
     /// Rows with the given outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.groups.iter().flat_map(|g| &g.rows).filter(|r| r.outcome == outcome).count()
     }
+}
+
+/// See [`View::lead_facts`].
+const LEADING: [&str; 6] = ["Host", "Label", "Note", "Measured", "Published", "Source"];
+
+/// A doubt's first sentence, which says what is the matter, and the rest, which says what to do.
+pub fn parts_of_doubt(doubt: &str) -> (&str, &str) {
+    let begins = |at: &usize| doubt[at + 2..].starts_with(char::is_uppercase);
+    let end = doubt.match_indices(". ").map(|(at, _)| at).find(begins);
+    end.map_or((doubt, ""), |at| (&doubt[..=at], &doubt[at + 2..]))
 }
 
 /// Rows that share an outcome and its reason: it is told once, with this many rows.

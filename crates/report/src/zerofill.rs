@@ -145,8 +145,14 @@ pub fn places(ranking: &Ranking) -> String {
     ranking.places.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The laboratory's part of a run's table; ends with a line end.
+/// The analysis with its finding; ends with a line end.
 pub fn render(analysis: &Analysis, style: &Style) -> String {
+    let lead = headline(analysis).map(|sentence| Line::Note(sentence, Tone::Strong)).into_iter().collect();
+    [Grid { columns: columns(), lines: lead }.render(style), within_run(analysis, style)].concat()
+}
+
+/// The laboratory's part of a run's table, which begins with the finding anyway.
+pub fn within_run(analysis: &Analysis, style: &Style) -> String {
     grids(analysis).iter().map(|grid| grid.render(style)).collect()
 }
 
@@ -156,10 +162,9 @@ pub fn markdown(analysis: &Analysis) -> String {
 }
 
 fn grids(analysis: &Analysis) -> Vec<Grid> {
-    let lead = vec![Line::Heading("Zero-filling, taken apart".into())].into_iter();
-    let lead = lead.chain(headline(analysis).map(|sentence| Line::Note(sentence, Tone::Strong))).collect();
+    let lead = vec![Line::Heading("Zero-filling, taken apart".into())];
     // Each part has columns of its own: a formula must not push the bars of a picture aside.
-    let parts = [lead, article(analysis), costs(analysis), shares(analysis), guesses(analysis), rankings(analysis)];
+    let parts = [lead, shares(analysis), article(analysis), costs(analysis), guesses(analysis), rankings(analysis)];
     parts.into_iter().map(|lines| Grid { columns: columns(), lines }).collect()
 }
 

@@ -71,7 +71,7 @@ fn nothing_of_a_hostile_run_acts_on_the_terminal_in_any_format() {
         let bad: Vec<char> = text.chars().filter(|c| misleads(*c) && !matches!(c, '\n' | '\r')).collect();
         assert!(bad.is_empty(), "{format:?} passes on {bad:?}");
     }
-    let page = html::report(&run);
+    let page = html::report(&run, None);
     assert!(!page.chars().any(|c| misleads(c) && c != '\n') && !page.contains("<script"));
     assert!(shown(&run, Format::Markdown, &Style::default()).matches("<script").count() == 1, "once: in the indented code of the command");
 }
@@ -185,7 +185,7 @@ proptest! {
             let text = shown(&run, format, &Style { width: Some(width), ..Style::default() });
             prop_assert!(!text.chars().any(|c| misleads(c) && !matches!(c, '\n' | '\r')));
         }
-        let page = html::report(&run);
+        let page = html::report(&run, None);
         prop_assert!(!page.contains("NaN") && !page.contains("inf%"));
     }
 }

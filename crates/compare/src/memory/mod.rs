@@ -36,6 +36,8 @@ pub struct Memory {
     pub bandwidths: Vec<Bandwidth>,
     /// Why there are no rows in huge pages.
     pub no_huge_pages: Option<String>,
+    /// Whether so many rows of the curves are untrusted that the levels read off them are a guess.
+    pub untrusted: bool,
 }
 
 /// Latency by size.
@@ -97,6 +99,7 @@ impl Memory {
             reaches: ["small", "huge"].into_iter().filter_map(|pages| reach(&run.measurements, pages, &curves)).collect(),
             bandwidths: bandwidths(&run.measurements),
             no_huge_pages: no_huge_pages(&run.measurements),
+            untrusted: untrusted(&run.measurements),
             curves,
         };
         // The primitives alone, three sizes, are no curve.
@@ -163,6 +166,15 @@ fn bandwidths(rows: &[Measurement]) -> Vec<Bandwidth> {
     let place = |op: &str| ["read", "write", "copy"].iter().position(|o| op.starts_with(o));
     all.sort_by(|a, b| (place(&a.op), &a.op, a.size, a.threads).cmp(&(place(&b.op), &b.op, b.size, b.threads)));
     all
+}
+
+/// More untrusted rows of a curve than this share make its levels a guess: a level reaches over several of some fifty sizes.
+const MOST_UNTRUSTED: f64 = 0.1;
+
+fn untrusted(rows: &[Measurement]) -> bool {
+    let latencies = || rows.iter().filter(|row| row.probe == "memory.latency" && row.estimate.is_some());
+    let of = latencies().filter(|row| row.outcome == Outcome::Untrusted).count();
+    of as f64 > latencies().count() as f64 * MOST_UNTRUSTED
 }
 
 fn no_huge_pages(rows: &[Measurement]) -> Option<String> {

@@ -48,6 +48,9 @@ impl Thp {
     }
 }
 
+/// The settings that are `ab`'s own, whatever is measured.
+pub const KEYS: [&str; 5] = ["cpu", "thp", "preload", "server-prefix", "dir"];
+
 impl Setting {
     /// Reads the words of one side.
     pub fn parse(words: &[String]) -> anyhow::Result<Setting> {

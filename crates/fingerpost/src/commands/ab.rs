@@ -24,7 +24,12 @@ use crate::{conduct, cpus, output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "KEY is a parameter of the probe or a setting of the lab, or one of: env.NAME (a variable), cpu (a list), \
     thp (always, madvise, never), dir (where files lie), and for the servers of labs preload (a library) and server-prefix (words \
-    before the command). Both sides run back to back in every round, in random order, in fresh processes. Both are kept as runs.")]
+    before the command). Both sides run back to back in every round, in random order, in fresh processes. Both are kept as runs.
+
+Examples:
+  fingerpost ab syscall.poll --a fds=100 --b fds=101
+  fingerpost ab memory.latency --a thp=never --b thp=always --allow-system-changes
+  fingerpost ab database --a synchronous=full --b synchronous=off")]
 pub struct Args {
     /// A probe, a glob or a lab
     #[arg(value_name = "NAME")]
@@ -124,7 +129,7 @@ fn subject(args: &Args, settings: &[Setting; 2]) -> anyhow::Result<Subject> {
     let plan_of = |setting: &Setting| -> anyhow::Result<Plan> {
         let mut both = Setting::parse(&args.set)?.plan_settings();
         both.extend(setting.plan_settings());
-        plan::resolve(std::slice::from_ref(&args.name), &both)
+        plan::resolve_beside(std::slice::from_ref(&args.name), &both, &ab::setting::KEYS)
     };
     let [a, b] = [plan_of(&settings[0])?, plan_of(&settings[1])?];
     if let Some(lab) = a.labs.first() {

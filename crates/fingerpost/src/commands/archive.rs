@@ -32,7 +32,7 @@ enum What {
         #[arg(long, default_value = "table")]
         format: ListFormat,
     },
-    /// Add run files or another tool's results from elsewhere, each checked whole
+    /// Add run files or another tool's results; each file is checked completely
     Import {
         /// What the files are
         #[arg(long, default_value = "fingerpost", value_name = "TOOL")]

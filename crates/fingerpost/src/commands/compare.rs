@@ -16,12 +16,19 @@ use crate::{conduct, output, runs, settle};
 #[command(after_help = "BASE and NEW are each a RUN or several with commas between, which adds the variation from run to run to the \
     intervals: a path, a directory of run files, the start of a run's id, `latest`, `latest~1`, `ref:NAME` (a reference system), \
     `-` (standard input, once). \
-    RUN[KEY=VALUE] takes the rows with that parameter, so that two parts of one run can be compared: 'latest[api=mmap]'.")]
+    RUN[KEY=VALUE] takes the rows with that parameter, so that two parts of one run can be compared: 'latest[api=mmap]'.
+
+Examples:
+  fingerpost compare latest~1                           the latest run with the one before
+  fingerpost compare A1,A2 B1,B2                        two runs a side
+  fingerpost compare ref:g5-2.5-linux latest
+  fingerpost compare 'latest[api=mmap]' 'latest[api=brk]'
+  fingerpost compare base.json new.json --fail-on slower --threshold 5%")]
 pub struct Args {
     /// What to compare with
     #[arg(value_name = "BASE")]
     base: OsString,
-    /// What is judged [default: latest]
+    /// The run that is judged [default: latest]
     #[arg(value_name = "NEW")]
     new: Option<OsString>,
     /// The relative difference that does not matter: 0.03 or 3%
@@ -49,7 +56,7 @@ pub struct Args {
     /// How to show it
     #[arg(long, default_value = "table", value_parser = output::format_parser())]
     format: Format,
-    /// Every column, also where the terminal is too narrow for it
+    /// Show every column, even if the terminal is too narrow
     #[arg(long)]
     wide: bool,
 }

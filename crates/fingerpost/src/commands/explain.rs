@@ -29,6 +29,9 @@ use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::{Params, Paths, secret};
 use fingerpost_report::compare;
 use fingerpost_report::explain::{self as report, Explanation, markdown, render};
+use fingerpost_report::grid::{Grid, Line};
+use fingerpost_report::style::Tone;
+use fingerpost_report::view::View;
 use fingerpost_sys::child::{Change, change, signal};
 use fingerpost_workloads::Subjects;
 
@@ -52,7 +55,7 @@ pub struct Args {
     /// A command of your own to run and explain
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "service")]
     command: Vec<String>,
-    /// Watch the service for this long (10 where nothing is said), or the command, and then end it
+    /// Watch the service for this many seconds (10 by default), or the command, which is then ended
     #[arg(long, value_name = "SECONDS", conflicts_with = "run")]
     seconds: Option<f64>,
     /// Keep what was seen of the service in this file instead of the archive; with RUN and --client, the joined run
@@ -81,7 +84,7 @@ pub struct Args {
     /// Sample /proc even where tracepoints are allowed
     #[arg(long, conflicts_with = "run")]
     sampling: bool,
-    /// What cleared each suspect, too
+    /// Also show what cleared each suspect
     #[arg(long)]
     wide: bool,
     /// No progress, no notes
@@ -99,7 +102,7 @@ const EXAMPLES: &str = "\
 Examples:
   fingerpost explain latest                                  the last run of a database or web server
   fingerpost explain -- make -j4                             a command
-  fingerpost explain --port 8080                             whoever listens there, for ten seconds
+  fingerpost explain --port 8080                             the service at that port, for ten seconds
   fingerpost explain --unit mariadb --seconds 30 -o before.json
   fingerpost explain --unit mariadb --seconds 30 -o after.json
   fingerpost compare ./before.json ./after.json              what grew
@@ -145,7 +148,15 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             let run = client::join_kept(name, path, args.output.as_deref())?;
             client::service_of(&run).into_iter().collect()
         }
-        (Some(name), None) => of_run(name)?,
+        (Some(name), None) => {
+            let (explanations, answers) = of_run(name)?;
+            if args.format == Format::Table && !answers.is_empty() {
+                let style = output::style(args.wide);
+                let lines = answers.into_iter().map(|answer| Line::Note(answer, Tone::Strong)).chain([Line::Blank]).collect();
+                output::write(|out| out.write_all(Grid { columns: Vec::new(), lines }.render(&style).as_bytes()))?;
+            }
+            explanations
+        }
         (None, _) => vec![of_command(&args)?],
     };
     print(&explanations, None, args.format, args.wide)?;
@@ -219,13 +230,16 @@ struct Document<'a> {
 }
 
 /// Every step of a run that observers watched.
-fn of_run(name: &OsStr) -> anyhow::Result<Vec<Explanation>> {
+fn of_run(name: &OsStr) -> anyhow::Result<(Vec<Explanation>, Vec<String>)> {
     let run = runs::load(name).or_else(|error| meant_as_command(name, error))?;
     let explanations = report::of_run(&run);
     if explanations.is_empty() {
         return usage(format!("the run {} holds nothing to explain; make one of a workload, such as “fingerpost run database”", run.id));
     }
-    Ok(explanations)
+    // The screen of a service begins with its own.
+    let service = explanations.iter().any(|e| e.workload == report::service::WORKLOAD);
+    let answers = if service { Vec::new() } else { View::of(&run).answers };
+    Ok((explanations, answers))
 }
 
 /// The error of a run that there is not; where a program has its name, with how that is explained.

@@ -13,10 +13,18 @@ use crate::exit::{Done, usage};
 use crate::plan::{family, unknown};
 use crate::{cpus, output};
 
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost list                                       all probes and labs
+  fingerpost list syscall                               a family: what is timed, and the pitfalls
+  fingerpost list database                              a lab: its rows and its settings";
+
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Only names that match, or a family (`syscall`); with it, everything that each probe says of itself
+    /// Only names that match, or a family (`syscall`); with a name, the whole description of each
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// How to print the list
@@ -53,6 +61,9 @@ struct Entry {
     pitfalls: &'static str,
     /// The parameters of each row.
     rows: Vec<Params>,
+    /// The rows that a lab makes: name, and what its figure is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    figures: Vec<[&'static str; 2]>,
     /// Settings that a lab takes: key, default, help.
     settings: Vec<[&'static str; 3]>,
     /// What keeps it, or some of its rows, from running here.
@@ -95,6 +106,7 @@ fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
         timed: probe.timed,
         pitfalls: probe.pitfalls,
         rows,
+        figures: Vec::new(),
         settings: Vec::new(),
         missing,
     }
@@ -113,6 +125,7 @@ fn probe_lab_entry(&(name, summary): &'static (&'static str, &'static str)) -> E
         timed: "",
         pitfalls: "",
         rows: fingerpost_probes::of_lab(name).flat_map(|probe| (probe.variants)()).collect(),
+        figures: Vec::new(),
         settings: compiled.to_vec(),
         missing: None,
     }
@@ -129,6 +142,7 @@ fn lab_entry(lab: &'static Lab) -> Entry {
         timed: "",
         pitfalls: "",
         rows: Vec::new(),
+        figures: lab.probes.iter().filter_map(|name| Some([*name, fingerpost_labs::rows::meaning(name)?])).collect(),
         settings: lab.settings.iter().map(|s| [s.key, s.default, s.help]).collect(),
         missing: (lab.missing)(&Params::new()),
     }
@@ -171,6 +185,9 @@ fn details(entries: &[Entry]) -> String {
         say("  lab", entry.lab.unwrap_or("").to_owned());
         let rows: Vec<String> = entry.rows.iter().map(ToString::to_string).filter(|p| !p.is_empty()).collect();
         say("  rows", rows.join("; "));
+        for [name, meaning] in &entry.figures {
+            say(&format!("  {name}"), (*meaning).to_owned());
+        }
         for [key, default, help] in &entry.settings {
             say(&format!("  --set {key}"), format!("{help} (default: {default})"));
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
+use fingerpost_record::suggest;
 
 use crate::cli::Cli;
 use crate::exit::{Done, usage};
@@ -43,7 +44,10 @@ fn find(top: &Command, words: &[String]) -> anyhow::Result<Command> {
     for word in words {
         match found.find_subcommand(word) {
             Some(sub) => found = sub,
-            None => return usage(format!("“{}” has no command “{word}”", found.get_name())),
+            None => {
+                let near = suggest::or_else(word, found.get_subcommands().map(Command::get_name), || "--help lists them".to_owned());
+                return usage(format!("“{}” has no command “{word}”; {near}", found.get_name()));
+            }
         }
     }
     let name = found.get_display_name().unwrap_or(found.get_name()).to_owned();

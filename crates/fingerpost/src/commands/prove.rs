@@ -35,7 +35,7 @@ pub struct Args {
     /// Seconds for all of them together
     #[arg(long, value_name = "SECONDS", default_value_t = 100.0)]
     seconds: f64,
-    /// How to print the proof
+    /// How to print the result
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Keep both sides of every trial as runs in the archive
@@ -54,7 +54,7 @@ pub struct Args {
 /// What the exit status says, and what can be planted.
 fn help() -> String {
     let (causes, controls): (Vec<&str>, Vec<&str>) = PLANTS.iter().map(|p| p.name).partition(|name| !name.starts_with("control."));
-    format!("{STATUS}\n\nCauses: {}\n\nControls: {}", causes.join(", "), controls.join(", "))
+    format!("{EXAMPLES}\n\n{STATUS}\n\nCauses: {}\n\nControls: {}", causes.join(", "), controls.join(", "))
 }
 
 /// The same, and what can be planted in servers.
@@ -62,8 +62,14 @@ fn long_help() -> String {
     format!("{}\n\nIn servers: {}", help(), servers::plants().join(", "))
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost prove                                      all causes, 100 s
+  fingerpost prove 'cpu.*' control.nothing
+  sudo fingerpost prove --servers --trials 40";
+
 const STATUS: &str = "Exit status: 0 when every cause that could be planted was named first and no control was accused, 1 otherwise, \
-    3 when a trial failed, the second time too. Each plant is written to a journal, taken away again, and never touches anything but what we made.";
+    3 when a trial failed twice. Each plant is written to a journal, undone after its trial, and changes nothing that fingerpost did not make.";
 
 /// Formats of the proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -20,7 +20,12 @@ const MOST_RUNS: usize = 50;
 #[command(
     after_help = "NAME is a published table (ref:mysql-scaling), the beginning that several share (ref:mysql), a reference system (ref:g5-2.7-darwin: \
     all tables that it is in), or ref:all. The column of this machine is taken from RUN, else from the latest runs of the archive that have the \
-    table's rows. What stands for what (MariaDB for MySQL, an object database for Frontier's) is said beside each figure."
+    table's rows. What stands for what (MariaDB for MySQL, an object database for Frontier's) is said beside each figure.
+
+Examples:
+  fingerpost replay ref:mysql                           beside the runs of the archive
+  fingerpost replay ref:lmbench --measure               measured now
+  fingerpost replay -o mysteries.html                   all of them, as a page"
 )]
 pub struct Args {
     /// A published table, or several
@@ -37,7 +42,7 @@ pub struct Args {
     /// Write it as a page, "The mysteries, on your machine", into this file instead
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
-    /// Every column, also where the terminal is too narrow for it
+    /// Show every column, even if the terminal is too narrow
     #[arg(long)]
     wide: bool,
 }

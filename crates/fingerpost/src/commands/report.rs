@@ -8,10 +8,17 @@ use fingerpost_record::{archive, guard};
 use fingerpost_report::html;
 
 use crate::exit::Done;
-use crate::{output, runs};
+use crate::{definitions, output, runs};
+
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost report latest -o run.html
+  fingerpost report latest~1 latest -o comparison.html";
 
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN")]
     run: OsString,
@@ -28,12 +35,12 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let (subject, page) = match &args.other {
         None => {
             let run = runs::load(&args.run)?;
-            (run.id.clone(), html::report(&run))
+            (run.id.clone(), html::report(&run, Some(definitions::of)))
         }
         Some(other) => {
             let (base, new) = runs::sides(&args.run, other)?;
             let comparison = compare_sides(&base, &new, &Options::default());
-            let content = html::of_comparison(&comparison);
+            let content = html::of_comparison(&comparison, Some(definitions::of));
             (content.title.clone(), html::page(&content))
         }
     };

@@ -17,8 +17,19 @@ use crate::exit::{Done, say, usage};
 use crate::progress::{self, Progressing};
 use crate::{output, plan, profile};
 
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost run                                        every primitive, three minutes
+  fingerpost run syscall 'ipc.*' --profile quick        families and globs
+  fingerpost run syscall.poll --set fds=10,500          a parameter's values
+  fingerpost run memory -o before.json                  into a file
+  fingerpost run database --set engine=mariadb --label before
+  sudo fingerpost run launch --allow-system-changes";
+
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Labs, probes or globs (`syscall.*`); with none, every primitive
     #[arg(value_name = "NAME")]
@@ -39,7 +50,7 @@ pub struct Args {
     /// passwords out of the command line, which every user of this host can list: `--set password_file=PATH`, MYSQL_PWD or PGPASSWORD
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// CPUs to measure on, in the order of use (`1,0` or `2-5`): the first measures, the second holds a partner elsewhere
+    /// CPUs to measure on, in the order of use (`1,0` or `2-5`). First CPU: the measuring process; second: its partner
     #[arg(long, value_name = "LIST")]
     cpu: Option<String>,
     /// Words to put before the command of a private server, such as 'taskset -c 0'

@@ -10,11 +10,15 @@ use fingerpost_page::{Choice, Options, Page};
 use fingerpost_record::archive::Archive;
 
 use crate::exit::{Done, say, usage};
-use crate::{conduct, output, timings};
+use crate::{conduct, definitions, output, timings};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The page is on 127.0.0.1 only. Its address holds a secret: who knows it can read the archive and measure.")]
+#[command(after_help = "The page is on 127.0.0.1 only. Its address holds a secret: who knows it can read the archive and measure.
+
+Examples:
+  fingerpost serve
+  ssh -L 8042:127.0.0.1:8042 HOST fingerpost serve --port 8042    the page of another host")]
 pub struct Args {
     /// The port; 0 for any that is free
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -27,8 +31,15 @@ pub struct Args {
 /// Serves until interrupted.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let program = std::env::current_exe().context("cannot tell where this program is, which would have to measure")?;
-    let options =
-        Options { port: args.port, archive: Archive::open(None)?, program, choices: choices(), apis: timings::apis(), sweeps: args.sweeps };
+    let options = Options {
+        port: args.port,
+        archive: Archive::open(None)?,
+        program,
+        choices: choices(),
+        apis: timings::apis(),
+        sweeps: args.sweeps,
+        define: definitions::of,
+    };
     let page = match Page::bind(options) {
         Ok(page) => page,
         Err(e) => return usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)),

@@ -10,15 +10,23 @@ use fingerpost_report::{Format, format};
 use crate::exit::Done;
 use crate::{output, runs};
 
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost show                                       the latest run
+  fingerpost show latest~1 --format csv
+  fingerpost show ref:g5-2.7-darwin                     published figures";
+
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[arg(help = runs::HELP, value_name = "RUN", default_value = "latest")]
     run: OsString,
     /// How to show it; json is the record itself, go-bench is for benchstat, openmetrics for a textfile collector
     #[arg(long, default_value = "table", value_parser = format_parser())]
     format: Shown,
-    /// Every column, also where the terminal is too narrow for it
+    /// Show every column, even if the terminal is too narrow
     #[arg(long)]
     wide: bool,
 }

@@ -14,8 +14,17 @@ use crate::exit::{Done, Usage, say, usage};
 use crate::progress::Progressing;
 use crate::{output, runs, timings};
 
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost zerofill                                   take the four timings here
+  fingerpost zerofill --loop --api brk                  until Ctrl-C
+  fingerpost zerofill --solve 11.2,24.0,11.5,33.6       the article's
+  fingerpost zerofill latest                            a run of the lab zerofill";
+
 /// Arguments of `zerofill`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Analyse the zero-fill rows of this run: a path, the start of its id, `latest`; without it, the four timings are taken here
     #[arg(value_name = "RUN", conflicts_with_all = ["solve", "repeat", "api"])]
@@ -23,7 +32,7 @@ pub struct Args {
     /// Four timings: allocate and free one page, the same with the page touched, two pages, two pages touched
     #[arg(long, value_name = "T1,F1,T2,F2", allow_hyphen_values = true, conflicts_with_all = ["repeat", "api"])]
     solve: Option<String>,
-    /// Go on taking the four timings and show the figures settle, until stopped by Ctrl-C
+    /// Repeat the four timings until stopped by Ctrl-C, and show how the figures settle
     #[arg(long = "loop")]
     repeat: bool,
     /// The way to get memory whose timings are taken: mmap, brk, malloc_small, mremap, memfd …

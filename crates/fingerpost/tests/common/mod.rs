@@ -22,6 +22,15 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// The labs of which there is a record of a real run, made small, under `tests/labs`.
+pub const LABS: [&str; 7] = ["zerofill", "flops", "memory", "database", "web", "site", "launch"];
+
+/// The record of a lab's real run.
+pub fn lab(name: &str) -> Run {
+    let file = format!("{}/tests/labs/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    fingerpost_record::load::from_path(Path::new(&file)).unwrap()
+}
+
 /// A directory with an archive in it, removed at the end.
 pub struct Home {
     dir: TempDir,

@@ -145,10 +145,10 @@ impl Browser {
         self.post("goog/cdp/execute", json!({ "cmd": command, "params": parameters }))
     }
 
-    /// Light or dark, and a width.
-    pub fn look(&self, scheme: &str, width: u32) {
+    /// On a screen or in print, light or dark, and a width.
+    pub fn look(&self, medium: &str, scheme: &str, width: u32) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        self.devtools("Emulation.setEmulatedMedia", json!({ "features": features }));
+        self.devtools("Emulation.setEmulatedMedia", json!({ "media": medium, "features": features }));
         let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
         self.devtools("Emulation.setDeviceMetricsOverride", size);
     }

@@ -1,12 +1,14 @@
-//! How the pages look: pictures of each in light, dark and on a phone, and an accessibility checker over all of them.
+//! How the pages look: pictures of each in light and dark, on a phone and in print, and an accessibility checker over all of them.
 //!
 //! The pictures are kept under the target directory (`tmp/pictures`) for a person to look at.
 
 use std::path::PathBuf;
 
 use fingerpost_record::fixture::{self, loaded};
+use fingerpost_record::{Better, Estimate, Run};
 
 use crate::browser::Browser;
+use crate::common::{LABS, lab};
 use crate::journeys::{clean, setting};
 
 /// axe-core (MPL-2.0, see LICENSE beside it), an accessibility checker.
@@ -28,19 +30,152 @@ fn violations(browser: &Browser) -> Vec<String> {
     found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
 }
 
-/// Each look of a page: no violation, nothing beyond its sides, a picture.
-#[track_caller]
-fn look_at(browser: &Browser, name: &str, address: &str) {
-    for (look, scheme, width) in [("light", "light", 1200), ("dark", "dark", 1200), ("phone", "light", 390)] {
-        browser.look(scheme, width);
+/// The narrowest telephone, in the style sheet's pixels.
+const PHONE: u32 = 360;
+
+/// The looks of a page: name, medium, colours, width. Paper of A4 less its margins has so many pixels.
+const LOOKS: [(&str, &str, &str, u32); 4] = [
+    ("light", "screen", "light", 1200),
+    ("dark", "screen", "dark", 1200),
+    ("phone", "screen", "light", PHONE),
+    ("print", "print", "light", 718),
+];
+
+/// Headings of columns that are names of this run, and so have no meaning in the glossary: compilers, placements, systems, sides.
+const NAMED: &str = r"^$|^(base|new)(:|$)|^[0-9]+ CPUs?$|^share$|[0-9]\.[0-9]|^built-in$|^MFLOPS$|^(file|loop|zram|none|default|single|dual)$|^in .+|^here( |$)|^[a-z0-9.]+(-[a-z0-9.]+)+$|^vm$";
+
+/// Headings of columns without a definition on hover.
+fn undefined(browser: &Browser) -> Vec<String> {
+    let found = browser.run(&format!(
+        "const named = new RegExp(String.raw`{NAMED}`);
+         return [...document.querySelectorAll('main th[scope=col]:not(.graphic)')]
+           .filter(th => !th.closest('article.document') && !th.querySelector('.term, input, a, .unseen'))
+           .map(th => th.textContent.trim()).filter(words => !named.test(words));"
+    ));
+    found.as_array().expect("a list").iter().map(|v| v.as_str().unwrap_or("?").to_owned()).collect()
+}
+
+/// What is wrong with a page in any of its looks: what the checker finds, what reaches beyond its sides, columns without a definition.
+/// Leaves a picture of each.
+fn look_at(browser: &Browser, name: &str, address: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (look, medium, scheme, width) in LOOKS {
+        browser.look(medium, scheme, width);
         browser.open(address);
         browser.picture(&pictures().join(format!("{name}-{look}.png")));
-        let wrong = violations(browser);
-        assert!(wrong.is_empty(), "{name}, {look}: {wrong:#?}");
+        wrong.extend(violations(browser).into_iter().map(|one| format!("{name}, {look}: {one}")));
         let beyond = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
-        assert!(beyond.as_i64().unwrap() <= 0, "{name}, {look}: {beyond} pixels wider than the screen");
+        if beyond.as_i64().unwrap() > 0 {
+            wrong.push(format!("{name}, {look}: {beyond} pixels wider than the screen"));
+        }
     }
+    wrong.extend(undefined(browser).into_iter().map(|column| format!("{name}: no definition of the column “{column}”")));
+    wrong
 }
+
+#[track_caller]
+fn nothing_is_wrong(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The same run a day later, a fifth slower.
+fn later(run: &Run) -> Run {
+    let mut later =
+        Run { id: run.id.replacen("20261124", "20261125", 1), started: run.started.replacen("11-24", "11-25", 1), ..run.clone() };
+    for row in &mut later.measurements {
+        let factor = if row.better == Better::Lower { 1.2 } else { 1.0 / 1.2 };
+        if let Some(e) = &mut row.estimate {
+            *e = Estimate { value: e.value * factor, low: e.low * factor, high: e.high * factor, ..*e };
+        }
+    }
+    later
+}
+
+/// The kinds of pages that a run of a lab has: its own, its report, beside another of its lab.
+#[test]
+fn the_rows_of_every_lab_are_fit_for_all_in_every_look() {
+    let runs: Vec<Run> = LABS.map(lab).into();
+    let all: Vec<Run> = runs.iter().cloned().chain(runs.iter().map(later)).collect();
+    let Some((_turn, server, browser)) = setting(&all) else { return };
+    let mut wrong = Vec::new();
+    wrong.extend(look_at(&browser, "labs-list", &server.address));
+    for (name, run) in LABS.iter().zip(&runs) {
+        wrong.extend(look_at(&browser, &format!("lab-{name}"), &format!("{}run/{}", server.address, run.id)));
+        // The answer stands before any figure, and any doubt behind it.
+        let order =
+            "return [...document.querySelectorAll('main > .headline, main > .doubts, main > section')].map(e => e.className || e.tagName)";
+        let order = browser.run(order);
+        assert_eq!(order[0], "headline", "{name}: {order}");
+        let file = server.home.path().join(format!("{name}.html"));
+        server.home.says(&["report", &run.id, "-o", file.to_str().unwrap()]).well();
+        assert!(std::fs::metadata(&file).unwrap().len() < 1 << 20, "{name}");
+        wrong.extend(look_at(&browser, &format!("lab-{name}-report"), &format!("file://{}", file.display())));
+        let probe = &run.measurements.iter().find(|m| m.estimate.is_some()).unwrap().probe;
+        wrong.extend(look_at(&browser, &format!("lab-{name}-history"), &format!("{}history?probe={probe}", server.address)));
+        let beside = format!("{}compare?run={}&run={}", server.address, run.id, later(run).id);
+        wrong.extend(look_at(&browser, &format!("lab-{name}-compare"), &beside));
+    }
+    let [database, web] = ["database", "web"].map(|name| lab(name).id);
+    let nothing_in_common = format!("{}compare?run={database}&run={web}", server.address);
+    wrong.extend(look_at(&browser, "labs-nothing-in-common", &nothing_in_common));
+    nothing_is_wrong(&wrong);
+    clean(&server, &browser);
+}
+
+#[test]
+fn every_table_and_chart_is_saved_as_a_picture_and_as_figures() {
+    let runs: Vec<Run> = LABS.map(lab).into();
+    let Some((_turn, server, browser)) = setting(&runs) else { return };
+    for (name, run) in LABS.iter().zip(&runs) {
+        browser.look("screen", "light", 1200);
+        browser.open(&format!("{}run/{}", server.address, run.id));
+        let all = browser.run(
+            "return [...document.querySelectorAll('main table, main svg.chart, main svg.icicle')].filter(e => e.checkVisibility())
+               .filter(e => !e.closest('[data-saves]')).length",
+        );
+        assert_eq!(all, 0, "{name}: tables and charts that cannot be saved");
+        let made = browser.run_async(SAVED);
+        let made = made.as_array().expect("a list");
+        assert!(made.len() > 1, "{name}: {made:?}");
+        for one in made {
+            let (title, width, ink) = (&one["title"], one["width"].as_f64().unwrap_or(0.0), one["ink"].as_f64().unwrap_or(0.0));
+            assert!(width > 100.0 && ink > 0.001, "{name}: the picture of {title} is empty: {one}");
+            let csv = one["csv"].as_str().unwrap_or_default();
+            assert!(csv.lines().count() > 1 && !csv.contains("NaN"), "{name}: the figures of {title}: {csv}");
+        }
+        // The rows' table has a line for each row that it shows, with its figure.
+        let rows = made.iter().filter_map(|one| one["csv"].as_str()).any(|csv| csv.contains("Probe") && csv.contains("Value"));
+        assert!(rows, "{name}");
+    }
+    clean(&server, &browser);
+    // A picture is a file that the browser was given.
+    let saved = browser.run_async(
+        "const done = arguments[arguments.length - 1]; const make = URL.createObjectURL;
+         URL.createObjectURL = (blob) => { done(blob.type); return make.call(URL, blob); };
+         document.querySelector('.save button').click();",
+    );
+    assert_eq!(saved, "image/png");
+}
+
+/// Draws everything that can be saved: its title, how wide the picture is, the share of its pixels that differ from its first, its CSV.
+const SAVED: &str = "
+    const done = arguments[arguments.length - 1];
+    (async () => {
+      const made = [];
+      for (const element of document.querySelectorAll('[data-saves]')) {
+        if (!element.checkVisibility()) continue;
+        const title = titleOf(element);
+        const image = await createImageBitmap(await pictureOf(element, title));
+        const canvas = document.createElement('canvas');
+        [canvas.width, canvas.height] = [image.width, image.height];
+        const pen = canvas.getContext('2d');
+        pen.drawImage(image, 0, 0);
+        const pixels = new Uint32Array(pen.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        const ink = pixels.reduce((n, p) => n + (p !== pixels[0]), 0) / pixels.length;
+        made.push({ title, width: image.width, ink, csv: await csvOf(element).text() });
+      }
+      return made;
+    })().then(done, (e) => done([{ title: String(e) }]));";
 
 #[test]
 fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
@@ -53,6 +188,7 @@ fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
     ];
     let Some((_turn, server, browser)) = setting(&runs) else { return };
     let (healthy, collapsed) = (loaded::healthy().id, loaded::collapsed().id);
+    let mut wrong = Vec::new();
     for (name, path) in [
         ("list", String::new()),
         ("run", format!("run/{collapsed}")),
@@ -72,12 +208,14 @@ fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
         ("docs-observers", "docs/observers".to_owned()),
         ("docs-service", "docs/service".to_owned()),
     ] {
-        look_at(&browser, name, &format!("{}{path}", server.address));
+        wrong.extend(look_at(&browser, name, &format!("{}{path}", server.address)));
     }
+    nothing_is_wrong(&wrong);
     clean(&server, &browser);
     // Error pages, whose status the console notes.
-    look_at(&browser, "missing", &format!("{}run/20260101T000000Z-ffffffff", server.address));
-    look_at(&browser, "one-ticked", &format!("{}compare?run={healthy}", server.address));
+    let mut wrong = look_at(&browser, "missing", &format!("{}run/20260101T000000Z-ffffffff", server.address));
+    wrong.extend(look_at(&browser, "one-ticked", &format!("{}compare?run={healthy}", server.address)));
+    nothing_is_wrong(&wrong);
 }
 
 #[test]
@@ -87,6 +225,7 @@ fn the_report_is_one_file_that_is_fit_for_all() {
     };
     let (healthy, collapsed) = (loaded::healthy().id, loaded::collapsed().id);
     let followed = fixture::followed::slow_locks().id;
+    let mut wrong = Vec::new();
     for (name, words) in
         [("report", vec![collapsed.as_str()]), ("report-followed", vec![followed.as_str()]), ("report-of-two", vec![&healthy, &collapsed])]
     {
@@ -96,8 +235,9 @@ fn the_report_is_one_file_that_is_fit_for_all() {
         all.extend(["-o", file.to_str().unwrap()]);
         server.home.says(&all).well();
         assert!(std::fs::metadata(&file).unwrap().len() < 1 << 20);
-        look_at(&browser, name, &format!("file://{}", file.display()));
+        wrong.extend(look_at(&browser, name, &format!("file://{}", file.display())));
     }
+    nothing_is_wrong(&wrong);
     let asked: Vec<String> = browser.requests().into_iter().filter(|url| url.starts_with("http")).collect();
     assert!(asked.is_empty(), "the report asked for {asked:?}");
     assert!(browser.console().is_empty());

@@ -45,8 +45,13 @@ impl Server {
 
     /// Sends bytes as they are and gives what comes back until the server closes, or has been silent for a second.
     pub fn raw(&self, bytes: &[u8]) -> String {
+        self.answer(bytes, Duration::from_secs(1))
+    }
+
+    /// The same with another patience: an answer on a connection that is closed after it may take as long as it needs.
+    fn answer(&self, bytes: &[u8], patience: Duration) -> String {
         let mut stream = TcpStream::connect(self.origin().trim_start_matches("http://")).expect("the server listens");
-        stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        stream.set_read_timeout(Some(patience)).unwrap();
         // The server may close before it has read everything.
         let _ = stream.write_all(bytes);
         let _ = stream.shutdown(std::net::Shutdown::Write);
@@ -64,7 +69,8 @@ impl Server {
     /// A GET of a path behind the token, on a connection that is closed after it: the status and the whole answer.
     pub fn get(&self, path: &str) -> (u16, String) {
         let host = self.origin().trim_start_matches("http://");
-        let answer = self.raw(format!("GET {}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", self.base()).as_bytes());
+        let request = format!("GET {}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", self.base());
+        let answer = self.answer(request.as_bytes(), Duration::from_secs(30));
         (status(&answer), answer)
     }
 

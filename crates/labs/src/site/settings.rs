@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use fingerpost_record::{Param, Params, Profile};
+use fingerpost_record::{Param, Params, Profile, suggest};
 use fingerpost_workloads::site::Access;
 
 use crate::LabError;
@@ -181,7 +181,8 @@ fn list<T: FromStr<Err = String>>(params: &Params, key: &str) -> Result<Option<V
 }
 
 fn wrong<T>(key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, LabError> {
-    Err(LabError::Setting(format!("{key}={value} cannot be; it takes {wanted}")))
+    let near = suggest::of_listed(&value.to_string(), wanted);
+    Err(LabError::Setting(format!("{key}={value} cannot be; it takes {wanted}{near}")))
 }
 
 fn numbers(params: &Params, key: &str, low: usize, high: usize) -> Result<Option<Vec<usize>>, LabError> {

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS, Timings};
 use fingerpost_record::unit::significant;
+use fingerpost_report::html::term::term;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -55,10 +56,12 @@ pub fn start(site: &Site, wanted: &Timing) -> Result<u64, (StatusCode, String)> 
         return Err((StatusCode::BAD_REQUEST, "There is no such way to get memory here.".into()));
     };
     let mut words = ["zerofill", "--progress", "json", "--api", api].map(str::to_owned).to_vec();
-    if !wanted.repeat.is_empty() {
-        words.push("--loop".into());
+    let what = format!("the four timings of {api}");
+    if wanted.repeat.is_empty() {
+        return site.jobs.start(&what, &words).map_err(measure::refused);
     }
-    site.jobs.start(&format!("the four timings of {api}"), &words).map_err(measure::refused)
+    words.push("--loop".into());
+    site.jobs.start_watched(&what, &words).map_err(measure::refused)
 }
 
 /// The fields' texts: those given, else those measured, else the first preset.
@@ -122,7 +125,7 @@ fn derived(solved: &Result<Costs, String>, misprints: [Option<f64>; 7]) -> Marku
             h2 id="derived-title" { "Derived" }
             p class="error" role="alert" id="impossible" hidden[solved.is_ok()] { (solved.as_ref().err().map_or("", String::as_str)) }
             table {
-                thead class="unseen" { tr { th scope="col" { "cost" } th scope="col" { "value" } th scope="col" { "formula" } } }
+                thead class="unseen" { tr { th scope="col" { (term("cost")) } th scope="col" { (term("value")) } th scope="col" { (term("formula")) } } }
                 tbody { @for (i, (key, name, formula)) in FIELDS.iter().enumerate() {
                     tr { th scope="row" { (name) } td class="number value" { output id=(key) { (values.map_or("–".into(), |v| significant(v[i]))) } } td class="note" {
                         "= " (formula) " "
@@ -143,13 +146,11 @@ fn shares(solved: &Result<Costs, String>) -> Markup {
             h2 id="shares-title" { "Where the time goes" }
             p class="note" {
                 "Shares of allocating, touching and freeing so many pages at once. Half of the object's cost is the faults', as the article divides it. "
-                "Its “at least half” is of allocating and faulting alone: that is the last column."
+                "The other half is with allocating and freeing. Its “at least half” is of allocating and faulting alone: that is the last column."
             }
-            ul class="legend" { @for (class, name) in [("z-zero", "zero-filling"), ("z-fault", "the rest of the fault"), ("z-rest", "allocating and freeing, with the object's other half")] {
-                li { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class=(class) width="14" height="14" {} } (name) }
-            } }
+            (fingerpost_report::html::zerofill_legend())
             div class="scroll" tabindex="0" role="region" aria-label="Shares of the time, table" { table {
-                thead { tr { th scope="col" { "pages" } th scope="col" class="graphic" { span class="axis-name" { "share of the time, 0 to 100 %" } } th scope="col" class="number" { "faults" } th scope="col" class="number" { "zero-filling" } th scope="col" class="number" { "zero-filling, freeing left out" } } }
+                thead { tr { th scope="col" { (term("pages")) } th scope="col" class="graphic" { span class="axis-name" { "share of the time, 0 to 100 %" } } th scope="col" class="number" { (term("faults")) } th scope="col" class="number" { (term("zero-filling")) } th scope="col" class="number" { (term("zero-filling without freeing")) } } }
                 tbody { @for pages in PAGES {
                     @let (zero, fault) = (share(Costs::zerofill_share, pages), share(Costs::fault_share, pages));
                     tr data-pages=(pages) {
@@ -176,7 +177,7 @@ fn here(site: &Site) -> Markup {
             form class="card here" method="post" action={ (site.base) "/zerofill/measure" } aria-labelledby="here-title" data-timing="" {
                 h2 id="here-title" { "Measure here" }
                 p { label for="api" { "Memory from" } select id="api" name="api" { @for api in &site.apis { option value=(api) { (api) } } } }
-                p class="check" { input id="repeat" name="repeat" type="checkbox" value="on"; label for="repeat" { "Loop until stopped, to let the values settle" } }
+                p class="check" { input id="repeat" name="repeat" type="checkbox" value="on"; label for="repeat" { "Loop, to let the values settle, until it is stopped or this tab is left" } }
                 p class="buttons" { button id="take" { "Take the timings" } button id="take-stop" formaction={ (site.base) "/measure/stop" } { "Stop" } }
                 p role="status" id="timing-status" class="note" {}
             }

@@ -1,10 +1,13 @@
 //! Two runs compared.
 
+use std::collections::BTreeSet;
+
 use axum::http::StatusCode;
-use fingerpost_compare::{Options, compare};
-use fingerpost_record::{Run, lean};
+use fingerpost_compare::{Options, compare, references};
+use fingerpost_record::archive::Head;
+use fingerpost_record::{Profile, Run, lean};
 use fingerpost_report::html;
-use maud::html as markup;
+use maud::{Markup, html as markup};
 
 use super::{Answer, Wrong, bad, body, content, run};
 use crate::routes::Site;
@@ -21,30 +24,75 @@ pub fn page(site: &Site, pairs: &[(String, String)]) -> Answer {
     if !given && (&base.started, &base.id) > (&new.started, &new.id) {
         std::mem::swap(&mut base, &mut new);
     }
-    let (base_id, new_id) = (base.id.clone(), new.id.clone());
+    let named = |run: &Run| {
+        if run.profile == Profile::Imported && references::load(&run.id).is_some() {
+            format!("{PUBLISHED}{}", run.id)
+        } else {
+            run.id.clone()
+        }
+    };
+    let (base_id, new_id) = (named(&base), named(&new));
     let comparison = compare(&[base], &[new], &Options::default());
-    let content_of = html::of_comparison(&comparison);
+    let content_of = html::of_comparison(&comparison, Some(site.define));
     let actions = markup! {
         p class="actions" {
             a href={ (site.base) "/compare?order=given&run=" (new_id) "&run=" (base_id) } { "The other way round" } " "
-            a href={ (site.base) "/run/" (base_id) } { "Base run" } " "
-            a href={ (site.base) "/run/" (new_id) } { "New run" }
+            a href=(address(site, &base_id)) { "Base run" } " "
+            a href=(address(site, &new_id)) { "New run" }
         }
     };
     Ok(body(&content_of.title, "/", content(&content_of, actions)))
 }
 
+/// What the name of a published system begins with.
+const PUBLISHED: &str = "ref:";
+
+fn address(site: &Site, id: &str) -> String {
+    match id.strip_prefix(PUBLISHED) {
+        Some(name) => format!("{}/reference/{name}", site.base),
+        None => format!("{}/run/{id}", site.base),
+    }
+}
+
+/// A form that puts the run beside a published system that has rows in common with it; nothing where none has.
+pub fn beside_published(site: &Site, run: &Run) -> Markup {
+    let has = |probe: &String| run.measurements.iter().any(|m| m.probe == *probe);
+    let names: Vec<&String> = site.published.iter().filter(|(_, probes)| probes.iter().any(has)).map(|(name, _)| name).collect();
+    markup! {
+        @if !names.is_empty() && run.profile != Profile::Imported {
+            form class="beside" method="get" action={ (site.base) "/compare" } {
+                input type="hidden" name="run" value=(run.id);
+                label for="beside" { "Beside published figures" }
+                select id="beside" name="run" { @for name in names { option value={ (PUBLISHED) (name) } { (name) } } }
+                button { "Compare" }
+            }
+        }
+    }
+}
+
+/// The published systems, each with the probes of its rows.
+pub fn published() -> Vec<(String, BTreeSet<String>)> {
+    let of = |name: String| references::load(&name).map(|run| (name, run.measurements.into_iter().map(|m| m.probe).collect()));
+    references::names().into_iter().filter_map(of).collect()
+}
+
 fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
+    if let Some(name) = id.strip_prefix(PUBLISHED) {
+        return references::load(name).ok_or_else(|| Wrong { status: StatusCode::NOT_FOUND, sentence: references::unknown(name) });
+    }
     lean::figures_from_path(&run::path(site, id)?).map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
 }
 
-/// The run of the same host before this one.
+/// The run of the same host before this one that can be compared with it: it has groups of rows in common, all of them if there is such a one.
 fn previous(site: &Site, id: &str) -> Result<String, Wrong> {
     let items = site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
-    let heads: Vec<_> = items.iter().filter_map(|i| i.head.as_ref().ok()).collect();
-    let at = heads.iter().position(|h| h.id == id);
-    let before = at.and_then(|at| heads[at + 1..].iter().find(|h| h.hostname == heads[at].hostname));
-    before
-        .map(|h| h.id.clone())
-        .ok_or_else(|| Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no earlier run of this host to compare with.".into() })
+    let readable: Vec<(&Head, &[&str])> = items.iter().filter_map(|i| Some((i.head.as_ref().ok()?, i.groups.as_slice()))).collect();
+    let before = readable.iter().position(|(h, _)| h.id == id).and_then(|at| {
+        let (own, groups) = readable[at];
+        let earlier = || readable[at + 1..].iter().filter(move |(h, _)| h.hostname == own.hostname);
+        let all = earlier().find(|(_, of)| *of == groups);
+        all.or_else(|| earlier().find(|(_, of)| of.iter().any(|key| groups.contains(key))))
+    });
+    let none = "There is no earlier run of this host that has rows in common with this one.";
+    before.map(|(h, _)| h.id.clone()).ok_or_else(|| Wrong { status: StatusCode::NOT_FOUND, sentence: none.into() })
 }

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use fingerpost_record::Unit;
 use fingerpost_record::archive::Head;
 use fingerpost_report::figure::Figure;
+use fingerpost_report::html::term::term;
 use fingerpost_report::svg::lines::{Chart, Point, Series};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -100,7 +101,7 @@ fn shown(site: &Site, wanted: &Wanted, found: &[Figured]) -> Markup {
             (chart(&name, found))
             @if versions.len() > 1 { p class="doubts" { "The probe’s definition changed between these runs; figures of different versions are not to be compared." } }
             div class="scroll" tabindex="0" role="region" aria-label="Figures by run, table" { table {
-                thead { tr { th scope="col" { "Run" } th scope="col" { "Host" } th scope="col" { "Kernel" } th scope="col" class="number" { "Value" } th scope="col" { "95 % interval" } } }
+                thead { tr { th scope="col" { (term("Run")) } th scope="col" { (term("Host")) } th scope="col" { (term("Kernel")) } th scope="col" class="number" { (term("Value")) } th scope="col" { (term("95 % interval")) } } }
                 tbody { @for f in found.iter().rev() {
                     @let figure = Figure::new(f.row.estimate, f.row.unit);
                     tr class=(if f.row.trusted { "measured" } else { "untrusted" }) {
@@ -128,6 +129,7 @@ fn chart(name: &str, found: &[Figured]) -> Markup {
         up: "value with its 95 % interval".into(),
         unit,
         from_zero: false,
+        joined: true,
         series: hosts.into_iter().take(HOSTS).map(|(host, points)| Series { name: host.to_owned(), points }).collect(),
     };
     chart.draw()

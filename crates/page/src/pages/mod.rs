@@ -87,6 +87,7 @@ pub fn respond(base: &str, answer: Answer) -> Response {
                 link rel="stylesheet" href={ (base) "/static/style.css" };
                 link rel="icon" href={ (base) "/static/icon.svg" };
                 @if body.goes_on { noscript { meta http-equiv="refresh" content="2"; } }
+                script src={ (base) "/static/save.js" } defer {}
                 script src={ (base) "/static/page.js" } defer {}
             }
             body data-base=(base) {
@@ -130,6 +131,7 @@ pub fn file(name: &str) -> Response {
     let (kind, text) = match name {
         "style.css" => ("text/css; charset=utf-8", format!("{}{}", style::SHEET, include_str!("../static/page.css"))),
         "page.js" => ("text/javascript; charset=utf-8", include_str!("../static/page.js").to_owned()),
+        "save.js" => ("text/javascript; charset=utf-8", include_str!("../static/save.js").to_owned()),
         "icon.svg" => ("image/svg+xml", include_str!("../static/icon.svg").to_owned()),
         _ => return plain(StatusCode::NOT_FOUND, "There is no such file."),
     };

@@ -5,6 +5,7 @@ use fingerpost_compare::references;
 use fingerpost_compare::replay::{self, chosen, tables_of};
 use fingerpost_record::{Run, lean, load, suggest};
 use fingerpost_report::html;
+use fingerpost_report::html::term::term;
 use maud::{Markup, html as markup};
 
 use super::{Answer, Body, Wrong, body, content, run};
@@ -40,7 +41,7 @@ fn systems(site: &Site) -> Markup {
     let runs = references::names().into_iter().filter_map(|name| references::load(&name));
     markup! {
         table {
-            thead { tr { th scope="col" { "System" } th scope="col" { "Host" } th scope="col" { "Processor" } th scope="col" class="number" { "Rows" } } }
+            thead { tr { th scope="col" { (term("System")) } th scope="col" { (term("Host")) } th scope="col" { (term("Processor")) } th scope="col" class="number" { (term("Rows")) } } }
             tbody { @for run in runs {
                 tr {
                     th scope="row" { a href={ (site.base) "/reference/" (run.id) } { (run.id) } }
@@ -57,7 +58,7 @@ fn systems(site: &Site) -> Markup {
 /// When there is none of this name.
 pub fn system(site: &Site, name: &str) -> Answer {
     let run = references::load(name).ok_or_else(|| none(references::unknown(name)))?;
-    let content_of = html::of_run(&run, None);
+    let content_of = html::of_run(&run, html::Around { link: None, define: Some(site.define) });
     let actions = markup! {
         p class="actions" {
             a href={ (site.base) "/replay/" (run.id) } { "Its tables, on your machine" } " "

@@ -9,7 +9,7 @@ use fingerpost_report::view::{Row, View};
 use fingerpost_report::{csv, html};
 use maud::html as markup;
 
-use super::{Answer, Wrong, body, content, encoded, kept};
+use super::{Answer, Wrong, body, compare, content, encoded, kept};
 use crate::routes::Site;
 
 /// The file of a run; the id is from an address, so it must be one.
@@ -31,7 +31,7 @@ fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
 pub fn page(site: &Site, id: &str) -> Answer {
     let run = read(site, id)?;
     let link = |row: &Row| format!("{}/history?probe={}&params={}", site.base, encoded(&row.probe), encoded(&row.params));
-    let content_of = html::of_run(&run, Some(&link));
+    let content_of = html::of_run(&run, html::Around { link: Some(&link), define: Some(site.define) });
     let actions = markup! {
         p class="actions" {
             a href={ (site.base) "/run/" (id) "/report" } { "Report as one file" } " "
@@ -39,6 +39,7 @@ pub fn page(site: &Site, id: &str) -> Answer {
             a href={ (site.base) "/run/" (id) "/rows" } { "Rows (CSV)" } " "
             a href={ (site.base) "/compare?run=" (id) "&run=previous" } { "Compare with the run before" }
         }
+        (compare::beside_published(site, &run))
         (kept::forms(site, &run))
     };
     Ok(body(&content_of.title, "/", content(&content_of, actions)))
@@ -70,5 +71,5 @@ pub fn rows(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
 /// # Errors
 /// When there is no such run.
 pub fn report(site: &Site, id: &str) -> Result<Vec<u8>, Wrong> {
-    Ok(guard::text(html::report(&read(site, id)?).as_bytes()))
+    Ok(guard::text(html::report(&read(site, id)?, Some(site.define)).as_bytes()))
 }

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use fingerpost_record::text::clean_short;
+use fingerpost_report::html::term::term;
 use fingerpost_sys::listening::{self, Listener};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -81,7 +82,7 @@ fn table(site: &Site, found: &[Listener]) -> Markup {
             h2 { "What listens" }
             div class="scroll" role="region" aria-label="What listens, table" tabindex="0" {
                 table {
-                    thead { tr { th scope="col" { "Program" } th scope="col" class="number" { "Port" } th scope="col" class="number" { "Process" } th scope="col" { "Unit or container" } th scope="col" { span class="unseen" { "Explain" } } } }
+                    thead { tr { th scope="col" { (term("Program")) } th scope="col" class="number" { (term("Port")) } th scope="col" class="number" { (term("Process")) } th scope="col" { (term("Unit or container")) } th scope="col" { span class="unseen" { "Explain" } } } }
                     tbody { @for l in found { (row(l)) } }
                 }
             }

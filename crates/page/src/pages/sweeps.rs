@@ -88,7 +88,7 @@ pub fn host(site: &Site, number: &str, node: &str) -> Answer {
         return Err(none("host"));
     }
     let run = sweep.read(Pass::First, node).map_err(|e| wrong(&e))?;
-    let content_of = html::of_run(&run, None);
+    let content_of = html::of_run(&run, html::Around { link: None, define: Some(site.define) });
     let actions = markup! { p class="actions" { a href={ (site.base) "/sweep/" (number) } { "To the sweep" } } };
     Ok(body(&format!("Host {}", clean(node)), MENU, content(&content_of, actions)))
 }

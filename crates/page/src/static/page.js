@@ -18,6 +18,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
       $(form.dataset.live).replaceChildren(...part.childNodes);
       history.replaceState(null, "", `?${query}`);
       picking();
+      saving($(form.dataset.live));
     }
   };
   form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(refresh, 150); });
@@ -30,7 +31,7 @@ function picking() {
     const boxes = [...form.querySelectorAll("input[type=checkbox]")];
     const update = () => {
       const n = boxes.filter((box) => box.checked).length;
-      form.querySelector("button").disabled = n !== 2;
+      form.querySelector("button:not([type=button])").disabled = n !== 2;
       $("picked").textContent = n === 2 ? "" : `${n} of 2 ticked`;
     };
     form.addEventListener("change", update);
@@ -90,7 +91,9 @@ if (job) {
   const poll = async () => {
     const s = await jobState().catch(() => null);
     if (s) show(s);
-    if (!s || s.phase !== "ended") setTimeout(poll, 500);
+    if (!s || s.phase !== "ended") { setTimeout(poll, 500); return; }
+    // Who watched it to its end wants to see what came of it.
+    if (s.well && s.run) location.assign(`${base}/run/${encodeURIComponent(s.run)}`);
   };
   if (job.dataset.phase === "running" || job.dataset.phase === "stopping") poll();
 }
@@ -172,6 +175,9 @@ if (calculator) {
     const say = (text) => { $("timing-status").textContent = text; };
     const buttons = (running) => { $("take").disabled = running; $("take-stop").disabled = !running; };
     buttons(false);
+    // A loop ends with its tab: who leaves this page, or closes it, is taken to be done.
+    let looping = null;
+    addEventListener("pagehide", () => { if (looping !== null) navigator.sendBeacon(`${base}/measure/stop?job=${looping}`); });
     const follow = async (number) => {
       const s = await jobState().catch(() => null);
       // Another window's measurement is none of ours.
@@ -183,6 +189,7 @@ if (calculator) {
         say(`Round ${s.round}, in nanoseconds, ${certain}.`);
       }
       if (s && s.phase === "ended") {
+        looping = null;
         if (s.timings.length !== 4) say(s.notes.length ? s.notes[s.notes.length - 1] : "Nothing was measured.");
         return buttons(false);
       }
@@ -199,7 +206,9 @@ if (calculator) {
       say("Measuring.");
       const answer = await fetch(timing.action, { method: "POST", headers, body: new URLSearchParams(new FormData(timing)) });
       const { job: number, error } = await answer.json();
-      if (error) { say(error); buttons(false); } else follow(number);
+      if (error) { say(error); buttons(false); return; }
+      if ($("repeat").checked) looping = number;
+      follow(number);
     });
   }
 }

@@ -1,5 +1,6 @@
 //! Where a transaction's time went, and who is suspected of what.
 
+use fingerpost_diagnose::label;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Budget, Finding, Layer, Params, Run, Status, Unit};
 use maud::{Markup, html};
@@ -41,7 +42,7 @@ pub fn section(run: &Run) -> Option<Section> {
         }
         (scrolling("Budgets, table", html! {
             table class="budgets" {
-                thead { tr { th scope="col" { "Step" } th scope="col" class="number" { "a " (word) } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (REST) } } }
+                thead { tr { th scope="col" { (term("Step")) } th scope="col" class="number" { (term(&format!("a {word}"))) } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (term(REST)) } } }
                 tbody { @for b in &run.budgets { (line(b)) } }
             }
         }))
@@ -99,7 +100,7 @@ fn parts(b: &Budget, word: &str) -> Markup {
             summary { "Every part of " (step(b)) ", over " (b.transactions) " " (word) "s" }
             (scrolling(&format!("Parts of {}", step(b)), html! {
                 table class="narrow" {
-                    thead { tr { th scope="col" { "part" } th scope="col" { "layer" } th scope="col" class="number" { "a " (word) } th scope="col" class="number" { "share" } } }
+                    thead { tr { th scope="col" { (term("part")) } th scope="col" { (term("layer")) } th scope="col" class="number" { (term(&format!("a {word}"))) } th scope="col" class="number" { (term("share")) } } }
                     tbody {
                         @for p in parts { tr { th scope="row" { (clean(&p.component)) } td { (p.layer.as_str()) } td class="number" { (time(p.seconds_per_transaction)) } td class="number" { (percent(p.share)) } } }
                         tr { th scope="row" { (REST) } td {} td class="number" { (time(b.unexplained * b.seconds_per_transaction)) } td class="number" { (percent(b.unexplained)) } }
@@ -134,7 +135,7 @@ pub fn suspects(findings: &[Finding], unexplained: f64) -> Option<Markup> {
         @for (status, of) in rest.iter().filter(|(_, of)| !of.is_empty()) {
             details class="cleared" {
                 summary { (of.len()) " " (status.as_str()) }
-                ul { @for f in of { li { strong { (clean(&f.cause)) } " " span class="layer" { (f.layer.as_str()) } " – " (clean(&f.evidence.join("; "))) } } }
+                ul { @for f in of { li { strong { (clean(label(&f.cause))) } " " span class="layer" { (term(&clean(&f.cause))) ", " (f.layer.as_str()) } " – " (clean(&f.evidence.join("; "))) } } }
             }
         }
     })
@@ -146,8 +147,8 @@ fn suspect(f: &Finding) -> Markup {
         li class=(if guilty { "guilty" } else { "suspected" }) {
             div class="who" {
                 span class="status" { @if guilty { span aria-hidden="true" { "☞ " } (term("guilty")) } @else { (term("suspected")) } }
-                strong { (term(&clean(&f.cause))) }
-                span class="layer" { (f.layer.as_str()) }
+                strong { (clean(label(&f.cause))) }
+                span class="layer" { (term(&clean(&f.cause))) ", " (f.layer.as_str()) }
                 @if f.share > 0.0 { span class="share" { (percent(f.share)) } } @else { span class="share" { "share not known" } }
             }
             (cells::share(f.share, if guilty { "guilty" } else { "suspected" }))

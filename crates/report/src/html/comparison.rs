@@ -5,7 +5,8 @@ use fingerpost_compare::gains::OfSide;
 use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
-use super::{Section, budget, forest, scaling, scrolling, waterfall};
+use super::term::term;
+use super::{Define, Section, budget, forest, scaling, scrolling, waterfall};
 use crate::compare::{
     CHANGED_PARTS, GAINS, SETTLED, changed_parts, gains, interval, not_compared, number, settled, sides, summary, waterfall_title,
 };
@@ -26,13 +27,13 @@ pub fn lead(c: &Comparison) -> Markup {
             div { dt { "Rows" } dd { (summary(c)) } }
         }
         @if !doubts.is_empty() {
-            div class="doubts" role="note" { h2 { "Doubts" } ul { @for (name, text, _) in doubts { li { strong { (name.trim_end_matches(" doubt")) ": " } (text) } } } }
+            div class="doubts" role="note" { h2 { "Doubts" } ul { @for (name, text, _) in doubts { li { (super::doubt(name.trim_end_matches(" doubt"), text)) } } } }
         }
     }
 }
 
 /// What a person reads after that.
-pub fn sections(c: &Comparison) -> Vec<Section> {
+pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
     let mut list = Vec::new();
     let mut add = |key, title: &str, body: Markup| list.push(Section { key, title: title.to_owned(), body });
     let settled = settled(c);
@@ -63,7 +64,7 @@ pub fn sections(c: &Comparison) -> Vec<Section> {
         let band = format!("{:.1} %", c.threshold * 100.0);
         let body = html! {
             p class="note" { "Sorted by effect. The band marks differences within " (band) ", which are called the same; a verdict needs the whole interval on one side of it." }
-            (forest::draw(c))
+            (forest::draw(c, define))
         };
         add("rows", "All rows by effect", body);
     }
@@ -90,7 +91,7 @@ fn gains_table(c: &Comparison) -> Markup {
         (scrolling("Gains by placement of swap, table", html! {
             table {
                 thead { tr {
-                    th scope="col" { "Placement" } th scope="col" class="number" { (clean(&c.base.name)) }
+                    th scope="col" { (term("Placement")) } th scope="col" class="number" { (clean(&c.base.name)) }
                     th scope="col" class="number" { (clean(&c.new.name)) }
                 } }
                 tbody { @for gain in &c.gains {
@@ -110,7 +111,7 @@ fn hosts(c: &Comparison) -> Markup {
         "Differences of the hosts, table",
         html! {
             table {
-                thead { tr { th scope="col" { "" span class="unseen" { "what" } } th scope="col" { "base" } th scope="col" { "new" } } }
+                thead { tr { th scope="col" { "" span class="unseen" { "what" } } th scope="col" { (term("base")) } th scope="col" { (term("new")) } } }
                 tbody { @for d in &c.hosts { tr { th scope="row" { (clean(&d.what)) } td { (clean(&d.base)) } td { (clean(&d.new)) } } } }
             }
         },
@@ -137,6 +138,6 @@ mod tests {
         assert!(body.contains("dual") && body.contains("0.649") && body.contains("0.687") && body.contains("gains less"), "{body}");
         let table = crate::compare::table(&c, &crate::style::Style::default());
         assert!(table.contains("0.65 times the time") && table.contains("launch-10.1 gains less"), "{table}");
-        assert!(sections(&c).iter().any(|s| s.key == "gains"));
+        assert!(sections(&c, None).iter().any(|s| s.key == "gains"));
     }
 }

@@ -4,6 +4,7 @@ use fingerpost_compare::desktop::{Desktop, analyse};
 use fingerpost_record::Run;
 use maud::{Markup, html};
 
+use super::term::term;
 use super::{Section, scrolling};
 use crate::desktop::{COLUMNS, MEANING, cells, sentence, title};
 use crate::grid::Align;
@@ -24,7 +25,7 @@ fn table(desktop: &Desktop) -> Markup {
     let rows = html! {
         table {
             caption { (title) }
-            thead { tr { @for (name, align, _) in COLUMNS { th scope="col" class=[class(align)] { (name) } } } }
+            thead { tr { @for (name, align, _) in COLUMNS { th scope="col" class=[class(align)] { (term(name)) } } } }
             tbody { @for (doubtful, row) in cells(desktop) {
                 tr class=[doubtful.then_some("untrusted")] {
                     @for (cell, (_, align, _)) in row.iter().zip(COLUMNS) { td class=[class(align)] { (cell) } }

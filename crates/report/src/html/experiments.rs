@@ -4,6 +4,7 @@ use fingerpost_record::Run;
 use fingerpost_record::text::clean;
 use maud::html;
 
+use super::term::term;
 use super::{Section, scrolling};
 use crate::explain::experiments::cells;
 
@@ -17,8 +18,8 @@ pub fn section(run: &Run) -> Option<Section> {
         (scrolling("Deciding experiments, table", html! {
             table {
                 thead { tr {
-                    th scope="col" { "changed" } th scope="col" { "asked" } th scope="col" class="number" { "without" }
-                    th scope="col" class="number" { "with it" } th scope="col" class="number" { "times faster" } th scope="col" { "requests" }
+                    th scope="col" { (term("changed")) } th scope="col" { (term("asked")) } th scope="col" class="number" { (term("without")) }
+                    th scope="col" class="number" { (term("with it")) } th scope="col" class="number" { (term("times faster")) } th scope="col" { (term("requests")) }
                 } }
                 tbody {
                     @for e in &run.experiments {

@@ -1,19 +1,41 @@
 //! Floating point by compiler: the published table, made here.
 
 use fingerpost_compare::flops::{Column, Flops, MIX};
+use fingerpost_record::{Estimate, Unit};
 use maud::{Markup, html};
 
 use super::Section;
+use super::term::term;
 use crate::flops::{heading, mflops, sentences, share, shares, title};
+use crate::svg::lines::{Chart, Point, Series};
+
+/// Compilers of the picture, which has as many shapes.
+const MOST: usize = 6;
 
 /// The section; nothing where the run has no row of floating point.
 pub fn section(flops: Option<Flops>) -> Option<Section> {
     let flops = flops?;
     let body = html! {
-        @if !flops.columns.is_empty() { (table(&flops)) }
+        @if !flops.columns.is_empty() { (chart(&flops).draw()) (table(&flops)) }
         (super::memory::terms(sentences(&flops)))
     };
     Some(Section { key: "flops-compilers", title: "Floating point by compiler".into(), body })
+}
+
+/// Each module's rate by compiler.
+fn chart(flops: &Flops) -> Chart {
+    let point = |(step, rate): (usize, &Option<Estimate>)| rate.map(|e| Point { step, value: e.value, low: e.low, high: e.high });
+    let series = |c: &Column| Series { name: heading(c), points: c.modules.iter().enumerate().filter_map(point).collect() };
+    Chart {
+        title: "Floating point by compiler".into(),
+        across: "module".into(),
+        steps: (1..=MIX.len()).map(|n| n.to_string()).collect(),
+        up: "operations a second".into(),
+        unit: Unit::FlopPerSecond,
+        from_zero: true,
+        joined: false,
+        series: flops.columns.iter().take(MOST).map(series).collect(),
+    }
 }
 
 fn table(flops: &Flops) -> Markup {
@@ -22,10 +44,10 @@ fn table(flops: &Flops) -> Markup {
         div class="scroll" tabindex="0" role="region" aria-label="Floating point by compiler, table" {
             table {
                 thead { tr {
-                    @for title in ["Module", "FADD", "FSUB", "FMUL", "FDIV"] { th scope="col" class="number" { (title) } }
+                    @for title in ["Module", "FADD", "FSUB", "FMUL", "FDIV"] { th scope="col" class="number" { (term(title)) } }
                     @for column in &flops.columns {
                         th scope="col" class="number" { (heading(column)) }
-                        @if shares(flops) { th scope="col" class="number" { "share" } }
+                        @if shares(flops) { th scope="col" class="number" { (term("share")) } }
                     }
                 } }
                 tbody {

@@ -5,8 +5,8 @@ use fingerpost_compare::comparison::{Comparison, Row};
 use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
-use super::scrolling;
-use super::term::term;
+use super::term::{defined, term};
+use super::{Define, scrolling};
 use crate::compare::{cells as words, interval, number};
 use crate::svg::cells::{RatioAxis, Sense};
 
@@ -33,7 +33,7 @@ fn sense(verdict: Verdict) -> Sense {
 }
 
 /// The plot: a table with a mark in each row.
-pub fn draw(c: &Comparison) -> Markup {
+pub fn draw(c: &Comparison, define: Option<Define>) -> Markup {
     let rows = sorted(c);
     let axis = RatioAxis::over(
         rows.iter().filter_map(|r| r.ratio).flat_map(|r| [r.value, r.low.max(r.value / 3.0), r.high.min(r.value * 3.0)]),
@@ -55,7 +55,7 @@ pub fn draw(c: &Comparison) -> Markup {
                 tbody { @for row in rows { @if let Some(r) = row.ratio {
                     @let w = words(row);
                     tr class=(row.verdict.to_string()) {
-                        th scope="row" class="name" { (w[0]) @if !w[1].is_empty() { " " span class="params" { (w[1]) } } @if let Some(note) = &row.note { span class="reason" { (clean(note)) } } }
+                        th scope="row" class="name" { (defined(&w[0], define, false)) @if !w[1].is_empty() { " " span class="params" { (w[1]) } } @if let Some(note) = &row.note { span class="reason" { (clean(note)) } } }
                         td class="graphic" { (axis.mark(r.value, r.low, r.high, sense(row.verdict))) }
                         td class="number value" { (number(r.value)) }
                         td class="verdict" { (row.verdict.to_string()) }

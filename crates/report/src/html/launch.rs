@@ -1,23 +1,53 @@
 //! The launch laboratory: applications by placements, what paging there was, and the answer.
 
-use fingerpost_compare::launch::{self, Cell, Launch};
-use fingerpost_record::Run;
+use fingerpost_compare::launch::{self, Cell, Launch, Line};
 use fingerpost_record::text::clean;
+use fingerpost_record::{Run, Unit};
 use maud::{Markup, html};
 
 use super::Section;
+use super::term::term;
 use crate::launch as words;
+use crate::svg::lines::{Chart, Point, Series};
+
+/// Placements of the picture, which has as many shapes.
+const MOST: usize = 6;
 
 /// The section; nothing where the run has no row of the laboratory.
 pub fn section(run: &Run) -> Option<Section> {
     let launch = launch::analyse(run)?;
     let body = html! {
         p { strong { (clean(&launch.sentence)) } }
+        (chart(&launch).draw())
         (table(&launch))
         (paging(&launch))
         @if let Some(mapped) = &launch.mapped { p { "Memory that was asked for: " (clean(mapped)) "." } }
     };
     Some(Section { key: "launch-table", title: "Launch times by placement of swap".into(), body })
+}
+
+/// Each application's time by placement.
+fn chart(launch: &Launch) -> Chart {
+    let point = |placement: usize| {
+        move |(step, line): (usize, &Line)| {
+            let e = line.cells.get(placement)?.as_ref()?.time;
+            Some(Point { step, value: e.value, low: e.low.max(0.0), high: e.high })
+        }
+    };
+    let series = |(i, name): (usize, &String)| Series {
+        name: clean(name).into_owned(),
+        points: launch.lines.iter().enumerate().filter_map(point(i)).collect(),
+    };
+    Chart {
+        title: "Launch times by placement of swap".into(),
+        across: "applications, in the order of their launch".into(),
+        steps: launch.lines.iter().map(|line| clean(&line.app).into_owned()).collect(),
+        up: "from start to ready".into(),
+        unit: Unit::Nanoseconds,
+        from_zero: true,
+        joined: false,
+        series: launch.placements.iter().enumerate().take(MOST).map(series).collect(),
+    }
 }
 
 fn table(launch: &Launch) -> Markup {
@@ -26,7 +56,7 @@ fn table(launch: &Launch) -> Markup {
             table {
                 caption { "Seconds from start to ready, and the ratio to the first placement with its interval; above 1 is slower." }
                 thead { tr {
-                    th scope="col" { "Application" }
+                    th scope="col" { (term("Application")) }
                     @for placement in &launch.placements { th scope="col" class="number" { (clean(placement)) } }
                 } }
                 tbody {
@@ -59,7 +89,7 @@ fn paging(launch: &Launch) -> Markup {
                 table {
                     caption { "The whole machine's counters over a sequence, and its memory before and after; the mean over the sequences." }
                     thead { tr {
-                        th scope="col" { "Counter" }
+                        th scope="col" { (term("Counter")) }
                         @for paging in &launch.paging { th scope="col" class="number" { (clean(&paging.placement)) } }
                     } }
                     tbody {

@@ -1,18 +1,21 @@
 //! The memory hierarchy: the staircase as a chart, what was read off it, and bandwidth by number of CPUs.
 
-use fingerpost_compare::memory::{Curve, Memory};
+use fingerpost_compare::memory::{Cache, Curve, Memory};
 use fingerpost_record::Estimate;
 use maud::{Markup, html};
 
 use super::Section;
+use super::term::term;
 use crate::lab::clean;
-use crate::memory::{bandwidth_rows, rate, sentences, size, thread_counts};
+use crate::memory::{bandwidth_rows, between, name_of, rate, sentences, size, thread_counts};
 use crate::style::Tone;
-use crate::svg::Axis;
+use crate::svg::{Axis, anchor, percent};
 
 /// Height of the plot, of the text below, and the room for the scale at its left in per cent.
 const PLOT: f64 = 260.0;
 const BELOW: f64 = 40.0;
+/// Height of a line of text: each level's end has its own, since levels may end close to each other.
+const LINE: f64 = 14.0;
 
 /// The section; nothing where the run has no row of the laboratory.
 pub fn section(memory: Option<Memory>) -> Option<Section> {
@@ -37,10 +40,11 @@ fn chart(memory: &Memory) -> Markup {
     let down = |value: f64| PLOT - y.place(value) / 100.0 * PLOT;
     let across = |bytes: u64| format!("{:.2}%", x.place(bytes as f64));
     let spoken: Vec<String> = memory.curves.iter().map(spoken).collect();
+    let ends: Vec<(usize, &Cache, u64)> = memory.levels.iter().enumerate().filter_map(|(i, c)| Some((i, c, c.level.passed?))).collect();
     html! {
         figure {
             figcaption { "Nanoseconds of a load by the size of the range, both logarithmic: solid in " (clean(&memory.curves[0].pages)) " pages, dashed in small ones." }
-            svg class="chart" width="100%" height=(PLOT + BELOW) role="img" xmlns="http://www.w3.org/2000/svg" {
+            svg class="chart" width="100%" height=(PLOT + BELOW + LINE * ends.len() as f64) role="img" xmlns="http://www.w3.org/2000/svg" {
                 title { "Load latency by size" }
                 desc { (spoken.join(". ")) }
                 @for tick in y.ticks() {
@@ -50,9 +54,13 @@ fn chart(memory: &Memory) -> Markup {
                 @for (bytes, _) in memory.curves[0].points.iter().filter(|(b, _)| b.is_power_of_two() && b.trailing_zeros().is_multiple_of(4)) {
                     text class="tick" x=(across(*bytes)) y=(PLOT + 14.0) text-anchor="middle" { (size(*bytes)) }
                 }
-                @for cache in memory.levels.iter().filter(|c| c.level.passed.is_some()) {
-                    line class="rule" x1=(across(cache.level.fits)) x2=(across(cache.level.fits)) y1="0" y2=(PLOT) {}
-                    text class="tick" x=(across(cache.level.fits)) y=(PLOT + 30.0) text-anchor="middle" { (size(cache.level.fits)) }
+                @for (line, (i, cache, passed)) in ends.iter().enumerate() {
+                    @let (from, to) = (x.place(cache.level.fits as f64), x.place(*passed as f64));
+                    rect class="band" x=(percent(from)) width=(percent((to - from).max(0.2))) y="0" height=(PLOT) {}
+                    text class="knee" x=(percent(from)) y="12" text-anchor="end" { (name_of(*i, cache)) }
+                    text class="tick" x=(percent(from)) y=(PLOT + BELOW - 10.0 + LINE * line as f64) text-anchor=(anchor(from)) {
+                        (name_of(*i, cache)) " ends at " (between(cache.level.fits, *passed))
+                    }
                 }
                 @for (i, curve) in memory.curves.iter().enumerate() {
                     @for pair in curve.points.windows(2) {
@@ -75,7 +83,7 @@ fn bandwidths(memory: &Memory) -> Markup {
         p { "Bandwidth in GB/s of all CPUs together, by the size that each walks." }
         div class="scroll" tabindex="0" role="region" aria-label="Memory bandwidth, table" {
             table {
-                thead { tr { th scope="col" { "What" } th scope="col" class="number" { "Size" } @for n in &threads { th scope="col" class="number" { (n) @if *n == 1 { " CPU" } @else { " CPUs" } } } } }
+                thead { tr { th scope="col" { (term("What")) } th scope="col" class="number" { (term("Size")) } @for n in &threads { th scope="col" class="number" { (n) @if *n == 1 { " CPU" } @else { " CPUs" } } } } }
                 tbody {
                     @for (op, bytes) in bandwidth_rows(memory) {
                         tr {

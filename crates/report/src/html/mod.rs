@@ -25,11 +25,12 @@ mod waterfall;
 mod zerofill;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+pub use zerofill::legend as zerofill_legend;
 
 use fingerpost_compare::Comparison;
 use fingerpost_record::Run;
 
-use crate::view::{Fact, Row, View};
+use crate::view::{Fact, Row, View, parts_of_doubt};
 
 /// A part of the page with a title and an anchor.
 pub struct Section {
@@ -53,14 +54,25 @@ pub struct Content {
 
 /// Where a row's name leads, where it leads anywhere.
 pub type Link<'a> = Option<&'a dyn Fn(&Row) -> String>;
+/// What a probe's name means, for who knows the probes.
+pub type Define = fn(&str) -> Option<String>;
+
+/// What a page knows beyond the record.
+#[derive(Clone, Copy, Default)]
+pub struct Around<'a> {
+    /// Where rows lead.
+    pub link: Link<'a>,
+    /// What probes are.
+    pub define: Option<Define>,
+}
 
 /// The report of one run.
-pub fn report(run: &Run) -> String {
-    page(&of_run(run, None))
+pub fn report(run: &Run, define: Option<Define>) -> String {
+    page(&of_run(run, Around { link: None, define }))
 }
 
 /// A run's content.
-pub fn of_run(run: &Run, link: Link) -> Content {
+pub fn of_run(run: &Run, around: Around) -> Content {
     let view = View::of(run);
     let mut sections = Vec::new();
     sections.extend(budget::findings(run));
@@ -74,15 +86,15 @@ pub fn of_run(run: &Run, link: Link) -> Content {
     sections.extend(memory::section(fingerpost_compare::memory::Memory::of(run)));
     sections.extend(launch::section(run));
     sections.extend(site::section(&view));
-    sections.extend(probes::sections(&view, run, link));
+    sections.extend(probes::sections(&view, run, around));
     sections.extend(watched::section(&view));
     sections.extend(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {
         @for sentence in &view.answers { p class="headline" { span aria-hidden="true" { "☞ " } (sentence) } }
-        (facts(&view.headline))
-        (doubts(&view))
         (probes::tiles(&view))
+        (facts(view.lead_facts()))
+        (doubts(&view))
         (probes::summary(&view))
     };
     let what = if is_published(&view) { "Published figures" } else { "Run" };
@@ -91,8 +103,8 @@ pub fn of_run(run: &Run, link: Link) -> Content {
 }
 
 /// A comparison's content.
-pub fn of_comparison(c: &Comparison) -> Content {
-    Content { title: comparison::title(c), lead: comparison::lead(c), sections: comparison::sections(c) }
+pub fn of_comparison(c: &Comparison, define: Option<Define>) -> Content {
+    Content { title: comparison::title(c), lead: comparison::lead(c), sections: comparison::sections(c, define) }
 }
 
 /// A replay's content.
@@ -134,7 +146,7 @@ pub fn body(content: &Content) -> Markup {
 }
 
 /// Names and texts as a list of terms.
-pub fn facts(list: &[Fact]) -> Markup {
+pub fn facts<'a>(list: impl IntoIterator<Item = &'a Fact>) -> Markup {
     html! { dl class="facts" { @for f in list { div { dt { (f.name) } dd { (f.text) } } } } }
 }
 
@@ -147,7 +159,7 @@ pub fn scrolling(label: &str, table: Markup) -> Markup {
 fn doubts(view: &View) -> Markup {
     html! {
         @if !view.doubts.is_empty() {
-            div class="doubts" role="note" { h2 { "Doubts" } ul { @for d in &view.doubts { li { (d) } } } }
+            div class="doubts" role="note" { h2 { "Doubts" } ul { @for d in &view.doubts { li { (doubt("", d)) } } } }
         } @else if view.command.is_some() {
             p class="good" { "Nothing that was looked at on the host speaks against these figures." }
         }
@@ -157,6 +169,13 @@ fn doubts(view: &View) -> Markup {
 /// Whether these are figures that the binary carries: nothing here measured them, and no file holds them.
 fn is_published(view: &View) -> bool {
     view.command.is_none() && fingerpost_compare::references::names().contains(&view.id)
+}
+
+/// A doubt in one line, with what to do about it one click away; before it whose it is.
+fn doubt(whose: &str, text: &str) -> Markup {
+    let (what, remedy) = parts_of_doubt(text);
+    let line = html! { @if !whose.is_empty() { strong { (whose) ": " } } (what) };
+    html! { @if remedy.is_empty() { (line) } @else { details { summary { (line) } p { (remedy) } } } }
 }
 
 fn reproduce(view: &View) -> Section {

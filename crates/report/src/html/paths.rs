@@ -8,6 +8,7 @@ use fingerpost_record::{Layer, Paths, Run, Unit};
 use maud::{Markup, html};
 
 use super::budget::{percent, step_name, time};
+use super::term::term;
 use super::{Section, scrolling};
 use crate::explain::followed::{account, chains, rows};
 use crate::explain::{Explanation, mapped_line, of_run};
@@ -41,8 +42,9 @@ pub fn section(run: &Run) -> Option<Section> {
 
 fn followed(e: &Explanation) -> Markup {
     let (Some(slow), Some(paths)) = (&e.slow, &e.paths) else { return html! {} };
+    let name = step_name(&e.workload, &e.params);
     html! {
-        h3 { (step_name(&e.workload, &e.params)) }
+        h3 { (name) }
         p class="verdict" { strong { (clean(&slow.sentence)) } }
         @if let Some(client) = &e.client {
             p class="verdict" { strong { (clean(&client.sentence)) } }
@@ -52,16 +54,16 @@ fn followed(e: &Explanation) -> Markup {
             p class=(if warning { "doubts" } else { "note" }) { (sentence) }
         }
         @if let Some(mapped) = &e.mapped { p class="note" { (mapped_line(mapped)) } }
-        (classes(slow, &step_name(&e.workload, &e.params)))
-        (chain_pictures(paths))
-        @if let Some(stacks) = &paths.stacks { (flames("Functions on a CPU", &format!("Each box is a function, as wide as its share of {} samples of the service's threads on a CPU", stacks.counted()), stacks)) }
-        @for graph in &paths.graphs { (of_requests(graph)) }
-        (slowest(paths))
+        (classes(slow, &name))
+        (chain_pictures(paths, &name))
+        @if let Some(stacks) = &paths.stacks { (flames("Functions on a CPU", &format!("Each box is a function, as wide as its share of {} samples of the service's threads on a CPU", stacks.counted()), stacks, &name)) }
+        @for graph in &paths.graphs { (of_requests(graph, &name)) }
+        (slowest(paths, &name))
     }
 }
 
 /// Stacks of threads while they had requests.
-fn of_requests(graph: &RequestStacks) -> Markup {
+fn of_requests(graph: &RequestStacks, step: &str) -> Markup {
     let whose = match graph.of {
         StackClass::Service => "of the service's threads",
         StackClass::Requests => "of threads that had a request",
@@ -78,6 +80,7 @@ fn of_requests(graph: &RequestStacks) -> Markup {
             &format!("On a CPU{class}"),
             &format!("Each box is a function, as wide as its share of {} samples {whose}, on a CPU", stacks.counted()),
             stacks,
+            step,
         ),
         StackKind::OffCpu => {
             let time = time(stacks.counted() as f64 * 1e-6);
@@ -85,13 +88,13 @@ fn of_requests(graph: &RequestStacks) -> Markup {
                 "Each box is a function, as wide as its share of the time {whose}, off the CPU: about {time}, of {} samples",
                 stacks.samples
             );
-            flames(&format!("Waiting, off the CPU{class}"), &note, stacks)
+            flames(&format!("Waiting, off the CPU{class}"), &note, stacks, step)
         }
     }
 }
 
 /// Which functions had the CPU, or waited: the outermost on top, each as wide as its share.
-fn flames(title: &str, note: &str, stacks: &Stacks) -> Markup {
+fn flames(title: &str, note: &str, stacks: &Stacks, step: &str) -> Markup {
     let all = stacks.counted().max(1) as f64;
     let branch = |s: &Stack| {
         let names: Vec<String> = s.frames.iter().filter_map(|f| stacks.functions.get(*f as usize)).map(|n| clean(n).into_owned()).collect();
@@ -107,9 +110,9 @@ fn flames(title: &str, note: &str, stacks: &Stacks) -> Markup {
         (flame_graph(title, "A flame graph from the top down; the table below has the functions with the largest shares.", &branches))
         details {
             summary { (title) " as a table" }
-            (scrolling(&format!("{title}, table"), html! {
+            (scrolling(&format!("{step}: {title}, table"), html! {
                 table class="narrow" {
-                    thead { tr { th scope="col" { "Function" } th scope="col" class="number" { "itself" } th scope="col" class="number" { "with what it calls" } } }
+                    thead { tr { th scope="col" { (term("Function")) } th scope="col" class="number" { (term("itself")) } th scope="col" class="number" { (term("with what it calls")) } } }
                     tbody { @for f in own.iter().filter(|f| f.own > 0.0).take(FUNCTIONS) { tr { th scope="row" { (clean(&f.name)) } td class="number" { (percent(f.own)) } td class="number" { (percent(f.whole)) } } } }
                 }
             }))
@@ -129,13 +132,13 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
     html! {
         (scrolling(&format!("{step}: classes of requests, table"), html! {
             table class="budgets" {
-                thead { tr { th scope="col" { "Requests" } th scope="col" class="number" { "a request" } th scope="col" class="graphic" { span class="axis-name" { "share of its time" } (cells::share_head()) } } }
+                thead { tr { th scope="col" { (term("Requests")) } th scope="col" class="number" { (term("a request")) } th scope="col" class="graphic" { span class="axis-name" { "share of its time" } (cells::share_head()) } } }
                 tbody { @for (name, seconds, share) in bars { tr { th scope="row" { (name) } td class="number" { (time(seconds)) } td class="graphic" { (cells::stacked(&pieces(&rows, share))) } } } }
             }
         }))
         (scrolling(&format!("{step}: parts of a request, table"), html! {
             table class="narrow" {
-                thead { tr { th scope="col" { "part" } th scope="col" class="extra" { "layer" } th scope="col" class="number" { "all" } th scope="col" class="number" { "share" } th scope="col" class="number" { "middle" } th scope="col" class="number" { "slowest 1 %" } th scope="col" class="number extra" { "of the difference" } } }
+                thead { tr { th scope="col" { (term("part")) } th scope="col" class="extra" { (term("layer")) } th scope="col" class="number" { (term("all")) } th scope="col" class="number" { (term("share")) } th scope="col" class="number" { (term("middle")) } th scope="col" class="number" { (term("slowest 1 %")) } th scope="col" class="number extra" { (term("of the difference")) } } }
                 tbody { @for p in &rows { tr {
                     th scope="row" { (swatch(p)) (clean(&p.component)) }
                     td class="extra" { @if p.component != NOT_FOLLOWED { (p.layer.as_str()) } }
@@ -171,7 +174,7 @@ fn pieces(rows: &[SlowPart], share: OfPart) -> Vec<Piece> {
 }
 
 /// The chains of all requests and of the slowest as icicles, and as a table.
-fn chain_pictures(paths: &Paths) -> Markup {
+fn chain_pictures(paths: &Paths, step: &str) -> Markup {
     let found = chains(paths);
     let pictures: [(&str, OfLeaf); 2] = [("all requests", |l| l.all.share), ("the slowest 1 %", |l| l.slow.share)];
     html! {
@@ -187,9 +190,9 @@ fn chain_pictures(paths: &Paths) -> Markup {
         @if !found.is_empty() {
             details {
                 summary { "The chains of waits as a table" }
-                (scrolling("Chains of waits, table", html! {
+                (scrolling(&format!("{step}: chains of waits, table"), html! {
                     table class="narrow" {
-                        thead { tr { th scope="col" { "chain" } th scope="col" { "with" } th scope="col" class="number" { "all" } th scope="col" class="number" { "95 % interval" } th scope="col" class="number" { "middle" } th scope="col" class="number" { "slowest 1 %" } } }
+                        thead { tr { th scope="col" { (term("chain")) } th scope="col" { (term("with")) } th scope="col" class="number" { (term("all")) } th scope="col" class="number" { (term("95 % interval")) } th scope="col" class="number" { (term("middle")) } th scope="col" class="number" { (term("slowest 1 %")) } } }
                         tbody { @for l in found.iter().take(CHAINS) { tr {
                             th scope="row" { (clean(&fingerpost_diagnose::places::chain(l))) }
                             td { (clean(&l.whom)) }
@@ -216,14 +219,14 @@ fn branches(paths: &Paths, share: OfLeaf) -> Vec<Branch> {
 }
 
 /// The slowest requests as lines of time, and the longest stretches of each as a table.
-fn slowest(paths: &Paths) -> Markup {
+fn slowest(paths: &Paths, step: &str) -> Markup {
     let longest = paths.slowest.iter().map(|s| s.seconds).fold(0.0, f64::max);
     let axis = timeline::axis(longest * 1e9);
     html! {
         @if longest > 0.0 {
-            (scrolling("The slowest requests, table", html! {
+            (scrolling(&format!("{step}: the slowest requests, table"), html! {
                 table class="slowest" {
-                    thead { tr { th scope="col" { "Slowest" } th scope="col" class="graphic" { span class="axis-name" { "since the request began" } (timeline::head(&axis)) } th scope="col" { "most of it" } } }
+                    thead { tr { th scope="col" { (term("Slowest")) } th scope="col" class="graphic" { span class="axis-name" { "since the request began" } (timeline::head(&axis)) } th scope="col" { (term("most of it")) } } }
                     tbody { @for s in &paths.slowest {
                         tr {
                             th scope="row" class="number" { (time(s.seconds)) }
@@ -236,9 +239,9 @@ fn slowest(paths: &Paths) -> Markup {
             @if let Some(first) = paths.slowest.first() {
                 details {
                     summary { "The longest stretches of the slowest as a table" }
-                    (scrolling("The longest stretches, table", html! {
+                    (scrolling(&format!("{step}: the longest stretches, table"), html! {
                         table class="narrow" {
-                            thead { tr { th scope="col" class="number" { "after" } th scope="col" class="number" { "for" } th scope="col" { "what" } th scope="col" { "layer" } } }
+                            thead { tr { th scope="col" class="number" { (term("after")) } th scope="col" class="number" { (term("for")) } th scope="col" { (term("what")) } th scope="col" { (term("layer")) } } }
                             tbody { @for s in longest_of(&first.spans) { tr {
                                 td class="number" { (time(s.at)) }
                                 td class="number" { (time(s.seconds)) }
@@ -279,9 +282,9 @@ fn unfollowed(e: &Explanation) -> Markup {
     html! {
         h3 { (step_name(&e.workload, &e.params)) }
         p class="doubts" { "Requests, or too much of their time, could not be followed; following needs root or CAP_PERFMON. This is what the server’s threads did: their time, and no request’s." }
-        (scrolling("What the threads did, table", html! {
+        (scrolling(&format!("{}: what the threads did, table", step_name(&e.workload, &e.params)), html! {
             table class="narrow" {
-                thead { tr { th scope="col" { "state" } th scope="col" { "layer" } th scope="col" class="number" { "time" } th scope="col" class="number" { "of their life" } } }
+                thead { tr { th scope="col" { (term("state")) } th scope="col" { (term("layer")) } th scope="col" class="number" { (term("time")) } th scope="col" class="number" { (term("of their life")) } } }
                 tbody { @for s in &e.threads { tr { th scope="row" { (clean(&s.state)) } td { (s.layer.as_str()) } td class="number" { (time(s.seconds)) } td class="number" { (percent(s.share)) } } } }
             }
         }))

@@ -4,47 +4,19 @@ use fingerpost_record::{Better, Outcome, Run, Unit};
 use maud::{Markup, html};
 
 use super::samples::Samples;
-use super::term::term;
-use super::{Link, Section, scrolling};
+use super::term::{defined, term};
+use super::{Around, Section, scrolling};
+use crate::key_figures;
 use crate::svg::{Axis, cells};
 use crate::view::{Group, Row, Shared, View, outcome_name};
 
-/// Rows that stand for a machine at a glance: the probe, a parameter that it should have, what it is called.
-const TILES: [(&str, &str, &str); 10] = [
-    ("syscall.null", "", "system call"),
-    ("switch.ring", "tasks=2", "context switch"),
-    ("ipc.pipe", "placement=cross", "pipe round trip"),
-    ("process.fork", "", "fork"),
-    ("process.exec", "", "exec"),
-    ("vm.fault_anon", "", "page fault"),
-    ("memory.copy", "", "memory copy"),
-    ("fs.fsync", "", "fsync"),
-    ("database.throughput", "", "database"),
-    ("web.throughput", "", "web server"),
-];
-/// The most of them that are shown.
-const MOST_TILES: usize = 6;
-
 /// A few figures in large letters.
 pub fn tiles(view: &View) -> Markup {
-    let rows: Vec<&Row> =
-        view.groups.iter().flat_map(Group::shown).filter(|r| r.outcome == Outcome::Measured && r.figure.is_some()).collect();
-    let best = |a: &&&Row, b: &&&Row| {
-        let value = |r: &&&Row| r.figure.map_or(0.0, |f| f.estimate.value);
-        value(a).total_cmp(&value(b))
-    };
-    let find = |(probe, params, name): &(&str, &str, &'static str)| {
-        // Of several rows of a throughput, the peak.
-        let of: Vec<&&Row> = rows.iter().filter(|r| r.probe == *probe).collect();
-        let row = of.iter().find(|r| r.params.contains(params)).or(of.first()).copied();
-        let row = if probe.ends_with("throughput") { of.into_iter().max_by(best) } else { row };
-        row.map(|r| (*name, *r))
-    };
-    let found: Vec<_> = TILES.iter().filter_map(find).take(MOST_TILES).collect();
+    let found = key_figures::of(&view.groups);
     html! {
         @if found.len() > 1 {
             ul class="tiles" aria-label="Key figures" {
-                @for (name, row) in &found {
+                @for (name, row) in found.iter().take(MOST_TILES) {
                     @if let Some(f) = &row.figure {
                         li {
                             span class="tile-name" { (name) }
@@ -58,6 +30,9 @@ pub fn tiles(view: &View) -> Markup {
         }
     }
 }
+
+/// The most figures in large letters.
+const MOST_TILES: usize = 6;
 
 /// How many rows there are of each outcome, and how to read them.
 pub fn summary(view: &View) -> Markup {
@@ -74,18 +49,18 @@ pub fn summary(view: &View) -> Markup {
 }
 
 /// One section per group.
-pub fn sections(view: &View, run: &Run, link: Link) -> Vec<Section> {
+pub fn sections(view: &View, run: &Run, around: Around) -> Vec<Section> {
     let samples = Samples::of(run);
     let reasons = view.shared_reasons();
-    view.groups.iter().map(|g| Section { key: g.key, title: g.title.into(), body: body(g, &samples, &reasons, link) }).collect()
+    view.groups.iter().map(|g| Section { key: g.key, title: g.title.into(), body: body(g, &samples, &reasons, around) }).collect()
 }
 
-fn body(group: &Group, samples: &Samples, reasons: &[Shared], link: Link) -> Markup {
+fn body(group: &Group, samples: &Samples, reasons: &[Shared], around: Around) -> Markup {
     let shared = group.shared_params();
     html! {
         @if !shared.is_empty() { p class="params" { "All rows: " (shared.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")) } }
         @for reason in reasons.iter().filter(|reason| group.shown().any(|row| reason.has(row))) { p class="doubts" { (reason.sentence()) } }
-        @for (unit, better) in kinds(group) { (table(group, unit, better, &shared, reasons, link)) }
+        @for (unit, better) in kinds(group) { (table(group, unit, better, &shared, reasons, around)) }
         @let none: Vec<&Row> = group.shown().filter(|r| r.figure.is_none()).collect();
         @if !none.is_empty() {
             ul class="without" { @for row in none {
@@ -122,7 +97,7 @@ struct Columns<'a> {
     lmbench: bool,
 }
 
-fn table(group: &Group, unit: Unit, better: Better, shared: &[(String, String)], reasons: &[Shared], link: Link) -> Markup {
+fn table(group: &Group, unit: Unit, better: Better, shared: &[(String, String)], reasons: &[Shared], around: Around) -> Markup {
     let rows: Vec<&Row> = group.shown().filter(|r| r.figure.is_some() && r.unit == unit && r.better == better).collect();
     let columns = Columns {
         shared,
@@ -139,15 +114,15 @@ fn table(group: &Group, unit: Unit, better: Better, shared: &[(String, String)],
         html! {
             table class="probes" {
                 thead { tr {
-                    th scope="col" { "Probe" }
-                    @if columns.params { th scope="col" { "Parameters" } }
-                    th scope="col" class="number" { "Value" }
+                    th scope="col" { (term("Probe")) }
+                    @if columns.params { th scope="col" { (term("Parameters")) } }
+                    th scope="col" class="number" { (term("Value")) }
                     th scope="col" { (term("95 % interval")) }
                     th scope="col" class="graphic" { span class="axis-name" { (scale) ", " (direction) } (cells::interval_head(&axis, unit)) }
                     @if columns.percentiles { @for title in ["p50", "p90", "p99"] { th scope="col" class="number extra" { (term(title)) } } }
-                    @if columns.lmbench { th scope="col" class="extra" { "lmbench" } }
+                    @if columns.lmbench { th scope="col" class="extra" { (term("lmbench")) } }
                 } }
-                tbody { @for row in rows { (line(row, &axis, &columns, link)) } }
+                tbody { @for (i, row) in rows.iter().enumerate() { (line(row, i > 0 && rows[i - 1].probe == row.probe, &axis, &columns, around)) } }
             }
         },
     )
@@ -159,13 +134,18 @@ fn ends(row: &Row) -> Vec<f64> {
     all
 }
 
-fn line(row: &Row, axis: &Axis, columns: &Columns<'_>, link: Link) -> Markup {
+/// A row. The keyboard comes to the meaning of a name once, not in each of its rows.
+fn line(row: &Row, again: bool, axis: &Axis, columns: &Columns<'_>, around: Around) -> Markup {
     let Some(f) = row.figure else { return html! {} };
     let e = f.estimate;
+    let meaning = around.define.and_then(|define| define(&row.probe));
     html! {
         tr class=(outcome_name(row.outcome)) {
             th scope="row" class="name" {
-                @if let Some(link) = link { a href=(link(row)) { (row.probe) } } @else { (row.probe) }
+                @match around.link {
+                    Some(link) => a class=[meaning.is_some().then_some("term")] href=(link(row)) title=[&meaning] { (row.probe) },
+                    None => (defined(&row.probe, around.define, !again)),
+                }
                 @if let Some(reason) = row.reason.as_ref().filter(|_| !columns.reasons.iter().any(|told| told.has(row))) { span class="reason" { (outcome_name(row.outcome)) ": " (reason) } }
             }
             @if columns.params { td class="params" { (row.params_without(columns.shared)) } }

@@ -5,6 +5,7 @@ use fingerpost_compare::replay::{Concluded, Replay, Replayed};
 use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
+use super::term::term;
 use super::{Content, Section, scrolling};
 use crate::replay::{TITLE, below, own_column, own_figure, summary};
 
@@ -61,9 +62,9 @@ fn table(t: &Replayed) -> Markup {
         table {
             thead { tr {
                 th scope="col" { "in " (t.unit) }
-                @for s in &t.systems { th scope="col" class="number" { (s) } }
+                @for s in &t.systems { th scope="col" class="number" { (term(s)) } }
                 th scope="col" class="number" { (own_column(t)) }
-                @if notes { th scope="col" { "what stands for what" } }
+                @if notes { th scope="col" { (term("what stands for what")) } }
             } }
             tbody { @for line in &t.lines { tr {
                 th scope="row" { (clean(&line.what)) }

@@ -8,6 +8,7 @@ use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Estimate, Measurement, Params, Run, Unit};
 use maud::{Markup, html};
 
+use super::term::term;
 use super::{Section, scrolling};
 use crate::figure::Figure;
 use crate::svg::lines::{Chart, Point, Series};
@@ -70,6 +71,7 @@ fn body(curves: &[(String, Points)], across: &str, title: &str) -> Markup {
                 up: "transactions a second".to_owned(),
                 unit: Unit::PerSecond,
                 from_zero: true,
+                joined: true,
                 series: part.iter().map(series).collect(),
             }.draw())
         } }
@@ -91,7 +93,7 @@ fn table(title: &str, name: &str, points: &Points, across: &str) -> Markup {
         @if let Some(s) = &scaling { p class="verdict" { "It " (sentence(s, across)) "." } }
         (scrolling(&format!("{title}, {name}, table"), html! {
             table class="narrow" {
-                thead { tr { th scope="col" class="number" { (across) } th scope="col" class="number" { "throughput" } th scope="col" { "95 % interval" } th scope="col" class="number" { "scaling" } } }
+                thead { tr { th scope="col" class="number" { (term(across)) } th scope="col" class="number" { (term("throughput")) } th scope="col" { (term("95 % interval")) } th scope="col" class="number" { (term("scaling")) } } }
                 tbody { @for (n, e) in points {
                     @let f = Figure::new(*e, Unit::PerSecond);
                     tr {
@@ -131,6 +133,7 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
             up: "throughput a second".into(),
             unit: Unit::PerSecond,
             from_zero: true,
+            joined: true,
             series: vec![side(&format!("base: {base}"), |p| p.1), side(&format!("new: {new}"), |p| p.2)],
         }.draw()) }
         div { @for (name, from) in [(base, curve.base_collapses_from), (new, curve.new_collapses_from)] {
@@ -138,7 +141,7 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
         }
         (scrolling(&format!("{}, table", crate::compare::curve_title(curve)), html! {
             table class="narrow" {
-                thead { tr { th scope="col" class="number" { "clients" } @for side in ["base", "new"] { th scope="col" class="number" { (side) } th scope="col" class="number" { "scaling" } } } }
+                thead { tr { th scope="col" class="number" { (term("clients")) } @for side in ["base", "new"] { th scope="col" class="number" { (term(side)) } th scope="col" class="number" { (term("scaling")) } } } }
                 tbody { @for (n, b, v) in &curve.points { tr {
                     th scope="row" class="number" { (n) }
                     td class="number" { (Unit::PerSecond.format(*b)) } td class="number" { (percent(*b, one_base)) }

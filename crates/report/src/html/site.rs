@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::Section;
+use super::term::term;
+use super::{Section, scrolling};
 use crate::site::{COLUMNS, RoundTable};
 use crate::view::View;
 
@@ -16,10 +17,10 @@ pub fn section(view: &View) -> Option<Section> {
         @for t in &site.tables { (rounds(t)) }
         @if !site.ratios.is_empty() {
             h3 { "All rounds" }
-            table {
-                thead { tr { th scope="col" { "Files / object database" } th scope="col" class="number" { "fs/odb" } th scope="col" class="number" { "Rounds" } } }
+            (scrolling("All rounds, table", html! { table {
+                thead { tr { th scope="col" { (term("Files / object database")) } th scope="col" class="number" { (term("fs/odb")) } th scope="col" class="number" { (term("Rounds")) } } }
                 tbody { @for r in &site.ratios { tr { td { (r.name) } td class="number" { (r.ratio) } td class="number" { (r.rounds) } } } }
-            }
+            } }))
             p class="skipped" { "How many times longer files take, paired round by round, with a 95 % interval. " (site.source()) }
         }
         @if !site.warming.is_empty() { h3 { "From the start, as more is loaded" } }
@@ -37,7 +38,7 @@ fn rounds(t: &RoundTable) -> Markup {
         div class="scroll" tabindex="0" role="region" aria-label=(t.title) {
             table {
                 caption { (t.title) }
-                thead { tr { @for c in COLUMNS { th scope="col" class="number" { (c) } } } }
+                thead { tr { @for c in COLUMNS { th scope="col" class="number" { (term(c)) } } } }
                 tbody { @for row in &t.rows { tr { @for cell in row { td class="number" { (cell) } } } } }
             }
         }

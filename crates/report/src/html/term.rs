@@ -3,6 +3,8 @@
 use fingerpost_record::cause::cause;
 use maud::{Markup, html};
 
+use super::Define;
+
 const GLOSSARY: &str = include_str!("../../../../docs/glossary.md");
 
 /// The word as it stands, with its definition where it has one.
@@ -10,6 +12,14 @@ pub fn term(word: &str) -> Markup {
     html! { @match definition(word) {
         Some(meaning) => abbr class="term" tabindex="0" title=(meaning) { (word) },
         None => (word),
+    } }
+}
+
+/// A probe's name as it stands, with what the probe is where that is known. `focus` lets the keyboard come to it.
+pub fn defined(name: &str, define: Option<Define>, focus: bool) -> Markup {
+    html! { @match define.and_then(|define| define(name)) {
+        Some(meaning) => abbr class="term" tabindex=[focus.then_some("0")] title=(meaning) { (name) },
+        None => (name),
     } }
 }
 
@@ -61,6 +71,18 @@ mod tests {
         assert!(definition("cpu.quota").is_some_and(|m| m.contains("quota")));
         assert_eq!(definition("word"), None);
         assert_eq!(definition("<script>"), None);
+    }
+
+    #[test]
+    fn a_probe_has_the_meaning_that_it_is_given() {
+        let define: Define = |name| (name == "a.b").then(|| "what <it> is".into());
+        assert_eq!(
+            defined("a.b", Some(define), true).into_string(),
+            r#"<abbr class="term" tabindex="0" title="what &lt;it&gt; is">a.b</abbr>"#
+        );
+        assert!(!defined("a.b", Some(define), false).into_string().contains("tabindex"));
+        assert_eq!(defined("<x>", Some(define), true).into_string(), "&lt;x&gt;");
+        assert_eq!(defined("a.b", None, true).into_string(), "a.b");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use fingerpost_record::{Finding, Layer, Status, Unit};
 use maud::{Markup, html};
 
 use super::scrolling;
+use super::term::term;
 use crate::compare::waterfall_title;
 use crate::svg::Axis;
 use crate::svg::cells;
@@ -37,7 +38,7 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
         h3 { (waterfall_title(fall)) }
         (scrolling(&format!("{}, table", waterfall_title(fall)), html! {
             table class="waterfall" {
-                thead { tr { th scope="col" { "Part" } th scope="col" class="extra" { "Layer" } th scope="col" class="number" { "Change" } th scope="col" class="graphic" { span class="axis-name" { "time of one transaction" } (cells::interval_head(&axis, Unit::Nanoseconds)) } } }
+                thead { tr { th scope="col" { (term("Part")) } th scope="col" class="extra" { (term("Layer")) } th scope="col" class="number" { (term("Change")) } th scope="col" class="graphic" { span class="axis-name" { "time of one transaction" } (cells::interval_head(&axis, Unit::Nanoseconds)) } } }
                 tbody { @for line in &lines {
                     @let named = if line.kind == way { guilty(line) } else { None };
                     tr class=(if named.is_some() { "guilty" } else { line.kind }) {

@@ -1,12 +1,17 @@
 //! The zero-fill laboratory: the four timings apart from what is derived, the shares as a picture, guesses, rankings.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use fingerpost_compare::zerofill::guesses::Verdict;
 use fingerpost_compare::zerofill::rank::Ranking;
 use fingerpost_compare::zerofill::{self, Analysis};
-use fingerpost_record::{Run, Unit};
+use fingerpost_record::text::clean;
+use fingerpost_record::{Estimate, Run, Unit};
 use maud::{Markup, html};
 
 use super::Section;
+use super::term::term;
+use crate::svg::lines::{Chart, Point, Series};
 use crate::zerofill as words;
 
 /// The section; nothing where the run has no row of the laboratory.
@@ -14,11 +19,40 @@ pub fn section(run: &Run) -> Option<Section> {
     let a = zerofill::analyse(run)?;
     let body = html! {
         @if let Some(sentence) = zerofill::headline(&a) { p { strong { (sentence) } } }
-        (article(&a)) (costs(&a)) (shares(&a)) (guesses(&a)) (prefault(&a))
+        @let curve = curve(run, &a);
+        @if curve.series.iter().any(|s| s.points.len() > 1) { (curve.draw()) }
+        (shares(&a)) (article(&a)) (costs(&a)) (guesses(&a)) (prefault(&a))
         (ranking("Ways to get memory, every page touched", &a.apis))
         (ranking("Ways to get memory, untouched", &a.apis_untouched))
     };
     Some(Section { key: "zerofill-analysis", title: "Zero-filling, taken apart".into(), body })
+}
+
+/// The cost of a region by its number of pages: left alone, and touched.
+fn curve(run: &Run, a: &Analysis) -> Chart {
+    let of = |probe: &str| -> BTreeMap<i64, Estimate> {
+        let ours = run.measurements.iter().filter(|m| m.probe == probe && m.params.text("api") == Some(&a.api));
+        ours.filter_map(|m| Some((m.params.int("pages")?, m.estimate?))).collect()
+    };
+    let all = [("allocated and freed", of("zerofill.alloc")), ("allocated, every page touched, and freed", of("zerofill.touch"))];
+    let steps: Vec<i64> = all.iter().flat_map(|(_, rows)| rows.keys().copied()).collect::<BTreeSet<_>>().into_iter().collect();
+    let series = |(name, rows): &(&str, BTreeMap<i64, Estimate>)| Series {
+        name: (*name).to_owned(),
+        points: rows
+            .iter()
+            .filter_map(|(pages, e)| Some(Point { step: steps.binary_search(pages).ok()?, value: e.value, low: e.low, high: e.high }))
+            .collect(),
+    };
+    Chart {
+        title: format!("The cost of memory from {} by its pages", clean(&a.api)),
+        across: "pages".into(),
+        steps: steps.iter().map(i64::to_string).collect(),
+        up: "time of a region".into(),
+        unit: Unit::Nanoseconds,
+        from_zero: true,
+        joined: true,
+        series: all.iter().map(series).collect(),
+    }
 }
 
 fn article(a: &Analysis) -> Markup {
@@ -73,16 +107,17 @@ fn shares(a: &Analysis) -> Markup {
         @if !a.shares.is_empty() {
             h3 { "Where the time goes" }
             figure {
-                figcaption { "Shares of allocating, touching and freeing, per number of pages: dark is zero-filling, lighter faults and mapping, outlined allocating and freeing." }
+                figcaption { "Shares of allocating, touching and freeing, by the number of pages." }
+                (legend())
                 svg class="chart" width="100%" height=(height) role="img" xmlns="http://www.w3.org/2000/svg" {
                     title { "Share of zero-filling per page count" }
                     desc { @for s in &a.shares { (s.pages) " pages: " (format!("{:.0} % zero-filling, {:.0} % faults. ", s.zero * 100.0, s.fault * 100.0)) } }
                     @for (i, s) in a.shares.iter().enumerate() {
                         @let y = STEP * i as f64;
                         text x="0" y=(y + 14.0) { (s.pages) @if s.pages == 1 { " page" } @else { " pages" } }
-                        rect x=(x(0.0)) y=(y) width=(width(1.0)) height=(BAR) fill="none" stroke="var(--rule)" {}
-                        rect x=(x(0.0)) y=(y) width=(width(s.zero)) height=(BAR) fill="var(--mark)" {}
-                        rect x=(x(s.zero)) y=(y) width=(width(s.fault)) height=(BAR) fill="var(--spread)" {}
+                        rect x=(x(0.0)) y=(y) width=(width(1.0)) height=(BAR) class="z-rest" {}
+                        rect x=(x(0.0)) y=(y) width=(width(s.zero)) height=(BAR) class="z-zero" {}
+                        rect x=(x(s.zero)) y=(y) width=(width(s.fault)) height=(BAR) class="z-fault" {}
                         text x="100%" y=(y + 14.0) text-anchor="end" { (format!("{:.0} %", s.zero * 100.0)) " of " (Unit::Nanoseconds.format(s.total)) }
                     }
                 }
@@ -91,12 +126,22 @@ fn shares(a: &Analysis) -> Markup {
     }
 }
 
+/// The colours of shares of the time, the same wherever they are drawn.
+pub fn legend() -> Markup {
+    let parts = [("z-zero", "zero-filling"), ("z-fault", "the rest of the fault"), ("z-rest", "allocating and freeing")];
+    html! {
+        ul class="legend" { @for (class, name) in parts {
+            li { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class=(class) width="14" height="14" {} } (name) }
+        } }
+    }
+}
+
 fn guesses(a: &Analysis) -> Markup {
     html! {
         @if !a.guesses.is_empty() {
             h3 { "The article's guesses on this machine" }
             div class="scroll" tabindex="0" role="region" aria-label="Guesses, table" { table {
-                thead { tr { th scope="col" { "It says" } th scope="col" { "Measured here" } th scope="col" { "Guess" } th scope="col" { "Figure" } th scope="col" { "Verdict" } } }
+                thead { tr { th scope="col" { (term("It says")) } th scope="col" { (term("Measured here")) } th scope="col" { (term("Guess")) } th scope="col" { (term("Figure")) } th scope="col" { (term("Verdict")) } } }
                 tbody { @for g in &a.guesses {
                     tr class=(if g.verdict == Verdict::Holds { "measured" } else { "untrusted" }) {
                         td { (g.says) } td { (g.quantity) } td { (words::guessed(g)) } td { (words::measured(g)) } td { (words::verdict(g)) }

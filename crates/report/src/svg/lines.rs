@@ -16,6 +16,13 @@ const TO: f64 = 96.0;
 /// The most labels along the steps.
 const LABELS: usize = 8;
 
+/// Distance of two series' marks of one step, in per cent of the width.
+const ASIDE: f64 = 1.2;
+/// A step's name of more letters is long.
+const SHORT: usize = 3;
+/// Height of a line of steps' names.
+const LINE: f64 = 13.0;
+
 /// The shapes of the series' marks: they differ without colours too.
 const SHAPES: [&str; 6] = [
     "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0-4 0Z",
@@ -63,6 +70,8 @@ pub struct Chart {
     pub unit: Unit,
     /// Whether the values' axis begins at zero; else at the values, because their changes matter.
     pub from_zero: bool,
+    /// Whether lines lead from step to step: not where steps are things of one kind in no order (applications, compilers).
+    pub joined: bool,
     /// The lines.
     pub series: Vec<Series>,
 }
@@ -96,6 +105,17 @@ impl Chart {
         self.series.iter().map(series).collect::<Vec<_>>().join("; ")
     }
 
+    /// How far a series' marks stand beside the step, in per cent of the width, where no line tells them apart.
+    fn aside(&self, series: usize) -> f64 {
+        let middle = (self.series.len().saturating_sub(1)) as f64 / 2.0;
+        if self.joined { 0.0 } else { (series as f64 - middle) * ASIDE }
+    }
+
+    /// Whether the steps' names are so long that they must stand on two lines in turns.
+    fn in_turns(&self) -> bool {
+        !self.joined && self.steps.iter().any(|step| step.chars().count() > SHORT)
+    }
+
     /// The picture with its title and its legend.
     pub fn draw(&self) -> Markup {
         let axis = self.axis().in_unit(self.unit);
@@ -105,7 +125,7 @@ impl Chart {
             figure class="lines" {
                 figcaption { strong { (self.title) } " " span class="axis-name" { (self.up) (scale) ", over " (self.across) } }
                 @if self.series.len() > 1 { (self.legend()) }
-                svg class="chart" width="100%" height=(ABOVE + PLOT + BELOW) role="img" xmlns="http://www.w3.org/2000/svg" {
+                svg class="chart" width="100%" height=(ABOVE + PLOT + BELOW + if self.in_turns() { LINE } else { 0.0 }) role="img" xmlns="http://www.w3.org/2000/svg" {
                     title { (self.title) }
                     desc { (self.up) (scale) ", over " (self.across) ". " (self.spoken()) "." }
                     @for tick in axis.ticks() {
@@ -120,21 +140,23 @@ impl Chart {
     }
 
     fn step_labels(&self) -> Markup {
-        let every = self.steps.len().div_ceil(LABELS).max(1);
+        let turns = self.in_turns();
+        let every = if turns { self.steps.len().div_ceil(2 * LABELS) } else { self.steps.len().div_ceil(LABELS) }.max(1);
+        let lower = |i: usize| if turns && (i / every) % 2 == 1 { LINE } else { 0.0 };
         html! {
             @for (i, label) in self.steps.iter().enumerate().filter(|(i, _)| i % every == 0) {
                 @let x = self.across(i);
-                text class="tick" x=(percent(x)) y=(ABOVE + PLOT + 16.0) text-anchor=(if every > 1 { "middle" } else { anchor(x) }) { (label) }
+                text class="tick" x=(percent(x)) y=(ABOVE + PLOT + 16.0 + lower(i)) text-anchor=(if every > 1 { "middle" } else { anchor(x) }) { (label) }
             }
-            text class="tick" x="50%" y=(ABOVE + PLOT + 33.0) text-anchor="middle" { (self.across) }
+            text class="tick" x="50%" y=(ABOVE + PLOT + 33.0 + if turns { LINE } else { 0.0 }) text-anchor="middle" { (self.across) }
         }
     }
 
     fn line(&self, index: usize, series: &Series, down: &dyn Fn(f64) -> f64) -> Markup {
-        let x = |p: &Point| percent(self.across(p.step));
+        let x = |p: &Point| percent(self.across(p.step) + self.aside(index));
         html! {
             g class={ "series s" (index % SHAPES.len()) } {
-                @for pair in series.points.windows(2) {
+                @for pair in series.points.windows(2).filter(|_| self.joined) {
                     line class="link" x1=(x(&pair[0])) y1=(round(down(pair[0].value))) x2=(x(&pair[1])) y2=(round(down(pair[1].value))) {}
                 }
                 @for p in &series.points {
@@ -181,6 +203,7 @@ mod tests {
             up: "queries a second".into(),
             unit: Unit::PerSecond,
             from_zero,
+            joined: true,
             series: vec![Series { name: "x&y".into(), points }],
         }
     }

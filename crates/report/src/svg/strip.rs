@@ -28,31 +28,55 @@ pub struct Strip {
     pub shown: (usize, usize),
 }
 
-/// The samples of a row on a linear axis from the least to the greatest; nothing where there are none.
+/// The axis of a strip: from the least to the greatest, unless a few lie so far out that the others would be one dot; those stand at its end.
+fn ends(mut values: Vec<f64>) -> (f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+    let (least, greatest, low, high) = (at(0.0), at(1.0), at(BULK), at(1.0 - BULK));
+    let reach = (high / 2.0 - low / 2.0) * 2.0 * BEYOND;
+    if reach > 0.0 && reach.is_finite() { (least.max(low - reach), greatest.min(high + reach)) } else { (least, greatest) }
+}
+
+/// Below this share and above its complement lie the samples that may stand at the ends.
+const BULK: f64 = 0.05;
+/// What is further from the bulk than this many times its width stands at the end.
+const BEYOND: f64 = 1.0;
+
+/// The samples of a row on a linear axis; nothing where there are none.
 pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
     let finite = || processes.iter().flat_map(|p| p.samples).copied().filter(|v| v.is_finite());
     let total = finite().count();
     if total == 0 {
         return None;
     }
-    let (low, high) = finite().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    let (least, greatest) = finite().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    let (low, high) = ends(finite().collect());
     let every = total.div_ceil(MOST).max(1);
     let step = (24.0 / processes.len() as f64).min(5.0);
     let height = step * processes.len() as f64 + 6.0;
-    let (mut calm, mut hit, mut shown) = (String::new(), String::new(), 0);
+    let (mut calm, mut hit, mut beyond, mut shown) = (String::new(), String::new(), String::new(), 0);
+    let left = if least < low { format!("{} … {}", unit.format(least), unit.format(low)) } else { unit.format(low) };
+    let right = if greatest > high { format!("{} … {}", unit.format(high), unit.format(greatest)) } else { unit.format(high) };
     let mut at = 0;
     // Thinning keeps one of each end: they are what a reader looks for.
-    let mut ends = [low, high].map(Some);
+    let mut kept = [least, greatest].map(Some);
     for (i, process) in processes.iter().enumerate() {
         let y = 3.0 + step * (i as f64 + 0.5);
         for (j, &value) in process.samples.iter().enumerate().filter(|(_, v)| v.is_finite()) {
             at += 1;
-            let end = ends.iter_mut().find(|e| **e == Some(value)).and_then(Option::take);
+            let end = kept.iter_mut().find(|e| **e == Some(value)).and_then(Option::take);
             if at % every != 0 && end.is_none() {
                 continue;
             }
-            let x = if high > low { 6.0 + (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) * (WIDTH - 12.0) } else { WIDTH / 2.0 };
-            let path = if process.aside || process.disturbed.contains(&(j as u32)) { &mut hit } else { &mut calm };
+            let within = value.clamp(low, high);
+            let x = if high > low { 6.0 + (within / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) * (WIDTH - 12.0) } else { WIDTH / 2.0 };
+            let path = if value != within {
+                &mut beyond
+            } else if process.aside || process.disturbed.contains(&(j as u32)) {
+                &mut hit
+            } else {
+                &mut calm
+            };
             // A line without length and with round ends is a dot.
             let _ = write!(path, "M{x:.0} {y:.1}h0");
             shown += 1;
@@ -62,11 +86,12 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
         div class="strip" {
             svg viewBox={ "0 0 " (WIDTH) " " (format!("{height:.1}")) } preserveAspectRatio="none" height=(format!("{:.0}", height.max(14.0))) width="100%" role="img" xmlns="http://www.w3.org/2000/svg" {
                 title { "Samples of " (name) }
-                desc { (total) " samples from " (unit.format(low)) " to " (unit.format(high)) ", a line for each of " (processes.len()) " processes." }
+                desc { (total) " samples from " (unit.format(least)) " to " (unit.format(greatest)) ", a line for each of " (processes.len()) " processes." }
                 path class="dots" d=(calm) {}
                 @if !hit.is_empty() { path class="dots hit" d=(hit) {} }
+                @if !beyond.is_empty() { path class="dots beyond" d=(beyond) {} }
             }
-            div class="ends" aria-hidden="true" { span { (unit.format(low)) } span { (unit.format(high)) } }
+            div class="ends" aria-hidden="true" { span { (left) } span { (right) } }
         }
     };
     Some(Strip { picture, shown: (shown, total) })
@@ -83,6 +108,21 @@ mod tests {
         assert!(s.shown.0 <= MOST + 2 && s.shown.1 == 9_000, "{:?}", s.shown);
         let text = s.picture.into_string();
         assert!(text.contains("M6 ") && text.contains("M994 ") && text.contains("from 100.0 ns to 176.0 ns"), "{text}");
+    }
+
+    #[test]
+    fn an_outlier_stands_at_the_end_and_leaves_the_others_their_width() {
+        let mut samples: Vec<f64> = (0..50).map(|i| 100.0 + f64::from(i % 10)).collect();
+        samples.push(1e6);
+        let s = strip("x", Unit::Nanoseconds, &[Process { samples: &samples, disturbed: &[], aside: false }]).unwrap();
+        let text = s.picture.into_string();
+        assert!(text.contains("dots beyond") && text.contains("118.0 ns … 1.000 ms") && text.contains("to 1.000 ms"), "{text}");
+        let places: std::collections::BTreeSet<&str> = text.split("d=\"M").nth(1).unwrap().split('M').collect();
+        assert!(places.len() >= 10, "{places:?}");
+        // A spread that grows steadily has no outliers.
+        let steady: Vec<f64> = (0..50).map(|i| 100.0 + f64::from(i)).collect();
+        let even = strip("x", Unit::Nanoseconds, &[Process { samples: &steady, disturbed: &[], aside: false }]).unwrap();
+        assert!(!even.picture.into_string().contains("beyond"));
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Refusal {
                 format!("as root: sysctl kernel.perf_event_paranoid={enough}, or setcap cap_perfmon+ep on the binary"),
             ),
             libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV if on.virtual_machine => Self::new(
-                "this virtual machine has no hardware counters",
+                "this virtual machine has no counters",
                 "give the guest a virtual PMU (QEMU/KVM: -cpu host,pmu=on; libvirt: <pmu state='on'/>; VMware: vpmc.enable=TRUE; a cloud: a \
                  bare-metal or whole-socket size)",
             ),

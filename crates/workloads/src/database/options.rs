@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fingerpost_record::{Param, Params};
+use fingerpost_record::{Param, Params, suggest};
 
 use crate::WorkloadError;
 use crate::database::connection::Login;
@@ -115,9 +115,7 @@ impl Options {
         let mix = match settings.get("mix") {
             None if redis => Mix::Point,
             None => Mix::default(),
-            Some(value) => {
-                Mix::parse(&value.to_string()).ok_or_else(|| setting(format!("mix={value}: it is one of read, write, point")))?
-            }
+            Some(value) => Mix::parse(&value.to_string()).ok_or_else(|| not_one_of("mix", &value.to_string(), "read, write, point"))?,
         };
         if redis && mix != Mix::Point {
             return Err(setting(format!("mix={}: Redis answers look-ups by key alone; leave it out, or set mix=point", mix.as_str())));
@@ -193,7 +191,7 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
             query_cache: one_of(text("query_cache"), "query_cache", &["off", "on"])? == "on",
         },
         (None, Some("postgresql" | "postgres")) => Engine::PostgreSql,
-        (None, Some(other)) => return Err(setting(format!("engine={other}: it is one of sqlite, mariadb, postgresql"))),
+        (None, Some(other)) => return Err(not_one_of("engine", other, "sqlite, mariadb, postgresql")),
     };
     let engine = match engine {
         Engine::Own { protocol: Protocol::MySql, login, password_file, .. } => {
@@ -222,7 +220,11 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
 /// The value of a setting that is one of a few words, the first being the default.
 fn one_of(value: Option<String>, key: &str, words: &[&str]) -> Result<String, WorkloadError> {
     let Some(value) = value else { return Ok(words[0].to_owned()) };
-    if words.contains(&value.as_str()) { Ok(value) } else { Err(setting(format!("{key}={value}: it is one of {}", words.join(", ")))) }
+    if words.contains(&value.as_str()) { Ok(value) } else { Err(not_one_of(key, &value, &words.join(", "))) }
+}
+
+fn not_one_of(key: &str, value: &str, words: &str) -> WorkloadError {
+    setting(format!("{key}={value}: it is one of {words}{}", suggest::of_listed(value, words)))
 }
 
 /// Reads `1,2,5`.

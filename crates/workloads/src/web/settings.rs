@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
-use fingerpost_record::{Param, Params, secret};
+use fingerpost_record::{Param, Params, secret, suggest};
 
 use super::apache::Mpm;
 use crate::WorkloadError;
@@ -212,7 +212,8 @@ fn text(params: &Params, key: &str) -> Option<String> {
 }
 
 fn wrong<T>(key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, WorkloadError> {
-    Err(WorkloadError::Setting(format!("{key}={value} cannot be; it takes {wanted}")))
+    let near = suggest::of_listed(&value.to_string(), wanted);
+    Err(WorkloadError::Setting(format!("{key}={value} cannot be; it takes {wanted}{near}")))
 }
 
 fn number(params: &Params, key: &str, low: i64, high: i64) -> Result<Option<i64>, WorkloadError> {

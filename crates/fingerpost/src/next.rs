@@ -1,0 +1,38 @@
+//! What a person at a terminal can do next, said after a command that went well.
+
+use std::io::IsTerminal;
+
+use crate::cli::Command;
+use crate::exit::{say, words};
+
+/// The next step after a command; nothing after those that are an end in themselves.
+fn after(command: &Command) -> Option<&'static str> {
+    Some(match command {
+        Command::Run(_) => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1",
+        Command::Explain(_) => "see it: fingerpost serve; as a file to mail: fingerpost report latest -o run.html",
+        Command::Show(_) => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1",
+        Command::Compare(_) => "as a file to mail: fingerpost report BASE NEW -o comparison.html",
+        Command::Ab(_) => "both sides are kept: fingerpost archive list; see them: fingerpost serve",
+        Command::List(_) => "what one measures: fingerpost list NAME; to measure it: fingerpost run NAME",
+        Command::Doctor(_) => "measure: fingerpost run --profile quick",
+        Command::Zerofill(_) => "every way to get memory: fingerpost run zerofill; as a page: fingerpost serve",
+        Command::Replay(_) => "as a page: fingerpost replay -o mysteries.html",
+        Command::Report(_) => "open it in a browser: it is one file, which can be mailed",
+        Command::Archive(_) => "look at them: fingerpost serve",
+        Command::Load(_) => "beside what the service saw: fingerpost explain latest --client FILE, on the service's host",
+        Command::Prove(_) => "in real servers, as root: fingerpost prove --servers --trials 10",
+        Command::Serve(_) | Command::Site(_) | Command::Completions(_) | Command::Man(_) | Command::Fleet(_) => return None,
+    })
+}
+
+/// What is said after this command, for whom that helps: a person who reads both outputs, and asked for neither quiet nor another format.
+pub fn sentence(command: &Command) -> Option<&'static str> {
+    let people = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+    let silent = |word: &str| matches!(word, "-q" | "--quiet" | "--progress") || word.starts_with("--format");
+    after(command).filter(|_| people && !words().any(|word| silent(&word)))
+}
+
+/// Says it.
+pub fn tell(sentence: &str) {
+    say(&format!("next: {sentence}"));
+}

@@ -1,0 +1,38 @@
+//! Rows that stand for a machine at a glance: of large letters on the page, and of the sentence that a run of primitives begins with.
+
+use fingerpost_record::Outcome;
+
+use crate::view::{Group, Row};
+
+/// The probe, a parameter that its row should have, and what it is called.
+const KEYS: [(&str, &str, &str); 10] = [
+    ("syscall.null", "", "system call"),
+    ("switch.ring", "tasks=2", "context switch"),
+    ("ipc.pipe", "placement=cross", "pipe round trip"),
+    ("process.fork", "", "fork"),
+    ("process.exec", "", "exec"),
+    ("vm.fault_anon", "", "page fault"),
+    ("memory.copy", "", "memory copy"),
+    ("fs.fsync", "", "fsync"),
+    ("database.throughput", "", "database"),
+    ("web.throughput", "", "web server"),
+];
+
+/// Those of them that were measured, each with its name.
+pub fn of(groups: &[Group]) -> Vec<(&'static str, &Row)> {
+    let rows: Vec<&Row> = measured(groups).collect();
+    let value = |row: &Row| row.figure.map_or(0.0, |f| f.estimate.value);
+    let find = |(probe, params, name): &(&str, &str, &'static str)| {
+        let of: Vec<&Row> = rows.iter().copied().filter(|r| r.probe == *probe).collect();
+        let row = of.iter().find(|r| r.params.contains(params)).or(of.first()).copied();
+        // Of several rows of a throughput, the peak.
+        let row = if probe.ends_with("throughput") { of.into_iter().max_by(|a, b| value(a).total_cmp(&value(b))) } else { row };
+        row.map(|r| (*name, r))
+    };
+    KEYS.iter().filter_map(find).collect()
+}
+
+/// Rows that are to be relied on.
+pub fn measured(groups: &[Group]) -> impl Iterator<Item = &Row> {
+    groups.iter().flat_map(Group::shown).filter(|r| r.outcome == Outcome::Measured && r.figure.is_some())
+}
