@@ -58,7 +58,7 @@ pub struct Tested<'a> {
     pub first: &'a [Option<(f64, f64)>],
 }
 
-/// Which of these tests stand, over all suspects of a group (Benjamini and Hochberg at [`CHANCE`]).
+/// Which of these tests stand, over all suspects of a group (Benjamini and Hochberg at `CHANCE`).
 ///
 /// Where noise has a long tail, no spread tells how often a host is far out by chance. The sweep does: of hosts that were far out once and
 /// were not so again it is known that it was chance. The share of such hosts among all is the chance that one of them is out twice, and a

@@ -210,8 +210,6 @@ impl Connections {
 #[derive(Clone, Debug, Default)]
 pub struct Sockets {
     logs: HashMap<u64, Vec<Entry>>,
-    /// Threads that took requests or gave answers at an end that answers.
-    serving: HashSet<i32>,
 }
 
 impl Sockets {
@@ -251,19 +249,7 @@ impl Sockets {
                 _ => {}
             }
         }
-        sockets.serving = sockets.served(connections);
         sockets
-    }
-
-    /// Whether a thread had requests of its own: it took bytes from, or gave bytes to, a socket at the end that answers.
-    pub fn serves(&self, tid: i32) -> bool {
-        self.serving.contains(&tid)
-    }
-
-    fn served(&self, connections: &Connections) -> HashSet<i32> {
-        let answers = self.logs.iter().filter(|(socket, _)| connections.end(**socket) == Some(End::Answers));
-        let own = |e: &&Entry| matches!(e.act, Act::Sent(_) | Act::Received(1..));
-        answers.flat_map(|(_, log)| log.iter().filter(own).map(|e| e.tid)).collect()
     }
 
     fn put(&mut self, socket: u64, e: &Event, begun: u64, act: Act) {

@@ -142,9 +142,6 @@ impl Walker<'_> {
             Cause::Thread | Cause::Interrupt if wait == Wait::Network && self.in_network_call(woken) => {
                 self.woken_by(at, side, Link::Peer, wait, woken, span, out);
             }
-            Cause::Thread if self.held_by_another_request(at, side, wait, woken.by) => {
-                self.woken_by(at, side, Link::Lock, wait, woken, span, out);
-            }
             Cause::Thread => self.woken_by(at, side, link(wait), wait, woken, span, out),
             Cause::Interrupt => {
                 let kind = match wait {
@@ -155,19 +152,6 @@ impl Walker<'_> {
                 self.put(side, kind, whose(at, side, kind), at.chain, span, out);
             }
         }
-    }
-
-    /// Whether a thread that serves a request was let go on by another one that serves requests, other than through a socket: a lock between
-    /// processes is often made of a wait for events that the holder ends with a signal (PostgreSQL's latches). A helper that has no requests
-    /// of its own works on this one's behalf.
-    fn held_by_another_request(&self, at: At, side: Side, wait: Wait, by: i32) -> bool {
-        let for_events = matches!(wait, Wait::Idle | Wait::Network | Wait::Timer | Wait::Other);
-        for_events
-            && side == Side::Server
-            && self.side(by) == Side::Server
-            && by != at.tid
-            && self.sockets.serves(by)
-            && self.sockets.serves(at.tid)
     }
 
     /// A wait that the window's end cut: for a child, what that does; else no event tells how it ended.

@@ -178,39 +178,3 @@ fn what_no_event_tells_is_not_followed() {
     assert_eq!(walked(&window, 101, 11, 50), [(11, 50, Kind::Lock, Whom::Nobody, vec![])], "the window ended first");
     assert_eq!(walked(&window, 999, 0, 50), [(0, 50, Kind::NotFollowed, Whom::Nobody, vec![])]);
 }
-
-#[test]
-fn a_wait_for_events_that_another_requests_thread_ends_is_a_lock_and_a_helpers_is_not() {
-    // 101 waits for events until 102 signals it, which sleeps meanwhile. Both serve clients, or 101 alone does.
-    let chains = |holder_serves: bool| {
-        let accepted = |socket| What::State { socket, state: 1, local: 80, remote: socket as u16 };
-        let mut story = Story::default().then(1, 0, accepted(0xa)).received(2, 101, 0xa, 5);
-        if holder_serves {
-            story = story.then(3, 0, accepted(0xb)).received(4, 102, 0xb, 5);
-        }
-        let window = story
-            .on(1)
-            .enter(6, 102, libc::SYS_clock_nanosleep)
-            .switch(7, 102, Left::Blocked, 0)
-            .on(0)
-            .enter(10, 101, libc::SYS_epoll_pwait)
-            .switch(11, 101, Left::Blocked, 0)
-            .on(1)
-            .waking(40, 0, 102)
-            .in_interrupt()
-            .switch(41, 0, Left::Ready, 102)
-            .exit(42, 102, libc::SYS_clock_nanosleep)
-            .enter(45, 102, libc::SYS_kill)
-            .waking(46, 102, 101)
-            .on(0)
-            .switch(50, 0, Left::Ready, 101)
-            .exit(51, 101, libc::SYS_epoll_pwait)
-            .window(0, 60);
-        let found = walked(&window, 101, 0, 60);
-        let sleeping = found.iter().find(|p| p.2 == Kind::Timer).expect("the holder's sleep is in the path");
-        assert_eq!((sleeping.0, sleeping.1), (11, 40));
-        sleeping.4.clone()
-    };
-    assert_eq!(chains(true), ["lock"]);
-    assert_eq!(chains(false), ["pipe"]);
-}
