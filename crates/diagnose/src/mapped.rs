@@ -22,18 +22,18 @@ pub struct Mapped {
 
 /// From the totals of the observer `mappings`; nothing where there were none, or too few.
 pub fn mapped(readings: &Readings) -> Option<Mapped> {
-    let total = |name: &str| readings.known(&format!("mappings.{name}"));
-    let count = total("anonymous")? - total("cut")?;
+    let total = |name: &str| readings.known(name);
+    let count = total("mappings.anonymous")? - total("mappings.cut")?;
     if count < LEAST {
         return None;
     }
-    let untouched = total("freed_untouched")? + total("never_touched")?;
+    let untouched = total("mappings.freed_untouched")? + total("mappings.never_touched")?;
     Some(Mapped {
         count,
-        at_once: (total("touched.within.100us")? / count).min(1.0),
-        elsewhere: (total("touched.other_page")? / count).min(1.0),
+        at_once: (total("mappings.touched.within.100us")? / count).min(1.0),
+        elsewhere: (total("mappings.touched.other_page")? / count).min(1.0),
         untouched: (untouched / count).min(1.0),
-        median_s: total("touched.after.median.seconds")?,
+        median_s: total("mappings.touched.after.median.seconds")?,
     })
 }
 
@@ -58,15 +58,15 @@ mod tests {
 
     fn of(anonymous: f64, cut: f64) -> Option<Mapped> {
         let totals = [
-            ("anonymous", anonymous),
-            ("cut", cut),
-            ("touched.within.100us", 80.0),
-            ("touched.other_page", 10.0),
-            ("freed_untouched", 5.0),
-            ("never_touched", 5.0),
-            ("touched.after.median.seconds", 2e-6),
+            ("mappings.anonymous", anonymous),
+            ("mappings.cut", cut),
+            ("mappings.touched.within.100us", 80.0),
+            ("mappings.touched.other_page", 10.0),
+            ("mappings.freed_untouched", 5.0),
+            ("mappings.never_touched", 5.0),
+            ("mappings.touched.after.median.seconds", 2e-6),
         ];
-        mapped(&Readings::by("mappings", "made up", totals.map(|(name, value)| (format!("mappings.{name}"), value))))
+        mapped(&Readings::by("mappings", "made up", totals.map(|(name, value)| (name.to_owned(), value))))
     }
 
     #[test]

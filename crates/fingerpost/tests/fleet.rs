@@ -281,7 +281,8 @@ fn a_suspect_that_is_slow_again_is_slow_and_is_drained() {
     with_a_slow_host(&home);
     let script = home.says(&["fleet", "script", "slurm", "--again", "s"]).well();
     let list = script.lines().find(|line| line.contains("--nodelist=")).unwrap().to_owned();
-    assert!(list.contains('5') && script.contains("#SBATCH --nodes=5"), "the suspect beside four controls: {script}");
+    let nodes = fingerpost_fleet::nodes::parse(list.split_once("--nodelist=").unwrap().1).unwrap();
+    assert!(nodes.contains(&"n5".to_owned()) && script.contains("#SBATCH --nodes=5"), "the suspect beside four controls: {script}");
     assert_eq!(home.says(&["fleet", "gather", "again", "--again", "s"]).status, 0);
     let shown = home.says(&["fleet", "show", "s"]).well();
     assert!(shown.contains("1 slow: n5") && shown.contains("measured again"), "{shown}");

@@ -151,6 +151,8 @@ const COMMANDS: &[&str] = &[
     "compare latest",
     "compare latest latest --threshold 7",
     "doctor --seconds 0",
+    "load nothing",
+    "load http://127.0.0.1:1/ --seconds 1",
     "ab syscall.null --a fds",
     "zerofill --solve 1,2",
     "site ls nothing",

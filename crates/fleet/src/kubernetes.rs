@@ -292,7 +292,7 @@ mod tests {
     fn the_yaml_is_the_same_document() {
         for document in [made(true), json!({ "a/b": [], "c": [[1, 2], [{ "d": null }], {}], "yes": "no", "on": true })] {
             let text = yaml(&document);
-            assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), document, "{text}");
+            assert_eq!(serde_yaml_ng::from_str::<Value>(&text).unwrap(), document, "{text}");
         }
     }
 

@@ -290,6 +290,8 @@ mod tests {
         let totals = &sink.observations[0].totals;
         assert_eq!((totals["load.turns"], totals["load.turns.stamped"]), (1800.0, 0.0));
         assert!(totals["ended.unix.seconds"] >= totals["begun.unix.seconds"] && totals["begun.unix.seconds"] > 1.6e9);
+        let asked = ["load.seconds", "load.repetitions", "load.saturated", "load.cpus"];
+        assert!(asked.iter().all(|name| totals.contains_key(*name)), "what a verdict asks for: {totals:?}");
         assert_eq!((totals.get("load.turn.mean.seconds"), totals.get("load.network.least.seconds")), (None, None));
     }
 

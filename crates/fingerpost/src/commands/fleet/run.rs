@@ -62,7 +62,7 @@ pub struct Args {
     #[command(flatten)]
     kubernetes_options: kubernetes::Options,
     /// Words after `run` on every node
-    #[arg(last = true, value_name = "WORD")]
+    #[arg(last = true, value_name = "ARG")]
     words: Vec<String>,
 }
 

@@ -41,7 +41,7 @@ pub struct ScriptArgs {
     #[command(flatten)]
     kubernetes: kubernetes::Options,
     /// Words after `run` on every node
-    #[arg(last = true, value_name = "WORD")]
+    #[arg(last = true, value_name = "ARG")]
     words: Vec<String>,
 }
 
