@@ -32,7 +32,7 @@ impl Taken {
     }
 
     fn has_rest(&self, clues: &Clues) -> bool {
-        self.0.iter().any(|(c, _)| c.takes_the_rest(clues) != Rest::No)
+        self.0.iter().any(|(c, _)| (c.rest)(clues) != Rest::No)
     }
 
     /// The smallest share among the guilty.
@@ -72,7 +72,7 @@ impl Change {
     /// generator's own time outside of followed requests belongs to the change; elsewhere it may be anything that clients do between
     /// requests, and belongs to it where it is surely more than what was followed tells: nobody has most of a change of which little was seen.
     fn of(clues: &Clues, trust: &Trust) -> Change {
-        let takes = |c: &Candidate| c.takes_the_rest(clues) != Rest::No && matches!((c.sign)(clues), Sign::Fits(_));
+        let takes = |c: &Candidate| (c.rest)(clues) != Rest::No && matches!((c.sign)(clues), Sign::Fits(_));
         let outside = clues.outside().map_or(0.0, |pair| pair.more().max(0.0));
         let outside = if mostly_outside(clues, trust) || CATALOGUE.iter().any(takes) { outside } else { 0.0 };
         Change { seconds: clues.wall().more() + outside, rest: clues.rest().more().max(0.0) + outside }
@@ -158,7 +158,7 @@ impl Case {
         let moves = |layer: Layer, part: &str| candidate.moves(layer, part);
         let is_free = |layer: Layer, part: &str| moves(layer, part) && !taken.has(layer, part);
         let (moved, free) = (clues.parts(moves), clues.parts(is_free));
-        let takes = candidate.takes_the_rest(clues);
+        let takes = (candidate.rest)(clues);
         let rest = if takes == Rest::No { 0.0 } else { change.rest };
         let free_rest = if taken.has_rest(clues) { 0.0 } else { rest };
         let sure_rest = if takes == Rest::Surely { free_rest } else { 0.0 };
@@ -284,7 +284,7 @@ fn explained(findings: &[Finding], clues: &Clues, change: Change) -> f64 {
             None => f.layer == layer,
         })
     });
-    let takes = |f: &Finding| CATALOGUE.iter().any(|c| c.cause == f.cause && c.takes_the_rest(clues) != Rest::No);
+    let takes = |f: &Finding| CATALOGUE.iter().any(|c| c.cause == f.cause && (c.rest)(clues) != Rest::No);
     let rest = if named.iter().any(|f| takes(f)) { change.rest } else { 0.0 };
     (moved.more() + rest) / change.seconds
 }

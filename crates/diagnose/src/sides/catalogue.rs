@@ -44,8 +44,8 @@ pub struct Candidate {
     pub cause: &'static str,
     /// What tells it from its neighbours.
     pub sign: fn(&Clues) -> Sign,
-    /// Whether it can make what no part of a budget has.
-    pub rest: Rest,
+    /// What it takes here of what no part of a budget has.
+    pub rest: fn(&Clues) -> Rest,
 }
 
 impl Candidate {
@@ -55,21 +55,6 @@ impl Candidate {
     /// When there is none; a test looks at every candidate.
     pub fn entry(&self) -> &'static Cause {
         cause(self.cause).expect("every candidate is in the registry")
-    }
-
-    /// What it takes here of the rest: a throttle that may hold requests up for longer than windows are open has to be set.
-    /// A server that a quota stops acknowledges late as well, and is not waited for because of that.
-    pub fn takes_the_rest(&self, clues: &Clues) -> Rest {
-        if self.cause == "network.delay" && matches!(signs::quota(clues), Sign::Fits(_)) {
-            return Rest::No;
-        }
-        if self.cause == "network.shaping" && !signs_io::outlast_windows(clues) {
-            return Rest::No;
-        }
-        if self.cause == "cpu.quota" && !signs::stops_outlast_windows(clues) {
-            return Rest::No;
-        }
-        if self.rest == Rest::Perhaps && !signs::set_now(clues, "cgroup.disk_limits") { Rest::No } else { self.rest }
     }
 
     /// Whether it moves a part of a budget.
@@ -108,12 +93,27 @@ pub(super) fn on_cpu(layer: Layer, part: &str) -> bool {
 
 /// One that makes nothing but parts of a budget.
 const fn of_parts(cause: &'static str, sign: fn(&Clues) -> Sign) -> Candidate {
-    Candidate { cause, sign, rest: Rest::No }
+    Candidate { cause, sign, rest: |_| Rest::No }
+}
+
+/// Surely where it holds, else nothing.
+fn surely(holds: bool) -> Rest {
+    if holds { Rest::Surely } else { Rest::No }
+}
+
+/// A throttle that may hold requests up for longer than windows are open has to be set.
+fn rest_of_throttle(clues: &Clues) -> Rest {
+    if signs::set_now(clues, "cgroup.disk_limits") { Rest::Perhaps } else { Rest::No }
+}
+
+/// A server that a quota stops acknowledges late as well, and is not waited for because of that.
+fn rest_of_delay(clues: &Clues) -> Rest {
+    surely(!matches!(signs::quota(clues), Sign::Fits(_)))
 }
 
 /// Every cause that two sides are judged by. Where several of a layer fit, the first is the sharper one.
 pub const CATALOGUE: &[Candidate] = &[
-    Candidate { cause: "cpu.quota", sign: signs::quota, rest: Rest::Surely },
+    Candidate { cause: "cpu.quota", sign: signs::quota, rest: |c| surely(signs::stops_outlast_windows(c)) },
     of_parts("cpu.affinity", signs::affinity),
     of_parts("cpu.priority", signs::priority),
     of_parts("cpu.contention", signs::contention),
@@ -126,18 +126,18 @@ pub const CATALOGUE: &[Candidate] = &[
     of_parts("app.calls", signs::calls),
     of_parts("syscall.entry", signs::entry),
     of_parts("storage.durability", signs_io::durability),
-    Candidate { cause: "storage.throttle", sign: signs_io::throttle, rest: Rest::Perhaps },
+    Candidate { cause: "storage.throttle", sign: signs_io::throttle, rest: rest_of_throttle },
     of_parts("storage.contention", signs_io::disk_contention),
     of_parts("storage.latency", signs_io::disk_latency),
-    Candidate { cause: "network.accept_queue", sign: signs_io::accept_queue, rest: Rest::Surely },
-    Candidate { cause: "network.delay", sign: signs_io::delay, rest: Rest::Surely },
+    Candidate { cause: "network.accept_queue", sign: signs_io::accept_queue, rest: |_| Rest::Surely },
+    Candidate { cause: "network.delay", sign: signs_io::delay, rest: rest_of_delay },
     of_parts("peer.slow", signs_io::peer),
-    Candidate { cause: "network.shaping", sign: signs_io::shaping, rest: Rest::Surely },
+    Candidate { cause: "network.shaping", sign: signs_io::shaping, rest: |c| surely(signs_io::outlast_windows(c)) },
     of_parts("app.lock", signs_io::app_lock),
     of_parts("app.wait", signs::wait),
     of_parts("app.work", signs::app_work),
     of_parts("cpu.saturated", signs::saturated),
-    Candidate { cause: "client.saturated", sign: signs_io::client_saturated, rest: Rest::Surely },
+    Candidate { cause: "client.saturated", sign: signs_io::client_saturated, rest: |_| Rest::Surely },
 ];
 
 #[cfg(test)]
