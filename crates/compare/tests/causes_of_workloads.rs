@@ -4,7 +4,7 @@ mod runs;
 
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
-use fingerpost_record::{Better, Estimate, Finding, Layer, Params, Run, Status, Unit};
+use fingerpost_record::{Answer, Better, Change, Estimate, Experiment, Finding, Layer, Measure, Params, Run, Status, Unit};
 use runs::{QUIET, run, with_rows};
 
 /// A cause, what it adds to a request in microseconds, and what the observers see of it.
@@ -384,6 +384,87 @@ fn connections_that_were_not_let_in_are_told_by_the_load_generators_own_time() {
     // Without overflows the time outside may be anything that clients do between requests.
     let c = compare(&[base], &[with(&[cpu], &refused[..1])], &Options::default());
     assert_eq!(c.causes[0].cause, "cpu.contention", "{:#?}", c.causes);
+}
+
+#[test]
+fn a_transaction_of_more_round_trips_has_more_of_everything() {
+    let with = |turns: f64| {
+        let times = turns / 4.0;
+        let rows: Vec<Row> = QUIET.iter().map(|r| (r.0, r.1, r.2, r.3, r.4.map(|us| us * times))).collect();
+        with_rows(&rows, &[("step.turns_per_transaction", turns), ("client.cpu.seconds", 3.0 * times)], 0.01)
+    };
+    let c = between(with(4.0), with(9.0));
+    assert_eq!(accused(&c, Status::Guilty), ["app.calls"], "{:#?}", c.causes);
+    assert!(c.causes[0].evidence[0].contains("4.000 → 9.000 round trips"), "{:?}", c.causes[0]);
+}
+
+#[test]
+fn a_listen_queue_that_is_shorter_than_the_clients_are_many_is_full_between_looks_too() {
+    let with = |transactions: f64, totals: &[(&str, f64)]| {
+        let mut run = run(&[], &[]);
+        let step = [("step.clients", 4.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
+        run.observations[0].totals.extend(step.iter().chain(totals).map(|(name, n)| ((*name).to_owned(), *n)));
+        run
+    };
+    let let_in = [("connecting.mean", 0.0), ("accept.backlog", 511.0), ("accept.queue.max", 1.0), ("tcp.listen_overflows", 0.0)];
+    let base = || with(4000.0, &let_in);
+    let waiting = |backlog: f64| {
+        let waits = [("connecting.mean", 2.0), ("accept.backlog", backlog), ("accept.queue.max", 0.6), ("tcp.listen_overflows", 0.0)];
+        slower(with(2000.0, &waits), 0.5)
+    };
+    let c = between(base(), waiting(1.0));
+    assert_eq!(accused(&c, Status::Guilty), ["network.accept_queue"], "{:#?}", c.causes);
+    let c = between(base(), waiting(511.0));
+    assert!(!of(&c, "network.accept_queue").status.accuses(), "the queue has room: {:#?}", c.causes);
+}
+
+#[test]
+fn a_client_that_a_quota_stops_is_the_clients_matter_and_acknowledges_late() {
+    let with = |transactions: f64, stopped: f64, late: f64| {
+        let mut run = run(&[], &[("client.throttle.seconds", stopped), ("tcp.delayed_acks", late)]);
+        let step = [("step.clients", 4.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
+        run.observations[0].totals.extend(step.map(|(name, n)| (name.to_owned(), n)));
+        run
+    };
+    let c = between(with(4000.0, 0.0, 0.0), slower(with(2000.0, 6.0, 60.0), 0.5));
+    assert_eq!(accused(&c, Status::Guilty), ["client.saturated"], "{:#?}", c.causes);
+    let c = between(with(4000.0, 0.0, 0.0), slower(with(2000.0, 0.2, 60.0), 0.5));
+    assert_ne!(c.causes[0].cause, "client.saturated", "stops that make little: {:#?}", c.causes);
+}
+
+#[test]
+fn a_setting_that_lets_the_neighbours_of_both_sides_go_first_comes_before_them() {
+    let beside = ("other.cpu.seconds", 12.0);
+    let tried = |mut run: Run| {
+        run.experiments = vec![
+            experiment(Change::Hold, &["cpu.contention"], [2.0, 1.9, 2.1]),
+            experiment(Change::Priority, &["cpu.priority"], [1.8, 1.7, 1.9]),
+            experiment(Change::Weight, &["cpu.priority"], [1.5, 1.0, 2.0]),
+        ];
+        run
+    };
+    let new = || tried(run(&[cpu("stress")], &[beside, ("server.nice", 15.0)]));
+    let c = between(run(&[], &[beside]), new());
+    assert_eq!(accused(&c, Status::Guilty), ["cpu.priority"], "{:#?}", c.causes);
+    assert!(of(&c, "cpu.contention").evidence.iter().any(|e| e.contains("on both sides")), "{:#?}", c.causes);
+    let c = between(run(&[], &[("other.cpu.seconds", 0.1)]), new());
+    assert_eq!(c.causes[0].cause, "cpu.contention", "the neighbours came, too: {:#?}", c.causes);
+}
+
+fn experiment(change: Change, tests: &[&str], [value, low, high]: [f64; 3]) -> Experiment {
+    let of = run(&[], &[]);
+    Experiment {
+        workload: of.observations[0].workload.clone(),
+        params: of.observations[0].params.clone(),
+        change,
+        what: "it changed".into(),
+        tests: tests.iter().map(|t| (*t).to_owned()).collect(),
+        by: Measure::Rate,
+        pairs: Vec::new(),
+        effect: Some(Estimate { value, low, high, confidence: 0.95 }),
+        answer: Answer::Faster,
+        reason: None,
+    }
 }
 
 /// The throughput of its row, times a factor: what was followed does not show all that the load generator saw.

@@ -28,6 +28,11 @@ const STEP_OVERHEAD: Duration = Duration::from_millis(40);
 /// A step is at least this long, however little time there is: two stretches of throughput.
 const SHORTEST_STEP: Duration = Duration::from_millis(200);
 
+/// Rounds that there are at least, whatever the time: an interval needs them.
+const LEAST_ROUNDS: usize = 3;
+/// How finely a step's length is fitted into the time.
+const MORE: Duration = Duration::from_millis(5);
+
 /// The share of a lab's time that importing may take, beyond the imports that a figure needs.
 const IMPORT_SHARE: f64 = 0.08;
 
@@ -42,18 +47,21 @@ struct Plan {
 }
 
 impl Plan {
-    /// Rounds by the profile; each step as long as the time that is left allows.
+    /// Rounds by the profile: rather many short steps than few long ones, as what drifts hits each round alike. Each step is as long as the
+    /// time that is left allows, and where there are too many steps, rounds are fewer.
     fn new(profile: Profile, left: Duration, steps: usize) -> Plan {
         let rounds = match profile {
-            Profile::Screen | Profile::Quick | Profile::Imported => 3,
-            Profile::Standard => 5,
-            Profile::Thorough => 9,
+            Profile::Screen | Profile::Quick | Profile::Imported => 7,
+            Profile::Standard => 11,
+            Profile::Thorough => 15,
         };
+        let shortest = (SHORTEST_STEP + warm_up(SHORTEST_STEP) + STEP_OVERHEAD) * steps.max(1) as u32;
+        let rounds = rounds.min((left.as_nanos() / shortest.as_nanos()) as usize).max(LEAST_ROUNDS);
         let each = (left / (rounds * steps.max(1)) as u32).saturating_sub(STEP_OVERHEAD);
         // The warm-up is a share of the step within limits, so the length is the largest that fits together with its own warm-up.
         let mut length = each.saturating_sub(warm_up(each));
-        while length + warm_up(length) + Duration::from_millis(5) < each {
-            length += Duration::from_millis(5);
+        while length + MORE + warm_up(length + MORE) <= each {
+            length += MORE;
         }
         Plan { rounds, length: length.max(SHORTEST_STEP) }
     }
@@ -323,7 +331,8 @@ mod tests {
                 let left = Duration::from_secs(seconds);
                 let plan = Plan::new(Profile::Quick, left, steps);
                 let cost = (plan.length + warm_up(plan.length) + STEP_OVERHEAD) * (plan.rounds * steps) as u32;
-                let least = (SHORTEST_STEP + warm_up(SHORTEST_STEP) + STEP_OVERHEAD) * (plan.rounds * steps) as u32;
+                let least = (SHORTEST_STEP + warm_up(SHORTEST_STEP) + STEP_OVERHEAD) * (LEAST_ROUNDS * steps) as u32;
+                assert!((LEAST_ROUNDS..=7).contains(&plan.rounds), "{plan:?}");
                 assert!(cost <= left.max(least), "{steps} steps in {seconds} s: {plan:?} takes {cost:?}");
                 assert!(cost >= left * 9 / 10, "{steps} steps in {seconds} s: {plan:?} leaves time over: {cost:?}");
             }

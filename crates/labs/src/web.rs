@@ -20,7 +20,7 @@ use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
 /// The versions of the definitions of both probes.
 const VERSION: u32 = 1;
 /// What a step needs besides its window: connecting, warming up, waiting for the last answers; in the first round a trial more.
-const OVERHEAD: Duration = Duration::from_millis(420);
+const OVERHEAD: Duration = Duration::from_millis(240);
 /// Windows are not shorter than this, whatever the budget, nor longer than this.
 const WINDOW: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(10));
 /// The most that the quick profile spends.
@@ -36,9 +36,9 @@ const OWN_STALLS: f64 = 0.05;
 /// Rounds, and the length of a window, for a time and a number of steps.
 fn plan(profile: Profile, budget: Duration, steps: usize) -> (u32, Duration) {
     let rounds = match profile {
-        Profile::Screen | Profile::Quick => 3,
-        Profile::Standard | Profile::Imported => 5,
-        Profile::Thorough => 10,
+        Profile::Screen | Profile::Quick => 6,
+        Profile::Standard | Profile::Imported => 9,
+        Profile::Thorough => 15,
     };
     let windows = rounds * steps.max(1) as u32;
     let overhead = OVERHEAD * (windows + steps as u32);

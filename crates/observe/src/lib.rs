@@ -9,6 +9,7 @@
 //! may be opened, else by sampling `/proc`: for the pass that is attributed.
 
 pub mod calls;
+mod clients;
 mod delays;
 pub mod follow;
 mod hardware;

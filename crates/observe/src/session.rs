@@ -15,6 +15,7 @@ use fingerpost_sys::trace::thread_cpu_seconds;
 use fingerpost_workloads::Subjects;
 
 use crate::calls::Role;
+use crate::clients::ClientGroups;
 use crate::delays::Delayed;
 use crate::follow::answering::Answering;
 use crate::follow::pace::{COST_SHARE, Pace};
@@ -99,6 +100,7 @@ pub struct Session {
     /// As it was found; looked at again at the end, while the watching thread may still be reading a window.
     population: Population,
     groups: Hierarchies,
+    client: Option<ClientGroups>,
     stop: Arc<Stop>,
     /// Where the system refuses threads there is no observation.
     watcher: io::Result<JoinHandle<Watched>>,
@@ -140,8 +142,8 @@ impl Prepared {
     /// Load generators that keep an account of their own do so while events are taken.
     pub fn attach(self, subjects: &Subjects, known: Known) -> Session {
         let subject = subjects.servers.first().copied();
-        let separate = subjects.clients.iter().any(|c| !subjects.servers.contains(c));
-        self.attach_to(subject, || Population::find(subjects), separate, known)
+        let client = subjects.clients.iter().find(|c| !subjects.servers.contains(c)).copied();
+        self.attach_to([subject, client], || Population::find(subjects), client.is_some(), known)
     }
 
     /// Attaches to a service that somebody else started. How long it is to be watched says how what can be kept is spread over that time;
@@ -153,10 +155,16 @@ impl Prepared {
         let answering = Answering::of(population.processes.keys().copied());
         let listens = !answering.is_empty();
         let known = Known { service: Some(answering), length, lately, ..Known::default() };
-        self.attach_to(subject, || population, listens, known)
+        self.attach_to([subject, None], || population, listens, known)
     }
 
-    fn attach_to(mut self, subject: Option<i32>, find: impl FnOnce() -> Population, separate: bool, known: Known) -> Session {
+    fn attach_to(
+        mut self,
+        [subject, client]: [Option<i32>; 2],
+        find: impl FnOnce() -> Population,
+        separate: bool,
+        known: Known,
+    ) -> Session {
         let service = known.service.is_some();
         let sampled = service && self.level == Level::Tracing;
         if let Some(Ok(taking)) = &mut self.taking {
@@ -168,6 +176,7 @@ impl Prepared {
         let paths = Paths::system();
         let stop = Arc::new(Stop::default());
         let groups = machine::groups_of(&paths, subject);
+        let client = ClientGroups::begin(&paths, client, &groups);
         let before = Reading::take(&paths, &groups);
         let population = find();
         let delays = (level != Level::Counting).then(|| Delayed::begin(&paths, population.processes.keys().copied()));
@@ -194,6 +203,7 @@ impl Prepared {
             before,
             population: closing,
             groups,
+            client,
             stop,
             watcher,
             sockets,
@@ -278,6 +288,8 @@ impl Session {
         cpu.insert("elapsed.seconds".into(), elapsed);
         let mut network = after.network_since(&self.before);
         add_rates(&mut network, &watched.series, elapsed);
+        let mut pressure = after.pressure_since(&self.before);
+        pressure.extend(self.client.iter().flat_map(ClientGroups::since));
         let counters = |observer: &str, totals: Totals| observation(observer, "/proc counters", totals);
         let (tracing_source, tracing_totals) = tracing::look();
         let mut found = vec![
@@ -286,7 +298,7 @@ impl Session {
             counters("memory", after.memory_since(&self.before)),
             counters("disk", after.disk_since(&self.before)),
             Observation { series: take_series(&mut watched.series, "net."), ..counters("network", network) },
-            counters("pressure", after.pressure_since(&self.before)),
+            counters("pressure", pressure),
             observation("others", &after.others_source(&ours), after.others_since(&self.before, &ours)),
             counters("limits", limits),
             observation("tracing", &tracing_source, tracing_totals),

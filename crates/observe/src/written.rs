@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use fingerpost_diagnose::StepFigures;
 use fingerpost_record::cause::{CAUSES, Need};
+use fingerpost_sys::cgroup::Hierarchies;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::taskstats::Delays;
 use fingerpost_workloads::Subjects;
 
 use crate::calls::{Role, Wait};
+use crate::clients::ClientGroups;
 use crate::follow::event::{Event, What};
 use crate::machine::{self, Reading};
 use crate::mappings::Mappings;
@@ -88,6 +90,7 @@ fn written() -> BTreeSet<String> {
         network,
         after.memory_since(&before),
         after.pressure_since(&before),
+        ClientGroups::begin(&paths, Some(7), &Hierarchies::default()).unwrap().since(),
         after.others_since(&before, &BTreeSet::from([7])),
         machine::limits(&paths, &machine::groups_of(&paths, Some(7))),
         tracing::names(),

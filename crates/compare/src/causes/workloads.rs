@@ -82,11 +82,16 @@ fn covers(fall: &Waterfall, params: &Params) -> bool {
     fall.params.iter().all(|(k, v)| params.get(k).is_none_or(|w| w == v))
 }
 
+/// The chance at which a difference that may be too small to matter is looked into: one comparison of two hundred that are alike. At the one in
+/// twenty of an interval, 3 of 39 pairs of servers without a difference had somebody suspected (`bench/RESULTS.md`, 24 November).
+const CHANCE: f64 = 0.005;
+
 /// Whether a row surely differs, by more than the threshold in its middle, and its interval reaches below it: there is something to explain,
 /// and perhaps not so much that anybody is to blame.
 fn perhaps_small(row: &Row, threshold: f64) -> bool {
     let beyond = row.ratio.is_some_and(|r| r.value > 1.0 + threshold || r.value < 1.0 / (1.0 + threshold));
-    row.real && beyond && row.verdict == Verdict::Unresolved
+    let surely = row.ratio.is_some_and(|r| r.p_of_no_difference() <= CHANCE);
+    row.real && surely && beyond && row.verdict == Verdict::Unresolved
 }
 
 /// Whether the step's time really changed: its rows' verdicts decide; without rows a large change does.

@@ -27,8 +27,8 @@ impl Taken {
     }
 
     /// Whether a part is explained already.
-    fn has(&self, layer: Layer, part: &str) -> bool {
-        self.0.iter().any(|(c, _)| c.moves(layer, part))
+    fn has(&self, clues: &Clues, layer: Layer, part: &str) -> bool {
+        self.0.iter().any(|(c, _)| c.moves(clues, layer, part))
     }
 
     fn has_rest(&self, clues: &Clues) -> bool {
@@ -113,7 +113,9 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     fill_gaps(&mut findings, clues, change.seconds);
     let unexplained = (1.0 - explained(&findings, clues, change)).clamp(0.0, 1.0);
     limits::hold(&mut findings, clues, trust, unexplained);
+    limits::spare(&mut findings, trust, unexplained);
     decided::apply(&mut findings, clues, trust);
+    roots::neighbours_of_both(&mut findings, clues);
     roots::add(&mut findings, clues);
     chain::order(&mut findings);
     (findings, unexplained)
@@ -155,8 +157,8 @@ fn missing(cause: &Cause, clues: &Clues) -> Vec<String> {
 
 impl Case {
     fn of(candidate: &'static Candidate, clues: &Clues, change: Change, taken: &Taken, trust: &Trust) -> Case {
-        let moves = |layer: Layer, part: &str| candidate.moves(layer, part);
-        let is_free = |layer: Layer, part: &str| moves(layer, part) && !taken.has(layer, part);
+        let moves = |layer: Layer, part: &str| candidate.moves(clues, layer, part);
+        let is_free = |layer: Layer, part: &str| moves(layer, part) && !taken.has(clues, layer, part);
         let (moved, free) = (clues.parts(moves), clues.parts(is_free));
         let takes = (candidate.rest)(clues);
         let rest = if takes == Rest::No { 0.0 } else { change.rest };
@@ -226,7 +228,7 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
     match (dear, cheap) {
         (Some(dear), None) => {
             f.status = Status::Suspected;
-            let moved = CATALOGUE.iter().find(|c| c.cause == f.cause).map(|c| clues.parts(|l, p| c.moves(l, p)));
+            let moved = CATALOGUE.iter().find(|c| c.cause == f.cause).map(|c| clues.parts(|l, p| c.moves(clues, l, p)));
             f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
             f.evidence.push(format!("{} alone convicts it: {}", name(true), percent(dear)));
         }
@@ -271,7 +273,7 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
 
 /// Whether a cause moves a part that this layer has in one of the budgets.
 fn covers(candidate: &Candidate, layer: Layer, clues: &Clues) -> bool {
-    let moved = clues.parts(|l, part| l == layer && candidate.moves(l, part));
+    let moved = clues.parts(|l, part| l == layer && candidate.moves(clues, l, part));
     moved.cheap > 0.0 || moved.dear > 0.0
 }
 
@@ -280,7 +282,7 @@ fn explained(findings: &[Finding], clues: &Clues, change: Change) -> f64 {
     let named: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
     let moved = clues.parts(|layer, part| {
         named.iter().any(|f| match CATALOGUE.iter().find(|c| c.cause == f.cause) {
-            Some(c) => c.moves(layer, part),
+            Some(c) => c.moves(clues, layer, part),
             None => f.layer == layer,
         })
     });

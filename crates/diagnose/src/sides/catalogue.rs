@@ -18,7 +18,7 @@
 //! | storage | `disk.flushes` `disk.flush.seconds` `disk.busy.seconds` `other.disk.bytes` `cgroup.disk_limits` `server.call.fsync.count` |
 //! | network | `net.drops` `tcp.retransmits` `tcp.listen_overflows` `tcp.delayed_acks` `queue.network.mean` `connecting.mean` `accept.queue.max` `accept.backlog` |
 //! | application | `server.blocked.lock.seconds` `step.query_cache` |
-//! | client | `client.cpu.seconds` `step.client.cpus` `step.client.saturated` |
+//! | client | `client.cpu.seconds` `client.throttle.seconds` `step.client.cpus` `step.client.saturated` |
 
 use fingerpost_record::Layer;
 use fingerpost_record::cause::{Cause, cause};
@@ -46,9 +46,15 @@ pub struct Candidate {
     pub sign: fn(&Clues) -> Sign,
     /// What it takes here of what no part of a budget has.
     pub rest: fn(&Clues) -> Rest,
+    /// Whether it moves every part here: a transaction of more round trips has more of everything.
+    pub whole: fn(&Clues) -> bool,
 }
 
 impl Candidate {
+    const fn new(cause: &'static str, sign: fn(&Clues) -> Sign, rest: fn(&Clues) -> Rest) -> Candidate {
+        Candidate { cause, sign, rest, whole: |_| false }
+    }
+
     /// The registry's entry.
     ///
     /// # Panics
@@ -57,9 +63,9 @@ impl Candidate {
         cause(self.cause).expect("every candidate is in the registry")
     }
 
-    /// Whether it moves a part of a budget.
-    pub fn moves(&self, layer: Layer, part: &str) -> bool {
-        self.entry().moves(layer, part)
+    /// Whether it moves a part of a budget here.
+    pub fn moves(&self, clues: &Clues, layer: Layer, part: &str) -> bool {
+        (self.whole)(clues) || self.entry().moves(layer, part)
     }
 }
 
@@ -93,7 +99,7 @@ pub(super) fn on_cpu(layer: Layer, part: &str) -> bool {
 
 /// One that makes nothing but parts of a budget.
 const fn of_parts(cause: &'static str, sign: fn(&Clues) -> Sign) -> Candidate {
-    Candidate { cause, sign, rest: |_| Rest::No }
+    Candidate::new(cause, sign, |_| Rest::No)
 }
 
 /// Surely where it holds, else nothing.
@@ -106,14 +112,14 @@ fn rest_of_throttle(clues: &Clues) -> Rest {
     if signs::set_now(clues, "cgroup.disk_limits") { Rest::Perhaps } else { Rest::No }
 }
 
-/// A server that a quota stops acknowledges late as well, and is not waited for because of that.
+/// A server or a client that a quota stops acknowledges late as well, and is not waited for because of that.
 fn rest_of_delay(clues: &Clues) -> Rest {
-    surely(!matches!(signs::quota(clues), Sign::Fits(_)))
+    surely(!matches!(signs::quota(clues), Sign::Fits(_)) && signs_io::client_stopped(clues).is_none())
 }
 
 /// Every cause that two sides are judged by. Where several of a layer fit, the first is the sharper one.
 pub const CATALOGUE: &[Candidate] = &[
-    Candidate { cause: "cpu.quota", sign: signs::quota, rest: |c| surely(signs::stops_outlast_windows(c)) },
+    Candidate::new("cpu.quota", signs::quota, |c| surely(signs::stops_outlast_windows(c))),
     of_parts("cpu.affinity", signs::affinity),
     of_parts("cpu.priority", signs::priority),
     of_parts("cpu.contention", signs::contention),
@@ -123,21 +129,21 @@ pub const CATALOGUE: &[Candidate] = &[
     of_parts("cpu.mitigation", signs::mitigation),
     of_parts("kernel.trace", signs::trace),
     of_parts("cpu.speed", signs::speed),
-    of_parts("app.calls", signs::calls),
+    Candidate { whole: |c| signs::round_trips(c).is_some(), ..of_parts("app.calls", signs::calls) },
     of_parts("syscall.entry", signs::entry),
     of_parts("storage.durability", signs_io::durability),
-    Candidate { cause: "storage.throttle", sign: signs_io::throttle, rest: rest_of_throttle },
+    Candidate::new("storage.throttle", signs_io::throttle, rest_of_throttle),
     of_parts("storage.contention", signs_io::disk_contention),
     of_parts("storage.latency", signs_io::disk_latency),
-    Candidate { cause: "network.accept_queue", sign: signs_io::accept_queue, rest: |_| Rest::Surely },
-    Candidate { cause: "network.delay", sign: signs_io::delay, rest: rest_of_delay },
+    Candidate::new("network.accept_queue", signs_io::accept_queue, |_| Rest::Surely),
+    Candidate::new("network.delay", signs_io::delay, rest_of_delay),
     of_parts("peer.slow", signs_io::peer),
-    Candidate { cause: "network.shaping", sign: signs_io::shaping, rest: |c| surely(signs_io::outlast_windows(c)) },
+    Candidate::new("network.shaping", signs_io::shaping, |c| surely(signs_io::outlast_windows(c))),
     of_parts("app.lock", signs_io::app_lock),
     of_parts("app.wait", signs::wait),
     of_parts("app.work", signs::app_work),
     of_parts("cpu.saturated", signs::saturated),
-    Candidate { cause: "client.saturated", sign: signs_io::client_saturated, rest: |_| Rest::Surely },
+    Candidate::new("client.saturated", signs_io::client_saturated, |_| Rest::Surely),
 ];
 
 #[cfg(test)]

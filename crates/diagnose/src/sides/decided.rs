@@ -30,7 +30,8 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust) {
         return;
     }
     let firm = trust.untrusted.is_none() && trust.resolved;
-    let mut proved: Vec<(String, f64)> = Vec::new();
+    // Of two experiments that speak of one cause, the surer counts.
+    let mut proved: Vec<(String, Part)> = Vec::new();
     for experiment in dear.iter().copied() {
         let alike = cheap.iter().copied().find(|c| c.change == experiment.change);
         let Some(of) = suspect(findings, experiment, &dear) else { continue };
@@ -45,12 +46,14 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust) {
                     continue;
                 };
                 f.evidence.insert(0, format!("{}: {} of the difference", experiment.sentence(), interval(part)));
-                if part.value < SUSPECTED {
+                let surer = |known: &&(String, Part)| known.0 == name && known.1.low >= part.low;
+                if part.value < SUSPECTED || proved.iter().any(|known| surer(&known)) {
                     continue;
                 }
                 f.share = part.value;
                 f.status = if firm && part.low >= GUILTY { Status::Guilty } else { Status::Suspected };
-                proved.push((name, part.value));
+                proved.retain(|known| known.0 != name);
+                proved.push((name, part));
             }
             Answer::Same if decides(experiment.change).clears => {
                 for f in findings.iter_mut().filter(|f| tests(experiment, f) && f.status.accuses()) {
@@ -61,7 +64,7 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust) {
             _ => findings[of].evidence.push(experiment.sentence()),
         }
     }
-    let taken: f64 = proved.iter().map(|p| p.1).sum();
+    let taken: f64 = proved.iter().map(|p| p.1.value).sum();
     for f in findings.iter_mut().filter(|f| f.status.accuses() && !proved.iter().any(|p| p.0 == f.cause)) {
         leave(f, (1.0 - taken).clamp(0.0, 1.0));
     }

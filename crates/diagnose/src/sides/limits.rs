@@ -37,6 +37,21 @@ impl Trust {
     }
 }
 
+/// Of a change that may be too small to matter, the share that may be unexplained for anybody to be suspected: what chance makes has no
+/// cause, and finds a little of everything.
+const MOST_UNEXPLAINED: f64 = 0.5;
+
+/// Lets suspects go where the change may be too small to matter and they explain less of it than nobody does.
+pub(super) fn spare(findings: &mut [Finding], trust: &Trust, unexplained: f64) {
+    if trust.resolved || unexplained <= MOST_UNEXPLAINED {
+        return;
+    }
+    for f in findings.iter_mut().filter(|f| f.status == Status::Suspected) {
+        (f.status, f.share) = (Status::NotJudged, 0.0);
+        f.evidence.push(format!("{} of a change that may be too small to matter is unexplained", percent(unexplained)));
+    }
+}
+
 /// Takes guilt from those that it cannot be said of, with the reason. What a layer has more and no cause is known for is unexplained, too.
 pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexplained: f64) {
     let of_layers: f64 = findings.iter().filter(|f| f.status.accuses() && cause(&f.cause).is_none()).map(|f| f.share).sum();
@@ -73,5 +88,26 @@ mod tests {
         assert_eq!(Trust::default().change(1e-3), [1e-3, 1e-3]);
         let vague = Trust { untrusted: None, ratio: Some([1.5, 0.9, 2.5]), resolved: true };
         assert!((vague.change(1.0)[0] - 0.1).abs() < 1e-12);
+    }
+    #[test]
+    fn of_what_may_be_chance_nobody_is_suspected_who_explains_little() {
+        let suspect = || {
+            vec![Finding {
+                cause: "cpu.speed".into(),
+                layer: fingerpost_record::Layer::Cpu,
+                status: Status::Suspected,
+                share: 0.3,
+                evidence: vec![],
+            }]
+        };
+        let unsure = Trust { resolved: false, ..Trust::default() };
+        let status = |trust: &Trust, unexplained: f64| {
+            let mut findings = suspect();
+            spare(&mut findings, trust, unexplained);
+            findings[0].status
+        };
+        assert_eq!(status(&unsure, 0.6), Status::NotJudged);
+        assert_eq!(status(&unsure, 0.4), Status::Suspected);
+        assert_eq!(status(&Trust::default(), 0.6), Status::Suspected);
     }
 }

@@ -191,6 +191,9 @@ fn more_to_do(clues: &Clues) -> Option<String> {
     if ["server.thp_disabled", "server.seccomp.filters", "server.store_bypass.mitigated"].iter().any(|name| set_now(clues, name)) {
         return Some("a setting of the server's tasks differs that costs CPU time".into());
     }
+    if let Some(more) = round_trips(clues) {
+        return Some(more);
+    }
     let grew = |pair: Option<Pair>, least: f64, words: &str| {
         let pair = pair.filter(|p| p.ratio() > 1.3 && p.dear > least)?;
         Some(format!("{words} a transaction: {}", clues.arrow(pair, "")))
@@ -321,8 +324,18 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
     }
 }
 
+/// Round trips between client and server that a transaction makes more of on the slower side: each asks for the server's work, its calls, and
+/// waits for CPUs and the network again.
+pub(super) fn round_trips(clues: &Clues) -> Option<String> {
+    let turns = clues.total("step.turns_per_transaction").filter(|t| t.cheap >= 1.0 && t.ratio() > limit("app.calls"))?;
+    Some(format!("a transaction makes {} round trips to the server", clues.arrow(turns, "")))
+}
+
 /// More calls at about the cost of each.
 pub(super) fn calls(clues: &Clues) -> Sign {
+    if let Some(text) = round_trips(clues) {
+        return Fits(text);
+    }
     let Some(calls) = clues.calls_per_transaction() else { return Unknown };
     let on_kernel = clues.parts(kernel);
     let text = format!("{} calls a transaction, the kernel {:.2} times as long", clues.arrow(calls, ""), on_kernel.ratio());

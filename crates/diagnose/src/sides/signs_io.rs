@@ -4,7 +4,7 @@ use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::clues::{Clues, Pair, quantity};
 use super::signs::{followed, grows, higher, set_now};
 use crate::places::{Kind, Place};
-use crate::rules::limit;
+use crate::rules::{limit, percent};
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
     Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
@@ -163,8 +163,11 @@ fn not_let_in(clues: &Clues) -> Option<String> {
     let waited = Pair { cheap: clients.cheap * each.cheap, dear: clients.dear * each.dear };
     let overflows = clues.total("tcp.listen_overflows").is_some_and(|p| p.dear > p.cheap);
     let full = || Some(clues.total("accept.queue.max")?.dear >= clues.total("accept.backlog").filter(|b| b.dear > 0.0)?.dear);
+    // A queue that is shorter than the number of clients is full between two looks as well.
+    let short =
+        || Some(clues.total("accept.backlog").filter(|b| b.dear > 0.0 && b.dear < b.cheap)?.dear < clues.total("step.clients")?.dear);
     let most = waited.more() >= MOST * clues.turnaround().unwrap_or(clues.wall()).more().max(0.0) && waited.more() > 0.0;
-    (most && (overflows || full() == Some(true)))
+    (most && (overflows || full() == Some(true) || short() == Some(true)))
         .then(|| format!("clients that wait to be let in, with the listen queue full: {} of a transaction", clues.arrow(waited, "seconds")))
 }
 
@@ -228,7 +231,7 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
     if clues.total("step.client.saturated").is_some_and(|p| p.dear > 0.5 && p.cheap < 0.5) {
         return Fits("the load generator found itself to be the limit on the slower side only".into());
     }
-    if let Some(text) = client_does_more(clues) {
+    if let Some(text) = client_does_more(clues).or_else(|| client_stopped(clues)) {
         return Fits(text);
     }
     let Some(share) = client_share(clues) else { return Unknown };
@@ -256,6 +259,17 @@ fn client_does_more(clues: &Clues) -> Option<String> {
         let (work, behind) = (clues.arrow(work, "seconds"), clues.arrow(behind, "seconds"));
         format!("the load generator's own work: {work} a transaction, waiting for a CPU that it had: {behind}")
     })
+}
+
+/// A quota of the load generator's own, whose stops make the most of what transactions take longer: while it is stopped, all of its clients
+/// wait. The kernel adds the stops up over CPUs.
+pub(super) fn client_stopped(clues: &Clues) -> Option<String> {
+    let stopped = clues.total("client.throttle.seconds").filter(|p| p.dear > 0.0)?;
+    let (elapsed, turn) = (clues.total("elapsed.seconds")?, clues.turnaround().unwrap_or(clues.wall()));
+    let share = |stopped: f64, elapsed: f64| (stopped / elapsed.max(1e-9)).min(1.0);
+    let (cheap, dear) = (share(stopped.cheap, elapsed.cheap), share(stopped.dear, elapsed.dear));
+    let most = turn.more() > 0.0 && dear * turn.dear - cheap * turn.cheap >= MOST * turn.more();
+    most.then(|| format!("a quota stopped the load generator for {} of the time on the slower side", percent(dear)))
 }
 
 /// The share of its CPUs that the load generator used.

@@ -31,9 +31,12 @@ struct Kept {
 /// Sums of requests.
 #[derive(Debug)]
 pub struct Sums {
-    ids: HashMap<Leaf, u32>,
+    /// Looked up for each piece: of a request behind a thousand others there are ten thousand.
+    ids: foldhash::HashMap<Leaf, u32>,
     leaves: Vec<Leaf>,
     totals: Vec<u64>,
+    /// Of the request that is being added, by leaf; all zero between two.
+    adding: Vec<u64>,
     /// The leaves as a record names them, and the place there of each; made at the end.
     named: Vec<Named>,
     places: Vec<usize>,
@@ -46,9 +49,10 @@ pub struct Sums {
 impl Default for Sums {
     fn default() -> Sums {
         Sums {
-            ids: HashMap::new(),
+            ids: foldhash::HashMap::default(),
             leaves: Vec::new(),
             totals: Vec::new(),
+            adding: Vec::new(),
             named: Vec::new(),
             places: Vec::new(),
             latencies: Vec::new(),
@@ -70,19 +74,21 @@ struct Class {
 impl Sums {
     /// Adds a request.
     pub fn add(&mut self, request: Request) {
-        let mut by_leaf: Vec<(u32, u64)> = Vec::with_capacity(request.pieces.len());
+        let mut met: Vec<u32> = Vec::new();
         for piece in &request.pieces {
             let id = self.id(piece.leaf);
-            let ns = piece.end - piece.start;
-            self.totals[id as usize] += ns;
-            match by_leaf.iter_mut().find(|l| l.0 == id) {
-                Some(l) => l.1 += ns,
-                None => by_leaf.push((id, ns)),
+            let sum = &mut self.adding[id as usize];
+            if *sum == 0 {
+                met.push(id);
             }
+            *sum += piece.end - piece.start;
         }
+        let take = |id: u32| (id, std::mem::take(&mut self.adding[id as usize]));
+        let leaves: Box<[(u32, u64)]> = met.into_iter().map(take).collect();
+        leaves.iter().for_each(|&(id, ns)| self.totals[id as usize] += ns);
         let latency = request.end - request.begin;
         self.latencies.push(latency);
-        let kept = Kept { end: request.end, latency, leaves: by_leaf.into_boxed_slice() };
+        let kept = Kept { end: request.end, latency, leaves };
         if self.kept.len() < MOST_KEPT {
             self.kept.push(kept);
         } else {
@@ -108,6 +114,7 @@ impl Sums {
         *self.ids.entry(leaf).or_insert_with(|| {
             self.leaves.push(leaf);
             self.totals.push(0);
+            self.adding.push(0);
             (self.leaves.len() - 1) as u32
         })
     }

@@ -107,6 +107,11 @@ struct Generator {
     /// Places whose first connection is still to be opened, and when the last one was.
     unopened: usize,
     opened_at: u64,
+    /// Whether every connection has had an answer, or has waited for one for long enough.
+    ready: bool,
+    /// Connections that have had their first answer and wait until all have: a server that is kept busy by the first of them accepts the
+    /// others late (nginx takes one connection between any two rounds of requests), and each would be starved for seconds.
+    early: Vec<u32>,
     /// Connections that are free to take a request of an open loop.
     free: Vec<u32>,
     /// Requests of an open loop that are due and wait for a connection.
@@ -149,6 +154,8 @@ impl Generator {
             connections: (0..load.connections).map(|_| Connection::default()).collect(),
             unopened: load.connections,
             opened_at: now,
+            ready: false,
+            early: Vec::new(),
             free: Vec::new(),
             queue: VecDeque::new(),
             pace,
@@ -172,7 +179,6 @@ impl Generator {
 
     fn run(&mut self, input: &mut Input) -> Option<Reply> {
         let began = now_ns();
-        let mut ready = false;
         let mut renew_at = began;
         let mut events = Vec::with_capacity(1024);
         let mut woken = began;
@@ -181,9 +187,10 @@ impl Generator {
             if let Some(report) = self.finished(turn) {
                 return Some(report);
             }
-            if !ready && (self.answered == self.connections.len() || turn > began + READY_NS) {
-                ready = true;
+            if !self.ready && (self.answered == self.connections.len() || turn > began + READY_NS) {
+                self.ready = true;
                 answer(&Reply::Ready { answered: self.answered });
+                std::mem::take(&mut self.early).into_iter().for_each(|index| self.next(index, turn));
             }
             if turn >= renew_at {
                 renew_at = turn + STRETCH_NS;

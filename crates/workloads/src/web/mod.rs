@@ -37,8 +37,8 @@ use self::verdict::Account;
 use crate::histogram::Histogram;
 use crate::{ClientReport, Stall, Stamps, Step, Subjects, Workload, WorkloadError};
 
-/// Load before the window of a step.
-const WARM_UP: Duration = Duration::from_millis(300);
+/// Load before the window of a step, on connections that are open already: thousands of round trips.
+const WARM_UP: Duration = Duration::from_millis(120);
 /// The window of a trial, which finds out how many generators a step needs.
 const TRIAL: Duration = Duration::from_millis(200);
 /// The least by which another generator must raise the throughput to be kept.

@@ -25,7 +25,7 @@ use crate::prove::Runs;
 use crate::prove::trial::{Kept, THRESHOLD, at_most_twice, huge_pages_are_off};
 
 /// Pairs of turns, at least and at most: passes that vary are made more of.
-const PAIRS: (usize, usize) = (5, 10);
+const PAIRS: (usize, usize) = (5, 16);
 /// Half the width of the effect's interval, as a logarithm, that needs no more pairs. It is the width that is waited for, never a verdict:
 /// whoever stops when a difference shows finds more differences than there are.
 const PRECISE: f64 = 0.1;

@@ -44,7 +44,9 @@ impl Generator {
         if self.tally.over(now) {
             return;
         }
-        if self.pace.is_none() {
+        if self.pace.is_none() && !self.ready {
+            self.early.push(index);
+        } else if self.pace.is_none() {
             self.begin(index, now, now);
         } else if let Some(due) = self.queue.pop_front() {
             self.begin(index, now, due);
