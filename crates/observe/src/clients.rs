@@ -8,22 +8,25 @@ use crate::machine::{Totals, groups_of};
 
 /// The control groups of the clients, as they were when watching began.
 pub(crate) struct ClientGroups {
-    groups: Hierarchies,
-    before: Throttlings,
+    /// Nothing where it is in the server's own groups: what stops both is the server's.
+    own: Option<(Hierarchies, Throttlings)>,
 }
 
 impl ClientGroups {
-    /// Of the process that loads the server; nothing where there is none, or where it is in the server's own groups.
+    /// Of the process that loads the server; nothing where there is none.
     pub(crate) fn begin(paths: &Paths, client: Option<i32>, of_server: &Hierarchies) -> Option<ClientGroups> {
         let groups = groups_of(paths, Some(client?));
         let before = groups.throttlings();
-        (groups != *of_server).then_some(ClientGroups { groups, before })
+        Some(ClientGroups { own: (groups != *of_server).then_some((groups, before)) })
     }
 
-    /// `client.throttle.seconds`: for how long quotas stopped it since then, added up over CPUs as the kernel does.
+    /// `client.throttle.seconds`: for how long quotas that are not the server's stopped it since then, added up over CPUs as the kernel does.
     pub(crate) fn since(&self) -> Totals {
-        let stopped = self.groups.throttlings().since(&self.before);
-        stopped.map(|(stopped, _)| ("client.throttle.seconds".to_owned(), stopped.throttled_seconds)).into_iter().collect()
+        let seconds = match &self.own {
+            Some((groups, before)) => groups.throttlings().since(before).map(|(stopped, _)| stopped.throttled_seconds),
+            None => Some(0.0),
+        };
+        seconds.map(|s| ("client.throttle.seconds".to_owned(), s)).into_iter().collect()
     }
 }
 
@@ -48,7 +51,8 @@ mod tests {
         let paths = Paths::under(dir.path());
         let server = groups_of(&paths, Some(7));
         assert!(ClientGroups::begin(&paths, None, &server).is_none());
-        assert!(ClientGroups::begin(&paths, Some(7), &server).is_none(), "what both share is the server's");
+        let alike = ClientGroups::begin(&paths, Some(7), &server).unwrap();
+        assert_eq!(alike.since()["client.throttle.seconds"], 0.0, "what both share is the server's");
         let client = ClientGroups::begin(&paths, Some(8), &server).unwrap();
         write("cg/client/cpu.stat", "nr_periods 30\nnr_throttled 20\nthrottled_usec 400000\n");
         let stopped = client.since();
