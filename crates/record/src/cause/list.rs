@@ -183,6 +183,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "waiting for a CPU that the server itself had, with the server's CPUs busy",
         needs: &[Followed, Reading("server.user.seconds"), Reading("server.cpus_allowed")],
         follows: &[
+            "cpu.affinity",
             "app.work",
             "app.calls",
             "syscall.entry",
