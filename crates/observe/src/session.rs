@@ -154,7 +154,8 @@ impl Prepared {
         let population = Population::of_service(&service.pids, &service.groups);
         let answering = Answering::of(population.processes.keys().copied());
         let listens = !answering.is_empty();
-        let known = Known { service: Some(answering), length, lately, ..Known::default() };
+        let quota = machine::groups_of(&Paths::system(), subject).limits().cpu_quota.is_some();
+        let known = Known { service: Some(answering), quota, length, lately, ..Known::default() };
         self.attach_to([subject, None], || population, listens, known)
     }
 

@@ -14,6 +14,9 @@ const ENOUGH: u64 = 500;
 const SEARCH: f64 = 0.5;
 /// The length of the first window: long against a scheduler tick and most waits.
 pub const FIRST: Duration = Duration::from_millis(40);
+/// The shortest window of a service that has a CPU quota: two and a half of the usual periods of 100 ms (Documentation/scheduler/sched-bwc.rst),
+/// as a stop lasts for up to one, and requests that lie in it would be longer than a window of the usual length, which cuts them out.
+const OF_STOPPED: Duration = Duration::from_millis(250);
 /// The longest window.
 pub const LONGEST: Duration = Duration::from_secs(2);
 /// How many times as long as the 99th percentile of latency a window is at least.
@@ -31,6 +34,8 @@ pub struct Pace {
     share: f64,
     cpus: f64,
     event_cost: f64,
+    /// The shortest window, in seconds.
+    least: f64,
     length: f64,
     /// Requests that were followed to their end, per second of open windows; requests that one window cut.
     followed_rate: f64,
@@ -46,7 +51,8 @@ impl Pace {
     /// With this share of these CPUs' time once enough was seen, and this many CPU seconds that an event costs the thread that causes it.
     pub fn new(share: f64, cpus: usize, event_cost: f64) -> Pace {
         let (share, cpus) = (share.clamp(1e-6, 1.0), cpus.max(1) as f64);
-        Pace { share, cpus, event_cost, length: FIRST.as_secs_f64(), followed_rate: 0.0, cut: 0.0, seen: false, followed: 0, searched: 0.0 }
+        let least = FIRST.as_secs_f64();
+        Pace { share, cpus, event_cost, least, length: least, followed_rate: 0.0, cut: 0.0, seen: false, followed: 0, searched: 0.0 }
     }
 
     /// How long the next window is.
@@ -56,7 +62,13 @@ impl Pace {
 
     /// Makes the first window long enough for requests that are known to take so long in the mean.
     pub fn expect(&mut self, latency: Duration) {
-        self.length = (LATENCIES * latency.as_secs_f64()).clamp(FIRST.as_secs_f64(), LONGEST.as_secs_f64());
+        self.length = (LATENCIES * latency.as_secs_f64()).clamp(self.least, LONGEST.as_secs_f64());
+    }
+
+    /// Has every window be long against the stops that a CPU quota makes.
+    pub fn may_be_stopped(&mut self) {
+        self.least = OF_STOPPED.as_secs_f64();
+        self.length = self.length.max(self.least);
     }
 
     /// Learns from a window that was open for so long: the 99th percentile of the latency of all requests so far, how many it followed to
@@ -69,7 +81,7 @@ impl Pace {
         self.followed_rate += weight * (followed as f64 / open - self.followed_rate);
         self.cut += weight * (cut as f64 - self.cut);
         let by_latency = p99.map_or(0.0, |l| LATENCIES * l.as_secs_f64());
-        let wanted = by_latency.max(self.for_few_cut()).clamp(FIRST.as_secs_f64(), LONGEST.as_secs_f64());
+        let wanted = by_latency.max(self.for_few_cut()).clamp(self.least, LONGEST.as_secs_f64());
         self.length = wanted.min(self.length * GROWTH);
     }
 
@@ -197,5 +209,14 @@ mod tests {
         assert_eq!(pace.length(), FIRST);
         pace.expect(Duration::from_secs(25));
         assert_eq!(pace.length(), LONGEST);
+    }
+
+    #[test]
+    fn windows_of_a_service_with_a_quota_outlast_its_stops() {
+        let mut pace = Pace::new(0.01, 1, 1e-6);
+        pace.may_be_stopped();
+        assert!(pace.length() >= 200 * MS);
+        pace.learn(250 * MS, Some(MS), 10_000, 2);
+        assert!(pace.length() >= 200 * MS, "also where requests are short: {:?}", pace.length());
     }
 }

@@ -49,6 +49,8 @@ pub struct Known {
     pub latency: Option<Duration>,
     /// Where it answers, of a service that somebody else started and whose clients are not known.
     pub service: Option<Answering>,
+    /// Whether a CPU quota of its own control group, or of one above, may stop that service.
+    pub quota: bool,
     /// How long it is to be watched, so that what can be kept is spread over that time.
     pub length: Option<Duration>,
     /// Who follows the latest windows while the others are still to come.
@@ -131,6 +133,9 @@ impl Taking {
         self.lately = known.lately.map(|sender| (sender, Instant::now(), 0));
         if let Some(latency) = known.latency {
             self.pace.expect(latency);
+        }
+        if known.quota {
+            self.pace.may_be_stopped();
         }
     }
 
