@@ -37,6 +37,9 @@ pub struct Facts {
     pub server_cpus: Option<f64>,
     /// Seconds for which a quota stopped the server.
     pub throttled_s: Option<f64>,
+    /// The share of the time for which it stood still because of that. The kernel adds up the stops of all CPUs: of as many as the server
+    /// uses while nothing stops it, which are those that it used and those that were stopped, and one at least.
+    pub stopped: Option<f64>,
     /// Share of the quota's periods that it cut short.
     pub throttled_periods: Option<f64>,
     /// How many levels above the server's own control group the one is whose quota stopped it longest; 0 is its own.
@@ -217,6 +220,8 @@ impl Facts {
         self.steal = of_all(cpu("steal"));
         self.server_cpus = sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.known(k))).and_then(|s| rate(s, elapsed));
         self.throttled_s = t.known("throttle.seconds");
+        let stops = self.throttled_s.and_then(|s| rate(s, elapsed));
+        self.stopped = stops.zip(self.server_cpus).map(|(stops, used)| stops / (stops + used).max(1.0));
         let periods = t.known("throttle.periods").zip(t.known("throttle.throttled_periods"));
         self.throttled_periods = periods.map(|(all, cut)| cut / all.max(1.0));
         self.throttled_above = t.known("throttle.levels_above");

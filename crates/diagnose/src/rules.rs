@@ -140,6 +140,9 @@ fn throttled(f: &Facts) -> bool {
     f.throttled_s.is_some_and(|s| s > 0.0) && f.throttled_periods.is_none_or(|share| share >= limit("cpu.quota"))
 }
 
+/// The part of what requests waited for a CPU for which a quota must have stopped the server for that waiting to be the quota's.
+const MOST_OF_WAITING: f64 = 0.5;
+
 /// A thread that a quota stopped is ready to run, whoever has the CPU meanwhile; what a named process had is that process's.
 fn quota(f: &Facts) -> Option<Verdict> {
     let limit = f.quota.map_or("no quota is set".to_owned(), |q| format!("a quota of {} CPUs is set", significant(q)));
@@ -156,10 +159,19 @@ fn quota(f: &Facts) -> Option<Verdict> {
     evidence.extend(waiting(f));
     let verdict = judged(f, share_of(f, "cpu.quota"), true, true, evidence.clone())?;
     // On a busy machine others have the CPUs while the quota stops the server: their part of the waiting is not proof, and does not clear it.
-    let all = f.share(&CPU).filter(|all| verdict.status == Status::Cleared && all.share >= SUSPECTED);
-    if all.is_none() {
+    let all = f.share(&CPU).filter(|all| verdict.status != Status::Guilty && all.share >= SUSPECTED);
+    let Some(all) = all else { return Some(verdict) };
+    // While it stood still all of its requests waited: that much of their waiting is the quota's.
+    if let Some(stopped) = f.stopped.filter(|stopped| *stopped >= MOST_OF_WAITING * all.share) {
+        let part = (stopped / all.share).min(1.0);
+        let share = Share { seconds: all.seconds * part, share: all.share * part, low: all.low * part, ..all };
+        evidence.push(format!("the server stood still for {} of the time, whoever ran then", percent(stopped)));
+        return judged(f, Some(share), true, true, evidence);
+    }
+    if verdict.status != Status::Cleared {
         return Some(verdict);
     }
+    let all = Some(all);
     let why = "others had the CPUs while it stopped the server; how much of that waiting was the quota's shows without it";
     at_most_suspected(judged(f, all, true, true, evidence), why)
 }

@@ -129,6 +129,9 @@ fn who_had_the_cpu_decides_among_the_causes_of_waiting_for_one() {
         assert!(says(&found, "cpu.quota", words), "{found:#?}");
     }
     let busy_meanwhile = judged(&step(), &throttled, Some(&followed(&[cpu("stress", &[], 300.0)])));
+    assert_eq!(status(&busy_meanwhile, "cpu.quota"), Status::Guilty, "it stood still for so long, whoever ran meanwhile");
+    let shorter = [&throttled[..], &[("throttle.seconds", 0.5)]].concat();
+    let busy_meanwhile = judged(&step(), &shorter, Some(&followed(&[cpu("stress", &[], 300.0)])));
     assert_eq!(
         status(&busy_meanwhile, "cpu.quota"),
         Status::Suspected,
