@@ -33,7 +33,7 @@ pub static LIST: &[Conclusion] = &[
             let [single, dual] = ["single", "dual"].map(|p| placements("10.0.4", p));
             let faster = [&single, &dual].map(|c| count(c, "launch.time", Verdict::Faster));
             let figure = format!(
-                "{} and {} of 10 faster, {:.2} and {:.2} times the time",
+                "on one drive {} and on two {} of 10 faster, {:.2} and {:.2} times the time (each application weighing the same)",
                 faster[0],
                 faster[1],
                 mean(&single, "launch.time"),
@@ -175,7 +175,42 @@ pub static LIST: &[Conclusion] = &[
         || Judged::not("it is called speculation there: nothing was measured"),
         Here::Never(TWO_SYSTEMS),
     ),
+    of(
+        "pageins_are_libraries",
+        "Determination",
+        "The page-ins until the system has started are libraries that come into memory by way of the swap file.",
+        PAGEINS,
+        || Judged::not("top counts page-ins without where they come from"),
+        Here::By(from_swap, "launch --set state=after-boot"),
+    ),
+    of(
+        "three_were_newer",
+        "Technical Reference Note",
+        "OmniWeb, iTunes and QuickTime Pro were newer versions under 10.1; whether that makes them faster is not known.",
+        LAUNCH,
+        || {
+            let c = between("launch-10.0.4", "launch-10.1");
+            let [newer, same] = [true, false].map(|newer| {
+                let of = |app: &str| ["OmniWeb", "iTunes", "QuickTime Pro"].contains(&app) == newer;
+                let logs = c.rows.iter().filter(|r| r.params.text("app").is_some_and(of)).filter_map(crate::Row::log);
+                let logs: Vec<f64> = logs.collect();
+                (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+            });
+            Judged::not(&format!(
+                "the same versions were not tried; the three take {newer:.2} times the time that they did, the seven others {same:.2}"
+            ))
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
 ];
+
+/// Page-ins since boot: how many of them, at the most, were for a page in swap.
+fn from_swap(run: &Run) -> Option<Judged> {
+    let since_boot = run.observations.iter().filter(|o| o.workload == "launch" && o.observer == "since-boot");
+    let (pageins, swap) = since_boot.filter_map(|o| Some((*o.totals.get("major_faults")?, *o.totals.get("swap_in.pages")?))).next()?;
+    let figure = format!("{pageins:.0} page-ins since boot, and {swap:.0} pages from swap: what comes from files is in no swap here");
+    (pageins > 0.0).then(|| Judged::by(swap >= pageins / 2.0, figure))
+}
 
 /// Whether a second drive beats another partition of the system's, application by application.
 fn second_drive(run: &Run) -> Option<Judged> {
