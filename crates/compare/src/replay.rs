@@ -102,10 +102,12 @@ pub struct Recipe {
     pub set: &'static [&'static str],
     /// Whether it takes a minute or less and needs neither rights nor an installed server.
     pub fits: bool,
+    /// Whether it must be allowed to change the system.
+    pub leave: bool,
 }
 
 const fn recipe(table: &'static str, names: &'static [&'static str], set: &'static [&'static str], fits: bool) -> Recipe {
-    Recipe { table, names, set, fits }
+    Recipe { table, names, set, fits, leave: false }
 }
 
 /// One for each table.
@@ -133,7 +135,7 @@ const RECIPES: &[Recipe] = &[
     recipe("flops", &["flops"], &[], true),
     recipe("zerofill-3", &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"], &["api=mmap"], true),
     recipe("zerofill-4", &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"], &["api=mmap"], true),
-    recipe("launch", &["launch"], &[], false),
+    Recipe { leave: true, ..recipe("launch", &["launch"], &["manifest=published", "placements=file,single,dual"], false) },
     recipe("launch-pageins", &["launch"], &["state=after-boot"], false),
     recipe("site", &["site"], &[], true),
 ];
@@ -142,7 +144,8 @@ impl Recipe {
     /// The command that does it.
     pub fn command(&self) -> String {
         let set: String = self.set.iter().map(|pair| format!(" --set {pair}")).collect();
-        format!("fingerpost run {}{set}", self.names.join(" "))
+        let leave = if self.leave { " --allow-system-changes" } else { "" };
+        format!("fingerpost run {}{set}{leave}", self.names.join(" "))
     }
 }
 

@@ -137,7 +137,7 @@ pub static LIST: &[Conclusion] = &[
             let (old, new) = (days("launch-10.0.4", 3), days("launch-10.1", 4));
             Judged::by(new > 0.0 && new < old, format!("{old:.0} a day under 10.0.4, {new:.0} under 10.1"))
         },
-        Here::By(grow, "launch --set state=uptime --set watch=4d"),
+        Here::By(grow, "launch --watch 4d"),
     ),
     of(
         "paging_explains_a_part",

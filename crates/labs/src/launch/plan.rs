@@ -133,6 +133,7 @@ impl Plan {
         let means = means(settings)?;
         let share = share(settings)?.filter(|_| allowed && !as_is);
         let apps = match settings.text("manifest") {
+            Some(manifest::PUBLISHED) => manifest::published(|program| manifest::find_program(program).is_some()),
             Some(path) => manifest::read(Path::new(path))?,
             None => manifest::default(|program| manifest::find_program(program).is_some()),
         };
