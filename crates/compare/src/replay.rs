@@ -129,7 +129,7 @@ const RECIPES: &[Recipe] = &[
         true,
     ),
     recipe("lmbench-ipc", &["ipc.pipe", "ipc.unix", "ipc.udp", "ipc.tcp", "ipc.tcp_connect"], &[], true),
-    recipe("mysql-scaling", &["database"], &["engine=mariadb", "storage=myisam", "clients=1,2,5,10,20,35,50"], false),
+    recipe("mysql-scaling", &["database", "ipc.tcp"], &["engine=mariadb", "storage=myisam", "clients=1,2,5,10,20,35,50"], false),
     recipe("mysql-query-cache", &["database"], &["engine=mariadb", "storage=myisam", "query_cache=on", "clients=1,2,5,10,20,35,50"], false),
     recipe("apache", &["web"], &["connections=100", "keepalive=off"], true),
     recipe("flops", &["flops"], &[], true),

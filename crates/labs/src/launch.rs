@@ -277,7 +277,11 @@ pub static LAB: Lab = Lab {
     summary: "applications launched in sequence, none quit, under placements of swap",
     probes: &["launch.time", "launch.sum", "launch.pageins"],
     settings: &[
-        Setting { key: "manifest", default: "ten of what is installed", help: "TOML file that names the applications, or `published`: one for each of the ten that the source launched, which `replay ref:launch` knows" },
+        Setting {
+            key: "manifest",
+            default: "ten of what is installed",
+            help: "TOML file that names the applications, or `published`: one for each of the ten that the source launched, which `replay ref:launch` knows",
+        },
         Setting {
             key: "placements",
             default: "none; as root with --allow-system-changes: file,loop,zram",

@@ -18,15 +18,25 @@ const KEYS: [(&str, &str, &str); 10] = [
     ("web.throughput", "", "web server"),
 ];
 
+/// A parameter of rows whose figure is the best case.
+const BEST_CASE: &str = "query_cache=on";
+
 /// Those of them that were measured, each with its name.
-pub fn of(groups: &[Group]) -> Vec<(&'static str, &Row)> {
+pub fn of<'a>(groups: &'a [Group]) -> Vec<(&'static str, &'a Row)> {
     let rows: Vec<&Row> = measured(groups).collect();
     let value = |row: &Row| row.figure.map_or(0.0, |f| f.estimate.value);
     let find = |(probe, params, name): &(&str, &str, &'static str)| {
         let of: Vec<&Row> = rows.iter().copied().filter(|r| r.probe == *probe).collect();
         let row = of.iter().find(|r| r.params.contains(params)).or(of.first()).copied();
         // Of several rows of a throughput, the peak.
-        let row = if probe.ends_with("throughput") { of.into_iter().max_by(|a, b| value(a).total_cmp(&value(b))) } else { row };
+        // Answers from a cache are the best case, and so are not what a database is known by.
+        let cached = |row: &&Row| row.params.contains(BEST_CASE);
+        let peak = |of: &mut dyn Iterator<Item = &'a Row>| of.max_by(|a, b| value(a).total_cmp(&value(b)));
+        let row = if probe.ends_with("throughput") {
+            peak(&mut of.iter().copied().filter(|row| !cached(row))).or_else(|| peak(&mut of.iter().copied()))
+        } else {
+            row
+        };
         row.map(|r| (*name, r))
     };
     KEYS.iter().filter_map(find).collect()

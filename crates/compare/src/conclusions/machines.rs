@@ -42,7 +42,9 @@ pub static LIST: &[Conclusion] = &[
         "Other options of the compiler than -O2 make no significant difference in floating point.",
         FLOPS,
         || Judged::not("the table has one set of flags for each compiler"),
-        Here::Never("a run has one set of flags; `fingerpost ab cpu.flops --a 'cflags=-O2' --b 'cflags=-O2 -ffast-math'` compares two here"),
+        Here::Never(
+            "a run has one set of flags; `fingerpost ab cpu.flops --a 'cflags=-O2' --b 'cflags=-O2 -ffast-math'` compares two here",
+        ),
     ),
     of(
         "better_compilers_raise_both",

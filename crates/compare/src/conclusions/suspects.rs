@@ -213,7 +213,8 @@ fn thread_beside_connection(run: &Run) -> Option<Judged> {
 fn switches_of_a_mutex(run: &Run) -> Option<Judged> {
     let fought = |m: &&fingerpost_record::Measurement| m.probe == "sync.mutex_contended" && m.outcome == Outcome::Measured;
     let most = run.measurements.iter().filter(fought).filter_map(|m| {
-        let switches = |p: &fingerpost_record::Process| Some(p.counters.get("switches_voluntary")? + p.counters.get("switches_involuntary")?);
+        let switches =
+            |p: &fingerpost_record::Process| Some(p.counters.get("switches_voluntary")? + p.counters.get("switches_involuntary")?);
         let each: Vec<f64> = m.processes.iter().filter_map(switches).collect();
         Some((m.params.int("threads")?, fingerpost_measure::estimate::across_processes(&each)?.value, m.estimate?.value))
     });

@@ -186,8 +186,11 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = part_three();
             let share = |faults: f64| c.zerofill / (c.zerofill + (c.fault_and_zerofill - c.zerofill) / faults);
-            let figure =
-                format!("it is {:.0} % of a fault, and would be {:.0} % with one fault for 16 pages", share(1.0) * 100.0, share(16.0) * 100.0);
+            let figure = format!(
+                "it is {:.0} % of a fault, and would be {:.0} % with one fault for 16 pages",
+                share(1.0) * 100.0,
+                share(16.0) * 100.0
+            );
             Judged::by(share(16.0) > share(1.0), figure)
         },
         Here::By(share_of_zeroing_ahead, LAB),

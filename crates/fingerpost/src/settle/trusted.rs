@@ -24,7 +24,9 @@ pub fn taken(key: &str, value: &str) -> Result<(), String> {
         };
     match allowed {
         true => Ok(()),
-        false => Err(format!("a record may not choose a program or a file that is used here; if you trust it, add --set '{key}=…' yourself")),
+        false => {
+            Err(format!("a record may not choose a program or a file that is used here; if you trust it, add --set '{key}=…' yourself"))
+        }
     }
 }
 

@@ -232,7 +232,10 @@ mod tests {
         assert_eq!(rows, [(Some(2), 12_000.0), (Some(3), 13_000.0), (Some(4), 13_050.0)]);
         assert!(kept.0.iter().all(|m| m.outcome == Outcome::Measured && m.params.text("placement") == Some("dual")));
         let course = &kept.1[0];
-        assert_eq!((course.observer.as_str(), course.series[0].points.len(), course.totals["swap_in.pages"]), ("since-boot-course", 4, 7.0));
+        assert_eq!(
+            (course.observer.as_str(), course.series[0].points.len(), course.totals["swap_in.pages"]),
+            ("since-boot-course", 4, 7.0)
+        );
         assert!((course.series[0].points[3].0 / day - 4.0).abs() < 1e-6);
     }
 
