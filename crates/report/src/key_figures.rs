@@ -22,18 +22,16 @@ const KEYS: [(&str, &str, &str); 10] = [
 const BEST_CASE: &str = "query_cache=on";
 
 /// Those of them that were measured, each with its name.
-pub fn of<'a>(groups: &'a [Group]) -> Vec<(&'static str, &'a Row)> {
+pub fn of(groups: &[Group]) -> Vec<(&'static str, &Row)> {
     let rows: Vec<&Row> = measured(groups).collect();
     let value = |row: &Row| row.figure.map_or(0.0, |f| f.estimate.value);
     let find = |(probe, params, name): &(&str, &str, &'static str)| {
         let of: Vec<&Row> = rows.iter().copied().filter(|r| r.probe == *probe).collect();
         let row = of.iter().find(|r| r.params.contains(params)).or(of.first()).copied();
-        // Of several rows of a throughput, the peak.
-        // Answers from a cache are the best case, and so are not what a database is known by.
-        let cached = |row: &&Row| row.params.contains(BEST_CASE);
-        let peak = |of: &mut dyn Iterator<Item = &'a Row>| of.max_by(|a, b| value(a).total_cmp(&value(b)));
         let row = if probe.ends_with("throughput") {
-            peak(&mut of.iter().copied().filter(|row| !cached(row))).or_else(|| peak(&mut of.iter().copied()))
+            // Of several rows the peak. Answers from a cache are the best case, and not what a database is known by.
+            let of = of.into_iter().filter(|row| !row.params.contains(BEST_CASE));
+            of.max_by(|a, b| value(a).total_cmp(&value(b)))
         } else {
             row
         };
