@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fingerpost_measure::estimate;
-use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Process, Series, Unit};
+use fingerpost_record::{Better, Estimate, Measurement, Observation, Outcome, Params, Process, Series, Unit};
 use fingerpost_sys::procfs::Paths;
 
 use super::paging;
@@ -141,7 +141,8 @@ impl Reading {
             better: Better::Lower,
             outcome: if late { Outcome::Untrusted } else { Outcome::Measured },
             reason,
-            estimate: estimate::across_processes(&[value]),
+            // The counter itself, exact to its last digit as a printed one is; what another boot would count is not known.
+            estimate: Some(Estimate { value, low: (value - 0.5).max(0.0), high: value + 0.5, confidence: 0.95 }),
             percentiles: estimate::percentiles(&[value], Better::Lower),
             processes: vec![Process { value: Some(value), samples: vec![value], batch: 1, ..Process::default() }],
         }

@@ -80,7 +80,7 @@ impl Plan {
         let refusal = refusal(context.allow_system_changes, is_root());
         let mut plan = Plan::from(context.settings, context.work_dir, refusal).map_err(LabError::Setting)?;
         plan.look_at_drives(context);
-        if plan.refusal.is_some() && !plan.named {
+        if plan.refusal.is_some() && !plan.named && !plan.state.as_is() {
             let why = "only launch times as the machine is: placing swap, dropping caches and limiting memory need root and --allow-system-changes";
             context.sink.warn(why);
         }
