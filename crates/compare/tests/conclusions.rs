@@ -55,9 +55,12 @@ const WITHOUT_FIGURE: [&str; 44] = [
     "storage_limits_web_servers",
 ];
 
+/// A section by its title, and the keys of its conclusions.
+type Section = (&'static str, &'static [&'static str]);
+
 /// The documents read once more from their beginnings, section by section, with what each concludes, suspects, expects or advises. Sections
 /// without any are there as well, so that none is passed over.
-const INDEX: &[(Document, &[(&str, &[&str])])] = &[
+const INDEX: &[(Document, &[Section])] = &[
     (
         Document::Mysteries,
         &[

@@ -56,7 +56,7 @@ fn flags_are_settled_and_a_records_own_compiler_is_not_run() {
     }
     let home = Home::with(&[]);
     let one = |flags: &str| {
-        let file = format!("{flags}.json");
+        let file = format!("with{flags}.json");
         let flags = format!("cflags={flags}");
         home.says(&["run", "cpu.flops", "--quiet", "--budget", "1", "--set", "module=4", "--set", "cc=cc", "--set", &flags, "-o", &file])
             .well();

@@ -69,7 +69,6 @@ fn skip_unless(can: bool, why: &str) -> bool {
 #[test]
 fn without_leave_launch_times_are_measured_and_nothing_else() {
     let home = home(TWO);
-    let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
     let run = run(&home, &["--set", "placements=none,file", "--set", "rounds=3"]);
     let measured: Vec<_> = run.measurements.iter().filter(|m| m.outcome == Outcome::Measured).collect();
     assert_eq!(measured.len(), 3, "{:?}", run.measurements);
@@ -79,7 +78,8 @@ fn without_leave_launch_times_are_measured_and_nothing_else() {
     assert!(skipped.reason.as_ref().unwrap().contains("--allow-system-changes"));
     assert_eq!(run.observations.iter().filter(|o| o.observer == "paging").count(), 1);
     assert_eq!(left_running(&home), Vec::<String>::new());
-    assert_eq!(std::fs::read_to_string("/proc/swaps").unwrap().lines().count(), swaps.lines().count());
+    // Other tests have areas of their own on meanwhile.
+    assert!(!std::fs::read_to_string("/proc/swaps").unwrap().contains(&*home.path().to_string_lossy()));
 }
 
 #[test]

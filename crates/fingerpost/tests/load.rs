@@ -219,7 +219,7 @@ fn mariadb_is_loaded_from_another_machine() {
         answer(client)
     };
     until("MariaDB answers", || ask("select 1") == "1");
-    ask(&format!("create user load@'{CLIENT}' identified by '{PASSWORD}'; grant all on loadtest.* to load@'{CLIENT}'"));
+    ask(&format!("create user 'load'@'{CLIENT}' identified by '{PASSWORD}'; grant all on loadtest.* to 'load'@'{CLIENT}'"));
     let (loaded, explained) = both(&machines, &home, &format!("mysql://load@{SERVER}:3307/loadtest"), 3307);
     joined(&home, &loaded, &explained);
     assert_eq!(ask("select count(*) from information_schema.schemata where schema_name = 'loadtest'"), "0", "what the load made is gone");
