@@ -150,7 +150,9 @@ fn another_placement_is_settled_with_the_manifest_that_is_named() {
 /// How soon what the applications map is touched: their processes are this program's children, and theirs.
 #[test]
 fn what_applications_map_is_told() {
-    let home = home(TWO);
+    // For some time, so that windows are open meanwhile: each of its children maps what a dynamic program does.
+    let maps = "i=0; while [ $i -lt 60 ]; do sleep 0.01; i=$((i + 1)); done; echo ready; read -r line";
+    let home = home(&format!("[[app]]\nname = \"maps\"\ncommand = [\"sh\", \"-c\", '{maps}']\nready = {{ line = \"^ready$\" }}\n"));
     let run = run(&home, &["--set", "rounds=2"]);
     let Some(mappings) = run.observations.iter().find(|o| o.observer == "mappings") else {
         let ci = std::env::var("CI").as_deref() == Ok("true") && rustix::process::geteuid().is_root();

@@ -208,7 +208,7 @@ pub static LIST: &[Conclusion] = &[
 fn from_swap(run: &Run) -> Option<Judged> {
     let since_boot = run.observations.iter().filter(|o| o.workload == "launch" && o.observer == "since-boot");
     let (pageins, swap) = since_boot.filter_map(|o| Some((*o.totals.get("major_faults")?, *o.totals.get("swap_in.pages")?))).next()?;
-    let figure = format!("{pageins:.0} page-ins since boot, and {swap:.0} pages from swap: what comes from files is in no swap here");
+    let figure = format!("{pageins:.0} page-ins since boot, and {swap:.0} pages came from swap");
     (pageins > 0.0).then(|| Judged::by(swap >= pageins / 2.0, figure))
 }
 
@@ -220,8 +220,13 @@ fn second_drive(run: &Run) -> Option<Judged> {
     };
     let (single, dual) = (at("single"), at("dual"));
     let pairs: Vec<_> = single.iter().filter_map(|(app, s)| Some((s, dual.iter().find(|(other, _)| other == app)?.1))).collect();
-    let less = pairs.iter().filter(|(s, d)| d.value < s.value).count();
-    (!pairs.is_empty()).then(|| Judged::by(less == pairs.len(), format!("{less} of {} times are shorter", pairs.len())))
+    let shorter = pairs.iter().filter(|(s, d)| d.high < s.low).count();
+    let longer = pairs.iter().filter(|(s, d)| d.low > s.high).count();
+    let figure = format!("of {} times {shorter} are shorter and {longer} are longer for certain", pairs.len());
+    (!pairs.is_empty()).then(|| match (shorter == pairs.len(), longer > 0) {
+        (false, false) => Judged::not(&format!("{figure}, which does not decide it")),
+        (all, _) => Judged::by(all, figure),
+    })
 }
 
 /// Page-ins by days of uptime: whether they go on.

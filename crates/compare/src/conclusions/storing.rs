@@ -185,5 +185,10 @@ fn folders(run: &Run) -> Option<Judged> {
     let (few, many) = (rows.first()?, rows.last().filter(|last| last.0 > rows[0].0)?);
     let time = |e: &Estimate| Unit::Nanoseconds.format(e.value);
     let figure = format!("{} with {} files in the folder, {} with {}", time(&few.1), few.0, time(&many.1), many.0);
-    Some(Judged::by(many.1.low > few.1.high * 1.03, figure))
+    let slower = many.1.low > few.1.high * 1.03;
+    Some(if !slower && many.1.high > few.1.low * 1.03 {
+        Judged::not(&format!("{figure}, which does not decide it"))
+    } else {
+        Judged::by(slower, figure)
+    })
 }
