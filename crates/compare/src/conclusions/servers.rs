@@ -351,9 +351,15 @@ fn writing_here(run: &Run) -> Option<Judged> {
     Some(Judged::by(busy < DISK_IDLE, figure))
 }
 
+/// Far below what one client gets: less than this share of it, in per cent.
+const FAR_BELOW: f64 = 90.0;
+
+/// Whether from some number of clients on, beyond two, all together get less than one of them would.
 fn collapses(run: &Run) -> Option<Judged> {
     let scaling = own::clients(run)?;
-    Some(Judged::by(matches!(scaling.shape, Shape::Collapses { .. }), scaling.to_string()))
+    let last = scaling.rows.last().filter(|row| row.clients > 2)?;
+    let figure = format!("{} clients get {:.0} % of one client's: it {scaling}", last.clients, last.scaling);
+    Some(Judged::by(last.scaling < FAR_BELOW, figure))
 }
 
 fn holds_its_peak(run: &Run) -> Option<Judged> {
