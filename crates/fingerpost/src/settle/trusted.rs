@@ -18,7 +18,7 @@ pub fn taken(key: &str, value: &str) -> Result<(), String> {
             // The title of a compiler that is found here, never a program's name.
             "cc" => value.contains(' ') && !value.contains('/'),
             "cflags" => value.split_whitespace().all(is_plain_flag),
-            "manifest" => false,
+            "manifest" | "url" | "password_file" => false,
             _ if key.starts_with("server.") => is_plain(value) && !FILES.iter().any(|part| key.contains(part)),
             _ => !value.contains('/'),
         };
@@ -31,7 +31,8 @@ pub fn taken(key: &str, value: &str) -> Result<(), String> {
 }
 
 fn is_plain_flag(word: &str) -> bool {
-    FLAGS.iter().any(|start| word.starts_with(start)) && !["/", "plugin", "@", ",", "pass"].iter().any(|part| word.contains(part))
+    FLAGS.iter().any(|start| word.starts_with(start))
+        && !["/", "plugin", "@", ",", "pass", "dump", "profile"].iter().any(|part| word.contains(part))
 }
 
 fn is_plain(value: &str) -> bool {
@@ -71,7 +72,8 @@ mod tests {
             ("cflags", "-O2 @/tmp/more"),
             ("cflags", "-fpass-plugin=x.so"),
             ("manifest", "apps.toml"),
-            ("url", "mysql://x/y"),
+            ("cflags", "-fdump-tree-all=x"),
+            ("url", "x:1"),
             ("dir", "/etc"),
             ("server.init_file", "x"),
             ("server.plugin_load", "x"),
