@@ -26,15 +26,16 @@ const ALIASES: &[Alias] = &[
     alias("launch.", "placement", "default", &["none", "file*"]),
     alias("launch.", "placement", "single", &["single:*", "loop*"]),
     alias("launch.", "placement", "dual", &["dual:*"]),
+    alias("launch.", "app", "Internet Connect", &["curl", "wget"]),
     alias("launch.", "app", "OmniWeb", &["firefox", "chromium", "google-chrome"]),
     alias("launch.", "app", "Terminal", &["sh", "bash", "xterm", "gnome-terminal"]),
     alias("launch.", "app", "TextEdit Plus", &["editor", "gedit", "kate", "mousepad", "vim", "nano", "emacs"]),
-    alias("launch.", "app", "Mail", &["mail", "thunderbird", "evolution", "mutt"]),
+    alias("launch.", "app", "Mail", &["mail", "thunderbird", "evolution", "mutt", "neomutt"]),
     alias("launch.", "app", "iTunes", &["rhythmbox", "vlc", "mpv"]),
-    alias("launch.", "app", "QuickTime Pro", &["totem", "vlc", "mpv"]),
+    alias("launch.", "app", "QuickTime Pro", &["totem", "vlc", "ffplay", "ffmpeg"]),
     alias("launch.", "app", "PhotoLine 32XL", &["gimp", "krita"]),
-    alias("launch.", "app", "GraphicConverter 4.08", &["convert", "magick"]),
-    alias("launch.", "app", "System Preferences", &["gnome-control-center", "systemsettings"]),
+    alias("launch.", "app", "GraphicConverter 4.08", &["convert", "magick", "gm"]),
+    alias("launch.", "app", "System Preferences", &["gnome-control-center", "systemsettings", "sysctl"]),
 ];
 
 /// How a row of ours meets a published one.

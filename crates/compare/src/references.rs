@@ -33,6 +33,7 @@ const ASIDES: &[&str] = &[
     include_str!("../data/mysql-percent.json"),
     include_str!("../data/mysql-notes.json"),
     include_str!("../data/launch-top.json"),
+    include_str!("../data/launch-notes.json"),
 ];
 
 const HOSTS: &str = include_str!("../data/hosts.json");

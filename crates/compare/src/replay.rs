@@ -102,10 +102,12 @@ pub struct Recipe {
     pub set: &'static [&'static str],
     /// Whether it takes a minute or less and needs neither rights nor an installed server.
     pub fits: bool,
+    /// Whether it must be allowed to change the system.
+    pub leave: bool,
 }
 
 const fn recipe(table: &'static str, names: &'static [&'static str], set: &'static [&'static str], fits: bool) -> Recipe {
-    Recipe { table, names, set, fits }
+    Recipe { table, names, set, fits, leave: false }
 }
 
 /// One for each table.
@@ -127,13 +129,13 @@ const RECIPES: &[Recipe] = &[
         true,
     ),
     recipe("lmbench-ipc", &["ipc.pipe", "ipc.unix", "ipc.udp", "ipc.tcp", "ipc.tcp_connect"], &[], true),
-    recipe("mysql-scaling", &["database"], &["engine=mariadb", "storage=myisam", "clients=1,2,5,10,20,35,50"], false),
+    recipe("mysql-scaling", &["database", "ipc.tcp"], &["engine=mariadb", "storage=myisam", "clients=1,2,5,10,20,35,50"], false),
     recipe("mysql-query-cache", &["database"], &["engine=mariadb", "storage=myisam", "query_cache=on", "clients=1,2,5,10,20,35,50"], false),
     recipe("apache", &["web"], &["connections=100", "keepalive=off"], true),
     recipe("flops", &["flops"], &[], true),
     recipe("zerofill-3", &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"], &["api=mmap"], true),
     recipe("zerofill-4", &["zerofill.alloc", "zerofill.touch", "zerofill.phase", "zerofill.zeroing", "syscall.null"], &["api=mmap"], true),
-    recipe("launch", &["launch"], &[], false),
+    Recipe { leave: true, ..recipe("launch", &["launch"], &["manifest=published", "placements=file,single,dual"], false) },
     recipe("launch-pageins", &["launch"], &["state=after-boot"], false),
     recipe("site", &["site"], &[], true),
 ];
@@ -142,7 +144,8 @@ impl Recipe {
     /// The command that does it.
     pub fn command(&self) -> String {
         let set: String = self.set.iter().map(|pair| format!(" --set {pair}")).collect();
-        format!("fingerpost run {}{set}", self.names.join(" "))
+        let leave = if self.leave { " --allow-system-changes" } else { "" };
+        format!("fingerpost run {}{set}{leave}", self.names.join(" "))
     }
 }
 

@@ -103,8 +103,7 @@ impl Settled {
     pub fn words(&self) -> String {
         let change = format!("{}: {} → {}", self.what, self.base, self.new);
         let of = if self.params.0.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) };
-        let slower =
-            self.ratio.map_or_else(String::new, |r| format!("{} × slower ({} to {})", times(r.value), times(r.low), times(r.high)));
+        let slower = self.ratio.map_or_else(String::new, slower);
         match self.answer {
             Answer::NotDone => format!("{change}, alone: not measured: {}", self.reason.as_deref().unwrap_or("for no known reason")),
             Answer::Unresolved => format!("{change}, alone: {of} {slower}, which is not resolved"),
@@ -116,6 +115,13 @@ impl Settled {
             }
         }
     }
+}
+
+/// `2.00 × slower (1.90 to 2.10)`; below one, the other way round.
+fn slower(r: Ratio) -> String {
+    let (word, [value, low, high]) =
+        if r.value < 1.0 { ("faster", [r.value, r.high, r.low].map(|v| 1.0 / v)) } else { ("slower", [r.value, r.low, r.high]) };
+    format!("{} × {word} ({} to {})", times(value), times(low), times(high))
 }
 
 fn times(ratio: f64) -> String {

@@ -293,6 +293,10 @@ fn blocks(runs: &[Run; 2]) {
     let states = ["x state=after-boot", "x state=uptime days=3", "x state=uptime days=4"];
     assert_eq!(states.map(|s| pageins(&runs[0], s)), [Some(9078.0), Some(13_000.0), None]);
     assert_eq!(states.map(|s| pageins(&runs[1], s)), [Some(2304.0), None, Some(4000.0)]);
+    // “eight to ten thousand pageins during boot”, “in the low two thousand range”, “80 Meg Swap Partition”, “performed twice”.
+    let notes = runs.each_ref().map(|run| totals(run, "the article's text"));
+    assert_eq!((notes[0]["boot.pageins.low"], notes[0]["boot.pageins.high"], notes[1]["boot.pageins.about"]), (8000.0, 10_000.0, 2000.0));
+    assert!(notes.iter().all(|n| n["swap.partition.mib"] == 80.0 && n["sequences"] == 2.0));
 }
 
 /// “File system, Object db, fs/odb”: eleven rounds in ticks, and the ratio with as many digits as are printed.

@@ -13,6 +13,8 @@ use crate::commands::ab::{self, Args};
 use crate::commands::run::ProfileName;
 use crate::exit::{say, usage};
 
+mod trusted;
+
 /// What a side has of a parameter that its rows do not state.
 const UNSTATED: [&str; 2] = ["none", "default"];
 /// Changes that are measured at most: those of the rows that differ most.
@@ -26,6 +28,8 @@ pub struct Options {
     pub threshold: f64,
     /// Whether the system may be changed (and restored).
     pub allow_system_changes: bool,
+    /// Settings of the pairs that the user names: what rows do not state, and what a record may not choose.
+    pub set: Vec<String>,
     /// No progress, no notes.
     pub quiet: bool,
 }
@@ -96,12 +100,25 @@ fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options
     let both = both.filter(|(_, value)| !UNSTATED.contains(&value.as_str()));
     // What a row states and no setting takes (the application of a launch) is what it is measured at.
     let told = |k: &str| setting(k).filter(|key| lab.is_none() || key == k || key == of_rows(k));
-    let set = both.filter_map(|(k, v)| Some(format!("{}={v}", told(&k)?))).collect();
-    let side = |value: &str| if UNSTATED.contains(&value) { Vec::new() } else { vec![format!("{key}={value}")] };
+    let named = |key: &str| options.set.iter().any(|pair| pair.split_once('=').is_some_and(|(k, _)| k == key));
+    let mut set: Vec<String> = Vec::new();
+    for (k, v) in both {
+        let Some(key) = told(&k).filter(|key| !named(key)) else { continue };
+        trusted::taken(&key, &v).map_err(|why| (Some(row), format!("{key}={v}: {why}")))?;
+        set.push(format!("{key}={v}"));
+    }
+    set.extend(options.set.iter().cloned());
+    let side = |value: &str| -> Result<Vec<String>, (Option<&'a Row>, String)> {
+        if UNSTATED.contains(&value) {
+            return Ok(Vec::new());
+        }
+        trusted::taken(&key, value).map_err(|why| (Some(row), format!("{key}={value}: {why}")))?;
+        Ok(vec![format!("{key}={value}")])
+    };
     let args = Args {
         name: lab.map_or_else(|| row.probe.clone(), |lab| lab.name.to_owned()),
-        a: side(&change.base),
-        b: side(&change.new),
+        a: side(&change.base)?,
+        b: side(&change.new)?,
         set,
         profile: ProfileName::Quick,
         budget: Some(options.budget),
@@ -142,7 +159,11 @@ fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
         Err(e) => return not_done(e),
     };
     let Some(row) = same_row(&alone, pair.row) else {
-        return not_done(anyhow::anyhow!("the pair has no row {} {}", pair.row.probe, pair.row.params));
+        let hint = match pair.row.params.get("app") {
+            Some(_) => "; if the applications were named by a manifest, add --set manifest=FILE",
+            None => "",
+        };
+        return not_done(anyhow::anyhow!("the pair has no row {} {}{hint}", pair.row.probe, pair.row.params));
     };
     let kept = pair::keep(&runs);
     if let Err(error) = &kept {
@@ -174,7 +195,7 @@ mod tests {
     }
 
     fn options() -> Options {
-        Options { budget: 10.0, threshold: 0.03, allow_system_changes: false, quiet: true }
+        Options { budget: 10.0, threshold: 0.03, allow_system_changes: false, set: Vec::new(), quiet: true }
     }
 
     #[test]
@@ -217,6 +238,28 @@ mod tests {
         let pair = planned(&comparison, &comparison.changes[0], &options()).ok().unwrap();
         assert_eq!((&pair.args.a[..], &pair.args.b[..]), (&["cc=gcc 12.2.0".to_owned()][..], &["cc=clang 14.0.6".to_owned()][..]));
         assert_eq!((pair.args.name.as_str(), pair.args.set.contains(&"module=1".to_owned())), ("cpu.flops", true));
+    }
+
+    #[test]
+    fn a_record_chooses_no_program_and_the_user_does() {
+        let flops = |compiler: &str, rate: f64| {
+            let mut of = run(Params::new().with("compiler", compiler).with("cflags", "-O2").with("module", 1), rate);
+            of.measurements[0].probe = "cpu.flops".into();
+            of
+        };
+        let comparison = compare(&[flops("/tmp/compiler", 1e9)], &[flops("clang 14.0.6", 2e9)], &Default::default());
+        let (_, why) = planned(&comparison, &comparison.changes[0], &options()).err().unwrap();
+        assert!(why.contains("a record may not choose a program"), "{why}");
+
+        let launch = |placement: &str, seconds: f64| {
+            let mut of = run(Params::new().with("app", "own").with("placement", placement), seconds);
+            of.measurements[0].probe = "launch.time".into();
+            of
+        };
+        let comparison = compare(&[launch("file", 1e9)], &[launch("zram", 2e9)], &Default::default());
+        let with = Options { set: vec!["manifest=apps.toml".into()], ..options() };
+        let pair = planned(&comparison, &comparison.changes[0], &with).ok().unwrap();
+        assert_eq!((&pair.args.a[..], &pair.args.set[..]), (&["placements=file".to_owned()][..], &["manifest=apps.toml".to_owned()][..]));
     }
 
     #[test]

@@ -48,6 +48,43 @@ fn flops_has_a_row_per_module_and_compiler_and_the_limits() {
     }
 }
 
+/// Flags that make a difference are found to make it; a record that names a program of its own as the compiler does not get it run.
+#[test]
+fn flags_are_settled_and_a_records_own_compiler_is_not_run() {
+    if !have_cc() {
+        return;
+    }
+    let home = Home::with(&[]);
+    let one = |flags: &str| {
+        let file = format!("with{flags}.json");
+        let flags = format!("cflags={flags}");
+        home.says(&["run", "cpu.flops", "--quiet", "--budget", "1", "--set", "module=4", "--set", "cc=cc", "--set", &flags, "-o", &file])
+            .well();
+        file
+    };
+    let (slow, fast) = (one("-O0"), one("-O2"));
+    let settled = |base: &str| -> serde_json::Value {
+        let words = ["compare", base, &fast, "--settle", "--budget", "5", "--quiet", "--format", "json"];
+        serde_json::from_str::<serde_json::Value>(&home.says(&words).well()).unwrap()["settled"].clone()
+    };
+    let of = settled(&slow);
+    assert_eq!((of[0]["what"].as_str(), of[0]["answer"].as_str()), (Some("cflags"), Some("decides")), "{of:#}");
+
+    let trace = home.path().join("it-ran");
+    let program = home.path().join("compiler");
+    fs::write(&program, format!("#!/bin/sh\ntouch {}\nexec cc \"$@\"\n", trace.display())).unwrap();
+    assert!(std::process::Command::new("chmod").arg("755").arg(&program).status().unwrap().success());
+    let mut run: Run = serde_json::from_slice(&fs::read(home.path().join(&slow)).unwrap()).unwrap();
+    for row in run.measurements.iter_mut().filter(|row| row.params.text("compiler") != Some("built-in")) {
+        row.params = row.params.clone().with("compiler", program.to_str().unwrap());
+    }
+    fs::write(home.path().join("hostile.json"), serde_json::to_string(&run).unwrap()).unwrap();
+    let of = settled("hostile.json");
+    assert!(of.as_array().unwrap().iter().all(|one| one["answer"] == "not_done"), "{of:#}");
+    assert!(of[0]["reason"].as_str().unwrap().contains("a record may not choose a program"), "{of:#}");
+    assert!(!trace.exists(), "the program that the record names was run");
+}
+
 #[test]
 fn a_compiler_that_is_named_and_fails_is_a_failed_row_with_its_first_error_line() {
     if !have_cc() {

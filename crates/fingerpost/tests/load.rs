@@ -98,8 +98,11 @@ fn rows<'a>(run: &'a Value, probe: &str) -> Vec<&'a Value> {
 /// Loads a server on the one machine while it is explained on the other; gives what both said. The load is under way when explaining begins.
 fn both(machines: &(Namespace, Namespace), home: &Home, url: &str, port: u16) -> (Said, Said) {
     let words = ["load", url, "--clients", "4", "--seconds", "8", "-o", "client.json"];
-    let load =
-        fingerpost(&machines.1, home, &words).env("REDISCLI_AUTH", PASSWORD).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut load = fingerpost(&machines.1, home, &words);
+    for variable in ["REDISCLI_AUTH", "MYSQL_PWD", "PGPASSWORD"] {
+        load.env(variable, PASSWORD);
+    }
+    let load = load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let under_way = || record(home, "client.json").is_some_and(|run| !rows(&run, "load.throughput").is_empty());
     until("the load is under way", under_way);
     let port = port.to_string();
@@ -173,6 +176,84 @@ fn redis_is_loaded_from_another_machine_and_both_accounts_are_one_record() {
     assert_eq!((refused.status, refused.err.lines().count()), (3, 1), "{}", refused.err);
     assert!(refused.err.contains("WRONGPASS") || refused.err.contains("access denied"), "{}", refused.err);
     assert!(!home.path().join("refused.json").exists());
+}
+
+/// Runs a shell's words as an unprivileged user, which databases insist on.
+fn as_nobody(mut command: Command, words: &str) -> Command {
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--", "sh", "-c", words]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// A directory for a database's files that its user can get to.
+fn directory_of_nobody(home: &Home) -> std::path::PathBuf {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let dir = home.path().join("db");
+    std::fs::create_dir(&dir).unwrap();
+    chown(&dir, Some(65534), Some(65534)).unwrap();
+    dir
+}
+
+/// What is asked of a database by its own client; empty while it does not answer.
+fn answer(mut client: Command) -> String {
+    let done = client.stderr(Stdio::null()).output().unwrap();
+    String::from_utf8(done.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn mariadb_is_loaded_from_another_machine() {
+    let Some(machines) = machines(&["mariadbd", "mariadb", "mariadb-install-db", "setpriv"]) else { return };
+    let home = Home::with(&[]);
+    let dir = directory_of_nobody(&home);
+    let at = dir.display();
+    let make = format!("mariadb-install-db --no-defaults --datadir={at}/d --skip-test-db --auth-root-authentication-method=normal");
+    assert!(as_nobody(Command::new("setpriv"), &make).status().unwrap().success());
+    let serve = format!(
+        "exec mariadbd --no-defaults --datadir={at}/d --socket={at}/s --pid-file={at}/pid --bind-address={SERVER} --port=3307 --log-error={at}/log"
+    );
+    let _server = Ended(as_nobody(machines.0.command("setpriv"), &serve).spawn().unwrap());
+    let ask = |sql: &str| {
+        let mut client = Command::new("mariadb");
+        client.args(["--no-defaults", "-N", "-S", &format!("{at}/s"), "-u", "root", "-e", sql]);
+        answer(client)
+    };
+    until("MariaDB answers", || ask("select 1") == "1");
+    ask(&format!("create user 'load'@'{CLIENT}' identified by '{PASSWORD}'; grant all on loadtest.* to 'load'@'{CLIENT}'"));
+    let (loaded, explained) = both(&machines, &home, &format!("mysql://load@{SERVER}:3307/loadtest"), 3307);
+    joined(&home, &loaded, &explained);
+    assert_eq!(ask("select count(*) from information_schema.schemata where schema_name = 'loadtest'"), "0", "what the load made is gone");
+}
+
+#[test]
+fn postgresql_is_loaded_from_another_machine() {
+    let Some(machines) = machines(&["psql", "setpriv"]) else { return };
+    let home = Home::with(&[]);
+    let dir = directory_of_nobody(&home);
+    let at = dir.display();
+    let versions = std::fs::read_dir("/usr/lib/postgresql").unwrap().flatten().map(|e| e.path().join("bin"));
+    let bin = versions.filter(|bin| bin.join("postgres").exists()).max().unwrap();
+    let bin = bin.display();
+    assert!(
+        as_nobody(Command::new("setpriv"), &format!("{bin}/initdb -D {at}/d -A trust -U postgres --no-sync")).status().unwrap().success()
+    );
+    let mut access = std::fs::read_to_string(dir.join("d/pg_hba.conf")).unwrap();
+    access.push_str(&format!("host all all {CLIENT}/32 scram-sha-256\n"));
+    std::fs::write(dir.join("d/pg_hba.conf"), access).unwrap();
+    let serve = format!(
+        "exec {bin}/postgres -D {at}/d -k {at} -p 5433 -c listen_addresses={SERVER} -c dynamic_shared_memory_type=mmap -c fsync=off"
+    );
+    let _server = Ended(as_nobody(machines.0.command("setpriv"), &serve).spawn().unwrap());
+    let ask = |sql: &str| {
+        let mut client = Command::new("psql");
+        client.args(["-h", &at.to_string(), "-p", "5433", "-U", "postgres", "-A", "-t", "-c", sql]);
+        answer(client)
+    };
+    until("PostgreSQL answers", || ask("select 1") == "1");
+    ask(&format!("create user load createdb password '{PASSWORD}'"));
+    let (loaded, explained) = both(&machines, &home, &format!("postgresql://load@{SERVER}:5433/loadtest"), 5433);
+    joined(&home, &loaded, &explained);
+    assert_eq!(ask("select count(*) from pg_database where datname = 'loadtest'"), "0", "what the load made is gone");
 }
 
 #[test]

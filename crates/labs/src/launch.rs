@@ -267,7 +267,7 @@ impl<'c, 'r> Course<'c, 'r> {
 
 /// Nothing that could be missing is known before the applications are looked for.
 fn missing(settings: &Params) -> Option<String> {
-    let path = settings.text("manifest")?;
+    let path = settings.text("manifest").filter(|path| *path != manifest::PUBLISHED)?;
     manifest::read(Path::new(path)).err()
 }
 
@@ -277,7 +277,11 @@ pub static LAB: Lab = Lab {
     summary: "applications launched in sequence, none quit, under placements of swap",
     probes: &["launch.time", "launch.sum", "launch.pageins"],
     settings: &[
-        Setting { key: "manifest", default: "ten of what is installed", help: "TOML file that names the applications" },
+        Setting {
+            key: "manifest",
+            default: "ten of what is installed",
+            help: "TOML file that names the applications, or `published`: one for each of the ten that the source launched, which `replay ref:launch` knows",
+        },
         Setting {
             key: "placements",
             default: "none; as root with --allow-system-changes: file,loop,zram",

@@ -38,6 +38,9 @@ pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
     found.extend(Flops::of(&run.measurements).and_then(|found| flops::answer(&found)));
     found.extend(Memory::of(run).and_then(|found| memory::answer(&found)));
     if found.is_empty() {
+        found.extend(pageins(run));
+    }
+    if found.is_empty() {
         found.extend(primitives(groups));
     }
     found.iter().map(|sentence| clean(sentence).into_owned()).collect()
@@ -106,6 +109,22 @@ fn scaling(table: &Table, many: bool) -> String {
     format!("{}{which} {}.", server(&table.workload, &table.params), table.scaling.sentence(table.who))
 }
 
+/// Page-ins since boot, by days of uptime.
+fn pageins(run: &Run) -> Option<String> {
+    let rows = run.measurements.iter().filter(|m| m.probe == "launch.pageins");
+    let mut counted: Vec<(i64, f64)> = rows.filter_map(|m| Some((m.params.int("days")?, m.estimate?.value))).collect();
+    counted.sort_by_key(|(days, _)| *days);
+    let (last, count) = *counted.last()?;
+    let after = match last {
+        0 => "in less than a day".to_owned(),
+        n => format!("in {}", fingerpost_record::text::counted(n.unsigned_abs(), "day")),
+    };
+    let more = counted.first().filter(|(first, _)| *first < last).map_or(String::new(), |(first, before)| {
+        format!(", {:.0} a day since the first that was seen", (count - before) / (last - first) as f64)
+    });
+    Some(format!("{count:.0} page-ins since boot, {after} of uptime{more}."))
+}
+
 /// The fastest database against files: how many times as fast, with the interval.
 fn contest(duel: &site::Duel) -> Option<String> {
     let ratio = duel.ratio?;
@@ -165,6 +184,22 @@ mod tests {
     fn a_collapse_is_told_first_and_a_run_without_conclusions_tells_nothing() {
         assert!(of(&loaded::collapsed()).iter().any(|a| a.contains("collapses from")), "{:?}", of(&loaded::collapsed()));
         assert!(of(&Run::default()).is_empty());
+    }
+
+    #[test]
+    fn page_ins_are_told_by_days() {
+        use fingerpost_record::{Estimate, Measurement, Outcome, Unit};
+        let row = |days: i64, count: f64| {
+            let params = Params::new().with("state", "uptime").with("days", days);
+            let none =
+                Measurement::without_figure("launch.pageins", 1, params, Unit::Count, Better::Lower, Outcome::Measured, String::new());
+            Measurement { estimate: Some(Estimate { value: count, low: count, high: count, confidence: 0.95 }), ..none }
+        };
+        let of = |rows: Vec<Measurement>| pageins(&Run { measurements: rows, ..Run::default() });
+        assert_eq!(of(vec![row(0, 571.0)]).unwrap(), "571 page-ins since boot, in less than a day of uptime.");
+        let course = of(vec![row(3, 13_000.0), row(1, 11_000.0)]).unwrap();
+        assert_eq!(course, "13000 page-ins since boot, in 3 days of uptime, 1000 a day since the first that was seen.");
+        assert_eq!(of(Vec::new()), None);
     }
 
     #[test]

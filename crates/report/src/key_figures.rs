@@ -18,6 +18,9 @@ const KEYS: [(&str, &str, &str); 10] = [
     ("web.throughput", "", "web server"),
 ];
 
+/// A parameter of rows whose figure is the best case.
+const BEST_CASE: &str = "query_cache=on";
+
 /// Those of them that were measured, each with its name.
 pub fn of(groups: &[Group]) -> Vec<(&'static str, &Row)> {
     let rows: Vec<&Row> = measured(groups).collect();
@@ -25,8 +28,13 @@ pub fn of(groups: &[Group]) -> Vec<(&'static str, &Row)> {
     let find = |(probe, params, name): &(&str, &str, &'static str)| {
         let of: Vec<&Row> = rows.iter().copied().filter(|r| r.probe == *probe).collect();
         let row = of.iter().find(|r| r.params.contains(params)).or(of.first()).copied();
-        // Of several rows of a throughput, the peak.
-        let row = if probe.ends_with("throughput") { of.into_iter().max_by(|a, b| value(a).total_cmp(&value(b))) } else { row };
+        let row = if probe.ends_with("throughput") {
+            // Of several rows the peak. Answers from a cache are the best case, and not what a database is known by.
+            let of = of.into_iter().filter(|row| !row.params.contains(BEST_CASE));
+            of.max_by(|a, b| value(a).total_cmp(&value(b)))
+        } else {
+            row
+        };
         row.map(|r| (*name, r))
     };
     KEYS.iter().filter_map(find).collect()

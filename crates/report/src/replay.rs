@@ -130,7 +130,7 @@ mod tests {
         let found = replay::replay("all", &replay::tables_of("all"), &[]);
         let text = render(&found, &Style::default());
         assert!(
-            text.contains("fingerpost run process.fork process.exec_dynamic") && text.contains("Of 75 conclusions 0 are true here"),
+            text.contains("fingerpost run process.fork process.exec_dynamic") && text.contains("Of 105 conclusions 0 are true here"),
             "{text}"
         );
     }

@@ -5,11 +5,13 @@
 //! be judged from a run of this machine says why not.
 
 mod launching;
+mod machines;
 mod own;
 mod primitives;
 mod servers;
 mod source;
 mod storing;
+mod suspects;
 mod zeroing;
 
 use fingerpost_record::{Run, Status};
@@ -175,7 +177,7 @@ impl Conclusion {
 
 /// All conclusions, document by document.
 pub fn all() -> impl Iterator<Item = &'static Conclusion> {
-    [servers::LIST, primitives::LIST, launching::LIST, zeroing::LIST, storing::LIST].into_iter().flatten()
+    [servers::LIST, suspects::LIST, primitives::LIST, machines::LIST, launching::LIST, zeroing::LIST, storing::LIST].into_iter().flatten()
 }
 
 /// Those that are about one of these tables.

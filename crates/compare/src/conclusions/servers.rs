@@ -2,8 +2,8 @@
 
 use fingerpost_record::{Observation, Params, Run, Status};
 
-use super::source::{at_clients, between, g5, load, ratio, row, said, status, total, value};
-use super::{Conclusion, Here, Judged, of_mysteries as of, own};
+use super::source::{at_clients, between, g5, ratio, row, said, status, total, value};
+use super::{Conclusion, Here, Judged, of_mysteries as of, own, source};
 use crate::scaling::Shape;
 use crate::verdict::Verdict;
 
@@ -351,9 +351,15 @@ fn writing_here(run: &Run) -> Option<Judged> {
     Some(Judged::by(busy < DISK_IDLE, figure))
 }
 
+/// Far below what one client gets: less than this share of it, in per cent.
+const FAR_BELOW: f64 = 90.0;
+
+/// Whether from some number of clients on, beyond two, all together get less than one of them would.
 fn collapses(run: &Run) -> Option<Judged> {
     let scaling = own::clients(run)?;
-    Some(Judged::by(matches!(scaling.shape, Shape::Collapses { .. }), scaling.to_string()))
+    let last = scaling.rows.last().filter(|row| row.clients > 2)?;
+    let figure = format!("{} clients get {:.0} % of one client's: it {scaling}", last.clients, last.scaling);
+    Some(Judged::by(last.scaling < FAR_BELOW, figure))
 }
 
 fn holds_its_peak(run: &Run) -> Option<Judged> {
@@ -369,19 +375,14 @@ fn second_client(run: &Run) -> Option<Judged> {
 
 const CACHED: &str = "database.throughput";
 
-fn cached(system: &str) -> f64 {
-    let published = load(&format!("{system}[query_cache=on]"));
-    published.measurements.iter().find(|m| m.probe == CACHED).and_then(|m| m.estimate).map_or(f64::NAN, |e| e.value)
-}
-
 fn query_cache() -> Judged {
     let c = between("opteron-850-linux[query_cache=on]", "g5-2.7-darwin[query_cache=on]");
     let slower = row(&c, CACHED).verdict == Verdict::Slower;
     let client = total("opteron-850-linux", "query_cache.per_client_machine.queries_s");
     let figure = format!(
         "about {:.0}/s against a peak of {:.0}/s, {:.1} times; a client machine gave at most {client:.0}/s, and up to {:.0} % came from the cache",
-        cached("g5-2.7-darwin"),
-        cached("opteron-850-linux"),
+        source::cached("g5-2.7-darwin"),
+        source::cached("opteron-850-linux"),
         ratio(&c, CACHED),
         total("g5-2.7-darwin", "query_cache.hits.most.percent")
     );

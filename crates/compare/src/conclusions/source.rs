@@ -73,3 +73,9 @@ pub fn count(c: &Comparison, probe: &str, verdict: Verdict) -> usize {
 pub fn total(system: &str, name: &str) -> f64 {
     load(system).observations.iter().find_map(|o| o.totals.get(name).copied()).expect("committed observations have the total")
 }
+
+/// What a reference system served with the query cache on, in queries a second.
+pub fn cached(system: &str) -> f64 {
+    let published = load(&format!("{system}[query_cache=on]"));
+    published.measurements.iter().find(|m| m.probe == "database.throughput").and_then(|m| m.estimate).map_or(f64::NAN, |e| e.value)
+}

@@ -16,6 +16,13 @@ const fn of(key: &'static str, place: &'static str, says: &'static str, source: 
 /// The conclusions about stores.
 pub static LIST: &[Conclusion] = &[
     of(
+        "storage_limits_web_servers",
+        "The introduction",
+        "How files are stored is one of the major limits of web servers: with another way to store them they would be faster.",
+        || Judged::not("communication and server were left out on purpose"),
+        Here::By(served, "site --set parts=served"),
+    ),
+    of(
         "up_to_seven_times",
         "Conclusions",
         "The object database gets the same pages up to seven times faster than the file system.",
@@ -154,6 +161,20 @@ fn less_cache(run: &Run) -> Option<Judged> {
     })
 }
 
+/// The web server of this program reading from files and from the fastest of the databases.
+fn served(run: &Run) -> Option<Judged> {
+    let rows = || run.measurements.iter().filter(|m| m.probe == "site.served").filter_map(|m| Some((m.params.text("store")?, m.estimate?)));
+    let best = |files: bool| rows().filter(|(store, _)| store.starts_with("files") == files).max_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    let ((file, from_files), (database, from_database)) = (best(true)?, best(false)?);
+    let figure = format!("{:.0}/s from {database}, {:.0}/s from {file}", from_database.value, from_files.value);
+    let overlap = from_database.low <= from_files.high && from_files.low <= from_database.high;
+    Some(if overlap {
+        Judged::not(&format!("{figure}, with intervals that overlap"))
+    } else {
+        Judged::by(from_database.value > from_files.value, figure)
+    })
+}
+
 /// What the files of one folder cost more when there are many of them: true where the largest folder is slower than the smallest by more
 /// than the threshold of any comparison, interval against interval.
 fn folders(run: &Run) -> Option<Judged> {
@@ -164,5 +185,10 @@ fn folders(run: &Run) -> Option<Judged> {
     let (few, many) = (rows.first()?, rows.last().filter(|last| last.0 > rows[0].0)?);
     let time = |e: &Estimate| Unit::Nanoseconds.format(e.value);
     let figure = format!("{} with {} files in the folder, {} with {}", time(&few.1), few.0, time(&many.1), many.0);
-    Some(Judged::by(many.1.low > few.1.high * 1.03, figure))
+    let slower = many.1.low > few.1.high * 1.03;
+    Some(if !slower && many.1.high > few.1.low * 1.03 {
+        Judged::not(&format!("{figure}, which does not decide it"))
+    } else {
+        Judged::by(slower, figure)
+    })
 }

@@ -7,7 +7,7 @@ use super::source::{between, load};
 use super::{Conclusion, Document, Here, Judged};
 use crate::zerofill::guesses::{self, Verdict};
 use crate::zerofill::solve::{self, Costs};
-use crate::zerofill::{self, apart};
+use crate::zerofill::{self, apart, points, rank, zeroing};
 
 const THREE: &[&str] = &["zerofill-3"];
 const FOUR: &[&str] = &["zerofill-4"];
@@ -57,6 +57,31 @@ pub static LIST: &[Conclusion] = &[
         "A fault without its zeroing costs about a quarter of an allocation.",
         || Judged::not("it is an assumption: the zeroing was not timed"),
         Here::By(|run| guess(run, "quarter"), LAB),
+    ),
+    three(
+        "further_page_costs_little",
+        DERIVING,
+        "Each further page that is allocated at a time adds little to allocating and freeing.",
+        || {
+            let costs = part_three();
+            Judged::by(costs.page_extra < LITTLE * 11.2, format!("{:.1} µs of 11.2", costs.page_extra))
+        },
+        Here::By(
+            |run| {
+                let found = zerofill::analyse(run)?;
+                let (given, costs) = (found.given?, found.derived?);
+                let figure = format!("{:.0} ns of {:.0}", costs.page_extra, given.alloc_1.value);
+                Some(Judged::by(costs.page_extra < LITTLE * given.alloc_1.value, figure))
+            },
+            LAB,
+        ),
+    ),
+    three(
+        "touching_makes_freeing_dearer",
+        DERIVING,
+        "Touching memory makes freeing it dearer, and cannot make allocating it so.",
+        || Judged::not("it is an assumption: the two were timed together"),
+        Here::By(freeing_touched, LAB),
     ),
     three(
         "zeroing_most_of_the_fault",
@@ -134,6 +159,13 @@ pub static LIST: &[Conclusion] = &[
         Here::By(|run| guess(run, "four_pages_zero"), LAB),
     ),
     three(
+        "ten_three_allocates_faster",
+        OBSERVATIONS,
+        "Version 10.3 allocates faster on a G4 of 500 MHz than 10.2.6 does on some faster processors.",
+        || Judged::not("the document has no figures of that system"),
+        Here::Never("it is about two versions of one system"),
+    ),
+    three(
         "zeroing_the_bottleneck_later",
         OBSERVATIONS,
         "In the newer system, which allocates faster and is still slower on the whole, zero-filling is likely the bottleneck.",
@@ -146,6 +178,29 @@ pub static LIST: &[Conclusion] = &[
         "Faulting in several pages at a time would be cheaper than a fault for each.",
         || Judged::not("it is a proposal: nothing of it was measured"),
         Here::By(ahead, LAB),
+    ),
+    three(
+        "zeroing_weighs_more_then",
+        "How to Optimize This",
+        "Where faults are made cheaper, zero-filling weighs more.",
+        || {
+            let c = part_three();
+            let share = |faults: f64| c.zerofill / (c.zerofill + (c.fault_and_zerofill - c.zerofill) / faults);
+            let figure = format!(
+                "it is {:.0} % of a fault, and would be {:.0} % with one fault for 16 pages",
+                share(1.0) * 100.0,
+                share(16.0) * 100.0
+            );
+            Judged::by(share(16.0) > share(1.0), figure)
+        },
+        Here::By(share_of_zeroing_ahead, LAB),
+    ),
+    three(
+        "not_zeroing_is_cheapest",
+        "How to Optimize This",
+        "Zero-filling is best made faster by not zero-filling.",
+        || Judged::not("nothing of it was measured"),
+        Here::By(kept_memory, LAB),
     ),
     three(
         "touched_at_once",
@@ -263,6 +318,50 @@ fn ahead(run: &Run) -> Option<Judged> {
     let best = found.iter().filter(|c| c.against == "touch").max_by(|a, b| a.times_at_most.total_cmp(&b.times_at_most))?;
     let figure = format!("{} is {:.2} times as fast as touching {} pages one by one", best.name, best.times_at_most, best.most_pages);
     Some(Judged::by(best.from_pages.is_some(), figure))
+}
+
+/// A part of the whole that is little.
+const LITTLE: f64 = 0.1;
+
+/// Freeing one page that was touched beside freeing one that was not.
+fn freeing_touched(run: &Run) -> Option<Judged> {
+    let freed = |phase: &str| points::at(&points::curve(run, "zerofill.phase", "phase", phase), 1);
+    let (untouched, touched) = (freed("free_untouched")?, freed("free_touched")?);
+    let figure = format!("freeing a page takes {:.0} ns untouched, {:.0} ns touched", untouched.value, touched.value);
+    Some(if touched.low <= untouched.high && untouched.low <= touched.high {
+        Judged::not(&format!("{figure}, with intervals that overlap"))
+    } else {
+        Judged::by(touched.value > untouched.value, figure)
+    })
+}
+
+/// What zero-filling is of touching pages one by one and of the cheapest way to have as many faulted in, both in base pages.
+fn share_of_zeroing_ahead(run: &Run) -> Option<Judged> {
+    let found = zerofill::analyse(run)?;
+    let route = |pages: i64| Some(zeroing::best(&found.zeroing, pages)?.per_page.value * pages as f64);
+    // Huge pages are zeroed in another way, so that the same zeroing cannot be assumed of them.
+    let same = |name: &str| !name.contains("thp");
+    let ranking = found.prefault.iter().rev().find(|r| r.places.iter().any(|p| p.name == "touch") && route(r.pages).is_some())?;
+    let (zero, cost) = (route(ranking.pages)?, |p: &rank::Place| p.cost.value);
+    let (touch, best) = (ranking.places.iter().find(|p| p.name == "touch")?, ranking.places.iter().find(|p| same(&p.name))?);
+    let [one, ahead] = [touch, best].map(|p| zero / cost(p));
+    let figure = format!(
+        "with {} pages it is {:.0} % of the whole when they are touched one by one, {:.0} % with {}",
+        ranking.pages,
+        one * 100.0,
+        ahead * 100.0,
+        best.name
+    );
+    (best.name != "touch").then(|| Judged::by(ahead > one, figure))
+}
+
+/// Memory that the program keeps, so that the kernel need not fill it again, beside memory that is new each time.
+fn kept_memory(run: &Run) -> Option<Judged> {
+    let of = |api: &str| points::at(&points::curve(run, "zerofill.touch", "api", api), 1);
+    let (kept, new) = (of("malloc_small")?, of(zerofill::MAIN_API)?);
+    let figure =
+        format!("one page that malloc has kept takes {:.0} ns with its touch, one that is mapped anew {:.0} ns", kept.value, new.value);
+    Some(Judged::by(kept.high < new.low, figure))
 }
 
 /// The null call beside the cost of the mapping call: how much of it is the way into the kernel.

@@ -261,7 +261,7 @@ fn sampled_fault(run: &Run) -> Option<Estimate> {
 
 /// What zeroing and the rest of a fault cost per page, from the fit and the best route: for the headline.
 pub fn headline(analysis: &Analysis) -> Option<String> {
-    let fit = analysis.fit.as_ref()?;
+    let Some(fit) = analysis.fit.as_ref() else { return by_arithmetic(analysis) };
     let route = zeroing::best(&analysis.zeroing, fit.up_to.min(256))?;
     let rest = subtract(fit.fault_page, route.per_page);
     let whole = add(rest, scale(route.per_page, 1.0));
@@ -270,6 +270,20 @@ pub fn headline(analysis: &Analysis) -> Option<String> {
         "A first touch costs {} a page, of which zero-filling is {} ({share:.0} %).",
         fingerpost_record::Unit::Nanoseconds.format(fit.fault_page.value),
         fingerpost_record::Unit::Nanoseconds.format(route.per_page.value),
+    ))
+}
+
+/// The same where there are the four timings alone.
+fn by_arithmetic(analysis: &Analysis) -> Option<String> {
+    let c = analysis.derived.as_ref().filter(|c| c.fault_and_zerofill > 0.0)?;
+    let time = |ns: f64| fingerpost_record::Unit::Nanoseconds.format(ns);
+    Some(format!(
+        "By the article's arithmetic faulting in and zero-filling a page takes {}, {:.0} % of it zero-filling, allocating it by {} {}, and freeing it {}.",
+        time(c.fault_and_zerofill),
+        c.zerofill / c.fault_and_zerofill * 100.0,
+        analysis.api,
+        time(c.allocation),
+        time(c.deallocation)
     ))
 }
 

@@ -50,6 +50,10 @@ pub struct Args {
     /// With --settle: allow changes of the system (placements of swap); every change is undone
     #[arg(long, requires = "settle")]
     allow_system_changes: bool,
+    /// With --settle: a further setting of what is measured (such as manifest=FILE for `launch`), or one that a record may not choose: a
+    /// program, a file, code that is loaded
+    #[arg(long, value_name = "KEY=VALUE", requires = "settle")]
+    set: Vec<String>,
     /// No progress, no notes
     #[arg(short, long)]
     quiet: bool,
@@ -120,6 +124,7 @@ fn settled(args: &Args, base: &Side, new: &Side, comparison: &mut Comparison) ->
         budget: args.budget,
         threshold: args.threshold,
         allow_system_changes: args.allow_system_changes,
+        set: args.set.clone(),
         quiet: args.quiet,
     };
     let settled = settle::settle(comparison, &options, &stop);

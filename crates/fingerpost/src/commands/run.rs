@@ -25,7 +25,8 @@ Examples:
   fingerpost run syscall.poll --set fds=10,500          a parameter's values
   fingerpost run memory -o before.json                  into a file
   fingerpost run database --set engine=mariadb --label before
-  sudo fingerpost run launch --allow-system-changes";
+  sudo fingerpost run launch --allow-system-changes
+  fingerpost run launch --watch 4d                      page-ins over four days of uptime";
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -50,6 +51,9 @@ pub struct Args {
     /// passwords out of the command line, which every user of this host can list: `--set password_file=PATH`, MYSQL_PWD or PGPASSWORD
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// With `launch`: launch nothing, and watch the page-ins since boot for so long (4d, 12h, 30m); each day of uptime becomes a row
+    #[arg(long, value_name = "LENGTH")]
+    watch: Option<String>,
     /// CPUs to measure on, in the order of use (`1,0` or `2-5`). First CPU: the measuring process; second: its partner
     #[arg(long, value_name = "LIST")]
     cpu: Option<String>,
@@ -107,6 +111,7 @@ pub fn measure(names: &[&str], set: &[&str], command: String) -> anyhow::Result<
         output: None,
         label: None,
         set: words(set),
+        watch: None,
         cpu: None,
         server_prefix: String::new(),
         seed: None,
@@ -128,9 +133,19 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     Ok(conclude(&conducted, progress, stopped))
 }
 
+/// What `--watch` stands for.
+fn watching(args: &Args) -> anyhow::Result<Vec<String>> {
+    let Some(length) = &args.watch else { return Ok(Vec::new()) };
+    if args.names != ["launch"] {
+        return usage("--watch watches the page-ins since boot, which belongs to `launch` alone: fingerpost run launch --watch 4d");
+    }
+    Ok(vec!["state=uptime".to_owned(), format!("watch={length}")])
+}
+
 /// Measures, and says whether it was stopped. The record has `command`, or this process's own.
 fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Conducted, bool)> {
-    let settings = plan::parse_settings(&plan::all_settings(&args.set))?;
+    let set = [args.set.clone(), watching(args)?].concat();
+    let settings = plan::parse_settings(&plan::all_settings(&set))?;
     let mut options = resolve(args, &settings)?;
     let named = !args.names.is_empty();
     let names = if named { args.names.clone() } else { profile::names(options.profile) };

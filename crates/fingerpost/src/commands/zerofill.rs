@@ -5,6 +5,7 @@ use std::io::Write;
 
 use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS, Timings};
 use fingerpost_compare::zerofill::{self as analysis, Analysis};
+use fingerpost_record::Unit;
 use fingerpost_record::unit::significant;
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
@@ -62,14 +63,16 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         },
     };
     let costs = solve::solve(&timings).map_err(|e| Usage(e.to_string()))?;
+    // Figures of --solve are in whatever unit they were given in.
+    let shown = if args.solve.is_none() { |ns| Unit::Nanoseconds.format(ns) } else { significant };
     output::write(|out| match args.format {
         Format::Json if args.solve.is_none() => {
-            fingerpost_report::json::write(out, &serde_json::json!({ "given": timings, "derived": costs }))
+            fingerpost_report::json::write(out, &serde_json::json!({ "unit": "ns", "given": timings, "derived": costs }))
         }
         Format::Json => fingerpost_report::json::write(out, &costs),
         Format::Csv => csv(out, &costs),
-        Format::Markdown => markdown(out, &timings, &costs),
-        Format::Table => out.write_all(table(&timings, &costs, &output::style(false)).as_bytes()),
+        Format::Markdown => markdown(out, &timings, &costs, shown),
+        Format::Table => out.write_all(table(&timings, &costs, shown, &output::style(false)).as_bytes()),
     })?;
     Ok(Done::Well)
 }
@@ -109,16 +112,16 @@ fn inputs(t: &Timings) -> [(&'static str, f64); 4] {
     [("1p alloc", t.alloc_1), ("1p alloc + fault", t.touch_1), ("2p alloc", t.alloc_2), ("2p alloc + fault", t.touch_2)]
 }
 
-/// The inputs apart from what is derived, then the shares that the article speaks of.
-fn table(timings: &Timings, costs: &Costs, style: &Style) -> String {
+/// The inputs apart from what is derived, then the shares that the article speaks of; `shown` writes a time.
+fn table(timings: &Timings, costs: &Costs, shown: fn(f64) -> String, style: &Style) -> String {
     let (plain, heading) = (|cells: Vec<String>| Line::Cells(cells, Tone::Plain), |title: &str| Line::Heading(title.into()));
     let mut figures = Grid::of([("", Align::Left, 0), ("", Align::Right, 0), ("", Align::Left, 0)]);
     figures.lines.push(heading("given"));
-    figures.lines.extend(inputs(timings).iter().map(|(name, v)| plain(vec![format!("  {name}"), significant(*v), String::new()])));
+    figures.lines.extend(inputs(timings).iter().map(|(name, v)| plain(vec![format!("  {name}"), shown(*v), String::new()])));
     figures.lines.extend([Line::Blank, heading("derived")]);
     for (((_, name, formula), value), printed) in FIELDS.iter().zip(costs.values()).zip(solve::misprints(timings)) {
-        let printed = printed.map_or(String::new(), |p| format!("; the article prints {}", significant(p)));
-        figures.lines.push(plain(vec![format!("  {name}"), significant(value), format!("= {formula}{printed}")]));
+        let printed = printed.map_or(String::new(), |p| format!("; the article prints {}", shown(p)));
+        figures.lines.push(plain(vec![format!("  {name}"), shown(value), format!("= {formula}{printed}")]));
     }
     figures.render(style) + &shares(costs, style)
 }
@@ -152,9 +155,9 @@ fn csv(out: &mut dyn Write, costs: &Costs) -> std::io::Result<()> {
     FIELDS.iter().zip(costs.values()).try_for_each(|((key, ..), value)| writeln!(out, "{key},{value}"))
 }
 
-fn markdown(out: &mut dyn Write, timings: &Timings, costs: &Costs) -> std::io::Result<()> {
+fn markdown(out: &mut dyn Write, timings: &Timings, costs: &Costs, shown: fn(f64) -> String) -> std::io::Result<()> {
     writeln!(out, "| field | value | formula |\n| --- | ---: | --- |")?;
-    inputs(timings).iter().try_for_each(|(name, value)| writeln!(out, "| {name} | {} | given |", significant(*value)))?;
+    inputs(timings).iter().try_for_each(|(name, value)| writeln!(out, "| {name} | {} | given |", shown(*value)))?;
     let derived = FIELDS.iter().zip(costs.values());
-    derived.into_iter().try_for_each(|((_, name, formula), value)| writeln!(out, "| {name} | {} | {formula} |", significant(value)))
+    derived.into_iter().try_for_each(|((_, name, formula), value)| writeln!(out, "| {name} | {} | {formula} |", shown(value)))
 }

@@ -9,6 +9,10 @@ use serde::Deserialize;
 
 /// The applications that are launched when the user names none.
 const DEFAULT: &str = include_str!("default.toml");
+/// Those that stand for the source's ten, by kind.
+const KINDS: &str = include_str!("kinds.toml");
+/// The manifest's name that means these.
+pub const PUBLISHED: &str = "published";
 /// How many the source launched.
 const USUAL: usize = 10;
 /// More than any sequence needs; a manifest with more is a mistake.
@@ -39,6 +43,9 @@ pub struct App {
     /// Whether it refuses to run as root: it is then run as an unprivileged user.
     #[serde(default)]
     pub unprivileged: bool,
+    /// The application of the source that it stands for; of several with the same, one is launched.
+    #[serde(default)]
+    kind: Option<String>,
 }
 
 /// What ready means.
@@ -168,6 +175,14 @@ pub fn default(installed: impl Fn(&str) -> bool) -> Vec<App> {
     apps
 }
 
+/// One application for each kind that the source launched, in its order: the first of the kind that `installed` finds, else the kind's first,
+/// which then says in its row what is missing.
+pub fn published(installed: impl Fn(&str) -> bool) -> Vec<App> {
+    let all = parse(KINDS).expect("the manifest of kinds is tested");
+    let of_kind = |kind: &[App]| kind.iter().find(|app| installed(&app.command[0])).unwrap_or(&kind[0]).clone();
+    all.chunk_by(|a, b| a.kind == b.kind).map(of_kind).collect()
+}
+
 /// Finds a program as a shell does, and where servers are that are not on an ordinary user's path.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
@@ -260,6 +275,26 @@ mod tests {
         assert_eq!(few.iter().map(|a| a.name.as_str()).collect::<Vec<_>>(), ["sh", "perl"]);
         // What prepares an application must be there too.
         assert!(default(|program| program == "postgres").is_empty());
+    }
+
+    #[test]
+    fn each_of_the_sources_applications_has_one_that_stands_for_it() {
+        let all = published(|_| true);
+        let kinds: Vec<&str> = all.iter().filter_map(|app| app.kind.as_deref()).collect();
+        let run = fingerpost_compare::references::load("launch-10.1").unwrap();
+        let of_source: Vec<&str> = run
+            .measurements
+            .iter()
+            .filter(|m| m.params.text("placement") == Some("default"))
+            .filter_map(|m| m.params.text("app"))
+            .collect();
+        assert_eq!(kinds, of_source, "the same ten in the same order");
+        for app in parse(KINDS).unwrap() {
+            let [theirs, ours] = [app.kind.as_deref().unwrap(), &app.name].map(|name| fingerpost_record::Params::new().with("app", name));
+            assert!(fingerpost_compare::aliases::matches("launch.time", &theirs, &ours).is_some(), "{} for {:?}", app.name, app.kind);
+        }
+        let names = |apps: &[App]| apps.iter().map(|app| app.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&published(|program| program == "chromium" || program == "neomutt"))[1..4], ["chromium", "vim", "neomutt"]);
     }
 
     #[test]

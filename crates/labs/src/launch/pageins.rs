@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fingerpost_measure::estimate;
-use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Process, Series, Unit};
+use fingerpost_record::{Better, Estimate, Measurement, Observation, Outcome, Params, Process, Series, Unit};
 use fingerpost_sys::procfs::Paths;
 
 use super::paging;
@@ -43,22 +43,42 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub fn watch(plan: &Plan, length: Duration, sink: &mut dyn Sink) {
     let (Some(word), Some(placement)) = (plan.state.word(), plan.placements.first()) else { return };
     let gap = (length / MOST_READINGS).max(LEAST_GAP);
-    let paths = Paths::system();
-    let (begun, mut course, mut last) = (Instant::now(), Course::default(), None);
+    let begun = Instant::now();
+    let mut watched = Watched { word, placement: &placement.name, state: plan.state, course: Course::default(), last: None };
     while begun.elapsed() < length && !sink.interrupted() {
         let due = Instant::now() + gap.min(length.saturating_sub(begun.elapsed()));
         while Instant::now() < due && !sink.interrupted() {
             std::thread::sleep(LOOK_EVERY.min(due.saturating_duration_since(Instant::now())));
         }
-        let reading = Reading::of(&paths);
-        let params = params(word, &placement.name, plan.state, &reading);
-        sink.measurement(reading.row(plan.state, params.clone()));
-        course.add(&reading);
-        last = reading.observation(&params);
+        watched.read(&Paths::system(), sink);
         sink.progress("watching the page-ins since boot", begun.elapsed().as_secs_f64() / length.as_secs_f64());
     }
-    if let Some(observation) = last {
-        sink.observation(Observation { series: course.series(), observer: "since-boot-course".into(), ..observation });
+    watched.end(sink);
+}
+
+/// What a watch has read.
+struct Watched<'a> {
+    word: &'a str,
+    placement: &'a str,
+    state: State,
+    course: Course,
+    last: Option<Observation>,
+}
+
+impl Watched<'_> {
+    /// One reading: the row of its day, which replaces that of an earlier reading of the day.
+    fn read(&mut self, paths: &Paths, sink: &mut dyn Sink) {
+        let reading = Reading::of(paths);
+        let params = params(self.word, self.placement, self.state, &reading);
+        sink.measurement(reading.row(self.state, params.clone()));
+        self.course.add(&reading);
+        self.last = reading.observation(&params);
+    }
+
+    fn end(self, sink: &mut dyn Sink) {
+        if let Some(observation) = self.last {
+            sink.observation(Observation { series: self.course.series(), observer: "since-boot-course".into(), ..observation });
+        }
     }
 }
 
@@ -121,7 +141,8 @@ impl Reading {
             better: Better::Lower,
             outcome: if late { Outcome::Untrusted } else { Outcome::Measured },
             reason,
-            estimate: estimate::across_processes(&[value]),
+            // The counter itself, exact to its last digit as a printed one is; what another boot would count is not known.
+            estimate: Some(Estimate { value, low: (value - 0.5).max(0.0), high: value + 0.5, confidence: 0.95 }),
             percentiles: estimate::percentiles(&[value], Better::Lower),
             processes: vec![Process { value: Some(value), samples: vec![value], batch: 1, ..Process::default() }],
         }
@@ -170,6 +191,53 @@ mod tests {
         let late = row("7200.00 1.00\n");
         assert_eq!(late.outcome, Outcome::Untrusted);
         assert!(late.reason.unwrap().contains("up for 120 minutes"));
+    }
+
+    /// A sink that keeps what it is told.
+    #[derive(Default)]
+    struct Kept(Vec<Measurement>, Vec<Observation>);
+
+    impl Sink for Kept {
+        fn measurement(&mut self, m: Measurement) {
+            self.0.retain(|known| (&known.probe, &known.params) != (&m.probe, &m.params));
+            self.0.push(m);
+        }
+        fn observation(&mut self, o: Observation) {
+            self.1.push(o);
+        }
+        fn budget(&mut self, _: fingerpost_record::Budget) {}
+        fn paths(&mut self, _: fingerpost_record::Paths) {}
+        fn finding(&mut self, _: fingerpost_record::Finding) {}
+        fn experiment(&mut self, _: fingerpost_record::Experiment) {}
+        fn warn(&mut self, _: &str) {}
+        fn progress(&mut self, _: &str, _: f64) {}
+        fn interrupted(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_watch_has_a_row_for_each_day_and_the_course() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("proc")).unwrap();
+        let day = 86_400.0;
+        let mut watched = Watched { word: "uptime", placement: "dual", state: State::Uptime, course: Course::default(), last: None };
+        let mut kept = Kept::default();
+        for (days, pageins) in [(2.9, 12_000), (3.1, 12_900), (3.9, 13_000), (4.0, 13_050)] {
+            std::fs::write(dir.path().join("proc/vmstat"), format!("pswpin 7\npgmajfault {pageins}\n")).unwrap();
+            std::fs::write(dir.path().join("proc/uptime"), format!("{:.2} 1.00\n", days * day)).unwrap();
+            watched.read(&Paths::under(dir.path()), &mut kept);
+        }
+        watched.end(&mut kept);
+        let rows: Vec<(Option<i64>, f64)> = kept.0.iter().map(|m| (m.params.int("days"), m.estimate.unwrap().value)).collect();
+        assert_eq!(rows, [(Some(2), 12_000.0), (Some(3), 13_000.0), (Some(4), 13_050.0)]);
+        assert!(kept.0.iter().all(|m| m.outcome == Outcome::Measured && m.params.text("placement") == Some("dual")));
+        let course = &kept.1[0];
+        assert_eq!(
+            (course.observer.as_str(), course.series[0].points.len(), course.totals["swap_in.pages"]),
+            ("since-boot-course", 4, 7.0)
+        );
+        assert!((course.series[0].points[3].0 / day - 4.0).abs() < 1e-6);
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Plan {
         let refusal = refusal(context.allow_system_changes, is_root());
         let mut plan = Plan::from(context.settings, context.work_dir, refusal).map_err(LabError::Setting)?;
         plan.look_at_drives(context);
-        if plan.refusal.is_some() && !plan.named {
+        if plan.refusal.is_some() && !plan.named && !plan.state.as_is() {
             let why = "only launch times as the machine is: placing swap, dropping caches and limiting memory need root and --allow-system-changes";
             context.sink.warn(why);
         }
@@ -133,6 +133,7 @@ impl Plan {
         let means = means(settings)?;
         let share = share(settings)?.filter(|_| allowed && !as_is);
         let apps = match settings.text("manifest") {
+            Some(manifest::PUBLISHED) => manifest::published(|program| manifest::find_program(program).is_some()),
             Some(path) => manifest::read(Path::new(path))?,
             None => manifest::default(|program| manifest::find_program(program).is_some()),
         };

@@ -319,7 +319,9 @@ impl Taking {
 
     /// How soon the memory that the subjects' processes asked for was touched; empty where the kernel tells no faults.
     pub fn mappings(&self, population: &Population) -> Totals {
-        let role = |pid: i32| population.roles().get(&pid).copied();
+        // A child of this process, which is not observed itself, may have begun and ended between two looks.
+        let root = population.role_of_root(self.own);
+        let role = |pid: i32| population.roles().get(&pid).copied().or_else(|| root.filter(|_| pid == self.own));
         // The nearest ancestor that was looked for says whose a process is, as of requests.
         let ours = |pid: i32| -> bool {
             let mut at = pid;
@@ -332,7 +334,7 @@ impl Taking {
             }
             false
         };
-        self.mappings.totals(ours)
+        self.mappings.totals(|pid| pid != self.own && ours(pid))
     }
 
     /// Gives the latest windows to whoever wants to follow them at once.

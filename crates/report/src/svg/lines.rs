@@ -146,7 +146,9 @@ impl Chart {
         html! {
             @for (i, label) in self.steps.iter().enumerate().filter(|(i, _)| i % every == 0) {
                 @let x = self.across(i);
-                text class="tick" x=(percent(x)) y=(ABOVE + PLOT + 16.0 + lower(i)) text-anchor=(if every > 1 { "middle" } else { anchor(x) }) { (label) }
+                text class=(if turns { "tick long" } else { "tick" }) x=(percent(x)) y=(ABOVE + PLOT + 16.0 + lower(i)) text-anchor=(if every > 1 { "middle" } else { anchor(x) }) { (label) }
+                // On a phone long names would stand over each other: their numbers, in the order of the table below, take their place.
+                @if turns { text class="tick nth" x=(percent(x)) y=(ABOVE + PLOT + 16.0) text-anchor="middle" { (i + 1) } }
             }
             text class="tick" x="50%" y=(ABOVE + PLOT + 33.0 + if turns { LINE } else { 0.0 }) text-anchor="middle" { (self.across) }
         }

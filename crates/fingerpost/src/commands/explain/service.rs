@@ -130,7 +130,7 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
         explanation = both;
     }
     let kept = writer.finish(&run).map_err(|e| e.to_string());
-    Ok(Explained { explanation, run, kept, joined: joined.map_err(|e| format!("{e:#}")) })
+    Ok(Explained { explanation, run, kept, joined: joined.map_err(|e| e.to_string()) })
 }
 
 /// Waits until the time is up, the user has had enough, or the service has gone.

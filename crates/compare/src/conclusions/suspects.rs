@@ -1,0 +1,242 @@
+//! What No More Apple Mysteries suspects below MySQL, what it expects of others, and what it advises.
+
+use fingerpost_record::{Outcome, Params, Run, Status, Unit};
+
+use super::source::{at_clients, g5, ratio, row, total, value};
+use super::{Conclusion, Here, Judged, of_mysteries as of, own, source};
+
+const MYSQL: &[&str] = &["mysql-scaling"];
+const CACHED: &[&str] = &["mysql-query-cache"];
+const TWO_SYSTEMS: &str = "it is about two systems on one machine";
+
+const SERVER: &str = "The Xserve Server Platform";
+const SEARCH: &str = "Bottleneck Search";
+const SIGNALING: &str = "Interprocess Communication (IPC) and Signaling";
+const HEEL: &str = "Mac OS X Achilles Heel";
+const AFFECT: &str = "Does it affect you?";
+
+/// A part of a time from which on it is said to matter.
+const MATTERS: f64 = 0.05;
+/// What the article's “substantial portion” is at the least.
+const SUBSTANTIAL: f64 = 0.25;
+/// A mutex whose waiters are switched more often than this, for each time that it is taken, is not taken “without excessive context switches”.
+const FEW_SWITCHES: f64 = 0.1;
+
+/// The suspicions, expectations and advice about servers.
+pub static LIST: &[Conclusion] = &[
+    of(
+        "five_clients_and_ten",
+        SERVER,
+        "With five clients the same hardware already serves several times more under Linux, and with ten the gap is wider still.",
+        MYSQL,
+        || {
+            let c = g5();
+            let [five, ten] = [5, 10].map(|n| value(at_clients(&c, n)));
+            Judged::by(five > 3.0 && ten > five, format!("{five:.1} times with five clients, {ten:.1} times with ten"))
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "settles_at_fifty",
+        SERVER,
+        "After its collapse Mac OS X stays at about 50 queries a second, whatever the number of clients.",
+        MYSQL,
+        || {
+            let settled: Vec<f64> = g5().curves[0].points.iter().filter(|p| p.0 >= 20).map(|p| p.2).collect();
+            let figure = settled.iter().map(|v| format!("{v:.0}/s")).collect::<Vec<_>>().join(", ");
+            Judged::by(settled.iter().all(|v| (v / 50.0 - 1.0).abs() < 0.1), format!("{figure} with 20, 35 and 50 clients"))
+        },
+        Here::Never("it is a figure of that one system"),
+    ),
+    of(
+        "two_clients_leave_room",
+        HEEL,
+        "Under Linux two clients do not use both processors up: with more of them the throughput goes on growing.",
+        MYSQL,
+        || {
+            let points = &g5().curves[0].points;
+            Judged::by(points[2].1 > points[1].1, format!("{:.0}/s with two clients, {:.0}/s with five", points[1].1, points[2].1))
+        },
+        Here::By(more_than_two, "database --set engine=mariadb --set storage=myisam"),
+    ),
+    of(
+        "threads_add_overhead",
+        HEEL,
+        "Each further client makes a query dearer under Mac OS X, so threads, or what they share in the kernel, cost something by themselves.",
+        MYSQL,
+        || {
+            let c = g5();
+            let evidence = c.causes.iter().find(|f| f.cause == "kernel.scaling" && f.status == Status::Suspected);
+            let longer = evidence.and_then(|f| f.evidence.iter().find(|line| line.contains("longer with one client")));
+            match longer {
+                Some(line) => Judged::by(true, line.clone()),
+                None => Judged::by(false, "kernel.scaling is not suspected".into()),
+            }
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "signals_add_to_it",
+        SIGNALING,
+        "Slow signals likely have a part in what makes MySQL slow.",
+        &["lmbench-syscall-signal", "mysql-scaling"],
+        || Judged::not(&needed("signal.handle", "signals")),
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "latency_may_matter",
+        SIGNALING,
+        "The network's latency may have an influence on the database, though its bandwidth has none.",
+        &["lmbench-ipc", "mysql-scaling"],
+        || Judged::not(&needed("ipc.tcp", "round trips over TCP")),
+        Here::By(latency_here, "database ipc.tcp --set engine=mariadb --set storage=myisam --set clients=1"),
+    ),
+    of(
+        "latency_predicts_lock_manager",
+        SIGNALING,
+        "TCP's latency predicts how fast the lock manager of a distributed database is (a study that the article cites).",
+        &["lmbench-ipc"],
+        || Judged::not("it is cited: the article has no figure of it"),
+        Here::Never("no distributed database is measured here"),
+    ),
+    of(
+        "connecting_shows_threads",
+        HEEL,
+        "MySQL makes a thread for each connection, so slow connections may come from slow threads.",
+        &["lmbench-ipc"],
+        || Judged::not("the document has no row of threads"),
+        Here::By(thread_beside_connection, "thread.create ipc.tcp_connect"),
+    ),
+    of(
+        "mutexes_without_switches",
+        HEEL,
+        "MySQL needs mutexes that are taken and released often without many context switches; otherwise more processors make it slower (its manual).",
+        MYSQL,
+        || Judged::not("it is quoted from a manual: switches were not counted"),
+        Here::By(switches_of_a_mutex, "sync.mutex_contended"),
+    ),
+    of(
+        "client_machines_are_the_limit",
+        SEARCH,
+        "With the query cache a client machine gives no more than some 1000 queries a second whatever its processor, so the clients are the limit.",
+        CACHED,
+        || {
+            let [each, machines] = ["per_client_machine.queries_s", "client_machines.most"]
+                .map(|name| total("opteron-850-linux", &format!("query_cache.{name}")));
+            let peak = source::cached("opteron-850-linux");
+            let figure = format!("{peak:.0}/s from {machines:.0} machines is {:.0}/s of each, of {each:.0}/s", peak / machines);
+            Judged::by(peak <= machines * each && peak > 0.8 * machines * each, figure)
+        },
+        Here::Never("the published load generator and its system are not here"),
+    ),
+    of(
+        "cache_is_the_best_case",
+        SEARCH,
+        "The figures with the query cache are the best case: queries that are repeated less often get far fewer.",
+        CACHED,
+        || Judged::not("the document has no figure with other queries"),
+        Here::Never("the mix of queries here repeats one share of them"),
+    ),
+    of(
+        "linux_for_mysql",
+        AFFECT,
+        "Who runs MySQL on this hardware gets up to eight times more from it with Linux.",
+        MYSQL,
+        || {
+            let c = g5();
+            let most = [1, 2, 5, 10, 20, 35, 50].map(|n| value(at_clients(&c, n))).into_iter().fold(0.0, f64::max);
+            Judged::by(most >= 8.0, format!("up to {most:.1} times"))
+        },
+        Here::Never(TWO_SYSTEMS),
+    ),
+    of(
+        "other_servers_too",
+        "The Usual Suspects",
+        "Other servers will suffer alike, for servers spend a substantial part of their time in the kernel and in TCP.",
+        &["mysql-scaling", "apache"],
+        || {
+            let c = g5();
+            let slower = c.rows.iter().filter(|r| r.probe == "web.throughput").map(|r| format!("{:.1}", value(r)));
+            let slower = slower.collect::<Vec<_>>().join(" and ");
+            Judged::not(&format!("it is called speculation; Apache is {slower} times slower, for which its load generator may be to blame"))
+        },
+        Here::By(in_the_kernel, "web"),
+    ),
+];
+
+/// How many of an operation, which Mac OS X is slower at, one query would need for them to be what it takes longer with 50 clients.
+fn needed(probe: &str, words: &str) -> String {
+    let c = g5();
+    let single = row(&c, probe);
+    let dearer = single.new.value - single.base.value;
+    let last = at_clients(&c, 50);
+    let longer = 1e9 / last.new.value - 1e9 / last.base.value;
+    format!(
+        "{words} were not counted; one is {:.1} times as dear, {} more, and a query with 50 clients takes {} longer: {:.0} of them would be that",
+        ratio(&c, probe),
+        Unit::Nanoseconds.format(dearer),
+        Unit::Nanoseconds.format(longer),
+        longer / dearer
+    )
+}
+
+fn more_than_two(run: &Run) -> Option<Judged> {
+    let scaling = own::clients(run)?;
+    let at = |clients: u64| scaling.rows.iter().find(|r| r.clients == clients);
+    let (two, more) = (at(2)?, scaling.rows.iter().filter(|r| r.clients > 2).max_by(|a, b| a.scaling.total_cmp(&b.scaling))?);
+    let figure = format!("two clients get {:.0} % of one client's, {} get {:.0} %", two.scaling, more.clients, more.scaling);
+    Some(Judged::by(more.scaling > two.scaling * (1.0 + MATTERS), figure))
+}
+
+/// A round trip over TCP beside what one query takes with one client.
+fn latency_here(run: &Run) -> Option<Judged> {
+    let trip = own::value(run, "ipc.tcp", &Params::new())?;
+    let scaling = own::clients(run)?;
+    let query = 1e9 / scaling.rows.iter().find(|r| r.clients == 1).map(|r| r.throughput).filter(|v| *v > 0.0)?;
+    let figure = format!(
+        "a round trip takes {}, a transaction of one client {}: {:.0} %",
+        Unit::Nanoseconds.format(trip),
+        Unit::Nanoseconds.format(query),
+        100.0 * trip / query
+    );
+    Some(Judged::by(trip > MATTERS * query, figure))
+}
+
+fn thread_beside_connection(run: &Run) -> Option<Judged> {
+    let [thread, connection] = ["thread.create", "ipc.tcp_connect"].map(|probe| own::value(run, probe, &Params::new()));
+    let (thread, connection) = (thread?, connection?);
+    let figure =
+        format!("a thread takes {}, a connection over TCP {}", Unit::Nanoseconds.format(thread), Unit::Nanoseconds.format(connection));
+    Some(Judged::by(thread > MATTERS * connection, figure))
+}
+
+fn switches_of_a_mutex(run: &Run) -> Option<Judged> {
+    let fought = |m: &&fingerpost_record::Measurement| m.probe == "sync.mutex_contended" && m.outcome == Outcome::Measured;
+    let most = run.measurements.iter().filter(fought).filter_map(|m| {
+        let switches =
+            |p: &fingerpost_record::Process| Some(p.counters.get("switches_voluntary")? + p.counters.get("switches_involuntary")?);
+        let each: Vec<f64> = m.processes.iter().filter_map(switches).collect();
+        Some((m.params.int("threads")?, fingerpost_measure::estimate::across_processes(&each)?.value, m.estimate?.value))
+    });
+    let (threads, switches, ns) = most.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let figure = format!(
+        "{switches:.3} switches for each time that one of {threads} threads takes a mutex that all want, {} each",
+        Unit::Nanoseconds.format(ns)
+    );
+    Some(Judged::by(switches < FEW_SWITCHES, figure))
+}
+
+/// The servers' own CPU time: how much of it is in the kernel.
+fn in_the_kernel(run: &Run) -> Option<Judged> {
+    let of = run.observations.iter().filter(|o| ["web", "database"].contains(&o.workload.as_str()) && o.observer == "threads");
+    let (mut kernel, mut user) = (0.0, 0.0);
+    for o in of {
+        let total = |name: &str| o.totals.get(name).copied();
+        let Some((in_kernel, in_user)) = total("server.kernel.seconds").zip(total("server.user.seconds")) else { continue };
+        kernel += in_kernel;
+        user += in_user;
+    }
+    let whole = kernel + user;
+    let figure = format!("{:.0} % of {whole:.1} s that the servers had a CPU for they were in the kernel", 100.0 * kernel / whole);
+    (whole > 0.0).then(|| Judged::by(kernel >= SUBSTANTIAL * whole, figure))
+}
