@@ -6,6 +6,7 @@ use fingerpost_record::{Run, fixture};
 use serde_json::json;
 
 use crate::browser::{self, Browser};
+use crate::looks::{look_at, nothing_is_wrong};
 use crate::server::Server;
 
 /// Browsers are heavy, and measuring is one at a time: the journeys take turns.
@@ -284,6 +285,31 @@ fn a_service_shows_where_its_requests_time_goes_while_it_is_watched_until_it_is_
         over.store(true, std::sync::atomic::Ordering::Relaxed);
         seen.unwrap_or_else(|e| std::panic::resume_unwind(e));
     });
+    clean(&server, &browser);
+}
+
+#[test]
+fn a_lab_shows_its_values_and_its_curve_while_it_measures() {
+    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    browser.open(&format!("{}measure", server.address));
+    browser.type_into("#names", "database");
+    browser.type_into("#settings", "engine=sqlite\nclients=1,2");
+    browser.type_into("#seconds", "600");
+    browser.click("form.measure button");
+    browser.until(
+        "both steps have values",
+        "return [...document.querySelectorAll('#job-live tbody tr')].some(r => r.innerText.includes('clients=2')) &&
+                [...document.querySelectorAll('#job-live tbody tr')].some(r => r.innerText.includes('clients=1'))",
+    );
+    assert_eq!(browser.run("return document.getElementById('job').dataset.phase"), json!("running"));
+    let live = browser.text("#job-live");
+    assert!(live.contains("Measured so far: ") && live.contains("database.throughput") && live.contains("/s"), "{live}");
+    assert!(live.contains("scaling with clients"), "{live}");
+    assert_eq!(browser.run("return document.querySelector('#job-live svg.chart') !== null"), json!(true));
+    // What is shown while it measures is fit for all, too, also on a page that is loaded meanwhile.
+    nothing_is_wrong(&look_at(&browser, "measuring", &format!("{}measure", server.address)));
+    browser.click("#job-stop");
+    browser.until("what was measured is kept", "return document.querySelector('#job-run a') !== null || location.pathname.includes('/run/')");
     clean(&server, &browser);
 }
 

@@ -57,7 +57,7 @@ fn undefined(browser: &Browser) -> Vec<String> {
 
 /// What is wrong with a page in any of its looks: what the checker finds, what reaches beyond its sides, columns without a definition.
 /// Leaves a picture of each.
-fn look_at(browser: &Browser, name: &str, address: &str) -> Vec<String> {
+pub fn look_at(browser: &Browser, name: &str, address: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for (look, medium, scheme, width) in LOOKS {
         browser.look(medium, scheme, width);
@@ -74,7 +74,7 @@ fn look_at(browser: &Browser, name: &str, address: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn nothing_is_wrong(wrong: &[String]) {
+pub fn nothing_is_wrong(wrong: &[String]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
