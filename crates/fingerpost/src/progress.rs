@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fingerpost_page::Event;
-use fingerpost_record::{Measurement, secret};
 use fingerpost_record::text::clean;
+use fingerpost_record::{Measurement, secret};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::say;

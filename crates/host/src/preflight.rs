@@ -81,7 +81,7 @@ pub fn doubts(checks: &Checks) -> Vec<Doubt> {
     let mut found: Vec<Doubt> = canary(checks).into_iter().chain(background(checks)).chain(timer(&checks.timer)).collect();
     found.extend(checks.places.iter().filter_map(place));
     if let Some(periods) = checks.throttled_periods.filter(|periods| *periods > 0) {
-        let what = format!("The CPU quota ran out in {periods} periods while the canary sang");
+        let what = format!("The CPU quota ran out in {periods} periods during the check");
         found.push(Doubt::new(Severity::Unfit, what, "lift the quota of the control group or the container (--cpus)"));
     }
     found.sort_by_key(|doubt| std::cmp::Reverse(doubt.severity));
@@ -91,13 +91,13 @@ pub fn doubts(checks: &Checks) -> Vec<Doubt> {
 fn canary(checks: &Checks) -> Vec<Doubt> {
     let Some(all) = &checks.canary.all else {
         let remedy = "allow CPUs to this process (taskset, cpuset), or free them";
-        return vec![Doubt::new(Severity::Unfit, "The canary got no CPU at all", remedy)];
+        return vec![Doubt::new(Severity::Unfit, "The test work got no CPU at all", remedy)];
     };
     let mut found = Vec::new();
     if all.lost_share > LOST || all.slow_share > SLOW_SHARE || all.longest_stall_ns > LONG_STALL_NS {
         let severity = if all.lost_share > LOST_UNFIT { Severity::Unfit } else { Severity::Care };
         let what = format!(
-            "The canary lost {:.1} % of its time: {:.1} % of its pieces took over 5 % longer, the longest stall was {:.1} ms",
+            "Test work lost {:.1} % of its time: {:.1} % of its equal pieces took over 5 % longer, the longest stall was {:.1} ms",
             all.lost_share * 100.0,
             all.slow_share * 100.0,
             all.longest_stall_ns / 1e6

@@ -143,13 +143,7 @@ impl Measurement {
 
     /// The row with its figure and percentiles alone.
     pub fn without_samples(&self) -> Measurement {
-        Measurement {
-            probe: self.probe.clone(),
-            params: self.params.clone(),
-            reason: self.reason.clone(),
-            processes: Vec::new(),
-            ..*self
-        }
+        Measurement { probe: self.probe.clone(), params: self.params.clone(), reason: self.reason.clone(), processes: Vec::new(), ..*self }
     }
 
     /// Whether two rows measure the same thing in the same way.

@@ -98,7 +98,7 @@ impl<'a> View<'a> {
 
     /// The word for what the new side's costs are.
     pub(super) fn word(&self) -> &'static str {
-        if self.new_is_dear { "dearer" } else { "cheaper" }
+        if self.new_is_dear { "slower" } else { "faster" }
     }
 
     fn total(&self) -> f64 {
@@ -199,7 +199,7 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![format!(
-        "{like} of {} system calls are {} by a like amount, {:.0} ns for each entry into the kernel in the middle, {:.0} ns for the null call",
+        "{like} of {} system calls are {} by a similar time: {:.0} ns for each entry into the kernel in the median, {:.0} ns for the null call",
         amounts.len(),
         view.word(),
         middle,
@@ -334,7 +334,7 @@ fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> O
     }
     Some(format!(
         "a transaction is {:.2} ms longer with one client and {:.1} ms with {clients}: at {:.0} ns more for each entry into the kernel that would \
-         need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, dearer entries are at most {:.0} % of it",
+         need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, slower entries explain at most {:.0} % of it",
         alone * 1e3,
         crowded * 1e3,
         each * 1e9,

@@ -17,10 +17,10 @@ use crate::{cpus, output};
 /// What `--help` and the manual page show at their ends.
 const EXAMPLES: &str = "\
 Examples:
-  fingerpost list                                       all probes and labs
-  fingerpost list syscall                               a family: what is timed, and the pitfalls
-  fingerpost list database                              a lab: its rows and its settings
-  fingerpost list cpu.quota                             a cause: how it is told, and thresholds";
+  fingerpost list                 all probes and labs
+  fingerpost list syscall         a family: what is timed, and the pitfalls
+  fingerpost list database        a lab: its rows and its settings
+  fingerpost list cpu.quota       a cause: what shows it, and thresholds";
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]

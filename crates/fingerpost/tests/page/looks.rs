@@ -18,9 +18,8 @@ fn pictures() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pictures")
 }
 
-/// What the checker finds wrong, a line each.
+/// What the checker, which the page has been given, finds wrong, a line each.
 fn violations(browser: &Browser) -> Vec<String> {
-    browser.run(&format!("{AXE};"));
     let found = browser.run_async(
         "const done = arguments[arguments.length - 1];
          axe.run(document, { resultTypes: ['violations'] }).then(
@@ -59,9 +58,11 @@ fn undefined(browser: &Browser) -> Vec<String> {
 /// Leaves a picture of each.
 pub fn look_at(browser: &Browser, name: &str, address: &str) -> Vec<String> {
     let mut wrong = Vec::new();
+    browser.open(address);
+    browser.run(&format!("{AXE};"));
     for (look, medium, scheme, width) in LOOKS {
+        // Styles alone make the difference: nothing is loaded again.
         browser.look(medium, scheme, width);
-        browser.open(address);
         browser.picture(&pictures().join(format!("{name}-{look}.png")));
         wrong.extend(violations(browser).into_iter().map(|one| format!("{name}, {look}: {one}")));
         let beyond = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");

@@ -104,7 +104,7 @@ pub fn of_run(run: &Run, around: Around) -> Content {
 
 /// The curves over numbers of clients of rows that are known so far.
 pub fn scaling_of(rows: &[Measurement]) -> Markup {
-    html! { @for s in scaling::sections(rows) { h3 { (s.title) } (s.body) } }
+    html! { @for s in scaling::sections(rows) { (s.body) } }
 }
 
 /// Rows in the order given, each with its figure.

@@ -1,7 +1,7 @@
 //! The probes: per group a table with an interval bar in each row, and the raw samples below.
 
 use fingerpost_record::text::clean;
-use fingerpost_record::{Better, Measurement, Outcome, Run, Unit};
+use fingerpost_record::{Better, Measurement, Outcome, Param, Run, Unit};
 use maud::{Markup, html};
 
 use super::samples::Samples;
@@ -90,21 +90,27 @@ fn kinds(group: &Group) -> Vec<(Unit, Better)> {
 
 /// Rows of any kind in the order given: names, figures, intervals.
 pub fn latest(rows: &[&Measurement]) -> Markup {
-    html! { (scrolling("The latest rows", html! {
+    let shared = |key: &str, value: &Param| rows.len() > 1 && rows.iter().all(|row| row.params.get(key) == Some(value));
+    let words = |row: &Measurement, common: bool| {
+        let own = row.params.iter().filter(|(key, value)| shared(key, value) == common);
+        clean(&own.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")).into_owned()
+    };
+    let common = rows.first().map(|row| words(row, true)).filter(|words| !words.is_empty());
+    html! { @if let Some(common) = common { p class="params" { "All rows: " (common) } } (scrolling("The latest rows", html! {
         table class="narrow" {
             thead { tr {
                 th scope="col" { (term("Probe")) }
-                th scope="col" { (term("Parameters")) }
                 th scope="col" class="number" { (term("Value")) }
                 th scope="col" { (term("95 % interval")) }
+                th scope="col" { (term("Parameters")) }
             } }
             tbody { @for row in rows { @if let Some(estimate) = row.estimate {
                 @let f = Figure::new(estimate, row.unit);
                 tr {
                     th scope="row" class="name" { (clean(&row.probe)) }
-                    td class="params" { (clean(&row.params.to_string())) }
                     td class="number value" { (f.value()) " " (f.symbol()) }
                     td class="interval" { (f.interval()) }
+                    td class="params" { (words(row, false)) }
                 }
             } } }
         }
