@@ -326,10 +326,10 @@ impl Archive {
 
 /// What a name that no run has was most likely meant to be: `latest`, an id, or the id whose beginning is nearly this.
 fn meant(wanted: &str, ids: &[&str]) -> String {
-    let begun =
-        |id: &&str| wanted.len() >= LEAST_BEGUN && id.get(..wanted.len()).is_some_and(|begin| suggest::nearest(wanted, [begin]).is_some());
     let near = suggest::nearest(wanted, ids.iter().copied().chain(["latest"]));
-    match near.or_else(|| ids.iter().copied().find(begun)) {
+    let begins = || ids.iter().filter(|_| wanted.len() >= LEAST_BEGUN).filter_map(|id| id.get(..wanted.len()));
+    let begun = || suggest::nearest(wanted, begins()).and_then(|begin| ids.iter().copied().find(|id| id.starts_with(begin)));
+    match near.or_else(begun) {
         Some(name) => format!("; did you mean “{name}”?"),
         None => format!("; {LOOK}"),
     }

@@ -102,7 +102,7 @@ const EXAMPLES: &str = "\
 Examples:
   fingerpost explain latest                   the last run of a server
   fingerpost explain -- make -j4              a command
-  fingerpost explain --port 8080              what listens there, for ten seconds
+  fingerpost explain --port 8080              what listens there, for 10 s
   fingerpost explain --container shop-db      a container
   fingerpost explain --pid $(pgrep -d, gunicorn)
   fingerpost explain --port 8080 --seconds 600 --live     a line each second

@@ -224,7 +224,7 @@ fn details(entries: &[Entry]) -> String {
             say(&format!("  --set {key}"), format!("{help} (default: {default})"));
         }
         say("  layer", entry.layer.unwrap_or("").to_owned());
-        say("  told by", entry.tells.to_owned());
+        say("  shown by", entry.tells.to_owned());
         say("  needs", entry.needs.join(", "));
         say("  may follow from", entry.follows.join(", "));
         for (of, value, source) in &entry.thresholds {

@@ -44,8 +44,9 @@ pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
         "postgres" | "postgresql" => Protocol::Postgres,
         "redis" => Protocol::Redis,
         other => {
-            let near = suggest::of_listed(other, "mysql, mariadb, postgres, postgresql or redis");
-            return wrong(&format!("the scheme is none of mysql, postgres and redis{near}"));
+            let near = suggest::nearest(other, ["mysql", "mariadb", "postgres", "postgresql", "redis"]);
+            let meant = near.map_or(String::new(), |near| format!(" (did you mean “{near}”?)"));
+            return wrong(&format!("the scheme is none of mysql, postgres and redis{meant}"));
         }
     };
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
