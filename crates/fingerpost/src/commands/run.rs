@@ -21,8 +21,8 @@ use crate::{output, plan, profile};
 const EXAMPLES: &str = "\
 Examples:
   fingerpost run                              every primitive, three minutes
-  fingerpost run syscall 'ipc.*' --profile quickfamilies and globs
-  fingerpost run syscall.poll --set fds=10,500a parameter's values
+  fingerpost run syscall 'ipc.*' --profile quick   families and globs
+  fingerpost run syscall.poll --set fds=10,500    a parameter's values
   fingerpost run memory -o before.json        into a file
   fingerpost run database --set engine=mariadb --label before
   sudo fingerpost run launch --allow-system-changes";

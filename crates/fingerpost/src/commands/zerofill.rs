@@ -19,7 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   fingerpost zerofill                         take the four timings here
   fingerpost zerofill --loop --api brk        until Ctrl-C
-  fingerpost zerofill --solve 11.2,24.0,11.5,33.6the article's
+  fingerpost zerofill --solve 11.2,24.0,11.5,33.6   the article's
   fingerpost zerofill latest                  a run of the lab zerofill";
 
 /// Arguments of `zerofill`.
