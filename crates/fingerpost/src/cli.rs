@@ -17,7 +17,7 @@ mod mistake;
 /// What `--help` and the manual page show at their ends.
 const EXAMPLES: &str = "\
 Examples:
-  fingerpost run --profile quick              measure this machine for a minute
+  fingerpost run --profile quick              measure this machine: a minute
   fingerpost compare latest~1                 the run before and the latest
   fingerpost explain --port 3306              what a running service waits for
   fingerpost serve                            look at all of it in a browser";
