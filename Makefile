@@ -8,7 +8,7 @@ REPORT ?= fingerpost-report.html
 # The binary is linked statically (see .cargo/config.toml). Where the C library has no static version, it falls back to a dynamic one.
 ifneq ($(shell printf 'int main(void){return 0;}' | cc -static -x c - -o /dev/null 2>/dev/null && echo yes),yes)
 export RUSTFLAGS :=
-$(info No static C library here (Fedora: glibc-static): building a dynamic binary, whose process figures are a little dearer.)
+$(info No static C library here (Fedora: glibc-static): building a dynamic binary, whose process figures are a little higher.)
 endif
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)

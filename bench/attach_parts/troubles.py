@@ -102,7 +102,7 @@ def lock(started, chance, told):
 
 
 # That a client or the server itself had the CPU is no answer.
-CPU = r"waiting for a CPU that is with {neighbour}|run queue: other processes"
+CPU = r"waiting for a CPU used by {neighbour}|run queue: other processes"
 KINDS = {
     "hog": Trouble(tuple(SERVERS), hog, CPU, neighbour=True),
     "hog in another group": Trouble(tuple(SERVERS), hog_apart, CPU, neighbour=True),

@@ -256,8 +256,8 @@ mod tests {
         let change = |of: [f64; 2]| ((of[1] - of[0]) * 1e6).round();
         assert_eq!((change(found.behind_others), change(found.otherwise)), (200.0, 50.0));
         assert!(found.sentence.contains("50 % more") && found.sentence.contains("50.00 µs is not"), "{}", found.sentence);
-        assert_eq!(found.parts[0].what, "waiting for a CPU that is with the server itself");
-        assert_eq!(found.parts[1].what, "waiting for a CPU that is with stress");
+        assert_eq!(found.parts[0].what, "waiting for a CPU used by the server itself");
+        assert_eq!(found.parts[1].what, "waiting for a CPU used by stress");
         assert!((found.under_way[0] - 0.11).abs() < 1e-9, "{:?}", found.under_way);
     }
 

@@ -220,7 +220,7 @@ fn what_one_side_alone_convicts_is_not_cleared() {
     let c = between(run(&[sleeping], &[]), run(&[sleeping, USER], &[]));
     assert_eq!(accused(&c, Status::Guilty), ["app.work"]);
     assert_eq!(of(&c, "app.wait").status, Status::NotJudged, "both have it: {:#?}", of(&c, "app.wait"));
-    assert!(of(&c, "app.wait").evidence.iter().any(|e| e.contains("both sides alone convict it")));
+    assert!(of(&c, "app.wait").evidence.iter().any(|e| e.contains("both sides alone show it")));
     // The slower side sleeps more than it did, by less than a tenth of the change.
     let short: Row = (Layer::Application, "sleeping", "", &[], [180.0; 3]);
     let large: Row = (Layer::Application, "server user code", "", &[], [600.0; 3]);

@@ -58,8 +58,8 @@ pub(super) fn told(sum: Option<&Sum>) -> Vec<String> {
     let names: Vec<String> = sum.whom.iter().take(3).map(|(name, share)| format!("{name} {}", percent(*share))).collect();
     let chains: Vec<String> = sum.chains.iter().take(2).map(|(chain, share)| format!("{chain} ({})", percent(*share))).collect();
     let mut told = Vec::new();
-    told.extend((!names.is_empty()).then(|| format!("it was with {}", names.join(", "))));
-    told.extend((!chains.is_empty()).then(|| format!("requests came there by {}", chains.join(", and by "))));
+    told.extend((!names.is_empty()).then(|| format!("the wait was for {}", names.join(", "))));
+    told.extend((!chains.is_empty()).then(|| format!("what led to it: {}", chains.join(", and by "))));
     told
 }
 
@@ -210,7 +210,7 @@ fn contention(f: &Facts) -> Option<Verdict> {
     match judged(f, share, !lowered(f), points && !lowered(f), evidence.clone()) {
         None if f.other_cpus.is_some_and(|n| n < 0.05) => cleared(evidence),
         verdict if throttled(f) => {
-            at_most_suspected(verdict, "a quota stopped the server meanwhile: whoever ran then took nothing from it")
+            at_most_suspected(verdict, "a quota stopped the server meanwhile: other processes that ran then took nothing from it")
         }
         verdict => verdict,
     }
@@ -300,7 +300,7 @@ fn system_calls(f: &Facts) -> Option<Verdict> {
     let proof = filtered(f) || share.share >= 0.25;
     at_most_suspected(
         judged(f, Some(share), proof, false, evidence),
-        "whether a call is dearer than it should be shows in a comparison of two runs",
+        "whether a call takes longer than it should shows in a comparison of two runs",
     )
 }
 

@@ -14,7 +14,7 @@ pub fn doing(component: &str, leaf: Option<&Leaf>) -> String {
         name::OTHER_SLEEPING => format!("waiting for another process that sleeps{}", with("named")),
         name::OTHER_LOCK => format!("waiting for another process that waits for a lock{}", with("named")),
         name::CPU if whom == name::IDLE_CPU => "waiting for a CPU while one idles".into(),
-        name::CPU => format!("waiting for a CPU{}", with("that is with")),
+        name::CPU => format!("waiting for a CPU{}", with("used by")),
         name::LOCK => format!("waiting for a lock{}", with("held by")),
         name::DISK => match leaf.map(Place::of) {
             Some(Place::DiskHeld) => "waiting for I/O that is held back before the queue".into(),
@@ -53,7 +53,7 @@ mod tests {
             slow: Share::default(),
         };
         for (component, leaf, told) in [
-            (name::CPU, leaf(name::CPU, "stress"), "waiting for a CPU that is with stress"),
+            (name::CPU, leaf(name::CPU, "stress"), "waiting for a CPU used by stress"),
             (name::CPU, leaf(name::CPU, name::IDLE_CPU), "waiting for a CPU while one idles"),
             (name::DISK, leaf(name::DISK_HELD, ""), "waiting for I/O that is held back before the queue"),
             (name::DISK, leaf(name::DISK_QUEUE, "backup"), "waiting in the disk's queue behind backup"),

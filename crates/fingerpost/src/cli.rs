@@ -14,9 +14,17 @@ use crate::{commands, output};
 
 mod mistake;
 
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost run --profile quick              measure this machine: a minute
+  fingerpost compare latest~1                 the run before and the latest
+  fingerpost explain --port 3306              what a running service waits for
+  fingerpost serve                            look at all of it in a browser";
+
 /// Measures a computer from one system call up to a loaded server, compares two systems, and names the layer that makes one slow.
 #[derive(Debug, Parser)]
-#[command(name = "fingerpost", version, propagate_version = true)]
+#[command(name = "fingerpost", version, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -30,38 +38,38 @@ pub enum Command {
     Run(commands::run::Args),
     /// List what can run here, and what is missing for the rest
     List(commands::list::Args),
-    /// Check whether this machine is quiet and set up for measuring; clean up after a killed run
-    Doctor(commands::doctor::Args),
     /// Compare two runs: what is slower, what is faster, and the cause
     Compare(commands::compare::Args),
-    /// Compare two settings of this host, measured in turns: the most precise comparison
-    Ab(commands::ab::Args),
-    /// Plant known causes on this machine and check that the verdict names them
-    Prove(commands::prove::Args),
+    /// Show where the time of a server or of a command went, and what is to blame
+    Explain(commands::explain::Args),
     /// A run's figures as a table, JSON, CSV or Markdown
     Show(commands::show::Args),
-    /// The object database: a web site in one file
-    Site(commands::site::Args),
-    /// The zero-fill calculator: four timings taken apart
-    Zerofill(commands::zerofill::Args),
-    /// Put this machine beside a published table, and check its author's conclusions here
-    Replay(commands::replay::Args),
     /// A run, or two compared, as one HTML file
     Report(commands::report::Args),
     /// The web page, on this machine alone: look through the archive, compare, measure, calculate
     Serve(commands::serve::Args),
+    /// Compare two settings of this host, measured in turns: the most precise comparison
+    Ab(commands::ab::Args),
+    /// Check whether this machine is quiet and set up for measuring; clean up after a killed run
+    Doctor(commands::doctor::Args),
+    /// Plant known causes on this machine and check that the verdict names them
+    Prove(commands::prove::Args),
+    /// The zero-fill calculator: four timings taken apart
+    Zerofill(commands::zerofill::Args),
+    /// Put this machine beside a published table, and check its author's conclusions here
+    Replay(commands::replay::Args),
     /// The runs that are kept: list, import, export, remove, verify
     Archive(commands::archive::Args),
+    /// Load a server from a client machine; `explain` on the server's joins what both saw
+    Load(commands::load::Args),
+    /// Many hosts, by Slurm, ssh or Kubernetes: which are slower than others of their kind, and in which layer
+    Fleet(commands::fleet::Args),
+    /// The object database: a web site in one file
+    Site(commands::site::Args),
     /// Completions for a shell
     Completions(commands::completions::Args),
     /// Manual pages
     Man(commands::man::Args),
-    /// Show where the time of a server or of a command went, and what is to blame
-    Explain(commands::explain::Args),
-    /// Load a server from a client machine; `explain` on the server's joins what both saw
-    Load(commands::load::Args),
-    /// Many hosts, by Slurm or ssh: which are slow beside others of their kind, and by which layer
-    Fleet(commands::fleet::Args),
 }
 
 /// The arguments of this process, or the status with which it ends: help and version are shown and done, and what is wrong with the
@@ -85,4 +93,23 @@ pub fn parse() -> Result<Cli, ExitCode> {
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_has_examples_that_fit_a_line() {
+        let cli = Cli::command();
+        for command in cli.get_subcommands().chain([&cli]) {
+            let name = command.get_name();
+            let text = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string).unwrap_or_default();
+            assert!(text.contains("fingerpost "), "{name} has no example");
+            let long: Vec<&str> = text.lines().filter(|line| line.starts_with("  ") && line.chars().count() > 78).collect();
+            assert!(long.is_empty(), "{name}: {long:?}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ use clap_complete::env::CompleteEnv;
 use fingerpost_compare::references;
 use fingerpost_labs::prove;
 use fingerpost_record::archive::Archive;
+use fingerpost_record::cause::CAUSES;
 use fingerpost_record::text;
 
 use crate::cli::Cli;
@@ -29,15 +30,17 @@ pub fn answer() {
 /// The command with completers of the values that have names here.
 fn with_names(command: Command) -> Command {
     let takes_names = ["run", "list", "ab"].contains(&command.get_name());
+    let describes = command.get_name() == "list";
     let subcommands: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-    let command = command.mut_args(|arg| named(arg, takes_names));
+    let command = command.mut_args(|arg| named(arg, takes_names, describes));
     subcommands.into_iter().fold(command, |command, sub| command.mut_subcommand(sub, with_names))
 }
 
-fn named(arg: Arg, takes_names: bool) -> Arg {
+fn named(arg: Arg, takes_names: bool, describes: bool) -> Arg {
     let value = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string).unwrap_or_default();
     let completer: fn(&OsStr) -> Vec<CompletionCandidate> = match value.as_str() {
         "RUN" | "BASE" | "NEW" => runs,
+        "NAME" if describes => described,
         "NAME" if takes_names => names,
         "KEY=VALUE" => settings,
         "CAUSE" => causes,
@@ -73,11 +76,22 @@ fn runs(word: &OsStr) -> Vec<CompletionCandidate> {
     beginning(word, latest.into_iter().chain(published).chain(kept))
 }
 
-/// Labs, families and probes.
-fn names(word: &OsStr) -> Vec<CompletionCandidate> {
+/// Labs and probes, with what they are.
+fn measured() -> impl Iterator<Item = (&'static str, String)> {
     let labs = fingerpost_labs::REGISTRY.iter().map(|lab| (lab.name, lab.summary.to_owned()));
+    let of_probes = fingerpost_probes::LABS.iter().map(|(name, summary)| (*name, (*summary).to_owned()));
     let probes = fingerpost_probes::all().map(|probe| (probe.name, probe.summary.to_owned()));
-    beginning(word, labs.chain(probes))
+    labs.chain(of_probes).chain(probes)
+}
+
+/// What can be measured.
+fn names(word: &OsStr) -> Vec<CompletionCandidate> {
+    beginning(word, measured())
+}
+
+/// What `list` describes: causes, too.
+fn described(word: &OsStr) -> Vec<CompletionCandidate> {
+    beginning(word, measured().chain(CAUSES.iter().map(|cause| (cause.name, cause.label.to_owned()))))
 }
 
 /// Settings of labs and parameters of probes, up to the sign.

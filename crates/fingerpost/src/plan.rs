@@ -1,5 +1,7 @@
 //! From what the user named to what will be measured.
 
+mod values;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -83,6 +85,7 @@ pub fn resolve(names: &[String], settings: &Settings) -> anyhow::Result<Plan> {
 pub fn resolve_beside(names: &[String], settings: &Settings, others: &[&str]) -> anyhow::Result<Plan> {
     let mut plan = Plan::default();
     let mut used: Vec<&str> = Vec::new();
+    let mut probes: Vec<&'static Probe> = Vec::new();
     let everything = ["*".to_owned()];
     let whole = names.is_empty();
     for name in if whole { &everything[..] } else { names } {
@@ -92,17 +95,19 @@ pub fn resolve_beside(names: &[String], settings: &Settings, others: &[&str]) ->
             Some(lab) => lab == name || (!whole && pattern.matches(probe.name)),
             None => pattern.matches(probe.name) || family(probe.name) == name,
         };
-        let before = plan.rows.len();
         let of_lab = fingerpost_probes::lab_rows().filter(|probe| probe.lab == Some(name.as_str()));
-        for probe in fingerpost_probes::all().filter(|probe| wanted(probe)).chain(of_lab) {
+        let before = probes.len();
+        probes.extend(fingerpost_probes::all().filter(|probe| wanted(probe)).chain(of_lab));
+        for probe in &probes[before..] {
             add_rows(&mut plan.rows, probe, settings, &mut used);
         }
         if let Some(lab) = lab {
             plan.labs.push(LabRun { lab, settings: lab_settings(lab, settings, &mut used) });
-        } else if plan.rows.len() == before && !plan.rows.iter().any(|row| wanted(row.probe)) {
+        } else if probes.len() == before {
             return usage(unknown(name));
         }
     }
+    values::check(&probes, &plan.labs, settings)?;
     plan.compile = compilers::wanted(&plan.rows, settings, &mut used);
     if let Some(key) = settings.keys().find(|key| !used.contains(&key.as_str()) && *key != "dir") {
         let known = known_settings(&plan);
@@ -116,12 +121,17 @@ pub fn resolve_beside(names: &[String], settings: &Settings, others: &[&str]) ->
 
 /// The error for a name that is neither a probe, nor a family, nor a lab.
 pub fn unknown(name: &str) -> String {
+    let near = suggest::nearest(name, known_names());
+    let meant = near.map_or(String::new(), |near| format!("did you mean “{near}”? "));
+    format!("there is no probe or lab “{name}”; {meant}`fingerpost list` shows them all")
+}
+
+/// Every name that can be measured: labs, families, probes.
+pub fn known_names() -> impl Iterator<Item = &'static str> {
     let probes = fingerpost_probes::all().map(|probe| probe.name);
     let labs = fingerpost_labs::REGISTRY.iter().map(|lab| lab.name).chain(fingerpost_probes::LABS.iter().map(|(name, _)| *name));
     let families = fingerpost_probes::all().map(|probe| family(probe.name));
-    let near = suggest::nearest(name, labs.chain(families).chain(probes));
-    let meant = near.map_or(String::new(), |near| format!("did you mean “{near}”? "));
-    format!("there is no probe or lab “{name}”; {meant}`fingerpost list` shows them all")
+    labs.chain(families).chain(probes)
 }
 
 /// The word before the first dot: `syscall` names all of `syscall.*`.
@@ -130,8 +140,9 @@ pub fn family(probe: &str) -> &str {
 }
 
 fn add_rows<'a>(rows: &mut Vec<Row>, probe: &'static Probe, settings: &'a Settings, used: &mut Vec<&'a str>) {
-    for variant in (probe.variants)() {
-        for params in vary(variant, settings, used) {
+    let all = (probe.variants)();
+    for variant in all.clone() {
+        for params in vary(variant, &all, settings, used) {
             if !rows.iter().any(|row| row.probe.name == probe.name && row.params == params) {
                 rows.push(Row::new(probe, params));
             }
@@ -139,15 +150,16 @@ fn add_rows<'a>(rows: &mut Vec<Row>, probe: &'static Probe, settings: &'a Settin
     }
 }
 
-/// A variant with every parameter that the user set replaced by each of the user's values.
-fn vary<'a>(variant: Params, settings: &'a Settings, used: &mut Vec<&'a str>) -> Vec<Params> {
+/// A variant with every parameter that the user set replaced by each of the user's values that a probe with these variants can have.
+fn vary<'a>(variant: Params, all: &[Params], settings: &'a Settings, used: &mut Vec<&'a str>) -> Vec<Params> {
     let mut variants = vec![variant];
     for (key, values) in settings {
-        if variants[0].get(key).is_none() {
+        if variants.first().is_none_or(|params| params.get(key).is_none()) {
             continue;
         }
         used.push(key);
-        variants = variants.iter().flat_map(|v| values.iter().map(|value| v.clone().with(key, value.clone()))).collect();
+        let able: Vec<&Param> = values.iter().filter(|value| values::can_be(all, key, value)).collect();
+        variants = variants.iter().flat_map(|v| able.iter().map(|value| v.clone().with(key, (*value).clone()))).collect();
     }
     variants
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fingerpost_page::Event;
-use fingerpost_record::secret;
 use fingerpost_record::text::clean;
+use fingerpost_record::{Measurement, secret};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::say;
@@ -98,6 +98,13 @@ impl Progress {
             }
             Way::Lines => tell(&Event::Progress { doing: doing.into_owned(), done: steps as f64 / STEPS as f64 }),
             Way::Plain => {}
+        }
+    }
+
+    /// Tells a program what a row is so far. A person sees all rows at the end.
+    pub fn row(&self, row: &Measurement) {
+        if let Way::Lines = self.way {
+            tell(&Event::Row(Box::new(row.without_samples())));
         }
     }
 

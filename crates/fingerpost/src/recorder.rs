@@ -36,6 +36,7 @@ impl<'a> Recorder<'a> {
 
     /// Puts a row in the place of the same row, or at the end.
     fn put(&mut self, row: Measurement) {
+        self.progress.row(&row);
         match self.run.measurements.iter_mut().find(|m| m.same_row(&row)) {
             Some(old) => *old = row,
             None => self.run.measurements.push(row),

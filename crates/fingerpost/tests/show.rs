@@ -238,6 +238,8 @@ fn names_that_only_this_machine_knows_are_completed_and_hostile_ones_are_not() {
         (&["run", "syscall.p"], "syscall.poll"),
         (&["run", "datab"], "database"),
         (&["ab", "web"], "web"),
+        (&["run", "zerof"], "zerofill"),
+        (&["list", "app.lo"], "app.lock"),
         (&["run", "database", "--set", "engi"], "engine="),
         (&["run", "syscall.poll", "--set", "fd"], "fds="),
         (&["prove", "cpu.q"], "cpu.quota"),

@@ -100,6 +100,7 @@ const COMMANDS: &[&str] = &[
     "list database",
     "list syscall",
     "list memory",
+    "list cpu.quota",
     "run syscall.null clock --profile quick --budget 1",
     "run memory.latency --budget 1 --set size=4096,65536",
     "run site --budget 2 --set parts=rounds",
@@ -258,6 +259,14 @@ const MEANT: &[(&str, Option<&str>)] = &[
     ("man archive lst", Some("“list”")),
     ("prove --servers --only redsi", Some("“redis”")),
     ("run syscall.null --porfile quick", Some("'--profile'")),
+    ("run zerofill --set api=mmp", Some("“mmap”")),
+    ("run ipc.pipe --set placement=crss", Some("“cross”")),
+    ("run syscall.select --set fds=many", None),
+    ("list cpu.quoat", Some("“cpu.quota”")),
+    ("list app.lokc", Some("“app.lock”")),
+    ("archive label lates x", Some("“latest”")),
+    ("archive remove lates", Some("“latest”")),
+    ("load mysq://db-1/x", Some("“mysql”")),
     ("prove cpu.quot", Some("“cpu.quota”")),
     ("prove --servers --only cpu.quot", Some("“cpu.quota”")),
     ("show --format jsno", Some("'json'")),
@@ -278,6 +287,20 @@ fn a_mistake_in_a_word_is_answered_with_the_right_one_and_keeps_nothing() {
 }
 
 #[test]
+fn the_beginning_of_a_run_with_a_wrong_digit_is_answered_with_the_run() {
+    let home = Home::with(&[fixture::run()]);
+    let id = fixture::run().id;
+    let wrong = format!("{}Y", &id[..12]);
+    for words in
+        [vec!["show", &wrong], vec!["report", &wrong, "-o", "x.html"], vec!["compare", &wrong, "latest"], vec!["archive", "remove", &wrong]]
+    {
+        let said = home.says(&words).refused();
+        assert!(said.contains(&format!("did you mean “{id}”?")), "{words:?}: {said}");
+    }
+    assert!(!home.says(&["show", "20010101"]).refused().contains("did you mean"));
+}
+
+#[test]
 fn a_setting_of_a_lab_that_cannot_be_leaves_no_run_behind() {
     let home = Home::with(&[]);
     for line in [
@@ -288,6 +311,9 @@ fn a_setting_of_a_lab_that_cannot_be_leaves_no_run_behind() {
         "run site --set state=luke",
         "run launch --set state=luke",
         "run syscall.null database --set mix=raed --budget 60",
+        "run zerofill --set api=heap",
+        "run flops --set compiler=gcc",
+        "run syscall.null ipc.pipe --set placement=far",
     ] {
         let said = home.says(&[&line.split(' ').collect::<Vec<_>>()[..], &["--quiet"]].concat());
         assert_eq!((said.status, said.out.as_str()), (2, ""), "{line}: {}", said.err);

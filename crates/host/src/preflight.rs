@@ -81,7 +81,7 @@ pub fn doubts(checks: &Checks) -> Vec<Doubt> {
     let mut found: Vec<Doubt> = canary(checks).into_iter().chain(background(checks)).chain(timer(&checks.timer)).collect();
     found.extend(checks.places.iter().filter_map(place));
     if let Some(periods) = checks.throttled_periods.filter(|periods| *periods > 0) {
-        let what = format!("The CPU quota ran out in {periods} periods while the canary sang");
+        let what = format!("The CPU quota ran out in {periods} periods during the check");
         found.push(Doubt::new(Severity::Unfit, what, "lift the quota of the control group or the container (--cpus)"));
     }
     found.sort_by_key(|doubt| std::cmp::Reverse(doubt.severity));
@@ -91,13 +91,13 @@ pub fn doubts(checks: &Checks) -> Vec<Doubt> {
 fn canary(checks: &Checks) -> Vec<Doubt> {
     let Some(all) = &checks.canary.all else {
         let remedy = "allow CPUs to this process (taskset, cpuset), or free them";
-        return vec![Doubt::new(Severity::Unfit, "The canary got no CPU at all", remedy)];
+        return vec![Doubt::new(Severity::Unfit, "The test work got no CPU at all", remedy)];
     };
     let mut found = Vec::new();
     if all.lost_share > LOST || all.slow_share > SLOW_SHARE || all.longest_stall_ns > LONG_STALL_NS {
         let severity = if all.lost_share > LOST_UNFIT { Severity::Unfit } else { Severity::Care };
         let what = format!(
-            "The canary lost {:.1} % of its time: {:.1} % of its pieces took over 5 % longer, the longest stall was {:.1} ms",
+            "Test work lost {:.1} % of its time: {:.1} % of its equal pieces took over 5 % longer, the longest stall was {:.1} ms",
             all.lost_share * 100.0,
             all.slow_share * 100.0,
             all.longest_stall_ns / 1e6
@@ -134,7 +134,7 @@ fn background(checks: &Checks) -> Vec<Doubt> {
 fn timer(timer: &Timer) -> Vec<Doubt> {
     let mut found = Vec::new();
     if timer.stated_ns > 1_000 || timer.step_ns > 1_000.0 {
-        let what = format!("The clock moves in steps of {:.1} us", (timer.stated_ns as f64).max(timer.step_ns) / 1e3);
+        let what = format!("The clock moves in steps of {:.1} µs", (timer.stated_ns as f64).max(timer.step_ns) / 1e3);
         found.push(Doubt::new(Severity::Care, what, "boot with high-resolution timers (highres=on) and the tsc clock source"));
     }
     if timer.reading_ns > SLOW_READING_NS {
@@ -213,7 +213,7 @@ mod tests {
         let noisy = |c: &mut Checks| c.canary = sung(&[&[1_000_000; 90][..], &[1_500_000; 10]].concat());
         let stalled = |c: &mut Checks| c.canary = sung(&[&[1_000_000; 100_000][..], &[30_000_000]].concat());
         let cases: [(Spoil, Severity, &str); 13] = [
-            (noisy, Severity::Care, "10.0 % of its pieces"),
+            (noisy, Severity::Care, "10.0 % of its equal pieces"),
             (stalled, Severity::Care, "29.0 ms"),
             (|c| c.canary = sung(&[&[1_000_000; 50][..], &[3_000_000; 50]].concat()), Severity::Unfit, "lost 50.0 %"),
             (|c| c.canary = evaluate(&[]), Severity::Unfit, "no CPU"),
@@ -221,7 +221,7 @@ mod tests {
             (|c| c.background.others = 0.5, Severity::Care, "0.50 of 2"),
             (|c| c.background.others = 1.5, Severity::Unfit, "1.50 of 2"),
             (|c| c.background.steal = 0.02, Severity::Care, "2.0 %"),
-            (|c| c.timer.stated_ns = 4_000_000, Severity::Care, "4000.0 us"),
+            (|c| c.timer.stated_ns = 4_000_000, Severity::Care, "4000.0 µs"),
             (|c| c.timer.reading_ns = 900.0, Severity::Care, "900 ns"),
             (|c| c.throttled_periods = Some(3), Severity::Unfit, "3 periods"),
             (|c| c.places[0].refused = Some("read-only".into()), Severity::Care, "read-only"),

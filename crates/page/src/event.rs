@@ -1,6 +1,6 @@
 //! What a measuring process says on standard error with `--progress json`: one JSON object a line.
 
-use fingerpost_record::Estimate;
+use fingerpost_record::{Estimate, Measurement};
 use serde::{Deserialize, Serialize};
 
 /// A line.
@@ -33,6 +33,8 @@ pub enum Event {
         /// The timings.
         figures: Vec<Estimate>,
     },
+    /// A row as far as it is measured, without its samples; the next one of the same row takes its place.
+    Row(Box<Measurement>),
     /// What a service's requests did in the latest second.
     Live(Live),
     /// The run is kept.
@@ -84,6 +86,8 @@ impl Event {
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::fixture;
+
     use super::*;
 
     #[test]
@@ -94,6 +98,8 @@ mod tests {
         let parts = vec![LivePart { name: "waiting for a CPU".into(), all: 0.5, slow: 0.9 }];
         let live = Event::Live(Live { sentence: "Requests wait.".into(), rate: 10.0, p50: 1e-3, p99: 1e-2, requests: 10, parts });
         assert_eq!(Event::of_line(&live.line()), live);
+        let row = Event::Row(Box::new(fixture::run().measurements[0].without_samples()));
+        assert_eq!(Event::of_line(&row.line()), row);
         assert_eq!(Event::of_line("fingerpost: no such probe"), Event::Note { sentence: "no such probe".into() });
     }
 }

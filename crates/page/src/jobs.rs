@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fingerpost_record::Estimate;
 use fingerpost_record::text::clean_short;
+use fingerpost_record::{Estimate, Measurement};
 use fingerpost_sys::child;
 use serde::Serialize;
 
@@ -17,6 +17,8 @@ use crate::event::{Event, Live, LivePart};
 /// The longest line that is read, and the most sentences that are kept.
 const LINE: u64 = 64 << 10;
 const NOTES: usize = 30;
+/// The most rows that are kept of a measurement that runs; all are in its run.
+const ROWS: usize = 1000;
 /// How long a measurement may take to end when the page itself ends.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What goes on until it is stopped ends when nobody has asked how far it is for so long: its tab is gone. A browser lets a tab that is
@@ -58,8 +60,14 @@ pub struct State {
     pub round: usize,
     /// The calculator's timings, in nanoseconds.
     pub timings: Vec<Estimate>,
+    /// How often there was something new of what the two fields below hold.
+    pub told: u64,
     /// What the requests of a service that is explained did lately.
+    #[serde(skip)]
     pub live: Option<Live>,
+    /// The rows that have figures so far, the one that was measured last at the end.
+    #[serde(skip)]
+    pub rows: Vec<Measurement>,
     /// Whether it ended well.
     pub well: bool,
     /// When somebody last asked, of a measurement that goes on for as long as somebody watches.
@@ -159,7 +167,9 @@ impl Jobs {
             run: None,
             round: 0,
             timings: vec![],
+            told: 0,
             live: None,
+            rows: vec![],
             well: false,
             seen: watched.then(Instant::now),
             begun: Instant::now(),
@@ -270,9 +280,28 @@ impl State {
                 self.round = round;
                 self.timings = figures.into_iter().take(4).collect();
             }
-            Event::Live(live) => self.live = Some(cleaned(live)),
+            Event::Live(live) => {
+                self.told += 1;
+                self.live = Some(cleaned(live));
+            }
+            Event::Row(row) => self.row(*row),
             Event::Kept { id } => self.run = Some(id),
         }
+    }
+}
+
+impl State {
+    /// A row in the place of the same row, at the end.
+    fn row(&mut self, row: Measurement) {
+        if row.estimate.is_none() {
+            return;
+        }
+        self.told += 1;
+        self.rows.retain(|old| !old.same_row(&row));
+        if self.rows.len() == ROWS {
+            self.rows.remove(0);
+        }
+        self.rows.push(row);
     }
 }
 
@@ -295,6 +324,8 @@ fn cleaned(live: Live) -> Live {
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_record::fixture;
+
     use super::*;
 
     fn shell(script: &str) -> (Jobs, Vec<String>) {
@@ -324,6 +355,29 @@ mod tests {
         assert_eq!(state.run.as_deref(), Some("20260101T000000Z-00000001"));
         assert_eq!(jobs.start("another", &words).unwrap(), 2);
         jobs.end();
+    }
+
+    #[test]
+    fn rows_are_kept_as_they_are_measured_last_and_no_more_than_so_many() {
+        let (jobs, words) = shell("exit 0");
+        jobs.start("a test", &words).unwrap();
+        let mut state = wait_for(&jobs, |s| s.phase == Phase::Ended);
+        let row = |n: i64, value: f64| {
+            let all = fixture::run().measurements;
+            let mut row = all.into_iter().find(|m| m.estimate.is_some()).unwrap().without_samples();
+            row.params = row.params.with("n", n);
+            row.estimate.as_mut().unwrap().value = value;
+            Event::Row(Box::new(row))
+        };
+        [row(1, 1.0), row(2, 2.0), row(1, 3.0)].into_iter().for_each(|event| state.take(event));
+        let values: Vec<f64> = state.rows.iter().map(|r| r.estimate.unwrap().value).collect();
+        assert_eq!((values, state.told), (vec![2.0, 3.0], 3));
+        (0..ROWS as i64 + 5).for_each(|n| state.take(row(n, 0.0)));
+        assert_eq!(state.rows.len(), ROWS);
+        let mut skipped = fixture::run().measurements[0].without_samples();
+        (skipped.estimate, skipped.probe) = (None, "skipped".into());
+        state.take(Event::Row(Box::new(skipped)));
+        assert!(state.rows.iter().all(|row| row.probe != "skipped"), "what has no figure is in the run alone");
     }
 
     #[test]

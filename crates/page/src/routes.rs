@@ -11,6 +11,7 @@ use axum::extract::{DefaultBodyLimit, Form, Multipart, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
+use fingerpost_record::guard;
 use fingerpost_record::load::MAX_BYTES;
 use fingerpost_report::html::Define;
 use serde::Deserialize;
@@ -90,6 +91,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/sweep/{number}/report", get(sweep_report))
         .route("/sweep/{number}/host/{host}", get(sweep_host))
         .route("/measure/state", get(state))
+        .route("/measure/sofar", get(so_far))
         .route("/measure/stop", post(stop))
         .route("/zerofill", get(calculate))
         .route("/zerofill/measure", post(take_timings))
@@ -263,6 +265,15 @@ async fn make_or_redirect(site: Arc<Site>, to: String, start: impl FnOnce(&Site)
 async fn state(State(site): Shared) -> Response {
     let state = serde_json::to_vec(&site.jobs.state()).unwrap_or_default();
     ([(header::CONTENT_TYPE, "application/json")], state).into_response()
+}
+
+/// The part of the page that shows what is known so far.
+async fn so_far(State(site): Shared) -> Response {
+    let made = tokio::task::spawn_blocking(move || site.jobs.state().map_or_else(String::new, |s| measure::so_far(&s).into_string()));
+    match made.await {
+        Ok(part) => ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], guard::text(part.as_bytes())).into_response(),
+        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
+    }
 }
 
 /// Which measurement is to be stopped; without a number, whichever runs.

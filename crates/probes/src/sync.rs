@@ -381,7 +381,7 @@ pub static PROBES: &[Probe] = &[
         version: 2,
         timed: "wall time divided by the acquisitions of all threads, each of which takes the mutex, adds to the word that it guards and \
                 releases it, without a pause; the threads sit on two CPUs by turns. 32 mutexes, each in a page of its own, are fought for \
-                one after the other, for 63 us each. Counters: switches per acquisition.",
+                one after the other, for 63 µs each. Counters: switches per acquisition.",
         pitfalls: "the C library's mutex is unfair: whoever has just released it mostly takes it again, so the figure is throughput, not \
                    the wait of one thread. In version 1 it was one mutex, whose place in memory decided as much as the lock.",
         nature: Nature::Contends,

@@ -220,8 +220,8 @@ impl Archive {
         match found.len() {
             0 if !wanted.is_empty() && path.exists() => Ok(path.to_owned()),
             0 => {
-                let known = kept.iter().map(|(id, _)| id.as_str()).chain(["latest"]);
-                Err(self.not_found(wanted, &format!("; {}", suggest::or_else(wanted, known, || LOOK.to_owned()))))
+                let ids: Vec<&str> = kept.iter().map(|(id, _)| id.as_str()).collect();
+                Err(self.not_found(wanted, &meant(wanted, &ids)))
             }
             1 => Ok(found.remove(0).1.clone()),
             count => {
@@ -287,10 +287,11 @@ impl Archive {
         if load::valid_id(wanted).is_ok() && self.path_of(wanted).is_file() {
             return Ok(self.path_of(wanted));
         }
-        let meant: Vec<String> =
-            self.list()?.into_iter().filter_map(|e| e.head.ok()).map(|h| h.id).filter(|id| id.starts_with(wanted)).collect();
-        match meant.as_slice() {
-            [] => Err(self.not_found(wanted, "")),
+        let kept: Vec<String> = self.list()?.into_iter().filter_map(|e| e.head.ok()).map(|h| h.id).collect();
+        let ids: Vec<&str> = kept.iter().map(String::as_str).collect();
+        let begun: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(wanted)).collect();
+        match begun.as_slice() {
+            [] => Err(self.not_found(wanted, &meant(wanted, &ids))),
             [one] => Err(ArchiveError::NotWhole { wanted: clean_short(wanted, 60), hint: format!(": {one}") }),
             _ => Err(ArchiveError::NotWhole { wanted: clean_short(wanted, 60), hint: String::new() }),
         }
@@ -322,6 +323,20 @@ impl Archive {
         Ok(run.id)
     }
 }
+
+/// What a name that no run has was most likely meant to be: `latest`, an id, or the id whose beginning is nearly this.
+fn meant(wanted: &str, ids: &[&str]) -> String {
+    let near = suggest::nearest(wanted, ids.iter().copied().chain(["latest"]));
+    let begins = || ids.iter().filter(|_| wanted.len() >= LEAST_BEGUN).filter_map(|id| id.get(..wanted.len()));
+    let begun = || suggest::nearest(wanted, begins()).and_then(|begin| ids.iter().copied().find(|id| id.starts_with(begin)));
+    match near.or_else(begun) {
+        Some(name) => format!("; did you mean “{name}”?"),
+        None => format!("; {LOOK}"),
+    }
+}
+
+/// The least of an id's beginning that another id can be taken for: a date.
+const LEAST_BEGUN: usize = 8;
 
 /// `latest` is 0, `latest~2` is 2, anything else is nothing.
 fn back_from_latest(wanted: &str) -> Option<usize> {

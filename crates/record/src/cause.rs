@@ -82,19 +82,47 @@ pub fn cause(name: &str) -> Option<&'static Cause> {
     CAUSES.iter().find(|c| c.name == name)
 }
 
+/// What is said of a layer whose time grew where no cause was singled out (`LAYER.unknown`).
+const UNKNOWN: &[(&str, &str)] = &[
+    ("application.unknown", "unexplained time in the application"),
+    ("kernel.unknown", "unexplained time in the kernel"),
+    ("scheduler.unknown", "unexplained waiting for a CPU"),
+    ("cpu.unknown", "unexplained time on the CPU"),
+    ("memory.unknown", "unexplained waiting for memory"),
+    ("storage.unknown", "unexplained waiting for the disk"),
+    ("network.unknown", "unexplained waiting for the network"),
+    ("client.unknown", "unexplained time in the load generator"),
+    ("host.unknown", "unexplained time of the host"),
+];
+
+fn unknown(name: &str) -> Option<&'static str> {
+    UNKNOWN.iter().find(|(unknown, _)| *unknown == name).map(|(_, words)| *words)
+}
+
 /// What a table of suspects calls a cause; its own name where it is none of the registry.
 pub fn label(name: &str) -> &str {
-    cause(name).map_or(name, |c| c.label)
+    cause(name).map(|c| c.label).or_else(|| unknown(name)).unwrap_or(name)
 }
 
 /// What a headline calls a cause; its own name where it is none of the registry.
 pub fn words(name: &str) -> &str {
-    cause(name).map_or(name, |c| c.words)
+    cause(name).map(|c| c.words).or_else(|| unknown(name)).unwrap_or(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_cause_explains_has_words_in_every_layer() {
+        for (name, words) in UNKNOWN {
+            let layer = name.strip_suffix(".unknown").unwrap();
+            assert!(CAUSES.iter().any(|c| c.layer.as_str() == layer), "{layer} is no layer");
+            assert_eq!((label(name), super::words(name)), (*words, *words));
+        }
+        assert!(CAUSES.iter().all(|c| label(&format!("{}.unknown", c.layer.as_str())).starts_with("unexplained")));
+        assert_eq!(label("else.unknown"), "else.unknown");
+    }
 
     #[test]
     fn every_cause_is_there_once_and_is_whole() {

@@ -141,6 +141,11 @@ impl Measurement {
         }
     }
 
+    /// The row with its figure and percentiles alone.
+    pub fn without_samples(&self) -> Measurement {
+        Measurement { probe: self.probe.clone(), params: self.params.clone(), reason: self.reason.clone(), processes: Vec::new(), ..*self }
+    }
+
     /// Whether two rows measure the same thing in the same way.
     pub fn same_row(&self, other: &Measurement) -> bool {
         self.probe == other.probe && self.version == other.version && self.params == other.params

@@ -199,9 +199,9 @@ fn significant_short(value: f64) -> String {
 /// The causes as label and sentences, most first; the cleared last; then what is unexplained.
 pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
     let label = |f: &Finding| match f.status {
-        Status::Guilty => format!("{} ({}), {:.0} %", f.cause, f.layer, f.share * 100.0),
-        Status::Suspected => format!("{} ({}), {:.0} %, suspected", f.cause, f.layer, f.share * 100.0),
-        Status::Cleared | Status::NotJudged => format!("{} {}", f.cause, f.status.as_str()),
+        Status::Guilty => format!("{}, {:.0} % ({})", words(f), f.share * 100.0, place(f)),
+        Status::Suspected => format!("{}, suspected, {:.0} % ({})", words(f), f.share * 100.0, place(f)),
+        Status::Cleared | Status::NotJudged => format!("{}, {} ({})", words(f), f.status.as_str(), place(f)),
     };
     let mut out: Vec<_> = c.causes.iter().map(|f| (text(&label(f)), f.evidence.iter().map(|e| text(e)).collect(), f.status)).collect();
     if c.unexplained > 0.0 {
@@ -209,6 +209,16 @@ pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
         out.insert(at, (format!("unexplained, {:.0} %", c.unexplained * 100.0), Vec::new(), Status::Suspected));
     }
     out
+}
+
+/// What a cause is called in words.
+fn words(f: &Finding) -> &str {
+    fingerpost_diagnose::label(&f.cause)
+}
+
+/// The name by which `list CAUSE` tells more of it, and its layer.
+fn place(f: &Finding) -> String {
+    format!("{}, layer {}", f.cause, f.layer)
 }
 
 /// Who was cleared and who could not be judged: names, each kind in one line. Their figures come with every column.
@@ -363,12 +373,12 @@ mod tests {
         let text = written(Format::Table);
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no “{what}” in {text}"));
         assert!(at("the operating system, not the CPU") < at("What differs between the hosts"));
-        assert!(at("What differs between the hosts") < at("syscall.entry (kernel)"));
-        assert!(at("syscall.entry (kernel)") < at("cleared (by what: --wide): "));
+        assert!(at("What differs between the hosts") < at("system call and signal cost, 42 % (syscall.entry, layer kernel)"));
+        assert!(at("(syscall.entry, layer kernel)") < at("cleared (by what: --wide): "));
         assert!(at("the CPU's speed") < at("\nSystem calls\n"));
-        assert!(!text.contains("cpu.speed cleared"), "names alone");
+        assert!(!text.contains("cpu.speed"), "names alone");
         let wide = table(&g5(), &Style { wide: true, ..Style::default() });
-        assert!(wide.find("syscall.entry (kernel)").unwrap() < wide.find("cpu.speed cleared: ").unwrap(), "{wide}");
+        assert!(wide.find("(syscall.entry").unwrap() < wide.find("the CPU's speed, cleared (cpu.speed, layer cpu): ").unwrap(), "{wide}");
         assert!(text.contains("8.071") && text.contains("5 clients"), "{text}");
     }
 

@@ -2,11 +2,33 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+/// The words of a text; a number and the unit behind it are one.
+fn words(text: &str) -> Vec<&str> {
+    let mut all: Vec<&str> = Vec::new();
+    let mut from = 0;
+    for (at, _) in text.match_indices(' ').chain([(text.len(), "")]) {
+        let (word, rest) = (&text[from..at], text[at..].trim_start_matches(' '));
+        let next = rest.split(' ').next().unwrap_or_default().trim_end_matches([',', '.', ';', ':', ')']);
+        let number = word.ends_with(|c: char| c.is_ascii_digit()) && !word.contains('=');
+        if number && rest.len() + 1 + at == text.len() && UNITS.contains(&next) {
+            continue;
+        }
+        if !word.trim().is_empty() {
+            all.push(word.trim_start_matches(' '));
+        }
+        from = at + 1;
+    }
+    all
+}
+
+/// What is not parted from the number before it.
+const UNITS: [&str; 13] = ["%", "ns", "µs", "ms", "s", "k/s", "M/s", "/s", "MiB", "GiB", "KiB", "kB", "MB"];
+
 /// A sentence in lines of at most `room` columns. A word that is longer stands whole in a line of its own: the terminal folds it,
-/// and a path or an address can still be copied.
+/// and a path or an address can still be copied. A number keeps its unit.
 pub fn sentence(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
-    for word in text.split(' ').filter(|w| !w.is_empty()) {
+    for word in words(text) {
         let line = lines.last_mut().expect("there is always a line");
         if !line.is_empty() && line.width() + 1 + word.width() > room {
             lines.push(word.to_owned());
@@ -91,6 +113,9 @@ mod tests {
     fn sentences_break_between_words_and_never_within_one() {
         assert_eq!(sentence("the run is in /a/very/long/path now", 12), ["the run is", "in", "/a/very/long/path", "now"]);
         assert_eq!(sentence("", 5), [""]);
+        assert_eq!(sentence("it took 45.94 ms of CPU", 14), ["it took", "45.94 ms of", "CPU"]);
+        assert_eq!(sentence("of which (6 %), and 7 more  or 8", 13), ["of which", "(6 %), and 7", "more or 8"]);
+        assert_eq!(sentence("n=1 s 5 %", 3), ["n=1", "s", "5 %"]);
         assert_eq!(indented("what is said goes on here and there", 4, Some(24)), "what is said goes on\n    here and there");
         assert_eq!(indented("  an indent of its own is kept", 0, Some(22)), "  an indent of its own\n  is kept");
         assert_eq!(indented("a  b", 0, Some(80)), "a  b", "what fits is as it was");

@@ -140,9 +140,21 @@ pub fn leads(rankings: &[Ranking]) -> Vec<(String, String)> {
 pub fn places(ranking: &Ranking) -> String {
     let one = |(i, p): (usize, &fingerpost_compare::zerofill::rank::Place)| {
         let name = clean(&p.name);
-        if i == 0 { format!("{name} {}", Unit::Nanoseconds.format(p.cost.value)) } else { format!("{name} {:.2} ×", p.times) }
+        if i == 0 { format!("{name} {}", Unit::Nanoseconds.format(p.cost.value)) } else { format!("{name} {} ×", times(p.times)) }
     };
     ranking.places.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// A ratio with three digits or as many as it has before the point.
+fn times(ratio: f64) -> String {
+    let digits = if ratio >= 100.0 {
+        0
+    } else if ratio >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{ratio:.digits$}")
 }
 
 /// The analysis with its finding; ends with a line end.

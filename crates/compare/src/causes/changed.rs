@@ -18,7 +18,7 @@ pub(crate) const TOGETHER: &str = "these were changed together; how much each of
 
 /// Accounts for what is left in the rows that a change concerns, once the clock of one and the same processor has had its part.
 pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
-    let changes: Vec<Change> = view.changes.iter().filter(|c| view.items.iter().any(|i| i.dearer && c.concerns(i.row))).cloned().collect();
+    let changes: Vec<Change> = view.changes.iter().filter(|c| view.items.iter().any(|i| i.slower && c.concerns(i.row))).cloned().collect();
     if changes.is_empty() {
         return None;
     }
@@ -29,7 +29,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
     }
     let others = others(view, &changes);
     let rows: Vec<String> =
-        view.items.iter().filter(|i| i.dearer && changes.iter().any(|c| c.concerns(i.row))).map(|i| view.describe(i)).collect();
+        view.items.iter().filter(|i| i.slower && changes.iter().any(|c| c.concerns(i.row))).map(|i| view.describe(i)).collect();
     evidence.extend(rows.into_iter().take(3));
     if view.machines.same_processor == Some(false) {
         evidence.push("the processors differ too, so that how much of the difference is the change's is not known".into());
@@ -56,6 +56,6 @@ fn cause_of(changes: &[Change]) -> (&'static str, Layer) {
 /// Facts of the hosts that differ besides the compilers, and besides the swap areas where their placement is what was changed.
 fn others(view: &View, changes: &[Change]) -> Vec<String> {
     let placed = changes.iter().any(|c| c.kind == Kind::Placement);
-    let differences = hosts::differences(&view.cheap.facts, &view.dear.facts);
+    let differences = hosts::differences(&view.fast.facts, &view.slow.facts);
     differences.into_iter().map(|d| d.what).filter(|what| what != "compilers" && !(placed && what == "swap")).collect()
 }

@@ -1,4 +1,4 @@
-//! Everything dearer in proportion: the CPU's speed, its mitigations, or the host under a guest.
+//! Everything slower in proportion: the CPU's speed, its mitigations, or the host under a guest.
 
 use fingerpost_record::{Finding, Layer, Status};
 
@@ -20,30 +20,30 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     if rows.is_empty() || (built_anew && view.machines.same_processor != Some(false)) {
         return by_clock(view, total).into_iter().collect();
     }
-    let dearer: Vec<&Item> = rows.iter().copied().filter(|i| i.dearer).collect();
-    if dearer.len() * 2 <= rows.len() {
+    let slower: Vec<&Item> = rows.iter().copied().filter(|i| i.slower).collect();
+    if slower.len() * 2 <= rows.len() {
         return not_the_cpu(view, &rows);
     }
-    let mut logs: Vec<f64> = dearer.iter().map(|i| i.log).collect();
+    let mut logs: Vec<f64> = slower.iter().map(|i| i.log).collect();
     logs.sort_by(f64::total_cmp);
     let factor = logs[logs.len() / 2];
-    let (cause, layer, reason) = which(view, &dearer);
+    let (cause, layer, reason) = which(view, &slower);
     let followers: Vec<&Item> = view.items.iter().filter(|i| i.group != Group::Cpu && !waits_for_device(&i.row.probe)).collect();
     let following = followers.iter().filter(|i| i.log > factor / 2.0).count();
     let certain = following as f64 >= MOST * followers.len() as f64;
     let mut evidence = vec![format!(
         "{} of {} user-mode probes are {}, by {:.0} % in the middle; {following} of {} other rows move with them",
-        dearer.len(),
+        slower.len(),
         rows.len(),
         view.word(),
         factor.exp_m1() * 100.0,
         followers.len()
     )];
-    evidence.extend(dearer.iter().take(2).map(|i| view.describe(i)));
+    evidence.extend(slower.iter().take(2).map(|i| view.describe(i)));
     evidence.push(reason);
     evidence.extend(host_clues(
-        view.cheap,
-        view.dear,
+        view.fast,
+        view.slow,
         &["processor", "clock", "governor", "turbo", "microcode", "mitigations", "virtualisation", "CPU quota"],
     ));
     let cpu_rows = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 });
@@ -60,25 +60,25 @@ fn not_the_cpu(view: &View, rows: &[&Item]) -> Vec<Finding> {
 
 /// With no probe of the CPU, its clock rate is the best that is known, and only beside that of a processor of the same model.
 fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
-    let (dear, cheap) = (view.dear.host.cpu.mhz?, view.cheap.host.cpu.mhz?);
+    let (slow, fast) = (view.slow.host.cpu.mhz?, view.fast.host.cpu.mhz?);
     // A clock rate says how fast a processor is beside another of its own kind only.
-    if view.machines.same_processor != Some(true) || !(dear > 0.0 && cheap > 0.0) {
+    if view.machines.same_processor != Some(true) || !(slow > 0.0 && fast > 0.0) {
         return None;
     }
-    let names = (&view.dear.info.name, &view.cheap.info.name);
-    if dear >= cheap * (1.0 - SAME_COUNT) {
-        let faster = (dear / cheap - 1.0) * 100.0;
+    let names = (&view.slow.info.name, &view.fast.info.name);
+    if slow >= fast * (1.0 - SAME_COUNT) {
+        let faster = (slow / fast - 1.0) * 100.0;
         let how = if faster > 2.0 { format!("{faster:.0} % faster than that") } else { "as fast as that".into() };
         return Some(cleared(
             "cpu.speed",
             Layer::Cpu,
-            format!("the clock of the slower {} is {how} of {} ({dear:.0} and {cheap:.0} MHz)", names.0, names.1),
+            format!("the clock of the slower {} is {how} of {} ({slow:.0} and {fast:.0} MHz)", names.0, names.1),
         ));
     }
-    let factor = (cheap / dear).ln();
+    let factor = (fast / slow).ln();
     let share = view.claim(|i| if waits_for_device(&i.row.probe) { 0.0 } else { factor }) / total;
     let evidence =
-        vec![format!("the clock of {} is slower: {dear:.0} against {cheap:.0} MHz, and nothing else is known of the CPUs", names.0)];
+        vec![format!("the clock of {} is slower: {slow:.0} against {fast:.0} MHz, and nothing else is known of the CPUs", names.0)];
     Some(Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence })
 }
 
@@ -86,7 +86,7 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
 fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
     let median = |name: &str| {
         let mut v: Vec<f64> =
-            rows.iter().filter_map(|i| i.row.counter_ratio(name)).map(|r| if view.new_is_dear { r } else { 1.0 / r }).collect();
+            rows.iter().filter_map(|i| i.row.counter_ratio(name)).map(|r| if view.new_is_slow { r } else { 1.0 / r }).collect();
         v.sort_by(f64::total_cmp);
         (!v.is_empty()).then(|| v[v.len() / 2])
     };
@@ -100,11 +100,11 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
         (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNT => {
             ("cpu.mitigation", Layer::Cpu, format!("the instructions are the same, the cycles {cycles:.2} times as many"))
         }
-        (Some(_), Some(_)) if steal(view.dear) > steal(view.cheap) + 1.0 => steal_words(steal(view.dear), steal(view.cheap)),
+        (Some(_), Some(_)) if steal(view.slow) > steal(view.fast) + 1.0 => steal_words(steal(view.slow), steal(view.fast)),
         (Some(_), Some(_)) => ("cpu.speed", Layer::Cpu, "instructions and cycles are the same, each takes longer".into()),
-        _ if steal(view.dear) > steal(view.cheap) + 1.0 => steal_words(steal(view.dear), steal(view.cheap)),
-        _ if !host_clues(view.cheap, view.dear, &["mitigations"]).is_empty()
-            && host_clues(view.cheap, view.dear, &["processor", "clock"]).is_empty() =>
+        _ if steal(view.slow) > steal(view.fast) + 1.0 => steal_words(steal(view.slow), steal(view.fast)),
+        _ if !host_clues(view.fast, view.slow, &["mitigations"]).is_empty()
+            && host_clues(view.fast, view.slow, &["processor", "clock"]).is_empty() =>
         {
             (
                 "cpu.mitigation",
@@ -116,6 +116,6 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
     }
 }
 
-fn steal_words(dear: f64, cheap: f64) -> (&'static str, Layer, String) {
-    ("host.steal", Layer::Host, format!("the hypervisor took {dear:.1} s from the slower run and {cheap:.1} s from the other"))
+fn steal_words(slow: f64, fast: f64) -> (&'static str, Layer, String) {
+    ("host.steal", Layer::Host, format!("the hypervisor took {slow:.1} s from the slower run and {fast:.1} s from the other"))
 }

@@ -60,14 +60,14 @@ pub(super) fn other_processor(view: &mut View, total: f64, findings: &mut Vec<Fi
     if !machines.same_kernel || machines.same_processor != Some(false) || !view.changes.is_empty() {
         return;
     }
-    let rows = view.items.iter().filter(|i| i.dearer && i.left > 0.0 && is_code(i)).count();
+    let rows = view.items.iter().filter(|i| i.slower && i.left > 0.0 && is_code(i)).count();
     if rows == 0 {
         return;
     }
     let mut evidence = vec![format!(
         "kernel and system are the same and the processor is not: what {rows} rows cost more is what the same code costs there"
     )];
-    evidence.extend(host_clues(view.cheap, view.dear, &["processor"]));
+    evidence.extend(host_clues(view.fast, view.slow, &["processor"]));
     let share = view.claim(|i| if is_code(i) { i.left } else { 0.0 }) / total;
     let known = findings.iter().position(|f| f.cause == "cpu.speed");
     let (before, earlier) = known.map(|at| findings.remove(at)).map_or((0.0, Vec::new()), |f| (f.share, f.evidence));

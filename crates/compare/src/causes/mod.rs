@@ -15,8 +15,8 @@ pub(crate) use fingerpost_diagnose::sides::order;
 use crate::side::Side;
 
 /// The differences of the hosts in these facts, a sentence each, the cheaper side first.
-pub(crate) fn host_clues(cheap: &Side, dear: &Side, what: &[&str]) -> Vec<String> {
-    cheap.evidence().host_clues(&dear.evidence(), what)
+pub(crate) fn host_clues(fast: &Side, slow: &Side, what: &[&str]) -> Vec<String> {
+    fast.evidence().host_clues(&slow.evidence(), what)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! Three models are fitted in turn to the logarithms of the ratios, each to what the ones before it left over:
 //!
-//! 1. **The CPU**: everything dearer in proportion. Its factor is that of the user-mode probes, else that of the clocks.
-//! 2. **Entry**: every system call dearer by a like amount. The amount is that of the null call.
+//! 1. **The CPU**: everything slower in proportion. Its factor is that of the user-mode probes, else that of the clocks.
+//! 2. **Entry**: every system call slower by a like amount. The amount is that of the null call.
 //! 3. **Groups**: what is left in the probes of one subsystem.
 //!
 //! Before them comes what was changed on purpose (`super::changed`), and what is the same on both sides is not blamed
@@ -38,11 +38,11 @@ pub(super) struct Item<'a> {
     pub(super) row: &'a Row,
     pub(super) group: Group,
     /// Cost on the side that is cheaper on the whole, in the unit or its inverse.
-    pub(super) cheap: f64,
-    pub(super) dear: f64,
+    pub(super) fast: f64,
+    pub(super) slow: f64,
     pub(super) log: f64,
-    /// Whether the verdict says that it is dearer.
-    pub(super) dearer: bool,
+    /// Whether the verdict says that it is slower.
+    pub(super) slower: bool,
     pub(super) weight: f64,
     /// What no model has accounted for yet, on the logarithmic scale.
     pub(super) left: f64,
@@ -52,9 +52,9 @@ pub(super) struct Item<'a> {
 pub(super) struct View<'a> {
     pub(super) items: Vec<Item<'a>>,
     /// Whether the new side is the slower one.
-    pub(super) new_is_dear: bool,
-    pub(super) dear: &'a Side,
-    pub(super) cheap: &'a Side,
+    pub(super) new_is_slow: bool,
+    pub(super) slow: &'a Side,
+    pub(super) fast: &'a Side,
     pub(super) threshold: f64,
     /// What was changed between the sides.
     pub(super) changes: &'a [Change],
@@ -75,9 +75,9 @@ impl<'a> View<'a> {
         }
         let resolved = |v: Verdict| matches!(v, Verdict::Slower | Verdict::Faster);
         let net: f64 = rows.iter().zip(&verdicts).filter(|(_, v)| resolved(**v)).filter_map(|(r, _)| Some(r.log()? * weight(r))).sum();
-        let new_is_dear = net >= 0.0;
-        let sign = if new_is_dear { 1.0 } else { -1.0 };
-        let wanted = if new_is_dear { Verdict::Slower } else { Verdict::Faster };
+        let new_is_slow = net >= 0.0;
+        let sign = if new_is_slow { 1.0 } else { -1.0 };
+        let wanted = if new_is_slow { Verdict::Slower } else { Verdict::Faster };
         let items = rows
             .iter()
             .zip(&verdicts)
@@ -86,29 +86,29 @@ impl<'a> View<'a> {
                 let log = row.log()? * sign;
                 let cost = |v: f64| if row.better == Better::Higher { 1.0 / v } else { v };
                 let (base, new) = (cost(row.base.value), cost(row.new.value));
-                let (cheap, dear) = if new_is_dear { (base, new) } else { (new, base) };
-                let dearer = *verdict == wanted;
-                let left = if dearer && is_cost(row.unit) { log } else { 0.0 };
-                Some(Item { row, group: group(&row.probe), cheap, dear, log, dearer, weight: weight(row), left })
+                let (fast, slow) = if new_is_slow { (base, new) } else { (new, base) };
+                let slower = *verdict == wanted;
+                let left = if slower && is_cost(row.unit) { log } else { 0.0 };
+                Some(Item { row, group: group(&row.probe), fast, slow, log, slower, weight: weight(row), left })
             })
             .collect();
-        let (dear, cheap) = if new_is_dear { (new, base) } else { (base, new) };
-        View { items, new_is_dear, dear, cheap, threshold, changes, machines: Machines::of(base, new) }
+        let (slow, fast) = if new_is_slow { (new, base) } else { (base, new) };
+        View { items, new_is_slow, slow, fast, threshold, changes, machines: Machines::of(base, new) }
     }
 
     /// The word for what the new side's costs are.
     pub(super) fn word(&self) -> &'static str {
-        if self.new_is_dear { "dearer" } else { "cheaper" }
+        if self.new_is_slow { "slower" } else { "faster" }
     }
 
     fn total(&self) -> f64 {
         self.items.iter().map(|i| i.left * i.weight).sum()
     }
 
-    /// Accounts for a part of every dearer row, and returns the weighted sum.
+    /// Accounts for a part of every slower row, and returns the weighted sum.
     pub(super) fn claim(&mut self, part: impl Fn(&Item) -> f64) -> f64 {
         let mut sum = 0.0;
-        for item in self.items.iter_mut().filter(|i| i.dearer) {
+        for item in self.items.iter_mut().filter(|i| i.slower) {
             let claimed = part(item).clamp(0.0, item.left.max(0.0));
             item.left -= claimed;
             sum += claimed * item.weight;
@@ -156,8 +156,8 @@ pub fn judge(compared: &Compared, sides: [&Side; 2], threshold: f64) -> (Vec<Fin
     findings.extend(scaling(&mut view, curves, total));
     findings.extend(paging(&view));
     let compared = |o: &Observation| view.items.iter().any(|i| i.row.probe.split('.').next() == Some(&o.workload));
-    findings.extend(fingerpost_diagnose::sides::watched::clear(view.dear.evidence(), compared));
-    let left: f64 = view.items.iter().filter(|i| i.dearer).map(|i| i.left.max(0.0) * i.weight).sum();
+    findings.extend(fingerpost_diagnose::sides::watched::clear(view.slow.evidence(), compared));
+    let left: f64 = view.items.iter().filter(|i| i.slower).map(|i| i.left.max(0.0) * i.weight).sum();
     // Between two processors nobody knows how much of a change is the change's.
     let untold = changed.is_some() && view.machines.same_processor == Some(false);
     let of_both = |f: &Finding| untold && f.status == Status::Suspected && f.cause == "cpu.speed";
@@ -177,21 +177,21 @@ fn is_cost(unit: Unit) -> bool {
 
 /// Whether the CPU can be ruled out: it was looked at and cleared, or both sides have the same one and no probe speaks of it.
 fn cpu_is_out(findings: &[Finding], view: &View) -> bool {
-    let same = view.dear.host.cpu.model == view.cheap.host.cpu.model;
+    let same = view.slow.host.cpu.model == view.fast.host.cpu.model;
     findings.iter().all(|f| f.status == Status::Cleared) && (same || !findings.is_empty())
 }
 
-/// Every system call dearer by a like amount.
+/// Every system call slower by a like amount.
 fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
-    if !null.dearer {
+    if !null.slower {
         let innocent = null.row.verdict != Verdict::Unresolved;
         return innocent.then(|| cleared("syscall.entry", Layer::Kernel, view.describe(null)));
     }
     if null.left <= view.threshold {
         return None;
     }
-    let extra = null.dear - null.cheap * (null.log - null.left).exp();
+    let extra = null.slow - null.fast * (null.log - null.left).exp();
     let amounts = amounts(view, extra);
     let middle = amounts.get(amounts.len() / 2).copied()?;
     let like = amounts.iter().filter(|a| **a > middle / LIKE && **a < middle * LIKE).count();
@@ -199,7 +199,7 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![format!(
-        "{like} of {} system calls are {} by a like amount, {:.0} ns for each entry into the kernel in the middle, {:.0} ns for the null call",
+        "{like} of {} system calls are {} by a similar time: {:.0} ns for each entry into the kernel in the median, {:.0} ns for the null call",
         amounts.len(),
         view.word(),
         middle,
@@ -207,22 +207,22 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     )];
     evidence.push(view.describe(null));
     evidence.extend(super::host_clues(
-        view.cheap,
-        view.dear,
+        view.fast,
+        view.slow,
         &["seccomp", "seccomp filters", "mitigations", "kernel", "operating system", "kernel command line"],
     ));
     let claimed =
-        view.claim(|item| entries(&item.row.probe).map_or(0.0, |n| (n * extra / (item.cheap * (item.log - item.left).exp())).ln_1p()));
+        view.claim(|item| entries(&item.row.probe).map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()));
     let status = view.machines.most(if cpu_cleared { Status::Guilty } else { Status::Suspected });
     Some(Finding { cause: "syscall.entry".into(), layer: Layer::Kernel, status, share: claimed / total, evidence })
 }
 
-/// What each call that is cheap enough to show this much costs more per entry, ascending; what the CPU explains is taken out.
+/// What each call that is fast enough to show this much costs more per entry, ascending; what the CPU explains is taken out.
 fn amounts(view: &View, extra: f64) -> Vec<f64> {
-    let visible = |i: &&Item| extra / i.cheap > 2.0 * view.threshold && matches!(i.group, Group::Syscall | Group::Signal);
+    let visible = |i: &&Item| extra / i.fast > 2.0 * view.threshold && matches!(i.group, Group::Syscall | Group::Signal);
     let more = |i: &Item| {
-        let explained = i.cheap * if i.dearer { (i.log - i.left).exp() } else { 1.0 };
-        Some((i.dear - explained) / entries(&i.row.probe)?)
+        let explained = i.fast * if i.slower { (i.log - i.left).exp() } else { 1.0 };
+        Some((i.slow - explained) / entries(&i.row.probe)?)
     };
     let mut amounts: Vec<f64> = view.items.iter().filter(visible).filter_map(more).collect();
     amounts.sort_by(f64::total_cmp);
@@ -232,30 +232,30 @@ fn amounts(view: &View, extra: f64) -> Vec<f64> {
 /// What is left in the probes of one subsystem.
 fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let of = |i: &&Item| i.group == cause.group;
-    let (all, dearer) = (view.items.iter().filter(of).count(), view.items.iter().filter(of).filter(|i| i.dearer).count());
+    let (all, slower) = (view.items.iter().filter(of).count(), view.items.iter().filter(of).filter(|i| i.slower).count());
     if all == 0 {
         return None;
     }
-    if dearer == 0 {
+    if slower == 0 {
         let worst = view.items.iter().filter(of).max_by(|a, b| a.log.total_cmp(&b.log))?;
         let unresolved = worst.row.verdict == Verdict::Unresolved;
         return (!unresolved).then(|| {
             cleared(cause.cause, cause.layer, format!("none of its {all} rows is {}; the nearest: {}", view.word(), view.describe(worst)))
         });
     }
-    let mut rows: Vec<&Item> = view.items.iter().filter(of).filter(|i| i.dearer && i.left > view.threshold).collect();
+    let mut rows: Vec<&Item> = view.items.iter().filter(of).filter(|i| i.slower && i.left > view.threshold).collect();
     rows.sort_by(|a, b| b.left.total_cmp(&a.left));
     if rows.is_empty() {
         return None;
     }
     let (name, fact) = named(view, cause);
-    let mut evidence = vec![format!("{dearer} of {all} rows of {} are {}", cause.words, view.word())];
+    let mut evidence = vec![format!("{slower} of {all} rows of {} are {}", cause.words, view.word())];
     evidence.extend(rows.iter().take(4).map(|i| view.describe(i)));
     evidence.extend(fact);
     let threshold = view.threshold;
     let claimed = view.claim(|i| if i.group == cause.group && i.left > threshold { i.left } else { 0.0 });
     // Two thirds of the group, and no proportional factor that could be behind it.
-    let status = if cpu_cleared && dearer * 3 >= all * 2 { Status::Guilty } else { Status::Suspected };
+    let status = if cpu_cleared && slower * 3 >= all * 2 { Status::Guilty } else { Status::Suspected };
     let kernels = matches!(cause.group, Group::Memory | Group::Storage);
     let status = if kernels { status } else { view.machines.most(status) };
     Some(Finding { cause: name.into(), layer: cause.layer, status, share: claimed / total, evidence })
@@ -263,7 +263,7 @@ fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) 
 
 /// A fact of the hosts can give a group's cause its name.
 fn named(view: &View, cause: &GroupCause) -> (&'static str, Option<String>) {
-    let differs = |what: &[&str]| super::host_clues(view.cheap, view.dear, what).into_iter().next();
+    let differs = |what: &[&str]| super::host_clues(view.fast, view.slow, what).into_iter().next();
     match cause.group {
         Group::Fault => match differs(&["transparent huge pages"]) {
             Some(fact) => ("memory.page_size", Some(fact)),
@@ -285,23 +285,23 @@ fn scaling(view: &mut View, curves: &[Curve], total: f64) -> Option<Finding> {
     let mut evidence = Vec::new();
     let mut probes = Vec::new();
     for curve in curves {
-        let (dear, cheap) = if view.new_is_dear {
+        let (slow, fast) = if view.new_is_slow {
             (curve.new_collapses_from, curve.base_collapses_from)
         } else {
             (curve.base_collapses_from, curve.new_collapses_from)
         };
-        let (Some(from), None) = (dear, cheap) else { continue };
-        let of_dear = |p: &(i64, f64, f64)| if view.new_is_dear { p.2 } else { p.1 };
-        let of_cheap = |p: &(i64, f64, f64)| if view.new_is_dear { p.1 } else { p.2 };
+        let (Some(from), None) = (slow, fast) else { continue };
+        let of_dear = |p: &(i64, f64, f64)| if view.new_is_slow { p.2 } else { p.1 };
+        let of_cheap = |p: &(i64, f64, f64)| if view.new_is_slow { p.1 } else { p.2 };
         let (one, last) = (curve.points.first()?, curve.points.last()?);
         evidence.push(format!(
             "{} on {} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {}; on {} it goes from {:.0}/s to {:.0}/s",
             curve.probe,
-            view.dear.info.name,
+            view.slow.info.name,
             of_dear(one),
             of_dear(last),
             last.0,
-            view.cheap.info.name,
+            view.fast.info.name,
             of_cheap(one),
             of_cheap(last)
         ));
@@ -322,19 +322,19 @@ fn scaling(view: &mut View, curves: &[Curve], total: f64) -> Option<Finding> {
 
 /// The test by unit costs: how many entries into the kernel would make a transaction as much longer as it is, given what each costs more.
 /// What a transaction does is the same however many clients there are; so the entries that one client's difference leaves room for are the
-/// most that it can make, and what they cost is the most that dearer entries explain of the difference under many clients. Throughput is
-/// told as the dear and the cheap side's; with it a transaction's share of one CPU's time, which on more CPUs is more and needs more entries.
+/// most that it can make, and what they cost is the most that slower entries explain of the difference under many clients. Throughput is
+/// told as the slow and the fast side's; with it a transaction's share of one CPU's time, which on more CPUs is more and needs more entries.
 fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> Option<String> {
     let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
-    let each = (null.dear - null.cheap) * 1e-9;
-    let longer = |[dear, cheap]: [f64; 2]| 1.0 / dear - 1.0 / cheap;
+    let each = (null.slow - null.fast) * 1e-9;
+    let longer = |[slow, fast]: [f64; 2]| 1.0 / slow - 1.0 / fast;
     let (alone, crowded) = (longer(one).max(0.0), longer(last));
     if each <= 0.0 || !crowded.is_finite() || crowded <= alone {
         return None;
     }
     Some(format!(
         "a transaction is {:.2} ms longer with one client and {:.1} ms with {clients}: at {:.0} ns more for each entry into the kernel that would \
-         need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, dearer entries are at most {:.0} % of it",
+         need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, slower entries explain at most {:.0} % of it",
         alone * 1e3,
         crowded * 1e3,
         each * 1e9,
@@ -346,16 +346,16 @@ fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> O
 
 /// A program whose time changes together with its page-ins.
 fn paging(view: &View) -> Option<Finding> {
-    let paged = view.items.iter().find(|i| i.dearer && i.row.probe.ends_with(".pageins"))?;
+    let paged = view.items.iter().find(|i| i.slower && i.row.probe.ends_with(".pageins"))?;
     let family = paged.row.probe.split('.').next()?.to_owned();
     let of_family = |i: &&Item| i.row.probe.starts_with(&family) && i.row.probe != paged.row.probe;
-    let (all, dearer) = (view.items.iter().filter(of_family).count(), view.items.iter().filter(of_family).filter(|i| i.dearer).count());
-    if dearer * 2 <= all {
+    let (all, slower) = (view.items.iter().filter(of_family).count(), view.items.iter().filter(of_family).filter(|i| i.slower).count());
+    if slower * 2 <= all {
         return None;
     }
     let evidence = vec![
         view.describe(paged),
-        format!("{dearer} of {all} other rows of {family} move with it"),
+        format!("{slower} of {all} other rows of {family} move with it"),
         "how much of their time it accounts for is not known".into(),
     ];
     Some(Finding { cause: "memory.paging".into(), layer: Layer::Memory, status: Status::Suspected, share: 0.0, evidence })

@@ -230,15 +230,15 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
             f.status = Status::Suspected;
             let moved = CATALOGUE.iter().find(|c| c.cause == f.cause).map(|c| clues.parts(|l, p| c.moves(clues, l, p)));
             f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
-            f.evidence.push(format!("{} alone convicts it: {}", name(true), percent(dear)));
+            f.evidence.push(format!("{} alone shows it: {}", name(true), percent(dear)));
         }
         (Some(dear), Some(cheap)) => {
             f.status = Status::NotJudged;
-            f.evidence.push(format!("both sides alone convict it ({} and {}): it is not what differs", percent(cheap), percent(dear)));
+            f.evidence.push(format!("both sides alone show it ({} and {}): it is not what differs", percent(cheap), percent(dear)));
         }
         (None, Some(cheap)) => {
             f.status = Status::NotJudged;
-            f.evidence.push(format!("{} alone convicts it ({}), which is the faster side", name(false), percent(cheap)));
+            f.evidence.push(format!("{} alone shows it ({}), which is the faster side", name(false), percent(cheap)));
         }
         (None, None) => {}
     }

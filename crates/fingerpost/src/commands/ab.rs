@@ -28,7 +28,8 @@ use crate::{conduct, cpus, output};
 
 Examples:
   fingerpost ab syscall.poll --a fds=100 --b fds=101
-  fingerpost ab memory.latency --a thp=never --b thp=always --allow-system-changes
+  sudo fingerpost ab memory.latency --a thp=never --b thp=always \\
+      --allow-system-changes
   fingerpost ab database --a synchronous=full --b synchronous=off")]
 pub struct Args {
     /// A probe, a glob or a lab

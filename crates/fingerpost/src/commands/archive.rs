@@ -17,8 +17,20 @@ use serde::Serialize;
 use crate::exit::{Done, say, usage};
 use crate::output;
 
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost archive list
+  fingerpost archive label latest 'before the update'
+  fingerpost archive note latest 'roll-out of Tuesday'
+  fingerpost archive export latest run.json
+  fingerpost archive import run.json
+  fingerpost archive import --from hyperfine results.json
+  fingerpost archive remove latest~1";
+
 /// Arguments of `archive`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(subcommand)]
     what: What,

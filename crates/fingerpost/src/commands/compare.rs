@@ -19,8 +19,8 @@ use crate::{conduct, output, runs, settle};
     RUN[KEY=VALUE] takes the rows with that parameter, so that two parts of one run can be compared: 'latest[api=mmap]'.
 
 Examples:
-  fingerpost compare latest~1                           the latest run with the one before
-  fingerpost compare A1,A2 B1,B2                        two runs a side
+  fingerpost compare latest~1                 the run before and the latest
+  fingerpost compare A1,A2 B1,B2              two runs a side
   fingerpost compare ref:g5-2.5-linux latest
   fingerpost compare 'latest[api=mmap]' 'latest[api=brk]'
   fingerpost compare base.json new.json --fail-on slower --threshold 5%")]

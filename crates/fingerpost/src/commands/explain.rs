@@ -100,22 +100,26 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  fingerpost explain latest                                  the last run of a database or web server
-  fingerpost explain -- make -j4                             a command
-  fingerpost explain --port 8080                             the service at that port, for ten seconds
+  fingerpost explain latest                   the last run of a server
+  fingerpost explain -- make -j4              a command
+  fingerpost explain --port 8080              what listens there, for 10 s
+  fingerpost explain --container shop-db      a container
+  fingerpost explain --pid $(pgrep -d, gunicorn)
+  fingerpost explain --port 8080 --seconds 600 --live     a line each second
+
+Before and after a change, and what grew:
   fingerpost explain --unit mariadb --seconds 30 -o before.json
   fingerpost explain --unit mariadb --seconds 30 -o after.json
-  fingerpost compare ./before.json ./after.json              what grew
-  fingerpost explain --unit mariadb --baseline ./before.json both at once
-  fingerpost explain --container shop-db
-  fingerpost explain --port 8080 --seconds 600 --live        with a line each second
-  fingerpost explain --pid $(pgrep -d, gunicorn)
+  fingerpost compare ./before.json ./after.json
+  fingerpost explain --unit mariadb --baseline ./before.json     both at once
 
-  fingerpost explain --port 8080 --experiment --hold 4711   would it be faster without that neighbour?
-  fingerpost explain ./server.json --client client.json      with what `fingerpost load` saw on the client machine
+Would it be faster without the neighbour with this process number?
+  fingerpost explain --port 8080 --experiment --hold 4711
 
-A running service is not restarted or stopped, and without --experiment nothing of it is set differently. Following its requests needs
-root.";
+With what `fingerpost load` saw on the client machine:
+  fingerpost explain ./server.json --client client.json
+
+A running service is not restarted or stopped, and without --experiment none of its settings is changed. Following its requests needs root.";
 
 /// How to print an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -16,8 +16,18 @@ use std::path::Path;
 
 use crate::exit::{Done, usage};
 
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost fleet run --slurm -w 'n[001-512]' -o monday -- --profile screen
+  fingerpost fleet run --ssh -w 'web[01-40]' -o monday -- --profile quick
+  fingerpost fleet show monday                which hosts are slow, and where
+  fingerpost fleet show monday n017           everything about one of them
+  fingerpost fleet check --against monday     this host beside its peers";
+
 /// Arguments of `fleet`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(subcommand)]
     command: Command,

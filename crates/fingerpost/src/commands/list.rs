@@ -3,28 +3,30 @@
 use clap::ValueEnum;
 use fingerpost_labs::Lab;
 use fingerpost_probes::Probe;
-use fingerpost_record::Params;
+use fingerpost_record::cause::{CAUSES, Cause, Need, Threshold};
+use fingerpost_record::{Params, suggest};
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 use serde::Serialize;
 use wildmatch::WildMatch;
 
 use crate::exit::{Done, usage};
-use crate::plan::{family, unknown};
+use crate::plan::{family, known_names};
 use crate::{cpus, output};
 
 /// What `--help` and the manual page show at their ends.
 const EXAMPLES: &str = "\
 Examples:
-  fingerpost list                                       all probes and labs
-  fingerpost list syscall                               a family: what is timed, and the pitfalls
-  fingerpost list database                              a lab: its rows and its settings";
+  fingerpost list                 all probes and labs
+  fingerpost list syscall         a family: what is timed, and the pitfalls
+  fingerpost list database        a lab: its rows and its settings
+  fingerpost list cpu.quota       a cause: what shows it, and thresholds";
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Only names that match, or a family (`syscall`); with a name, the whole description of each
+    /// Only names that match, or a family (`syscall`); with a name, the whole description of each. Causes, too
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// How to print the list
@@ -43,7 +45,7 @@ enum Format {
 }
 
 /// One probe or lab, as the list has it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Entry {
     name: &'static str,
     kind: &'static str,
@@ -66,6 +68,21 @@ struct Entry {
     figures: Vec<[&'static str; 2]>,
     /// Settings that a lab takes: key, default, help.
     settings: Vec<[&'static str; 3]>,
+    /// The layer of a cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layer: Option<&'static str>,
+    /// What tells a cause from others.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    tells: &'static str,
+    /// What a verdict on a cause needs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    needs: Vec<&'static str>,
+    /// The causes that it may be no more than a consequence of.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    follows: &'static [&'static str],
+    /// Thresholds of the verdict: of what, the figure, its source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    thresholds: Vec<(&'static str, f64, &'static str)>,
     /// What keeps it, or some of its rows, from running here.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<String>,
@@ -80,7 +97,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let probes = fingerpost_probes::all().filter(named).map(|p| probe_entry(p, cpus));
     let of_probes = fingerpost_probes::LABS.iter().filter(|(name, _)| pattern.matches(name)).map(probe_lab_entry);
     let labs = fingerpost_labs::REGISTRY.iter().filter(|l| pattern.matches(l.name)).map(|l| lab_entry(l));
-    let entries: Vec<Entry> = probes.chain(of_probes).chain(labs).collect();
+    // Nobody measures a cause: it is described when it is asked for.
+    let causes = CAUSES.iter().filter(|c| args.name.is_some() && pattern.matches(c.name)).map(cause_entry);
+    let entries: Vec<Entry> = probes.chain(of_probes).chain(labs).chain(causes).collect();
     if entries.is_empty() {
         return usage(unknown(name));
     }
@@ -90,6 +109,31 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Format::Table => out.write_all(table(&entries).as_bytes()),
     })?;
     Ok(Done::Well)
+}
+
+/// The error for a name that is neither a probe, nor a family, nor a lab, nor a cause.
+fn unknown(name: &str) -> String {
+    let near = suggest::nearest(name, known_names().chain(CAUSES.iter().map(|c| c.name)));
+    let meant = near.map_or(String::new(), |near| format!("did you mean “{near}”? "));
+    format!("there is no probe, lab or cause “{name}”; {meant}`fingerpost list` shows all that can be measured")
+}
+
+fn cause_entry(cause: &'static Cause) -> Entry {
+    let need = |need: &Need| match need {
+        Need::Followed => "requests that were followed",
+        Need::Reading(name) => name,
+    };
+    Entry {
+        name: cause.name,
+        kind: "cause",
+        summary: cause.label,
+        layer: Some(cause.layer.as_str()),
+        tells: cause.tells,
+        needs: cause.needs.iter().map(need).collect(),
+        follows: cause.follows,
+        thresholds: cause.thresholds.iter().map(|t: &Threshold| (t.of, t.value, t.source)).collect(),
+        ..Entry::default()
+    }
 }
 
 fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
@@ -106,9 +150,8 @@ fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
         timed: probe.timed,
         pitfalls: probe.pitfalls,
         rows,
-        figures: Vec::new(),
-        settings: Vec::new(),
         missing,
+        ..Entry::default()
     }
 }
 
@@ -119,15 +162,9 @@ fn probe_lab_entry(&(name, summary): &'static (&'static str, &'static str)) -> E
         name,
         kind: "lab",
         summary,
-        lmbench: None,
-        lab: None,
-        unit: None,
-        timed: "",
-        pitfalls: "",
         rows: fingerpost_probes::of_lab(name).flat_map(|probe| (probe.variants)()).collect(),
-        figures: Vec::new(),
         settings: compiled.to_vec(),
-        missing: None,
+        ..Entry::default()
     }
 }
 
@@ -136,15 +173,10 @@ fn lab_entry(lab: &'static Lab) -> Entry {
         name: lab.name,
         kind: "lab",
         summary: lab.summary,
-        lmbench: None,
-        lab: None,
-        unit: None,
-        timed: "",
-        pitfalls: "",
-        rows: Vec::new(),
         figures: lab.probes.iter().filter_map(|name| Some([*name, fingerpost_labs::rows::meaning(name)?])).collect(),
         settings: lab.settings.iter().map(|s| [s.key, s.default, s.help]).collect(),
         missing: (lab.missing)(&Params::new()),
+        ..Entry::default()
     }
 }
 
@@ -190,6 +222,13 @@ fn details(entries: &[Entry]) -> String {
         }
         for [key, default, help] in &entry.settings {
             say(&format!("  --set {key}"), format!("{help} (default: {default})"));
+        }
+        say("  layer", entry.layer.unwrap_or("").to_owned());
+        say("  shown by", entry.tells.to_owned());
+        say("  needs", entry.needs.join(", "));
+        say("  may follow from", entry.follows.join(", "));
+        for (of, value, source) in &entry.thresholds {
+            say("  threshold", format!("{of}: {value} ({source})"));
         }
         say("  missing", entry.missing.clone().unwrap_or_default());
         grid.lines.push(Line::Blank);

@@ -62,8 +62,8 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 On the client machine:
-  fingerpost load mysql://bench@db-1/fptest --clients 20 --seconds 30 -o client.json
-  fingerpost load http://10.0.0.7:8080/index.html --set keepalive=off -o client.json
+  fingerpost load mysql://bench@db-1/fptest --clients 20 -o client.json
+  fingerpost load http://10.0.0.7:8080/ --set keepalive=off -o client.json
   fingerpost load redis://10.0.0.7 -o client.json
 
 At the same time on the server's machine, as root:
@@ -72,8 +72,8 @@ At the same time on the server's machine, as root:
 Then both in one record, with what passed between the two machines told apart:
   fingerpost explain ./server.json --client client.json
 
-A database that does not exist yet is made on the server and dropped at the end, also after kill -9; of Redis it is one key of its own. Of a
-web server one page is asked for. No password is taken from the command line, which every user of the machine can list.";
+A database that does not exist yet is made on the server and dropped at the end, also after kill -9; of Redis it is one key of its own. \
+Of a web server one page is asked for. No password is taken from the command line, which every user of the machine can list.";
 
 /// Settings of what the clients do.
 const OF_DATABASES: [&str; 3] = ["mix", "scale", "storage"];

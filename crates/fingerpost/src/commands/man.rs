@@ -13,6 +13,11 @@ use crate::output;
 
 /// Arguments of `man`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fingerpost man explain | man -l -
+  fingerpost man archive list | man -l -
+  fingerpost man --dir ~/.local/share/man/man1")]
 pub struct Args {
     /// Print this command's page instead of the whole tool's
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]

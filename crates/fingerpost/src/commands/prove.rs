@@ -64,7 +64,7 @@ fn long_help() -> String {
 
 const EXAMPLES: &str = "\
 Examples:
-  fingerpost prove                                      all causes, 100 s
+  fingerpost prove                            all causes, 100 s
   fingerpost prove 'cpu.*' control.nothing
   sudo fingerpost prove --servers --trials 40";
 

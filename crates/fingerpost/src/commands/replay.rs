@@ -23,9 +23,9 @@ const MOST_RUNS: usize = 50;
     table's rows. What stands for what (MariaDB for MySQL, an object database for Frontier's) is said beside each figure.
 
 Examples:
-  fingerpost replay ref:mysql                           beside the runs of the archive
-  fingerpost replay ref:lmbench --measure               measured now
-  fingerpost replay -o mysteries.html                   all of them, as a page"
+  fingerpost replay ref:mysql                 beside the runs of the archive
+  fingerpost replay ref:lmbench --measure     measured now
+  fingerpost replay -o mysteries.html         all of them, as a page"
 )]
 pub struct Args {
     /// A published table, or several

@@ -20,10 +20,10 @@ use crate::{output, plan, profile};
 /// What `--help` and the manual page show at their ends.
 const EXAMPLES: &str = "\
 Examples:
-  fingerpost run                                        every primitive, three minutes
-  fingerpost run syscall 'ipc.*' --profile quick        families and globs
-  fingerpost run syscall.poll --set fds=10,500          a parameter's values
-  fingerpost run memory -o before.json                  into a file
+  fingerpost run                              every primitive, three minutes
+  fingerpost run syscall 'ipc.*' --profile quick   families and globs
+  fingerpost run syscall.poll --set fds=10,500    a parameter's values
+  fingerpost run memory -o before.json        into a file
   fingerpost run database --set engine=mariadb --label before
   sudo fingerpost run launch --allow-system-changes
   fingerpost run launch --watch 4d                      page-ins over four days of uptime";

@@ -18,7 +18,9 @@ use crate::{conduct, definitions, output, timings};
 
 Examples:
   fingerpost serve
-  ssh -L 8042:127.0.0.1:8042 HOST fingerpost serve --port 8042    the page of another host")]
+
+The page of another host:
+  ssh -L 8042:127.0.0.1:8042 HOST fingerpost serve --port 8042")]
 pub struct Args {
     /// The port; 0 for any that is free
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -13,9 +13,9 @@ use crate::{output, runs};
 /// What `--help` and the manual page show at their ends.
 const EXAMPLES: &str = "\
 Examples:
-  fingerpost show                                       the latest run
+  fingerpost show                             the latest run
   fingerpost show latest~1 --format csv
-  fingerpost show ref:g5-2.7-darwin                     published figures";
+  fingerpost show ref:g5-2.7-darwin           published figures";
 
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]

@@ -17,8 +17,18 @@ use super::site_guard::{Work, guarded, limit_growth};
 use crate::exit::{Done, Usage, say, usage};
 use crate::{conduct, output};
 
+/// What `--help` and the manual page show at their ends.
+const EXAMPLES: &str = "\
+Examples:
+  fingerpost site import public/ site.odb     a directory becomes one file
+  fingerpost site serve --from site.odb --port 8080
+  fingerpost site ls site.odb
+  fingerpost site get site.odb index.html
+  fingerpost site export site.odb public/";
+
 /// Arguments of `site`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(subcommand)]
     command: Command,

@@ -18,10 +18,10 @@ use crate::{output, runs, timings};
 /// What `--help` and the manual page show at their ends.
 const EXAMPLES: &str = "\
 Examples:
-  fingerpost zerofill                                   take the four timings here
-  fingerpost zerofill --loop --api brk                  until Ctrl-C
-  fingerpost zerofill --solve 11.2,24.0,11.5,33.6       the article's
-  fingerpost zerofill latest                            a run of the lab zerofill";
+  fingerpost zerofill                         take the four timings here
+  fingerpost zerofill --loop --api brk        until Ctrl-C
+  fingerpost zerofill --solve 11.2,24.0,11.5,33.6   the article's
+  fingerpost zerofill latest                  a run of the lab zerofill";
 
 /// Arguments of `zerofill`.
 #[derive(Debug, clap::Args)]

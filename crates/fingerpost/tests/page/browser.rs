@@ -155,7 +155,10 @@ impl Browser {
 
     /// A picture of the whole page.
     pub fn picture(&self, file: &Path) {
-        let shot = self.devtools("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true, "clip": self.whole() }));
+        let shot = self.devtools(
+            "Page.captureScreenshot",
+            json!({ "format": "png", "optimizeForSpeed": true, "captureBeyondViewport": true, "clip": self.whole() }),
+        );
         let data = shot["data"].as_str().unwrap_or_else(|| panic!("no picture: {shot}"));
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, base64(data)).unwrap();

@@ -1,15 +1,25 @@
 //! What a person does on the page, in a browser.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fingerpost_record::{Run, fixture};
 use serde_json::json;
 
 use crate::browser::{self, Browser};
+use crate::looks::{look_at, nothing_is_wrong};
 use crate::server::Server;
 
-/// Browsers are heavy, and measuring is one at a time: the journeys take turns.
-static TURN: Mutex<()> = Mutex::new(());
+/// Browsers use much memory and CPU time: so many at a time.
+static TURNS: [Mutex<()>; 2] = [Mutex::new(()), Mutex::new(())];
+/// Who comes when all are taken waits for one of them in turn.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// A browser may be started for as long as this is kept.
+fn turn() -> MutexGuard<'static, ()> {
+    let free = TURNS.iter().find_map(|turn| turn.try_lock().ok());
+    free.unwrap_or_else(|| TURNS[NEXT.fetch_add(1, Ordering::Relaxed) % TURNS.len()].lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// A server, a browser, and the turn; nothing where there is no browser.
 pub fn setting(runs: &[Run]) -> Option<(MutexGuard<'static, ()>, Server, Browser)> {
@@ -17,7 +27,7 @@ pub fn setting(runs: &[Run]) -> Option<(MutexGuard<'static, ()>, Server, Browser
         eprintln!("skipped: {why}");
         return None;
     }
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let turn = turn();
     Some((turn, Server::with(runs), Browser::start()))
 }
 
@@ -284,6 +294,32 @@ fn a_service_shows_where_its_requests_time_goes_while_it_is_watched_until_it_is_
         over.store(true, std::sync::atomic::Ordering::Relaxed);
         seen.unwrap_or_else(|e| std::panic::resume_unwind(e));
     });
+    clean(&server, &browser);
+}
+
+#[test]
+fn a_lab_shows_its_values_and_its_curve_while_it_measures() {
+    let Some((_turn, server, browser)) = setting(&[]) else { return };
+    browser.open(&format!("{}measure", server.address));
+    browser.type_into("#names", "database");
+    browser.type_into("#settings", "engine=sqlite\nclients=1,2");
+    browser.type_into("#seconds", "600");
+    browser.click("form.measure button");
+    browser.until(
+        "both steps have values",
+        "return [...document.querySelectorAll('#job-live tbody tr')].some(r => r.innerText.includes('clients=2')) &&
+                [...document.querySelectorAll('#job-live tbody tr')].some(r => r.innerText.includes('clients=1'))",
+    );
+    assert_eq!(browser.run("return document.getElementById('job').dataset.phase"), json!("running"));
+    let live = browser.text("#job-live");
+    assert!(live.contains("Measured so far: ") && live.contains("database.throughput") && live.contains("/s"), "{live}");
+    assert!(live.contains("scaling with clients"), "{live}");
+    assert_eq!(browser.run("return document.querySelector('#job-live svg.chart') !== null"), json!(true));
+    // What is shown while it measures is fit for all, too, also on a page that is loaded meanwhile.
+    nothing_is_wrong(&look_at(&browser, "measuring", &format!("{}measure", server.address)));
+    browser.click("#job-stop");
+    browser
+        .until("what was measured is kept", "return document.querySelector('#job-run a') !== null || location.pathname.includes('/run/')");
     clean(&server, &browser);
 }
 

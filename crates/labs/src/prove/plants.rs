@@ -14,7 +14,7 @@ pub struct Change {
     pub one_cpu: bool,
     /// The server's nice value.
     pub nice: i32,
-    /// A neighbour that burns all CPUs.
+    /// A neighbour that uses all CPUs.
     pub hog: bool,
     /// A neighbour that writes and syncs on the same disk.
     pub syncer: bool,
@@ -109,7 +109,7 @@ pub static PLANTS: &[Plant] = &[
     },
     Plant {
         name: "cpu.contention",
-        what: "another process burns all CPUs",
+        what: "another process uses all CPUs",
         causes: &["cpu.contention"],
         layer: Some(Layer::Scheduler),
         recipes: || same(computing()),
@@ -120,7 +120,7 @@ pub static PLANTS: &[Plant] = &[
     },
     Plant {
         name: "cpu.priority",
-        what: "the server is niced, beside a process that burns all CPUs on both sides",
+        what: "the server is niced, beside a process that uses all CPUs on both sides",
         causes: &["cpu.priority"],
         layer: Some(Layer::Scheduler),
         recipes: || same(computing()),

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use fingerpost_record::Unit;
 use fingerpost_record::unit::significant;
+use fingerpost_report::html as report;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -26,6 +27,8 @@ const PROFILES: [(&str, &str); 3] =
 /// The most names, and the most settings, that one measurement takes.
 const NAMES: usize = 100;
 const SETTINGS: usize = 30;
+/// Rows that are shown while it measures.
+const LATEST: usize = 14;
 
 /// Begins to measure what the form asks for.
 ///
@@ -123,7 +126,7 @@ pub(super) fn progress(site: &Site, state: Option<&State>) -> Markup {
             p role="status" id="job-phase" { (s.map_or("", sentence)) }
             p { label for="job-done" class="unseen" { "Done" } progress id="job-done" max="1" value=(s.map_or(0.0, |s| s.done)) {} " " span id="job-doing" class="note" { (s.map_or("", |s| s.doing.as_str())) } }
             p { span id="job-seconds" class="note" { @if let Some(s) = s { (times(s)) } } }
-            div id="job-live" { @if let Some(live) = s.and_then(|s| s.live.as_ref()) { (lately(live)) } }
+            div id="job-live" { @if let Some(s) = s { (so_far(s)) } }
             ul id="job-notes" { @for note in s.iter().flat_map(|s| &s.notes) { li { (note) } } }
             p id="job-run" { @if let Some(id) = s.and_then(|s| s.run.as_ref()) { a href={ (site.base) "/run/" (id) } { "To the run" } } }
             form method="post" action={ (site.base) "/measure/stop" } data-stop="" { button id="job-stop" disabled[phase != "running" && phase != "stopping"] { "Stop" } }
@@ -131,7 +134,21 @@ pub(super) fn progress(site: &Site, state: Option<&State>) -> Markup {
     }
 }
 
-/// The budget of a service's requests lately. The script makes the same of each answer.
+/// What is known while it is measured: a service's budget, or the rows that have figures. The script asks for it anew when there is more.
+pub fn so_far(s: &State) -> Markup {
+    let latest: Vec<_> = s.rows.iter().rev().take(LATEST).collect();
+    html! {
+        @if let Some(live) = &s.live { (lately(live)) }
+        @if !s.rows.is_empty() {
+            (report::scaling_of(&s.rows))
+            h3 { "Measured so far: " (s.rows.len()) @if s.rows.len() == 1 { " row" } @else { " rows" } @if s.rows.len() > LATEST { ", the latest " (LATEST) " of them" } }
+            (report::latest(&latest))
+            p class="note" { "Each row is measured several times: its value may still change." }
+        }
+    }
+}
+
+/// The budget of a service's requests lately.
 fn lately(live: &Live) -> Markup {
     let time = |seconds: f64| Unit::Nanoseconds.format(seconds * 1e9);
     html! {

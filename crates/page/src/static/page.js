@@ -49,22 +49,16 @@ async function jobState() {
 const job = $("job");
 if (job) {
   const words = { running: "Measuring.", stopping: "Stopping: what was measured is kept." };
-  // The budget of a service's requests, as the server makes it when the page is loaded.
-  const time = (s) => s >= 1 ? `${s.toFixed(3)} s` : s >= 1e-3 ? `${(s * 1e3).toPrecision(4)} ms` : `${(s * 1e6).toPrecision(4)} µs`;
-  const lately = (live) => {
-    const tag = (name, text, className, scope) => {
-      const element = document.createElement(name);
-      if (typeof text === "string") element.textContent = text; else element.append(...text);
-      if (className) element.className = className;
-      if (scope) element.scope = scope;
-      return element;
-    };
-    const share = (x) => tag("td", `${(x * 100).toFixed(1)} %`, "number");
-    const heads = [tag("th", "Where a request’s time went", "", "col"), tag("th", "all", "number", "col"), tag("th", "slowest 1 %", "number", "col")];
-    const rows = live.parts.map((p) => tag("tr", [tag("th", p.name, "", "row"), share(p.all), share(p.slow)]));
-    const figures = `${Number(live.rate.toPrecision(4))} requests/s, median ${time(live.p50)}, 99 % within ${time(live.p99)}: ${live.requests} requests followed lately`;
-    $("job-live").replaceChildren(tag("p", [tag("strong", live.sentence)]), tag("p", figures, "note"),
-      tag("table", [tag("thead", [tag("tr", heads)]), tag("tbody", rows)], "narrow"));
+  // Figures so far are made by the server, and asked for when there are new ones. Drawing them takes CPU time from what is measured,
+  // so not more often than this.
+  const DRAW_MS = 1500;
+  let told = 0, drawn = 0;
+  const draw = async (s) => {
+    if (s.told === told || (s.phase === "running" && Date.now() - drawn < DRAW_MS)) return;
+    [told, drawn] = [s.told, Date.now()];
+    const answer = await fetch(`${base}/measure/sofar`);
+    const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+    $("job-live").replaceChildren(...part.body.childNodes);
   };
   const show = (s) => {
     job.hidden = false;
@@ -85,12 +79,14 @@ if (job) {
       a.textContent = "To the run";
       $("job-run").replaceChildren(a);
     }
-    if (s.live) lately(s.live);
     $("job-stop").disabled = s.phase === "ended";
   };
   const poll = async () => {
     const s = await jobState().catch(() => null);
-    if (s) show(s);
+    if (s) {
+      show(s);
+      await draw(s).catch(() => null);
+    }
     if (!s || s.phase !== "ended") { setTimeout(poll, 500); return; }
     // Who watched it to its end wants to see what came of it.
     if (s.well && s.run) location.assign(`${base}/run/${encodeURIComponent(s.run)}`);

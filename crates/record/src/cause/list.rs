@@ -289,7 +289,7 @@ pub const CAUSES: &[Cause] = &[
         words: "the cost of entering the kernel",
         places: &[InKernel, Making],
         moves: KERNEL,
-        tells: "every call dearer by a like amount, user code unchanged; seccomp, mitigations",
+        tells: "every call slower by the same amount of time, user code unchanged; seccomp, mitigations",
         needs: &[Followed, Reading("server.call.read.count")],
         follows: &["kernel.trace"],
         ..PLAIN

@@ -28,7 +28,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 pub use zerofill::legend as zerofill_legend;
 
 use fingerpost_compare::Comparison;
-use fingerpost_record::Run;
+use fingerpost_record::{Measurement, Run};
 
 use crate::view::{Fact, Row, View, parts_of_doubt};
 
@@ -79,7 +79,7 @@ pub fn of_run(run: &Run, around: Around) -> Content {
     sections.extend(experiments::section(run));
     sections.extend(budget::section(run));
     sections.extend(paths::section(run));
-    sections.extend(scaling::sections(run));
+    sections.extend(scaling::sections(&run.measurements));
     sections.extend(desktop::section(run));
     sections.extend(zerofill::section(run));
     sections.extend(flops::section(fingerpost_compare::flops::Flops::of(&run.measurements)));
@@ -100,6 +100,16 @@ pub fn of_run(run: &Run, around: Around) -> Content {
     let what = if is_published(&view) { "Published figures" } else { "Run" };
     let title = if view.name.is_empty() { format!("{what} {}", view.id) } else { format!("{what} {}: {}", view.id, view.name) };
     Content { title, lead, sections }
+}
+
+/// The curves over numbers of clients of rows that are known so far.
+pub fn scaling_of(rows: &[Measurement]) -> Markup {
+    html! { @for s in scaling::sections(rows) { (s.body) } }
+}
+
+/// Rows in the order given, each with its figure.
+pub fn latest(rows: &[&Measurement]) -> Markup {
+    probes::latest(rows)
 }
 
 /// A comparison's content.

@@ -1,11 +1,13 @@
 //! The probes: per group a table with an interval bar in each row, and the raw samples below.
 
-use fingerpost_record::{Better, Outcome, Run, Unit};
+use fingerpost_record::text::clean;
+use fingerpost_record::{Better, Measurement, Outcome, Param, Run, Unit};
 use maud::{Markup, html};
 
 use super::samples::Samples;
 use super::term::{defined, term};
 use super::{Around, Section, scrolling};
+use crate::figure::Figure;
 use crate::key_figures;
 use crate::svg::{Axis, cells};
 use crate::view::{Group, Row, Shared, View, outcome_name};
@@ -84,6 +86,35 @@ fn kinds(group: &Group) -> Vec<(Unit, Better)> {
         }
     }
     kinds
+}
+
+/// Rows of any kind in the order given: names, figures, intervals.
+pub fn latest(rows: &[&Measurement]) -> Markup {
+    let shared = |key: &str, value: &Param| rows.len() > 1 && rows.iter().all(|row| row.params.get(key) == Some(value));
+    let words = |row: &Measurement, common: bool| {
+        let own = row.params.iter().filter(|(key, value)| shared(key, value) == common);
+        clean(&own.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")).into_owned()
+    };
+    let common = rows.first().map(|row| words(row, true)).filter(|words| !words.is_empty());
+    html! { @if let Some(common) = common { p class="params" { "All rows: " (common) } } (scrolling("The latest rows", html! {
+        table class="narrow" {
+            thead { tr {
+                th scope="col" { (term("Probe")) }
+                th scope="col" class="number" { (term("Value")) }
+                th scope="col" { (term("95 % interval")) }
+                th scope="col" { (term("Parameters")) }
+            } }
+            tbody { @for row in rows { @if let Some(estimate) = row.estimate {
+                @let f = Figure::new(estimate, row.unit);
+                tr {
+                    th scope="row" class="name" { (clean(&row.probe)) }
+                    td class="number value" { (f.value()) " " (f.symbol()) }
+                    td class="interval" { (f.interval()) }
+                    td class="params" { (words(row, false)) }
+                }
+            } } }
+        }
+    })) }
 }
 
 /// The columns that a table needs: empty ones would cost a phone its width.

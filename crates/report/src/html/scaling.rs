@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fingerpost_compare::comparison::Curve;
 use fingerpost_compare::scaling::Scaling;
 use fingerpost_record::text::clean;
-use fingerpost_record::{Better, Estimate, Measurement, Params, Run, Unit};
+use fingerpost_record::{Better, Estimate, Measurement, Params, Unit};
 use maud::{Markup, html};
 
 use super::term::term;
@@ -22,8 +22,8 @@ const MOST: usize = 6;
 type Points = BTreeMap<u64, Estimate>;
 
 /// A section for each workload that was measured with several numbers of clients.
-pub fn sections(run: &Run) -> Vec<Section> {
-    let of = |probe, key, title: &str| section(run, probe, key, title);
+pub fn sections(rows: &[Measurement]) -> Vec<Section> {
+    let of = |probe, key, title: &str| section(rows, probe, key, title);
     [
         of("database.throughput", "database-scaling", "Database: scaling with clients"),
         of("web.throughput", "web-scaling", "Web server: scaling with connections"),
@@ -33,8 +33,8 @@ pub fn sections(run: &Run) -> Vec<Section> {
     .collect()
 }
 
-fn section(run: &Run, probe: &str, key: &'static str, title: &str) -> Option<Section> {
-    let rows: Vec<&Measurement> = run.measurements.iter().filter(|m| m.probe == probe && m.better == Better::Higher).collect();
+fn section(rows: &[Measurement], probe: &str, key: &'static str, title: &str) -> Option<Section> {
+    let rows: Vec<&Measurement> = rows.iter().filter(|m| m.probe == probe && m.better == Better::Higher).collect();
     let count = COUNTS.into_iter().find(|(param, _)| rows.iter().any(|m| m.params.int(param).is_some()))?;
     let curves = families(&rows, count.0);
     (!curves.is_empty()).then(|| Section { key, title: title.to_owned(), body: body(&curves, count.1, title) })

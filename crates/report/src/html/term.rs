@@ -67,7 +67,7 @@ mod tests {
                 assert!(!meaning.is_empty() && !meaning.contains(['`', '[', ']', '|']), "{word}: {meaning}");
             }
         }
-        assert_eq!(definition("Guilty"), Some("the evidence convicts it: see What to trust".into()));
+        assert_eq!(definition("Guilty"), Some("the evidence shows that it is a cause: see What to trust".into()));
         assert!(definition("cpu.quota").is_some_and(|m| m.contains("quota")));
         assert_eq!(definition("word"), None);
         assert_eq!(definition("<script>"), None);

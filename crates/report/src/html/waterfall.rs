@@ -59,7 +59,7 @@ pub fn draw(fall: &Waterfall, causes: &[Finding]) -> Markup {
 }
 
 fn kind_of(change: f64) -> &'static str {
-    if change >= 0.0 { "dearer" } else { "cheaper" }
+    if change >= 0.0 { "longer" } else { "shorter" }
 }
 
 /// Base, the parts by size, the small ones together, what is unexplained, new.

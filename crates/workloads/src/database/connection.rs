@@ -71,12 +71,18 @@ impl std::fmt::Display for QueryError {
 pub trait Connection: Send {
     /// Runs a statement by its place among the prepared ones, reads the whole answer, and tells how many rows it had.
     fn query(&mut self, statement: usize, args: &[Arg]) -> Result<u64, QueryError>;
-    /// Begins a transaction.
-    fn begin(&mut self) -> Result<(), QueryError>;
+    /// Begins a transaction. A server that has none has nothing to do here and for the two below.
+    fn begin(&mut self) -> Result<(), QueryError> {
+        Ok(())
+    }
     /// Ends it for good: what was written is on disk when this returns, as far as the engine's settings promise that.
-    fn commit(&mut self) -> Result<(), QueryError>;
+    fn commit(&mut self) -> Result<(), QueryError> {
+        Ok(())
+    }
     /// Ends it as if it had never been.
-    fn rollback(&mut self) -> Result<(), QueryError>;
+    fn rollback(&mut self) -> Result<(), QueryError> {
+        Ok(())
+    }
 }
 
 /// Where and how to connect.

@@ -232,18 +232,6 @@ impl Connection for Nowhere {
         std::hint::black_box(args);
         Ok(1)
     }
-
-    fn begin(&mut self) -> Result<(), QueryError> {
-        Ok(())
-    }
-
-    fn commit(&mut self) -> Result<(), QueryError> {
-        Ok(())
-    }
-
-    fn rollback(&mut self) -> Result<(), QueryError> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -190,18 +190,6 @@ impl Connection for RedisConnection {
         self.key = key;
         Ok(u64::from(answer? == Answer::Some))
     }
-
-    fn begin(&mut self) -> Result<(), QueryError> {
-        Ok(())
-    }
-
-    fn commit(&mut self) -> Result<(), QueryError> {
-        Ok(())
-    }
-
-    fn rollback(&mut self) -> Result<(), QueryError> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The address of a user's own server: `mysql://USER:PASSWORD@HOST:PORT/NAME?socket=PATH`, `postgres://…`, `redis://…`.
 
-use fingerpost_record::{Secret, secret};
+use fingerpost_record::{Secret, secret, suggest};
 
 use crate::WorkloadError;
 use crate::database::connection::Login;
@@ -43,7 +43,11 @@ pub fn parse(url: &str) -> Result<(Protocol, Login), WorkloadError> {
         "mysql" | "mariadb" => Protocol::MySql,
         "postgres" | "postgresql" => Protocol::Postgres,
         "redis" => Protocol::Redis,
-        _ => return wrong("the scheme is none of mysql, postgres and redis"),
+        other => {
+            let near = suggest::nearest(other, ["mysql", "mariadb", "postgres", "postgresql", "redis"]);
+            let meant = near.map_or(String::new(), |near| format!(" (did you mean “{near}”?)"));
+            return wrong(&format!("the scheme is none of mysql, postgres and redis{meant}"));
+        }
     };
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, name) = rest.split_once('/').unwrap_or((rest, ""));

@@ -28,7 +28,7 @@ const INNER: &str = "fingerpost-inner";
 /// A neighbour.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Neighbour {
-    /// So many threads that burn CPU time.
+    /// So many threads that use CPU time.
     Burns(usize),
     /// The same in a control group of their own with this weight.
     BurnsApart(usize, u64),
