@@ -19,6 +19,9 @@ pub struct Followed {
     pub outside: Option<f64>,
 }
 
+/// The total by which a step says that nothing was asked of a service: its time is that of its processes.
+pub const PROGRAMS: &str = "service.programs";
+
 /// The figures. What no observer read is `None`, never 0: it neither clears nor convicts. Shares are from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
@@ -128,6 +131,8 @@ pub struct Facts {
     pub client_errors: f64,
     /// Share of the time in which no transaction completed.
     pub stalled: f64,
+    /// Whether it is a service that listens, and nothing was asked of it.
+    pub unasked: bool,
 }
 
 /// How throughput went with the number of clients.
@@ -257,6 +262,7 @@ impl Facts {
         self.drops = sum(["net.drops", "tcp.backlog_drops"].map(|k| t.known(k)));
         let listen = t.known("tcp.listen_overflows").into_iter().chain(t.known("tcp.listen_drops")).reduce(f64::max);
         self.listen_overflows = sum([listen, t.known("tcp.request_queue_drops")]);
+        self.unasked = t.known(PROGRAMS).is_some() && t.known("accept.backlog").is_some_and(|may| may > 0.0);
         self.accept = t.known("accept.queue.max").zip(t.known("accept.backlog")).map(|(most, may)| [most, may]);
         self.retransmits = t.known("tcp.retransmits");
         self.delayed_acks = t.known("tcp.delayed_acks").and_then(|n| self.per_transaction(n));

@@ -31,7 +31,7 @@ use fingerpost_record::{Budget, Finding, Paths, Readings};
 
 pub use budget::budget;
 pub use check::check;
-pub use facts::Facts;
+pub use facts::{Facts, PROGRAMS};
 pub use fingerpost_record::cause::label;
 pub use rules::TOO_LITTLE_FOLLOWED;
 pub use slow::slow_ones;

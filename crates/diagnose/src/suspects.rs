@@ -26,6 +26,12 @@ pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
             }
         })
         .collect();
+    if facts.unasked {
+        found.iter_mut().filter(|f| f.status.accuses()).for_each(|f| {
+            (f.status, f.share) = (Status::NotJudged, 0.0);
+            f.evidence.push("nothing was asked of the service meanwhile: what its threads waited for kept no request waiting".to_owned());
+        });
+    }
     chain::order(&mut found);
     found
 }

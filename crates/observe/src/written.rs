@@ -1,7 +1,7 @@
 //! Holds the names that verdicts ask for against the names that observers write: a rule that asks for what nobody writes is silent for ever,
 //! and so is a test that makes such a reading up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -99,6 +99,7 @@ fn written() -> BTreeSet<String> {
     ];
     let figures = StepFigures { query_cache: Some(true), measured: Some((1, 1.0)), sweep: vec![(1.0, 1.0)], ..StepFigures::default() };
     all.push(figures.to_totals());
+    all.push(BTreeMap::from([(fingerpost_diagnose::PROGRAMS.to_owned(), 1.0)]));
     // The threads' totals have the same names whoever the threads are: here those of this test.
     let subjects = Subjects { servers: vec![std::os::unix::process::parent_id() as i32], clients: vec![] };
     let population = Population::find(&subjects);

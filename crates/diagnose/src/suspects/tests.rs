@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fingerpost_record::fixture::followed::{Row, paths};
 use fingerpost_record::{Layer, Paths, Readings};
 
-use super::super::StepFigures;
+use super::super::{PROGRAMS, StepFigures};
 use super::*;
 
 /// What observers read of a server on two CPUs with nothing wrong.
@@ -345,4 +345,14 @@ fn a_share_clears_with_its_whole_interval_and_what_was_not_seen_clears_nobody() 
     assert_eq!(status(&judged(&step(), &[], Some(&wide)), "app.wait"), Status::NotJudged);
     let little = paths(&WORK, 0.3);
     assert_eq!(status(&judged(&step(), &[], Some(&little)), "app.lock"), Status::NotJudged);
+}
+
+#[test]
+fn a_service_of_which_nothing_is_asked_accuses_nothing() {
+    let waits = || followed(&[(Layer::Network, "waiting for a peer", "", &[], [900.0; 3])]);
+    let of = |totals: &[(&str, f64)]| status(&judged(&step(), totals, Some(&waits())), "peer.slow");
+    let unasked = [(PROGRAMS, 1.0), ("accept.queue.max", 0.0), ("accept.backlog", 128.0)];
+    assert_eq!(of(&unasked), Status::NotJudged, "its threads wait for clients");
+    assert_eq!(of(&unasked[..1]), Status::Guilty, "a program that does not listen waits for somebody");
+    assert_eq!(of(&unasked[1..]), Status::Guilty);
 }

@@ -5,7 +5,7 @@ use fingerpost_compare::Comparison;
 use fingerpost_diagnose::places::Place;
 use fingerpost_diagnose::slow::{SlowPart, slow_ones};
 use fingerpost_diagnose::wording::doing;
-use fingerpost_diagnose::{TOO_LITTLE_FOLLOWED, label};
+use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label};
 use fingerpost_record::paths::Leaf;
 use fingerpost_record::place::name;
 use fingerpost_record::unit::significant;
@@ -19,8 +19,6 @@ use crate::style::{Style, Tone};
 
 /// The workload under which a record has a service.
 pub const WORKLOAD: &str = "service";
-/// The total that says that nothing was asked of it: the time is that of its processes.
-pub const PROGRAMS: &str = "service.programs";
 
 /// The observer that has hardware counters.
 pub const HARDWARE: &str = "hardware";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fingerpost_diagnose::{STEP, StepFigures};
+use fingerpost_diagnose::{PROGRAMS, STEP, StepFigures};
 use fingerpost_labs::deciding::service::{Running, on_service};
 use fingerpost_labs::service::{self, WORKLOAD};
 use fingerpost_observe::Level;
@@ -15,7 +15,7 @@ use fingerpost_observe::follow::taking::FollowedService;
 use fingerpost_observe::session::{Prepared, Told, label};
 use fingerpost_record::{Finding, Observation, Params, Paths, Run, secret};
 use fingerpost_report::explain::Explanation;
-use fingerpost_report::explain::service::{self as report, PROGRAMS};
+use fingerpost_report::explain::service as report;
 
 use super::client;
 use super::live;
