@@ -26,7 +26,7 @@ Examples:
   fingerpost run memory -o before.json        into a file
   fingerpost run database --set engine=mariadb --label before
   sudo fingerpost run launch --allow-system-changes
-  fingerpost run launch --watch 4d                      page-ins over four days";
+  fingerpost run launch --watch 4d            page-ins over four days";
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
