@@ -297,11 +297,19 @@ fn a_neighbour_goes_on_when_the_command_is_killed_while_it_is_held() {
     let (port, held) = (server.port.to_string(), neighbour.0.id().to_string());
     let words = ["explain", "--port", &port, "--seconds", "0.5", "--experiment", "--hold", &held];
     server.load(|| {
-        let said = std::fs::File::create(home.path().join("said")).unwrap();
-        let mut child = home.command(&words).stdout(Stdio::null()).stderr(said).spawn().unwrap();
+        let started = || {
+            let said = std::fs::File::create(home.path().join("said")).unwrap();
+            home.command(&words).stdout(Stdio::null()).stderr(said).spawn().unwrap()
+        };
+        let (mut child, mut ended) = (started(), 0);
         common::until("the neighbour is held", || {
-            let ended = child.try_wait().unwrap();
-            assert!(ended.is_none(), "{ended:?}: {}", std::fs::read_to_string(home.path().join("said")).unwrap());
+            // On a machine that is too busy too few requests come to decide by, or its 0.1 s pass between two looks: then once more.
+            if let Some(status) = child.try_wait().unwrap() {
+                let said = std::fs::read_to_string(home.path().join("said")).unwrap();
+                ended += 1;
+                assert!(status.success() && ended < 8, "{status:?}: {said}");
+                child = started();
+            }
             neighbour.is_held()
         });
         child.kill().unwrap();
