@@ -171,9 +171,8 @@ fn quota(f: &Facts) -> Option<Verdict> {
     if verdict.status != Status::Cleared {
         return Some(verdict);
     }
-    let all = Some(all);
     let why = "others had the CPUs while it stopped the server; how much of that waiting was the quota's shows without it";
-    at_most_suspected(judged(f, all, true, true, evidence), why)
+    at_most_suspected(judged(f, Some(all), true, true, evidence), why)
 }
 
 fn affinity(f: &Facts) -> Option<Verdict> {

@@ -154,8 +154,7 @@ impl Prepared {
         let population = Population::of_service(&service.pids, &service.groups);
         let answering = Answering::of(population.processes.keys().copied());
         let listens = !answering.is_empty();
-        let quota = machine::groups_of(&Paths::system(), subject).limits().cpu_quota.is_some();
-        let known = Known { service: Some(answering), quota, length, lately, ..Known::default() };
+        let known = Known { service: Some(answering), length, lately, ..Known::default() };
         self.attach_to([subject, None], || population, listens, known)
     }
 
@@ -164,19 +163,20 @@ impl Prepared {
         [subject, client]: [Option<i32>; 2],
         find: impl FnOnce() -> Population,
         separate: bool,
-        known: Known,
+        mut known: Known,
     ) -> Session {
         let service = known.service.is_some();
         let sampled = service && self.level == Level::Tracing;
+        let paths = Paths::system();
+        let groups = machine::groups_of(&paths, subject);
+        known.quota = service && groups.limits().cpu_quota.is_some();
         if let Some(Ok(taking)) = &mut self.taking {
             taking.prepare(known);
         }
         let Prepared { level, taking, cost: prepared } = self;
         let followed = matches!(taking, Some(Ok(_)));
         let cost = thread_cpu_seconds();
-        let paths = Paths::system();
         let stop = Arc::new(Stop::default());
-        let groups = machine::groups_of(&paths, subject);
         let client = ClientGroups::begin(&paths, client, &groups);
         let before = Reading::take(&paths, &groups);
         let population = find();

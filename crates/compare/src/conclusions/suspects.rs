@@ -62,7 +62,7 @@ pub static LIST: &[Conclusion] = &[
     of(
         "threads_add_overhead",
         HEEL,
-        "Each further client makes a query dearer under Mac OS X, so threads, or what they share in the kernel, cost something by themselves.",
+        "Each further client makes a query more expensive under Mac OS X, so threads, or what they share in the kernel, cost something by themselves.",
         MYSQL,
         || {
             let c = g5();
@@ -168,15 +168,15 @@ pub static LIST: &[Conclusion] = &[
 fn needed(probe: &str, words: &str) -> String {
     let c = g5();
     let single = row(&c, probe);
-    let dearer = single.new.value - single.base.value;
+    let more = single.new.value - single.base.value;
     let last = at_clients(&c, 50);
     let longer = 1e9 / last.new.value - 1e9 / last.base.value;
     format!(
-        "{words} were not counted; one is {:.1} times as dear, {} more, and a query with 50 clients takes {} longer: {:.0} of them would be that",
+        "{words} were not counted; one is {:.1} times as expensive, {} more, and a query with 50 clients takes {} longer: {:.0} of them would be that",
         ratio(&c, probe),
-        Unit::Nanoseconds.format(dearer),
+        Unit::Nanoseconds.format(more),
         Unit::Nanoseconds.format(longer),
-        longer / dearer
+        longer / more
     )
 }
 

@@ -79,7 +79,7 @@ pub static LIST: &[Conclusion] = &[
     three(
         "touching_makes_freeing_dearer",
         DERIVING,
-        "Touching memory makes freeing it dearer, and cannot make allocating it so.",
+        "Touching memory makes freeing it more expensive, and cannot make allocating it so.",
         || Judged::not("it is an assumption: the two were timed together"),
         Here::By(freeing_touched, LAB),
     ),

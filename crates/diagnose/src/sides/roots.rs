@@ -4,7 +4,7 @@ use fingerpost_record::cause::{Cause, cause};
 use fingerpost_record::{Finding, Status};
 
 use super::candidates::finding;
-use super::clues::{Clues, Pair};
+use super::clues::Clues;
 use super::signs;
 use crate::hosts;
 
@@ -31,21 +31,13 @@ const GIVES_WAY: [&str; 2] = ["cpu.affinity", "cpu.priority"];
 /// Where the same others want the CPUs on both sides, and a setting of the server's own was changed between them, waiting for those others
 /// follows from the setting.
 pub(super) fn neighbours_of_both(findings: &mut [Finding], clues: &Clues) {
-    let alike = others(clues).is_some_and(|o| o.cheap >= SOMEBODY && o.cheap >= ALIKE * o.dear);
+    let Some(others) = signs::others_used(clues).filter(|o| o.cheap >= SOMEBODY && o.cheap >= ALIKE * o.dear) else { return };
     let set = findings.iter().filter(|f| f.status.accuses() && GIVES_WAY.contains(&f.cause.as_str()));
     let Some((root, share, status)) = set.map(|f| (f.cause.clone(), f.share, f.status)).max_by(|a, b| a.1.total_cmp(&b.1)) else { return };
     let Some(f) = findings.iter_mut().find(|f| f.cause == "cpu.contention" && f.status.accuses() && f.status <= status) else { return };
-    if alike {
-        (f.status, f.share) = (Status::Suspected, f.share.min(share));
-        let words = others(clues).map_or(String::new(), |o| clues.arrow(o, ""));
-        f.evidence.push(format!("CPUs that other processes used: {words}; they are on both sides, and {root} is what lets them go first"));
-    }
-}
-
-/// CPUs' worth of time that other processes used.
-fn others(clues: &Clues) -> Option<Pair> {
-    let (used, elapsed) = (clues.total("other.cpu.seconds")?, clues.total("elapsed.seconds")?);
-    Some(Pair { cheap: used.cheap / elapsed.cheap.max(1e-9), dear: used.dear / elapsed.dear.max(1e-9) })
+    (f.status, f.share) = (Status::Suspected, f.share.min(share));
+    let used = clues.arrow(others, "");
+    f.evidence.push(format!("CPUs that other processes used: {used}; they are on both sides, and {root} is what lets them go first"));
 }
 
 /// Whether a cause may follow from another, by way of others too.

@@ -90,12 +90,17 @@ pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<S
     Some(if pair.more() > GOOD_PART * clues.wall().more().max(0.0) && pair.ratio() > 1.2 { Fits(text) } else { Against(text) })
 }
 
+/// CPUs' worth of time that other processes used.
+pub(super) fn others_used(clues: &Clues) -> Option<Pair> {
+    let (used, elapsed) = (clues.total("other.cpu.seconds")?, clues.total("elapsed.seconds")?);
+    Some(Pair { cheap: used.cheap / elapsed.cheap.max(1e-9), dear: used.dear / elapsed.dear.max(1e-9) })
+}
+
 pub(super) fn contention(clues: &Clues) -> Sign {
     if let Some(sign) = followed(clues, &[Place::CpuOther], "waiting for a CPU that another process had") {
         return sign;
     }
-    let (Some(others), Some(elapsed)) = (clues.total("other.cpu.seconds"), clues.total("elapsed.seconds")) else { return Unknown };
-    let (cheap, dear) = (others.cheap / elapsed.cheap.max(1e-9), others.dear / elapsed.dear.max(1e-9));
+    let Some(Pair { cheap, dear }) = others_used(clues) else { return Unknown };
     let most = clues.largest("other.cpu.", ".seconds").map_or(String::new(), |name| format!(", most of it {name}"));
     let text = format!("other processes used {dear:.2} CPUs{most}; {cheap:.2} on the faster side");
     if dear > cheap + 0.2 && dear > 1.5 * cheap { Fits(text) } else { Against(text) }

@@ -5,6 +5,9 @@
 const MOST: usize = 200;
 /// How words begin that only say how code is made.
 const FLAGS: [&str; 6] = ["-O", "-m", "-f", "-g", "-std=", "-pipe"];
+/// Parts of such words that load code or read or write files.
+const NOT_PLAIN: [&str; 15] =
+    ["/", "plugin", "@", ",", "pass", "dump", "file", "record", "save", "cache", "info", "usage", "dir", "split", "use-ld"];
 /// Parts of a server's settings that name files or code.
 const FILES: [&str; 9] = ["file", "dir", "plugin", "init", "exec", "command", "library", "libraries", "path"];
 
@@ -31,8 +34,7 @@ pub fn taken(key: &str, value: &str) -> Result<(), String> {
 }
 
 fn is_plain_flag(word: &str) -> bool {
-    FLAGS.iter().any(|start| word.starts_with(start))
-        && !["/", "plugin", "@", ",", "pass", "dump", "profile"].iter().any(|part| word.contains(part))
+    FLAGS.iter().any(|start| word.starts_with(start)) && !NOT_PLAIN.iter().any(|part| word.contains(part))
 }
 
 fn is_plain(value: &str) -> bool {
@@ -73,6 +75,13 @@ mod tests {
             ("cflags", "-fpass-plugin=x.so"),
             ("manifest", "apps.toml"),
             ("cflags", "-fdump-tree-all=x"),
+            ("cflags", "-fprofile-use=x"),
+            ("cflags", "-foptimization-record-file=x"),
+            ("cflags", "-fmodules-cache-path=x"),
+            ("cflags", "-fcallgraph-info"),
+            ("cflags", "-fstack-usage"),
+            ("cflags", "-gsplit-dwarf"),
+            ("cflags", "-fuse-ld=x"),
             ("url", "x:1"),
             ("dir", "/etc"),
             ("server.init_file", "x"),

@@ -305,15 +305,6 @@ mod tests {
             fn query(&mut self, _: usize, _: &[Arg]) -> Result<u64, QueryError> {
                 Ok(0)
             }
-            fn begin(&mut self) -> Result<(), QueryError> {
-                Ok(())
-            }
-            fn commit(&mut self) -> Result<(), QueryError> {
-                Ok(())
-            }
-            fn rollback(&mut self) -> Result<(), QueryError> {
-                Ok(())
-            }
         }
         let error = User::new(&Site::new(1, 3), Mix::Point, 9).act(&mut Empty).unwrap_err();
         assert_eq!(error.kind, "wrong answer");
