@@ -126,3 +126,70 @@ fn what_is_surely_slower_and_not_surely_by_much_has_suspects_and_nobody_guilty()
     // What may be no difference at all has no cause.
     assert!(by(230.0, [0.5, 0.8, 1.0, 1.3, 2.0]).causes.iter().all(|f| !f.status.accuses()));
 }
+
+#[test]
+fn others_that_came_leave_the_servers_threads_to_wait_for_each_other() {
+    let busy = [("server.user.seconds", 8.0), ("server.kernel.seconds", 3.0)];
+    let waits = [row(Layer::Scheduler, "waiting for a CPU", "the server itself", 700.0)];
+    let with = |rows: &[Row], others: f64, more: &[(&str, f64)]| run(rows, &[&busy[..], &[("other.cpu.seconds", others)], more].concat());
+    let c = between(with(&[], 0.2, &[]), with(&waits, 6.0, &[]));
+    assert_eq!(guilty(&c), ["cpu.contention"], "{:#?}", c.causes);
+    assert!(of(&c, "cpu.contention").evidence[0].contains("0.02000 → 0.6000 CPUs"), "{:?}", of(&c, "cpu.contention"));
+    assert_eq!(of(&c, "cpu.saturated").status, Status::Cleared);
+    // The same others on both sides, a server with more to do, and one with fewer CPUs of its own wait for themselves.
+    let c = between(with(&[], 6.0, &[]), with(&waits, 6.0, &[]));
+    assert_eq!(guilty(&c), ["cpu.saturated"], "{:#?}", c.causes);
+    let works = [waits[0], row(Layer::Application, "server user code", "", 400.0)];
+    let c = between(with(&[], 0.2, &[]), with(&works, 6.0, &[]));
+    assert!(!of(&c, "cpu.contention").status.accuses(), "{:#?}", c.causes);
+    let c = between(with(&[], 0.2, &[]), with(&waits, 6.0, &[("server.cpus_allowed", 1.0)]));
+    assert!(!of(&c, "cpu.contention").status.accuses(), "{:#?}", c.causes);
+}
+
+#[test]
+fn the_same_calls_take_longer_beside_others_in_both_modes_and_that_is_no_more_work() {
+    let slow = [
+        row(Layer::Application, "server user code", "", 160.0),
+        row(Layer::Kernel, "kernel: read", "", 70.0),
+        row(Layer::Scheduler, "waiting for a CPU", "sh", 120.0),
+    ];
+    let with = |rows: &[Row], others: f64, calls: f64| {
+        run(rows, &[("other.cpu.seconds", others), ("server.call.read.count", calls), ("client.cpu.seconds", 3.0)])
+    };
+    let c = between(with(&[], 0.2, 40_000.0), with(&slow, 7.0, 40_000.0));
+    assert_eq!(guilty(&c), ["cpu.contention"], "{:#?}", c.causes);
+    assert!(of(&c, "cpu.contention").share > 0.9, "{:?}", of(&c, "cpu.contention"));
+    assert_eq!(of(&c, "app.work").status, Status::Cleared);
+    // Without others, and with more work in the one mode alone, it is the server's.
+    let c = between(with(&[], 0.2, 40_000.0), with(&slow[..2], 0.2, 40_000.0));
+    assert!(!of(&c, "cpu.contention").status.accuses(), "{:#?}", c.causes);
+    let c = between(with(&[], 0.2, 40_000.0), with(&[slow[0], slow[2]], 7.0, 40_000.0));
+    assert_eq!(guilty(&c), ["app.work", "cpu.contention"], "{:#?}", c.causes);
+}
+
+#[test]
+fn calls_on_files_that_come_with_the_first_flushes_belong_to_how_it_commits() {
+    let rows = [
+        row(Layer::Kernel, "kernel: newfstatat", "", 500.0),
+        row(Layer::Kernel, "kernel: pread64", "", 200.0),
+        row(Layer::Storage, "disk: in the device", "", 200.0),
+    ];
+    let with = |rows: &[Row], flushes: f64| {
+        let stats = rows.len() as f64 * 60_000.0;
+        run(
+            rows,
+            &[
+                ("server.call.fsync.count", flushes),
+                ("server.call.fsync.seconds", flushes * 1e-4),
+                ("disk.flushes", flushes),
+                ("server.call.newfstatat.count", stats),
+            ],
+        )
+    };
+    let c = between(with(&[], 0.0), with(&rows, 500.0));
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("storage.durability", Status::Guilty), "{:#?}", c.causes);
+    assert!(c.causes[0].share > 0.9 && of(&c, "app.calls").status == Status::Cleared, "{:#?}", c.causes);
+    // A server that flushed as often before makes more calls.
+    let c = between(with(&[], 500.0), with(&rows[..2], 500.0));
+    assert_eq!(c.causes[0].cause, "app.calls", "{:#?}", c.causes);
+}

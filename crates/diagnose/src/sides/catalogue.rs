@@ -25,7 +25,7 @@ use fingerpost_record::cause::{Cause, cause};
 use fingerpost_record::place::Kind;
 
 use super::clues::Clues;
-use super::{signs, signs_io};
+use super::{crowded, signs, signs_io};
 
 /// What a discriminator found.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,13 +46,13 @@ pub struct Candidate {
     pub sign: fn(&Clues) -> Sign,
     /// What it takes here of what no part of a budget has.
     pub rest: fn(&Clues) -> Rest,
-    /// Whether it moves every part here: a transaction of more round trips has more of everything.
-    pub whole: fn(&Clues) -> bool,
+    /// What it moves here besides what it always does.
+    pub also: fn(&Clues, Layer, &str) -> bool,
 }
 
 impl Candidate {
     const fn new(cause: &'static str, sign: fn(&Clues) -> Sign, rest: fn(&Clues) -> Rest) -> Candidate {
-        Candidate { cause, sign, rest, whole: |_| false }
+        Candidate { cause, sign, rest, also: |_, _, _| false }
     }
 
     /// The registry's entry.
@@ -65,7 +65,7 @@ impl Candidate {
 
     /// Whether it moves a part of a budget here.
     pub fn moves(&self, clues: &Clues, layer: Layer, part: &str) -> bool {
-        (self.whole)(clues) || self.entry().moves(layer, part)
+        self.entry().moves(layer, part) || (self.also)(clues, layer, part)
     }
 }
 
@@ -122,16 +122,20 @@ pub const CATALOGUE: &[Candidate] = &[
     Candidate::new("cpu.quota", signs::quota, |c| surely(signs::stops_outlast_windows(c))),
     of_parts("cpu.affinity", signs::affinity),
     of_parts("cpu.priority", signs::priority),
-    of_parts("cpu.contention", signs::contention),
+    Candidate { also: crowded::moves, ..of_parts("cpu.contention", signs::contention) },
     of_parts("memory.limit", signs::memory_limit),
     of_parts("memory.page_size", signs::page_size),
     of_parts("host.steal", signs::steal),
     of_parts("cpu.mitigation", signs::mitigation),
     of_parts("kernel.trace", signs::trace),
     of_parts("cpu.speed", signs::speed),
-    Candidate { whole: |c| signs::round_trips(c).is_some(), ..of_parts("app.calls", signs::calls) },
+    // A transaction of more round trips has more of everything.
+    Candidate { also: |c, _, _| signs::round_trips(c).is_some(), ..of_parts("app.calls", signs::calls) },
     of_parts("syscall.entry", signs::entry),
-    of_parts("storage.durability", signs_io::durability),
+    Candidate {
+        also: |c, layer, part| signs_io::of_commits(layer, part) && signs_io::journals(c).is_some(),
+        ..of_parts("storage.durability", signs_io::durability)
+    },
     Candidate::new("storage.throttle", signs_io::throttle, rest_of_throttle),
     of_parts("storage.contention", signs_io::disk_contention),
     of_parts("storage.latency", signs_io::disk_latency),

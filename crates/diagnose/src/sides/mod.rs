@@ -5,6 +5,7 @@
 pub mod candidates;
 pub mod catalogue;
 pub mod clues;
+mod crowded;
 mod decided;
 pub mod limits;
 mod older;

@@ -3,6 +3,7 @@
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair, quantity};
+use super::{crowded, signs_io};
 use crate::entering::Entering;
 use crate::places::Place;
 use crate::rules::limit;
@@ -80,7 +81,7 @@ fn weight(clues: &Clues) -> Option<Pair> {
 }
 
 /// What of the change a place must make up for its cause to fit.
-const GOOD_PART: f64 = 0.1;
+pub(super) const GOOD_PART: f64 = 0.1;
 
 /// Whether requests spent clearly more in these places; nothing where they were not followed on both sides.
 pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<Sign> {
@@ -98,12 +99,16 @@ pub(super) fn others_used(clues: &Clues) -> Option<Pair> {
 
 pub(super) fn contention(clues: &Clues) -> Sign {
     if let Some(sign) = followed(clues, &[Place::CpuOther], "waiting for a CPU that another process had") {
-        return sign;
+        return match (sign, crowded::left_too_few(clues)) {
+            (Fits(text), Some(more)) => Fits(format!("{text}; {more}")),
+            (_, Some(text)) => Fits(text),
+            (sign, None) => sign,
+        };
     }
     let Some(Pair { cheap, dear }) = others_used(clues) else { return Unknown };
     let most = clues.largest("other.cpu.", ".seconds").map_or(String::new(), |name| format!(", most of it {name}"));
     let text = format!("other processes used {dear:.2} CPUs{most}; {cheap:.2} on the faster side");
-    if dear > cheap + 0.2 && dear > 1.5 * cheap { Fits(text) } else { Against(text) }
+    if crowded::came(clues).is_some() { Fits(text) } else { Against(text) }
 }
 
 /// A guest that does not get its CPUs does everything more slowly, in proportion: the share of the time that it wanted a CPU and that
@@ -148,10 +153,11 @@ pub(super) fn speed(clues: &Clues) -> Sign {
     if let Some(more) = more_to_do(clues) {
         return Against(format!("{text}; {more}"));
     }
-    // Both modes move together, and neither by nothing.
-    let together = proportion.0 > 1.05 && proportion.1 > 1.05 && (proportion.0 / proportion.1).ln().abs() < 0.25;
-    if !together {
+    if !together(clues) {
         return Against(text);
+    }
+    if let Some(others) = crowded::slow_the_same_work(clues) {
+        return Against(others);
     }
     if let Some(spared) = client_spared(clues, proportion.0.min(proportion.1)) {
         return Against(format!("{text}; {spared}"));
@@ -161,6 +167,12 @@ pub(super) fn speed(clues: &Clues) -> Sign {
         Some(changed) => Against(format!("{text}; {changed}")),
         None => Fits(text),
     }
+}
+
+/// Whether user code and kernel take longer in proportion, and neither by nothing.
+pub(super) fn together(clues: &Clues) -> bool {
+    let (on_user, on_kernel) = (clues.parts(user).ratio(), clues.parts(kernel).ratio());
+    on_user > 1.05 && on_kernel > 1.05 && (on_user / on_kernel).ln().abs() < 0.25
 }
 
 /// The load generator does the same work for each transaction on both sides. Where it runs on the server's machine, a slower CPU makes its
@@ -192,7 +204,7 @@ fn faults(clues: &Clues) -> Option<Pair> {
 }
 
 /// What makes the CPU do more for a transaction, so that its longer time says nothing of its speed.
-fn more_to_do(clues: &Clues) -> Option<String> {
+pub(super) fn more_to_do(clues: &Clues) -> Option<String> {
     if ["server.thp_disabled", "server.seccomp.filters", "server.store_bypass.mitigated"].iter().any(|name| set_now(clues, name)) {
         return Some("a setting of the server's tasks differs that costs CPU time".into());
     }
@@ -317,6 +329,9 @@ const MOST_OF_CPU: f64 = 0.8;
 pub(super) fn app_work(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let text = format!("user code takes {:.2} times as long, the kernel {:.2} times", on_user.ratio(), on_kernel.ratio());
+    if let Some(others) = crowded::slow_the_same_work(clues) {
+        return Against(others);
+    }
     // Filters run before a call's entry is traced: without ticks nothing tells them from the server's code.
     let untold = clues.entering().is_none() && set_now(clues, "server.seccomp.filters") && clues.followed();
     // Code that works longer makes more of the kernel's work besides it, too (interrupts, colder caches); the most of it is its own.
@@ -346,6 +361,9 @@ pub(super) fn calls(clues: &Clues) -> Sign {
         return Fits(text);
     }
     let Some(calls) = clues.calls_per_transaction() else { return Unknown };
+    if let Some(text) = signs_io::journals(clues) {
+        return Against(text);
+    }
     let on_kernel = clues.parts(kernel);
     let text = format!("{} calls a transaction, the kernel {:.2} times as long", clues.arrow(calls, ""), on_kernel.ratio());
     let often = limit("app.calls");
@@ -387,6 +405,9 @@ pub(super) fn trace(clues: &Clues) -> Sign {
 /// Waiting for a CPU that the server itself had, where it keeps its CPUs busy.
 pub(super) fn saturated(clues: &Clues) -> Sign {
     let Some(sign) = followed(clues, &[Place::CpuServer], "waiting for a CPU that the server itself had") else { return Unknown };
+    if let Some(others) = crowded::left_too_few(clues) {
+        return Against(others);
+    }
     let used = ["server.user.seconds", "server.kernel.seconds"].iter().filter_map(|name| clues.total(name)).reduce(Pair::sum);
     let (Some(used), Some(elapsed), Some(may)) = (used, clues.total("elapsed.seconds"), clues.total("server.cpus_allowed")) else {
         return Unknown;

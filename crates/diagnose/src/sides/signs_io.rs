@@ -1,20 +1,27 @@
 //! What tells the causes of disks, networks, locks and clients from their neighbours.
 
+use fingerpost_record::Layer;
+
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::clues::{Clues, Pair, quantity};
 use super::signs::{followed, grows, higher, set_now};
-use crate::places::{Kind, Place};
+use crate::places::{Kind, Place, name};
 use crate::rules::{limit, percent};
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
     Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
 }
 
-pub(super) fn durability(clues: &Clues) -> Sign {
+/// Flushes of a transaction.
+fn flush_count(clues: &Clues) -> Option<Pair> {
     let calls = ["server.call.fsync.count", "server.call.fdatasync.count"].iter().filter_map(|name| clues.per_transaction(name));
     // Where the threads that serve make none, others of the server may, and the device counts them.
     let calls = calls.reduce(Pair::sum).filter(|c| c.cheap + c.dear > 0.0);
-    let Some(count) = calls.or(flushes(clues).map(|f| f.0)) else { return Unknown };
+    calls.or(flushes(clues).map(|f| f.0))
+}
+
+pub(super) fn durability(clues: &Clues) -> Sign {
+    let Some(count) = flush_count(clues) else { return Unknown };
     let text = format!("flushes a transaction: {}", clues.arrow(count, ""));
     // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the disk's.
     if let Some(cost) = flush_cost(clues)
@@ -23,6 +30,45 @@ pub(super) fn durability(clues: &Clues) -> Sign {
         return Against(format!("{text}, at {cost:.2} times the cost each"));
     }
     if count.ratio() > 1.5 && count.dear > 0.01 { Fits(text) } else { Against(text) }
+}
+
+/// Calls that a commit makes on files besides its flushes: a journal is made, written, checked for, cut and removed.
+const OF_COMMITS: [&str; 16] = [
+    "openat",
+    "open",
+    "close",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "ftruncate",
+    "fallocate",
+    "newfstatat",
+    "stat",
+    "fstat",
+    "lseek",
+    "fcntl",
+    "pread64",
+    "pwrite64",
+    "pwritev",
+];
+/// The part of the kernel's growth that such calls must make for the way of committing to be what changed.
+const MOST_OF_COMMITS: f64 = 0.5;
+/// The part of the slower side's flushes that the faster one may make and still commit in another way.
+const NO_FLUSHES: f64 = 0.1;
+
+/// Why more calls belong to how the server commits: it flushes on the slower side alone, and most of what calls take longer is in those on files.
+pub(super) fn journals(clues: &Clues) -> Option<String> {
+    let Fits(text) = durability(clues) else { return None };
+    let flushed = flush_count(clues)?;
+    let grew = clues.parts(|layer, part| Kind::of(layer, part) == Kind::Kernel).more();
+    let of_files = clues.parts(of_commits).more();
+    (flushed.cheap < NO_FLUSHES * flushed.dear && grew > 0.0 && of_files > MOST_OF_COMMITS * grew)
+        .then(|| format!("{text}; most of what calls take longer is in those on files, which go with how it commits"))
+}
+
+/// A part of a budget in which files are prepared for a commit.
+pub(super) fn of_commits(_: Layer, part: &str) -> bool {
+    part.strip_prefix(name::KERNEL).is_some_and(|call| OF_COMMITS.contains(&call))
 }
 
 /// How many times as dear one sync became: the server's own calls where they were traced, else the device's flushes.

@@ -32,6 +32,8 @@ pub enum Neighbour {
     Burns(usize),
     /// The same in a control group of their own with this weight.
     BurnsApart(usize, u64),
+    /// So many threads that use the time of this CPU.
+    BurnsOn(usize, usize),
     /// So many shells that count.
     Shells(usize),
     /// Writes and syncs on the server's disk, with a pause of so many microseconds after each sync.
@@ -254,7 +256,7 @@ impl Surround {
     fn start(&mut self, neighbour: &Neighbour, planted: &Planted, scratch: &mut Scratch) -> Result<(), WorkloadError> {
         let dir = || self.dir.clone().into_os_string();
         let words: Vec<OsString> = match neighbour {
-            Neighbour::Burns(n) | Neighbour::BurnsApart(n, _) => vec!["cpu".into(), n.to_string().into()],
+            Neighbour::Burns(n) | Neighbour::BurnsApart(n, _) | Neighbour::BurnsOn(n, _) => vec!["cpu".into(), n.to_string().into()],
             Neighbour::Syncs(pause) => vec!["disk".into(), dir(), pause.to_string().into()],
             Neighbour::Reads(n) => vec!["read".into(), dir(), n.to_string().into()],
             Neighbour::Scribbles => vec!["memory".into()],
@@ -279,6 +281,10 @@ impl Surround {
         let mut process = Worker::start(command, "neighbour")?;
         if let (Neighbour::BurnsApart(_, weight), Some(group)) = (neighbour, &self.apart) {
             group.set_cpu_weight(*weight).and_then(|()| group.add_pid(process.child.id())).map_err(missing)?;
+        }
+        if let Neighbour::BurnsOn(_, cpu) = neighbour {
+            // Before it has threads: they inherit it.
+            affinity::pin_task(process.child.id() as i32, &[*cpu]).map_err(failed)?;
         }
         process.ask("go", PATIENCE)?;
         self.running.push(process);

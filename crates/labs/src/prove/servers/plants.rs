@@ -68,6 +68,19 @@ pub static PLANTS: &[Kind] = &[
         ..USUAL
     },
     Kind {
+        name: "cpu.contention/shells",
+        cause: "cpu.contention",
+        layer: Some(Layer::Scheduler),
+        what: "shells that count, each in a process group of its own",
+        engines: &[MariaDb, PostgreSql, Nginx, Apache, Redis],
+        scene: computing,
+        plant: |pair, m| pair.new.around.beside(Neighbour::Shells(m.round() as usize)),
+        range: (1.0, 6.0),
+        adjustable: true,
+        joins: true,
+        ..USUAL
+    },
+    Kind {
         name: "cpu.priority/nice",
         cause: "cpu.priority",
         layer: Some(Layer::Scheduler),
@@ -169,6 +182,23 @@ pub static PLANTS: &[Kind] = &[
             pair.new.plan.set(name, on);
         },
         range: (0.002, 1.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "storage.durability/journal",
+        cause: "storage.durability",
+        layer: Some(Layer::Application),
+        what: "the database syncs its journal and itself at each commit instead of a log now and then",
+        engines: &[Sqlite],
+        scene: reading_and_writing,
+        plant: |pair, m| {
+            pair.both(|scene| scene::write_share(scene, m));
+            pair.base.plan.set("journal_mode", "wal");
+            pair.new.plan.set("journal_mode", "truncate");
+            pair.both(|scene| scene.script.clients = 1);
+        },
+        range: (0.005, 0.3),
         adjustable: true,
         ..USUAL
     },

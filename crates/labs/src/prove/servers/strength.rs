@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(outlines.iter().filter(|o| o.is_control()).count(), 100);
         let doubles = outlines.iter().filter(|o| o.planted.len() == 2).count();
         assert!((40..=80).contains(&doubles), "{doubles}");
-        let kinds: BTreeSet<String> = outlines.iter().flat_map(|o| o.planted.iter().map(|p| p.kind.clone())).collect();
+        let kinds: BTreeSet<String> = draw(3, 1200, &both()).iter().flat_map(|o| o.planted.iter().map(|p| p.kind.clone())).collect();
         let all: BTreeSet<String> = both().iter().map(|c| c.kind.name.to_owned()).collect();
         assert_eq!(kinds, all, "every kind comes up");
     }

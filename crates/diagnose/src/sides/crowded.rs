@@ -1,0 +1,59 @@
+//! What other processes that came take besides the CPU that they have while a request waits for it: too few CPUs are left for the server's
+//! own threads, which then wait for each other, and caches hold what the others used.
+
+use fingerpost_record::Layer;
+use fingerpost_record::place::Kind;
+
+use super::catalogue::Sign::Fits;
+use super::catalogue::{kernel, on_cpu, user};
+use super::clues::{Clues, Pair};
+use super::signs::{self, GOOD_PART};
+use crate::places::Place;
+
+/// CPUs' worth of time that others must use more on the slower side to have come; a quiet machine's own processes use less than 0.05.
+const MORE: f64 = 0.2;
+/// The same, as how many times as much.
+const TIMES: f64 = 1.5;
+/// Times as long on a CPU that a request's work may take and still be the same work.
+const SAME_WORK: f64 = 1.1;
+
+/// CPUs' worth of time that others use, where that is clearly more on the slower side.
+pub(super) fn came(clues: &Clues) -> Option<Pair> {
+    signs::others_used(clues).filter(|o| o.dear > o.cheap + MORE && o.dear > TIMES * o.cheap)
+}
+
+/// Why the server's threads wait for each other although their work is the same: others have the CPUs on which they ran. Nothing where the
+/// server was given fewer CPUs itself.
+pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
+    let others = came(clues)?;
+    let limited = matches!(signs::affinity(clues), Fits(_)) || matches!(signs::quota(clues), Fits(_));
+    let waited = clues.places(&[Place::CpuServer])?;
+    let grew = waited.more() > GOOD_PART * clues.wall().more().max(0.0) && waited.ratio() > 1.2;
+    (grew && !limited && clues.parts(on_cpu).ratio() < SAME_WORK).then(|| {
+        let (used, waited) = (clues.arrow(others, ""), clues.arrow(waited, "seconds"));
+        format!(
+            "others used {used} CPUs, and on what is left the server's threads wait for each other ({waited} of a request), with no more to do"
+        )
+    })
+}
+
+/// Why the server's code and the kernel take longer for the same calls: others run on the CPUs in between.
+pub(super) fn slow_the_same_work(clues: &Clues) -> Option<String> {
+    let others = came(clues)?;
+    let shared = clues.places(&[Place::CpuOther]).is_some_and(|p| p.more() > 0.0);
+    let same = signs::more_to_do(clues).is_none() && signs::build(clues).is_none() && signs::setting(clues).is_none();
+    (shared && same && signs::together(clues)).then(|| {
+        let (on_user, on_kernel) = (clues.parts(user).ratio(), clues.parts(kernel).ratio());
+        let used = clues.arrow(others, "");
+        format!("others used {used} CPUs; with their data in the caches the same work takes longer: user code {on_user:.2} times, the kernel {on_kernel:.2} times")
+    })
+}
+
+/// Whether a part of a budget is longer because of them.
+pub(super) fn moves(clues: &Clues, layer: Layer, part: &str) -> bool {
+    match Kind::of(layer, part) {
+        Kind::CpuServer | Kind::CpuClient | Kind::ClientCpuServer | Kind::ClientCpuClient => left_too_few(clues).is_some(),
+        Kind::UserCode | Kind::Kernel | Kind::Faults => slow_the_same_work(clues).is_some(),
+        _ => false,
+    }
+}
