@@ -213,6 +213,7 @@ pub static APART: &[Kind] = &[
         },
         range: (1.0, 8.0),
         adjustable: true,
+        joins: true,
         needs: Needs { two_cpus: true, ..USUAL.needs },
         ..USUAL
     },
