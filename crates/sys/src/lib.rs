@@ -40,6 +40,7 @@ pub mod taskstats;
 pub mod threads;
 pub mod trace;
 pub mod tracefs;
+pub mod turn;
 pub mod uring;
 pub mod usage;
 pub mod wait;

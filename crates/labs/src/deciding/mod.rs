@@ -14,6 +14,7 @@ use fingerpost_diagnose::deciding::{Course, Eagerness, Offer, Planned, course as
 use fingerpost_record::{Answer, Asked, Experiment, Finding, Measure, Params, Profile};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::trace::monotonic_ns;
+use fingerpost_sys::turn::{NoTurn, Turn};
 use fingerpost_workloads::{Stamps, Workload};
 
 use self::course::{Executor, carry_out};
@@ -25,6 +26,20 @@ const MARGIN: f64 = 0.5;
 const SLACK: f64 = 1.15;
 /// The nice value of the thread that changes things, so that it does so in time; where the user may have it.
 const PRIORITY: i32 = -15;
+
+/// Commands that experiment at the same time change each other's answers, and a server that one puts before all others keeps the kernel's
+/// threads from what the other waits for: they take turns on a host.
+const TURN: &str = "fingerpost-experiments";
+/// How long one waits for the others: a command's experiments take some ten seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for the turn to experiment. `enough` ends the waiting.
+fn turn(enough: &mut dyn FnMut() -> bool) -> Result<Turn, String> {
+    Turn::take(TURN, PATIENCE, enough).map_err(|why| match why {
+        NoTurn::Kept => format!("another command on this host has been experimenting for {} s; try again later", PATIENCE.as_secs()),
+        NoTurn::Stopped => "it was interrupted while another command on this host experimented".to_owned(),
+    })
+}
 
 /// How many experiments there is time for.
 pub fn most(profile: Profile) -> usize {
@@ -115,6 +130,7 @@ fn under_load(workload: &mut dyn Workload, question: &Question, prepared: &Prepa
     if seconds == 0.0 {
         return Ok(each.into_iter().map(|(.., experiment)| experiment).collect());
     }
+    let _turn = turn(&mut || false)?;
     let scratch = Scratch::create_guarded().map_err(|e| format!("no journal can be kept: {e}"))?;
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<()>();

@@ -16,7 +16,7 @@ use fingerpost_workloads::Subjects;
 
 use super::course::{Executor, carry_out};
 use super::levers::{Lever, Pulled, Scope, levers};
-use super::{PRIORITY, blank};
+use super::{PRIORITY, blank, turn};
 use crate::service::WORKLOAD;
 
 /// What may be changed of a service that is somebody's.
@@ -62,6 +62,7 @@ pub fn on_service(running: &Running, tell: &mut dyn FnMut(&str)) -> Result<Vec<E
             "there is nothing that could be changed without harm: it has all CPUs, and who is to be held is not said (--hold)".into()
         );
     }
+    let _turn = turn(&mut || running.stop.load(Ordering::Relaxed))?;
     let mut counter = Counter::open(running.pids, running.groups)?;
     let mut scratch = Scratch::create_guarded().map_err(|e| format!("no journal can be kept: {e}"))?;
     let before = rustix::process::getpriority_process(None).ok();
