@@ -73,7 +73,7 @@ pub fn budget(profile: Profile) -> Duration {
 /// The time that a profile allows one lab that loads a server, its start and the explaining included. What such a lab is told, it keeps to.
 pub fn lab_budget(profile: Profile) -> Duration {
     Duration::from_secs(match profile {
-        Profile::Screen | Profile::Quick => 20,
+        Profile::Screen | Profile::Quick => 32,
         Profile::Standard | Profile::Imported => 90,
         Profile::Thorough => 300,
     })

@@ -13,7 +13,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Held until dropped.
 #[derive(Debug)]
-pub struct Turn(Option<UnixListener>);
+pub struct Turn(#[expect(dead_code, reason = "the name is free when it is closed")] Option<UnixListener>);
 
 /// Why there is no turn.
 #[derive(Debug, PartialEq, Eq)]

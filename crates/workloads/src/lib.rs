@@ -124,6 +124,12 @@ pub trait Workload {
     /// Starts what is to be loaded and fills it with data. Ready when it returns.
     fn start(&mut self) -> Result<(), WorkloadError>;
 
+    /// Starts server and load generators again, with the data that they have: one start of a server differs from the next (where its memory
+    /// lies, what its hash tables look like), and repetitions over several starts tell by how much. Says whether it did: not where the server is not ours.
+    fn renew(&mut self) -> Result<bool, WorkloadError> {
+        Ok(false)
+    }
+
     /// The steps to measure, in the order of a table; the caller shuffles them.
     fn steps(&self) -> Vec<Params>;
 

@@ -11,7 +11,7 @@ use crate::database::mix::Mix;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// Fill the database. Comes first.
+    /// Fill the database, or take it as it is. Comes first.
     Load(Load),
     /// Put clients on it for a while.
     Step(StepOrder),
@@ -30,6 +30,8 @@ pub struct Load {
     pub seed: u64,
     /// What users are going to do.
     pub mix: Mix,
+    /// Whether the data is still to be put there.
+    pub fresh: bool,
     /// The server's processes, whose state tells why nothing completes. Empty when the server is elsewhere.
     pub servers: Vec<i32>,
 }
@@ -111,6 +113,7 @@ mod tests {
             scale: 2,
             seed: u64::MAX,
             mix: Mix::Write,
+            fresh: true,
             servers: vec![7],
         });
         let line = serde_json::to_string(&request).unwrap();

@@ -43,7 +43,7 @@ use crate::database::connection::Target;
 use crate::database::messages::{Load, Reply, Request, StepOrder, StepReply};
 use crate::database::options::{Engine, Options};
 use crate::database::process::{Guard, Worker};
-use crate::database::server::Private;
+use crate::database::server::{Private, Restart};
 use crate::{ClientReport, Stall, Step, Subjects, Workload, WorkloadError};
 
 /// How long loading the data may take, for each unit of scale.
@@ -87,6 +87,8 @@ pub struct Database<'a> {
     /// The directory of ours in the one that the user named.
     own: Option<Ticket>,
     server: Option<Server>,
+    restart: Option<Restart>,
+    target: Option<Target>,
     worker: Option<Worker>,
     guard: Option<Guard>,
     stamps: Option<Stamps>,
@@ -104,6 +106,8 @@ impl<'a> Database<'a> {
             dir: None,
             own: None,
             server: None,
+            restart: None,
+            target: None,
             worker: None,
             guard: None,
             stamps: None,
@@ -181,9 +185,26 @@ impl<'a> Database<'a> {
             }
             Engine::Own { .. } => unreachable!("handled above"),
         };
-        let Private { server, target } = private;
-        self.server = Some(server);
+        let Private { server, target, restart } = private;
+        (self.server, self.restart) = (Some(server), Some(restart));
         Ok(target)
+    }
+
+    /// Starts the load generator, and has it fill the database or take it as it is.
+    fn load(&mut self, target: Target, fresh: bool) -> Result<(), WorkloadError> {
+        let embedded = matches!(target, Target::Sqlite { .. });
+        // Words before the server's command go before the process that has the database in it.
+        let prefix = if embedded { self.options.server_prefix.as_slice() } else { &[] };
+        let worker = Worker::start(&self.options.program, prefix, self.stamps.as_ref(), self.scratch)?;
+        let servers = if embedded { vec![worker.pid()] } else { self.server.iter().map(Server::pid).collect() };
+        self.worker = Some(worker);
+        let (scale, seed, mix) = (self.options.scale, self.options.seed, self.options.mix);
+        let order = Request::Load(Load { target, scale, seed, mix, fresh, servers });
+        match self.worker()?.ask(&order, LOAD_DEADLINE * scale)? {
+            Reply::Loaded { server } => self.described = server,
+            other => return Err(unexpected(&other)),
+        }
+        Ok(())
     }
 
     fn worker(&mut self) -> Result<&mut Worker, WorkloadError> {
@@ -202,21 +223,23 @@ impl Workload for Database<'_> {
 
     fn start(&mut self) -> Result<(), WorkloadError> {
         let target = self.start_server()?;
-        let embedded = matches!(target, Target::Sqlite { .. });
-        // Words before the server's command go before the process that has the database in it.
-        let prefix = if embedded { self.options.server_prefix.as_slice() } else { &[] };
+        self.target = Some(target.clone());
         // Without them there is a check less, and the run goes on.
         self.stamps = Stamps::new().ok();
-        let worker = Worker::start(&self.options.program, prefix, self.stamps.as_ref(), self.scratch)?;
-        let servers = if embedded { vec![worker.pid()] } else { self.server.iter().map(Server::pid).collect() };
-        self.worker = Some(worker);
-        let (scale, seed, mix) = (self.options.scale, self.options.seed, self.options.mix);
-        let order = Request::Load(Load { target, scale, seed, mix, servers });
-        match self.worker()?.ask(&order, LOAD_DEADLINE * scale)? {
-            Reply::Loaded { server } => self.described = server,
-            other => return Err(unexpected(&other)),
+        self.load(target, true)
+    }
+
+    fn renew(&mut self) -> Result<bool, WorkloadError> {
+        let Some(target) = self.target.clone().filter(|_| !matches!(self.options.engine, Engine::Own { .. })) else {
+            return Ok(false);
+        };
+        if let Some(worker) = self.worker.take() {
+            self.warnings.extend(worker.stop(self.scratch).err());
         }
-        Ok(())
+        if let (Some(restart), Some(server)) = (&self.restart, self.server.take()) {
+            self.server = Some(restart.again(server, &target, self.scratch)?);
+        }
+        self.load(target, false).map(|()| true)
     }
 
     fn steps(&self) -> Vec<Params> {

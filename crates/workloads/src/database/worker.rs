@@ -58,32 +58,32 @@ fn say(reply: &Reply) -> io::Result<()> {
     out.flush()
 }
 
-/// Makes the tables, fills them, and tells the server's version and settings.
+/// Makes the tables and fills them, where that was not done, and tells the server's version and settings.
 fn fill(order: &Load) -> Result<String, String> {
-    let data = Data::new(order.scale, order.seed);
-    fill_target(&order.target, &data).map_err(|e| format!("the data could not be loaded: {e}"))
+    let data = order.fresh.then(|| Data::new(order.scale, order.seed));
+    fill_target(&order.target, data.as_ref()).map_err(|e| format!("the data could not be loaded: {e}"))
 }
 
-fn fill_target(target: &Target, data: &Data) -> Result<String, QueryError> {
+fn fill_target(target: &Target, data: Option<&Data>) -> Result<String, QueryError> {
     match target {
         Target::Sqlite { file, synchronous } => {
             // The data is loaded without waiting for the disk; the connections of a step open the file with the setting asked for.
-            SqliteConnection::open(file, "off")?.load(data)?;
+            data.map_or(Ok(()), |data| SqliteConnection::open(file, "off")?.load(data))?;
             SqliteConnection::open(file, synchronous)?.describe()
         }
         Target::MySql { login, storage } => {
             let mut connection = MySqlConnection::connect(login)?;
-            connection.load(data, storage.as_deref())?;
+            data.map_or(Ok(()), |data| connection.load(data, storage.as_deref()))?;
             describe_mysql(&mut connection, storage.as_deref())
         }
         Target::Postgres { login } => {
             let mut connection = PgConnection::connect(login)?;
-            connection.load(data)?;
+            data.map_or(Ok(()), |data| connection.load(data))?;
             describe_postgres(&mut connection)
         }
         Target::Redis { login } => {
             let mut connection = RedisConnection::connect(login)?;
-            connection.load(data)?;
+            data.map_or(Ok(()), |data| connection.load(data))?;
             connection.describe()
         }
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use fingerpost_sys::scratch::Scratch;
 
-use super::{Home, Private, find_program};
+use super::{Home, Private, Restart, find_program};
 use crate::WorkloadError;
 use crate::database::connection::{Login, Target};
 use crate::database::mysql::MySqlConnection;
@@ -84,9 +84,8 @@ pub fn start(options: &Options, storage: &str, query_cache: bool, scratch: &mut 
         .chain(args.iter().map(OsStr::new))
         .collect();
     let mut login = Login { address, user: "root".to_owned(), password: None, database: String::new() };
-    let server = home.serve(scratch, "MariaDB", home.command(&words)?, || {
-        MySqlConnection::connect(&login)?.text("CREATE DATABASE IF NOT EXISTS site").map(drop)
-    })?;
+    let restart = Restart::new(home, "MariaDB", &words, libc::SIGTERM);
+    let server = restart.serve(scratch, || MySqlConnection::connect(&login)?.text("CREATE DATABASE IF NOT EXISTS site").map(drop))?;
     login.database = "site".to_owned();
-    Ok(Private { server, target: Target::MySql { login, storage: Some(storage.to_owned()) } })
+    Ok(Private { server, target: Target::MySql { login, storage: Some(storage.to_owned()) }, restart })
 }

@@ -3,6 +3,7 @@
 pub mod mariadb;
 pub mod postgresql;
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ use fingerpost_sys::scratch::{Scratch, Server};
 
 use crate::WorkloadError;
 use crate::database::connection::{QueryError, Target};
+use crate::database::mysql::MySqlConnection;
+use crate::database::postgres::PgConnection;
 use crate::database::stream::Address;
 use crate::server_dir::{Account, ServerDir};
 
@@ -31,6 +34,50 @@ pub struct Private {
     pub server: Server,
     /// How to connect.
     pub target: Target,
+    /// How to start it again.
+    pub restart: Restart,
+}
+
+/// A private server's directory and command.
+#[derive(Debug)]
+pub struct Restart {
+    home: Home,
+    what: &'static str,
+    words: Vec<OsString>,
+    /// The signal that ends it in good order, as soon as it can.
+    end: i32,
+}
+
+impl Restart {
+    /// The first start.
+    pub(crate) fn new(home: Home, what: &'static str, words: &[&OsStr], end: i32) -> Restart {
+        Restart { home, what, words: words.iter().map(|&word| word.to_owned()).collect(), end }
+    }
+
+    /// Starts the server, and waits until `answers` has an answer.
+    pub(crate) fn serve(&self, scratch: &mut Scratch, answers: impl FnMut() -> Result<(), QueryError>) -> Result<Server, WorkloadError> {
+        let words: Vec<&OsStr> = self.words.iter().map(OsString::as_os_str).collect();
+        self.home.serve(scratch, self.what, self.home.command(&words)?, answers)
+    }
+
+    /// Ends the server in good order and starts it again, with the data that it has.
+    ///
+    /// # Errors
+    /// It does not end in time, or does not serve again.
+    pub fn again(&self, mut server: Server, target: &Target, scratch: &mut Scratch) -> Result<Server, WorkloadError> {
+        let failed = |e: &dyn std::fmt::Display| WorkloadError::Failed(format!("{} could not be ended: {e}", self.what));
+        child::signal(server.pid(), self.end).map_err(|e| failed(&e))?;
+        let ended = child::wait_deadline(&mut server.child, Instant::now() + READY_DEADLINE).map_err(|e| failed(&e))?;
+        scratch.stop(server).map_err(|e| failed(&e))?;
+        if ended.is_none() {
+            return Err(failed(&format!("it was still there after {} s", READY_DEADLINE.as_secs())));
+        }
+        self.serve(scratch, || match target {
+            Target::Postgres { login } => PgConnection::connect(login).map(drop),
+            Target::MySql { login, .. } => MySqlConnection::connect(login).map(drop),
+            Target::Sqlite { .. } | Target::Redis { .. } => Ok(()),
+        })
+    }
 }
 
 /// Where to look for servers besides PATH: distributions keep them out of users' way.
@@ -50,6 +97,7 @@ fn is_program(file: &Path) -> bool {
 }
 
 /// A server's directory, what in it is the server's own, and the commands that run in it.
+#[derive(Debug)]
 pub(crate) struct Home {
     /// Where it lives.
     pub(crate) dir: ServerDir,

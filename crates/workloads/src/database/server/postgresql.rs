@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::Scratch;
 
-use super::{Home, Private, find_program};
+use super::{Home, Private, Restart, find_program};
 use crate::WorkloadError;
 use crate::database::connection::{Login, Target};
 use crate::database::options::Options;
@@ -73,6 +73,8 @@ pub fn start(options: &Options, scratch: &mut Scratch, dir: PathBuf) -> Result<P
     words.extend([programs.server.as_os_str(), OsStr::new("-D"), data.as_os_str()]);
     words.extend(settings.iter().flat_map(|setting| [OsStr::new("-c"), OsStr::new(setting)]));
     let login = Login { address, user: "fingerpost".to_owned(), password: None, database: "postgres".to_owned() };
-    let server = home.serve(scratch, "PostgreSQL", home.command(&words)?, || PgConnection::connect(&login).map(drop))?;
-    Ok(Private { server, target: Target::Postgres { login } })
+    // "Fast shutdown" of its manual: clients are sent away.
+    let restart = Restart::new(home, "PostgreSQL", &words, libc::SIGINT);
+    let server = restart.serve(scratch, || PgConnection::connect(&login).map(drop))?;
+    Ok(Private { server, target: Target::Postgres { login }, restart })
 }
