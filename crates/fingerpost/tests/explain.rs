@@ -68,7 +68,7 @@ fn a_command_is_ended_when_its_time_is_up() {
 
 #[test]
 fn the_picture_and_the_table_are_for_people() {
-    let output = explain(&["--", "sleep", "0.1"]);
+    let output = explain(&["--", "sleep", "0.7"]);
     let text = String::from_utf8(output.stdout).unwrap();
     for word in ["time", "suspect", "verdict", "cleared", "█"] {
         assert!(text.contains(word), "no “{word}” in {text}");
