@@ -13,7 +13,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Held until dropped.
 #[derive(Debug)]
-pub struct Turn(#[expect(dead_code, reason = "the name is free when it is closed")] Option<UnixListener>);
+pub struct Turn(Option<UnixListener>);
 
 /// Why there is no turn.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,6 +50,11 @@ impl Turn {
             std::thread::sleep(LOOK_EVERY);
         }
     }
+
+    /// Whether nobody else who keeps to turns has it: the name could be taken.
+    pub fn is_held(&self) -> bool {
+        self.0.is_some()
+    }
 }
 
 /// Whether the holder is one to wait for: root, or this user. Whose queue of connections is full, or who cannot be asked, is not waited for.
@@ -76,14 +81,14 @@ mod tests {
         let name = format!("fingerpost-test-turn-{}", std::process::id());
         let take = |patience: u64| Turn::take(&name, Duration::from_millis(patience), &mut || false);
         let first = take(0).unwrap();
-        assert!(first.0.is_some());
+        assert!(first.is_held());
         assert_eq!(take(30).unwrap_err(), NoTurn::Kept);
         assert_eq!(Turn::take(&name, Duration::from_secs(60), &mut || true).unwrap_err(), NoTurn::Stopped);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| take(60_000).unwrap().0.is_some());
+            let waiting = scope.spawn(|| take(60_000).unwrap().is_held());
             drop(first);
             assert!(waiting.join().unwrap());
         });
-        assert!(take(60_000).unwrap().0.is_some());
+        assert!(take(60_000).unwrap().is_held());
     }
 }

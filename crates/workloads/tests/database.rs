@@ -122,7 +122,6 @@ fn check(step: &Step) {
     assert!(step.client.cpu_seconds > 0.0 && step.client.cpus > 0);
 }
 
-/// Starts, runs a short step of each number of clients, stops; gives what the server was.
 /// A step; a longer one where the disk was so busy with others' work that no transaction came to its end.
 fn step(workload: &mut Database, params: &Params, length: Duration) -> Result<Step, Failed> {
     let mut length = length;
@@ -134,6 +133,7 @@ fn step(workload: &mut Database, params: &Params, length: Duration) -> Result<St
     }
 }
 
+/// Starts, runs a short step of each number of clients, starts again, imports, stops; gives what the server was.
 fn course(options: Options) -> Result<String, Failed> {
     let scale = u64::from(options.scale);
     let (_base, mut scratch) = scratch()?;
@@ -145,8 +145,16 @@ fn course(options: Options) -> Result<String, Failed> {
         check(&step);
         assert_eq!(step.client.generators as i64, params.int("clients").unwrap());
     }
+    let before = workload.subjects();
+    assert!(workload.renew()?);
     let subjects = workload.subjects();
     assert!(!subjects.servers.is_empty() && !subjects.clients.is_empty());
+    for pid in before.servers.iter().chain(&before.clients) {
+        assert_eq!(child::start_time(*pid), None, "process {pid} of the first start is still there");
+    }
+    // With the data that the first start had.
+    let first = workload.steps()[0].clone();
+    check(&step(&mut workload, &first, Duration::from_millis(200))?);
     let described = workload.described().to_owned();
     // Twice, because the first takes away what it brought.
     for _ in 0..2 {
@@ -155,7 +163,6 @@ fn course(options: Options) -> Result<String, Failed> {
         assert!(imported.bytes > 5_000_000 * scale && imported.statements > 20 && imported.took > Duration::ZERO, "{imported:?}");
     }
     // And what is under load is as it was.
-    let first = workload.steps()[0].clone();
     check(&step(&mut workload, &first, Duration::from_millis(200))?);
     workload.stop();
     assert_eq!(workload.take_warnings(), Vec::<String>::new());
@@ -329,6 +336,7 @@ fn own_server(engine: &str) -> Result<(), Failed> {
         let (_second_base, mut second_scratch) = self::scratch()?;
         let refused = Database::new(options(&[("url", &url)])?, &mut second_scratch).start().unwrap_err().to_string();
         assert!(refused.contains("exists on the server already"), "{refused}");
+        assert!(!own.renew()?, "a server of one's own is not started again");
         check(&own.step(&params, Duration::from_millis(200))?);
         // The second time round proves that the first one dropped it.
         own.stop();

@@ -78,7 +78,7 @@ pub struct Generator {
 impl Generator {
     /// For a database that has been loaded.
     pub fn new(load: Load) -> Generator {
-        let site = Site::new(load.scale, load.seed);
+        let site = Site::new(load.scale, load.seed).after(load.before);
         let own_cost = own_cost(&site, &load);
         Generator { load, site, own_cost, stamps: Writer::find() }
     }

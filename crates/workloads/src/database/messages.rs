@@ -30,8 +30,8 @@ pub struct Load {
     pub seed: u64,
     /// What users are going to do.
     pub mix: Mix,
-    /// Whether the data is still to be put there.
-    pub fresh: bool,
+    /// How many load generators were at the data before; with none it is still to be put there.
+    pub before: u32,
     /// The server's processes, whose state tells why nothing completes. Empty when the server is elsewhere.
     pub servers: Vec<i32>,
 }
@@ -113,7 +113,7 @@ mod tests {
             scale: 2,
             seed: u64::MAX,
             mix: Mix::Write,
-            fresh: true,
+            before: 0,
             servers: vec![7],
         });
         let line = serde_json::to_string(&request).unwrap();

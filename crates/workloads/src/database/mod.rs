@@ -95,6 +95,8 @@ pub struct Database<'a> {
     described: String,
     warnings: Vec<String>,
     steps_done: u64,
+    /// Load generators that there were.
+    starts: u32,
 }
 
 impl<'a> Database<'a> {
@@ -114,6 +116,7 @@ impl<'a> Database<'a> {
             described: String::new(),
             warnings: Vec::new(),
             steps_done: 0,
+            starts: 0,
         }
     }
 
@@ -191,7 +194,7 @@ impl<'a> Database<'a> {
     }
 
     /// Starts the load generator, and has it fill the database or take it as it is.
-    fn load(&mut self, target: Target, fresh: bool) -> Result<(), WorkloadError> {
+    fn load(&mut self, target: Target) -> Result<(), WorkloadError> {
         let embedded = matches!(target, Target::Sqlite { .. });
         // Words before the server's command go before the process that has the database in it.
         let prefix = if embedded { self.options.server_prefix.as_slice() } else { &[] };
@@ -199,11 +202,12 @@ impl<'a> Database<'a> {
         let servers = if embedded { vec![worker.pid()] } else { self.server.iter().map(Server::pid).collect() };
         self.worker = Some(worker);
         let (scale, seed, mix) = (self.options.scale, self.options.seed, self.options.mix);
-        let order = Request::Load(Load { target, scale, seed, mix, fresh, servers });
+        let order = Request::Load(Load { target, scale, seed, mix, before: self.starts, servers });
         match self.worker()?.ask(&order, LOAD_DEADLINE * scale)? {
             Reply::Loaded { server } => self.described = server,
             other => return Err(unexpected(&other)),
         }
+        self.starts += 1;
         Ok(())
     }
 
@@ -226,7 +230,7 @@ impl Workload for Database<'_> {
         self.target = Some(target.clone());
         // Without them there is a check less, and the run goes on.
         self.stamps = Stamps::new().ok();
-        self.load(target, true)
+        self.load(target)
     }
 
     fn renew(&mut self) -> Result<bool, WorkloadError> {
@@ -239,7 +243,7 @@ impl Workload for Database<'_> {
         if let (Some(restart), Some(server)) = (&self.restart, self.server.take()) {
             self.server = Some(restart.again(server, &target, self.scratch)?);
         }
-        self.load(target, false).map(|()| true)
+        self.load(target).map(|()| true)
     }
 
     fn steps(&self) -> Vec<Params> {

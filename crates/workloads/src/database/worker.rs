@@ -60,7 +60,7 @@ fn say(reply: &Reply) -> io::Result<()> {
 
 /// Makes the tables and fills them, where that was not done, and tells the server's version and settings.
 fn fill(order: &Load) -> Result<String, String> {
-    let data = order.fresh.then(|| Data::new(order.scale, order.seed));
+    let data = (order.before == 0).then(|| Data::new(order.scale, order.seed));
     fill_target(&order.target, data.as_ref()).map_err(|e| format!("the data could not be loaded: {e}"))
 }
 
