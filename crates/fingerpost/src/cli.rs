@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::secret;
@@ -86,7 +87,8 @@ pub fn parse() -> Result<Cli, ExitCode> {
         };
         let mut out = Guard::new(if wrong { Box::new(io::stderr()) as Box<dyn Write> } else { Box::new(io::stdout()) }, kind);
         // clap wraps its help, and not its errors.
-        let width = if wrong { output::error_width() } else { None };
+        let help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        let width = if wrong && !help { output::error_width() } else { None };
         let text: Vec<String> = text.lines().map(|line| wrap::indented(line, 4, width) + "\n").collect();
         let text = text.concat();
         // That nobody reads it changes nothing.

@@ -129,15 +129,17 @@ fn pageins(run: &Run) -> Option<String> {
 fn contest(duel: &site::Duel) -> Option<String> {
     let ratio = duel.ratio?;
     let told = |value: f64, low: f64, high: f64| format!("{} times ({}–{})", significant(value), significant(low), significant(high));
-    let (files, odb) = (&duel.files, &duel.odb);
+    // Which of several it is; the kind's own name says nothing more.
+    let which = |name: &str, kind: &str| if name == kind { String::new() } else { format!(" ({name})") };
+    let (files, odb) = (which(&duel.files, "files"), which(&duel.odb, "object-database"));
     Some(if ratio.low > 1.0 {
-        format!("Pages come {} as fast from the object database ({odb}) as from files ({files}).", told(ratio.value, ratio.low, ratio.high))
+        format!("Pages come {} as fast from the object database{odb} as from files{files}.", told(ratio.value, ratio.low, ratio.high))
     } else if ratio.high < 1.0 && ratio.low > 0.0 {
         let times = told(1.0 / ratio.value, 1.0 / ratio.high, 1.0 / ratio.low);
-        format!("Pages come {times} as fast from files ({files}) as from the fastest object database ({odb}).")
+        format!("Pages come {times} as fast from files{files} as from the fastest object database{odb}.")
     } else {
         format!(
-            "Files ({files}) and the fastest object database ({odb}) do not differ for certain: {}.",
+            "Files{files} and the fastest object database{odb} do not differ for certain: {}.",
             told(ratio.value, ratio.low, ratio.high)
         )
     })

@@ -301,7 +301,8 @@ pub(crate) fn curve_lines(curve: &Curve) -> Vec<String> {
         .iter()
         .map(|(n, base, new)| {
             format!(
-                "{n:>4} clients: {} ({}) → {} ({})",
+                "{n:>4} {}: {} ({}) → {} ({})",
+                if *n == 1 { "client" } else { "clients" },
                 significant(*base),
                 percent(*base, base_one),
                 significant(*new),

@@ -21,12 +21,7 @@ pub fn markdown(replay: &Replay) -> String {
 }
 
 /// The name of this machine's column.
-pub fn own_column(table: &Replayed) -> String {
-    match &table.run {
-        Some(run) => format!("here ({})", clean(run)),
-        None => "here".into(),
-    }
-}
+pub const OWN: &str = "here";
 
 /// A figure of this machine: the value, with a mark where the run does not trust it.
 pub fn own_figure(here: Option<&Here>) -> String {
@@ -37,7 +32,7 @@ pub fn own_figure(here: Option<&Here>) -> String {
 pub fn below(table: &Replayed) -> String {
     let place = format!("{}, {}.", clean(&table.source), clean(&table.place));
     match &table.run {
-        Some(_) => place,
+        Some(run) => format!("{place} Here: run {}.", clean(run)),
         None => format!("{place} No run has a row of it; measured by: {}", table.measured_by),
     }
 }
@@ -90,7 +85,7 @@ fn columns(systems: usize) -> Vec<Column> {
 fn table(t: &Replayed) -> Grid {
     let mut grid =
         Grid { columns: columns(t.systems.len()), lines: vec![Line::Blank, Line::Heading(format!("{} [{}]", clean(&t.title), t.name))] };
-    let head = std::iter::once(format!("in {}", t.unit)).chain(t.systems.iter().cloned()).chain([own_column(t), String::new()]);
+    let head = std::iter::once(format!("in {}", t.unit)).chain(t.systems.iter().cloned()).chain([OWN.into(), String::new()]);
     grid.lines.push(Line::Cells(head.collect(), Tone::Faint));
     grid.lines.extend(t.lines.iter().map(|line| Line::Cells(cells(line), Tone::Plain)));
     grid.lines.push(Line::Note(below(t), Tone::Faint));

@@ -163,6 +163,7 @@ fn probe_lab_entry(&(name, summary): &'static (&'static str, &'static str)) -> E
         kind: "lab",
         summary,
         rows: fingerpost_probes::of_lab(name).flat_map(|probe| (probe.variants)()).collect(),
+        figures: fingerpost_probes::of_lab(name).map(|probe| [probe.name, probe.summary]).collect(),
         settings: compiled.to_vec(),
         ..Entry::default()
     }
@@ -200,6 +201,35 @@ fn table(entries: &[Entry]) -> String {
     grid.render(&crate::output::style(false))
 }
 
+/// Rows that follow each other and differ in one parameter as one: `api=mmap pages=1,2,4`. Each is told once.
+fn together(rows: &[Params]) -> Vec<String> {
+    let mut groups: Vec<(Vec<(String, Vec<String>)>, Option<usize>)> = Vec::new();
+    for row in rows.iter().filter(|row| !row.is_empty()) {
+        let values: Vec<(String, String)> = row.iter().map(|(key, value)| (key.to_owned(), value.to_string())).collect();
+        let joined = groups.last_mut().and_then(|(group, varied)| {
+            if !group.iter().map(|(key, _)| key).eq(values.iter().map(|(key, _)| key)) {
+                return None;
+            }
+            let mut differ = (0..values.len()).filter(|&at| group[at].1.last() != Some(&values[at].1));
+            let at = differ.next().filter(|at| differ.next().is_none() && varied.is_none_or(|varied| varied == *at))?;
+            *varied = Some(at);
+            group[at].1.push(values[at].1.clone());
+            Some(())
+        });
+        if joined.is_none() {
+            groups.push((values.into_iter().map(|(key, value)| (key, vec![value])).collect(), None));
+        }
+    }
+    let mut told: Vec<String> = Vec::new();
+    for (group, _) in groups {
+        let text = group.iter().map(|(key, values)| format!("{key}={}", values.join(","))).collect::<Vec<_>>().join(" ");
+        if !told.contains(&text) {
+            told.push(text);
+        }
+    }
+    told
+}
+
 /// Everything that each entry says of itself.
 fn details(entries: &[Entry]) -> String {
     let mut grid = Grid::default();
@@ -215,8 +245,7 @@ fn details(entries: &[Entry]) -> String {
         say("  lmbench", entry.lmbench.unwrap_or("").to_owned());
         say("  unit", entry.unit.unwrap_or("").to_owned());
         say("  lab", entry.lab.unwrap_or("").to_owned());
-        let rows: Vec<String> = entry.rows.iter().map(ToString::to_string).filter(|p| !p.is_empty()).collect();
-        say("  rows", rows.join("; "));
+        say("  rows", together(&entry.rows).join("; "));
         for [name, meaning] in &entry.figures {
             say(&format!("  {name}"), (*meaning).to_owned());
         }
@@ -234,4 +263,19 @@ fn details(entries: &[Entry]) -> String {
         grid.lines.push(Line::Blank);
     }
     grid.render(&crate::output::style(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_differ_in_one_parameter_are_told_together() {
+        let row = |api: &str, pages: i64| Params::new().with("api", api).with("pages", pages);
+        let rows =
+            [row("mmap", 1), row("mmap", 2), row("mmap", 4), row("brk", 1), row("brk", 4), Params::new(), row("brk", 1), row("brk", 4)];
+        assert_eq!(together(&rows), ["api=mmap pages=1,2,4", "api=brk pages=1,4"]);
+        let other = [row("mmap", 1), row("brk", 2), row("brk", 2).with("how", "touch")];
+        assert_eq!(together(&other), ["api=mmap pages=1", "api=brk pages=2", "api=brk how=touch pages=2"]);
+    }
 }

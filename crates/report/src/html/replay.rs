@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::term::term;
 use super::{Content, Section, scrolling};
-use crate::replay::{TITLE, below, own_column, own_figure, summary};
+use crate::replay::{OWN, TITLE, below, own_figure, summary};
 
 /// The page's content: conclusions first, then the tables.
 pub fn content(replay: &Replay) -> Content {
@@ -63,7 +63,7 @@ fn table(t: &Replayed) -> Markup {
             thead { tr {
                 th scope="col" { "in " (t.unit) }
                 @for s in &t.systems { th scope="col" class="number" { (term(s)) } }
-                th scope="col" class="number" { (own_column(t)) }
+                th scope="col" class="number" { (OWN) }
                 @if notes { th scope="col" { (term("what stands for what")) } }
             } }
             tbody { @for line in &t.lines { tr {
