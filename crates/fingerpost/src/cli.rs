@@ -89,7 +89,12 @@ pub fn parse() -> Result<Cli, ExitCode> {
         // clap wraps its help, and not its errors.
         let help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
         let width = if wrong && !help { output::error_width() } else { None };
-        let text: Vec<String> = text.lines().map(|line| wrap::indented(line, 4, width) + "\n").collect();
+        // Colours take no room: whether a line fits is asked of it without them.
+        let line = |(line, plain): (&str, &str)| {
+            let shown = if wrap::fits(plain, width) { line.to_owned() } else { wrap::indented(line, 4, width) };
+            shown + "\n"
+        };
+        let text: Vec<String> = text.lines().zip(plain.lines()).map(line).collect();
         let text = text.concat();
         // That nobody reads it changes nothing.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,6 +1,6 @@
 //! MySQL and Apache in No More Apple Mysteries.
 
-use fingerpost_record::{Measurement, Observation, Params, Run, Status};
+use fingerpost_record::{Budget, Observation, Params, Run, Status};
 
 use super::source::{at_clients, between, g5, ratio, row, said, status, total, value};
 use super::{Conclusion, Here, Judged, of_mysteries as of, own, source};
@@ -402,22 +402,18 @@ fn query_cache_here(run: &Run) -> Option<Judged> {
     }
 }
 
-/// What files' locks cost here where MariaDB takes them (`external_locking`, off by default: that is skip-locking), by the steps that runs
-/// with and without it share.
+/// What files' locks take here where MariaDB is told to take them (`external_locking`, which is off by default: that is skip-locking), by the
+/// requests that were followed.
 fn locking_here(run: &Run) -> Option<Judged> {
-    let on =
-        |m: &&Measurement| m.params.int("server.external_locking") == Some(1) || m.params.text("server.external_locking") == Some("ON");
-    let rows: Vec<_> = run.measurements.iter().filter(|m| m.probe == CACHED && m.estimate.is_some()).collect();
-    let gains = rows.iter().filter(|m| on(m)).filter_map(|locked| {
-        let mut same = locked.params.clone();
-        same.0.remove("server.external_locking");
-        let free = rows.iter().find(|m| m.params == same)?;
-        Some(free.estimate?.value / locked.estimate?.value - 1.0)
-    });
-    let gains: Vec<f64> = gains.filter(|gain| gain.is_finite()).collect();
-    let (low, high) = (gains.iter().copied().reduce(f64::min)?, gains.iter().copied().reduce(f64::max)?);
-    let figure = format!("without files' locks {:.0} to {:.0} % more, by {} steps", low * 100.0, high * 100.0, gains.len());
-    Some(Judged::by(high < A_FEW, figure))
+    let on = |params: &Params| {
+        let [number, word] = [params.int("server.external_locking") == Some(1), params.text("server.external_locking") == Some("ON")];
+        number || word
+    };
+    let locks = |b: &Budget| b.parts.iter().filter(|part| part.component == "kernel: fcntl").map(|part| part.share).sum::<f64>();
+    let shares: Vec<f64> = run.budgets.iter().filter(|b| on(&b.params) && !b.parts.is_empty()).map(locks).collect();
+    let (least, most) = (shares.iter().copied().reduce(f64::min)?, shares.iter().copied().reduce(f64::max)?);
+    let figure = format!("with external_locking on, files' locks (fcntl) take {:.1} to {:.1} % of a query", least * 100.0, most * 100.0);
+    Some(Judged::by(most < A_FEW, figure))
 }
 
 /// What still is a few per cent.
