@@ -83,11 +83,11 @@ mod tests {
         let define: Define = |name| (name == "a.b").then(|| "what <it> is".into());
         assert_eq!(
             defined("a.b", Some(define), true).into_string(),
-            r#"<abbr class="term" tabindex="0" title="what &lt;it&gt; is">a.b</abbr>"#
+            r#"<abbr class="term" tabindex="0" title="what &lt;it&gt; is">a.<wbr>b</abbr>"#
         );
         assert!(!defined("a.b", Some(define), false).into_string().contains("tabindex"));
         assert_eq!(defined("<x>", Some(define), true).into_string(), "&lt;x&gt;");
-        assert_eq!(defined("a.b", None, true).into_string(), "a.b");
+        assert_eq!(defined("a.b", None, true).into_string(), "a.<wbr>b");
     }
 
     #[test]
