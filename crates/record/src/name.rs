@@ -32,6 +32,7 @@ pub fn of_command(command: &[String]) -> Option<String> {
         "ab" => of_ab(words),
         "explain" => of_service(words),
         "prove" => Some("planted causes".to_owned()),
+        "compare" if words.iter().any(|word| word == "--settle") => Some("a change by itself".to_owned()),
         _ => None,
     }?;
     Some(clean_short(&name, MOST))
@@ -163,6 +164,7 @@ mod tests {
             ("fingerpost run a b c d e --set fds=10,500", "a, b and 3 more, fds 10,500"),
             ("fingerpost ab syscall.poll --a fds=50 --b fds=200 --budget 3", "syscall.poll, fds 50 beside fds 200"),
             ("fingerpost explain --unit mariadb --seconds 30", "service mariadb"),
+            ("fingerpost compare latest~1 latest --settle --budget 60", "a change by itself"),
             ("fingerpost explain --port 8080", "service at port 8080"),
         ] {
             assert_eq!(name(command).as_deref(), Some(called), "{command}");

@@ -245,7 +245,10 @@ fn details(entries: &[Entry]) -> String {
         say("  lmbench", entry.lmbench.unwrap_or("").to_owned());
         say("  unit", entry.unit.unwrap_or("").to_owned());
         say("  lab", entry.lab.unwrap_or("").to_owned());
-        say("  rows", together(&entry.rows).join("; "));
+        // Each probe of a lab tells its own.
+        if entry.figures.is_empty() {
+            say("  rows", together(&entry.rows).join("; "));
+        }
         for [name, meaning] in &entry.figures {
             say(&format!("  {name}"), (*meaning).to_owned());
         }
