@@ -8,7 +8,7 @@ use fingerpost_diagnose::label;
 use fingerpost_record::name::product;
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Better, Finding, Params, Profile, Run, Status};
+use fingerpost_record::{Better, Finding, Measurement, Params, Profile, Run, Status};
 
 use crate::explain::{Explanation, of_run, speaking};
 use crate::view::{Group, Row};
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn page_ins_are_told_by_days() {
-        use fingerpost_record::{Estimate, Measurement, Outcome, Unit};
+        use fingerpost_record::{Outcome, Unit};
         let row = |days: i64, count: f64| {
             let params = Params::new().with("state", "uptime").with("days", days);
             let none =
