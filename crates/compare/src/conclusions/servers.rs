@@ -409,8 +409,8 @@ fn locking_here(run: &Run) -> Option<Judged> {
         let [number, word] = [params.int("server.external_locking") == Some(1), params.text("server.external_locking") == Some("ON")];
         number || word
     };
-    let locks = |b: &Budget| b.parts.iter().filter(|part| part.component == "kernel: fcntl").map(|part| part.share).sum::<f64>();
-    let shares: Vec<f64> = run.budgets.iter().filter(|b| on(&b.params) && !b.parts.is_empty()).map(locks).collect();
+    let locks = |b: &Budget| b.parts.iter().find(|part| part.component == "kernel: fcntl").map(|part| part.share);
+    let shares: Vec<f64> = run.budgets.iter().filter(|b| on(&b.params)).filter_map(locks).collect();
     let (least, most) = (shares.iter().copied().reduce(f64::min)?, shares.iter().copied().reduce(f64::max)?);
     let figure = format!("with external_locking on, files' locks (fcntl) take {:.1} to {:.1} % of a query", least * 100.0, most * 100.0);
     Some(Judged::by(most < A_FEW, figure))
