@@ -412,7 +412,9 @@ fn locking_here(run: &Run) -> Option<Judged> {
     let locks = |b: &Budget| b.parts.iter().find(|part| part.component == "kernel: fcntl").map(|part| part.share);
     let shares: Vec<f64> = run.budgets.iter().filter(|b| on(&b.params)).filter_map(locks).collect();
     let (least, most) = (shares.iter().copied().reduce(f64::min)?, shares.iter().copied().reduce(f64::max)?);
-    let figure = format!("with external_locking on, files' locks (fcntl) take {:.1} to {:.1} % of a query", least * 100.0, most * 100.0);
+    let [least_told, most_told] = [least, most].map(|share| format!("{:.1}", share * 100.0));
+    let told = if least_told == most_told { most_told } else { format!("{least_told} to {most_told}") };
+    let figure = format!("with external_locking on, files' locks (fcntl) take {told} % of a query");
     Some(Judged::by(most < A_FEW, figure))
 }
 
