@@ -201,28 +201,43 @@ fn table(entries: &[Entry]) -> String {
     grid.render(&crate::output::style(false))
 }
 
+/// Rows that differ in one parameter.
+struct Alike {
+    /// Each parameter with its values, one for each row.
+    values: Vec<(String, Vec<String>)>,
+    /// The parameter in which they differ; nothing while there is one row.
+    varied: Option<usize>,
+}
+
+impl Alike {
+    /// Takes in a row that differs in the same parameter alone; whether it did.
+    fn takes(&mut self, row: &[(String, String)]) -> bool {
+        if !self.values.iter().map(|(key, _)| key).eq(row.iter().map(|(key, _)| key)) {
+            return false;
+        }
+        let mut differ = (0..row.len()).filter(|&at| self.values[at].1.last() != Some(&row[at].1));
+        let Some(at) = differ.next().filter(|at| differ.next().is_none() && self.varied.is_none_or(|varied| varied == *at)) else {
+            return false;
+        };
+        self.varied = Some(at);
+        self.values[at].1.push(row[at].1.clone());
+        true
+    }
+}
+
 /// Rows that follow each other and differ in one parameter as one: `api=mmap pages=1,2,4`. Each is told once.
 fn together(rows: &[Params]) -> Vec<String> {
-    let mut groups: Vec<(Vec<(String, Vec<String>)>, Option<usize>)> = Vec::new();
+    let mut groups: Vec<Alike> = Vec::new();
     for row in rows.iter().filter(|row| !row.is_empty()) {
         let values: Vec<(String, String)> = row.iter().map(|(key, value)| (key.to_owned(), value.to_string())).collect();
-        let joined = groups.last_mut().and_then(|(group, varied)| {
-            if !group.iter().map(|(key, _)| key).eq(values.iter().map(|(key, _)| key)) {
-                return None;
-            }
-            let mut differ = (0..values.len()).filter(|&at| group[at].1.last() != Some(&values[at].1));
-            let at = differ.next().filter(|at| differ.next().is_none() && varied.is_none_or(|varied| varied == *at))?;
-            *varied = Some(at);
-            group[at].1.push(values[at].1.clone());
-            Some(())
-        });
-        if joined.is_none() {
-            groups.push((values.into_iter().map(|(key, value)| (key, vec![value])).collect(), None));
+        if !groups.last_mut().is_some_and(|group| group.takes(&values)) {
+            let values = values.into_iter().map(|(key, value)| (key, vec![value])).collect();
+            groups.push(Alike { values, varied: None });
         }
     }
     let mut told: Vec<String> = Vec::new();
-    for (group, _) in groups {
-        let text = group.iter().map(|(key, values)| format!("{key}={}", values.join(","))).collect::<Vec<_>>().join(" ");
+    for group in groups {
+        let text = group.values.iter().map(|(key, values)| format!("{key}={}", values.join(","))).collect::<Vec<_>>().join(" ");
         if !told.contains(&text) {
             told.push(text);
         }
