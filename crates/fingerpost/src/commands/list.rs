@@ -219,6 +219,9 @@ impl Alike {
         let Some(at) = differ.next().filter(|at| differ.next().is_none() && self.varied.is_none_or(|varied| varied == *at)) else {
             return false;
         };
+        if self.values[at].1.contains(&row[at].1) {
+            return false;
+        }
         self.varied = Some(at);
         self.values[at].1.push(row[at].1.clone());
         true
