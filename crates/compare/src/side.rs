@@ -43,6 +43,9 @@ pub struct SideInfo {
     pub ids: Vec<String>,
     /// What a sentence calls this side: a reference's name, else the host's, else the first id.
     pub name: String,
+    /// What the first run measured, in the words of [`fingerpost_record::name`]; nothing of a published system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<String>,
     /// When the first run started.
     pub started: String,
     /// Where the data comes from, when this tool did not measure it.
@@ -97,6 +100,8 @@ impl Side {
             self.info.started.clone_from(&run.started);
             self.info.source.clone_from(&run.source);
             self.info.name = name_of(run);
+            let own = run.profile != Profile::Imported;
+            self.info.measured = own.then(|| fingerpost_record::name::of(run.label.as_deref(), &run.command)).flatten();
             self.taken_out = changes::taken_out_of(&run.id, taken_out);
         }
         // Of several parts, what all of them are parts by.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::secret;
@@ -86,8 +87,14 @@ pub fn parse() -> Result<Cli, ExitCode> {
         };
         let mut out = Guard::new(if wrong { Box::new(io::stderr()) as Box<dyn Write> } else { Box::new(io::stdout()) }, kind);
         // clap wraps its help, and not its errors.
-        let width = if wrong { output::error_width() } else { None };
-        let text: Vec<String> = text.lines().map(|line| wrap::indented(line, 4, width) + "\n").collect();
+        let help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        let width = if wrong && !help { output::error_width() } else { None };
+        // Colours take no room: whether a line fits is asked of it without them.
+        let line = |(line, plain): (&str, &str)| {
+            let shown = if wrap::fits(plain, width) { line.to_owned() } else { wrap::indented(line, 4, width) };
+            shown + "\n"
+        };
+        let text: Vec<String> = text.lines().zip(plain.lines()).map(line).collect();
         let text = text.concat();
         // That nobody reads it changes nothing.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

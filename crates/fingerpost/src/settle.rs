@@ -6,6 +6,7 @@ use fingerpost_compare::changes::Change;
 use fingerpost_compare::settle::Settled;
 use fingerpost_compare::{Comparison, Row, Side};
 use fingerpost_record::Params;
+use fingerpost_record::text::clean_short;
 use fingerpost_report::Format;
 
 use crate::ab::pair;
@@ -154,7 +155,7 @@ fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
     if !options.quiet {
         say(&format!("measuring {} alone, by {} {}", pair.change.words(), pair.row.probe, pair.row.params));
     }
-    let (runs, alone) = match ab::plan_pair(&pair.args).and_then(|planned| ab::take_pair(&pair.args, &planned, stop)) {
+    let (mut runs, alone) = match ab::plan_pair(&pair.args).and_then(|planned| ab::take_pair(&pair.args, &planned, stop)) {
         Ok(measured) => measured,
         Err(e) => return not_done(e),
     };
@@ -165,6 +166,11 @@ fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
         };
         return not_done(anyhow::anyhow!("the pair has no row {} {}{hint}", pair.row.probe, pair.row.params));
     };
+    // By the command alone, which is the comparison's, the two could not be told apart.
+    for (run, value) in runs.iter_mut().zip([&pair.change.base, &pair.change.new]) {
+        let label = format!("{}, {}={value}", pair.args.name, pair.change.what);
+        run.label = Some(clean_short(&label, fingerpost_record::run::LONGEST_LABEL));
+    }
     let kept = pair::keep(&runs);
     if let Err(error) = &kept {
         say(&format!("the runs of {} are not kept: {error}", pair.change.what));

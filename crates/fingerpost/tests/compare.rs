@@ -173,6 +173,14 @@ fn every_published_name_is_replayed_and_the_page_holds_all() {
     }
 }
 
+#[test]
+fn who_compares_what_has_no_row_in_common_is_told_by_the_status_too() {
+    let home = Home::with(&[]);
+    let said = home.says(&["compare", "ref:launch-10.1", "ref:flops-g5-2.7-gcc-4.0", "--fail-on", "slower"]);
+    assert_eq!(said.status, 2, "{}", said.err);
+    assert!(said.out.contains("no row in common") && said.err.contains("nothing was compared"), "{}{}", said.out, said.err);
+}
+
 /// A server of today stands for the published one, and the comparison says so.
 #[test]
 fn an_own_run_of_mariadb_has_rows_in_common_with_the_article() {

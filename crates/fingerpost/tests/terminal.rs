@@ -224,6 +224,18 @@ fn no_line_of_any_help_is_longer_than_the_terminal_is_wide() {
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
+#[test]
+fn who_types_the_bare_name_sees_the_help_as_it_is_laid_out() {
+    let home = Home::with(&[]);
+    let lines = |words: &[&str]| plain(&at_terminal(&mut home.command(words))).lines().map(str::to_owned).collect::<Vec<_>>();
+    let (bare, asked) = (lines(&[]), lines(&["--help"]));
+    let commands = |lines: &[String]| {
+        lines.iter().skip_while(|line| *line != "Commands:").take_while(|line| !line.is_empty()).cloned().collect::<Vec<_>>()
+    };
+    assert!(commands(&bare).len() > 10, "{bare:?}");
+    assert_eq!(commands(&bare), commands(&asked));
+}
+
 /// A mistake in one word, and the word that its message proposes; nothing where none is near.
 const MEANT: &[(&str, Option<&str>)] = &[
     ("rnu", Some("'run'")),

@@ -18,6 +18,7 @@ pub mod mappings;
 mod neighbours;
 pub mod population;
 pub mod queues;
+mod series;
 pub mod session;
 pub mod stacks;
 pub mod states;

@@ -1,14 +1,16 @@
 //! The session: attaches observers to a workload's processes and, at the end, says what they saw.
 
+mod watch;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use fingerpost_record::{Observation, Params, Series};
+use fingerpost_record::{Observation, Params};
 use fingerpost_sys::cgroup::{Hierarchies, members};
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::trace::thread_cpu_seconds;
@@ -23,12 +25,14 @@ use crate::follow::source::{self, Source};
 use crate::follow::taking::{Known, MOST_EVENTS, Recorded, Taking};
 use crate::machine::{self, Reading, Totals};
 use crate::neighbours::Neighbours;
-use crate::population::{Descriptors, Population};
-use crate::queues::{Queues, Sampler};
+use crate::population::Population;
+use crate::queues::Queues;
+use crate::series::{add_rates, take_series};
 use crate::stacks::{self, Sampled};
-use crate::states::States;
-use crate::summary::{self, Seen};
+use crate::summary;
 use crate::tracing;
+
+use watch::{SAMPLE_SHARE, Stop, Watched, sample_sockets, watch};
 
 /// How closely to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,51 +45,8 @@ pub enum Level {
     Sampling,
 }
 
-/// How often the machine's counters are read for the series.
-const SERIES_EVERY: Duration = Duration::from_millis(250);
-/// How often new processes and threads are looked for.
-const LOOK_EVERY: f64 = 0.5;
-/// How often states are sampled, at most; and the share of one CPU that sampling may take.
-const SAMPLE_EVERY: Duration = Duration::from_millis(10);
-const SAMPLE_SHARE: f64 = 0.02;
 /// The share of one CPU that sampling sockets may take where requests are followed too: their leaves say more.
 const ADDED_SHARE: f64 = 0.005;
-
-/// Tells the observers' threads to end, and lets them sleep until then.
-#[derive(Default)]
-struct Stop {
-    asked: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Stop {
-    /// Sleeps, or returns at once when the end was asked for; true then.
-    fn sleep(&self, length: Duration) -> bool {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let (asked, _) = self.changed.wait_timeout_while(asked, length, |asked| !*asked).unwrap_or_else(PoisonError::into_inner);
-        *asked
-    }
-
-    fn ask(&self) {
-        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.changed.notify_all();
-    }
-}
-
-/// What the watching thread brings back.
-struct Watched {
-    population: Population,
-    seen: Seen,
-    source: String,
-    series: Vec<Series>,
-    cost: f64,
-    lost: u64,
-    notes: Totals,
-    recorded: Option<Recorded>,
-    /// How soon memory was touched; empty where no event told.
-    mappings: Totals,
-    events: Option<Events>,
-}
 
 /// What the sampling thread brings back, or why there is nothing.
 type Sampling = Result<Sampled, String>;
@@ -355,94 +316,6 @@ fn observation(observer: &str, source: &str, totals: Totals) -> Observation {
     }
 }
 
-fn watch(mut population: Population, level: Level, taking: Option<Result<Taking, String>>, begun: Instant, stop: &Stop) -> Watched {
-    let paths = Paths::system();
-    let mut series = Recorder::new(&paths, begun);
-    let mut descriptors = Descriptors::default();
-    let (mut taking, mut source) = match taking {
-        Some(Ok(taking)) => {
-            let source = taking.describe();
-            (Some(taking), source)
-        }
-        Some(Err(why)) => (None, format!("/proc sampling ({why})")),
-        None => (None, if level == Level::Counting { "/proc counters" } else { "/proc sampling" }.to_owned()),
-    };
-    let mut states = States::default();
-    let mut looked = begun.elapsed().as_secs_f64();
-    loop {
-        let pause = match (&mut taking, level) {
-            (_, Level::Counting) => SERIES_EVERY,
-            (Some(taking), _) => match taking.take(&population, &mut descriptors, &mut |length| stop.sleep(length)) {
-                Ok(pause) => pause,
-                Err(e) => {
-                    source = format!("{source}, ended early: {e}");
-                    Duration::from_millis(100)
-                }
-            },
-            (None, _) => {
-                let cost = thread_cpu_seconds();
-                states.look(&population, &mut descriptors);
-                SAMPLE_EVERY.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / SAMPLE_SHARE))
-            }
-        };
-        series.tick(&paths);
-        if stop.sleep(if taking.is_some() { pause } else { jittered(pause) }) {
-            break;
-        }
-        let now = begun.elapsed().as_secs_f64();
-        if now - looked >= LOOK_EVERY {
-            looked = now;
-            population.look(now, false);
-            descriptors.forget();
-        }
-    }
-    finish_watch(population, level, taking, states, source, series)
-}
-
-fn finish_watch(population: Population, level: Level, taking: Option<Taking>, states: States, source: String, series: Recorder) -> Watched {
-    let mut notes = Totals::new();
-    let (mut lost, mut recorded, mut events, mut mappings) = (0, None, None, Totals::new());
-    let seen = match (taking, level) {
-        (_, Level::Counting) => Seen::Counters,
-        (Some(taking), _) => {
-            lost = taking.lost;
-            notes.insert("trace.windows".into(), taking.count as f64);
-            notes.insert("trace.windows.torn".into(), taking.torn as f64);
-            notes.insert("trace.events".into(), taking.events as f64);
-            mappings = taking.mappings(&population);
-            let (tracer, to_follow, source) = taking.finish(&population);
-            (recorded, events) = (Some(to_follow), Some(Events(source)));
-            let (open, idle) = (tracer.window_seconds(), tracer.ready_while_idle());
-            notes.insert("trace.window.seconds".into(), open);
-            Seen::Traced(tracer.into_threads(), open, idle)
-        }
-        (None, _) => {
-            notes.insert("samples.unreadable".into(), states.unreadable as f64);
-            notes.insert("samples".into(), states.threads.values().map(|l| l.all).max().unwrap_or(0) as f64);
-            Seen::Sampled(states.threads)
-        }
-    };
-    Watched { population, seen, source, series: series.finish(), cost: thread_cpu_seconds(), lost, notes, recorded, mappings, events }
-}
-
-/// A pause between half and one and a half of what was asked, so that sampling does not beat with anything periodic.
-fn jittered(pause: Duration) -> Duration {
-    let n = fingerpost_sys::trace::monotonic_ns().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-    pause.mul_f64(0.5 + n as f64 / 1024.0)
-}
-
-fn sample_sockets(servers: &[i32], share: f64, stop: &Stop) -> Sockets {
-    let mut sampler = Sampler::find(servers.iter().copied())?;
-    loop {
-        let cost = thread_cpu_seconds();
-        sampler.sample();
-        let pause = SAMPLE_EVERY.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / share));
-        if stop.sleep(jittered(pause)) {
-            return Ok((sampler.finish(), thread_cpu_seconds()));
-        }
-    }
-}
-
 pub(crate) fn sockets_observation(sockets: Sockets) -> Observation {
     let (q, cost) = match sockets {
         Ok(found) => found,
@@ -468,56 +341,4 @@ pub(crate) fn sockets_observation(sockets: Sockets) -> Observation {
         t.insert("sockets.rtt.us".into(), q.rtt_us / q.rtt_count as f64);
     }
     Observation { self_cost: cost, ..observation("sockets", "socket diagnosis, sampled", t) }
-}
-
-/// Readings over time: CPUs busy and stolen, network in and out.
-struct Recorder {
-    begun: Instant,
-    last: (f64, Reading),
-    points: [Vec<(f64, f64)>; 4],
-}
-
-impl Recorder {
-    fn new(paths: &Paths, begun: Instant) -> Recorder {
-        let reading = Reading::light(paths);
-        Recorder { begun, last: (begun.elapsed().as_secs_f64(), reading), points: Default::default() }
-    }
-
-    fn tick(&mut self, paths: &Paths) {
-        let now = self.begun.elapsed().as_secs_f64();
-        let span = now - self.last.0;
-        if span < 0.9 * SERIES_EVERY.as_secs_f64() {
-            return;
-        }
-        let reading = Reading::light(paths);
-        let [busy, steal] = reading.busy_cpus_since(&self.last.1);
-        let mbit = reading.network_bytes_since(&self.last.1).map(|b| b as f64 * 8e-6 / span);
-        for (points, value) in self.points.iter_mut().zip([busy, steal, mbit[0], mbit[1]]) {
-            points.push((now, value));
-        }
-        self.last = (now, reading);
-    }
-
-    fn finish(self) -> Vec<Series> {
-        let names = [("cpu.busy", "CPUs"), ("cpu.steal", "CPUs"), ("net.in", "Mbit/s"), ("net.out", "Mbit/s")];
-        let series = |((name, unit), points): ((&str, &str), _)| Series { name: name.to_owned(), unit: unit.to_owned(), points };
-        names.into_iter().zip(self.points).map(series).collect()
-    }
-}
-
-fn take_series(series: &mut Vec<Series>, prefix: &str) -> Vec<Series> {
-    let (taken, rest) = std::mem::take(series).into_iter().partition(|s| s.name.starts_with(prefix));
-    *series = rest;
-    taken
-}
-
-/// Average and peak rates in Mbit/s.
-pub(crate) fn add_rates(network: &mut Totals, series: &[Series], elapsed: f64) {
-    for side in ["in", "out"] {
-        let bytes = network.get(&format!("net.{side}.bytes")).copied().unwrap_or(0.0);
-        let average = bytes * 8e-6 / elapsed.max(1e-9);
-        let peak = series.iter().filter(|s| s.name == format!("net.{side}")).flat_map(|s| &s.points).map(|p| p.1).fold(average, f64::max);
-        network.insert(format!("net.{side}.mbit_s"), average);
-        network.insert(format!("net.{side}.peak.mbit_s"), peak);
-    }
 }

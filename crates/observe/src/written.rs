@@ -19,6 +19,7 @@ use crate::machine::{self, Reading};
 use crate::mappings::Mappings;
 use crate::population::Population;
 use crate::queues::Queues;
+use crate::series;
 use crate::session;
 use crate::summary::{self, Seen};
 use crate::tracer::{CallTime, Traced};
@@ -83,7 +84,7 @@ fn written() -> BTreeSet<String> {
     let (before, after) = (whole_machine(dir.path(), 1), whole_machine(dir.path(), 2));
     let paths = Paths::under(dir.path());
     let mut network = after.network_since(&before);
-    session::add_rates(&mut network, &[], 1.0);
+    series::add_rates(&mut network, &[], 1.0);
     let mut all = vec![
         after.cpu_since(&before),
         after.disk_since(&before),

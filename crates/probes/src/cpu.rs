@@ -1,4 +1,4 @@
-//! The CPU itself: the latency of integer operations that wait for each other, and the price of a branch.
+//! The CPU itself: the latency of integer operations that wait for each other, and the cost of a branch.
 //!
 //! Written in assembly, since a compiler would fold a chain of additions into one multiplication and a branch into a move.
 
@@ -228,7 +228,7 @@ pub static PROBES: &[Probe] = &[
         lmbench: None,
         summary: "one conditional branch",
         timed: "one step of a linear congruential generator and a conditional branch: on a bit of it (random), or never taken otherwise \
-                (predictable). Twice the difference of the two rows is the price of a wrong guess.",
+                (predictable). Twice the difference of the two rows is the cost of a wrong guess.",
         pitfalls: "the generator's multiplication and addition are in both rows.",
         variants: patterns,
         run: branch,

@@ -286,7 +286,7 @@ pub static PROBES: &[Probe] = &[
         timed: "store to a shared word and a look at it, again and again, until the partner process has stored in answer; across CPUs both spin (a \
          cache line travels twice), on one CPU each look that fails calls sched_yield. 32 words, each in a page of its own, are used by \
                 turns, for 128 round trips each.",
-        pitfalls: "on one CPU this is the price of two yields that switch; across CPUs it is the distance of the two caches, by way of the \
+        pitfalls: "on one CPU this is the cost of two yields that switch; across CPUs it is the distance of the two caches, by way of the \
                    line's home: on a guest whose memory is on two nodes, some pages' lines took 1.4 times as long as others'.",
         nature: Nature::Contends,
         run: over_shm,

@@ -185,7 +185,7 @@ const COPY: Probe = probe(
     [
         "Bcopy (hand)",
         "bytes copied in memory",
-        "copying a buffer of half of `size` bytes to another, which lies 33 lines aside in its page, 256 KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
+        "copying a buffer of half of `size` bytes to another, which begins 33 cache lines further in its page, 256 KiB at a time, with ordinary vector loads and stores (of AVX-512, AVX2 or \
          SSE2; NEON) or with `rep movsb`, whichever is fastest here; the counter vector_bytes says which (0: rep movsb). `method`, where \
          it is given, allows one of the two only: vector or string. Bytes copied are counted once.",
         "lmbench's size is that of one half. Ordinary stores read each line before they write it: the memory moves three times the figure.",

@@ -338,7 +338,7 @@ pub static PROBES: &[Probe] = &[
     probe(
         "parallel.fs",
         "what two CPUs in the file system reach of what each reaches alone",
-        "two processes, each creating a file in one of four directories of its own by turns, writing 4 KiB, closing and deleting it: rate \
+        "two processes, each creating a file in one of four directories of its own in turn, writing 4 KiB, closing and deleting it: rate \
          together over rate alone.",
         plain,
         |s| two_processes(s, Subsystem::FileSystem, Subsystem::FileSystem),

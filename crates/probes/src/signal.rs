@@ -143,7 +143,7 @@ pub static PROBES: &[Probe] = &[
         lmbench: Some("sig hndl"),
         summary: "send oneself a signal and handle it",
         timed: "kill of the own process with SIGUSR1, the frame on the stack, a handler that counts, and the return from it.",
-        pitfalls: "the frame holds the vector registers: a CPU with wider ones pays more.",
+        pitfalls: "the frame holds the vector registers: a CPU with wider ones takes longer.",
         run: handle,
         ..LATENCY
     },

@@ -14,7 +14,7 @@ use crate::share::{PLACES, Place, Word};
 /// Stack of a partner thread: small, so that the process stays small.
 const STACK: usize = 64 << 10;
 
-/// The most threads that fight over one lock.
+/// The most threads that contend for one lock.
 const MAX_THREADS: i64 = 64;
 
 /// How long one value of a fight is taken over: long against the time slices in which threads of one CPU take turns holding it.
@@ -122,7 +122,7 @@ fn switches() -> [i64; 2] {
     }
 }
 
-/// Measures an operation that `threads` threads, this one among them, do without a pause on the CPUs by turns, on one lock after the
+/// Measures an operation that `threads` threads, this one among them, do without a pause on the CPUs in turn, on one lock after the
 /// other: wall time divided by the acquisitions of all. Returns the locks, and how often one was taken, warm-up included.
 fn disputed<L: Default + Sync>(
     s: &mut Session,
@@ -380,7 +380,7 @@ pub static PROBES: &[Probe] = &[
         summary: "take and release a mutex that other threads want too",
         version: 2,
         timed: "wall time divided by the acquisitions of all threads, each of which takes the mutex, adds to the word that it guards and \
-                releases it, without a pause; the threads sit on two CPUs by turns. 32 mutexes, each in a page of its own, are fought for \
+                releases it, without a pause; the threads are on two CPUs in turn. 32 mutexes, each in a page of its own, are contended for \
                 one after the other, for 63 µs each. Counters: switches per acquisition.",
         pitfalls: "the C library's mutex is unfair: whoever has just released it mostly takes it again, so the figure is throughput, not \
                    the wait of one thread. In version 1 it was one mutex, whose place in memory decided as much as the lock.",
@@ -394,8 +394,8 @@ pub static PROBES: &[Probe] = &[
         name: "sync.rwlock",
         summary: "take and release a read-write lock for reading",
         timed: "pthread_rwlock_rdlock and pthread_rwlock_unlock: with one thread, the lock alone (a second thread asleep); with more, wall \
-                time divided by the acquisitions of all threads, readers every one, on two CPUs by turns, of 32 locks one after the other.",
-        pitfalls: "readers do not exclude each other, and still fight over the lock's cache line: two of them can be slower than one.",
+                time divided by the acquisitions of all threads, readers every one, on two CPUs in turn, of 32 locks one after the other.",
+        pitfalls: "readers do not exclude each other, and still contend for the lock's cache line: two of them can be slower than one.",
         version: 3,
         nature: Nature::Contends,
         variants: || by_threads(&[1, 2]),

@@ -1,4 +1,4 @@
-//! The simple system calls: the price of going into the kernel, and of its cheapest services.
+//! The simple system calls: the cost of going into the kernel, and of its cheapest services.
 
 use std::ffi::CString;
 use std::fs::File;

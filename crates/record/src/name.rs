@@ -8,8 +8,8 @@ use crate::text::clean_short;
 const MOST: usize = 80;
 
 /// Options of `run` that are followed by a value.
-const WITH_VALUE: [&str; 10] =
-    ["--label", "--profile", "--budget", "--output", "-o", "--cpu", "--server-prefix", "--seed", "--format", "--progress"];
+const WITH_VALUE: [&str; 11] =
+    ["--label", "--profile", "--budget", "--output", "-o", "--cpu", "--server-prefix", "--seed", "--format", "--progress", "--watch"];
 
 /// Settings that say nothing of what was measured.
 const UNTOLD: [&str; 3] = ["password_file", "engine", "server"];
@@ -32,6 +32,7 @@ pub fn of_command(command: &[String]) -> Option<String> {
         "ab" => of_ab(words),
         "explain" => of_service(words),
         "prove" => Some("planted causes".to_owned()),
+        "compare" if words.iter().any(|word| word == "--settle") => Some("a change by itself".to_owned()),
         _ => None,
     }?;
     Some(clean_short(&name, MOST))
@@ -53,6 +54,7 @@ pub fn product(word: &str) -> &str {
 
 fn of_run(words: &[String]) -> Option<String> {
     let (mut names, mut settings): (Vec<&str>, Vec<(&str, &str)>) = (Vec::new(), Vec::new());
+    let watches = words.iter().any(|word| word == "--watch" || word.starts_with("--watch="));
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
@@ -69,7 +71,14 @@ fn of_run(words: &[String]) -> Option<String> {
         [first, second, rest @ ..] if rest.len() > 1 => {
             format!("{}, {} and {} more", subject(first, value), subject(second, value), rest.len())
         }
-        few => few.iter().map(|name| subject(name, value)).collect::<Vec<_>>().join(", "),
+        few => few.iter().map(|name| subject(name, value)).collect::<Vec<_>>().join(" and "),
+    };
+    let after_boot = watches || (names == ["launch"] && value("state") == Some("after-boot"));
+    let measured = if after_boot {
+        settings.retain(|(key, _)| *key != "state");
+        "page-ins since boot".to_owned()
+    } else {
+        measured
     };
     let told = settings.iter().filter(|(key, _)| !UNTOLD.contains(key)).map(|(key, value)| setting(key, value));
     Some(std::iter::once(measured).chain(told).collect::<Vec<_>>().join(", "))
@@ -104,7 +113,8 @@ fn setting(key: &str, value: &str) -> String {
             [] => {}
         }
     }
-    format!("{words} {value}")
+    // A server's variable is called what its manual calls it.
+    key.strip_prefix("server.").map_or_else(|| format!("{words} {value}"), |variable| format!("{variable}={value}"))
 }
 
 fn of_ab(words: &[String]) -> Option<String> {
@@ -141,12 +151,20 @@ mod tests {
                 "MariaDB, query cache on, 1–50 clients",
             ),
             ("fingerpost run database", "SQLite"),
+            (
+                "fingerpost run database ipc.tcp --set engine=mariadb --set server.external_locking=1",
+                "MariaDB and ipc.tcp, external_locking=1",
+            ),
+            ("fingerpost run launch --watch 2s", "page-ins since boot"),
+            ("fingerpost run launch --set state=after-boot", "page-ins since boot"),
+            ("fingerpost run launch --set placements=file,dual", "launching applications, placements file,dual"),
             ("fingerpost run --set=server=nginx web --set connections=10", "nginx, 10 connections"),
             ("fingerpost run zerofill -o a.json", "zero-filling"),
-            ("fingerpost run syscall.null clock", "syscall.null, clock"),
+            ("fingerpost run syscall.null clock", "syscall.null and clock"),
             ("fingerpost run a b c d e --set fds=10,500", "a, b and 3 more, fds 10,500"),
             ("fingerpost ab syscall.poll --a fds=50 --b fds=200 --budget 3", "syscall.poll, fds 50 beside fds 200"),
             ("fingerpost explain --unit mariadb --seconds 30", "service mariadb"),
+            ("fingerpost compare latest~1 latest --settle --budget 60", "a change by itself"),
             ("fingerpost explain --port 8080", "service at port 8080"),
         ] {
             assert_eq!(name(command).as_deref(), Some(called), "{command}");

@@ -8,7 +8,7 @@ use fingerpost_diagnose::label;
 use fingerpost_record::name::product;
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Better, Finding, Params, Run, Status};
+use fingerpost_record::{Better, Finding, Measurement, Params, Profile, Run, Status};
 
 use crate::explain::{Explanation, of_run, speaking};
 use crate::view::{Group, Row};
@@ -34,7 +34,10 @@ pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
     found.extend(tables.iter().take(MOST).map(|table| scaling(table, tables.len() > 1)));
     found.extend(zerofill::analyse(run).and_then(|analysis| zerofill::headline(&analysis)));
     found.extend(site::duels(run).first().and_then(contest));
-    found.extend(launch::analyse(run).map(|launch| launch.sentence));
+    found.extend(since_boot(run));
+    // With one placement there is nothing to say but that, where something else was asked.
+    let launched = launch::analyse(run).filter(|launch| found.is_empty() || launch.placements.len() > 1);
+    found.extend(launched.map(|launch| launch.sentence));
     found.extend(Flops::of(&run.measurements).and_then(|found| flops::answer(&found)));
     found.extend(Memory::of(run).and_then(|found| memory::answer(&found)));
     if found.is_empty() {
@@ -109,6 +112,14 @@ fn scaling(table: &Table, many: bool) -> String {
     format!("{}{which} {}.", server(&table.workload, &table.params), table.scaling.sentence(table.who))
 }
 
+/// Page-ins since boot where that was the question: what `state=after-boot` counts.
+fn since_boot(run: &Run) -> Option<String> {
+    let asked = |m: &&Measurement| m.probe == "launch.pageins" && m.params.text("state") == Some("after-boot");
+    let own = run.profile != Profile::Imported;
+    let counted = run.measurements.iter().filter(asked).find_map(|m| m.estimate).filter(|_| own)?;
+    Some(format!("{:.0} page-ins since boot.", counted.value))
+}
+
 /// Page-ins since boot, by days of uptime.
 fn pageins(run: &Run) -> Option<String> {
     let rows = run.measurements.iter().filter(|m| m.probe == "launch.pageins");
@@ -129,15 +140,17 @@ fn pageins(run: &Run) -> Option<String> {
 fn contest(duel: &site::Duel) -> Option<String> {
     let ratio = duel.ratio?;
     let told = |value: f64, low: f64, high: f64| format!("{} times ({}–{})", significant(value), significant(low), significant(high));
-    let (files, odb) = (&duel.files, &duel.odb);
+    // Which of several it is; the kind's own name says nothing more.
+    let which = |name: &str, kind: &str| if name == kind { String::new() } else { format!(" ({name})") };
+    let (files, odb) = (which(&duel.files, "files"), which(&duel.odb, "object-database"));
     Some(if ratio.low > 1.0 {
-        format!("Pages come {} as fast from the object database ({odb}) as from files ({files}).", told(ratio.value, ratio.low, ratio.high))
+        format!("Pages come {} as fast from the object database{odb} as from files{files}.", told(ratio.value, ratio.low, ratio.high))
     } else if ratio.high < 1.0 && ratio.low > 0.0 {
         let times = told(1.0 / ratio.value, 1.0 / ratio.high, 1.0 / ratio.low);
-        format!("Pages come {times} as fast from files ({files}) as from the fastest object database ({odb}).")
+        format!("Pages come {times} as fast from files{files} as from the fastest object database{odb}.")
     } else {
         format!(
-            "Files ({files}) and the fastest object database ({odb}) do not differ for certain: {}.",
+            "Files{files} and the fastest object database{odb} do not differ for certain: {}.",
             told(ratio.value, ratio.low, ratio.high)
         )
     })
@@ -188,7 +201,7 @@ mod tests {
 
     #[test]
     fn page_ins_are_told_by_days() {
-        use fingerpost_record::{Estimate, Measurement, Outcome, Unit};
+        use fingerpost_record::{Outcome, Unit};
         let row = |days: i64, count: f64| {
             let params = Params::new().with("state", "uptime").with("days", days);
             let none =
@@ -200,6 +213,16 @@ mod tests {
         let course = of(vec![row(3, 13_000.0), row(1, 11_000.0)]).unwrap();
         assert_eq!(course, "13000 page-ins since boot, in 3 days of uptime, 1000 a day since the first that was seen.");
         assert_eq!(of(Vec::new()), None);
+    }
+
+    #[test]
+    fn who_asked_for_the_page_ins_since_boot_is_told_them_and_not_that_nothing_was_compared() {
+        let mut run = fingerpost_compare::references::load("launch-10.1").unwrap();
+        run.profile = Profile::Quick;
+        run.measurements.retain(|m| m.probe == "launch.pageins" || m.params.text("placement") == Some("default"));
+        let told = of(&run);
+        assert_eq!(told[0], "2304 page-ins since boot.", "{told:?}");
+        assert!(told.iter().all(|sentence| !sentence.contains("One placement")), "{told:?}");
     }
 
     #[test]

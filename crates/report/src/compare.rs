@@ -167,6 +167,7 @@ pub(crate) fn sides(c: &Comparison) -> Vec<(String, String, bool)> {
             }
         };
         let who = if info.name == ids { ids } else { format!("{} ({ids})", info.name) };
+        let who = info.measured.as_ref().map_or(who.clone(), |measured| format!("{who}: {measured}"));
         let mut lines = vec![(label.to_owned(), text(&who), false)];
         lines.extend(info.source.iter().map(|s| (format!("{label} source"), text(s), false)));
         lines
@@ -255,7 +256,7 @@ fn step(workload: &str, params: &fingerpost_record::Params) -> String {
 }
 
 /// Seconds that no clock tells from none.
-const NOTHING: f64 = 1e-12;
+pub(crate) const NOTHING: f64 = 1e-12;
 
 pub(crate) fn waterfall_title(fall: &Waterfall) -> String {
     let what = if fall.workload == fingerpost_compare::service::WORKLOAD { "request" } else { "transaction" };
@@ -301,7 +302,8 @@ pub(crate) fn curve_lines(curve: &Curve) -> Vec<String> {
         .iter()
         .map(|(n, base, new)| {
             format!(
-                "{n:>4} clients: {} ({}) → {} ({})",
+                "{n:>4} {}: {} ({}) → {} ({})",
+                if *n == 1 { "client" } else { "clients" },
                 significant(*base),
                 percent(*base, base_one),
                 significant(*new),

@@ -21,11 +21,18 @@ pub fn markdown(replay: &Replay) -> String {
 }
 
 /// The name of this machine's column.
-pub fn own_column(table: &Replayed) -> String {
-    match &table.run {
-        Some(run) => format!("here ({})", clean(run)),
-        None => "here".into(),
-    }
+pub const OWN: &str = "here";
+
+/// Words that every line of a table has, which are told once above it, and each line without them. A probe's name and its parameters are
+/// taken out, what counts the rounds is not.
+pub fn lines_apart(table: &Replayed) -> (String, Vec<String>) {
+    let words = |what: &str| what.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let all: Vec<Vec<String>> = table.lines.iter().map(|line| words(&clean(&line.what))).collect();
+    let common = |word: &String| word.contains(['.', '=']) && all.iter().all(|words| words.contains(word));
+    let shared: Vec<String> =
+        all.first().filter(|_| all.len() > 1).map(|first| first.iter().filter(|w| common(w)).cloned().collect()).unwrap_or_default();
+    let own = all.iter().map(|words| words.iter().filter(|word| !shared.contains(word)).cloned().collect::<Vec<_>>().join(" ")).collect();
+    (shared.join(" "), own)
 }
 
 /// A figure of this machine: the value, with a mark where the run does not trust it.
@@ -37,7 +44,7 @@ pub fn own_figure(here: Option<&Here>) -> String {
 pub fn below(table: &Replayed) -> String {
     let place = format!("{}, {}.", clean(&table.source), clean(&table.place));
     match &table.run {
-        Some(_) => place,
+        Some(run) => format!("{place} Here: run {}.", clean(run)),
         None => format!("{place} No run has a row of it; measured by: {}", table.measured_by),
     }
 }
@@ -90,18 +97,22 @@ fn columns(systems: usize) -> Vec<Column> {
 fn table(t: &Replayed) -> Grid {
     let mut grid =
         Grid { columns: columns(t.systems.len()), lines: vec![Line::Blank, Line::Heading(format!("{} [{}]", clean(&t.title), t.name))] };
-    let head = std::iter::once(format!("in {}", t.unit)).chain(t.systems.iter().cloned()).chain([own_column(t), String::new()]);
+    let head = std::iter::once(format!("in {}", t.unit)).chain(t.systems.iter().cloned()).chain([OWN.into(), String::new()]);
     grid.lines.push(Line::Cells(head.collect(), Tone::Faint));
-    grid.lines.extend(t.lines.iter().map(|line| Line::Cells(cells(line), Tone::Plain)));
+    let (shared, own) = lines_apart(t);
+    if !shared.is_empty() {
+        grid.lines.insert(2, Line::Note(format!("All lines: {shared}"), Tone::Faint));
+    }
+    grid.lines.extend(t.lines.iter().zip(own).map(|(line, what)| Line::Cells(cells(line, what), Tone::Plain)));
     grid.lines.push(Line::Note(below(t), Tone::Faint));
     grid
 }
 
 /// One line's cells: what it is, as printed, here, and what stands for what.
-fn cells(line: &Cells) -> Vec<String> {
+fn cells(line: &Cells, what: String) -> Vec<String> {
     let printed = line.printed.iter().map(|p| p.clone().unwrap_or_else(|| "–".into()));
     let note = line.here.as_ref().and_then(|h| h.note.as_deref()).map(|n| clean(n).into_owned()).unwrap_or_default();
-    std::iter::once(clean(&line.what).into_owned()).chain(printed).chain([own_figure(line.here.as_ref()), note]).collect()
+    std::iter::once(what).chain(printed).chain([own_figure(line.here.as_ref()), note]).collect()
 }
 
 #[cfg(test)]

@@ -118,11 +118,13 @@ fn course(of: &[site::Warming]) -> Chart {
     series.extend(source.first().map(|w| Series { name: "the source, 1996".to_owned(), points: points(w) }));
     let params = of.first().map(|w| w.params.to_string()).filter(|p| !p.is_empty()).map(|p| format!(" ({p})")).unwrap_or_default();
     let rounds = series.iter().map(|s| s.points.len()).max().unwrap_or(0);
+    let wide = of.iter().flat_map(|w| &w.rounds).any(|r| r.high > WIDEST * r.low);
+    let left_out = if wide { "; intervals of more than a factor of ten are not drawn" } else { "" };
     Chart {
         title: clean(&format!("Files / object database, round by round from the start{params}")).into_owned(),
         across: "round".to_owned(),
         steps: (1..=rounds).map(|n| n.to_string()).collect(),
-        up: "fs/odb; above 1 the database is faster; intervals of more than a factor of ten are not drawn".to_owned(),
+        up: format!("fs/odb; above 1 the database is faster{left_out}"),
         unit: Unit::Count,
         from_zero: true,
         joined: true,

@@ -68,6 +68,9 @@ fn facts<'a>(facts: impl Iterator<Item = &'a Fact>) -> impl Iterator<Item = Line
 
 /// How many rows there are of each outcome.
 pub fn summary(view: &View) -> String {
+    if view.published() {
+        return fingerpost_record::text::counted(view.count(Outcome::Measured) as u64, "published figure");
+    }
     let outcomes = [Outcome::Measured, Outcome::Untrusted, Outcome::Skipped, Outcome::Failed];
     let parts: Vec<String> = outcomes
         .iter()
@@ -82,7 +85,7 @@ pub fn summary(view: &View) -> String {
 fn columns(view: &View) -> Vec<Column> {
     let mut confidences = view.groups.iter().flat_map(|g| &g.rows).filter_map(|r| r.figure).map(|f| f.estimate.confidence);
     let first = confidences.next().unwrap_or(0.95);
-    let usual = first == 0.95 && confidences.all(|c| c == first);
+    let usual = first == 0.95 && confidences.all(|c| c == first) && !view.published();
     COLUMNS
         .into_iter()
         .map(|(title, align, rank)| Column { title: if title == "95 % interval" && !usual { "interval" } else { title }, align, rank })

@@ -124,6 +124,16 @@ impl View {
         self.headline.iter().filter(|fact| !LEADING.contains(&fact.name))
     }
 
+    /// Whether these are published figures, which nobody measured here.
+    pub fn published(&self) -> bool {
+        self.command.is_none()
+    }
+
+    /// What the column of intervals is called: a printed figure's is what it was rounded from.
+    pub fn interval_title(&self) -> &'static str {
+        if self.published() { "interval" } else { "95 % interval" }
+    }
+
     /// Rows with the given outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.groups.iter().flat_map(|g| &g.rows).filter(|r| r.outcome == outcome).count()

@@ -2,7 +2,7 @@
 //!
 //! Of runs of our own the observers' totals are explained instead (`explain`); here is nothing to explain, only to show.
 
-use fingerpost_record::text::clean;
+use fingerpost_record::text::{clean, counted};
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Observation, Profile, Run};
 
@@ -15,9 +15,39 @@ pub struct Watched {
     pub rows: Vec<(String, String)>,
 }
 
+/// Totals whose names do not say by themselves what they are.
+const NAMES: [(&str, &str); 18] = [
+    ("cpu.count", "CPUs of the machine"),
+    ("cpu.used.high", "CPU use, at most"),
+    ("cpu.used.low", "CPU use, at least"),
+    ("disk.written.at.queries_s", "that writing was at"),
+    ("disk.written.bytes_s", "written to disk, at most"),
+    ("net.in.mbit_s", "received, on average"),
+    ("net.link.mbit_s", "the network's link"),
+    ("net.out.mbit_s", "sent, on average"),
+    ("net.out.peak.below.mbit_s", "sent, peak: well below"),
+    ("net.out.peak.mbit_s", "sent, peak"),
+    ("net.out.peak.from.queries_s", "that peak was from"),
+    ("net.out.peak.to.queries_s", "… to"),
+    ("import.times_longer.most", "import of a dump takes longer, up to"),
+    ("query_cache.client_machines.most", "client machines, at most"),
+    ("query_cache.hits.most.percent", "answered from the query cache, up to"),
+    ("query_cache.per_client_machine.queries_s", "one client machine asks, at most"),
+    ("skip_locking.gain.high.percent", "skip-locking gains, at most"),
+    ("skip_locking.gain.low.percent", "skip-locking gains, at least"),
+];
+
 /// How the name of a total ends, and the unit that this means.
-const UNITS: [(&str, &str); 5] =
-    [("percent", " %"), ("mib", " MiB"), ("mbit_s", " Mbit/s"), ("bytes_s", " B/s"), ("queries_s", " queries/s")];
+const UNITS: [(&str, &str); 8] = [
+    ("percent", " %"),
+    ("mib", " MiB"),
+    ("mbit_s", " Mbit/s"),
+    ("bytes_s", " B/s"),
+    ("queries_s", " queries/s"),
+    ("cpu.used.high", " CPUs"),
+    ("cpu.used.low", " CPUs"),
+    ("times_longer.most", " times"),
+];
 
 /// The observations of a published run; none of another. The instruction mix stands in the table of floating point.
 pub fn of(run: &Run) -> Vec<Watched> {
@@ -40,7 +70,15 @@ fn row(name: &str, value: f64) -> (String, String) {
         unit
     });
     let figure = if value.fract() == 0.0 && value.abs() < 1e9 { format!("{value:.0}") } else { shortest(value) };
-    (clean(&words.join(" ")).into_owned(), format!("{figure}{unit}"))
+    let told = NAMES.iter().find(|(total, _)| *total == name).map(|(_, told)| (*told).to_owned());
+    let told = told.or_else(|| clients(name)).unwrap_or_else(|| words.join(" "));
+    (clean(&told).into_owned(), format!("{figure}{unit}"))
+}
+
+/// `clients05` is a step of so many clients.
+fn clients(name: &str) -> Option<String> {
+    let number: u32 = name.strip_prefix("clients")?.split('.').next()?.parse().ok()?;
+    Some(counted(number, "client"))
 }
 
 /// As few digits as the source printed.
@@ -67,9 +105,12 @@ mod tests {
     fn the_cpu_use_and_the_remarks_are_shown() {
         let watched = of(&references::load("g5-2.7-darwin").unwrap());
         let all: Vec<&(String, String)> = watched.iter().flat_map(|w| &w.rows).collect();
-        for (name, figure) in
-            [("cpu used low", "1.65"), ("disk written", "23000 B/s"), ("import times longer most", "8"), ("clients50", "25 %")]
-        {
+        for (name, figure) in [
+            ("CPU use, at least", "1.65 CPUs"),
+            ("written to disk, at most", "23000 B/s"),
+            ("import of a dump takes longer, up to", "8 times"),
+            ("50 clients", "25 %"),
+        ] {
             assert!(all.iter().any(|r| r.0 == name && r.1 == figure), "{name} in {all:?}");
         }
         assert!(of(&fingerpost_record::fixture::run()).is_empty());

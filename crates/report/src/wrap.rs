@@ -42,6 +42,11 @@ pub fn sentence(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
+/// Whether a line fits into a terminal of this width; where none is known, each does.
+pub fn fits(line: &str, width: Option<usize>) -> bool {
+    width.is_none_or(|width| line.width() <= width)
+}
+
 /// A text for a terminal of this width, its further lines indented; as it is where it fits, or where no width is known.
 pub fn indented(text: &str, indent: usize, width: Option<usize>) -> String {
     let Some(width) = width.filter(|width| text.width() > *width) else { return text.to_owned() };

@@ -78,7 +78,7 @@ pub static LIST: &[Conclusion] = &[
     of(
         "memory_latency_holds_the_g5_back",
         G5,
-        "The G5's worst weakness in integer work is its slow access to memory; the coming one with more cache will suffer less.",
+        "The G5's worst weakness in integer work is its slow access to memory; the coming one with more cache will be slowed less.",
         FLOPS,
         || Judged::not("the latency of memory was not measured, and the other is a forecast"),
         Here::Never(ONE_PROCESSOR),

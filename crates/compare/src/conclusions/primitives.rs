@@ -119,7 +119,7 @@ pub static LIST: &[Conclusion] = &[
     of(
         "every_call_dear_on_mac",
         "The Usual Suspects",
-        "Entering the kernel may itself be dear under Mac OS X, as its core is that of a microkernel: the call that does nothing hints at it.",
+        "Entering the kernel may itself be expensive under Mac OS X, as its core is that of a microkernel: the call that does nothing hints at it.",
         CALLS,
         || {
             let c = g5();

@@ -1,6 +1,6 @@
 //! MySQL and Apache in No More Apple Mysteries.
 
-use fingerpost_record::{Observation, Params, Run, Status};
+use fingerpost_record::{Budget, Observation, Params, Run, Status};
 
 use super::source::{at_clients, between, g5, ratio, row, said, status, total, value};
 use super::{Conclusion, Here, Judged, of_mysteries as of, own, source};
@@ -177,7 +177,7 @@ pub static LIST: &[Conclusion] = &[
                 format!("skip-locking gives {low:.0} to {high:.0} %, and Linux is up to {:.1} times faster", value(at_clients(&g5(), 50))),
             )
         },
-        Here::Never("MySQL of today has no such setting: external locking is off for good"),
+        Here::By(locking_here, "database --set engine=mariadb --set storage=myisam --set server.external_locking=1"),
     ),
     of(
         "query_cache_widens_the_gap",
@@ -401,6 +401,25 @@ fn query_cache_here(run: &Run) -> Option<Judged> {
         None => Some(Judged::by(on > 5.0 * 500.0, format!("{on:.0}/s with the cache here, about 500/s on the G5 under Mac OS X"))),
     }
 }
+
+/// What files' locks take here where MariaDB is told to take them (`external_locking`, which is off by default: that is skip-locking), by the
+/// requests that were followed.
+fn locking_here(run: &Run) -> Option<Judged> {
+    let on = |params: &Params| {
+        let [number, word] = [params.int("server.external_locking") == Some(1), params.text("server.external_locking") == Some("ON")];
+        number || word
+    };
+    let locks = |b: &Budget| b.parts.iter().find(|part| part.component == "kernel: fcntl").map(|part| part.share);
+    let shares: Vec<f64> = run.budgets.iter().filter(|b| on(&b.params)).filter_map(locks).collect();
+    let (least, most) = (shares.iter().copied().reduce(f64::min)?, shares.iter().copied().reduce(f64::max)?);
+    let [least_told, most_told] = [least, most].map(|share| format!("{:.1}", share * 100.0));
+    let told = if least_told == most_told { most_told } else { format!("{least_told} to {most_told}") };
+    let figure = format!("with external_locking on, files' locks (fcntl) take {told} % of a query");
+    Some(Judged::by(most < A_FEW, figure))
+}
+
+/// What still is a few per cent.
+const A_FEW: f64 = 0.05;
 
 /// Stalls that take less than this share of the time hold no throughput back that anybody would notice; the web laboratory uses the same.
 const STALLED: f64 = 0.05;

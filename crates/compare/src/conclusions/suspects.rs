@@ -152,7 +152,7 @@ pub static LIST: &[Conclusion] = &[
     of(
         "other_servers_too",
         "The Usual Suspects",
-        "Other servers will suffer alike, for servers spend a substantial part of their time in the kernel and in TCP.",
+        "Other servers will be slow as well, for servers spend a substantial part of their time in the kernel and in TCP.",
         &["mysql-scaling", "apache"],
         || {
             let c = g5();

@@ -236,7 +236,7 @@ pub static LIST: &[Conclusion] = &[
     four(
         "transport_not_work",
         "Excerpt from a mail from Jim Magee",
-        "The older call is dear because it is a message to the kernel, with ports to check on the way, not because it maps differently.",
+        "The older call is expensive because it is a message to the kernel, with ports to check on the way, not because it maps differently.",
         || {
             let found = apart();
             let extra: Vec<f64> = found.iter().map(|a| a.call_difference / 1e3).collect();

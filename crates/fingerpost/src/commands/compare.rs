@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use fingerpost_compare::{Comparison, Options, Side, Verdict, compare_sides};
 use fingerpost_report::{Format, compare as view};
 
-use crate::exit::{Done, usage};
+use crate::exit::{Done, say, usage};
 use crate::{conduct, output, runs, settle};
 
 /// Arguments of `compare`.
@@ -107,6 +107,11 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Some(FailOn::Slower) => verdict == Verdict::Slower,
         Some(FailOn::Different) => matches!(verdict, Verdict::Slower | Verdict::Faster),
     });
+    if comparison.rows.is_empty() {
+        // Else a check by --fail-on would pass that compared nothing.
+        say("nothing was compared: the two have no row in common; name runs of the same lab or probes (`fingerpost archive list`)");
+        return Ok(Done::BadInput);
+    }
     Ok(match (interrupted, met) {
         (true, _) => Done::MeasurementFailed,
         (_, true) => Done::FailOn,

@@ -163,6 +163,7 @@ fn probe_lab_entry(&(name, summary): &'static (&'static str, &'static str)) -> E
         kind: "lab",
         summary,
         rows: fingerpost_probes::of_lab(name).flat_map(|probe| (probe.variants)()).collect(),
+        figures: fingerpost_probes::of_lab(name).map(|probe| [probe.name, probe.summary]).collect(),
         settings: compiled.to_vec(),
         ..Entry::default()
     }
@@ -200,6 +201,53 @@ fn table(entries: &[Entry]) -> String {
     grid.render(&crate::output::style(false))
 }
 
+/// Rows that differ in one parameter.
+struct Alike {
+    /// Each parameter with its values, one for each row.
+    values: Vec<(String, Vec<String>)>,
+    /// The parameter in which they differ; nothing while there is one row.
+    varied: Option<usize>,
+}
+
+impl Alike {
+    /// Takes in a row that differs in the same parameter alone; whether it did.
+    fn takes(&mut self, row: &[(String, String)]) -> bool {
+        if !self.values.iter().map(|(key, _)| key).eq(row.iter().map(|(key, _)| key)) {
+            return false;
+        }
+        let mut differ = (0..row.len()).filter(|&at| self.values[at].1.last() != Some(&row[at].1));
+        let Some(at) = differ.next().filter(|at| differ.next().is_none() && self.varied.is_none_or(|varied| varied == *at)) else {
+            return false;
+        };
+        if self.values[at].1.contains(&row[at].1) {
+            return false;
+        }
+        self.varied = Some(at);
+        self.values[at].1.push(row[at].1.clone());
+        true
+    }
+}
+
+/// Rows that follow each other and differ in one parameter as one: `api=mmap pages=1,2,4`. Each is told once.
+fn together(rows: &[Params]) -> Vec<String> {
+    let mut groups: Vec<Alike> = Vec::new();
+    for row in rows.iter().filter(|row| !row.is_empty()) {
+        let values: Vec<(String, String)> = row.iter().map(|(key, value)| (key.to_owned(), value.to_string())).collect();
+        if !groups.last_mut().is_some_and(|group| group.takes(&values)) {
+            let values = values.into_iter().map(|(key, value)| (key, vec![value])).collect();
+            groups.push(Alike { values, varied: None });
+        }
+    }
+    let mut told: Vec<String> = Vec::new();
+    for group in groups {
+        let text = group.values.iter().map(|(key, values)| format!("{key}={}", values.join(","))).collect::<Vec<_>>().join(" ");
+        if !told.contains(&text) {
+            told.push(text);
+        }
+    }
+    told
+}
+
 /// Everything that each entry says of itself.
 fn details(entries: &[Entry]) -> String {
     let mut grid = Grid::default();
@@ -215,8 +263,10 @@ fn details(entries: &[Entry]) -> String {
         say("  lmbench", entry.lmbench.unwrap_or("").to_owned());
         say("  unit", entry.unit.unwrap_or("").to_owned());
         say("  lab", entry.lab.unwrap_or("").to_owned());
-        let rows: Vec<String> = entry.rows.iter().map(ToString::to_string).filter(|p| !p.is_empty()).collect();
-        say("  rows", rows.join("; "));
+        // Each probe of a lab tells its own.
+        if entry.figures.is_empty() {
+            say("  rows", together(&entry.rows).join("; "));
+        }
         for [name, meaning] in &entry.figures {
             say(&format!("  {name}"), (*meaning).to_owned());
         }
@@ -234,4 +284,19 @@ fn details(entries: &[Entry]) -> String {
         grid.lines.push(Line::Blank);
     }
     grid.render(&crate::output::style(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_differ_in_one_parameter_are_told_together() {
+        let row = |api: &str, pages: i64| Params::new().with("api", api).with("pages", pages);
+        let rows =
+            [row("mmap", 1), row("mmap", 2), row("mmap", 4), row("brk", 1), row("brk", 4), Params::new(), row("brk", 1), row("brk", 4)];
+        assert_eq!(together(&rows), ["api=mmap pages=1,2,4", "api=brk pages=1,4"]);
+        let other = [row("mmap", 1), row("brk", 2), row("brk", 2).with("how", "touch")];
+        assert_eq!(together(&other), ["api=mmap pages=1", "api=brk pages=2", "api=brk how=touch pages=2"]);
+    }
 }

@@ -178,16 +178,17 @@ fn table(site: &Site, filter: &Filter, shown: &[&(&Head, &Arc<Item>)]) -> Markup
             div class="scroll card" tabindex="0" role="region" aria-label="Runs, table" { table class="runs" {
                 thead { tr {
                     th scope="col" { span class="unseen" { "Compare" } }
-                    (column(Sort::Started, "Started (UTC)", "")) (column(Sort::Host, "Host", "")) (column(Sort::Kernel, "Kernel", ""))
-                    (column(Sort::Processor, "Processor", "extra")) (column(Sort::Measured, "Measured", "")) (column(Sort::Took, "Took", "number extra"))
+                    // What tells runs apart comes first: a phone has no room for all.
+                    (column(Sort::Started, "Started (UTC)", "")) (column(Sort::Measured, "Measured", "")) (column(Sort::Host, "Host", ""))
+                    (column(Sort::Kernel, "Kernel", "extra")) (column(Sort::Processor, "Processor", "extra")) (column(Sort::Took, "Took", "number extra"))
                 } }
                 tbody { @for (head, item) in shown { tr {
                     td { input type="checkbox" name="run" value=(head.id) aria-label={ "Compare " (head.id) }; }
                     th scope="row" { a href={ (site.base) "/run/" (head.id) } { (moment(&head.started)) } @if !head.complete { " " span class="tag doubt" { "partial" } } }
-                    td { (head.hostname) }
-                    td { (head.kernel) }
-                    td class="extra" { (head.cpu_model) }
                     td { (what(head, item)) }
+                    td { (head.hostname) }
+                    td class="extra" { (head.kernel) }
+                    td class="extra" { (head.cpu_model) }
                     td class="number extra" { (duration(head.duration_s)) }
                 } } }
             } }

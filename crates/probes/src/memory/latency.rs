@@ -179,7 +179,7 @@ pub const LATENCY: Probe = Probe {
             `size` bytes; with a stride of a page or more, each word one line further into its page. Before it, caches and page tables are \
             made as warm as such a walk leaves them.",
     pitfalls: "which physical pages a process is given decides how its lines share a cache: beyond the first-level caches processes differ by \
-               some percent, in base pages by ten and more, which the interval over processes holds. In base pages (`pages=small`) a large range pays for address translation too; the difference to huge pages is that price.",
+               some percent, in base pages by ten and more, which the interval over processes holds. In base pages (`pages=small`) a large range costs address translation too; the difference to huge pages is that cost.",
     unit: Unit::Nanoseconds,
     better: Better::Lower,
     nature: Nature::Streams,

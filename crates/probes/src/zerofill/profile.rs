@@ -193,7 +193,7 @@ struct Stretch {
     pace: u64,
 }
 
-/// Two loops by turns, each of the stretches beside which the CPU kept its pace; and that pace.
+/// Two loops in turn, each of the stretches beside which the CPU kept its pace; and that pace.
 fn observe_both(slice_ns: u64, bodies: [&dyn Fn() -> io::Result<u64>; 2]) -> Result<([Loop; 2], u64), Stop> {
     let mut stretches = [const { Vec::new() }; 2];
     let begun = Instant::now();

@@ -7,7 +7,8 @@ use fingerpost_record::Paths;
 use fingerpost_record::paths::{Latency, Leaf, Slow};
 use fingerpost_record::text::counted;
 
-use super::{BAR, bar, clean, percent, time};
+use super::screen::{BAR, bar};
+use super::{clean, percent, time};
 use crate::grid::{Align, Grid, Line};
 use crate::style::Tone;
 

@@ -12,7 +12,9 @@ use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Paths, Readings, Status};
 
 use super::followed::{account, rows};
-use super::{Explanation, bar, clean, client, experiments, functions, hardware, neighbours, percent, suspects_grid, threads_grid, time};
+use super::screen::{bar, threads_grid};
+use super::suspects::suspects_grid;
+use super::{Explanation, clean, client, experiments, functions, hardware, neighbours, percent, time};
 use crate::compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};

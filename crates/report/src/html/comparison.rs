@@ -2,6 +2,7 @@
 
 use fingerpost_compare::Comparison;
 use fingerpost_compare::gains::OfSide;
+use fingerpost_compare::side::SideInfo;
 use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
@@ -11,9 +12,14 @@ use crate::compare::{
     CHANGED_PARTS, GAINS, SETTLED, changed_parts, gains, interval, not_compared, number, settled, sides, summary, waterfall_title,
 };
 
-/// The title: who against whom.
+/// The title: who against whom. Two runs of one host are called by what they measured, and where that is the same, by their beginnings.
 pub fn title(c: &Comparison) -> String {
-    clean(&format!("{} against {}", c.new.name, c.base.name)).into_owned()
+    let called = |side: &SideInfo| match &side.measured {
+        Some(measured) if c.new.name == c.base.name && c.new.measured != c.base.measured => measured.clone(),
+        _ if c.new.name == c.base.name && !side.started.is_empty() => format!("{} of {}", side.name, side.started),
+        _ => side.name.clone(),
+    };
+    clean(&format!("{} against {}", called(&c.new), called(&c.base))).into_owned()
 }
 
 /// The headline, the sides with their doubts, the count of verdicts.

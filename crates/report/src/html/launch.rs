@@ -73,11 +73,19 @@ fn cells(row: &[Option<Cell>]) -> Markup {
         @for cell in row {
             td class="number" {
                 @match cell {
-                    Some(cell) => { (words::time(cell)) @if let Some(ratio) = words::ratio(cell) { br; span class="params" { (ratio) } } },
+                    Some(cell) => { (words::time(cell)) @if let Some(ratio) = words::ratio(cell) { br; span class="params" { (apart(&ratio)) } } },
                     None => { "–" },
                 }
             }
         }
+    }
+}
+
+/// A ratio and its interval, which stays in one piece where a phone puts it below.
+fn apart(ratio: &str) -> Markup {
+    match ratio.split_once(' ') {
+        Some((value, interval)) => html! { (value) " " span class="piece-of-text" { (interval) } },
+        None => html! { (ratio) },
     }
 }
 

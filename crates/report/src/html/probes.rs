@@ -5,7 +5,7 @@ use fingerpost_record::{Better, Measurement, Outcome, Param, Run, Unit};
 use maud::{Markup, html};
 
 use super::samples::Samples;
-use super::term::{defined, term};
+use super::term::{breakable, defined, term};
 use super::{Around, Section, scrolling};
 use crate::figure::Figure;
 use crate::key_figures;
@@ -42,10 +42,13 @@ pub fn summary(view: &View) -> Markup {
         p class="count" { (crate::table::summary(view)) "." }
         details class="how" {
             summary { "How to read the tables" }
-            p {
+            @if view.published() { p {
+                "A value is the figure as it was published; its interval is what the figure was rounded from, and where the source repeated a measurement, "
+                "the 95 % interval of the median. In the bars, dot and line are the value and its interval."
+            } } @else { p {
                 "A value is the run’s estimate with its 95 % interval. p50, p90 and p99 are percentiles of all samples, disturbed ones included, in the value’s unit. "
                 "In the bars, dot and line are the value and its interval, and the faint band reaches from p50 to p99."
-            }
+            } }
         }
     }
 }
@@ -54,15 +57,18 @@ pub fn summary(view: &View) -> Markup {
 pub fn sections(view: &View, run: &Run, around: Around) -> Vec<Section> {
     let samples = Samples::of(run);
     let reasons = view.shared_reasons();
-    view.groups.iter().map(|g| Section { key: g.key, title: g.title.into(), body: body(g, &samples, &reasons, around) }).collect()
+    view.groups
+        .iter()
+        .map(|g| Section { key: g.key, title: g.title.into(), body: body(g, view.interval_title(), &samples, &reasons, around) })
+        .collect()
 }
 
-fn body(group: &Group, samples: &Samples, reasons: &[Shared], around: Around) -> Markup {
+fn body(group: &Group, interval: &'static str, samples: &Samples, reasons: &[Shared], around: Around) -> Markup {
     let shared = group.shared_params();
     html! {
         @if !shared.is_empty() { p class="params" { "All rows: " (shared.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")) } }
         @for reason in reasons.iter().filter(|reason| group.shown().any(|row| reason.has(row))) { p class="doubts" { (reason.sentence()) } }
-        @for (unit, better) in kinds(group) { (table(group, unit, better, &shared, reasons, around)) }
+        @for (unit, better) in kinds(group) { (table(group, unit, better, &Above { interval, shared: &shared, reasons }, around)) }
         @let none: Vec<&Row> = group.shown().filter(|r| r.figure.is_none()).collect();
         @if !none.is_empty() {
             ul class="without" { @for row in none {
@@ -117,23 +123,29 @@ pub fn latest(rows: &[&Measurement]) -> Markup {
     })) }
 }
 
+/// What stands above a table, for all of its rows.
+struct Above<'a> {
+    /// What the column of intervals is called.
+    interval: &'static str,
+    /// Parameters.
+    shared: &'a [(String, String)],
+    /// Reasons.
+    reasons: &'a [Shared],
+}
+
 /// The columns that a table needs: empty ones would cost a phone its width.
 struct Columns<'a> {
-    /// Parameters that stand above the table.
-    shared: &'a [(String, String)],
-    /// Reasons that do.
-    reasons: &'a [Shared],
+    above: &'a Above<'a>,
     params: bool,
     percentiles: bool,
     lmbench: bool,
 }
 
-fn table(group: &Group, unit: Unit, better: Better, shared: &[(String, String)], reasons: &[Shared], around: Around) -> Markup {
+fn table(group: &Group, unit: Unit, better: Better, above: &Above<'_>, around: Around) -> Markup {
     let rows: Vec<&Row> = group.shown().filter(|r| r.figure.is_some() && r.unit == unit && r.better == better).collect();
     let columns = Columns {
-        shared,
-        reasons,
-        params: rows.iter().any(|r| !r.params_without(shared).is_empty()),
+        above,
+        params: rows.iter().any(|r| !r.params_without(above.shared).is_empty()),
         percentiles: rows.iter().any(|r| r.percentiles.is_some()),
         lmbench: rows.iter().any(|r| r.lmbench.is_some()),
     };
@@ -148,7 +160,7 @@ fn table(group: &Group, unit: Unit, better: Better, shared: &[(String, String)],
                     th scope="col" { (term("Probe")) }
                     @if columns.params { th scope="col" { (term("Parameters")) } }
                     th scope="col" class="number" { (term("Value")) }
-                    th scope="col" { (term("95 % interval")) }
+                    th scope="col" { (term(above.interval)) }
                     th scope="col" class="graphic" { span class="axis-name" { (scale) ", " (direction) } (cells::interval_head(&axis, unit)) }
                     @if columns.percentiles { @for title in ["p50", "p90", "p99"] { th scope="col" class="number extra" { (term(title)) } } }
                     @if columns.lmbench { th scope="col" class="extra" { (term("lmbench")) } }
@@ -174,12 +186,12 @@ fn line(row: &Row, again: bool, axis: &Axis, columns: &Columns<'_>, around: Arou
         tr class=(outcome_name(row.outcome)) {
             th scope="row" class="name" {
                 @match around.link {
-                    Some(link) => a class=[meaning.is_some().then_some("term")] href=(link(row)) title=[&meaning] { (row.probe) },
+                    Some(link) => a class=[meaning.is_some().then_some("term")] href=(link(row)) title=[&meaning] { (breakable(&row.probe)) },
                     None => (defined(&row.probe, around.define, !again)),
                 }
-                @if let Some(reason) = row.reason.as_ref().filter(|_| !columns.reasons.iter().any(|told| told.has(row))) { span class="reason" { (outcome_name(row.outcome)) ": " (reason) } }
+                @if let Some(reason) = row.reason.as_ref().filter(|_| !columns.above.reasons.iter().any(|told| told.has(row))) { span class="reason" { (outcome_name(row.outcome)) ": " (reason) } }
             }
-            @if columns.params { td class="params" { (row.params_without(columns.shared)) } }
+            @if columns.params { td class="params" { (breakable(&row.params_without(columns.above.shared))) } }
             td class="number value" { (f.value()) " " (f.symbol()) }
             td class="interval" { (f.interval()) }
             td class="graphic" { (cells::interval(axis, e.value, (e.low, e.high), row.percentiles.map(|p| (p.p50, p.p99)), row.outcome == Outcome::Untrusted)) }

@@ -5,9 +5,9 @@ use fingerpost_compare::replay::{Concluded, Replay, Replayed};
 use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
-use super::term::term;
+use super::term::{breakable, term};
 use super::{Content, Section, scrolling};
-use crate::replay::{TITLE, below, own_column, own_figure, summary};
+use crate::replay::{OWN, TITLE, below, lines_apart, own_figure, summary};
 
 /// The page's content: conclusions first, then the tables.
 pub fn content(replay: &Replay) -> Content {
@@ -58,23 +58,26 @@ fn conclusion(c: &Concluded) -> Markup {
 
 fn table(t: &Replayed) -> Markup {
     let notes = t.lines.iter().any(|l| l.here.as_ref().is_some_and(|h| h.note.is_some()));
+    let (shared, own) = lines_apart(t);
     let rows = html! {
         table {
             thead { tr {
                 th scope="col" { "in " (t.unit) }
+                // First, so that a phone shows it without being scrolled.
+                th scope="col" class="number" { (OWN) }
                 @for s in &t.systems { th scope="col" class="number" { (term(s)) } }
-                th scope="col" class="number" { (own_column(t)) }
                 @if notes { th scope="col" { (term("what stands for what")) } }
             } }
-            tbody { @for line in &t.lines { tr {
-                th scope="row" { (clean(&line.what)) }
-                @for printed in &line.printed { td class="number" { (printed.as_deref().unwrap_or("–")) } }
+            tbody { @for (line, what) in t.lines.iter().zip(&own) { tr {
+                th scope="row" { (breakable(what)) }
                 td class="number" { strong { (own_figure(line.here.as_ref())) } }
+                @for printed in &line.printed { td class="number" { (printed.as_deref().unwrap_or("–")) } }
                 @if notes { td class="note" { (line.here.as_ref().and_then(|h| h.note.as_deref()).map(clean).unwrap_or_default()) } }
             } } }
         }
     };
     html! {
+        @if !shared.is_empty() { p class="params" { "All lines: " (shared) } }
         (scrolling(&format!("{}, table", clean(&t.title)), rows))
         p class="note" { (below(t)) }
     }

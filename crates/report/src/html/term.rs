@@ -18,9 +18,14 @@ pub fn term(word: &str) -> Markup {
 /// A probe's name as it stands, with what the probe is where that is known. `focus` lets the keyboard come to it.
 pub fn defined(name: &str, define: Option<Define>, focus: bool) -> Markup {
     html! { @match define.and_then(|define| define(name)) {
-        Some(meaning) => abbr class="term" tabindex=[focus.then_some("0")] title=(meaning) { (name) },
-        None => (name),
+        Some(meaning) => abbr class="term" tabindex=[focus.then_some("0")] title=(meaning) { (breakable(name)) },
+        None => (breakable(name)),
     } }
+}
+
+/// A name or parameters that may go on in the next line behind a full stop or an equals sign, where a phone is too narrow for them.
+pub fn breakable(text: &str) -> Markup {
+    html! { @for piece in text.split_inclusive(['.', '=']) { (piece) @if piece.ends_with(['.', '=']) { wbr; } } }
 }
 
 /// What a word of the glossary or a cause means.
@@ -78,11 +83,11 @@ mod tests {
         let define: Define = |name| (name == "a.b").then(|| "what <it> is".into());
         assert_eq!(
             defined("a.b", Some(define), true).into_string(),
-            r#"<abbr class="term" tabindex="0" title="what &lt;it&gt; is">a.b</abbr>"#
+            r#"<abbr class="term" tabindex="0" title="what &lt;it&gt; is">a.<wbr>b</abbr>"#
         );
         assert!(!defined("a.b", Some(define), false).into_string().contains("tabindex"));
         assert_eq!(defined("<x>", Some(define), true).into_string(), "&lt;x&gt;");
-        assert_eq!(defined("a.b", None, true).into_string(), "a.b");
+        assert_eq!(defined("a.b", None, true).into_string(), "a.<wbr>b");
     }
 
     #[test]

@@ -83,7 +83,8 @@ fn lines(fall: &Waterfall) -> Vec<Line> {
     if small != 0.0 {
         add("parts that changed little".into(), None, small, kind(small));
     }
-    add("unexplained".into(), None, fall.unexplained_seconds, "rest");
+    let unexplained = if fall.unexplained_seconds.abs() < crate::compare::NOTHING { 0.0 } else { fall.unexplained_seconds };
+    add("unexplained".into(), None, unexplained, "rest");
     lines.push(Line { name: "new".into(), layer: None, from: 0.0, to: fall.new_seconds, kind: "total" });
     lines
 }

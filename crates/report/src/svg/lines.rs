@@ -12,6 +12,8 @@ const BELOW: f64 = 40.0;
 const ABOVE: f64 = 18.0;
 /// Where the first and the last step lie, in per cent of the width.
 const FROM: f64 = 12.0;
+/// The same where marks stand alone: one of them must not lie on a label of the grid where a phone is narrow.
+const FROM_ALONE: f64 = 18.0;
 const TO: f64 = 96.0;
 /// The most labels along the steps.
 const LABELS: usize = 8;
@@ -93,9 +95,10 @@ impl Chart {
     }
 
     fn across(&self, step: usize) -> f64 {
+        let from = if self.joined { FROM } else { FROM_ALONE };
         match self.steps.len() {
-            0 | 1 => (FROM + TO) / 2.0,
-            n => FROM + (TO - FROM) * step as f64 / (n - 1) as f64,
+            0 | 1 => (from + TO) / 2.0,
+            n => from + (TO - from) * step as f64 / (n - 1) as f64,
         }
     }
 

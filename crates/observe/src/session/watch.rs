@@ -1,0 +1,156 @@
+//! The threads of a session that watch while the load runs, and what they bring back.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fingerpost_record::Series;
+use fingerpost_sys::procfs::Paths;
+use fingerpost_sys::trace::thread_cpu_seconds;
+
+use super::{Events, Level, Sockets};
+use crate::follow::taking::{Recorded, Taking};
+use crate::machine::Totals;
+use crate::population::{Descriptors, Population};
+use crate::queues::Sampler;
+use crate::series::{Recorder, SERIES_EVERY};
+use crate::states::States;
+use crate::summary::Seen;
+
+/// How often new processes and threads are looked for.
+const LOOK_EVERY: f64 = 0.5;
+/// How often states are sampled, at most; and the share of one CPU that sampling may take.
+const SAMPLE_EVERY: Duration = Duration::from_millis(10);
+pub(super) const SAMPLE_SHARE: f64 = 0.02;
+
+/// Tells the observers' threads to end, and lets them sleep until then.
+#[derive(Default)]
+pub(super) struct Stop {
+    asked: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Stop {
+    /// Sleeps, or returns at once when the end was asked for; true then.
+    pub(super) fn sleep(&self, length: Duration) -> bool {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let (asked, _) = self.changed.wait_timeout_while(asked, length, |asked| !*asked).unwrap_or_else(PoisonError::into_inner);
+        *asked
+    }
+
+    /// Asks for the end.
+    pub(super) fn ask(&self) {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+}
+
+/// What the watching thread brings back.
+pub(super) struct Watched {
+    pub(super) population: Population,
+    pub(super) seen: Seen,
+    pub(super) source: String,
+    pub(super) series: Vec<Series>,
+    pub(super) cost: f64,
+    pub(super) lost: u64,
+    pub(super) notes: Totals,
+    pub(super) recorded: Option<Recorded>,
+    /// How soon memory was touched; empty where no event told.
+    pub(super) mappings: Totals,
+    pub(super) events: Option<Events>,
+}
+
+/// Watches processes, threads and the machine until it is told to stop.
+pub(super) fn watch(
+    mut population: Population,
+    level: Level,
+    taking: Option<Result<Taking, String>>,
+    begun: Instant,
+    stop: &Stop,
+) -> Watched {
+    let paths = Paths::system();
+    let mut series = Recorder::new(&paths, begun);
+    let mut descriptors = Descriptors::default();
+    let (mut taking, mut source) = match taking {
+        Some(Ok(taking)) => {
+            let source = taking.describe();
+            (Some(taking), source)
+        }
+        Some(Err(why)) => (None, format!("/proc sampling ({why})")),
+        None => (None, if level == Level::Counting { "/proc counters" } else { "/proc sampling" }.to_owned()),
+    };
+    let mut states = States::default();
+    let mut looked = begun.elapsed().as_secs_f64();
+    loop {
+        let pause = match (&mut taking, level) {
+            (_, Level::Counting) => SERIES_EVERY,
+            (Some(taking), _) => match taking.take(&population, &mut descriptors, &mut |length| stop.sleep(length)) {
+                Ok(pause) => pause,
+                Err(e) => {
+                    source = format!("{source}, ended early: {e}");
+                    Duration::from_millis(100)
+                }
+            },
+            (None, _) => {
+                let cost = thread_cpu_seconds();
+                states.look(&population, &mut descriptors);
+                SAMPLE_EVERY.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / SAMPLE_SHARE))
+            }
+        };
+        series.tick(&paths);
+        if stop.sleep(if taking.is_some() { pause } else { jittered(pause) }) {
+            break;
+        }
+        let now = begun.elapsed().as_secs_f64();
+        if now - looked >= LOOK_EVERY {
+            looked = now;
+            population.look(now, false);
+            descriptors.forget();
+        }
+    }
+    finish_watch(population, level, taking, states, source, series)
+}
+
+fn finish_watch(population: Population, level: Level, taking: Option<Taking>, states: States, source: String, series: Recorder) -> Watched {
+    let mut notes = Totals::new();
+    let (mut lost, mut recorded, mut events, mut mappings) = (0, None, None, Totals::new());
+    let seen = match (taking, level) {
+        (_, Level::Counting) => Seen::Counters,
+        (Some(taking), _) => {
+            lost = taking.lost;
+            notes.insert("trace.windows".into(), taking.count as f64);
+            notes.insert("trace.windows.torn".into(), taking.torn as f64);
+            notes.insert("trace.events".into(), taking.events as f64);
+            mappings = taking.mappings(&population);
+            let (tracer, to_follow, source) = taking.finish(&population);
+            (recorded, events) = (Some(to_follow), Some(Events(source)));
+            let (open, idle) = (tracer.window_seconds(), tracer.ready_while_idle());
+            notes.insert("trace.window.seconds".into(), open);
+            Seen::Traced(tracer.into_threads(), open, idle)
+        }
+        (None, _) => {
+            notes.insert("samples.unreadable".into(), states.unreadable as f64);
+            notes.insert("samples".into(), states.threads.values().map(|l| l.all).max().unwrap_or(0) as f64);
+            Seen::Sampled(states.threads)
+        }
+    };
+    Watched { population, seen, source, series: series.finish(), cost: thread_cpu_seconds(), lost, notes, recorded, mappings, events }
+}
+
+/// A pause between half and one and a half of what was asked, so that sampling does not beat with anything periodic.
+fn jittered(pause: Duration) -> Duration {
+    let n = fingerpost_sys::trace::monotonic_ns().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+    pause.mul_f64(0.5 + n as f64 / 1024.0)
+}
+
+/// Samples the queues of the servers' sockets until it is told to stop.
+pub(super) fn sample_sockets(servers: &[i32], share: f64, stop: &Stop) -> Sockets {
+    let mut sampler = Sampler::find(servers.iter().copied())?;
+    loop {
+        let cost = thread_cpu_seconds();
+        sampler.sample();
+        let pause = SAMPLE_EVERY.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / share));
+        if stop.sleep(jittered(pause)) {
+            return Ok((sampler.finish(), thread_cpu_seconds()));
+        }
+    }
+}
