@@ -107,6 +107,7 @@ fn a_roll_out_is_told_from_what_hit_everybody_and_a_check_is_one_line() {
     assert!(unknown.status == 3 && unknown.out.starts_with("unknown n3: 0 rows beside 0 peers"), "{}{}", unknown.out, unknown.err);
     let csv = home.says(&["fleet", "export", "before", "--csv"]).well();
     assert_eq!(csv.lines().count(), 1 + 24 * 21);
+    assert!(csv.split_inclusive('\n').all(|line| line.ends_with("\r\n")), "DuckDB refuses lines that end in two ways");
     let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
     assert!(columns.iter().all(|n| *n == 13), "{}", csv.lines().nth(1).unwrap());
 }
