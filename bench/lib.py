@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import re
 import statistics
 import sys
 
@@ -52,3 +53,13 @@ def interval(values, of=statistics.median, draws=2000, rng=random):
 
 def percent(x):
     return f"{100 * x:.1f} %"
+
+
+def numbered(listed):
+    """The nodes of a list such as n[1-3,7],n9 (numbers without zeros in front)."""
+    found = []
+    for single, inside in re.findall(r"n(\d+)|n\[([\d,-]+)\]", listed):
+        for part in [single] if single else inside.split(","):
+            low, _, high = part.partition("-")
+            found += [f"n{n}" for n in range(int(low), int(high or low) + 1)]
+    return found

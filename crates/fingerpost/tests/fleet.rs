@@ -107,6 +107,7 @@ fn a_roll_out_is_told_from_what_hit_everybody_and_a_check_is_one_line() {
     assert!(unknown.status == 3 && unknown.out.starts_with("unknown n3: 0 rows beside 0 peers"), "{}{}", unknown.out, unknown.err);
     let csv = home.says(&["fleet", "export", "before", "--csv"]).well();
     assert_eq!(csv.lines().count(), 1 + 24 * 21);
+    assert!(csv.split_inclusive('\n').all(|line| line.ends_with("\r\n")), "DuckDB refuses lines that end in two ways");
     let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
     assert!(columns.iter().all(|n| *n == 13), "{}", csv.lines().nth(1).unwrap());
 }
@@ -411,4 +412,42 @@ fn a_sweep_is_on_the_page_with_its_hosts() {
     }
     rustix::process::kill_process(rustix::process::Pid::from_child(&server), rustix::process::Signal::INT).unwrap();
     assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn a_batch_script_that_is_requeued_goes_on_with_the_nodes_that_have_no_record() {
+    let home = Home::with(&[]);
+    let Some(slurm) = SlurmCluster::start(home.path(), 3) else { return };
+    let dir = home.path().join("batch");
+    std::fs::create_dir(&dir).unwrap();
+    let submit = |nodes: &str, rows: &str, budget: &str| {
+        let words = ["fleet", "script", "slurm", "-w", nodes, "--timeout", "60", "--", rows, "--budget", budget];
+        std::fs::write(dir.join("script"), home.says(&words).well()).unwrap();
+        slurm.submit_script(&dir, "script")
+    };
+    let record = |node: &str| dir.join(format!("{node}.json.gz"));
+    submit("n1", "syscall.null", "1");
+    until("the first node has its record", || record("n1").exists() && slurm.running_jobs().is_empty());
+    let first = std::fs::read(record("n1")).unwrap();
+    // Another job in the same directory measures the node that is left, and loses it to an urgent one meanwhile.
+    let job = submit("n[1-2]", "syscall.*", "15");
+    until("its tasks run", || slurm.steps().iter().any(|step| *step == format!("{job}.0")));
+    let urgent = slurm.submit_urgent(2, 1);
+    until("the urgent job has the node", || slurm.running_jobs().contains(&urgent));
+    assert!(!record("n2").exists(), "it was taken away before its end");
+    until("the job is in the queue again", || slurm.job_state(&job) == "PENDING");
+    until("the urgent job has ended", || slurm.running_jobs().is_empty());
+    // Slurm keeps a requeued job back for two minutes.
+    slurm.start_now(&job);
+    until("the second node has its record", || record("n2").exists() && slurm.job_state(&job).is_empty());
+    assert!(slurm.requeued(&dir, &job), "it was the same job, twice");
+    assert!(std::fs::read(record("n1")).unwrap() == first, "what was measured is not measured again");
+    let said = home.says(&["fleet", "gather", "batch", "-w", "n3", "-o", "s", "--", "syscall.null", "--budget", "1"]);
+    assert!(said.status == 3 && said.err.contains("2 records gathered, 1 without one"), "{}", said.err);
+    let shown = home.says(&["fleet", "show", "s"]);
+    assert!(shown.out.contains("2 hosts measured") && shown.out.contains("1 not measured yet: n3"), "{}", shown.out);
+    let mut resume = home.command(&["fleet", "run", "--slurm", "--resume", "s"]);
+    let resumed = resume.env("SLURM_CONF", slurm.conf()).output().unwrap();
+    let err = String::from_utf8_lossy(&resumed.stderr);
+    assert!(resumed.status.success() && err.contains("1 measured, 0 failed"), "{err}");
 }

@@ -192,7 +192,9 @@ impl<'a> Namer<'a> {
             if odd.first().is_none_or(|odd| !odd.of_cpu) {
                 told(host, &cause.cause, cause.layer.as_str());
             }
-            host.evidence.extend(cause.evidence.iter().cloned());
+            // A description that differs is told below, in words that tell the host from its peers; all of them may have one host name.
+            let described = |sentence: &String| comparison.hosts.iter().any(|d| sentence.starts_with(&format!("{} differs: ", d.what)));
+            host.evidence.extend(cause.evidence.iter().filter(|sentence| !described(sentence)).cloned());
         } else if let Some(cause) = cause_of(first.unit, &self.group.table.rows).filter(|_| odd.is_empty()) {
             told(host, cause.cause, cause.layer.as_str());
         }

@@ -24,9 +24,10 @@ pub struct Heat {
 impl Heat {
     /// Adds a group of peers: those that are accused, and some others.
     pub(crate) fn add(&mut self, grid: &Grid, families: &BTreeSet<u8>, names: &[&str], accused: &BTreeSet<usize>) {
-        let columns: Vec<_> = families.iter().map(|f| grid.together(Some(*f))).collect();
-        for host in chosen(names.len(), accused, OTHERS, MOST.saturating_sub(self.hosts.len())) {
-            let ratios = columns.iter().map(|column| column[host].map(|(log, _)| log.exp())).collect();
+        let hosts = chosen(names.len(), accused, OTHERS, MOST.saturating_sub(self.hosts.len()));
+        let columns: Vec<_> = families.iter().map(|f| grid.together_of(Some(*f), &hosts)).collect();
+        for (at, host) in hosts.into_iter().enumerate() {
+            let ratios = columns.iter().map(|column| column[at].map(|(log, _)| log.exp())).collect();
             self.hosts.push((names[host].to_owned(), ratios));
         }
     }

@@ -62,7 +62,13 @@ fn name(node: &str, link: Option<&dyn Fn(&str) -> String>) -> Markup {
     html! { @match link { Some(link) => a href=(link(node)) { (clean(node)) }, None => (clean(node)) } }
 }
 
+/// From so many times on a ratio is told as such: per cent of a thousand times are read wrong.
+const TIMES: f64 = 3.0;
+
 fn ratio(s: &Slower) -> String {
+    if s.ratio >= TIMES {
+        return format!("{:.1} times ({:.1} to {:.1})", s.ratio, s.low, s.high);
+    }
     format!("{:+.1} % ({:+.1} to {:+.1})", (s.ratio - 1.0) * 100.0, (s.low - 1.0) * 100.0, (s.high - 1.0) * 100.0)
 }
 
@@ -81,7 +87,7 @@ pub fn words(standing: Standing) -> &'static str {
 
 fn table(hosts: &[&Host], link: Option<&dyn Fn(&str) -> String>) -> Markup {
     let rows = html! {
-        table {
+        table class="hosts" {
             thead { tr { th scope="col" { "Host" } th scope="col" { "Is" } th scope="col" { "Layer" } th scope="col" { "In what, beside its peers" } th scope="col" { "Measured again" } th scope="col" { "What says so" } } }
             tbody { @for host in hosts.iter().take(MOST_TOLD) { tr {
                 th scope="row" { (name(&host.node, link)) }
@@ -195,6 +201,8 @@ mod tests {
         let verdicts = Verdicts { headline: evil.into(), hosts: vec![host, failed], ..Verdicts::default() };
         let page = fingerpost_report::html::page(&content(&verdicts, None));
         assert!(!page.contains("<script>") && !page.contains('\u{1b}') && page.contains("n2") && page.contains("+20.0 %"), "{page}");
+        let far = Slower { what: String::new(), ratio: 756.08, low: 337.3, high: 1695.0 };
+        assert_eq!(ratio(&far), "756.1 times (337.3 to 1695.0)");
         assert_eq!(COLOURS.len(), WORDS.len());
         assert_eq!(usize::from(NOTHING), COLOURS.len() - 1);
     }

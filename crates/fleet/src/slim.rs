@@ -17,6 +17,8 @@ use flate2::write::GzEncoder;
 pub const MOST_BYTES: u64 = 6 << 20;
 /// The most that it may be packed.
 pub const MOST_PACKED: u64 = 1 << 20;
+/// How hard it is packed: at 6 packing took more than a third of gathering ten thousand records of a thousand rows.
+const LEVEL: u32 = 3;
 /// Digits that a figure keeps: a hundredth of a thousandth is far below what any row resolves.
 const DIGITS: usize = 6;
 
@@ -52,7 +54,7 @@ fn rounded(value: f64) -> f64 {
 /// # Errors
 /// None of a record in memory; the encoder's type has one.
 pub fn pack(run: &Run) -> io::Result<Vec<u8>> {
-    let mut packed = GzEncoder::new(Vec::new(), Compression::new(6));
+    let mut packed = GzEncoder::new(Vec::new(), Compression::new(LEVEL));
     packed.write_all(&serde_json::to_vec(run)?)?;
     packed.finish()
 }

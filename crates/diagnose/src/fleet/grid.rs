@@ -6,6 +6,8 @@ use super::robust::{Place, median};
 const ROWS_OF_A_FAMILY: usize = 3;
 /// Rows of one run share its minutes: a hundred of them that agree are no hundred independent witnesses (as `compare::spread`).
 const INDEPENDENT: f64 = 8.0;
+/// Hosts whose figures are read together: a cache line of 64 bytes has those of 16.
+const BLOCK: usize = 64;
 
 /// What one judgement is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,14 +69,14 @@ impl Grid {
 
     /// Makes each row a difference from its middle, and gives the middles.
     pub fn centre(&mut self) -> Vec<Option<Place>> {
-        (0..self.rows())
-            .map(|row| {
-                let place = Place::of(&self.row(row).into_iter().flatten().collect::<Vec<_>>())?;
-                let cells = row * self.hosts..(row + 1) * self.hosts;
-                self.logs[cells].iter_mut().for_each(|l| *l -= place.centre as f32);
-                Some(place)
-            })
-            .collect()
+        let rows: Vec<usize> = (0..self.rows()).collect();
+        let places = by_every_cpu(&rows, |row| Place::of(&self.row(*row).into_iter().flatten().collect::<Vec<_>>()));
+        for (place, logs) in places.iter().zip(self.logs.chunks_mut(self.hosts.max(1))) {
+            if let Some(place) = place {
+                logs.iter_mut().for_each(|l| *l -= place.centre as f32);
+            }
+        }
+        places
     }
 
     /// The families that there are, by number.
@@ -87,23 +89,35 @@ impl Grid {
 
     /// Per host the middle of a centred grid's rows of a family, or of all rows; nothing for a host with less than half of them.
     pub fn together(&self, family: Option<u8>) -> Vec<Option<(f64, f64)>> {
+        let hosts: Vec<usize> = (0..self.hosts).collect();
+        self.together_of(family, &hosts)
+    }
+
+    /// The same of these hosts only.
+    pub fn together_of(&self, family: Option<u8>, hosts: &[usize]) -> Vec<Option<(f64, f64)>> {
         let rows: Vec<usize> = (0..self.rows()).filter(|r| family.is_none_or(|f| self.families[*r] == f)).collect();
         if rows.len() < ROWS_OF_A_FAMILY {
-            return vec![None; self.hosts];
+            return vec![None; hosts.len()];
         }
-        let (mut logs, mut own) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-        (0..self.hosts)
-            .map(|host| {
-                logs.clear();
-                own.clear();
-                for at in rows.iter().map(|row| row * self.hosts + host).filter(|at| !self.logs[*at].is_nan()) {
-                    logs.push(f64::from(self.logs[at]));
-                    own.push(f64::from(self.own[at]));
-                }
-                let enough = logs.len() >= ROWS_OF_A_FAMILY && logs.len() * 2 >= rows.len();
-                enough.then(|| (median(&mut logs), median(&mut own) / (rows.len() as f64).min(INDEPENDENT).sqrt()))
-            })
-            .collect()
+        let blocks: Vec<&[usize]> = hosts.chunks(BLOCK).collect();
+        by_every_cpu(&blocks, |block| self.block(&rows, block)).concat()
+    }
+
+    /// The middles of some neighbouring hosts in these rows. A row's figures are side by side: row by row they are read once.
+    fn block(&self, rows: &[usize], hosts: &[usize]) -> Vec<Option<(f64, f64)>> {
+        let mut figures: Vec<(Vec<f64>, Vec<f64>)> = vec![(Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len())); hosts.len()];
+        for row in rows {
+            let (of_row, own_of_row) = self.cells(*row);
+            for ((logs, own), host) in figures.iter_mut().zip(hosts).filter(|(_, host)| !of_row[**host].is_nan()) {
+                logs.push(f64::from(of_row[*host]));
+                own.push(f64::from(own_of_row[*host]));
+            }
+        }
+        let middle = |(mut logs, mut own): (Vec<f64>, Vec<f64>)| {
+            let enough = logs.len() >= ROWS_OF_A_FAMILY && logs.len() * 2 >= rows.len();
+            enough.then(|| (median(&mut logs), median(&mut own) / (rows.len() as f64).min(INDEPENDENT).sqrt()))
+        };
+        figures.into_iter().map(middle).collect()
     }
 
     /// What was observed of a unit of a centred grid.
@@ -114,6 +128,17 @@ impl Grid {
             Unit::Row(row) => self.row(row as usize),
         }
     }
+}
+
+/// What is made of each of these, in their order, by every CPU.
+pub(super) fn by_every_cpu<T: Sync, U: Send>(of: &[T], one: impl Fn(&T) -> U + Sync) -> Vec<U> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let one = &one;
+    std::thread::scope(|scope| {
+        let part = |part| scope.spawn(move || <[T]>::iter(part).map(one).collect::<Vec<_>>());
+        let parts: Vec<_> = of.chunks(of.len().div_ceil(threads).max(1)).map(part).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
 }
 
 /// The middle of a host's figures in one unit, with its standard deviation: of a single row that row's own. Nothing for none.

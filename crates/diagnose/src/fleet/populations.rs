@@ -29,6 +29,14 @@ pub fn of(values: &[Option<(f64, f64)>]) -> Option<Populations> {
     if sorted.len() < super::FEWEST || sorted.len() < 2 * least {
         return None;
     }
+    // Each part's middle is that of at least so many hosts: where even these two are close together, nobody need be sorted.
+    let count = sorted.len();
+    let outer = (least / 2).saturating_sub(1);
+    let mut at = |rank: usize| sorted.select_nth_unstable_by(rank, |a, b| a.0.total_cmp(&b.0)).1.0;
+    let (low, high) = (at(outer), at(count - 1 - outer));
+    if high - low <= LEAST.ln_1p() {
+        return None;
+    }
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let gap = |cut: &usize| sorted[*cut].0 - sorted[*cut - 1].0;
     let cut = (least..=sorted.len() - least).max_by(|a, b| gap(a).total_cmp(&gap(b)))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fingerpost_measure::special::t_two_sided;
 
-use super::grid::{Grid, Unit};
+use super::grid::{Grid, Unit, by_every_cpu};
 use super::populations::{self, Populations};
 use super::robust::{Place, chance, median};
 use super::{FALSE_DISCOVERIES, FEWEST, reaches_least};
@@ -107,16 +107,10 @@ type Seen = (usize, Vec<Excess>, Option<Populations>);
 
 /// What is seen in each of these units, in their order, by every CPU.
 fn looked_at(grid: &Grid, units: &[Unit]) -> Vec<Seen> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let one = |unit: &Unit| {
+    by_every_cpu(units, |unit| {
         let values = grid.unit(*unit);
         let (tests, found) = of_unit(*unit, &values);
         (tests, found, populations::of(&values))
-    };
-    std::thread::scope(|scope| {
-        let part = |part| scope.spawn(move || <[Unit]>::iter(part).map(one).collect::<Vec<_>>());
-        let parts: Vec<_> = units.chunks(units.len().div_ceil(threads).max(1)).map(part).collect();
-        parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
 }
 
@@ -124,13 +118,15 @@ fn looked_at(grid: &Grid, units: &[Unit]) -> Vec<Seen> {
 fn of_unit(unit: Unit, values: &[Option<(f64, f64)>]) -> (usize, Vec<Excess>) {
     let seen: Vec<(f64, f64)> = values.iter().copied().flatten().collect();
     let Some(place) = Place::of(&seen).filter(|place| place.hosts >= FEWEST) else { return (0, Vec::new()) };
+    // Of ten thousand hosts some hundred are looked at, and their degrees of freedom are those of the unit.
+    let half_of = t_two_sided(0.95, place.scale(0.0).1.max(1.0));
     let beyond = |(host, value): (usize, &Option<(f64, f64)>)| {
         let (value, own) = (*value)?;
         let effect = value - place.centre;
         let (scale, df) = place.scale(own);
         let scale = scale.hypot(place.error_of_centre());
         (effect > WORTH_COMPUTING * scale).then(|| {
-            let half = t_two_sided(0.95, df.max(1.0)) * scale;
+            let half = half_of * scale;
             Excess { host, unit, effect, low: effect - half, high: effect + half, scale, df, p: chance(effect, scale, df) }
         })
     };

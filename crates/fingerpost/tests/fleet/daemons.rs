@@ -165,6 +165,35 @@ impl SlurmCluster {
         self.says("sbatch", &["--parsable", "-o", "/dev/null", "-p", "urgent", "--exclusive", &node, "--wrap", &wrap])
     }
 
+    /// Submits a script that lies in a directory, there, and gives the job's id.
+    pub fn submit_script(&self, dir: &Path, script: &str) -> String {
+        let output = Command::new("sbatch").args(["--parsable", script]).current_dir(dir).env("SLURM_CONF", &self.conf).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Slurm's word for a job's state; nothing for one that has ended.
+    pub fn job_state(&self, job: &str) -> String {
+        let jobs = self.says("squeue", &["-h", "-o", "%i %T"]);
+        jobs.lines().find_map(|line| line.strip_prefix(job)?.strip_prefix(' ')).unwrap_or_default().to_owned()
+    }
+
+    /// The steps that run.
+    pub fn steps(&self) -> Vec<String> {
+        self.says("squeue", &["-h", "-s", "-o", "%i"]).lines().map(str::to_owned).collect()
+    }
+
+    /// Lets a job that waits for its time begin.
+    pub fn start_now(&self, job: &str) {
+        self.says("scontrol", &["update", &format!("JobId={job}"), "StartTime=now"]);
+    }
+
+    /// Whether the job's log tells of a requeue, and of what came after it.
+    pub fn requeued(&self, dir: &Path, job: &str) -> bool {
+        let log = std::fs::read_to_string(dir.join(format!("fingerpost-{job}.log"))).unwrap();
+        log.contains("DUE TO PREEMPTION") || log.contains("DUE TO JOB REQUEUE")
+    }
+
     /// The jobs that run, by id.
     pub fn running_jobs(&self) -> Vec<String> {
         self.says("squeue", &["-h", "-t", "RUNNING", "-o", "%i"]).lines().map(str::to_owned).collect()
@@ -202,7 +231,7 @@ fn configuration(dir: &Path, count: usize) -> String {
         SlurmctldPidFile={dir}/ctld.pid\nSlurmdPidFile={dir}/%n.pid\nSlurmctldLogFile={dir}/ctld.log\nSlurmdLogFile={dir}/%n.log\n\
         ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSelectType=select/linear\nSlurmdParameters=config_overrides\n\
         ReturnToService=2\nMpiDefault=none\nSwitchType=switch/none\nSlurmdTimeout=5\nKillWait=2\n\
-        PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n\
+        PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n\
         PartitionName=all Nodes=n[1-{count}] Default=YES MaxTime=INFINITE PriorityTier=1 State=UP\n\
         PartitionName=urgent Nodes=n[1-{count}] MaxTime=INFINITE PriorityTier=2 State=UP\n",
         ports[0]

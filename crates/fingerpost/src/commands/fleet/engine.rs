@@ -32,6 +32,9 @@ impl Slurm {
     }
 }
 
+/// The file beside the records in which a batch script says which nodes it was asked for.
+pub const ASKED: &str = "fingerpost-nodes";
+
 /// Seconds that starting on a node and sending the record may take, on top of the run.
 const STARTING: u64 = 120;
 
@@ -85,16 +88,26 @@ impl Job<'_> {
         words
     }
 
-    /// The batch script that does the same, and writes a file for each node into the directory that it is started in.
+    /// The batch script that does the same, and writes a file for each node into the directory that it is started in. The files are the
+    /// nodes' own: `srun`'s placeholder `%N` is the name of the machine, which Slurm may know by another, and a requeued job would write
+    /// over what came before.
     pub fn script(&self, slurm: &Slurm) -> String {
         let options: String = self.common(slurm).iter().map(|word| format!("#SBATCH {word}\n")).collect();
-        let words: Vec<String> = self.node_words(slurm).iter().map(|word| quoted(word)).collect();
+        let mut words = self.node_words(slurm);
+        words.splice(2..2, ["--into".to_owned(), ".".into()]);
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        let given: String = self.words.iter().map(|word| format!(" {}", quoted(word).replace(['\n', '\r'], " "))).collect();
+        let given = if given.is_empty() { given } else { format!(" --{given}") };
         let bcast = slurm.bcast.as_ref().map(|dir| format!("{}/{}", dir.trim_end_matches('/'), self.name));
         let copy = bcast.as_ref().map_or(String::new(), |to| format!("sbcast --force {} {}\n", quoted(self.program), quoted(to)));
         let program = quoted(bcast.as_deref().unwrap_or(self.program));
         format!(
-            "#!/bin/sh\n{options}#SBATCH --requeue\n#SBATCH --output=fingerpost-%j.log\n# One file a node; afterwards: fingerpost fleet gather . -o SWEEP\n{copy}\
-            srun --no-kill --kill-on-bad-exit=0 --wait=0 --output=%N.out {program} {}\n",
+            "#!/bin/sh\n{options}#SBATCH --no-kill\n#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=fingerpost-%j.log\n\
+            # A file NODE.json.gz from each node. A requeued job, or another one in the same directory, goes on with the nodes that have none.\n\
+            # Afterwards: fingerpost fleet gather . -o SWEEP{}\n\
+            echo {} >> {ASKED}\n{copy}srun --no-kill --kill-on-bad-exit=0 --wait=0 {program} {}\n",
+            given,
+            quoted(&nodes::fold(self.nodes)),
             words.join(" ")
         )
     }
@@ -159,7 +172,10 @@ mod tests {
         let end = "--bcast=/tmp/fingerpost-x /opt/fingerpost fleet node --name-from SLURMD_NODENAME --timeout=60 --remove-self -- --profile quick";
         assert!(said.ends_with(end), "{said}");
         let script = job(&nodes, &words).script(&Slurm::default());
-        assert!(script.starts_with("#!/bin/sh\n#SBATCH --job-name=fingerpost-x\n#SBATCH --nodelist=n[1-3]\n") && script.contains("%N.out"));
+        assert!(
+            script.starts_with("#!/bin/sh\n#SBATCH --job-name=fingerpost-x\n#SBATCH --nodelist=n[1-3]\n")
+                && script.contains("fleet node --into . --name-from")
+        );
     }
 
     #[test]

@@ -15,9 +15,9 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 #[command(
     group(clap::ArgGroup::new("format").args(["csv", "parquet"]).required(true)),
-    after_help = "DuckDB: `SELECT node, median(value) FROM 'sweep.parquet' WHERE probe = 'memory.read' GROUP BY node`. \
+    after_help = "DuckDB: `SELECT node, median(value) FROM 'sweep.parquet' WHERE probe = 'memory.copy' GROUP BY node`. \
     pandas: `pandas.read_parquet('sweep.parquet').pivot_table(index='node', columns=['probe', 'params'], values='value')`. \
-    With CSV: read_csv('sweep.csv') in both."
+    With CSV: read_csv('sweep.csv') in both, with keep_default_na=False in pandas, since many rows have empty parameters."
 )]
 pub struct Args {
     /// The sweep's directory
@@ -63,7 +63,8 @@ fn records<'a>(sweep: &'a Sweep, done: &'a mut Done) -> anyhow::Result<impl Iter
 }
 
 fn csv(sweep: &Sweep, out: &mut dyn Write, done: &mut Done) -> std::io::Result<()> {
-    writeln!(out, "{}", figures::COLUMNS.join(","))?;
+    // All lines end alike: DuckDB refuses a file whose first line ends otherwise.
+    out.write_all(line(figures::COLUMNS.iter().map(|column| (*column).to_owned())).as_bytes())?;
     for (node, run) in records(sweep, done).map_err(std::io::Error::other)? {
         for m in &run.measurements {
             let texts = figures::texts(&node, &run, m).map(|text| word(&text));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use fingerpost_fleet::sweep::{Manifest, Pass, SCHEMA, Sweep};
+use fingerpost_fleet::sweep::{Manifest, Pass, SCHEMA, State, Sweep};
 use fingerpost_fleet::table::Table;
 use fingerpost_fleet::wire::{Answer, Collector, LONGEST_LINE};
 use fingerpost_fleet::{index, nodes, slim};
@@ -14,13 +14,14 @@ use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::text::counted;
 use fingerpost_record::{Run, lean, open};
 
+use super::engine::ASKED;
 use crate::exit::{Done, say, usage};
 
 /// Arguments of `fleet gather`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A file NODE.json is that node's run, NODE.json.gz its record in another sweep, and NODE.out what its task printed. \
-    What is neither is a row with its reason."
+    What is neither is a row with its reason, and so is a node of -w, or of a batch script's file fingerpost-nodes, that has no file."
 )]
 pub struct GatherArgs {
     /// The directory with the files
@@ -29,13 +30,22 @@ pub struct GatherArgs {
     /// The sweep's directory, which must not be there
     #[arg(short, long, value_name = "SWEEP", required_unless_present = "again")]
     output: Option<PathBuf>,
+    /// The nodes that were asked for: those without a file are rows that say so
+    #[arg(short = 'w', long, value_name = "NODES", conflicts_with = "again")]
+    nodes: Option<String>,
     /// The files are of suspects and controls measured again: add them to this sweep as its confirmation
     #[arg(long, value_name = "SWEEP", conflicts_with = "output")]
     again: Option<PathBuf>,
+    /// Words after `run` that the nodes were given; suspects and hosts that are left are measured with the same
+    #[arg(last = true, value_name = "ARG", conflicts_with = "again")]
+    words: Vec<String>,
 }
 
 /// What the names of files end in that can be records.
 const ENDINGS: [&str; 3] = [".json", ".json.gz", ".out"];
+
+/// The longest list of nodes that is read.
+const MOST_LIST: u64 = 8 << 20;
 
 /// The longest output of one task that is looked at.
 const MOST_OUTPUT: u64 = 64 << 20;
@@ -45,7 +55,10 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
     let files = files_of(&args.dir)?;
     let (sweep, pass) = match (&args.again, &args.output) {
         (Some(dir), _) => (super::open(dir)?, Pass::Again),
-        (None, output) => (created(&files, output.as_deref().unwrap_or(Path::new("sweep")))?, Pass::First),
+        (None, output) => {
+            let asked = asked_of(&args, &files)?;
+            (created(asked, output.as_deref().unwrap_or(Path::new("sweep")), args.words.clone())?, Pass::First)
+        }
     };
     let mut table = Table::default();
     let (mut kept, mut beside, mut failed) = (0_u64, 0_u64, 0_u64);
@@ -58,6 +71,8 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
             }
         }
         Ok(Taken::Beside) => beside += 1,
+        // The reason of an attempt before the one that made the record.
+        Ok(Taken::No(_)) if pass == Pass::First && sweep.stamp(node).is_some() => {}
         Ok(Taken::No(reason)) => {
             failed += 1;
             match pass {
@@ -71,15 +86,29 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
     if pass == Pass::First {
         table.hosts.sort_by(|a, b| a.node.cmp(&b.node));
         index::save(&index::path(sweep.dir()), &table);
+        failed = sweep.states()?.values().filter(|state| **state != State::Measured).count() as u64;
     }
     let doubled = if beside == 0 { String::new() } else { format!(", {} of a host that has one", counted(beside, "further record")) };
     say(&format!("{} gathered{doubled}, {failed} without one", counted(kept, "record")));
     Ok(if failed == 0 { Done::Well } else { Done::MeasurementFailed })
 }
 
-/// A sweep of these files: every file is a row, also one whose record is none.
-fn created(files: &[(String, PathBuf)], dir: &Path) -> anyhow::Result<Sweep> {
-    let asked: BTreeSet<String> = files.iter().map(|(node, _)| node.clone()).collect();
+/// The nodes of which something is known: every file is a row, also one whose record is none, and so is every node that was asked for.
+fn asked_of(args: &GatherArgs, files: &[(String, PathBuf)]) -> anyhow::Result<BTreeSet<String>> {
+    let mut asked: BTreeSet<String> = files.iter().map(|(node, _)| node.clone()).collect();
+    asked.extend(args.nodes.as_deref().map(super::names).transpose()?.into_iter().flatten());
+    let path = args.dir.join(ASKED);
+    if path.exists() {
+        let mut list = String::new();
+        let read = open::regular(&path).and_then(|opened| opened.file.take(MOST_LIST).read_to_string(&mut list));
+        read.or_else(|e| usage(format!("cannot read {}: {e}", path.display())))?;
+        asked.extend(nodes::parse(&list).or_else(|why| usage(format!("{}: {why}", path.display())))?);
+    }
+    Ok(asked)
+}
+
+/// A sweep of these nodes.
+fn created(asked: BTreeSet<String>, dir: &Path, args: Vec<String>) -> anyhow::Result<Sweep> {
     let now = jiff::Timestamp::now();
     let manifest = Manifest {
         schema: SCHEMA.into(),
@@ -87,7 +116,7 @@ fn created(files: &[(String, PathBuf)], dir: &Path) -> anyhow::Result<Sweep> {
         started: rfc3339(now),
         engine: "gather".into(),
         nodes: nodes::fold(&asked.into_iter().collect::<Vec<_>>()),
-        args: Vec::new(),
+        args,
     };
     Sweep::create(dir, manifest).or_else(|e| usage(e.to_string()))
 }

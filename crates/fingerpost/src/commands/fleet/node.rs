@@ -2,17 +2,17 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use fingerpost_fleet::{nodes, slim, wire};
-use fingerpost_record::{Run, lean, text::clean_short};
+use fingerpost_record::{Run, archive::write_whole, lean, text::clean_short};
 use fingerpost_sys::child;
 use fingerpost_sys::scratch::Scratch;
 
-use crate::exit::{Done, usage};
+use crate::exit::{Done, say, usage};
 
 /// Arguments of `fleet node`.
 #[derive(Debug, clap::Args)]
@@ -29,6 +29,9 @@ pub struct Args {
     /// Remove this program's file at once: it is a copy that was made for this run
     #[arg(long)]
     remove_self: bool,
+    /// Put the record into this directory, as NODE.json.gz, instead of printing it; a node whose record is there is not measured again
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
     /// The most seconds that the run may take
     #[arg(long, default_value_t = 900)]
     timeout: u64,
@@ -59,6 +62,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         // The running program keeps its file through /proc/self/exe, and so do its probes.
         std::fs::remove_file(std::env::current_exe()?).context("cannot remove the copy of this program")?;
     }
+    if let Some(dir) = &args.into {
+        return into(dir, &name, || measured(&args.words, args.timeout, args.while_stdin));
+    }
     let told = measured(&args.words, args.timeout, args.while_stdin).and_then(|run| Ok(slim::pack(&run)?));
     let lines = match &told {
         Ok(packed) => wire::lines(&name, packed),
@@ -66,6 +72,30 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     };
     crate::output::write(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
     Ok(if told.is_ok() { Done::Well } else { Done::MeasurementFailed })
+}
+
+/// Measures, and puts the record into a directory, or the reason why there is none as `fleet gather` reads it. A job that is requeued starts
+/// all its tasks again: a node that has its record keeps it, and what an attempt left in part was never put in place.
+fn into(dir: &Path, name: &str, measure: impl FnOnce() -> anyhow::Result<Run>) -> anyhow::Result<Done> {
+    let (record, reason) = (dir.join(format!("{name}.json.gz")), dir.join(format!("{name}.out")));
+    if slim::from_path(&record).is_ok() {
+        say(&format!("{name} has its record and is not measured again"));
+        return Ok(Done::Well);
+    }
+    match measure() {
+        Ok(run) => {
+            write_whole(&record, &slim::pack(&run)?)?;
+            // Of an earlier attempt.
+            let _ = std::fs::remove_file(reason);
+            Ok(Done::Well)
+        }
+        Err(e) => {
+            let why = format!("{e:#}");
+            say(&format!("{name}: {}", clean_short(&why, 300)));
+            write_whole(&reason, format!("{}\n", wire::failure(name, &why)).as_bytes())?;
+            Ok(Done::MeasurementFailed)
+        }
+    }
 }
 
 /// The slim record of a run of this program.
@@ -122,4 +152,28 @@ pub fn own_file() -> anyhow::Result<(File, u64)> {
     let file = File::open("/proc/self/exe").context("cannot read this program's file")?;
     let bytes = file.metadata()?.len();
     Ok((file, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fingerpost_record::fixture;
+
+    #[test]
+    fn a_node_that_starts_again_keeps_its_record_and_replaces_what_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let (record, reason) = (dir.path().join("n1.json.gz"), dir.path().join("n1.out"));
+        let failed = into(dir.path(), "n1", || anyhow::bail!("no space"));
+        assert!(matches!(failed, Ok(Done::MeasurementFailed)));
+        assert_eq!(std::fs::read_to_string(&reason).unwrap(), "FINGERPOST n1 failed no space\n");
+        let packed = slim::pack(&fixture::run()).unwrap();
+        std::fs::write(&record, &packed[..packed.len() / 2]).unwrap();
+        assert!(matches!(into(dir.path(), "n1", || Ok(slim::slim(&fixture::run()))), Ok(Done::Well)));
+        assert_eq!(slim::from_path(&record).unwrap().id, fixture::run().id);
+        assert!(!reason.exists(), "the reason of the attempt before");
+        let kept = std::fs::read(&record).unwrap();
+        assert!(matches!(into(dir.path(), "n1", || panic!("it is measured again")), Ok(Done::Well)));
+        assert_eq!(std::fs::read(&record).unwrap(), kept);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
 }
