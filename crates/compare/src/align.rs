@@ -27,7 +27,7 @@ pub fn rows(base: &Side, new: &Side, options: &Options) -> (Vec<Row>, Vec<Pooled
     let known = known(&paired, &mut weights);
     for pair in paired {
         let known = known.get(pair.probe).unwrap_or(&Known::NOTHING);
-        match pair.compare(&mut weights, known, options.paired) {
+        match pair.compare(&mut weights, known, options) {
             Ok(row) => pairs.push(row),
             Err(not) => rest.push(not),
         }
@@ -197,7 +197,7 @@ fn has_unstated_partner(side: &Other, key: &(String, u32, Params), other: &Other
 }
 
 impl Pair<'_> {
-    fn compare(self, weights: &mut QuantileWeights, known: &Known, paired: bool) -> Result<Row, NotCompared> {
+    fn compare(self, weights: &mut QuantileWeights, known: &Known, options: &Options) -> Result<Row, NotCompared> {
         let (base, new) = match (self.base, self.new) {
             (Some(base), Some(new)) => (base, new),
             (Some(_), None) => return Err(self.not("only the base has it")),
@@ -214,7 +214,7 @@ impl Pair<'_> {
         }
         let higher = base.better == fingerpost_record::Better::Higher;
         let levels = (ratio::level_with(&base.figures, weights, known), ratio::level_with(&new.figures, weights, known));
-        let in_pairs = if paired { pairwise(base, new, higher) } else { None };
+        let in_pairs = if options.paired { pairwise(base, new, higher).map(|r| of_two_starts(r, options.starts)) } else { None };
         let ratio = in_pairs.or(match levels {
             (Some(b), Some(n)) => Some(ratio::between(b, n, higher)),
             _ => None,
@@ -257,6 +257,17 @@ fn pairwise(base: &SideRow, new: &SideRow, higher: bool) -> Option<Ratio> {
     let ([b], [n]) = (base.figures.as_slice(), new.figures.as_slice()) else { return None };
     let all_positive = b.processes.iter().chain(&n.processes).all(|v| *v > 0.0);
     (b.processes.len() == n.processes.len() && all_positive).then(|| ratio::paired(&b.processes, &n.processes, higher)).flatten()
+}
+
+/// A ratio of two sides of one start each, with what two starts of the same server differ by.
+fn of_two_starts(ratio: Ratio, spread: f64) -> Ratio {
+    let (own, starts) = (ratio.error * ratio.error, 2.0 * spread * spread);
+    if starts == 0.0 {
+        return ratio;
+    }
+    // Satterthwaite: what is known beforehand was not estimated from these pairs.
+    let df = if own > 0.0 { ((own + starts) / own).powi(2) * ratio.df } else { 1e6 };
+    Ratio { common: ratio.common + starts, ..Ratio::from_log(ratio.value.ln(), own + starts, df.min(1e6)) }
 }
 
 /// Which side's runs are further apart than each of them lets expect.

@@ -109,7 +109,7 @@ fn one_call_that_takes_longer_is_no_dearer_entry() {
 
 #[test]
 fn what_is_surely_slower_and_not_surely_by_much_has_suspects_and_nobody_guilty() {
-    let options = Options { threshold: 0.1, paired: true };
+    let options = Options { threshold: 0.1, paired: true, starts: 0.0 };
     let by = |lock: f64, by: [f64; 5]| {
         let lock = (Layer::Application, "server user code", "db", &["lock"][..], [lock; 3]);
         compare(&[run(&[], &[])], &[slower(run(&[lock], &[]), &by)], &options)

@@ -183,9 +183,14 @@ fn pairs_resolve_what_drift_hides() {
     for run in [&mut a, &mut b] {
         run.measurements[0].estimate = Some(Estimate { value: 125.0, low: 110.0, high: 140.0, confidence: 0.95 });
     }
-    let verdict =
-        |paired| compare(std::slice::from_ref(&a), std::slice::from_ref(&b), &Options { threshold: 0.005, paired }).rows[0].verdict;
-    assert_eq!((verdict(false), verdict(true)), (Verdict::Unresolved, Verdict::Slower));
+    let row = |paired, starts| {
+        compare(std::slice::from_ref(&a), std::slice::from_ref(&b), &Options { threshold: 0.005, paired, starts }).rows[0].clone()
+    };
+    assert_eq!((row(false, 0.0).verdict, row(true, 0.0).verdict), (Verdict::Unresolved, Verdict::Slower));
+    // Two starts that differ by 5 % each: √2 · 1.96 · 5 % either way, besides what the pairs say.
+    let ratio = row(true, 0.05).ratio.unwrap();
+    assert_eq!(row(true, 0.05).verdict, Verdict::Unresolved);
+    assert!(((ratio.high / ratio.low).ln() / 2.0 - 0.1386).abs() < 0.001, "{ratio:?}");
 }
 
 #[test]
