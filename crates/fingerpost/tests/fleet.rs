@@ -405,7 +405,8 @@ fn a_sweep_is_on_the_page_with_its_hosts() {
     for wanted in ["suspected", "data:image/png;base64,", "/sweep/0/host/n5\"", "hosts that stand out: n5"] {
         assert!(one.contains(wanted), "{wanted}: {one}");
     }
-    assert!(page(&address, "/sweep/0/host/n5").contains("memory.read"));
+    // Names of probes may be broken over lines after their dots.
+    assert!(page(&address, "/sweep/0/host/n5").replace("<wbr>", "").contains("memory.read"));
     assert!(page(&address, "/sweep/0/report").contains("attachment; filename="));
     for none in ["/sweep/1", "/sweep/x", "/sweep/0/host/n99", "/sweep/0/host/..%2f..%2fmanifest"] {
         assert!(!page(&address, none).starts_with("HTTP/1.1 200"), "{none}");

@@ -370,7 +370,10 @@ fn a_run_is_labelled_sorted_by_and_removed() {
     let Some((_turn, server, browser)) = setting(&many(12)) else { return };
     let listed = "return [...document.querySelectorAll('#runs tbody tr')].map(r => r.querySelector('input').value)";
     browser.open(&format!("{}?sort=host", server.address));
-    let hosts = browser.run("return [...document.querySelectorAll('#runs tbody tr')].map(r => r.cells[2].innerText).join()");
+    let hosts = browser.run(
+        "const host = [...document.querySelectorAll('#runs thead th')].findIndex(th => th.innerText.startsWith('Host'));
+         return [...document.querySelectorAll('#runs tbody tr')].map(r => r.cells[host].innerText).join()",
+    );
     let hosts: Vec<&str> = hosts.as_str().unwrap().split(',').collect();
     assert!(hosts.len() == 12 && hosts.is_sorted(), "{hosts:?}");
     assert_eq!(browser.run("return document.querySelector('th[aria-sort]').innerText"), json!("Host"));
