@@ -76,6 +76,8 @@ fn round_trip_of(source: &mut dyn Source) {
     let address = listener.local_addr().unwrap();
     static SERVER: AtomicI32 = AtomicI32::new(0);
     static CLIENT: AtomicI32 = AtomicI32::new(0);
+    SERVER.store(0, Ordering::Relaxed);
+    CLIENT.store(0, Ordering::Relaxed);
     let server = std::thread::Builder::new().name("echo-server".into()).spawn(move || {
         SERVER.store(own_tid(), Ordering::Relaxed);
         let (mut s, _) = listener.accept().unwrap();
@@ -93,6 +95,10 @@ fn round_trip_of(source: &mut dyn Source) {
             std::thread::sleep(Duration::from_millis(2));
         }
     });
+    // A thread has its name when it runs its own code, and that of the one that made it before.
+    while SERVER.load(Ordering::Relaxed) == 0 || CLIENT.load(Ordering::Relaxed) == 0 {
+        std::thread::yield_now();
+    }
     let names = until(source, |w| {
         let (server, client) = (SERVER.load(Ordering::Relaxed), CLIENT.load(Ordering::Relaxed));
         let pid = std::process::id() as i32;
