@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use fingerpost_record::{Observation, Params};
 use fingerpost_sys::cgroup::{Hierarchies, members};
+use fingerpost_sys::network;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::trace::thread_cpu_seconds;
 use fingerpost_workloads::Subjects;
@@ -245,6 +246,8 @@ impl Session {
         ours.insert(std::process::id() as i32);
         let mut limits = machine::limits(&paths, &self.groups);
         limits.append(&mut summary::task_settings(&watched.population));
+        // Of the network that this process is in, which need not be that of a container's service.
+        limits.extend(network::shapers().ok().map(|shapers| ("net.shapers".to_owned(), shapers as f64)));
 
         let mut cpu = after.cpu_since(&self.before);
         cpu.insert("elapsed.seconds".into(), elapsed);

@@ -1,14 +1,46 @@
-//! The loopback interface of a network of one's own: switching it on, and making it slow.
+//! The loopback interface of a network of one's own: switching it on, and making it slow; and what makes any network slow on purpose.
 //!
-//! Both speak to the network that the calling thread is in. Call them only in one that was made for the purpose
+//! All speak to the network that the calling thread is in. Call those that change it only in one that was made for the purpose
 //! ([`crate::task::own_network`]): [`shape_loopback`] refuses where there is any other interface.
 
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use crate::netlink::{Netlink, REQUEST_DUMP, each_attribute};
+
+/// The attribute that names a queueing discipline (`TCA_KIND` of linux/rtnetlink.h).
+const KIND: u16 = 1;
+/// The length of a struct tcmsg.
+const TCMSG: usize = 20;
+/// Queueing disciplines that limit a rate or delay packets. `cake` and `fq` do so only when they are told to, and are not among them.
+const SHAPERS: [&[u8]; 5] = [b"tbf", b"htb", b"hfsc", b"netem", b"cbq"];
+/// The most that the kernel puts into one datagram of a dump.
+const LARGEST: usize = 32 << 10;
+
 /// The index that the kernel gives to every network's loopback interface.
 const LOOPBACK: i32 = 1;
+
+/// How many queueing disciplines, of all interfaces together, limit a rate or delay packets. Takes no privilege.
+///
+/// # Errors
+/// The kernel has no traffic control, or does not answer.
+pub fn shapers() -> io::Result<usize> {
+    let mut netlink = Netlink::open(libc::NETLINK_ROUTE, LARGEST)?;
+    netlink.give_up_after(1)?;
+    let mut count = 0;
+    netlink.ask(libc::RTM_GETQDISC, REQUEST_DUMP, &[0; TCMSG], &mut |body| count += usize::from(is_shaper(body)))?;
+    Ok(count)
+}
+
+/// Whether a message about a queueing discipline is about one that limits a rate or delays packets.
+fn is_shaper(body: &[u8]) -> bool {
+    let mut found = false;
+    each_attribute(body.get(TCMSG..).unwrap_or(&[]), &mut |kind, name| {
+        found |= kind == KIND && SHAPERS.contains(&name.strip_suffix(b"\0").unwrap_or(name));
+    });
+    found
+}
 
 /// Switches the loopback interface on.
 pub fn loopback_up() -> io::Result<()> {
@@ -78,7 +110,6 @@ fn qdisc_message(kind: u16, flags: u16, attributes: &[u8]) -> Vec<u8> {
 
 /// The attributes of a token bucket (linux/pkt_sched.h): its name, and its parameters with a burst of 64 KiB and room for 1 MiB.
 fn token_bucket(rate: u32) -> Vec<u8> {
-    const KIND: u16 = 1;
     const OPTIONS: u16 = 2;
     const PARAMETERS: u16 = 1;
     const BURST: u16 = 6;
@@ -124,6 +155,30 @@ fn check(result: libc::c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_limits_a_rate_is_told_by_its_name_and_torn_messages_are_none() {
+        let about = |name: &[u8]| [vec![0; TCMSG], attribute(KIND, name), attribute(2, &[7; 30])].concat();
+        for (name, shapes) in [(&b"tbf\0"[..], true), (b"netem\0", true), (b"noqueue\0", false), (b"fq_codel\0", false), (b"", false)] {
+            let body = about(name);
+            assert_eq!(is_shaper(&body), shapes, "{name:?}");
+            // Whatever is cut off or changed: an answer, and no panic.
+            for cut in 0..body.len() {
+                let _ = is_shaper(&body[..cut]);
+                let mut other = body.clone();
+                other[cut] = other[cut].wrapping_add(0x9d);
+                let _ = is_shaper(&other);
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernel_lists_its_queueing_disciplines_or_has_none() {
+        match shapers() {
+            Ok(n) => assert!(n < 10_000),
+            Err(e) => assert!(matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EPERM)), "{e}"),
+        }
+    }
 
     #[test]
     fn messages_are_as_long_as_they_say_and_aligned() {

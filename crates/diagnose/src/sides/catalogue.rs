@@ -16,7 +16,7 @@
 //! | CPU and kernel | `server.call.NAME.count` `server.call.NAME.cpu_seconds` `server.cpu.seconds` `server.thread_user.seconds` `server.thread_kernel.seconds` `memory.thp_faults` `server.seccomp.mode` `server.seccomp.filters` `server.store_bypass.mitigated` `server.indirect_branch.mitigated` `server.traced` `audit.rules` `tracing.events` `tracing.tracers` `tracing.programs` |
 //! | memory | `memory.swap_in.pages` `server.faults.major` `server.faults.minor` `memory.direct_reclaim.pages` `psi.memory.some.seconds` `thp.always` `server.thp_disabled` |
 //! | storage | `disk.flushes` `disk.flush.seconds` `disk.busy.seconds` `other.disk.bytes` `cgroup.disk_limits` `server.call.fsync.count` |
-//! | network | `net.drops` `tcp.retransmits` `tcp.listen_overflows` `tcp.delayed_acks` `queue.network.mean` `connecting.mean` `accept.queue.max` `accept.backlog` |
+//! | network | `net.drops` `net.shapers` `tcp.retransmits` `tcp.listen_overflows` `tcp.delayed_acks` `queue.network.mean` `connecting.mean` `accept.queue.max` `accept.backlog` |
 //! | application | `server.blocked.lock.seconds` `step.query_cache` |
 //! | client | `client.cpu.seconds` `client.throttle.seconds` `step.client.cpus` `step.client.saturated` |
 
@@ -112,9 +112,10 @@ fn rest_of_throttle(clues: &Clues) -> Rest {
     if signs::set_now(clues, "cgroup.disk_limits") { Rest::Perhaps } else { Rest::No }
 }
 
-/// A server or a client that a quota stops acknowledges late as well, and is not waited for because of that.
+/// A server or a client that a quota or a limit on its disk stops acknowledges late as well, and is not waited for because of that.
 fn rest_of_delay(clues: &Clues) -> Rest {
-    surely(!matches!(signs::quota(clues), Sign::Fits(_)) && signs_io::client_stopped(clues).is_none())
+    let stopped = matches!(signs::quota(clues), Sign::Fits(_)) || signs::set_now(clues, "cgroup.disk_limits");
+    surely(!stopped && signs_io::client_stopped(clues).is_none())
 }
 
 /// Every cause that two sides are judged by. Where several of a layer fit, the first is the sharper one.
@@ -142,7 +143,10 @@ pub const CATALOGUE: &[Candidate] = &[
     Candidate::new("network.accept_queue", signs_io::accept_queue, |_| Rest::Surely),
     Candidate::new("network.delay", signs_io::delay, rest_of_delay),
     of_parts("peer.slow", signs_io::peer),
-    Candidate::new("network.shaping", signs_io::shaping, |c| surely(signs_io::outlast_windows(c))),
+    Candidate {
+        also: |c, layer, part| signs_io::of_sending(layer, part) && signs_io::shaped(c).is_some(),
+        ..Candidate::new("network.shaping", signs_io::shaping, |c| surely(signs_io::outlast_windows(c)))
+    },
     of_parts("app.lock", signs_io::app_lock),
     of_parts("app.wait", signs::wait),
     of_parts("app.work", signs::app_work),

@@ -4,7 +4,7 @@ use fingerpost_record::Layer;
 
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::clues::{Clues, Pair, quantity};
-use super::signs::{followed, grows, higher, set_now};
+use super::signs::{GOOD_PART, followed, grows, higher, set_now};
 use crate::places::{Kind, Place, name};
 use crate::rules::{limit, percent};
 
@@ -250,8 +250,29 @@ pub(super) fn delay(clues: &Clues) -> Sign {
     }
 }
 
+/// Calls that send: what a queueing discipline does with a packet is done in them, or in an interrupt after.
+const SENDING: [&str; 7] = ["write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile"];
+
+/// A part of a budget in which packets are sent.
+pub(super) fn of_sending(_: Layer, part: &str) -> bool {
+    part == name::INTERRUPTS || part.strip_prefix(name::KERNEL).is_some_and(|call| SENDING.contains(&call))
+}
+
+/// A queueing discipline that limits or delays on the slower side only, where what it holds up takes a good part of what is longer.
+pub(super) fn shaped(clues: &Clues) -> Option<String> {
+    let shapers = clues.total("net.shapers").filter(|p| p.dear > p.cheap)?;
+    let held = clues.parts(|layer, part| of_sending(layer, part) || Kind::of(layer, part) == Kind::Network);
+    (held.more() > GOOD_PART * clues.wall().more().max(0.0)).then(|| {
+        let (set, held) = (clues.arrow(shapers, ""), clues.arrow(held, "seconds"));
+        format!("queueing disciplines that limit a rate or delay: {set}; sending, interrupts and the way: {held} of a request")
+    })
+}
+
 pub(super) fn shaping(clues: &Clues) -> Sign {
     if let Some(text) = lost(clues) {
+        return Fits(text);
+    }
+    if let Some(text) = shaped(clues) {
         return Fits(text);
     }
     // Nothing was lost, and a wait for acknowledgements is told apart by its length.
