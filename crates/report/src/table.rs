@@ -69,9 +69,11 @@ fn facts<'a>(facts: impl Iterator<Item = &'a Fact>) -> impl Iterator<Item = Line
 /// How many rows there are of each outcome.
 pub fn summary(view: &View) -> String {
     if view.published() {
-        // A row of a repeated measurement has a figure for each repetition.
-        let figures: usize =
-            view.groups.iter().flat_map(|g| &g.rows).filter(|row| row.outcome == Outcome::Measured).map(|row| row.counts[1].max(1)).sum();
+        // A row of a repeated measurement has a figure for each repetition; of imported results the samples are no figures that were published.
+        let printed = fingerpost_compare::references::names().contains(&view.id);
+        let figures = |row: &Row| if printed { row.counts[1].max(1) } else { 1 };
+        let rows = view.groups.iter().flat_map(|g| &g.rows).filter(|row| row.outcome == Outcome::Measured);
+        let figures: usize = rows.map(figures).sum();
         return fingerpost_record::text::counted(figures as u64, "published figure");
     }
     let outcomes = [Outcome::Measured, Outcome::Untrusted, Outcome::Skipped, Outcome::Failed];
