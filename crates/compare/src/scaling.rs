@@ -119,7 +119,7 @@ impl Scaling {
         let of_peak = 100.0 * last.throughput / peak.throughput;
         match self.shape {
             Shape::Scales => format!("scales up to {}, to {:.0} % of {base}", clients(last.clients), last.scaling),
-            Shape::Saturates { at } => format!("saturates at {}, at {:.0} % of {base}, and holds it", clients(at), peak.scaling),
+            Shape::Saturates { at } => format!("saturates at {}, peaks at {:.0} % of {base}, and holds it", clients(at), peak.scaling),
             Shape::Declines { from } => {
                 format!("declines from {} on, to {of_peak:.0} % of its peak at {}", clients(from), clients(peak.clients))
             }
@@ -204,7 +204,7 @@ mod tests {
 
         assert_eq!(percents(&linux), [100, 153, 180, 194, 193, 185, 182]);
         assert_eq!(linux.shape, Shape::Saturates { at: 5 });
-        assert_eq!(linux.to_string(), "saturates at 5 clients, at 194 % of what 1 client gave, and holds it");
+        assert_eq!(linux.to_string(), "saturates at 5 clients, peaks at 194 % of what 1 client gave, and holds it");
     }
 
     #[test]

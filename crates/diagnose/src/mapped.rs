@@ -42,7 +42,7 @@ impl Mapped {
     pub fn sentence(&self) -> String {
         format!(
             "of {:.0} anonymous mappings {:.0} % had their first page touched within 100 µs, {:.0} % another page first, {:.0} % none; half of \
-             those touched were so after {}",
+             those that were touched were within {}",
             self.count,
             self.at_once * 100.0,
             self.elsewhere * 100.0,

@@ -41,7 +41,13 @@ impl Figure {
         if below.max(above) > LOPSIDED * below.min(above) {
             return format!("{}–{}", self.number(low), self.number(high));
         }
-        let half = self.number((high - low) / 2.0);
+        let half = (high - low) / 2.0;
+        let units = half / self.scale.divisor * 10_f64.powi(self.decimals() as i32);
+        // What a printed figure was rounded from is half of its last digit, which that digit alone would make a whole or nothing.
+        if (units - 0.5).abs() < 1e-3 {
+            return format!("± {:.*}", self.decimals() + 1, half / self.scale.divisor);
+        }
+        let half = self.number(half);
         // A figure that is surer than its digits show.
         if half.bytes().all(|b| matches!(b, b'0' | b'.')) { format!("± <{}1", &half[..half.len() - 1]) } else { format!("± {half}") }
     }
@@ -93,5 +99,12 @@ mod tests {
     fn an_interval_below_the_digits_is_not_shown_as_zero() {
         assert_eq!(text(41.3, 41.2999, 41.3001, Unit::Nanoseconds), "41.30 ± <0.01 ns");
         assert_eq!(text(12_345_678.0, 12_345_677.9, 12_345_678.1, Unit::Count), "12345678 ± <1");
+    }
+
+    #[test]
+    fn half_of_the_last_digit_is_neither_a_whole_one_nor_nothing() {
+        assert_eq!(text(9496.0, 9495.5, 9496.5, Unit::Nanoseconds), "9.496 ± 0.0005 µs");
+        assert_eq!(text(7645.0, 7644.5, 7645.5, Unit::Nanoseconds), "7.645 ± 0.0005 µs");
+        assert_eq!(text(9078.0, 9077.5, 9078.5, Unit::Count), "9078 ± 0.5");
     }
 }

@@ -79,7 +79,9 @@ pub fn answer(flops: &Flops) -> Option<String> {
     };
     let among = if averages().count() > 1 { " is the fastest: it" } else { "" };
     let core = flops.share(rate).map_or(String::new(), |share| format!(", {:.0} % of the core's highest rate", share * 100.0));
-    Some(format!("{name}{among} reaches {} on average{core}.", Unit::FlopPerSecond.format(rate)))
+    // In whole MFLOPS, as the table below has it.
+    let rate = Unit::FlopPerSecond.format((rate / 1e6).round() * 1e6);
+    Some(format!("{name}{among} reaches {rate} on average{core}."))
 }
 
 /// The table for a terminal.

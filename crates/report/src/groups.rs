@@ -89,7 +89,7 @@ pub fn place_in(group: &GroupOf, probe: &str) -> usize {
 pub fn lmbench_name(probe: &str, params: &Params) -> Option<String> {
     let name = match probe {
         "syscall.null" => "null call",
-        "syscall.read" | "syscall.write" => "null I/O",
+        "syscall.read" | "syscall.write" | "lmbench.null_io" => "null I/O",
         "syscall.stat" => "stat",
         "syscall.open_close" => "open clos",
         "syscall.select" => "slct TCP",

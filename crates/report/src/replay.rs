@@ -2,7 +2,7 @@
 
 use fingerpost_compare::conclusions::Answer;
 use fingerpost_compare::replay::{Concluded, Here, Line as Cells, Replay, Replayed};
-use fingerpost_record::text::clean;
+use fingerpost_record::text::{clean, counted};
 
 use crate::grid::{Align, Column, Grid, Line};
 use crate::style::{Style, Tone};
@@ -35,6 +35,11 @@ pub fn lines_apart(table: &Replayed) -> (String, Vec<String>) {
     (shared.join(" "), own)
 }
 
+/// What heads the column of lines: their unit.
+pub fn unit_title(table: &Replayed) -> String {
+    if table.unit == "count" { "number".into() } else { format!("in {}", table.unit) }
+}
+
 /// A figure of this machine: the value, with a mark where the run does not trust it.
 pub fn own_figure(here: Option<&Here>) -> String {
     here.map_or("–".into(), |h| if h.trusted { h.text() } else { format!("{} (untrusted)", h.text()) })
@@ -51,13 +56,16 @@ pub fn below(table: &Replayed) -> String {
 
 /// How many of the conclusions are true, false and not measured here.
 pub fn summary(replay: &Replay) -> String {
-    let count = |answer: Answer| replay.conclusions.iter().filter(|c| c.here.answer == answer).count();
+    let are = |answer: Answer| match replay.conclusions.iter().filter(|c| c.here.answer == answer).count() {
+        1 => "1 is".to_owned(),
+        count => format!("{count} are"),
+    };
     format!(
-        "Of {} conclusions {} are true here, {} are false, and {} are not measured.",
-        replay.conclusions.len(),
-        count(Answer::True),
-        count(Answer::False),
-        count(Answer::NotMeasured)
+        "Of {} {} true here, {} false, and {} not measured.",
+        counted(replay.conclusions.len() as u64, "conclusion"),
+        are(Answer::True),
+        are(Answer::False),
+        are(Answer::NotMeasured)
     )
 }
 
@@ -97,7 +105,7 @@ fn columns(systems: usize) -> Vec<Column> {
 fn table(t: &Replayed) -> Grid {
     let mut grid =
         Grid { columns: columns(t.systems.len()), lines: vec![Line::Blank, Line::Heading(format!("{} [{}]", clean(&t.title), t.name))] };
-    let head = std::iter::once(format!("in {}", t.unit)).chain(t.systems.iter().cloned()).chain([OWN.into(), String::new()]);
+    let head = std::iter::once(unit_title(t)).chain(t.systems.iter().cloned()).chain([OWN.into(), String::new()]);
     grid.lines.push(Line::Cells(head.collect(), Tone::Faint));
     let (shared, own) = lines_apart(t);
     if !shared.is_empty() {

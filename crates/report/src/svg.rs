@@ -172,6 +172,10 @@ fn nice_step(width: f64) -> f64 {
 
 /// A value on an axis in as few digits as it has: `10 µs`, `2.5 GB/s`.
 pub(crate) fn tick_label(unit: Unit, value: f64) -> String {
+    // Nothing is the same in every unit, and the axis's other labels have theirs.
+    if value == 0.0 && unit != Unit::Percent {
+        return "0".to_owned();
+    }
     let scale = unit.scale_for(value);
     let number = scale.number(value);
     let short = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
@@ -270,7 +274,7 @@ mod tests {
     #[test]
     fn bytes_are_labelled_in_round_binary_units() {
         let labels = |axis: Axis| axis.in_unit(Unit::Bytes).ticks().into_iter().map(|t| tick_label(Unit::Bytes, t)).collect::<Vec<_>>();
-        assert_eq!(labels(Axis::over([3.0e6, 17.0e6])), ["0 B", "5 MiB", "10 MiB", "15 MiB"]);
+        assert_eq!(labels(Axis::over([3.0e6, 17.0e6])), ["0", "5 MiB", "10 MiB", "15 MiB"]);
         for axis in [Axis::over([4096.0, 1e9]), Axis::over([1.0, 1e12]), Axis::over([100.0, 9000.0]), Axis::over([]), Axis::over([0.0])] {
             let ticks = axis.in_unit(Unit::Bytes).ticks();
             assert!((1..=7).contains(&ticks.len()) && ticks.is_sorted(), "{axis:?}: {ticks:?}");
@@ -293,7 +297,7 @@ mod tests {
         assert_eq!(tick_label(Unit::Nanoseconds, 10_000.0), "10 µs");
         assert_eq!(tick_label(Unit::BytesPerSecond, 2.5e9), "2.5 GB/s");
         assert_eq!(tick_label(Unit::Count, 1000.0), "1000");
-        assert_eq!(tick_label(Unit::Nanoseconds, 0.0), "0 ns");
+        assert_eq!(tick_label(Unit::Nanoseconds, 0.0), "0");
     }
 
     #[test]

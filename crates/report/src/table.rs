@@ -69,7 +69,12 @@ fn facts<'a>(facts: impl Iterator<Item = &'a Fact>) -> impl Iterator<Item = Line
 /// How many rows there are of each outcome.
 pub fn summary(view: &View) -> String {
     if view.published() {
-        return fingerpost_record::text::counted(view.count(Outcome::Measured) as u64, "published figure");
+        // A row of a repeated measurement has a figure for each repetition; of imported results the samples are no figures that were published.
+        let printed = fingerpost_compare::references::names().contains(&view.id);
+        let figures = |row: &Row| if printed { row.counts[1].max(1) } else { 1 };
+        let rows = view.groups.iter().flat_map(|g| &g.rows).filter(|row| row.outcome == Outcome::Measured);
+        let figures: usize = rows.map(figures).sum();
+        return fingerpost_record::text::counted(figures as u64, "published figure");
     }
     let outcomes = [Outcome::Measured, Outcome::Untrusted, Outcome::Skipped, Outcome::Failed];
     let parts: Vec<String> = outcomes

@@ -131,7 +131,7 @@ impl View {
 
     /// What the column of intervals is called: a printed figure's is what it was rounded from.
     pub fn interval_title(&self) -> &'static str {
-        if self.published() { "interval" } else { "95 % interval" }
+        if self.published() { "Interval" } else { "95 % interval" }
     }
 
     /// Rows with the given outcome.
@@ -356,9 +356,12 @@ fn cpus(h: &Host) -> Option<String> {
     }
 }
 
-/// A number of bytes; a system that does not tell it has 0.
+/// A number of bytes, without decimals where it is a whole number of its unit; a system that does not tell it has 0.
 fn known_bytes(bytes: u64) -> Option<String> {
-    Some(bytes).filter(|b| *b > 0).map(|b| Unit::Bytes.format(b as f64))
+    let scale = Unit::Bytes.scale_for(bytes as f64);
+    let scaled = bytes as f64 / scale.divisor;
+    let text = if scaled.fract() == 0.0 { format!("{scaled:.0} {}", scale.symbol) } else { Unit::Bytes.format(bytes as f64) };
+    Some(text).filter(|_| bytes > 0)
 }
 
 fn host_facts(run: &Run) -> Vec<Fact> {

@@ -16,25 +16,30 @@ pub struct Watched {
 }
 
 /// Totals whose names do not say by themselves what they are.
-const NAMES: [(&str, &str); 18] = [
+const NAMES: [(&str, &str); 23] = [
+    ("boot.pageins.about", "page-ins while booting, about"),
+    ("boot.pageins.high", "page-ins while booting, at most"),
+    ("boot.pageins.low", "page-ins while booting, at least"),
     ("cpu.count", "CPUs of the machine"),
     ("cpu.used.high", "CPU use, at most"),
     ("cpu.used.low", "CPU use, at least"),
-    ("disk.written.at.queries_s", "that writing was at"),
+    ("disk.written.at.queries_s", "queries when most was written"),
     ("disk.written.bytes_s", "written to disk, at most"),
     ("net.in.mbit_s", "received, on average"),
     ("net.link.mbit_s", "the network's link"),
     ("net.out.mbit_s", "sent, on average"),
     ("net.out.peak.below.mbit_s", "sent, peak: well below"),
     ("net.out.peak.mbit_s", "sent, peak"),
-    ("net.out.peak.from.queries_s", "that peak was from"),
-    ("net.out.peak.to.queries_s", "… to"),
+    ("net.out.peak.from.queries_s", "queries when most was sent, from"),
+    ("net.out.peak.to.queries_s", "queries when most was sent, to"),
     ("import.times_longer.most", "import of a dump takes longer, up to"),
     ("query_cache.client_machines.most", "client machines, at most"),
     ("query_cache.hits.most.percent", "answered from the query cache, up to"),
     ("query_cache.per_client_machine.queries_s", "one client machine asks, at most"),
     ("skip_locking.gain.high.percent", "skip-locking gains, at most"),
     ("skip_locking.gain.low.percent", "skip-locking gains, at least"),
+    ("sequences", "sequences that were measured"),
+    ("swap.partition.mib", "the swap partition"),
 ];
 
 /// How the name of a total ends, and the unit that this means.

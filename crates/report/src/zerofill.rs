@@ -20,10 +20,18 @@ pub fn derived_fields(a: &Analysis, costs: &Costs) -> Vec<((&'static str, String
     let misprints = a.given.map_or([None; 7], |given| solve::misprints(&given.timings()));
     let time = |ns: f64| Unit::Nanoseconds.format(ns);
     let field = |(((_, name, formula), value), printed): ((&(_, &'static str, &str), f64), Option<f64>)| {
-        let printed = printed.map_or(String::new(), |p| format!(" (the article prints {})", time(p)));
+        let printed = printed.map_or(String::new(), |p| format!(" (the article prints {})", without_zeros(&time(p))));
         ((*name, time(value)), format!("= {formula}{printed}"))
     };
     FIELDS.iter().zip(costs.values()).zip(misprints).map(field).collect()
+}
+
+/// A figure with its unit, with as many digits as were printed: `7.5 µs`, not `7.500 µs`.
+fn without_zeros(figure: &str) -> String {
+    match figure.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.')),
+        _ => figure.to_owned(),
+    }
 }
 
 /// The call that maps beside one that does nothing, as a sentence.

@@ -334,7 +334,8 @@ fn busy_here(run: &Run) -> Option<Judged> {
     let cpu = watched(run, "cpu")?;
     let total = |name: &str| cpu.totals.get(name).copied();
     let (cpus, elapsed) = (total("cpu.count")?, total("elapsed.seconds").filter(|s| *s > 0.0)?);
-    let used = (total("cpu.user.seconds")? + total("cpu.system.seconds")?) / elapsed;
+    // Seconds and ticks are not read at one moment: what seems more than all CPUs is all of them.
+    let used = ((total("cpu.user.seconds")? + total("cpu.system.seconds")?) / elapsed).min(cpus);
     let figure = format!("{used:.2} of {cpus:.0} CPUs were busy with the most clients, the load generator's own time among it");
     Some(Judged::by(used >= NEARLY_USED_UP * cpus, figure))
 }

@@ -70,7 +70,7 @@ pub static LIST: &[Conclusion] = &[
             |run| {
                 let found = zerofill::analyse(run)?;
                 let (given, costs) = (found.given?, found.derived?);
-                let figure = format!("{:.0} ns of {:.0}", costs.page_extra, given.alloc_1.value);
+                let figure = format!("a second page adds {:.0} ns to {:.0} ns", costs.page_extra, given.alloc_1.value);
                 Some(Judged::by(costs.page_extra < LITTLE * given.alloc_1.value, figure))
             },
             LAB,

@@ -79,7 +79,7 @@ pub fn of_run(run: &Run, around: Around) -> Content {
     sections.extend(experiments::section(run));
     sections.extend(budget::section(run));
     sections.extend(paths::section(run));
-    sections.extend(scaling::sections(&run.measurements));
+    sections.extend(scaling::sections(&run.measurements, view.interval_title()));
     sections.extend(desktop::section(run));
     sections.extend(zerofill::section(run));
     sections.extend(flops::section(fingerpost_compare::flops::Flops::of(&run.measurements)));
@@ -104,7 +104,7 @@ pub fn of_run(run: &Run, around: Around) -> Content {
 
 /// The curves over numbers of clients of rows that are known so far.
 pub fn scaling_of(rows: &[Measurement]) -> Markup {
-    html! { @for s in scaling::sections(rows) { (s.body) } }
+    html! { @for s in scaling::sections(rows, "95 % interval") { (s.body) } }
 }
 
 /// Rows in the order given, each with its figure.
@@ -136,7 +136,7 @@ pub fn page(content: &Content) -> String {
                 title { (content.title) " – Fingerpost" }
                 style { (PreEscaped(style::SHEET)) }
             }
-            body { (body(content)) footer { p { "Made by Fingerpost from the run’s record alone." } } }
+            body { (body(content)) footer { p { "Made by Fingerpost from the records alone." } } }
         }
     };
     markup.into_string()

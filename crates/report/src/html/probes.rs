@@ -24,7 +24,7 @@ pub fn tiles(view: &View) -> Markup {
                             span class="tile-name" { (name) }
                             span class="tile-value" { (f.value()) " " small { (f.symbol()) } }
                             span class="tile-note" { (f.interval()) }
-                            span class="tile-note" { (row.name()) }
+                            span class="tile-note" { (breakable(&row.name())) }
                         }
                     }
                 }

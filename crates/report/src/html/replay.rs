@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::term::{breakable, term};
 use super::{Content, Section, scrolling};
-use crate::replay::{OWN, TITLE, below, lines_apart, own_figure, summary};
+use crate::replay::{OWN, TITLE, below, lines_apart, own_figure, summary, unit_title};
 
 /// The page's content: conclusions first, then the tables.
 pub fn content(replay: &Replay) -> Content {
@@ -50,10 +50,15 @@ fn conclusion(c: &Concluded) -> Markup {
     html! {
         li class=(class) {
             p { strong { (c.says) } " " span class="note" { (c.place) } }
-            p { span class="status" { (c.here.answer.as_str()) " here" } ": " (clean(&c.here.figure)) }
-            p class="note" { "In the document: " (c.there.answer.as_str()) ", " (clean(&c.there.figure)) }
+            p { span class="status" { (c.here.answer.as_str()) " here" } ": " (with_code(&clean(&c.here.figure))) }
+            p class="note" { "In the document: " (c.there.answer.as_str()) ", " (with_code(&clean(&c.there.figure))) }
         }
     }
+}
+
+/// Text in which commands stand between backticks.
+fn with_code(text: &str) -> Markup {
+    html! { @for (i, piece) in text.split('`').enumerate() { @if i % 2 == 1 { code { (piece) } } @else { (piece) } } }
 }
 
 fn table(t: &Replayed) -> Markup {
@@ -62,7 +67,7 @@ fn table(t: &Replayed) -> Markup {
     let rows = html! {
         table {
             thead { tr {
-                th scope="col" { "in " (t.unit) }
+                th scope="col" { (unit_title(t)) }
                 // First, so that a phone shows it without being scrolled.
                 th scope="col" class="number" { (OWN) }
                 @for s in &t.systems { th scope="col" class="number" { (term(s)) } }

@@ -21,23 +21,33 @@ const MOST: usize = 6;
 /// The points of one curve, by number of clients.
 type Points = BTreeMap<u64, Estimate>;
 
-/// A section for each workload that was measured with several numbers of clients.
-pub fn sections(rows: &[Measurement]) -> Vec<Section> {
-    let of = |probe, key, title: &str| section(rows, probe, key, title);
+/// The words of a section.
+struct Words {
+    /// The title.
+    title: &'static str,
+    /// What is counted in a second.
+    up: &'static str,
+    /// What the column of intervals is called.
+    interval: &'static str,
+}
+
+/// A section for each workload that was measured with several numbers of clients. `interval` is what their column is called.
+pub fn sections(rows: &[Measurement], interval: &'static str) -> Vec<Section> {
+    let of = |probe, key, title, up| section(rows, probe, key, &Words { title, up, interval });
     [
-        of("database.throughput", "database-scaling", "Database: scaling with clients"),
-        of("web.throughput", "web-scaling", "Web server: scaling with connections"),
+        of("database.throughput", "database-scaling", "Database: scaling with clients", "queries or transactions a second"),
+        of("web.throughput", "web-scaling", "Web server: scaling with connections", "requests a second"),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-fn section(rows: &[Measurement], probe: &str, key: &'static str, title: &str) -> Option<Section> {
+fn section(rows: &[Measurement], probe: &str, key: &'static str, words: &Words) -> Option<Section> {
     let rows: Vec<&Measurement> = rows.iter().filter(|m| m.probe == probe && m.better == Better::Higher).collect();
     let count = COUNTS.into_iter().find(|(param, _)| rows.iter().any(|m| m.params.int(param).is_some()))?;
     let curves = families(&rows, count.0);
-    (!curves.is_empty()).then(|| Section { key, title: title.to_owned(), body: body(&curves, count.1, title) })
+    (!curves.is_empty()).then(|| Section { key, title: words.title.to_owned(), body: body(&curves, count.1, words) })
 }
 
 /// The rows that differ in the number of clients only, for every set of other parameters that has two of them.
@@ -53,7 +63,7 @@ fn families(rows: &[&Measurement], count: &str) -> Vec<(String, Points)> {
     families.into_iter().filter(|(_, points)| points.len() > 1).map(|(params, points)| (name(&params), points)).collect()
 }
 
-fn body(curves: &[(String, Points)], across: &str, title: &str) -> Markup {
+fn body(curves: &[(String, Points)], across: &str, words: &Words) -> Markup {
     let steps: Vec<u64> = curves.iter().flat_map(|c| c.1.keys().copied()).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
     let series = |(name, points): &(String, Points)| Series {
         name: name.clone(),
@@ -65,17 +75,17 @@ fn body(curves: &[(String, Points)], across: &str, title: &str) -> Markup {
     html! { div class="pair" {
         div { @for part in curves.chunks(MOST) {
             (Chart {
-                title: title.to_owned(),
+                title: words.title.to_owned(),
                 across: across.to_owned(),
                 steps: steps.iter().map(u64::to_string).collect(),
-                up: "transactions a second".to_owned(),
+                up: words.up.to_owned(),
                 unit: Unit::PerSecond,
                 from_zero: true,
                 joined: true,
                 series: part.iter().map(series).collect(),
             }.draw())
         } }
-        div { @for (name, points) in curves { (table(title, name, points, across)) } }
+        div { @for (name, points) in curves { (table(words, name, points, across)) } }
     } }
 }
 
@@ -85,15 +95,15 @@ fn sentence(scaling: &Scaling, across: &str) -> String {
 }
 
 /// The articles' table: throughput, and in per cent of the first line.
-fn table(title: &str, name: &str, points: &Points, across: &str) -> Markup {
+fn table(words: &Words, name: &str, points: &Points, across: &str) -> Markup {
     let plain: Vec<(u64, f64)> = points.iter().map(|(n, e)| (*n, e.value)).collect();
     let scaling = Scaling::of(&plain);
     html! {
         h3 { (name) }
         @if let Some(s) = &scaling { p class="verdict" { "It " (sentence(s, across)) "." } }
-        (scrolling(&format!("{title}, {name}, table"), html! {
+        (scrolling(&format!("{}, {name}, table", words.title), html! {
             table class="narrow" {
-                thead { tr { th scope="col" class="number" { (term(across)) } th scope="col" class="number" { (term("throughput")) } th scope="col" { (term("95 % interval")) } th scope="col" class="number" { (term("scaling")) } } }
+                thead { tr { th scope="col" class="number" { (term(across)) } th scope="col" class="number" { (term("throughput")) } th scope="col" { (term(words.interval)) } th scope="col" class="number" { (term("scaling")) } } }
                 tbody { @for (n, e) in points {
                     @let f = Figure::new(*e, Unit::PerSecond);
                     tr {

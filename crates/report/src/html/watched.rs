@@ -10,7 +10,7 @@ pub fn section(view: &View) -> Option<Section> {
     let body = html! {
         @for w in &view.watched {
             h3 { (w.title) }
-            dl class="facts" { @for (name, figure) in &w.rows { div { dt { (name) } dd { (figure) } } } }
+            dl class="facts watched" { @for (name, figure) in &w.rows { div { dt { (name) } dd { (figure) } } } }
         }
     };
     (!view.watched.is_empty()).then(|| Section { key: "watched", title: "What the source watched".into(), body })

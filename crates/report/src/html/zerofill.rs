@@ -59,7 +59,7 @@ fn article(a: &Analysis) -> Markup {
     html! {
         @if let Some(given) = &a.given {
             h3 { (words::given_title(a)) }
-            table { tbody { @for (name, e) in words::given_fields(given) { tr { th scope="row" { (name) } td class="number" { (words::time(e)) } } } } }
+            table { tbody { @for (name, e) in words::given_fields(given) { tr { th scope="row" { (name) (in_formulas(name)) } td class="number" { (words::time(e)) } } } } }
             h3 { "Derived: the article's arithmetic" }
             @if let Some(costs) = &a.derived {
                 table { tbody { @for ((name, value), formula) in words::derived_fields(a, costs) {
@@ -70,6 +70,11 @@ fn article(a: &Analysis) -> Markup {
             @if let Some(why) = &a.underivable { p class="doubts" { (why) } }
         }
     }
+}
+
+/// What the formulas below call a timing, where that is another name.
+fn in_formulas(name: &str) -> String {
+    name.strip_suffix(" alloc + fault").map_or(String::new(), |pages| format!(" ({pages} touch)"))
 }
 
 fn costs(a: &Analysis) -> Markup {
@@ -167,7 +172,7 @@ fn ranking(title: &str, list: &[Ranking]) -> Markup {
         @if !list.is_empty() {
             h3 { (title) }
             div class="scroll" tabindex="0" role="region" aria-label=(title) { table { tbody { @for r in list {
-                tr { th scope="row" { (r.pages) @if r.pages == 1 { " page" } @else { " pages" } } td { (words::places(r)) } }
+                tr { th scope="row" { (r.pages) @if r.pages == 1 { " page" } @else { " pages" } } td { (words::places(r).replace(" ×", "\u{a0}×")) } }
             } } } }
         }
     }

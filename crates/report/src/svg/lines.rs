@@ -11,9 +11,9 @@ const BELOW: f64 = 40.0;
 /// Space above the plot, for the label of the highest line of the grid.
 const ABOVE: f64 = 18.0;
 /// Where the first and the last step lie, in per cent of the width.
-const FROM: f64 = 12.0;
+const FROM: f64 = 14.0;
 /// The same where marks stand alone: one of them must not lie on a label of the grid where a phone is narrow.
-const FROM_ALONE: f64 = 18.0;
+const FROM_ALONE: f64 = 23.0;
 const TO: f64 = 96.0;
 /// The most labels along the steps.
 const LABELS: usize = 8;
