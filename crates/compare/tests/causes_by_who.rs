@@ -193,3 +193,29 @@ fn calls_on_files_that_come_with_the_first_flushes_belong_to_how_it_commits() {
     let c = between(with(&[], 500.0), with(&rows[..2], 500.0));
     assert_eq!(c.causes[0].cause, "app.calls", "{:#?}", c.causes);
 }
+
+#[test]
+fn a_queueing_discipline_that_only_the_slower_side_has_holds_up_the_calls_that_send() {
+    let sends = [row(Layer::Kernel, "kernel: writev", "", 600.0), row(Layer::Kernel, "interrupts", "", 100.0)];
+    let with = |rows: &[Row], shapers: f64| run(rows, &[("net.shapers", shapers), ("server.call.writev.count", 10_000.0)]);
+    let c = between(with(&[], 0.0), with(&sends, 1.0));
+    assert_eq!(guilty(&c), ["network.shaping"], "{:#?}", c.causes);
+    assert!(of(&c, "network.shaping").share > 0.9, "{:?}", of(&c, "network.shaping"));
+    // On both sides it makes no difference, and where something else grew it is not what holds it up.
+    let c = between(with(&[], 1.0), with(&sends, 1.0));
+    assert!(!of(&c, "network.shaping").status.accuses(), "{:#?}", c.causes);
+    let c = between(with(&[], 0.0), with(&[row(Layer::Application, "server user code", "", 700.0)], 1.0));
+    assert_eq!(guilty(&c), ["app.work"], "{:#?}", c.causes);
+}
+
+#[test]
+fn acknowledgements_are_late_where_a_limit_on_the_disk_stops_the_server() {
+    let with = |transactions: f64, acks: f64, limits: f64| {
+        let client = 3.0 * transactions / 4000.0;
+        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
+        run(&[], &[&step[..], &[("tcp.delayed_acks", acks), ("client.cpu.seconds", client), ("cgroup.disk_limits", limits)]].concat())
+    };
+    let c = between(with(4000.0, 0.0, 0.0), slower(with(2000.0, 150.0, 1.0), &[2.0; 5]));
+    assert!(!of(&c, "network.delay").status.accuses(), "{:#?}", c.causes);
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("storage.throttle", Status::Suspected), "{:#?}", c.causes);
+}

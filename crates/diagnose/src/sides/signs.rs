@@ -273,6 +273,10 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     if !filtered && faults(clues).is_some_and(|p| p.ratio() > 1.5 && p.dear > 5.0) {
         return Against(format!("{text}; the pages that it handles grew in number"));
     }
+    // Packets that are held up are held up in the calls that send them.
+    if let Some(shaped) = (!filtered).then(|| signs_io::shaped(clues)).flatten() {
+        return Against(format!("{text}; {shaped}"));
+    }
     if let Some(text) = (!filtered).then(|| one_call(clues)).flatten() {
         return Against(text);
     }
