@@ -246,8 +246,7 @@ impl Session {
         ours.insert(std::process::id() as i32);
         let mut limits = machine::limits(&paths, &self.groups);
         limits.append(&mut summary::task_settings(&watched.population));
-        // Of the network that this process is in, which need not be that of a container's service.
-        limits.extend(network::shapers().ok().map(|shapers| ("net.shapers".to_owned(), shapers as f64)));
+        limits.append(&mut shaped(network::shapers()));
 
         let mut cpu = after.cpu_since(&self.before);
         cpu.insert("elapsed.seconds".into(), elapsed);
@@ -286,6 +285,11 @@ impl Session {
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
         Told { observations: found, recorded: watched.recorded, refused: None, sampled, events: watched.events }
     }
+}
+
+/// What limits or delays packets, of the network that this process is in, which need not be that of a container's service.
+pub(crate) fn shaped(shapers: io::Result<usize>) -> Totals {
+    shapers.ok().map(|count| ("net.shapers".to_owned(), count as f64)).into_iter().collect()
 }
 
 /// Opens the kernel's events, unless they are open already.

@@ -94,6 +94,7 @@ fn written() -> BTreeSet<String> {
         ClientGroups::begin(&paths, Some(7), &Hierarchies::default()).unwrap().since(),
         after.others_since(&before, &BTreeSet::from([7])),
         machine::limits(&paths, &machine::groups_of(&paths, Some(7))),
+        session::shaped(Ok(1)),
         tracing::names(),
         touched_mapping().totals(|_| true),
         session::sockets_observation(Ok((Queues { rtt_count: 1, ..Queues::default() }, 0.0))).totals,

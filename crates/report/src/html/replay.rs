@@ -67,7 +67,7 @@ fn table(t: &Replayed) -> Markup {
     let rows = html! {
         table {
             thead { tr {
-                th scope="col" { (unit_title(t)) }
+                th scope="col" { (term(&unit_title(t))) }
                 // First, so that a phone shows it without being scrolled.
                 th scope="col" class="number" { (OWN) }
                 @for s in &t.systems { th scope="col" class="number" { (term(s)) } }
