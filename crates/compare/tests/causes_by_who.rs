@@ -32,6 +32,17 @@ fn slower(mut run: Run, by: &[f64; 5]) -> Run {
     run
 }
 
+/// A second of sixteen clients with so many transactions, and these readings besides.
+fn second(transactions: f64, readings: &[(&str, f64)]) -> Run {
+    let step = [
+        ("step.clients", 16.0),
+        ("step.elapsed.seconds", 1.0),
+        ("step.transactions", transactions),
+        ("client.cpu.seconds", 3.0 * transactions / 4000.0),
+    ];
+    run(&[], &[&step, readings].concat())
+}
+
 #[test]
 fn a_load_generator_on_the_same_machine_that_is_as_fast_as_before_clears_the_cpu() {
     let doubled: Vec<Row> = QUIET
@@ -63,11 +74,7 @@ fn a_cause_that_takes_cpus_has_what_was_waited_for_while_it_had_them() {
 
 #[test]
 fn acknowledgements_that_outlast_the_windows_are_told_by_their_number() {
-    let with = |transactions: f64, acks: f64| {
-        let client = 3.0 * transactions / 4000.0;
-        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
-        run(&[], &[&step[..], &[("tcp.delayed_acks", acks), ("client.cpu.seconds", client)]].concat())
-    };
+    let with = |transactions: f64, acks: f64| second(transactions, &[("tcp.delayed_acks", acks)]);
     // What was followed is the same: 3 of the 4 ms that a turn takes longer are 150 times 40 ms.
     let c = between(with(4000.0, 0.0), slower(with(2000.0, 150.0), &[2.0; 5]));
     assert_eq!(guilty(&c), ["network.delay"], "{:#?}", c.causes);
@@ -82,11 +89,7 @@ fn acknowledgements_that_outlast_the_windows_are_told_by_their_number() {
 
 #[test]
 fn segments_that_are_sent_again_outlast_the_windows_and_are_told_by_their_number() {
-    let with = |transactions: f64, again: f64| {
-        let client = 3.0 * transactions / 4000.0;
-        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
-        run(&[], &[&step[..], &[("tcp.retransmits", again), ("client.cpu.seconds", client)]].concat())
-    };
+    let with = |transactions: f64, again: f64| second(transactions, &[("tcp.retransmits", again)]);
     // 40 times 200 ms are all that 2,000 turns of 4 ms more take.
     let c = between(with(4000.0, 0.0), slower(with(2000.0, 40.0), &[2.0; 5]));
     assert_eq!(guilty(&c), ["network.shaping"], "{:#?}", c.causes);
@@ -109,7 +112,7 @@ fn one_call_that_takes_longer_is_no_dearer_entry() {
 
 #[test]
 fn what_is_surely_slower_and_not_surely_by_much_has_suspects_and_nobody_guilty() {
-    let options = Options { threshold: 0.1, paired: true, starts: 0.0 };
+    let options = Options { threshold: 0.1, paired: true, ..Options::default() };
     let by = |lock: f64, by: [f64; 5]| {
         let lock = (Layer::Application, "server user code", "db", &["lock"][..], [lock; 3]);
         compare(&[run(&[], &[])], &[slower(run(&[lock], &[]), &by)], &options)
@@ -210,11 +213,8 @@ fn a_queueing_discipline_that_only_the_slower_side_has_holds_up_the_calls_that_s
 
 #[test]
 fn acknowledgements_are_late_where_a_limit_on_the_disk_stops_the_server() {
-    let with = |transactions: f64, acks: f64, limits: f64| {
-        let client = 3.0 * transactions / 4000.0;
-        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
-        run(&[], &[&step[..], &[("tcp.delayed_acks", acks), ("client.cpu.seconds", client), ("cgroup.disk_limits", limits)]].concat())
-    };
+    let with =
+        |transactions: f64, acks: f64, limits: f64| second(transactions, &[("tcp.delayed_acks", acks), ("cgroup.disk_limits", limits)]);
     let c = between(with(4000.0, 0.0, 0.0), slower(with(2000.0, 150.0, 1.0), &[2.0; 5]));
     assert!(!of(&c, "network.delay").status.accuses(), "{:#?}", c.causes);
     assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("storage.throttle", Status::Suspected), "{:#?}", c.causes);

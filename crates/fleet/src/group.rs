@@ -186,7 +186,7 @@ impl<'a> Namer<'a> {
         if self.peers.is_empty() || self.named > MOST_NAMED {
             return;
         }
-        let comparison: Comparison = compare(&self.peers, &[own], &Options { threshold: fleet::LEAST, paired: false, starts: 0.0 });
+        let comparison: Comparison = compare(&self.peers, &[own], &Options { threshold: fleet::LEAST, ..Options::default() });
         if let Some(cause) = comparison.causes.iter().find(|c| c.status.accuses()) {
             // Slow figures are the consequence of what takes the CPU.
             if odd.first().is_none_or(|odd| !odd.of_cpu) {

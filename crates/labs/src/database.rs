@@ -107,6 +107,7 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
             experiments: deciding::most(ctx.profile),
             beyond_ours: ctx.allow_system_changes,
         };
+        // Before the first round as well: it costs what is planned with, and a server that has just filled its tables is no other start.
         let renewal = Instant::now();
         renew(&mut workload, &steps)?;
         let renewal = renewal.elapsed();

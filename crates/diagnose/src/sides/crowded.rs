@@ -7,7 +7,7 @@ use fingerpost_record::place::Kind;
 use super::catalogue::Sign::Fits;
 use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair};
-use super::signs::{self, GOOD_PART};
+use super::signs;
 use crate::places::Place;
 
 /// CPUs' worth of time that others must use more on the slower side to have come; a quiet machine's own processes use less than 0.05.
@@ -28,8 +28,7 @@ pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
     let others = came(clues)?;
     let limited = matches!(signs::affinity(clues), Fits(_)) || matches!(signs::quota(clues), Fits(_));
     let waited = clues.places(&[Place::CpuServer])?;
-    let grew = waited.more() > GOOD_PART * clues.wall().more().max(0.0) && waited.ratio() > 1.2;
-    (grew && !limited && clues.parts(on_cpu).ratio() < SAME_WORK).then(|| {
+    (signs::grew(clues, waited) && !limited && clues.parts(on_cpu).ratio() < SAME_WORK).then(|| {
         let (used, waited) = (clues.arrow(others, ""), clues.arrow(waited, "seconds"));
         format!(
             "others used {used} CPUs, and on what is left the server's threads wait for each other ({waited} of a request), with no more to do"

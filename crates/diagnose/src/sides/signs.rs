@@ -81,14 +81,24 @@ fn weight(clues: &Clues) -> Option<Pair> {
 }
 
 /// What of the change a place must make up for its cause to fit.
-pub(super) const GOOD_PART: f64 = 0.1;
+const GOOD_PART: f64 = 0.1;
+
+/// Whether these seconds are a good part of what a transaction takes longer.
+pub(super) fn is_good_part(clues: &Clues, more: f64) -> bool {
+    more > GOOD_PART * clues.wall().more().max(0.0)
+}
+
+/// Whether a wait became clearly longer, and is a good part of the change.
+pub(super) fn grew(clues: &Clues, waited: Pair) -> bool {
+    is_good_part(clues, waited.more()) && waited.ratio() > 1.2
+}
 
 /// Whether requests spent clearly more in these places; nothing where they were not followed on both sides.
 pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<Sign> {
     let pair = clues.places(places)?;
     let whom = places.first().and_then(|place| clues.whom(*place)).map_or(String::new(), |name| format!(", most of it with {name}"));
     let text = format!("{words}: {} of a request{whom}", clues.arrow(pair, "seconds"));
-    Some(if pair.more() > GOOD_PART * clues.wall().more().max(0.0) && pair.ratio() > 1.2 { Fits(text) } else { Against(text) })
+    Some(if grew(clues, pair) { Fits(text) } else { Against(text) })
 }
 
 /// CPUs' worth of time that other processes used.

@@ -4,7 +4,7 @@ use fingerpost_record::Layer;
 
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::clues::{Clues, Pair, quantity};
-use super::signs::{GOOD_PART, followed, grows, higher, set_now};
+use super::signs::{followed, grows, higher, is_good_part, set_now};
 use crate::places::{Kind, Place, name};
 use crate::rules::{limit, percent};
 
@@ -262,7 +262,7 @@ pub(super) fn of_sending(_: Layer, part: &str) -> bool {
 pub(super) fn shaped(clues: &Clues) -> Option<String> {
     let shapers = clues.total("net.shapers").filter(|p| p.dear > p.cheap)?;
     let held = clues.parts(|layer, part| of_sending(layer, part) || Kind::of(layer, part) == Kind::Network);
-    (held.more() > GOOD_PART * clues.wall().more().max(0.0)).then(|| {
+    is_good_part(clues, held.more()).then(|| {
         let (set, held) = (clues.arrow(shapers, ""), clues.arrow(held, "seconds"));
         format!("queueing disciplines that limit a rate or delay: {set}; sending, interrupts and the way: {held} of a request")
     })

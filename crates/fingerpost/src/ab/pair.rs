@@ -27,7 +27,7 @@ pub fn compare(runs: &[Run; 2], settings: &[Setting; 2], threshold: f64) -> Comp
         side.info.name = format!("{} ({})", NAMES[i], settings[i].title());
         side
     };
-    compare_sides(&side(0), &side(1), &Comparing { threshold, paired: true, starts: 0.0 })
+    compare_sides(&side(0), &side(1), &Comparing { threshold, paired: true, ..Comparing::default() })
 }
 
 /// Settings whose rows have a parameter of another name.

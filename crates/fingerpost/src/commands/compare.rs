@@ -97,7 +97,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
             base.info.ids.join(", ")
         ));
     }
-    let mut comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired, starts: 0.0 });
+    let mut comparison = compare_sides(&base, &new, &Options { threshold: args.threshold, paired: args.paired, ..Options::default() });
     let interrupted = args.settle && settled(&args, &base, &new, &mut comparison)?;
     output::write(|out| view::write(out, &comparison, args.format, &output::style(args.wide)))?;
     // Rows, and parts of the system whose rows tell it together only.

@@ -113,8 +113,8 @@ pub(super) fn huge_pages_are_off() -> bool {
 /// Compares both sides and holds the verdict against the plant.
 pub fn judged(plant: &Plant, runs: Runs) -> Trial {
     let [base, new] = &runs;
-    let comparison =
-        compare(std::slice::from_ref(base), std::slice::from_ref(new), &Options { threshold: THRESHOLD, paired: true, starts: 0.0 });
+    let options = Options { threshold: THRESHOLD, paired: true, ..Options::default() };
+    let comparison = compare(std::slice::from_ref(base), std::slice::from_ref(new), &options);
     let mut proof = Proof::of(plant, comparison.causes);
     proof.slower = comparison.rows.first().and_then(|row| row.ratio).map(|r| r.value);
     proof.unexplained = comparison.unexplained;
