@@ -25,7 +25,7 @@ use fingerpost_record::cause::{Cause, cause};
 use fingerpost_record::place::Kind;
 
 use super::clues::Clues;
-use super::{crowded, signs, signs_io};
+use super::{commits, crowded, let_go, signs, signs_io};
 
 /// What a discriminator found.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,7 +134,7 @@ pub const CATALOGUE: &[Candidate] = &[
     Candidate { also: |c, _, _| signs::round_trips(c).is_some(), ..of_parts("app.calls", signs::calls) },
     of_parts("syscall.entry", signs::entry),
     Candidate {
-        also: |c, layer, part| signs_io::of_commits(layer, part) && signs_io::journals(c).is_some(),
+        also: |c, layer, part| commits::with_journals(c, layer, part) || let_go::with_flushes(c, layer, part),
         ..of_parts("storage.durability", signs_io::durability)
     },
     Candidate::new("storage.throttle", signs_io::throttle, rest_of_throttle),
@@ -147,7 +147,7 @@ pub const CATALOGUE: &[Candidate] = &[
         also: |c, layer, part| signs_io::of_sending(layer, part) && signs_io::shaped(c).is_some(),
         ..Candidate::new("network.shaping", signs_io::shaping, |c| surely(signs_io::outlast_windows(c)))
     },
-    of_parts("app.lock", signs_io::app_lock),
+    Candidate { also: let_go::with_a_lock, ..of_parts("app.lock", signs_io::app_lock) },
     of_parts("app.wait", signs::wait),
     of_parts("app.work", signs::app_work),
     of_parts("cpu.saturated", signs::saturated),

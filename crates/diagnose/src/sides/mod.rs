@@ -5,8 +5,10 @@
 pub mod candidates;
 pub mod catalogue;
 pub mod clues;
+mod commits;
 mod crowded;
 mod decided;
+mod let_go;
 pub mod limits;
 mod older;
 mod roots;

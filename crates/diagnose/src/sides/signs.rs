@@ -3,7 +3,7 @@
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair, quantity};
-use super::{crowded, signs_io};
+use super::{commits, crowded, let_go, signs_io};
 use crate::entering::Entering;
 use crate::places::Place;
 use crate::rules::limit;
@@ -375,7 +375,7 @@ pub(super) fn calls(clues: &Clues) -> Sign {
         return Fits(text);
     }
     let Some(calls) = clues.calls_per_transaction() else { return Unknown };
-    if let Some(text) = signs_io::journals(clues) {
+    if let Some(text) = commits::journals(clues) {
         return Against(text);
     }
     let on_kernel = clues.parts(kernel);
@@ -419,8 +419,8 @@ pub(super) fn trace(clues: &Clues) -> Sign {
 /// Waiting for a CPU that the server itself had, where it keeps its CPUs busy.
 pub(super) fn saturated(clues: &Clues) -> Sign {
     let Some(sign) = followed(clues, &[Place::CpuServer], "waiting for a CPU that the server itself had") else { return Unknown };
-    if let Some(others) = crowded::left_too_few(clues) {
-        return Against(others);
+    if let Some(other) = crowded::left_too_few(clues).or_else(|| let_go::by_flushes(clues)).or_else(|| let_go::by_a_lock(clues)) {
+        return Against(other);
     }
     let used = ["server.user.seconds", "server.kernel.seconds"].iter().filter_map(|name| clues.total(name)).reduce(Pair::sum);
     let (Some(used), Some(elapsed), Some(may)) = (used, clues.total("elapsed.seconds"), clues.total("server.cpus_allowed")) else {

@@ -13,7 +13,7 @@ fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
 }
 
 /// Flushes of a transaction.
-fn flush_count(clues: &Clues) -> Option<Pair> {
+pub(super) fn flush_count(clues: &Clues) -> Option<Pair> {
     let calls = ["server.call.fsync.count", "server.call.fdatasync.count"].iter().filter_map(|name| clues.per_transaction(name));
     // Where the threads that serve make none, others of the server may, and the device counts them.
     let calls = calls.reduce(Pair::sum).filter(|c| c.cheap + c.dear > 0.0);
@@ -32,46 +32,10 @@ pub(super) fn durability(clues: &Clues) -> Sign {
     if count.ratio() > 1.5 && count.dear > 0.01 { Fits(text) } else { Against(text) }
 }
 
-/// Calls that a commit makes on files besides its flushes: a journal is made, written, checked for, cut and removed.
-const OF_COMMITS: [&str; 16] = [
-    "openat",
-    "open",
-    "close",
-    "unlink",
-    "unlinkat",
-    "rename",
-    "ftruncate",
-    "fallocate",
-    "newfstatat",
-    "stat",
-    "fstat",
-    "lseek",
-    "fcntl",
-    "pread64",
-    "pwrite64",
-    "pwritev",
-];
-/// The part of the kernel's growth that such calls must make for the way of committing to be what changed.
-const MOST_OF_COMMITS: f64 = 0.5;
-/// The part of the slower side's flushes that the faster one may make and still commit in another way.
-const NO_FLUSHES: f64 = 0.1;
+/// Flushes of a device that its count of milliseconds says little of: ten of less than one each may count as none.
+const FEW_FLUSHES: f64 = 30.0;
 
-/// Why more calls belong to how the server commits: it flushes on the slower side alone, and most of what calls take longer is in those on files.
-pub(super) fn journals(clues: &Clues) -> Option<String> {
-    let Fits(text) = durability(clues) else { return None };
-    let flushed = flush_count(clues)?;
-    let grew = clues.parts(|layer, part| Kind::of(layer, part) == Kind::Kernel).more();
-    let of_files = clues.parts(of_commits).more();
-    (flushed.cheap < NO_FLUSHES * flushed.dear && grew > 0.0 && of_files > MOST_OF_COMMITS * grew)
-        .then(|| format!("{text}; most of what calls take longer is in those on files, which go with how it commits"))
-}
-
-/// A part of a budget in which files are prepared for a commit.
-pub(super) fn of_commits(_: Layer, part: &str) -> bool {
-    part.strip_prefix(name::KERNEL).is_some_and(|call| OF_COMMITS.contains(&call))
-}
-
-/// How many times as dear one sync became: the server's own calls where they were traced, else the device's flushes.
+/// How many times as long one sync takes: the server's own calls where they were traced, else the device's flushes where there are enough.
 fn flush_cost(clues: &Clues) -> Option<f64> {
     let calls = |what: &str| -> Option<Pair> {
         let of = |name: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
@@ -85,6 +49,7 @@ fn flush_cost(clues: &Clues) -> Option<f64> {
         return Some((seconds.dear / count.dear) / (seconds.cheap / count.cheap));
     }
     let (count, seconds) = flushes(clues)?;
+    clues.total("disk.flushes").filter(|n| n.cheap > FEW_FLUSHES && n.dear > FEW_FLUSHES)?;
     let each = |seconds: f64, count: f64| (count > 0.0).then(|| seconds / count);
     Some(each(seconds.dear, count.dear)? / each(seconds.cheap, count.cheap)?.max(1e-12))
 }

@@ -2,8 +2,9 @@
 //! them for the figure alone, and `bench/RESULTS.md` says when each was first run.
 //!
 //! Written on 2026-11-22, before the rules of the one engine of diagnosis, without knowledge of the rules of that time. On 2026-11-25 rules were
-//! changed after misses of `cpu.contention/shells` and `storage.durability/journal`, which are among [`super::plants`] since; before that
-//! change `cpu.contention/pinned`, `app.lock/named`, `app.work/hash`, `app.calls/cache` and `storage.durability/binlog` were written.
+//! changed after misses of `cpu.contention/shells`, `storage.durability/journal`, `storage.durability/binlog` and `storage.durability/each`, which
+//! are among [`super::plants`] since; before those changes `cpu.contention/pinned`, `app.lock/named`, `app.work/hash`, `app.calls/cache` and
+//! `storage.durability/apart` were written.
 
 use fingerpost_record::Layer;
 use fingerpost_workloads::planted::script::{Script, Share};
@@ -11,7 +12,7 @@ use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Ngin
 
 use super::around::Neighbour;
 use super::kind::{Kind, Needs, USUAL};
-use super::scene::{self, Pair, Scene, computing, little, reading_and_writing};
+use super::scene::{self, Pair, Scene, computing, little};
 
 /// Every plant that is kept apart, then the controls.
 pub static APART: &[Kind] = &[
@@ -273,20 +274,27 @@ pub static APART: &[Kind] = &[
         ..USUAL
     },
     Kind {
-        name: "storage.durability/binlog",
+        name: "storage.durability/apart",
         cause: "storage.durability",
         layer: Some(Layer::Application),
-        what: "the log for replicas is synced at each commit",
-        engines: &[MariaDb],
-        scene: reading_and_writing,
+        what: "each of several changes is on the disk before the next is asked for, instead of all with the last",
+        engines: &[Sqlite, Redis],
+        scene: |engine| {
+            let mut scene = scene::committing(engine);
+            scene.script.clients = 1;
+            scene.script.shares.clear();
+            scene.share(1.0, &little(engine).script.shares[0].asks);
+            scene
+        },
         plant: |pair, m| {
-            pair.both(|scene| {
-                scene::write_share(scene, m);
-                scene.plan.set("innodb-flush-log-at-trx-commit", "0");
-                scene.plan.set("log-bin", "for-replicas");
-                scene.plan.set("sync-binlog", "0");
-            });
-            pair.new.plan.set("sync-binlog", "1");
+            let (change, begin, end) = match pair.base.plan.engine {
+                Sqlite => ("UPDATE item SET val = val + 1 WHERE id = {r}", "BEGIN", "COMMIT"),
+                _ => ("SET k{r} changed", "MULTI", "EXEC"),
+            };
+            let changes: Vec<String> = (0..5).map(|_| change.to_owned()).collect();
+            let together = [&[begin.to_owned()], &changes[..], &[end.to_owned()]].concat();
+            pair.base.share(m, &together);
+            pair.new.share(m, &changes);
         },
         range: (0.002, 1.0),
         adjustable: true,

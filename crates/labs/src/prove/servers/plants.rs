@@ -133,7 +133,7 @@ pub static PLANTS: &[Kind] = &[
         layer: Some(Layer::Memory),
         what: "the server's control group gets less memory than it holds, and a swap file",
         engines: &[Redis],
-        scene: large_values,
+        scene: scene::large_values,
         plant: |pair, m| pair.new.around.memory_short = Some(m),
         range: (0.02, 0.35),
         adjustable: true,
@@ -203,13 +203,54 @@ pub static PLANTS: &[Kind] = &[
         ..USUAL
     },
     Kind {
+        name: "storage.durability/binlog",
+        cause: "storage.durability",
+        layer: Some(Layer::Application),
+        what: "the log for replicas is synced at each commit",
+        engines: &[MariaDb],
+        scene: reading_and_writing,
+        plant: |pair, m| {
+            pair.both(|scene| {
+                scene::write_share(scene, m);
+                scene.plan.set("innodb-flush-log-at-trx-commit", "0");
+                scene.plan.set("log-bin", "for-replicas");
+                scene.plan.set("sync-binlog", "0");
+            });
+            pair.new.plan.set("sync-binlog", "1");
+        },
+        range: (0.002, 1.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "storage.durability/each",
+        cause: "storage.durability",
+        layer: Some(Layer::Application),
+        what: "each of eight rows is committed by itself, instead of all together",
+        engines: &[MariaDb, PostgreSql],
+        scene: |engine| {
+            let mut scene = reading_and_writing(engine);
+            scene.prepare.push("CREATE TABLE written (n INT)".into());
+            scene
+        },
+        plant: |pair, m| {
+            let rows: Vec<String> = (0..8).map(|_| "INSERT INTO written VALUES ({r})".to_owned()).collect();
+            let together = [&["BEGIN".to_owned()], &rows[..], &["COMMIT".to_owned()]].concat();
+            pair.base.share(m, &together);
+            pair.new.share(m, &rows);
+        },
+        range: (0.002, 1.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
         name: "network.shaping/tbf",
         cause: "network.shaping",
         layer: Some(Layer::Network),
         what: "a token bucket on the loopback interface of a network of our own",
         engines: &[Nginx, Redis, Apache],
-        scene: large_answers,
-        plant: |pair, m| pair.new.around.loopback = Some((pair.rate * ANSWER / (1.0 + m)).clamp(1e5, 4e9) as u32),
+        scene: scene::large_answers,
+        plant: |pair, m| pair.new.around.loopback = Some((pair.rate * scene::ANSWER / (1.0 + m)).clamp(1e5, 4e9) as u32),
         range: (0.3, 2.5),
         adjustable: true,
         needs: OWN_NETWORK,
@@ -275,14 +316,14 @@ pub static PLANTS: &[Kind] = &[
                 if engine == MariaDb { "0" } else { "off" },
             );
             scene.script.shares.clear();
-            scene.share(1.0, &held_row(engine, "{r}"));
+            scene.share(1.0, &scene::held_row(engine, "{r}"));
             scene
         },
         plant: |pair, m| {
             let engine = pair.new.plan.engine;
             pair.new.script.shares.clear();
-            pair.new.share((1.0 - m).max(1e-6), &held_row(engine, "{r}"));
-            pair.new.script.shares.push(fingerpost_workloads::planted::script::Share { weight: m, asks: held_row(engine, "1") });
+            pair.new.share((1.0 - m).max(1e-6), &scene::held_row(engine, "{r}"));
+            pair.new.script.shares.push(fingerpost_workloads::planted::script::Share { weight: m, asks: scene::held_row(engine, "1") });
         },
         range: (0.3, 1.0),
         adjustable: true,
@@ -453,34 +494,4 @@ const fn control(name: &'static str, what: &'static str, plant: fn(&mut Pair, f6
 /// The load of controls: one that computes where that costs much, else one that asks little.
 fn any_load(engine: Engine) -> Scene {
     if matches!(engine, MariaDb | Apache | Sqlite) { computing(engine) } else { little(engine) }
-}
-
-/// Redis with some fifty megabytes.
-fn large_values(engine: Engine) -> Scene {
-    let mut scene = Scene::of(engine);
-    scene.prepare = vec!["@12000 SET k{r} {x}".to_owned()];
-    scene.script.keys = 12_000;
-    scene.share(1.0, &["GET k{r}".to_owned()]);
-    scene
-}
-
-/// Bytes of an answer of [`large_answers`] with its head.
-const ANSWER: f64 = 66_000.0;
-
-/// Answers of 64 KiB.
-fn large_answers(engine: Engine) -> Scene {
-    let mut scene = Scene::of(engine);
-    if engine == Redis {
-        scene.prepare = vec!["SETRANGE large 65535 x".to_owned()];
-        scene.share(1.0, &["GET large".to_owned()]);
-    } else {
-        scene.share(1.0, &["/large".to_owned()]);
-    }
-    scene
-}
-
-/// A transaction that changes a row and holds it for a millisecond.
-fn held_row(engine: Engine, id: &str) -> Vec<String> {
-    let change = format!("UPDATE item SET val = val + 1 WHERE id = {id}");
-    vec!["BEGIN".into(), change, sleeping(engine, 0.001), "COMMIT".into()]
 }

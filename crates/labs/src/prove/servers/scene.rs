@@ -207,5 +207,35 @@ pub fn sleeping(engine: Engine, seconds: f64) -> String {
     }
 }
 
+/// Redis with some fifty megabytes.
+pub fn large_values(engine: Engine) -> Scene {
+    let mut scene = Scene::of(engine);
+    scene.prepare = vec!["@12000 SET k{r} {x}".to_owned()];
+    scene.script.keys = 12_000;
+    scene.share(1.0, &["GET k{r}".to_owned()]);
+    scene
+}
+
+/// Bytes of an answer of [`large_answers`] with its head.
+pub const ANSWER: f64 = 66_000.0;
+
+/// Answers of 64 KiB.
+pub fn large_answers(engine: Engine) -> Scene {
+    let mut scene = Scene::of(engine);
+    if engine == Engine::Redis {
+        scene.prepare = vec!["SETRANGE large 65535 x".to_owned()];
+        scene.share(1.0, &["GET large".to_owned()]);
+    } else {
+        scene.share(1.0, &["/large".to_owned()]);
+    }
+    scene
+}
+
+/// A transaction that changes a row and holds it for a millisecond.
+pub fn held_row(engine: Engine, id: &str) -> Vec<String> {
+    let change = format!("UPDATE item SET val = val + 1 WHERE id = {id}");
+    vec!["BEGIN".into(), change, sleeping(engine, 0.001), "COMMIT".into()]
+}
+
 /// The usual length of a pass: several periods of a CPU quota.
 pub const PASS: Duration = Duration::from_millis(320);

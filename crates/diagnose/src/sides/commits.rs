@@ -1,0 +1,53 @@
+//! What another way to commit leads to besides the wait for the disk: calls on files that go with it.
+
+use fingerpost_record::Layer;
+use fingerpost_record::place::Kind;
+
+use super::catalogue::Sign::Fits;
+use super::clues::Clues;
+use super::signs_io::{durability, flush_count};
+use crate::places::name;
+
+/// Calls that a commit makes on files besides its flushes: a journal is made, written, checked for, cut and removed.
+const OF_COMMITS: [&str; 16] = [
+    "openat",
+    "open",
+    "close",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "ftruncate",
+    "fallocate",
+    "newfstatat",
+    "stat",
+    "fstat",
+    "lseek",
+    "fcntl",
+    "pread64",
+    "pwrite64",
+    "pwritev",
+];
+/// The part of the kernel's growth that such calls must make for the way of committing to be what changed.
+const MOST_OF_COMMITS: f64 = 0.5;
+/// The part of the slower side's flushes that the faster one may make and still commit in another way.
+const NO_FLUSHES: f64 = 0.1;
+
+/// Why more calls belong to how the server commits: it flushes on the slower side alone, and most of what calls take longer is in those on files.
+pub(super) fn journals(clues: &Clues) -> Option<String> {
+    let Fits(text) = durability(clues) else { return None };
+    let flushed = flush_count(clues)?;
+    let grew = clues.parts(|layer, part| Kind::of(layer, part) == Kind::Kernel).more();
+    let of_files = clues.parts(of_commits).more();
+    (flushed.cheap < NO_FLUSHES * flushed.dear && grew > 0.0 && of_files > MOST_OF_COMMITS * grew)
+        .then(|| format!("{text}; most of what calls take longer is in those on files, which go with how it commits"))
+}
+
+/// A part of a budget in which files are prepared for a commit.
+fn of_commits(_: Layer, part: &str) -> bool {
+    part.strip_prefix(name::KERNEL).is_some_and(|call| OF_COMMITS.contains(&call))
+}
+
+/// Whether a part of a budget is longer because of calls that go with how the server commits.
+pub(super) fn with_journals(clues: &Clues, layer: Layer, part: &str) -> bool {
+    of_commits(layer, part) && journals(clues).is_some()
+}
