@@ -219,3 +219,43 @@ fn acknowledgements_are_late_where_a_limit_on_the_disk_stops_the_server() {
     assert!(!of(&c, "network.delay").status.accuses(), "{:#?}", c.causes);
     assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("storage.throttle", Status::Suspected), "{:#?}", c.causes);
 }
+
+#[test]
+fn threads_that_sleep_in_a_flush_wait_for_a_cpu_because_of_it() {
+    let slept = row(Layer::Storage, "disk: in the device", "", 200.0);
+    let waits = [
+        row(Layer::Scheduler, "waiting for a CPU", "the server itself", 300.0),
+        row(Layer::Client, "client waiting for a CPU", "idle CPU", 200.0),
+    ];
+    let with = |rows: &[Row], flushes: f64, others: f64| {
+        let fsyncs = [("server.call.fsync.count", flushes), ("disk.flushes", flushes), ("disk.flush.seconds", flushes * 2e-4)];
+        run(rows, &[&fsyncs[..], &[("other.cpu.seconds", others)]].concat())
+    };
+    let all = [&[slept][..], &waits].concat();
+    let c = between(with(&[], 100.0, 0.0), with(&all, 2000.0, 0.0));
+    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    assert!(of(&c, "storage.durability").share > 0.9, "{:?}", of(&c, "storage.durability"));
+    // Waits alone, without sleeping in flushes, are not theirs; nor are they where as many were flushed before.
+    for (base, new) in [(100.0, &waits[..]), (2000.0, &all[..])] {
+        let c = between(with(&[], base, 0.0), with(new, 2000.0, 0.0));
+        assert!(of(&c, "storage.durability").share < 0.4, "{:#?}", c.causes);
+    }
+    // Neighbours that are on both sides run in between; those that came are a cause of their own.
+    let beside = [slept, row(Layer::Scheduler, "waiting for a CPU", "make", 500.0)];
+    let c = between(with(&[], 100.0, 8.0), with(&beside, 2000.0, 9.0));
+    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    let c = between(with(&[], 100.0, 0.0), with(&beside, 2000.0, 9.0));
+    assert_eq!(c.causes[0].cause, "cpu.contention", "{:#?}", c.causes);
+}
+
+#[test]
+fn threads_that_a_lock_lets_go_wait_for_a_cpu_because_of_it_unless_they_wait_there_for_longer() {
+    let rows = |lock: f64, cpu: f64| {
+        [row(Layer::Application, "waiting for a lock", "", lock), row(Layer::Scheduler, "waiting for a CPU", "the server itself", cpu)]
+    };
+    let c = between(run(&[], &[]), run(&rows(500.0, 300.0), &[]));
+    assert_eq!(guilty(&c), ["app.lock"], "{:#?}", c.causes);
+    assert!(of(&c, "app.lock").share > 0.9, "{:?}", of(&c, "app.lock"));
+    let c = between(run(&[], &[]), run(&rows(300.0, 500.0), &[]));
+    assert!(of(&c, "app.lock").share < 0.5, "{:#?}", c.causes);
+}

@@ -5,7 +5,7 @@ use fingerpost_record::{Finding, Status};
 
 use super::candidates::finding;
 use super::clues::Clues;
-use super::signs;
+use super::{crowded, signs};
 use crate::hosts;
 
 /// Adds another build and another setting where they differ and what can follow from them is accused, with the largest share of that. One
@@ -21,17 +21,13 @@ pub(super) fn add(findings: &mut Vec<Finding>, clues: &Clues) {
     }
 }
 
-/// How much of the CPU time that others use on the slower side they must use on the faster one to be the same neighbours on both.
-const ALIKE: f64 = 0.6;
-/// CPUs' worth below which others are nobody.
-const SOMEBODY: f64 = 0.2;
 /// What gives the CPU to others where there are any.
 const GIVES_WAY: [&str; 2] = ["cpu.affinity", "cpu.priority"];
 
 /// Where the same others want the CPUs on both sides, and a setting of the server's own was changed between them, waiting for those others
 /// follows from the setting.
 pub(super) fn neighbours_of_both(findings: &mut [Finding], clues: &Clues) {
-    let Some(others) = signs::others_used(clues).filter(|o| o.cheap >= SOMEBODY && o.cheap >= ALIKE * o.dear) else { return };
+    let Some(others) = crowded::on_both_sides(clues) else { return };
     let set = findings.iter().filter(|f| f.status.accuses() && GIVES_WAY.contains(&f.cause.as_str()));
     let Some((root, share, status)) = set.map(|f| (f.cause.clone(), f.share, f.status)).max_by(|a, b| a.1.total_cmp(&b.1)) else { return };
     let Some(f) = findings.iter_mut().find(|f| f.cause == "cpu.contention" && f.status.accuses() && f.status <= status) else { return };

@@ -112,6 +112,10 @@ pub(super) fn contention(clues: &Clues) -> Sign {
         return match (sign, crowded::left_too_few(clues)) {
             (Fits(text), Some(more)) => Fits(format!("{text}; {more}")),
             (_, Some(text)) => Fits(text),
+            (Fits(text), None) => match let_go::by_either(clues).filter(|_| crowded::on_both_sides(clues).is_some()) {
+                Some(other) => Against(format!("{text}; others are on both sides; {other}")),
+                None => Fits(text),
+            },
             (sign, None) => sign,
         };
     }
@@ -419,7 +423,7 @@ pub(super) fn trace(clues: &Clues) -> Sign {
 /// Waiting for a CPU that the server itself had, where it keeps its CPUs busy.
 pub(super) fn saturated(clues: &Clues) -> Sign {
     let Some(sign) = followed(clues, &[Place::CpuServer], "waiting for a CPU that the server itself had") else { return Unknown };
-    if let Some(other) = crowded::left_too_few(clues).or_else(|| let_go::by_flushes(clues)).or_else(|| let_go::by_a_lock(clues)) {
+    if let Some(other) = crowded::left_too_few(clues).or_else(|| let_go::by_either(clues)) {
         return Against(other);
     }
     let used = ["server.user.seconds", "server.kernel.seconds"].iter().filter_map(|name| clues.total(name)).reduce(Pair::sum);
