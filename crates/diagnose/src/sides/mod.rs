@@ -10,6 +10,7 @@ mod decided;
 pub mod limits;
 mod older;
 mod roots;
+pub mod settled;
 mod signs;
 mod signs_io;
 pub mod watched;
