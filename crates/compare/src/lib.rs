@@ -95,9 +95,14 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
         causes,
         unexplained,
     };
-    let told = comparison.loads.iter().map(|load| load.sentence.clone());
-    comparison.headline = std::iter::once(headline::headline(&comparison, most)).chain(told).collect::<Vec<_>>().join(" ");
+    comparison.headline = first_said(&comparison, most);
     comparison
+}
+
+/// The headline, and a sentence for the load of each service.
+fn first_said(comparison: &Comparison, most: Option<&comparison::Waterfall>) -> String {
+    let loads = comparison.loads.iter().map(|load| load.sentence.clone());
+    std::iter::once(headline::headline(comparison, most)).chain(loads).collect::<Vec<_>>().join(" ")
 }
 
 /// Suspects that a run's own findings cleared, and none accuses, stay cleared, with the figure that clears them: those of workloads that

@@ -3,11 +3,13 @@
 //!
 //! The answer of such a pair counts above every passive sign. Who measures it is elsewhere (`compare --settle`).
 
-use fingerpost_record::{Finding, Params, Status};
+use fingerpost_record::cause::GUILTY;
+use fingerpost_record::{Finding, Layer, Params, Status};
 use serde::Serialize;
 
 use crate::causes::changed::{BUILD, PLACEMENT, SETTING, TOGETHER};
-use crate::changes::Change;
+use crate::causes::workloads;
+use crate::changes::{Change, Kind};
 use crate::comparison::{Comparison, Row};
 use crate::{Ratio, Verdict};
 
@@ -99,6 +101,18 @@ impl Settled {
         Settled { ratio: alone.ratio, share, answer, reason: None, runs, ..Settled::not_done(change, Some(whole), String::new()) }
     }
 
+    /// The least part of the difference that the interval leaves for it: its end nearer to no difference.
+    fn least(&self) -> Option<f64> {
+        let (ratio, share) = (self.ratio?, self.share?);
+        let nearer = if ratio.value >= 1.0 { ratio.low } else { ratio.high };
+        Some(share * nearer.ln() / ratio.value.ln()).filter(|least| least.is_finite())
+    }
+
+    /// Whether it says anything of the difference.
+    fn is_known(&self) -> bool {
+        !matches!(self.answer, Answer::NotDone | Answer::Unresolved)
+    }
+
     /// In words, as a line of evidence.
     pub fn words(&self) -> String {
         let change = format!("{}: {} → {}", self.what, self.base, self.new);
@@ -129,35 +143,101 @@ fn times(ratio: f64) -> String {
 }
 
 impl Comparison {
-    /// Adds what was measured of single changes, and has the finding about what was changed say so.
+    /// Adds what was measured of single changes, and has the causes and the headline say so.
     pub fn settle(&mut self, settled: Vec<Settled>) {
-        if let Some(finding) = self.causes.iter_mut().find(|f| [SETTING, BUILD, PLACEMENT].contains(&f.cause.as_str())) {
+        let of_step = workloads::most_changed(&self.waterfalls, &self.rows, self.threshold).cloned();
+        let mut measured = Vec::new();
+        for (cause, answers) in by_cause(&settled, &self.changes, &self.causes) {
+            if !self.causes.iter().any(|f| f.cause == cause) && made(&answers).is_some_and(|made| made.share > 0.0) {
+                self.causes.insert(0, unsuspected(cause, &self.changes));
+            }
+            let Some(finding) = self.causes.iter_mut().find(|f| f.cause == cause) else { continue };
             let before = finding.share;
-            decide(finding, &settled);
-            self.unexplained = (self.unexplained + before - finding.share).clamp(0.0, 1.0);
+            decide(finding, &answers, of_step.is_some());
+            match of_step {
+                // Of a step, what follows from the change has its part by itself: only what is measured adds to it.
+                Some(_) if finding.status.accuses() => self.unexplained = self.unexplained.min(1.0 - finding.share),
+                Some(_) => {}
+                None => self.unexplained = (self.unexplained + before - finding.share).clamp(0.0, 1.0),
+            }
+            if answers.iter().any(Settled::is_known) {
+                measured.push(cause);
+            }
+        }
+        match of_step {
+            _ if measured.is_empty() => {}
+            Some(_) => fingerpost_diagnose::sides::settled::put_first(&mut self.causes, &measured),
+            None => self.causes.sort_by_key(|f| !f.status.accuses()),
         }
         self.settled = settled;
+        self.headline = crate::first_said(self, of_step.as_ref());
     }
 }
 
-/// The answers are evidence above every passive sign: they convict, and they clear where each change was measured and none matters.
-fn decide(finding: &mut Finding, settled: &[Settled]) {
-    let measured = settled.iter().filter(|s| s.answer != Answer::NotDone).count();
-    if measured == 0 {
-        return;
+/// The answers by the cause that each speaks of: that of its kind of change; where the comparison accuses another one of what was changed,
+/// because the changes were told as one, that.
+fn by_cause(settled: &[Settled], changes: &[Change], causes: &[Finding]) -> Vec<(&'static str, Vec<Settled>)> {
+    let named = |cause: &str| causes.iter().any(|f| f.cause == cause);
+    let mut found: Vec<(&'static str, Vec<Settled>)> = Vec::new();
+    for one in settled {
+        let kind = changes.iter().find(|c| c.what == one.what).map_or(Kind::Setting, |c| c.kind);
+        let own = match kind {
+            Kind::Build => BUILD,
+            Kind::Setting => SETTING,
+            Kind::Placement => PLACEMENT,
+        };
+        let cause = [own, BUILD, SETTING, PLACEMENT].into_iter().find(|cause| named(cause)).unwrap_or(own);
+        match found.iter_mut().find(|(of, _)| *of == cause) {
+            Some((_, answers)) => answers.push(one.clone()),
+            None => found.push((cause, vec![one.clone()])),
+        }
     }
-    if measured == settled.len() {
+    found
+}
+
+/// What was changed, where no passive sign points to it.
+fn unsuspected(cause: &'static str, changes: &[Change]) -> Finding {
+    let layer = fingerpost_record::cause::cause(cause).map_or(Layer::Application, |c| c.layer);
+    let evidence = changes.iter().map(|c| format!("{} (base → new)", c.words())).collect();
+    Finding { cause: cause.into(), layer, status: Status::NotJudged, share: 0.0, evidence }
+}
+
+/// What changes make together of the difference.
+struct Made {
+    share: f64,
+    /// Whether the interval of one of them lies above the share that makes guilty.
+    surely: bool,
+}
+
+/// What those that were measured make; nothing where none was.
+fn made(settled: &[Settled]) -> Option<Made> {
+    if settled.iter().all(|s| s.answer == Answer::NotDone) {
+        return None;
+    }
+    let makes = || settled.iter().filter(|s| matches!(s.answer, Answer::Decides | Answer::Part));
+    Some(Made {
+        share: makes().filter_map(|s| s.share).sum(),
+        surely: makes().filter_map(Settled::least).any(|least| least >= GUILTY.value),
+    })
+}
+
+/// The answers are evidence above every passive sign: they convict, and they clear where each change was measured and none matters. Of a
+/// workload's step (`of_step`) the share is the one that was measured; of probes a change has no more than the rows that it concerns.
+fn decide(finding: &mut Finding, settled: &[Settled], of_step: bool) {
+    let Some(made) = made(settled) else { return };
+    if settled.iter().all(|s| s.answer != Answer::NotDone) {
         finding.evidence.retain(|line| line != TOGETHER);
     }
     for (at, one) in settled.iter().enumerate() {
         finding.evidence.insert(at, one.words());
     }
-    let makes: f64 = settled.iter().filter(|s| matches!(s.answer, Answer::Decides | Answer::Part)).filter_map(|s| s.share).sum();
-    if makes >= MOST {
-        finding.status = Status::Guilty;
-    } else if makes > 0.0 {
-        finding.status = Status::Suspected;
-        finding.share = finding.share.min(makes);
+    if made.share > 0.0 {
+        finding.status = if made.share >= MOST || made.surely { Status::Guilty } else { Status::Suspected };
+        finding.share = match of_step {
+            true => made.share.min(1.0),
+            false if made.share >= MOST => finding.share,
+            false => finding.share.min(made.share),
+        };
     } else if settled.iter().all(|s| matches!(s.answer, Answer::Nothing | Answer::Against)) {
         finding.status = Status::Cleared;
         finding.share = 0.0;
@@ -222,20 +302,25 @@ mod tests {
     #[test]
     fn an_answer_convicts_and_clears_and_what_was_not_measured_does_neither() {
         let mut convicted = finding();
-        decide(&mut convicted, &[settled(4.0, 4.0, Verdict::Slower), settled(4.0, 1.0, Verdict::Same)]);
+        decide(&mut convicted, &[settled(4.0, 4.0, Verdict::Slower), settled(4.0, 1.0, Verdict::Same)], false);
         assert_eq!((convicted.status, convicted.share), (Status::Guilty, 0.9));
         assert!(convicted.evidence[0].contains("100 % of the difference") && !convicted.evidence.iter().any(|e| e == TOGETHER));
 
         let mut cleared = finding();
-        decide(&mut cleared, &[settled(4.0, 1.0, Verdict::Same)]);
+        decide(&mut cleared, &[settled(4.0, 1.0, Verdict::Same)], false);
         assert_eq!((cleared.status, cleared.share), (Status::Cleared, 0.0));
 
         let mut unknown = finding();
-        decide(&mut unknown, &[Settled::not_done(&change("engine"), None, "nothing of it is installed".into())]);
+        decide(&mut unknown, &[Settled::not_done(&change("engine"), None, "nothing of it is installed".into())], true);
         assert_eq!(unknown, finding());
 
+        // Half of it for sure is guilt of half of it; of less than what makes guilty it is a suspicion.
         let mut half = finding();
-        decide(&mut half, &[settled(4.0, 2.0, Verdict::Slower), settled(4.0, 1.2, Verdict::Unresolved)]);
-        assert_eq!((half.status, half.share), (Status::Suspected, 0.5));
+        decide(&mut half, &[settled(4.0, 2.0, Verdict::Slower), settled(4.0, 1.2, Verdict::Unresolved)], false);
+        assert_eq!((half.status, half.share), (Status::Guilty, 0.5));
+        let mut little = finding();
+        decide(&mut little, &[settled(4.0, 1.1, Verdict::Slower)], true);
+        assert_eq!(little.status, Status::Suspected);
+        assert!((little.share - 1.1_f64.ln() / 4.0_f64.ln()).abs() < 1e-9);
     }
 }

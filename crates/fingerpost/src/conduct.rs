@@ -194,15 +194,22 @@ fn lab_budget(plan: &Plan, options: &Options) -> Duration {
 
 /// Which share of the run's time the rows take, and then each lab.
 fn stretches(plan: &Plan, options: &Options) -> Vec<f64> {
-    let labs = lab_budget(plan, options).as_secs_f64();
-    let rows = (expected(plan, options).as_secs_f64() - labs * plan.labs.len() as f64).max(0.0);
-    let whole = (rows + labs * plan.labs.len() as f64).max(f64::MIN_POSITIVE);
-    std::iter::once(rows).chain(plan.labs.iter().map(|_| labs)).map(|time| time / whole).collect()
+    let whole = expected(plan, options).as_secs_f64().max(f64::MIN_POSITIVE);
+    let labs = plan.labs.iter().map(|lab| lab_time(lab, plan, options));
+    std::iter::once(rows_time(plan, options)).chain(labs).map(|time| time.as_secs_f64() / whole).collect()
 }
 
 fn expected(plan: &Plan, options: &Options) -> Duration {
-    let rows = if plan.rows.is_empty() { Duration::ZERO } else { rows_budget(&plan.rows, plan, options) };
-    rows + lab_budget(plan, options) * plan.labs.len() as u32
+    rows_time(plan, options) + plan.labs.iter().map(|lab| lab_time(lab, plan, options)).sum::<Duration>()
+}
+
+fn rows_time(plan: &Plan, options: &Options) -> Duration {
+    if plan.rows.is_empty() { Duration::ZERO } else { rows_budget(&plan.rows, plan, options) }
+}
+
+/// What a lab takes: by its settings, else its budget.
+fn lab_time(lab: &LabRun, plan: &Plan, options: &Options) -> Duration {
+    (lab.lab.takes)(&lab.settings).unwrap_or_else(|| lab_budget(plan, options))
 }
 
 /// Measures the clock and the empty loop, and how large a probe process is: one short slice each.

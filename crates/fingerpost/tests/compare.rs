@@ -151,7 +151,7 @@ fn a_published_table_is_replayed_beside_a_run_of_ones_own() {
             .as_array()
             .unwrap()
             .iter()
-            .all(|c| ["true", "false", "not measured"].contains(&c["here"]["answer"].as_str().unwrap()))
+            .all(|c| ["true", "false", "not resolved", "not measured"].contains(&c["here"]["answer"].as_str().unwrap()))
     );
     assert!(home.says(&["replay", "mysql", "--format", "markdown"]).well().contains("# The mysteries, on your machine"));
     assert_eq!(home.says(&["replay", "ref:nothing"]).status, 2);
@@ -179,6 +179,11 @@ fn who_compares_what_has_no_row_in_common_is_told_by_the_status_too() {
     let said = home.says(&["compare", "ref:launch-10.1", "ref:flops-g5-2.7-gcc-4.0", "--fail-on", "slower"]);
     assert_eq!(said.status, 2, "{}", said.err);
     assert!(said.out.contains("no row in common") && said.err.contains("nothing was compared"), "{}{}", said.out, said.err);
+    // A database with other settings than the article's: it is said with which ones there would be rows.
+    let home = Home::with(&[common::lab("database")]);
+    let said = home.says(&["compare", "ref:g5-2.5-linux", "latest"]);
+    assert_eq!(said.status, 2, "{}{}", said.out, said.err);
+    assert!(said.err.contains("--set engine=mariadb --set storage=myisam") && !said.err.contains("run web"), "{}", said.err);
 }
 
 /// A server of today stands for the published one, and the comparison says so.

@@ -120,6 +120,9 @@ fn a_watch_reads_the_page_ins_for_so_long_and_keeps_their_course() {
     let points = &course.series[0].points;
     assert!(!points.is_empty() && points.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1), "{points:?}");
     assert!(home.says(&["run", "syscall.null", "--watch", "2s"]).refused().contains("run launch --watch"));
+    // What is said to come is what was asked for, not the profile's budget.
+    let said = home.says(&["run", "launch", "--watch", "1s"]);
+    assert!(said.err.contains("running launch, about 1 s"), "{}", said.err);
     assert!(home.says(&["run", "launch", "--watch", "soon"]).refused().contains("4d"));
 }
 

@@ -246,6 +246,7 @@ pub static LAB: Lab = Lab {
     ],
     missing,
     check,
+    takes: |_| None,
     run,
 };
 

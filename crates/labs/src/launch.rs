@@ -314,5 +314,6 @@ pub static LAB: Lab = Lab {
     ],
     missing,
     check: |settings, _| Plan::check(settings),
+    takes: plan::takes,
     run,
 };

@@ -92,6 +92,8 @@ pub struct Lab {
     pub missing: fn(&Params) -> Option<String>,
     /// Says which of its settings cannot be, as far as that is known before anything is started or kept.
     pub check: fn(&Params, Profile) -> Result<(), LabError>,
+    /// How long it takes by these settings alone; nothing where that is the profile's or the budget's to say.
+    pub takes: fn(&Params) -> Option<Duration>,
     /// Runs it.
     pub run: fn(&mut Context) -> Result<(), LabError>,
 }

@@ -334,6 +334,7 @@ pub static LAB: Lab = Lab {
     ],
     missing,
     check: |settings, _| Settings::from_params(settings).map(drop),
+    takes: |_| None,
     run,
 };
 

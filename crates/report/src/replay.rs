@@ -54,17 +54,18 @@ pub fn below(table: &Replayed) -> String {
     }
 }
 
-/// How many of the conclusions are true, false and not measured here.
+/// How many of the conclusions are true, false, not resolved and not measured here.
 pub fn summary(replay: &Replay) -> String {
     let are = |answer: Answer| match replay.conclusions.iter().filter(|c| c.here.answer == answer).count() {
         1 => "1 is".to_owned(),
         count => format!("{count} are"),
     };
     format!(
-        "Of {} {} true here, {} false, and {} not measured.",
+        "Of {} {} true here, {} false, {} not resolved, and {} not measured.",
         counted(replay.conclusions.len() as u64, "conclusion"),
         are(Answer::True),
         are(Answer::False),
+        are(Answer::NotResolved),
         are(Answer::NotMeasured)
     )
 }

@@ -224,7 +224,7 @@ fn second_drive(run: &Run) -> Option<Judged> {
     let longer = pairs.iter().filter(|(s, d)| d.low > s.high).count();
     let figure = format!("of {} times {shorter} are shorter and {longer} are longer for certain", pairs.len());
     (!pairs.is_empty()).then(|| match (shorter == pairs.len(), longer > 0) {
-        (false, false) => Judged::not(&format!("{figure}, which does not decide it")),
+        (false, false) => Judged::open(figure),
         (all, _) => Judged::by(all, figure),
     })
 }
@@ -252,7 +252,7 @@ fn helps(run: &Run) -> Option<Judged> {
     match found.answer {
         Answer::Helps => Some(Judged::by(true, found.sentence)),
         Answer::Hurts | Answer::Same => Some(Judged::by(false, found.sentence)),
-        Answer::Unresolved => Some(Judged::not(&found.sentence)),
+        Answer::Unresolved => Some(Judged::open(found.sentence)),
         Answer::NothingToCompare => None,
     }
 }

@@ -56,6 +56,9 @@ pub enum Answer {
     /// They contradict it.
     #[serde(rename = "false")]
     False,
+    /// There are figures, and their intervals leave both open.
+    #[serde(rename = "not resolved")]
+    NotResolved,
     /// There is no figure that could.
     #[serde(rename = "not measured")]
     NotMeasured,
@@ -67,6 +70,7 @@ impl Answer {
         match self {
             Answer::True => "true",
             Answer::False => "false",
+            Answer::NotResolved => "not resolved",
             Answer::NotMeasured => "not measured",
         }
     }
@@ -96,6 +100,11 @@ impl Judged {
             Some((status, figure)) if status != Status::NotJudged => Judged::by(holds(status, &figure), figure),
             _ => Judged::not(MISSING),
         }
+    }
+
+    /// Measured, by a figure whose interval does not decide it.
+    fn open(figure: String) -> Judged {
+        Judged { answer: Answer::NotResolved, figure }
     }
 
     fn not(why: &str) -> Judged {

@@ -124,7 +124,7 @@ fn warming(run: &Run) -> Option<Judged> {
     let (before, after) = (mean(first, |r| r.value), mean(last, |r| r.value));
     let figure = format!("{}: {before:.2} times in the first third of the rounds, {after:.2} in the last", course.odb);
     let apart = mean(last, |r| r.low) > mean(first, |r| r.high) || mean(last, |r| r.high) < mean(first, |r| r.low);
-    Some(if apart { Judged::by(after > before, figure) } else { Judged::not(&format!("{figure}, with intervals that overlap")) })
+    Some(if apart { Judged::by(after > before, figure) } else { Judged::open(format!("{figure}, with intervals that overlap")) })
 }
 
 /// The lead when all has been loaded that is kept, with all memory and with little of it, as the version that the source foresees has: true
@@ -154,11 +154,7 @@ fn less_cache(run: &Run) -> Option<Judged> {
         least >> 20
     );
     let resolved = without.2 < with.1 || without.1 > with.2;
-    Some(if resolved {
-        Judged::by(without.2 < with.1 && without.0 >= 4.0, figure)
-    } else {
-        Judged::not(&format!("{figure}, which does not decide it"))
-    })
+    Some(if resolved { Judged::by(without.2 < with.1 && without.0 >= 4.0, figure) } else { Judged::open(figure) })
 }
 
 /// The web server of this program reading from files and from the fastest of the databases.
@@ -169,7 +165,7 @@ fn served(run: &Run) -> Option<Judged> {
     let figure = format!("{:.0}/s from {database}, {:.0}/s from {file}", from_database.value, from_files.value);
     let overlap = from_database.low <= from_files.high && from_files.low <= from_database.high;
     Some(if overlap {
-        Judged::not(&format!("{figure}, with intervals that overlap"))
+        Judged::open(format!("{figure}, with intervals that overlap"))
     } else {
         Judged::by(from_database.value > from_files.value, figure)
     })
@@ -186,9 +182,5 @@ fn folders(run: &Run) -> Option<Judged> {
     let time = |e: &Estimate| Unit::Nanoseconds.format(e.value);
     let figure = format!("{} with {} files in the folder, {} with {}", time(&few.1), few.0, time(&many.1), many.0);
     let slower = many.1.low > few.1.high * 1.03;
-    Some(if !slower && many.1.high > few.1.low * 1.03 {
-        Judged::not(&format!("{figure}, which does not decide it"))
-    } else {
-        Judged::by(slower, figure)
-    })
+    Some(if !slower && many.1.high > few.1.low * 1.03 { Judged::open(figure) } else { Judged::by(slower, figure) })
 }

@@ -300,7 +300,7 @@ fn guess(run: &Run, key: &str) -> Option<Judged> {
     Some(match guess.verdict {
         Verdict::Holds => Judged::by(true, figure),
         Verdict::Off => Judged::by(false, figure),
-        Verdict::Unresolved => Judged::not(&format!("{figure}, which does not decide it")),
+        Verdict::Unresolved => Judged::open(figure),
     })
 }
 
@@ -329,7 +329,7 @@ fn freeing_touched(run: &Run) -> Option<Judged> {
     let (untouched, touched) = (freed("free_untouched")?, freed("free_touched")?);
     let figure = format!("freeing a page takes {:.0} ns untouched, {:.0} ns touched", untouched.value, touched.value);
     Some(if touched.low <= untouched.high && untouched.low <= touched.high {
-        Judged::not(&format!("{figure}, with intervals that overlap"))
+        Judged::open(format!("{figure}, with intervals that overlap"))
     } else {
         Judged::by(touched.value > untouched.value, figure)
     })

@@ -1,6 +1,6 @@
 //! Which runs of this machine the tables and the conclusions are held against.
 
-use fingerpost_record::Run;
+use fingerpost_record::{Measurement, Run};
 
 use super::ours;
 use crate::conclusions;
@@ -16,12 +16,12 @@ pub fn chosen<C>(
     whole: impl Fn(&C) -> Option<Run>,
 ) -> Vec<Run> {
     let mut own = Vec::new();
-    // Each table with the columns that runs before had figures for, and the most of one run; those that one run fills are done with.
-    let mut missing: Vec<(Table, Vec<bool>, usize)> = tables
+    // Each table with how well runs before fit each column, and the most of one run; those that one run fits wholly are done with.
+    let mut missing: Vec<(Table, Vec<usize>, usize)> = tables
         .iter()
         .filter_map(|name| references::table(name))
         .map(|table| {
-            let none = vec![false; table.columns.len()];
+            let none = vec![0; table.columns.len()];
             (table, none, 0)
         })
         .collect();
@@ -33,13 +33,13 @@ pub fn chosen<C>(
         let Some(figures) = figures(&candidate) else { continue };
         let mut serves = false;
         for (table, had, most) in &mut missing {
-            let has = served(table, &figures);
-            let count = has.iter().filter(|has| **has).count();
-            serves |= count > *most || has.iter().zip(had.iter()).any(|(has, had)| *has && !had);
-            *most = count.max(*most);
-            had.iter_mut().zip(has).for_each(|(had, has)| *had |= has);
+            let fits = fits(table, &figures);
+            let all: usize = fits.iter().sum();
+            serves |= all > *most || fits.iter().zip(had.iter()).any(|(fit, had)| fit > had);
+            *most = all.max(*most);
+            had.iter_mut().zip(fits).for_each(|(had, fit)| *had = fit.max(*had));
         }
-        missing.retain(|(table, _, most)| *most < table.columns.len());
+        missing.retain(|(table, _, most)| *most < table.columns.len() * PLAIN);
         if !serves && !open.iter().any(|c| c.may_be_judged_by(&figures)) {
             continue;
         }
@@ -53,14 +53,20 @@ pub fn chosen<C>(
     own
 }
 
-/// Which columns of a table a run has figures for.
-fn served(table: &Table, run: &Run) -> Vec<bool> {
-    table.columns.iter().map(|c| ours(run, c).is_some()).collect()
+/// How well a row fits that has what the published one has, and one of a machine that was given less memory than it has.
+const PLAIN: usize = 2;
+const LIMITED: usize = 1;
+
+/// How well each column of a table is served by a run: 0 where it has no figure for it.
+fn fits(table: &Table, run: &Run) -> Vec<usize> {
+    let limited = |row: &Measurement| row.params.get("memory").is_some_and(|memory| memory.to_string() != "none");
+    let fit = |column| ours(run, column).map_or(0, |own| if limited(&own.row) { LIMITED } else { PLAIN });
+    table.columns.iter().map(fit).collect()
 }
 
-/// The runs with how many columns of these tables they have figures for, those with most first; of equal ones in the order given.
+/// The runs with how well they fit these tables, the best first; of equal ones in the order given.
 fn by_figures<'a>(tables: &[&Table], runs: &'a [Run]) -> Vec<(usize, &'a Run)> {
-    let count = |run: &Run| tables.iter().flat_map(|table| served(table, run)).filter(|has| *has).count();
+    let count = |run: &Run| tables.iter().flat_map(|table| fits(table, run)).sum();
     let mut counted: Vec<(usize, &Run)> = runs.iter().map(|run| (count(run), run)).collect();
     counted.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
     counted
@@ -77,4 +83,25 @@ pub(super) fn suited<'a>(conclusion: &conclusions::Conclusion, runs: &'a [Run]) 
 /// measure together (two versions of a server) is in several.
 pub(super) fn fullest<'a>(table: &Table, runs: &'a [Run]) -> Vec<&'a Run> {
     by_figures(&[table], runs).into_iter().filter(|(count, _)| *count > 0).map(|(_, run)| run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::replay;
+    use super::*;
+
+    #[test]
+    fn a_run_with_all_of_the_memory_comes_before_a_later_one_with_a_limit() {
+        let plain = Run { id: "plain".into(), ..references::load("site-powermac-9500").unwrap() };
+        let mut limited = Run { id: "limited".into(), ..plain.clone() };
+        limited.measurements.iter_mut().for_each(|m| m.params = m.params.clone().with("memory", 64 << 20));
+        let runs = [limited, plain];
+        let get = |at: &usize| runs.get(*at).cloned();
+        let taken = chosen(&["site"], 0..2, get, get);
+        assert_eq!(taken.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["limited", "plain"]);
+        let found = replay("site", &["site"], &taken);
+        assert_eq!(found.tables[0].run.as_deref(), Some("plain"));
+        // Where there is no other, the one with a limit is taken.
+        assert_eq!(replay("site", &["site"], &runs[..1]).tables[0].run.as_deref(), Some("limited"));
+    }
 }

@@ -12,6 +12,7 @@ mod let_go;
 pub mod limits;
 mod older;
 mod roots;
+pub mod settled;
 mod signs;
 mod signs_io;
 pub mod watched;

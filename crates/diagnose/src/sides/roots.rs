@@ -37,6 +37,6 @@ pub(super) fn neighbours_of_both(findings: &mut [Finding], clues: &Clues) {
 }
 
 /// Whether a cause may follow from another, by way of others too.
-fn follows(from: &Cause, name: &str) -> bool {
+pub(super) fn follows(from: &Cause, name: &str) -> bool {
     cause(name).is_some_and(|c| c.follows.contains(&from.name) || c.follows.iter().any(|f| follows(from, f)))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
-use fingerpost_compare::{Comparison, Options, Side, Verdict, compare_sides};
+use fingerpost_compare::{Comparison, Options, Side, Verdict, compare_sides, replay};
 use fingerpost_report::{Format, compare as view};
 
 use crate::exit::{Done, say, usage};
@@ -109,7 +109,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     });
     if comparison.rows.is_empty() {
         // Else a check by --fail-on would pass that compared nothing.
-        say("nothing was compared: the two have no row in common; name runs of the same lab or probes (`fingerpost archive list`)");
+        say(&format!("nothing was compared: the two have no row in common; {}", what_would(&base, &new)));
         return Ok(Done::BadInput);
     }
     Ok(match (interrupted, met) {
@@ -117,6 +117,21 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         (_, true) => Done::FailOn,
         _ => Done::Well,
     })
+}
+
+/// What would have rows in common: of a published system the commands that measure what it has, those of the other side's labs and probes.
+fn what_would(base: &Side, new: &Side) -> String {
+    let family = |probe: &str| probe.split('.').next().unwrap_or_default().to_owned();
+    let commands = |published: &Side, own: &Side| -> Vec<String> {
+        let has = |name: &str| own.rows.keys().any(|(probe, _, _)| family(probe) == family(name));
+        let recipes = replay::tables_of(&published.info.name).into_iter().filter_map(replay::recipe_of);
+        recipes.filter(|recipe| recipe.names.iter().any(|name| has(name))).map(|recipe| format!("`{}`", recipe.command())).collect()
+    };
+    let found = [commands(base, new), commands(new, base)].concat();
+    match found.as_slice() {
+        [] => "name runs of the same lab or probes (`fingerpost archive list`)".to_owned(),
+        found => format!("what the published system has is measured here by {}", found.join(", ")),
+    }
 }
 
 /// Measures what each change makes by itself; whether that was interrupted.

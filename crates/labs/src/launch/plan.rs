@@ -177,6 +177,12 @@ fn refusal(allowed: bool, root: bool) -> Option<String> {
     }
 }
 
+/// How long a reading of the page-ins since boot takes: what they are watched for. Whatever launches takes its budget.
+pub fn takes(settings: &Params) -> Option<Duration> {
+    let watch = word(settings, "watch").map_or(Ok(Duration::from_secs(1)), |text| length(&text));
+    watch.ok().filter(|_| settings.text("state") == Some("uptime"))
+}
+
 /// A length such as `4d`, `12h`, `30m` or `90s`.
 fn length(text: &str) -> Result<Duration, String> {
     let unit = text
@@ -267,6 +273,15 @@ mod tests {
 
     fn plan(settings: Params, refusal: Option<&str>) -> Result<Plan, String> {
         Plan::from(&settings, Path::new("/w"), refusal.map(str::to_owned))
+    }
+
+    #[test]
+    fn a_watch_takes_what_it_is_asked_for_and_launching_its_budget() {
+        let uptime = || Params::new().with("state", "uptime");
+        assert_eq!(takes(&uptime().with("watch", "4d")), Some(Duration::from_secs(4 * 86_400)));
+        assert_eq!(takes(&uptime()), Some(Duration::from_secs(1)));
+        assert_eq!(takes(&Params::new()), None);
+        assert_eq!(takes(&Params::new().with("state", "after-boot")), None);
     }
 
     #[test]

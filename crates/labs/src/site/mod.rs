@@ -93,5 +93,6 @@ pub static LAB: Lab = Lab {
     ],
     missing,
     check: |settings, profile| Settings::new(settings, profile).map(drop),
+    takes: |_| None,
     run,
 };

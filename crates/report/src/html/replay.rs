@@ -44,7 +44,7 @@ fn documents(replay: &Replay) -> Vec<Section> {
 fn conclusion(c: &Concluded) -> Markup {
     // The classes of findings: what is contradicted here stands out, nothing else does.
     let class = match c.here.answer {
-        Answer::True | Answer::NotMeasured => "cleared",
+        Answer::True | Answer::NotResolved | Answer::NotMeasured => "cleared",
         Answer::False => "guilty",
     };
     html! {
