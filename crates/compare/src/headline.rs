@@ -12,6 +12,12 @@ use crate::zerofill::apart::MAPPING;
 
 /// Says in one sentence which side is slower, by how much, and why.
 pub fn headline(c: &Comparison, changed: Option<&Waterfall>) -> String {
+    let told = sentence(c, changed);
+    // A side without a name of its own may begin the sentence; a host's name is left as it is.
+    told.strip_prefix("the ").map_or(told.clone(), |rest| format!("The {rest}"))
+}
+
+fn sentence(c: &Comparison, changed: Option<&Waterfall>) -> String {
     let count = |v: Verdict| c.rows.iter().filter(|r| r.verdict == v).count();
     let (slower, faster) = (count(Verdict::Slower), count(Verdict::Faster));
     let (base, new) = (&c.base.name, &c.new.name);

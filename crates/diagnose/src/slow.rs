@@ -117,9 +117,7 @@ fn sentence(paths: &Paths, slow: f64, middle: f64, parts: &[SlowPart]) -> String
 
 /// What the slowest do in a component, with who had it.
 fn doing(paths: &Paths, part: &SlowPart) -> String {
-    let of_part = |l: &&Leaf| Place::of(l).component(l) == (part.layer, part.component.as_str());
-    let more = |l: &&Leaf| l.slow.seconds - l.middle.seconds;
-    wording::doing(&part.component, paths.leaves.iter().filter(of_part).max_by(|a, b| more(a).total_cmp(&more(b))))
+    wording::doing_of(paths, part.layer, &part.component, |l| l.slow.seconds - l.middle.seconds)
 }
 
 #[cfg(test)]

@@ -1,18 +1,20 @@
 //! What time goes to, as the end of a sentence: the one wording of it, for requests in the mean and for the slowest of them.
 
 use fingerpost_record::paths::Leaf;
+use fingerpost_record::{Layer, Paths};
 
 use super::places::{Place, name};
 
 /// A component as the end of “spends its time …”, with who had what was waited for, from the leaf that has most of it.
 pub fn doing(component: &str, leaf: Option<&Leaf>) -> String {
     let whom = leaf.map_or("", |l| l.whom.as_str());
+    let of_whom = || if whom.is_empty() { String::new() } else { format!(" ({whom})") };
     let with = |verb: &str| if whom.is_empty() { String::new() } else { format!(" {verb} {whom}") };
     match component {
         name::USER => "in the program's own code".into(),
         name::OTHER_CODE => format!("in another process's code{}", with("of")),
-        name::OTHER_SLEEPING => format!("waiting for another process that sleeps{}", with("named")),
-        name::OTHER_LOCK => format!("waiting for another process that waits for a lock{}", with("named")),
+        name::OTHER_SLEEPING => format!("waiting for another process{}, which sleeps", of_whom()),
+        name::OTHER_LOCK => format!("waiting for another process{}, which waits for a lock", of_whom()),
         name::CPU if whom == name::IDLE_CPU => "waiting for a CPU while one idles".into(),
         name::CPU => format!("waiting for a CPU{}", with("used by")),
         name::LOCK => format!("waiting for a lock{}", with("held by")),
@@ -22,7 +24,7 @@ pub fn doing(component: &str, leaf: Option<&Leaf>) -> String {
             Some(Place::DiskBesideOthers) => format!("waiting for the disk{}", with("beside")),
             _ => "waiting for the disk".into(),
         },
-        name::PEER => format!("waiting for another service{}", with("named")),
+        name::PEER => format!("waiting for another service{}", of_whom()),
         name::NOT_FOLLOWED => "where it could not be followed".into(),
         name::SLEEPING => "sleeping until a time that it set itself".into(),
         call if call.starts_with(name::KERNEL) => format!("in the kernel, in the call {}", &call[name::KERNEL.len()..]),
@@ -32,6 +34,39 @@ pub fn doing(component: &str, leaf: Option<&Leaf>) -> String {
         "client waiting for itself" => "where the client waits for itself".into(),
         other => other.to_owned(),
     }
+}
+
+/// From this share on, one process is told as having had all that was waited for.
+const NEARLY_ALL: f64 = 0.9;
+
+/// A component as the end of “spends its time …”. Where several processes had what was waited for, it is not put down to the first of them alone: the
+/// two with the largest weight are named, and that there are others.
+pub fn doing_of(paths: &Paths, layer: Layer, component: &str, weight: impl Fn(&Leaf) -> f64) -> String {
+    let of_part = || paths.leaves.iter().filter(|l| Place::of(l).component(l) == (layer, component));
+    let mut sums: Vec<(&str, f64)> = Vec::new();
+    for leaf in of_part() {
+        match sums.iter_mut().find(|(whom, _)| *whom == leaf.whom) {
+            Some((_, sum)) => *sum += weight(leaf),
+            None => sums.push((&leaf.whom, weight(leaf))),
+        }
+    }
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let Some(&(first, sum)) = sums.first() else { return doing(component, None) };
+    let largest = of_part().filter(|l| l.whom == first).max_by(|a, b| weight(a).total_cmp(&weight(b)));
+    let all: f64 = sums.iter().map(|(_, sum)| sum.max(0.0)).sum();
+    if sum >= NEARLY_ALL * all || first.is_empty() {
+        return doing(component, largest);
+    }
+    let large = |(whom, sum): &&(&str, f64)| !whom.is_empty() && *whom != name::IDLE_CPU && *sum > (1.0 - NEARLY_ALL) * all;
+    let named: Vec<&(&str, f64)> = sums.iter().filter(large).take(2).collect();
+    let rest = all - named.iter().map(|(_, sum)| sum).sum::<f64>();
+    let names: Vec<&str> = named.iter().map(|(whom, _)| *whom).collect();
+    let whom = match rest > (1.0 - NEARLY_ALL) * all {
+        true if names.is_empty() => return doing(component, None),
+        true => format!("{} and others", names.join(", ")),
+        false => names.join(" and "),
+    };
+    doing(component, largest.map(|l| Leaf { whom, ..l.clone() }).as_ref())
 }
 
 #[cfg(test)]
@@ -65,5 +100,31 @@ mod tests {
             assert_eq!(doing(component, Some(&leaf)), told);
         }
         assert_eq!(doing(name::PEER, None), "waiting for another service");
+    }
+
+    #[test]
+    fn a_wait_that_several_made_is_not_put_down_to_one_of_them() {
+        let told = |shares: &[(&str, f64)]| {
+            let leaf = |&(whom, share): &(&str, f64)| Leaf {
+                layer: Layer::Scheduler,
+                component: name::CPU.into(),
+                whom: whom.into(),
+                chain: Vec::new(),
+                all: Share { share, ..Share::default() },
+                middle: Share::default(),
+                slow: Share::default(),
+            };
+            let paths = Paths { leaves: shares.iter().map(leaf).collect(), ..Paths::default() };
+            doing_of(&paths, Layer::Scheduler, name::CPU, |l| l.all.share)
+        };
+        assert_eq!(told(&[("sh", 0.46), ("sh", 0.3), ("make", 0.02)]), "waiting for a CPU used by sh");
+        assert_eq!(
+            told(&[("the client", 0.22), ("the server itself", 0.44)]),
+            "waiting for a CPU used by the server itself and the client"
+        );
+        assert_eq!(told(&[("a", 0.3), ("b", 0.2), ("c", 0.1), ("d", 0.1)]), "waiting for a CPU used by a, b and others");
+        assert_eq!(told(&[("a", 0.5), ("b", 0.05), ("c", 0.05)]), "waiting for a CPU used by a and others");
+        assert_eq!(told(&[(name::IDLE_CPU, 0.5), ("b", 0.05), ("c", 0.04)]), "waiting for a CPU");
+        assert_eq!(told(&[]), "waiting for a CPU");
     }
 }

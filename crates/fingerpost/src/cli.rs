@@ -41,7 +41,7 @@ pub enum Command {
     List(commands::list::Args),
     /// Compare two runs: what is slower, what is faster, and the cause
     Compare(commands::compare::Args),
-    /// Show where the time of a server or of a command went, and what is to blame
+    /// Show where the time of a server or of a command went, and the causes
     Explain(commands::explain::Args),
     /// A run's figures as a table, JSON, CSV or Markdown
     Show(commands::show::Args),

@@ -14,7 +14,7 @@ fn after(command: &Command) -> Option<&'static str> {
         Command::Compare(_) => "as a file to mail: fingerpost report BASE NEW -o comparison.html",
         Command::Ab(_) => "both sides are kept: fingerpost archive list; see them: fingerpost serve",
         Command::List(_) => "what one measures: fingerpost list NAME; to measure it: fingerpost run NAME",
-        Command::Doctor(_) => "measure: fingerpost run --profile quick",
+        Command::Doctor(_) => "measure, when the machine is quiet: fingerpost run --profile quick",
         Command::Zerofill(_) => "every way to get memory: fingerpost run zerofill; as a page: fingerpost serve",
         Command::Replay(_) => "as a page: fingerpost replay -o mysteries.html",
         Command::Report(_) => "open it in a browser: it is one file, which can be mailed",

@@ -54,7 +54,7 @@ fn server<'a>(workload: &'a str, params: &'a Params) -> &'a str {
     product(params.text("engine").or(params.text("server")).unwrap_or(workload))
 }
 
-/// Who is to blame for the time of one step: guilty, or suspected where nobody is.
+/// The cause of the time of one step: guilty, or suspected where none is.
 fn of_step(e: &Explanation) -> Option<String> {
     let of = |status: Status| e.findings.iter().filter(|f| f.status == status).max_by(|a, b| a.share.total_cmp(&b.share));
     let finding = of(Status::Guilty).or_else(|| of(Status::Suspected))?;
@@ -63,7 +63,7 @@ fn of_step(e: &Explanation) -> Option<String> {
     Some(blame(finding, server(&e.workload, &e.params), &at))
 }
 
-/// `To blame at 50 clients: locks inside MariaDB, 62 % of the time.`
+/// `The cause at 50 clients: locks inside MariaDB, 62 % of the time.`
 fn blame(f: &Finding, server: &str, at: &str) -> String {
     let what = match f.cause.as_str() {
         "app.lock" => format!("locks inside {server}"),
@@ -74,15 +74,15 @@ fn blame(f: &Finding, server: &str, at: &str) -> String {
         other => label(other).to_owned(),
     };
     let share = if f.share > 0.0 { format!(", {:.0} % of the time", f.share * 100.0) } else { String::new() };
-    let verdict = if f.status == Status::Guilty { "To blame" } else { "Suspected" };
+    let verdict = if f.status == Status::Guilty { "The cause" } else { "Suspected" };
     format!("{verdict}{at}: {what}{share}.")
 }
 
-/// Where most of the time of one step went, where nobody is to blame for it.
+/// Where most of the time of one step went, where no cause is accused.
 fn unaccused(e: &Explanation) -> Option<String> {
     let most = e.budget.parts.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
     let name = server(&e.workload, &e.params);
-    Some(format!("Nothing is to blame: {:.0} % of the time of {name} is {}.", most.share * 100.0, most.component))
+    Some(format!("No cause stands out: {:.0} % of the time of {name} is {}.", most.share * 100.0, most.component))
 }
 
 /// What a run of primitives is to a person: its key figures, else its first ones.
@@ -183,13 +183,13 @@ mod tests {
     #[test]
     fn locks_are_said_in_words_and_with_the_servers_name() {
         let answers = of(&followed::slow_locks());
-        assert!(answers.iter().any(|a| a.starts_with("To blame at 8 clients: ")), "{answers:?}");
+        assert!(answers.iter().any(|a| a.starts_with("The cause at 8 clients: ")), "{answers:?}");
         assert!(answers.iter().all(|a| !a.contains("app.") && a.ends_with('.')), "{answers:?}");
         let finding =
             Finding { cause: "app.lock".into(), layer: Layer::Application, status: Status::Guilty, share: 0.62, evidence: vec![] };
         assert_eq!(
             blame(&finding, product("mariadb"), " at 50 clients"),
-            "To blame at 50 clients: locks inside MariaDB, 62 % of the time."
+            "The cause at 50 clients: locks inside MariaDB, 62 % of the time."
         );
     }
 

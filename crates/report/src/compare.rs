@@ -68,7 +68,7 @@ pub fn table(c: &Comparison, style: &Style) -> String {
     section(lines, GAINS, gains(c).into_iter().map(|l| Line::Note(l, Tone::Plain)));
     row_lines(&mut grid, c);
     let lines = &mut grid.lines;
-    section(lines, "Not compared", not_compared(c).into_iter().map(|l| Line::Note(l, Tone::Faint)));
+    section(lines, "Not compared", not_compared_on_terminal(c).into_iter().map(|l| Line::Note(l, Tone::Faint)));
     lines.extend([Line::Blank, Line::Labelled("Rows".into(), summary(c), Tone::Plain)]);
     grid.render(style)
 }
@@ -319,6 +319,34 @@ pub(crate) fn curve_lines(curve: &Curve) -> Vec<String> {
 
 /// Rows that were not compared, by reason, so that a hundred rows of one side are one line.
 pub(crate) fn not_compared(c: &Comparison) -> Vec<String> {
+    by_reason(c).into_iter().map(|(why, rows)| each_named(why, &rows)).collect()
+}
+
+/// Rows of one reason that a terminal names one by one.
+const NAMED_ON_TERMINAL: usize = 24;
+
+/// The same, where many rows have one reason as numbers of rows by probe: the answer above them is to stay on the screen.
+fn not_compared_on_terminal(c: &Comparison) -> Vec<String> {
+    let counted = |why: &str, rows: &[&NotCompared]| {
+        let mut probes: Vec<(&str, usize)> = Vec::new();
+        for row in rows {
+            match probes.last_mut().filter(|(probe, _)| *probe == row.probe) {
+                Some((_, n)) => *n += 1,
+                None => probes.push((&row.probe, 1)),
+            }
+        }
+        let each = |(probe, n): &(&str, usize)| if *n == 1 { (*probe).to_owned() } else { format!("{probe} ({n})") };
+        let probes: Vec<String> = probes.iter().map(each).collect();
+        text(&format!("{why}: {} rows, each with its figures in --format markdown: {}", rows.len(), probes.join(", ")))
+    };
+    let line = |(why, rows): (&str, Vec<&NotCompared>)| {
+        if rows.len() > NAMED_ON_TERMINAL { counted(why, &rows) } else { each_named(why, &rows) }
+    };
+    by_reason(c).into_iter().map(line).collect()
+}
+
+/// The rows that were not compared, by the reason.
+fn by_reason(c: &Comparison) -> Vec<(&str, Vec<&NotCompared>)> {
     let mut reasons: Vec<(&str, Vec<&NotCompared>)> = Vec::new();
     for row in &c.not_compared {
         match reasons.iter_mut().find(|(why, _)| *why == row.why) {
@@ -326,13 +354,18 @@ pub(crate) fn not_compared(c: &Comparison) -> Vec<String> {
             None => reasons.push((&row.why, vec![row])),
         }
     }
+    reasons
+}
+
+/// A reason with each of its rows and their figures.
+fn each_named(why: &str, rows: &[&NotCompared]) -> String {
     let one = |r: &&NotCompared| {
         let figures: Vec<String> = [r.base, r.new].into_iter().flatten().map(|v| r.unit.format(v)).collect();
         let params = if r.params.is_empty() { String::new() } else { format!(" {}", r.params) };
         let figures = if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) };
         format!("{}{params}{figures}", r.probe)
     };
-    reasons.into_iter().map(|(why, rows)| text(&format!("{why}: {}", rows.iter().map(one).collect::<Vec<_>>().join(", ")))).collect()
+    text(&format!("{why}: {}", rows.iter().map(one).collect::<Vec<_>>().join(", ")))
 }
 
 /// How many rows have each verdict.

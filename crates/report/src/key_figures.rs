@@ -7,7 +7,7 @@ use crate::view::{Group, Row};
 /// The probe, a parameter that its row should have, and what it is called.
 const KEYS: [(&str, &str, &str); 10] = [
     ("syscall.null", "", "system call"),
-    ("switch.ring", "tasks=2", "context switch"),
+    ("switch.ring", "placement=same tasks=2", "context switch"),
     ("ipc.pipe", "placement=cross", "pipe round trip"),
     ("process.fork", "", "fork"),
     ("process.exec", "", "exec"),

@@ -158,7 +158,9 @@ pub static LIST: &[Conclusion] = &[
             let c = g5();
             let slower = c.rows.iter().filter(|r| r.probe == "web.throughput").map(|r| format!("{:.1}", value(r)));
             let slower = slower.collect::<Vec<_>>().join(" and ");
-            Judged::not(&format!("it is called speculation; Apache is {slower} times slower, for which its load generator may be to blame"))
+            Judged::not(&format!(
+                "it is called speculation; Apache is {slower} times slower, for which its load generator may be the cause"
+            ))
         },
         Here::By(in_the_kernel, "web"),
     ),

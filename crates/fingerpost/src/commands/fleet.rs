@@ -47,9 +47,9 @@ enum Command {
     Compare(against::CompareArgs),
     /// One host in several sweeps
     History(against::HistoryArgs),
-    /// Measure this host and hold it against its peers in a sweep: one line, status 0 among them, 1 slow, 3 not known
+    /// Measure this host and compare it with its peers in a sweep: one line, status 0 among them, 1 slow, 3 not known
     Check(against::CheckArgs),
-    /// All figures of a sweep as CSV, a line each
+    /// All figures of a sweep as CSV or Parquet, a row each
     Export(export::Args),
     /// Print the `scontrol` lines that drain the slow nodes; only confirmed ones
     Drain(sweeps::DrainArgs),

@@ -4,9 +4,8 @@
 use fingerpost_compare::Comparison;
 use fingerpost_diagnose::places::Place;
 use fingerpost_diagnose::slow::{SlowPart, slow_ones};
-use fingerpost_diagnose::wording::doing;
+use fingerpost_diagnose::wording::doing_of;
 use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label};
-use fingerpost_record::paths::Leaf;
 use fingerpost_record::place::name;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Paths, Readings, Status};
@@ -221,11 +220,9 @@ fn its_functions(paths: &Paths, parts: &[SlowPart]) -> Option<String> {
 fn first_sentence(paths: &Paths, parts: &[SlowPart], programs: bool) -> String {
     let Some(most) = parts.iter().max_by(|a, b| a.all.share.total_cmp(&b.all.share)) else { return "Nothing was seen.".into() };
     let who = if programs { "The program spends" } else { "Requests spend" };
-    let of_part = |l: &&Leaf| Place::of(l).component(l) == (most.layer, most.component.as_str());
-    let leaf = paths.leaves.iter().filter(of_part).max_by(|a, b| a.all.share.total_cmp(&b.all.share));
+    let doing = doing_of(paths, most.layer, &most.component, |l| l.all.share);
     let whole = if programs { String::new() } else { format!(" of {}", time(paths.latency.mean)) };
-    format!("{who} most of their time {}: {}{whole}.", doing(&most.component, leaf), percent(most.all.share))
-        .replace("spends most of their", "spends most of its")
+    format!("{who} most of their time {doing}: {}{whole}.", percent(most.all.share)).replace("spends most of their", "spends most of its")
 }
 
 fn budget(parts: &[SlowPart], programs: bool) -> Grid {

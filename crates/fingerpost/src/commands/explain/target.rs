@@ -30,7 +30,7 @@ pub struct Args {
     /// Explain all processes of this control group and of those below it: a directory, or a path as in /proc/PID/cgroup
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
-    /// Explain the running container with this name, or whose number begins so
+    /// Explain the running container with this name, or whose id begins with it
     #[arg(long, value_name = "ID-OR-NAME")]
     container: Option<String>,
 }
