@@ -87,3 +87,54 @@ fn the_clients_account_is_kept_over_all_rounds() {
     assert_eq!(seen.totals["cpu.seconds"], 1.0);
     assert_eq!(seen.series[0].points, [(1.25, 0.1)]);
 }
+
+/// Counts its starts; the third cannot be.
+struct Renewed {
+    starts: u32,
+    fail_at: u32,
+}
+
+impl Workload for Renewed {
+    fn name(&self) -> &'static str {
+        "web"
+    }
+    fn start(&mut self) -> Result<(), LabError> {
+        Ok(())
+    }
+    fn renew(&mut self) -> Result<bool, LabError> {
+        self.starts += 1;
+        if self.starts == self.fail_at { Err(LabError::Failed("no port is free".into())) } else { Ok(true) }
+    }
+    fn steps(&self) -> Vec<Params> {
+        [1, 10].map(|n| Params::new().with("connections", n)).to_vec()
+    }
+    fn subjects(&self) -> fingerpost_workloads::Subjects {
+        fingerpost_workloads::Subjects::default()
+    }
+    fn step(&mut self, _: &Params, _: Duration) -> Result<Step, LabError> {
+        Ok(step(1000 * u64::from(self.starts), 100))
+    }
+    fn stop(&mut self) {}
+}
+
+fn rounds_of_starts(fail_at: u32) -> (Vec<Vec<u64>>, u32, Vec<String>) {
+    let (mut web, mut sink) = (Renewed { starts: 0, fail_at }, crate::database::listener::Listener { patience: 100, ..Default::default() });
+    let mut conduct = Conduct { profile: Profile::Quick, budget: QUICK, seed: 1, requests: false, sink: &mut sink };
+    let rows = course(&mut web, &mut conduct).unwrap();
+    let rounds = rows.iter().map(|row| row.rounds.iter().map(|s| s.transactions / 1000).collect()).collect();
+    (rounds, web.starts, sink.warnings)
+}
+
+#[test]
+fn each_round_is_of_another_start_of_the_server() {
+    let (rounds, starts, warnings) = rounds_of_starts(0);
+    assert_eq!(rounds, [[1, 2, 3, 4, 5, 6]; 2]);
+    assert_eq!((starts, warnings.len()), (6, 0));
+}
+
+#[test]
+fn a_server_that_does_not_start_again_leaves_the_rounds_before_it() {
+    let (rounds, _, warnings) = rounds_of_starts(3);
+    assert_eq!(rounds, [[1, 2]; 2]);
+    assert_eq!(warnings, ["the web server could not be started for round 3, and the rounds before it are all: no port is free"]);
+}
