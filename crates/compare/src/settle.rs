@@ -3,6 +3,7 @@
 //!
 //! The answer of such a pair counts above every passive sign. Who measures it is elsewhere (`compare --settle`).
 
+use fingerpost_diagnose::sides::settled::{Measured, put_first};
 use fingerpost_record::cause::GUILTY;
 use fingerpost_record::{Finding, Layer, Params, Status};
 use serde::Serialize;
@@ -161,12 +162,12 @@ impl Comparison {
                 None => self.unexplained = (self.unexplained + before - finding.share).clamp(0.0, 1.0),
             }
             if answers.iter().any(Settled::is_known) {
-                measured.push(cause);
+                measured.push(Measured { cause, least: made(&answers).map_or(0.0, |made| made.least) });
             }
         }
         match of_step {
             _ if measured.is_empty() => {}
-            Some(_) => fingerpost_diagnose::sides::settled::put_first(&mut self.causes, &measured),
+            Some(_) => put_first(&mut self.causes, &measured),
             None => self.causes.sort_by_key(|f| !f.status.accuses()),
         }
         self.settled = settled;
@@ -205,6 +206,8 @@ fn unsuspected(cause: &'static str, changes: &[Change]) -> Finding {
 /// What changes make together of the difference.
 struct Made {
     share: f64,
+    /// The sum of what their intervals leave them for sure.
+    least: f64,
     /// Whether the interval of one of them lies above the share that makes guilty.
     surely: bool,
 }
@@ -217,6 +220,7 @@ fn made(settled: &[Settled]) -> Option<Made> {
     let makes = || settled.iter().filter(|s| matches!(s.answer, Answer::Decides | Answer::Part));
     Some(Made {
         share: makes().filter_map(|s| s.share).sum(),
+        least: makes().filter_map(Settled::least).filter(|least| *least > 0.0).sum(),
         surely: makes().filter_map(Settled::least).any(|least| least >= GUILTY.value),
     })
 }

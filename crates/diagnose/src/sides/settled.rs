@@ -1,5 +1,5 @@
 //! What a change between the sides was measured to make by itself comes before every passive sign: what may follow from it is told as its
-//! consequence, and what cannot has no more than what it leaves.
+//! consequence, and what cannot has no more than what it leaves for sure: all but the low end of the experiment's interval.
 
 use fingerpost_record::cause::{cause, label};
 use fingerpost_record::{Finding, Status};
@@ -10,24 +10,44 @@ use crate::rules::{GUILTY, SUSPECTED, percent};
 
 /// How sentences begin that put one finding before another.
 const ORDERED: [&str; 2] = [FOLLOWS, LEAVES];
-const LEAVES: &str = "what was measured of single changes leaves ";
+const LEAVES: &str = "what was measured of single changes leaves up to ";
+
+/// A cause whose part of the difference an experiment gave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured<'a> {
+    /// The cause.
+    pub cause: &'a str,
+    /// The low end of its part's interval: the rest may belong to others.
+    pub least: f64,
+}
 
 /// Puts findings of a workload's step in order again after `measured`, causes whose part of the difference an experiment gave, got theirs.
-pub fn put_first(findings: &mut Vec<Finding>, measured: &[&str]) {
-    let is_measured = |f: &Finding| measured.contains(&f.cause.as_str());
+pub fn put_first(findings: &mut Vec<Finding>, measured: &[Measured]) {
+    let is_measured = |f: &Finding| measured.iter().any(|m| m.cause == f.cause);
     findings.iter_mut().for_each(|f| f.evidence.retain(|line| !ORDERED.iter().any(|begin| line.starts_with(begin))));
     // Of what is equal in all else, what was measured comes first.
     findings.sort_by_key(|f| !is_measured(f));
     let roots: Vec<Finding> = findings.iter().filter(|f| is_measured(f) && f.status.accuses() && f.share > 0.0).cloned().collect();
-    let left = (1.0 - roots.iter().map(|f| f.share).sum::<f64>()).clamp(0.0, 1.0);
+    // Who comes first is decided by what the experiment gives and leaves at its middle; how much others have, by what it leaves for sure.
+    let middle = (1.0 - roots.iter().map(|f| f.share).sum::<f64>()).clamp(0.0, 1.0);
+    let mut shown: Vec<(String, f64)> = Vec::new();
+    let least = measured.iter().filter(|m| roots.iter().any(|f| f.cause == m.cause)).map(|m| m.least.max(0.0));
+    let left = (1.0 - least.sum::<f64>()).clamp(0.0, 1.0);
     for f in findings.iter_mut().filter(|f| f.status.accuses() && !is_measured(f)) {
         match root(f, &roots) {
             Some(root) => f.status = f.status.max(root.status),
-            None if !roots.is_empty() => leave(f, left),
+            None if !roots.is_empty() => {
+                leave(f, left);
+                shown.push((f.cause.clone(), f.share));
+                f.share = f.share.min(middle);
+            }
             None => {}
         }
     }
     chain::order(findings);
+    for f in findings.iter_mut() {
+        f.share = shown.iter().find(|(cause, _)| *cause == f.cause).map_or(f.share, |(_, share)| *share);
+    }
     for root in roots.iter().rev() {
         gather(findings, root, &roots);
     }
@@ -85,6 +105,10 @@ mod tests {
         found.iter().map(|f| (f.cause.as_str(), f.status, (f.share * 100.0).round() / 100.0)).collect()
     }
 
+    fn setting(least: f64) -> [Measured<'static>; 1] {
+        [Measured { cause: "app.setting", least }]
+    }
+
     #[test]
     fn what_was_measured_comes_first_and_its_consequences_after_it() {
         let mut found = vec![
@@ -94,7 +118,7 @@ mod tests {
             finding("app.setting", Status::Guilty, 0.89),
             finding("cpu.speed", Status::Cleared, 0.0),
         ];
-        put_first(&mut found, &["app.setting"]);
+        put_first(&mut found, &setting(0.85));
         use Status::{Cleared, Guilty, Suspected};
         // More threads than CPUs follow from a setting by way of the server's work, of which nobody is accused here.
         assert_eq!(
@@ -103,15 +127,15 @@ mod tests {
                 ("app.setting", Guilty, 0.89),
                 ("app.lock", Guilty, 0.95),
                 ("cpu.saturated", Suspected, 0.9),
-                ("cpu.contention", Guilty, 0.11),
+                ("cpu.contention", Guilty, 0.15),
                 ("cpu.speed", Cleared, 0.0)
             ]
         );
         assert!(found[1].evidence[0].starts_with("it follows from app.setting"), "{:?}", found[1]);
         assert!(found[2].evidence[0].starts_with("it follows from app.setting"), "{:?}", found[2]);
-        assert_eq!(found[3].evidence, ["what was measured of single changes leaves 11 % of the difference for it"]);
+        assert_eq!(found[3].evidence, ["what was measured of single changes leaves up to 15 % of the difference for it"]);
         let once = found.clone();
-        put_first(&mut found, &["app.setting"]);
+        put_first(&mut found, &setting(0.85));
         assert_eq!(ordered(&found), ordered(&once), "a second time changes nothing");
         assert_eq!(found[1].evidence.len(), 1);
     }
@@ -119,14 +143,29 @@ mod tests {
     #[test]
     fn what_has_all_of_the_difference_leaves_nobody_else_accused_of_it() {
         let mut found = vec![finding("cpu.contention", Status::Guilty, 0.58), finding("app.setting", Status::Guilty, 0.98)];
-        put_first(&mut found, &["app.setting"]);
+        put_first(&mut found, &setting(0.96));
         assert_eq!(ordered(&found), [("app.setting", Status::Guilty, 0.98), ("cpu.contention", Status::NotJudged, 0.0)]);
+    }
+
+    #[test]
+    fn a_wide_interval_leaves_others_all_but_its_low_end() {
+        let mut found = vec![finding("cpu.contention", Status::Guilty, 0.58), finding("app.setting", Status::Guilty, 0.98)];
+        put_first(&mut found, &setting(0.6));
+        assert_eq!(ordered(&found), [("app.setting", Status::Guilty, 0.98), ("cpu.contention", Status::Guilty, 0.4)]);
+        assert_eq!(found[1].evidence, ["what was measured of single changes leaves up to 40 % of the difference for it"]);
+    }
+
+    #[test]
+    fn what_others_may_have_at_most_puts_nobody_before_what_was_measured() {
+        let mut found = vec![finding("cpu.contention", Status::Guilty, 0.9), finding("app.setting", Status::Guilty, 0.6)];
+        put_first(&mut found, &setting(0.3));
+        assert_eq!(ordered(&found), [("app.setting", Status::Guilty, 0.6), ("cpu.contention", Status::Guilty, 0.7)]);
     }
 
     #[test]
     fn a_small_part_takes_nothing_from_a_larger_cause() {
         let mut found = vec![finding("app.setting", Status::Guilty, 0.3), finding("cpu.contention", Status::Guilty, 0.6)];
-        put_first(&mut found, &["app.setting"]);
+        put_first(&mut found, &setting(0.28));
         assert_eq!(ordered(&found), [("cpu.contention", Status::Guilty, 0.6), ("app.setting", Status::Guilty, 0.3)]);
     }
 
@@ -134,7 +173,7 @@ mod tests {
     fn nothing_follows_from_what_was_measured_and_cleared() {
         let mut found = vec![finding("app.setting", Status::Cleared, 0.0), finding("app.lock", Status::Guilty, 0.9)];
         found[1].evidence.push(format!("{FOLLOWS}app.setting (a setting), which comes first"));
-        put_first(&mut found, &["app.setting"]);
+        put_first(&mut found, &setting(0.0));
         assert_eq!(ordered(&found), [("app.lock", Status::Guilty, 0.9), ("app.setting", Status::Cleared, 0.0)]);
         assert!(found[0].evidence.is_empty());
     }
