@@ -42,6 +42,18 @@ fn a_command_that_sleeps_is_explained_as_sleeping_in_both_ways() {
 }
 
 #[test]
+fn without_a_subject_it_says_all_that_can_be_explained() {
+    for words in [&[][..], &["--wide"], &["--"]] {
+        let output = explain(words);
+        let error = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
+        for form in ["explain latest", "--pid", "--port", "--unit", "--cgroup", "--container", "explain -- COMMAND"] {
+            assert!(error.contains(form), "{words:?} without {form}: {error}");
+        }
+    }
+}
+
+#[test]
 fn the_commands_own_output_does_not_get_into_the_document() {
     let output = explain(&["--format", "json", "--", "sh", "-c", "echo hello from the command"]);
     document(&output);

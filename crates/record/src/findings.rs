@@ -131,7 +131,7 @@ pub enum Status {
     Guilty,
     /// The evidence fits, and does not exclude another.
     Suspected,
-    /// Looked at, and innocent.
+    /// What would show it was observed, and is not there.
     Cleared,
     /// Not known: what a verdict needs was not observed, or does not tell.
     #[serde(rename = "not judged")]

@@ -114,17 +114,22 @@ impl fmt::Display for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (name, value)) in self.iter().enumerate() {
             let gap = if i == 0 { "" } else { " " };
-            match value {
-                Param::Int(n) if is_bytes(name) => write!(f, "{gap}{name}={}", short_bytes(*n))?,
-                _ => write!(f, "{gap}{name}={value}")?,
-            }
+            write!(f, "{gap}{}", named(name, value))?;
         }
         Ok(())
     }
 }
 
+/// One parameter as a person reads it: `fds=100`; of bytes that are whole KiB or more `size=64M`.
+pub fn named(name: &str, value: &Param) -> String {
+    match value {
+        Param::Int(n) if is_bytes(name) => format!("{name}={}", short_bytes(*n)),
+        _ => format!("{name}={value}"),
+    }
+}
+
 fn is_bytes(name: &str) -> bool {
-    matches!(name, "size" | "footprint" | "resident" | "stride")
+    matches!(name, "size" | "footprint" | "resident" | "stride" | "memory" | "swap_size")
 }
 
 fn short_bytes(n: i64) -> String {
@@ -153,6 +158,8 @@ mod tests {
 
     #[test]
     fn parameters_print_in_a_fixed_order_with_short_sizes() {
+        assert_eq!(Params::new().with("memory", 64 << 20).with("threads", 1024).to_string(), "memory=64M threads=1024");
+        assert_eq!(named("swap_size", &Param::Int(1 << 30)), "swap_size=1G");
         let p = Params::new().with("tasks", 16).with("footprint", 65536).with("placement", "same");
         assert_eq!(p.to_string(), "footprint=64K placement=same tasks=16");
         assert_eq!(serde_json::to_string(&p).unwrap(), r#"{"footprint":65536,"placement":"same","tasks":16}"#);

@@ -6,6 +6,7 @@ use fingerpost_compare::scaling::{Table, tables};
 use fingerpost_compare::{launch, site, zerofill};
 use fingerpost_diagnose::label;
 use fingerpost_record::name::product;
+use fingerpost_record::params::named;
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Better, Finding, Measurement, Params, Profile, Run, Status};
@@ -106,8 +107,8 @@ fn primitives(groups: &[Group]) -> Option<String> {
 }
 
 fn scaling(table: &Table, many: bool) -> String {
-    let told = |(key, value): (&str, _)| format!("{key}={value}");
-    let others: Vec<String> = table.params.iter().filter(|(key, _)| !matches!(*key, "engine" | "server")).map(told).collect();
+    let others: Vec<String> =
+        table.params.iter().filter(|(key, _)| !matches!(*key, "engine" | "server")).map(|(key, value)| named(key, value)).collect();
     let which = if many && !others.is_empty() { format!(" ({})", others.join(" ")) } else { String::new() };
     format!("{}{which} {}.", server(&table.workload, &table.params), table.scaling.sentence(table.who))
 }

@@ -68,7 +68,7 @@ pub fn table(c: &Comparison, style: &Style) -> String {
     section(lines, GAINS, gains(c).into_iter().map(|l| Line::Note(l, Tone::Plain)));
     row_lines(&mut grid, c);
     let lines = &mut grid.lines;
-    section(lines, "Not compared", not_compared_on_terminal(c).into_iter().map(|l| Line::Note(l, Tone::Faint)));
+    section(lines, "Not compared", not_compared_in_short(c).into_iter().map(|l| Line::Note(l, Tone::Faint)));
     lines.extend([Line::Blank, Line::Labelled("Rows".into(), summary(c), Tone::Plain)]);
     grid.render(style)
 }
@@ -322,11 +322,11 @@ pub(crate) fn not_compared(c: &Comparison) -> Vec<String> {
     by_reason(c).into_iter().map(|(why, rows)| each_named(why, &rows)).collect()
 }
 
-/// Rows of one reason that a terminal names one by one.
-const NAMED_ON_TERMINAL: usize = 24;
+/// Rows of one reason that a terminal and a page name one by one.
+const NAMED: usize = 24;
 
 /// The same, where many rows have one reason as numbers of rows by probe: the answer above them is to stay on the screen.
-fn not_compared_on_terminal(c: &Comparison) -> Vec<String> {
+pub(crate) fn not_compared_in_short(c: &Comparison) -> Vec<String> {
     let counted = |why: &str, rows: &[&NotCompared]| {
         let mut probes: Vec<(&str, usize)> = Vec::new();
         for row in rows {
@@ -337,10 +337,10 @@ fn not_compared_on_terminal(c: &Comparison) -> Vec<String> {
         }
         let each = |(probe, n): &(&str, usize)| if *n == 1 { (*probe).to_owned() } else { format!("{probe} ({n})") };
         let probes: Vec<String> = probes.iter().map(each).collect();
-        text(&format!("{why}: {} rows, each with its figures in --format markdown: {}", rows.len(), probes.join(", ")))
+        text(&format!("{why}: {} rows, each with its figures in the comparison as Markdown or CSV: {}", rows.len(), probes.join(", ")))
     };
     let line = |(why, rows): (&str, Vec<&NotCompared>)| {
-        if rows.len() > NAMED_ON_TERMINAL { counted(why, &rows) } else { each_named(why, &rows) }
+        if rows.len() > NAMED { counted(why, &rows) } else { each_named(why, &rows) }
     };
     by_reason(c).into_iter().map(line).collect()
 }

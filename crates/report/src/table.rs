@@ -137,7 +137,7 @@ fn mark(n: usize) -> String {
     format!("[{}]", n + 1)
 }
 
-fn group_lines(group: &Group, shared: &[(String, String)], reasons: &[Shared]) -> Vec<Line> {
+fn group_lines(group: &Group, shared: &[String], reasons: &[Shared]) -> Vec<Line> {
     let mut lines = Vec::new();
     for row in group.shown() {
         let told = reasons.iter().position(|reason| reason.has(row));
@@ -161,7 +161,7 @@ fn tone(outcome: Outcome) -> Tone {
     }
 }
 
-fn cells(row: &Row, shared: &[(String, String)], told: Option<usize>) -> Vec<String> {
+fn cells(row: &Row, shared: &[String], told: Option<usize>) -> Vec<String> {
     let marked = told.map_or(String::new(), |n| format!(" {}", mark(n)));
     let start = [format!("  {}{marked}", row.probe), row.params_without(shared)];
     let figures = match &row.figure {

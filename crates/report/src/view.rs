@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use fingerpost_record::params::named;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Host, Measurement, Outcome, Params, Percentiles, Profile, Run, Unit};
 
@@ -62,7 +63,9 @@ pub struct Row {
     pub version: u32,
     /// The parameters as a person reads them: `fds=100 placement=same`.
     pub params: String,
-    /// The parameters one by one, for data formats.
+    /// The same one by one.
+    pub param_words: Vec<String>,
+    /// Names and values, for data formats.
     pub param_list: Vec<(String, String)>,
     /// lmbench's name for such a row.
     pub lmbench: Option<String>,
@@ -194,21 +197,21 @@ impl View {
 
 impl Group {
     /// The parameters that all of its rows have alike: they belong into the title, not into each row. None of a single row.
-    pub fn shared_params(&self) -> Vec<(String, String)> {
+    pub fn shared_params(&self) -> Vec<String> {
         let mut rows = self.shown();
         let Some(first) = rows.next() else { return Vec::new() };
-        let mut shared = first.param_list.clone();
+        let mut shared = first.param_words.clone();
         let mut count = 1;
         for row in rows {
-            shared.retain(|param| row.param_list.contains(param));
+            shared.retain(|param| row.param_words.contains(param));
             count += 1;
         }
         if count > 1 { shared } else { Vec::new() }
     }
 
     /// The title with what all rows have in common.
-    pub fn titled(&self, shared: &[(String, String)]) -> String {
-        std::iter::once(self.title.to_owned()).chain(shared.iter().map(|(k, v)| format!("{k}={v}"))).collect::<Vec<_>>().join("  ")
+    pub fn titled(&self, shared: &[String]) -> String {
+        std::iter::once(self.title).chain(shared.iter().map(String::as_str)).collect::<Vec<_>>().join("  ")
     }
 
     /// The rows that are shown one by one: all but the skipped ones.
@@ -241,9 +244,8 @@ impl Group {
 
 impl Row {
     /// Its parameters without those that the title has.
-    pub fn params_without(&self, shared: &[(String, String)]) -> String {
-        let own = self.param_list.iter().filter(|param| !shared.contains(param));
-        own.map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")
+    pub fn params_without(&self, shared: &[String]) -> String {
+        self.param_words.iter().filter(|word| !shared.contains(word)).map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 
     /// The row of a measurement.
@@ -252,6 +254,7 @@ impl Row {
             probe: text(&m.probe),
             version: m.version,
             params: text(&m.params.to_string()),
+            param_words: m.params.iter().map(|(k, v)| text(&named(k, v))).collect(),
             param_list: m.params.iter().map(|(k, v)| (text(k), text(&v.to_string()))).collect(),
             lmbench: groups::lmbench_name(&m.probe, &m.params),
             unit: m.unit,

@@ -5,6 +5,7 @@ use fingerpost_record::{Answer, Experiment, Finding, Status};
 
 use super::decides;
 use crate::chain;
+use crate::rules::percent;
 
 /// The findings of one step, with what its experiments say of them.
 ///
@@ -20,7 +21,7 @@ pub fn verdict(findings: &[Finding], experiments: &[Experiment]) -> Vec<Finding>
     let mut found = findings.to_vec();
     let mut changed = false;
     for experiment in experiments {
-        changed |= apply(&mut found, experiment);
+        changed |= apply(&mut found, experiment, experiments);
     }
     if changed {
         // Sentences about what follows from what are made anew with the order.
@@ -30,8 +31,27 @@ pub fn verdict(findings: &[Finding], experiments: &[Experiment]) -> Vec<Finding>
     found
 }
 
-/// Whether the experiment said anything of a finding that it had not said before.
-fn apply(found: &mut Vec<Finding>, experiment: &Experiment) -> bool {
+/// What an experiment took away and what had been seen differ by more than this before a sentence says why.
+const APART: f64 = 0.05;
+
+/// Why the share that an experiment measured is not the one that was seen.
+fn why_apart(measured: f64, seen: f64) -> String {
+    let (measured_is, seen_is) = (percent(measured), percent(seen));
+    if measured > seen {
+        format!(
+            "{measured_is} is how much less time requests took with that change; {seen_is} is the part of it that was seen to go to this cause \
+             without the change, which leaves out what it delays indirectly (a thread that holds a lock, emptied caches)"
+        )
+    } else {
+        format!(
+            "{measured_is} is how much less time requests took with that change; {seen_is} is the part of it that was seen to go to this cause \
+             without the change: some of that is then spent on something else"
+        )
+    }
+}
+
+/// Whether the experiment said anything of a finding that it had not said before. `all` are those of the step.
+fn apply(found: &mut Vec<Finding>, experiment: &Experiment, all: &[Experiment]) -> bool {
     let decides = decides(experiment.change);
     let tested = |f: &Finding| decides.causes.contains(&f.cause.as_str()) && experiment.tests.contains(&f.cause);
     let sentence = experiment.sentence();
@@ -41,10 +61,14 @@ fn apply(found: &mut Vec<Finding>, experiment: &Experiment) -> bool {
     let rank = |f: &Finding| (f.status, -f.share);
     let most = found.iter().filter(|f| tested(f)).min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal));
     let Some(name) = most.map(|f| f.cause.clone()).or_else(|| unlisted(experiment, found)) else { return false };
+    let earlier: Vec<String> = all.iter().map(Experiment::sentence).collect();
     for f in found.iter_mut().filter(|f| f.cause == name || (tested(f) && experiment.answer == Answer::Same && f.status.accuses())) {
         match (experiment.answer, &experiment.effect) {
             (Answer::Faster, Some(e)) => {
+                let seen = Some(f.share).filter(|_| f.status.accuses() && !f.evidence.iter().any(|s| earlier.contains(s)));
                 f.share = 1.0 - 1.0 / e.value;
+                let apart = seen.filter(|seen| !f.evidence.is_empty() && (f.share - seen).abs() > APART);
+                f.evidence.splice(0..0, apart.map(|seen| why_apart(f.share, seen)));
                 f.status = if 1.0 - 1.0 / e.low > GUILTY.value { Status::Guilty } else { Status::Suspected };
             }
             (Answer::Same, _) if decides.clears => (f.status, f.share) = (Status::Cleared, 0.0),
@@ -105,6 +129,25 @@ mod tests {
         assert!((after[0].share - 0.479).abs() < 0.005, "{}", after[0].share);
         assert_eq!(after[0].evidence[0], "with Quota made requests were 1.92 (1.85–1.99) times faster");
         assert_eq!(after[0].evidence[1], "as seen");
+    }
+
+    #[test]
+    fn a_share_that_was_measured_is_told_from_the_one_that_was_seen() {
+        let weight = experiment(Change::Weight, &["cpu.contention"], 1.85, 1.99);
+        let after =
+            |seen: f64| verdict(&[finding("cpu.contention", Status::Suspected, seen)], std::slice::from_ref(&weight)).remove(0).evidence;
+        let more = after(0.078);
+        assert_eq!(more.len(), 3, "{more:?}");
+        assert!(
+            more[1].starts_with("48 % is how much less time") && more[1].contains("; 7.8 % is the part of it that was seen"),
+            "{}",
+            more[1]
+        );
+        assert!(more[1].contains("indirectly") && after(0.9)[1].contains("spent on something else"), "{:?}", after(0.9));
+        assert_eq!(after(0.46).len(), 2, "alike");
+        let held = experiment(Change::Hold, &["cpu.contention"], 1.2, 1.3);
+        let both = verdict(&[finding("cpu.contention", Status::Suspected, 0.47)], &[weight.clone(), held]);
+        assert_eq!(both[0].evidence.len(), 3, "two experiments differ by what they change: {:?}", both[0].evidence);
     }
 
     #[test]

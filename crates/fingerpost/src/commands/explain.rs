@@ -43,12 +43,7 @@ use crate::{output, runs};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    #[arg(
-        help = runs::HELP,
-        value_name = "RUN",
-        required_unless_present_any = ["command", "service"],
-        conflicts_with_all = ["command", "service"]
-    )]
+    #[arg(help = runs::HELP, value_name = "RUN", conflicts_with_all = ["command", "service"])]
     run: Option<OsString>,
     #[command(flatten)]
     service: target::Args,
@@ -120,6 +115,10 @@ With what `fingerpost load` saw on the client machine:
   fingerpost explain ./server.json --client client.json
 
 A running service is not restarted or stopped, and without --experiment none of its settings is changed. Following its requests needs root.";
+
+/// What is said where nothing to explain is named.
+const WHAT: &str = "name what to explain: a run (fingerpost explain latest), a running service (--pid PID, --port PORT, --unit NAME, \
+    --cgroup PATH or --container NAME), or a command (fingerpost explain -- COMMAND)";
 
 /// How to print an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -258,7 +257,7 @@ fn meant_as_command<T>(name: &OsStr, error: anyhow::Error) -> anyhow::Result<T> 
 
 /// Runs a command of the user's under observers.
 fn of_command(args: &Args) -> anyhow::Result<Explanation> {
-    let Some(program) = args.command.first() else { return usage("name a command after “--”") };
+    let Some(program) = args.command.first() else { return usage(WHAT) };
     if !can_execute(program) {
         return usage(format!("there is no command “{program}” that can be run"));
     }

@@ -10,6 +10,9 @@ use crate::browser::{self, Browser};
 use crate::looks::{look_at, nothing_is_wrong};
 use crate::server::Server;
 
+/// The page of a run, whose title begins with what it measured.
+const RUN_SHOWS: &str = "return location.pathname.includes('/run/') && document.querySelector('.keep') !== null";
+
 /// Browsers use much memory and CPU time: so many at a time.
 static TURNS: [Mutex<()>; 2] = [Mutex::new(()), Mutex::new(())];
 /// Who comes when all are taken waits for one of them in turn.
@@ -73,7 +76,7 @@ fn runs_are_found_and_opened() {
     browser.open(&format!("{}?from=2026-01-02&to=2026-01-02", server.address));
     assert!(browser.text("#runs .count").starts_with("4 of 30"), "{}", browser.text("#runs .count"));
     browser.click("#runs tbody a");
-    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run 2026')");
+    browser.until("the run shows", RUN_SHOWS);
     // A figure, its unit and its interval.
     let row = browser
         .run("return [...document.querySelectorAll('#syscalls tbody tr')].find(r => r.innerText.includes('syscall.null')).innerText");
@@ -200,7 +203,7 @@ fn measuring_shows_its_progress_and_leads_to_the_run() {
     browser.until("a probe is named", "return document.getElementById('job-doing').innerText.includes('syscall.')");
     browser.until("the bar moves", "return document.getElementById('job-done').value > 0.05");
     // Who watches it to its end is shown the run.
-    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run ')");
+    browser.until("the run shows", RUN_SHOWS);
     assert!(browser.text("#syscalls").contains("syscall.read"));
     // How it was shown is no part of the command.
     let command = browser.text("#reproduce");
@@ -216,7 +219,7 @@ fn a_service_that_listens_is_explained_on_a_click() {
     browser.open(&format!("{}services", server.address));
     browser.type_into("#seconds", "\u{e003}\u{e003}1");
     browser.click(&format!("button[value='{port}']"));
-    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run ')");
+    browser.until("the run shows", RUN_SHOWS);
     let command = browser.text("#reproduce");
     assert!(command.contains(&format!("fingerpost explain --port {port} --seconds 1")), "{command}");
     clean(&server, &browser);
@@ -337,7 +340,7 @@ fn a_stopped_measurement_keeps_what_it_has() {
     browser.click("#job-stop");
     browser.until("it ends", "return document.getElementById('job').dataset.phase === 'ended' || document.getElementById('job-phase').innerText.startsWith('Ended')");
     browser.click("#job-run a");
-    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run ')");
+    browser.until("the run shows", RUN_SHOWS);
     assert!(browser.text(".doubts").contains("partial"), "{}", browser.text(".doubts"));
     // The refusal has the status 409, which the console notes.
     let said: Vec<String> = browser.console().into_iter().filter(|line| !line.contains("409")).collect();
@@ -360,7 +363,7 @@ fn a_bad_file_is_refused_in_words_and_a_good_one_is_shown() {
     assert!(said.is_empty(), "{said:?}");
     browser.choose_file("#file", &good);
     browser.click("main form button");
-    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run ')");
+    browser.until("the run shows", RUN_SHOWS);
     assert!(browser.address().ends_with(&fixture::run().id));
     clean(&server, &browser);
 }
@@ -378,7 +381,7 @@ fn a_run_is_labelled_sorted_by_and_removed() {
     assert!(hosts.len() == 12 && hosts.is_sorted(), "{hosts:?}");
     assert_eq!(browser.run("return document.querySelector('th[aria-sort]').innerText"), json!("Host"));
     browser.click("#runs tbody tr:first-child a");
-    browser.until("the run shows", "return document.querySelector('h1').innerText.startsWith('Run 2026')");
+    browser.until("the run shows", RUN_SHOWS);
     browser.click(".keep > summary");
     browser.type_into("#label", "<b>before</b>");
     browser.type_into("#note", "roll-out of Tuesday");

@@ -22,7 +22,7 @@ static DOCUMENTS: [Document; 14] = documents![
     "service": "A slow service, step by step",
     "glossary": "The words of tables, pages and documents",
     "comparing": "How two sides are compared, and what makes a verdict",
-    "explain": "Where a request's time went, and who is accused of it",
+    "explain": "Where a request's time went, and the causes",
     "prove": "Planted causes: how often the verdicts are right",
     "observers": "What watches a workload, and what it cannot see",
     "fleet": "Many hosts: by Slurm, by ssh",

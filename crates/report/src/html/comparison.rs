@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::term::term;
 use super::{Define, Section, budget, forest, scaling, scrolling, waterfall};
 use crate::compare::{
-    CHANGED_PARTS, GAINS, SETTLED, changed_parts, gains, interval, not_compared, number, settled, sides, summary, waterfall_title,
+    CHANGED_PARTS, GAINS, SETTLED, changed_parts, gains, interval, not_compared_in_short, number, settled, sides, summary, waterfall_title,
 };
 
 /// The title: who against whom. Two runs of one host are called by what they measured, and where that is the same, by their beginnings.
@@ -75,7 +75,7 @@ pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
         add("rows", "All rows by effect", body);
     }
     if !c.not_compared.is_empty() {
-        add("not-compared", "Not compared", html! { ul { @for line in not_compared(c) { li { (line) } } } });
+        add("not-compared", "Not compared", html! { ul { @for line in not_compared_in_short(c) { li { (line) } } } });
     }
     add("reproduce", "How to reproduce", reproduce(c));
     list

@@ -98,7 +98,7 @@ pub fn of_run(run: &Run, around: Around) -> Content {
         (probes::summary(&view))
     };
     let what = if is_published(&view) { "Published figures" } else { "Run" };
-    let title = if view.name.is_empty() { format!("{what} {}", view.id) } else { format!("{what} {}: {}", view.id, view.name) };
+    let title = if view.name.is_empty() { format!("{what} {}", view.id) } else { format!("{} ({})", view.name, view.id) };
     Content { title, lead, sections }
 }
 

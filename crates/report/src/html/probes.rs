@@ -1,5 +1,6 @@
 //! The probes: per group a table with an interval bar in each row, and the raw samples below.
 
+use fingerpost_record::params::named;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Measurement, Outcome, Param, Run, Unit};
 use maud::{Markup, html};
@@ -66,7 +67,7 @@ pub fn sections(view: &View, run: &Run, around: Around) -> Vec<Section> {
 fn body(group: &Group, interval: &'static str, samples: &Samples, reasons: &[Shared], around: Around) -> Markup {
     let shared = group.shared_params();
     html! {
-        @if !shared.is_empty() { p class="params" { "All rows: " (shared.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")) } }
+        @if !shared.is_empty() { p class="params" { "All rows: " (shared.join(" ")) } }
         @for reason in reasons.iter().filter(|reason| group.shown().any(|row| reason.has(row))) { p class="doubts" { (reason.sentence()) } }
         @for (unit, better) in kinds(group) { (table(group, unit, better, &Above { interval, shared: &shared, reasons }, around)) }
         @let none: Vec<&Row> = group.shown().filter(|r| r.figure.is_none()).collect();
@@ -99,7 +100,7 @@ pub fn latest(rows: &[&Measurement]) -> Markup {
     let shared = |key: &str, value: &Param| rows.len() > 1 && rows.iter().all(|row| row.params.get(key) == Some(value));
     let words = |row: &Measurement, common: bool| {
         let own = row.params.iter().filter(|(key, value)| shared(key, value) == common);
-        clean(&own.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")).into_owned()
+        clean(&own.map(|(key, value)| named(key, value)).collect::<Vec<_>>().join(" ")).into_owned()
     };
     let common = rows.first().map(|row| words(row, true)).filter(|words| !words.is_empty());
     html! { @if let Some(common) = common { p class="params" { "All rows: " (common) } } (scrolling("The latest rows", html! {
@@ -128,7 +129,7 @@ struct Above<'a> {
     /// What the column of intervals is called.
     interval: &'static str,
     /// Parameters.
-    shared: &'a [(String, String)],
+    shared: &'a [String],
     /// Reasons.
     reasons: &'a [Shared],
 }
