@@ -2,8 +2,7 @@
 //!
 //! Steps (numbers of connections, with and without keep-alive) run in random order in rounds, so that drift of the host hits all of
 //! them alike. A round of a step is one repetition: its throughput is one value of `web.throughput`, its median latency one of
-//! `web.latency`. Each round is of another start of a private server and of the load generators: nginx with one connection keeps one of two
-//! speeds, a fifth apart, for as long as it runs (`bench/RESULTS.md`), which rounds of one start would not tell.
+//! `web.latency`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -34,18 +33,13 @@ const MOST_FAILURES: u32 = 2;
 /// figure untrusted.
 const OWN_STALLS: f64 = 0.05;
 
-/// Rounds of a profile.
-const fn rounds_of(profile: Profile) -> u32 {
-    match profile {
+/// Rounds, and the length of a window, for a time and a number of steps.
+fn plan(profile: Profile, budget: Duration, steps: usize) -> (u32, Duration) {
+    let rounds = match profile {
         Profile::Screen | Profile::Quick => 6,
         Profile::Standard | Profile::Imported => 9,
         Profile::Thorough => 15,
-    }
-}
-
-/// Rounds, and the length of a window, for a time and a number of steps.
-fn plan(profile: Profile, budget: Duration, steps: usize) -> (u32, Duration) {
-    let rounds = rounds_of(profile);
+    };
     let windows = rounds * steps.max(1) as u32;
     let overhead = OVERHEAD * (windows + steps as u32);
     (rounds, (budget.saturating_sub(overhead) / windows).clamp(WINDOW.0, WINDOW.1))
@@ -226,32 +220,20 @@ fn told_overflows(rows: &[Row]) -> Option<String> {
 }
 
 /// All rounds of all steps.
-fn course(web: &mut dyn Workload, context: &mut Conduct) -> Result<Vec<Row>, LabError> {
+fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
     let mut rows: Vec<Row> = web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None, failures: 0 }).collect();
-    // Before the first round as well: what it costs is planned with.
-    let renewal = Instant::now();
-    web.renew()?;
-    let renewal = renewal.elapsed() * rounds_of(context.profile);
-    let (rounds, window) = plan(context.profile, context.budget.saturating_sub(renewal), rows.len());
+    let (rounds, window) = plan(context.profile, context.budget, rows.len());
     let window = if context.requests { REQUESTS_LIMIT } else { window };
     let mut random = fastrand::Rng::with_seed(context.seed);
     let began = Instant::now();
     let total = rounds as usize * rows.len();
     for round in 0..rounds {
-        if round > 0
-            && let Err(error) = web.renew()
-        {
-            let sentence =
-                format!("the web server could not be started for round {}, and the rounds before it are all: {error}", round + 1);
-            context.sink.warn(&sentence);
-            break;
-        }
         let mut order: Vec<usize> = (0..rows.len()).collect();
         random.shuffle(&mut order);
         for (done, index) in order.into_iter().enumerate() {
             let row = &mut rows[index];
             if context.sink.interrupted() {
-                return Ok(rows);
+                return rows;
             }
             if row.rounds.is_empty() && row.failures >= MOST_FAILURES {
                 continue;
@@ -274,7 +256,7 @@ fn course(web: &mut dyn Workload, context: &mut Conduct) -> Result<Vec<Row>, Lab
             break;
         }
     }
-    Ok(rows)
+    rows
 }
 
 /// What the course needs of the context, while the workload has the scratch directory.
@@ -303,7 +285,7 @@ fn run(context: &mut Context) -> Result<(), LabError> {
     };
     let mut web = Web::new(settings, context.scratch, context.server_prefix, context.cpus.len());
     let result = web.start().and_then(|()| {
-        let rows = course(&mut web, &mut conduct)?;
+        let rows = course(&mut web, &mut conduct);
         rows.iter().filter(|row| !row.rounds.is_empty()).for_each(|row| conduct.sink.observation(row.observation()));
         let stalls = stalls::told("web", rows.iter().map(|row| (&row.params, &row.rounds[..])));
         stalls.iter().chain(&told_overflows(&rows)).for_each(|sentence| conduct.sink.warn(sentence));
