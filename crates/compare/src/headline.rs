@@ -1,6 +1,7 @@
 //! The one sentence that a person reads first.
 
 use fingerpost_record::cause::words;
+use fingerpost_record::text::capitalised;
 use fingerpost_record::{Finding, Layer, Status};
 
 use crate::causes::changed::{BUILD, PLACEMENT, SETTING};
@@ -14,7 +15,7 @@ use crate::zerofill::apart::MAPPING;
 pub fn headline(c: &Comparison, changed: Option<&Waterfall>) -> String {
     let told = sentence(c, changed);
     // A side without a name of its own may begin the sentence; a host's name is left as it is.
-    told.strip_prefix("the ").map_or(told.clone(), |rest| format!("The {rest}"))
+    if told.starts_with("the ") { capitalised(&told) } else { told }
 }
 
 fn sentence(c: &Comparison, changed: Option<&Waterfall>) -> String {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use fingerpost_record::host::Host;
+use fingerpost_record::text::capitalised;
 use serde::Serialize;
 
 use crate::idle::LEFT;
@@ -51,9 +52,7 @@ impl Doubt {
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The remedy is kept as the middle of a sentence and makes one of its own here.
-        let mut letters = self.remedy.chars();
-        let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-        write!(f, "{}. {first}{}.", self.what, letters.as_str())
+        write!(f, "{}. {}.", self.what, capitalised(&self.remedy))
     }
 }
 

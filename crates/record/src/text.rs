@@ -34,6 +34,12 @@ pub fn misleads(c: char) -> bool {
         || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// The text with a capital letter first, as a sentence begins.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// A number with its noun, in the plural where it is not one: `1 page`, `2 pages`, `0 switches`.
 pub fn counted(number: impl Into<u128>, noun: &str) -> String {
     let number = number.into();

@@ -7,7 +7,7 @@ use fingerpost_compare::{launch, site, zerofill};
 use fingerpost_diagnose::label;
 use fingerpost_record::name::product;
 use fingerpost_record::params::named;
-use fingerpost_record::text::clean;
+use fingerpost_record::text::{capitalised, clean};
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Better, Finding, Measurement, Params, Profile, Run, Status};
 
@@ -101,9 +101,7 @@ fn primitives(groups: &[Group]) -> Option<String> {
     }
     let last = told.pop().unwrap_or_default();
     let all = if told.is_empty() { last } else { format!("{} and {last}", told.join(", ")) };
-    let mut letters = all.chars();
-    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-    Some(format!("{first}{}.", letters.as_str()))
+    Some(format!("{}.", capitalised(&all)))
 }
 
 fn scaling(table: &Table, many: bool) -> String {

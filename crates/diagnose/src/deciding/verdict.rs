@@ -36,18 +36,16 @@ const APART: f64 = 0.05;
 
 /// Why the share that an experiment measured is not the one that was seen.
 fn why_apart(measured: f64, seen: f64) -> String {
-    let (measured_is, seen_is) = (percent(measured), percent(seen));
-    if measured > seen {
-        format!(
-            "{measured_is} is how much less time requests took with that change; {seen_is} is the part of it that was seen to go to this cause \
-             without the change, which leaves out what it delays indirectly (a thread that holds a lock, emptied caches)"
-        )
+    let why = if measured > seen {
+        ", which leaves out what it delays indirectly (a thread that holds a lock, emptied caches)"
     } else {
-        format!(
-            "{measured_is} is how much less time requests took with that change; {seen_is} is the part of it that was seen to go to this cause \
-             without the change: some of that is then spent on something else"
-        )
-    }
+        ": some of that is then spent on something else"
+    };
+    let (measured, seen) = (percent(measured), percent(seen));
+    format!(
+        "{measured} is how much less time requests took with that change; {seen} is the part of it that was seen to go to this cause without the \
+         change{why}"
+    )
 }
 
 /// Whether the experiment said anything of a finding that it had not said before. `all` are those of the step.

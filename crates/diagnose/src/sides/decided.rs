@@ -66,16 +66,16 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust) {
     }
     let taken: f64 = proved.iter().map(|p| p.1.value).sum();
     for f in findings.iter_mut().filter(|f| f.status.accuses() && !proved.iter().any(|p| p.0 == f.cause)) {
-        leave(f, (1.0 - taken).clamp(0.0, 1.0));
+        leave(f, (1.0 - taken).clamp(0.0, 1.0), "an experiment leaves ");
     }
 }
 
-/// Leaves a suspect no more than this share.
-fn leave(f: &mut Finding, left: f64) {
+/// Leaves a suspect no more than this share, and says so in a sentence that begins in these words.
+pub(super) fn leave(f: &mut Finding, left: f64, words: &str) {
     if f.share <= left {
         return;
     }
-    f.evidence.push(format!("an experiment leaves {} of the difference for it", percent(left)));
+    f.evidence.push(format!("{words}{} of the difference for it", percent(left)));
     f.share = left;
     f.status = match f.status {
         Status::Guilty if left >= GUILTY => Status::Guilty,
@@ -184,9 +184,9 @@ mod tests {
     #[test]
     fn others_have_no_more_than_what_is_left() {
         let mut other = finding("cpu.contention", Status::Guilty, 0.9);
-        leave(&mut other, 0.4);
+        leave(&mut other, 0.4, "an experiment leaves ");
         assert_eq!((other.status, other.share), (Status::Guilty, 0.4));
-        leave(&mut other, 0.01);
+        leave(&mut other, 0.01, "an experiment leaves ");
         assert_eq!(other.status, Status::NotJudged);
     }
 

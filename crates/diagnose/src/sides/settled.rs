@@ -4,9 +4,9 @@
 use fingerpost_record::cause::{cause, label};
 use fingerpost_record::{Finding, Status};
 
+use super::decided::leave;
 use super::roots::follows;
 use crate::chain::{self, FOLLOWS};
-use crate::rules::{GUILTY, SUSPECTED, percent};
 
 /// How sentences begin that put one finding before another.
 const ORDERED: [&str; 2] = [FOLLOWS, LEAVES];
@@ -37,7 +37,10 @@ pub fn put_first(findings: &mut Vec<Finding>, measured: &[Measured]) {
         match root(f, &roots) {
             Some(root) => f.status = f.status.max(root.status),
             None if !roots.is_empty() => {
-                leave(f, left);
+                leave(f, left, LEAVES);
+                if f.status == Status::NotJudged {
+                    f.share = 0.0;
+                }
                 shown.push((f.cause.clone(), f.share));
                 f.share = f.share.min(middle);
             }
@@ -72,23 +75,6 @@ fn gather(findings: &mut Vec<Finding>, of: &Finding, roots: &[Finding]) {
     let of_chain = |f: &Finding| f.cause == of.cause || f.evidence.contains(&sentence);
     let at = findings.iter().rposition(of_chain).map_or(0, |last| last + 1);
     findings.splice(at..at, after);
-}
-
-/// Leaves a cause that cannot follow from what was measured no more than this share.
-fn leave(f: &mut Finding, left: f64) {
-    if f.share <= left {
-        return;
-    }
-    f.evidence.push(format!("{LEAVES}{} of the difference for it", percent(left)));
-    f.share = left;
-    f.status = match f.status {
-        Status::Guilty if left >= GUILTY => Status::Guilty,
-        _ if left >= SUSPECTED => Status::Suspected,
-        _ => Status::NotJudged,
-    };
-    if f.status == Status::NotJudged {
-        f.share = 0.0;
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use fingerpost_compare::references;
 use fingerpost_compare::replay::{self, chosen, tables_of};
+use fingerpost_record::text::capitalised;
 use fingerpost_record::{Run, lean, load, suggest};
 use fingerpost_report::html;
 use fingerpost_report::html::term::term;
@@ -97,7 +98,5 @@ pub fn replayed(site: &Site, name: &str) -> Answer {
 
 fn none(sentence: String) -> Wrong {
     // The sentence of the command line begins with a small letter.
-    let mut letters = sentence.chars();
-    let sentence = letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
-    Wrong { status: StatusCode::NOT_FOUND, sentence }
+    Wrong { status: StatusCode::NOT_FOUND, sentence: capitalised(&sentence) }
 }

@@ -2,9 +2,9 @@
 //! them for the figure alone, and `bench/RESULTS.md` says when each was first run.
 //!
 //! Written on 2026-11-22, before the rules of the one engine of diagnosis, without knowledge of the rules of that time. On 2026-11-25 rules were
-//! changed after misses of `cpu.contention/shells`, `storage.durability/journal`, `storage.durability/binlog` and `storage.durability/each`, which
-//! are among [`super::plants`] since; before those changes `cpu.contention/pinned`, `app.lock/named`, `app.work/hash`, `app.calls/cache` and
-//! `storage.durability/apart` were written.
+//! changed after misses of `cpu.contention/shells` and of `journal`, `binlog`, `each` and `apart` of `storage.durability`, which are among
+//! [`super::plants`] since; before the first of these changes `cpu.contention/pinned`, `app.lock/named`, `app.work/hash` and `app.calls/cache`
+//! were written.
 
 use fingerpost_record::Layer;
 use fingerpost_workloads::planted::script::{Script, Share};
@@ -271,33 +271,6 @@ pub static APART: &[Kind] = &[
         scene: computing,
         plant: |pair, m| pair.new.plan.set("cache_size", &(m.round() as u32).to_string()),
         range: (1.0, 6.0),
-        ..USUAL
-    },
-    Kind {
-        name: "storage.durability/apart",
-        cause: "storage.durability",
-        layer: Some(Layer::Application),
-        what: "each of several changes is on the disk before the next is asked for, instead of all with the last",
-        engines: &[Sqlite, Redis],
-        scene: |engine| {
-            let mut scene = scene::committing(engine);
-            scene.script.clients = 1;
-            scene.script.shares.clear();
-            scene.share(1.0, &little(engine).script.shares[0].asks);
-            scene
-        },
-        plant: |pair, m| {
-            let (change, begin, end) = match pair.base.plan.engine {
-                Sqlite => ("UPDATE item SET val = val + 1 WHERE id = {r}", "BEGIN", "COMMIT"),
-                _ => ("SET k{r} changed", "MULTI", "EXEC"),
-            };
-            let changes: Vec<String> = (0..5).map(|_| change.to_owned()).collect();
-            let together = [&[begin.to_owned()], &changes[..], &[end.to_owned()]].concat();
-            pair.base.share(m, &together);
-            pair.new.share(m, &changes);
-        },
-        range: (0.002, 1.0),
-        adjustable: true,
         ..USUAL
     },
     control("control/idle", "another process that sleeps", |pair, _| pair.new.around.beside(Neighbour::Idles)),

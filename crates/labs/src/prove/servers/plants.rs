@@ -228,16 +228,22 @@ pub static PLANTS: &[Kind] = &[
         layer: Some(Layer::Application),
         what: "each of eight rows is committed by itself, instead of all together",
         engines: &[MariaDb, PostgreSql],
-        scene: |engine| {
-            let mut scene = reading_and_writing(engine);
-            scene.prepare.push("CREATE TABLE written (n INT)".into());
-            scene
-        },
-        plant: |pair, m| {
-            let rows: Vec<String> = (0..8).map(|_| "INSERT INTO written VALUES ({r})".to_owned()).collect();
-            let together = [&["BEGIN".to_owned()], &rows[..], &["COMMIT".to_owned()]].concat();
-            pair.base.share(m, &together);
-            pair.new.share(m, &rows);
+        scene: scene::logging,
+        plant: |pair, m| pair.one_by_one(m, 8, "INSERT INTO written VALUES ({r})", ["BEGIN", "COMMIT"]),
+        range: (0.002, 1.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "storage.durability/apart",
+        cause: "storage.durability",
+        layer: Some(Layer::Application),
+        what: "each of several changes is on the disk before the next is asked for, instead of all with the last",
+        engines: &[Sqlite, Redis],
+        scene: scene::reading_alone,
+        plant: |pair, m| match pair.base.plan.engine {
+            Sqlite => pair.one_by_one(m, 5, "UPDATE item SET val = val + 1 WHERE id = {r}", ["BEGIN", "COMMIT"]),
+            _ => pair.one_by_one(m, 5, "SET k{r} changed", ["MULTI", "EXEC"]),
         },
         range: (0.002, 1.0),
         adjustable: true,
@@ -311,10 +317,8 @@ pub static PLANTS: &[Kind] = &[
         engines: &[MariaDb, PostgreSql],
         scene: |engine| {
             let mut scene = little(engine);
-            scene.plan.set(
-                if engine == MariaDb { "innodb-flush-log-at-trx-commit" } else { "synchronous_commit" },
-                if engine == MariaDb { "0" } else { "off" },
-            );
+            let (name, off) = if engine == MariaDb { ("innodb-flush-log-at-trx-commit", "0") } else { ("synchronous_commit", "off") };
+            scene.plan.set(name, off);
             scene.script.shares.clear();
             scene.share(1.0, &scene::held_row(engine, "{r}"));
             scene

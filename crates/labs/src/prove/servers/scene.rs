@@ -46,6 +46,13 @@ impl Pair {
         change(&mut self.base);
         change(&mut self.new);
     }
+
+    /// So many changes in one transaction on the base side, between what begins and ends it, and each by itself on the other.
+    pub fn one_by_one(&mut self, weight: f64, times: usize, change: &str, [begin, end]: [&str; 2]) {
+        let changes = vec![change.to_owned(); times];
+        self.base.share(weight, &[&[begin.to_owned()], &changes[..], &[end.to_owned()]].concat());
+        self.new.share(weight, &changes);
+    }
 }
 
 impl Scene {
@@ -180,6 +187,21 @@ pub fn reading_and_writing(engine: Engine) -> Scene {
         scene.plan.set("appendonly", "yes");
     }
     scene.script.clients = 2;
+    scene
+}
+
+/// As [`reading_and_writing`], with a table that rows are added to.
+pub fn logging(engine: Engine) -> Scene {
+    let mut scene = reading_and_writing(engine);
+    scene.prepare.push("CREATE TABLE written (n INT)".into());
+    scene
+}
+
+/// As [`committing`], by one client that reads.
+pub fn reading_alone(engine: Engine) -> Scene {
+    let mut scene = committing(engine);
+    scene.script.clients = 1;
+    scene.script.shares = little(engine).script.shares;
     scene
 }
 
