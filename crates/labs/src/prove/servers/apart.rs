@@ -4,7 +4,8 @@
 //! Written on 2026-11-22, before the rules of the one engine of diagnosis, without knowledge of the rules of that time. On 2026-11-25 rules were
 //! changed after misses of `cpu.contention/shells` and of `journal`, `binlog`, `each` and `apart` of `storage.durability`, which are among
 //! [`super::plants`] since; before the first of these changes `cpu.contention/pinned`, `app.lock/named`, `app.work/hash` and `app.calls/cache`
-//! were written.
+//! were written. `storage.durability/session` and `storage.durability/engine` were written on 2026-11-25, after those changes and before any
+//! later one.
 
 use fingerpost_record::Layer;
 use fingerpost_workloads::planted::script::{Script, Share};
@@ -263,6 +264,49 @@ pub static APART: &[Kind] = &[
         ..USUAL
     },
     Kind {
+        name: "storage.durability/session",
+        cause: "storage.durability",
+        layer: Some(Layer::Application),
+        what: "some transactions ask for themselves that their commit is on the disk before it is answered, and asked for the contrary",
+        engines: &[PostgreSql, Sqlite],
+        scene: scene::reading_and_writing,
+        plant: |pair, m| {
+            let asks = |kept: bool| match pair.base.plan.engine {
+                PostgreSql => {
+                    let word = if kept { "on" } else { "off" };
+                    vec!["BEGIN".to_owned(), format!("SET LOCAL synchronous_commit TO {word}"), change("item"), "COMMIT".to_owned()]
+                }
+                _ => vec![format!("PRAGMA synchronous = {}", if kept { "full" } else { "normal" }), change("item")],
+            };
+            let (loose, kept) = (asks(false), asks(true));
+            share_but_first(&mut pair.base, m, loose);
+            share_but_first(&mut pair.new, m, kept);
+        },
+        range: (0.002, 1.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "storage.durability/engine",
+        cause: "storage.durability",
+        layer: Some(Layer::Application),
+        what: "the table that is changed is of a storage engine that flushes at each commit, instead of one that never does",
+        engines: &[MariaDb],
+        scene: |engine| {
+            let mut scene = scene::reading_and_writing(engine);
+            scene.prepare.push("CREATE TABLE loose (id INT PRIMARY KEY, val INT, pad VARCHAR(200)) ENGINE=MyISAM".into());
+            scene.prepare.push("INSERT INTO loose SELECT id, val, pad FROM item".into());
+            scene
+        },
+        plant: |pair, m| {
+            share_but_first(&mut pair.base, m, vec![change("loose")]);
+            share_but_first(&mut pair.new, m, vec![change("item")]);
+        },
+        range: (0.002, 1.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
         name: "app.calls/cache",
         cause: "app.calls",
         layer: Some(Layer::Application),
@@ -300,6 +344,17 @@ const fn control(name: &'static str, what: &'static str, plant: fn(&mut Pair, f6
 
 fn any_load(engine: Engine) -> Scene {
     if matches!(engine, PostgreSql | Nginx | Redis) { computing(engine) } else { little(engine) }
+}
+
+/// A change of one row of a table.
+fn change(table: &str) -> String {
+    format!("UPDATE {table} SET val = val + 1 WHERE id = {{r}}")
+}
+
+/// Gives the scene these requests beside its first ones, in place of what was beside them.
+fn share_but_first(scene: &mut Scene, weight: f64, asks: Vec<String>) {
+    scene.script.shares.truncate(1);
+    scene.script.shares.push(Share { weight, asks });
 }
 
 /// What a transaction does that takes a lock by this name for a third of a millisecond.
