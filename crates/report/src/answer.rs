@@ -242,7 +242,9 @@ mod tests {
             answered(&Run { measurements, ..Run::default() })
         };
         let told = |what: &str| {
-            format!("mysql://db-1/x answers 1000 requests a second of 4 clients{what}: half of the round trips are done in 80.00 µs, 99 % in 150.0 µs.")
+            format!(
+                "mysql://db-1/x answers 1000 requests a second of 4 clients{what}: half of the round trips are done in 80.00 µs, 99 % in 150.0 µs."
+            )
         };
         assert_eq!(of(1000.0), Some(told("")));
         assert_eq!(of(3000.0), Some(told(", in 3000 round trips a second")));
