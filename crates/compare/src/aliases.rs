@@ -38,6 +38,10 @@ const ALIASES: &[Alias] = &[
     alias("launch.", "app", "System Preferences", &["gnome-control-center", "systemsettings", "sysctl"]),
 ];
 
+/// Pairs for rows of ours where none is what the published one is: the same questions asked of the same data, by another part of the server.
+/// They are compared, and are no measurement of the published table.
+const NEAR: &[Alias] = &[alias("database.", "storage", "myisam", &["innodb", "aria"])];
+
 /// How a row of ours meets a published one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Match {
@@ -62,11 +66,20 @@ impl Match {
 /// Whether a row of ours of this probe is what a published row is, or stands for it. Every parameter that the published row states must be
 /// equal or an alias.
 pub fn matches(probe: &str, published: &Params, ours: &Params) -> Option<Match> {
+    matches_by(&[ALIASES], probe, published, ours)
+}
+
+/// The same where what a server does the work with may be another part of it, such as another storage engine of a database.
+pub fn matches_nearly(probe: &str, published: &Params, ours: &Params) -> Option<Match> {
+    matches_by(&[ALIASES, NEAR], probe, published, ours)
+}
+
+fn matches_by(aliases: &[&[Alias]], probe: &str, published: &Params, ours: &Params) -> Option<Match> {
     let mut found = Match::default();
     for (key, value) in published.iter() {
         match ours.get(key) {
             Some(own) if own == value => {}
-            Some(own) if stands_for(probe, key, value, own) && like_process(key, value, own, ours) && !in_turns(own) => {
+            Some(own) if stands_for(aliases, probe, key, value, own) && like_process(key, value, own, ours) && !in_turns(own) => {
                 found.aliased.push((key.to_owned(), value.clone(), own.clone()));
             }
             _ => return None,
@@ -76,10 +89,14 @@ pub fn matches(probe: &str, published: &Params, ours: &Params) -> Option<Match> 
     Some(found)
 }
 
-fn stands_for(probe: &str, key: &str, published: &Param, own: &Param) -> bool {
+fn stands_for(aliases: &[&[Alias]], probe: &str, key: &str, published: &Param, own: &Param) -> bool {
     let (Param::Text(published), Param::Text(own)) = (published, own) else { return false };
     let is = |pattern: &&str| pattern.strip_suffix('*').map_or(own == pattern, |start| own.starts_with(start));
-    ALIASES.iter().any(|a| a.key == key && a.published == published && probe.starts_with(a.probe) && a.ours.iter().any(is))
+    aliases
+        .iter()
+        .copied()
+        .flatten()
+        .any(|a| a.key == key && a.published == published && probe.starts_with(a.probe) && a.ours.iter().any(is))
 }
 
 /// Whether it is two places that are filled in turns, which an earlier version called `dual:A+B`.
@@ -106,6 +123,16 @@ mod tests {
         assert_eq!(matches("database.throughput", &published, &ours.clone().with("clients", 4)), None);
         assert_eq!(matches("web.throughput", &published, &ours), None, "an alias belongs to its own rows");
         assert_eq!(matches("database.throughput", &published, &published).unwrap().note(), None);
+    }
+
+    #[test]
+    fn another_storage_engine_is_near_and_not_the_same() {
+        let published = Params::new().with("engine", "mysql").with("storage", "myisam").with("mix", "read");
+        let ours = Params::new().with("engine", "mariadb").with("storage", "innodb").with("mix", "read");
+        assert_eq!(matches("database.throughput", &published, &ours), None);
+        let note = matches_nearly("database.throughput", &published, &ours).unwrap().note().unwrap();
+        assert_eq!(note, "engine mariadb stands for the published mysql; storage innodb stands for the published myisam");
+        assert_eq!(matches_nearly("database.throughput", &published, &ours.with("mix", "write")), None, "another mix is another question");
     }
 
     #[test]

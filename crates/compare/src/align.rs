@@ -168,9 +168,9 @@ fn of_probe<'a>(
     same.take_while(|_| looks.replace(looks.get().saturating_sub(1)) > 0).map(|((_, _, params), row)| (params, row))
 }
 
-/// The rows of `other` that have every parameter of an imported row, or what stands for it ([`aliases`]), and perhaps more. Published tables
-/// leave unsaid what their authors left to chance (the placement of two processes, say), so such a row is put beside each of them, with a
-/// note.
+/// The rows of `other` that have every parameter of an imported row, or what stands for it ([`aliases`]), and perhaps more; where there is
+/// none, those that nearly have. Published tables leave unsaid what their authors left to chance (the placement of two processes, say), so
+/// such a row is put beside each of them, with a note.
 fn unstated<'a>(
     side: &Other,
     key: &(String, u32, Params),
@@ -182,18 +182,31 @@ fn unstated<'a>(
     }
     let (probe, version, params) = key;
     let taken = |full: &Params| side.has(&(probe.clone(), *version, full.clone()));
-    of_probe(other.side, key, looks)
-        .filter(|(full, _)| !taken(full))
-        .filter_map(|(full, row)| Some((full, row, aliases::matches(probe, params, full)?.note()?)))
-        .collect()
+    let by = |matches: Matches| -> Vec<(&'a Params, &'a SideRow, String)> {
+        of_probe(other.side, key, looks)
+            .filter(|(full, _)| !taken(full))
+            .filter_map(|(full, row)| Some((full, row, matches(probe, params, full)?.note()?)))
+            .collect()
+    };
+    let found = by(aliases::matches);
+    if found.is_empty() { by(aliases::matches_nearly) } else { found }
 }
+
+/// How a published row is told to meet one of ours.
+type Matches = fn(&str, &Params, &Params) -> Option<aliases::Match>;
 
 /// Whether an imported row of `side` will be put beside this row of the other side.
 fn has_unstated_partner(side: &Other, key: &(String, u32, Params), other: &Other, looks: &Cell<usize>) -> bool {
     let (probe, version, params) = key;
-    let narrower = |few: &Params| few != params && aliases::matches(probe, few, params).is_some();
+    let is = |matches: Matches, few: &Params, full: &Params| few != full && matches(probe, few, full).is_some();
     let exact = |few: &Params| other.has(&(probe.clone(), *version, few.clone()));
-    side.side.imported && of_probe(side.side, key, looks).any(|(few, _)| narrower(few) && !exact(few))
+    // A row that nearly is what the published one is takes part where no other one is it.
+    let by_another = |few: &Params| of_probe(other.side, key, looks).any(|(full, _)| is(aliases::matches, few, full));
+    let partner = |few: &Params| {
+        let meets = is(aliases::matches, few, params) || is(aliases::matches_nearly, few, params) && !by_another(few);
+        meets && !exact(few)
+    };
+    side.side.imported && of_probe(side.side, key, looks).any(|(few, _)| partner(few))
 }
 
 impl Pair<'_> {

@@ -196,8 +196,19 @@ fn an_own_run_of_mariadb_has_rows_in_common_with_the_article() {
     for m in &mut run.measurements {
         m.params = m.params.clone().with("engine", "mariadb");
     }
-    let home = Home::with(&[run]);
-    let text = home.says(&["compare", "ref:g5-2.7-darwin", "latest"]).well();
+    let mut default = run.clone();
+    default.id = "20260203T040506Z-00000002".into();
+    default.measurements.iter_mut().for_each(|m| m.params = m.params.clone().with("storage", "innodb"));
+    let compared = |runs: &[fingerpost_record::Run], new: &str| Home::with(runs).says(&["compare", "ref:g5-2.7-darwin", new]).well();
+    let text = compared(std::slice::from_ref(&run), "latest");
     assert!(text.contains("engine mariadb stands for the published mysql"), "{text}");
-    assert!(!text.contains("no row in common"), "{text}");
+    assert!(!text.contains("no row in common") && !text.contains("storage innodb"), "{text}");
+    // A default run has another storage engine: it is compared by the same questions, and each row says so.
+    let text = compared(std::slice::from_ref(&default), "latest");
+    let told = "engine mariadb stands for the published mysql; storage innodb stands for the published myisam";
+    assert_eq!(text.matches(told).count(), 7, "{text}");
+    // Where the published engine was measured, too, that one alone is beside it.
+    run.measurements.extend(default.measurements);
+    let text = compared(&[run], "latest");
+    assert!(!text.contains("storage innodb stands for") && text.contains("only the new side has it: database.throughput"), "{text}");
 }

@@ -5,9 +5,10 @@ use fingerpost_compare::memory::Memory;
 use fingerpost_compare::scaling::{Table, tables};
 use fingerpost_compare::{launch, site, zerofill};
 use fingerpost_diagnose::label;
+use fingerpost_record::client::{THROUGHPUT, TURN, TURNS};
 use fingerpost_record::name::product;
 use fingerpost_record::params::named;
-use fingerpost_record::text::{capitalised, clean};
+use fingerpost_record::text::{capitalised, clean, counted};
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Better, Finding, Measurement, Params, Profile, Run, Status};
 
@@ -45,6 +46,9 @@ pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
         found.extend(pageins(run));
     }
     if found.is_empty() {
+        found.extend(answered(run));
+    }
+    if found.is_empty() {
         found.extend(primitives(groups));
     }
     found.iter().map(|sentence| clean(sentence).into_owned()).collect()
@@ -60,7 +64,7 @@ fn of_step(e: &Explanation) -> Option<String> {
     let of = |status: Status| e.findings.iter().filter(|f| f.status == status).max_by(|a, b| a.share.total_cmp(&b.share));
     let finding = of(Status::Guilty).or_else(|| of(Status::Suspected))?;
     let asking = ["clients", "connections"].iter().find_map(|by| Some((e.params.int(by)?, by.trim_end_matches('s'))));
-    let at = asking.map_or(String::new(), |(n, by)| format!(" at {}", fingerpost_record::text::counted(n.unsigned_abs(), by)));
+    let at = asking.map_or(String::new(), |(n, by)| format!(" at {}", counted(n.unsigned_abs(), by)));
     Some(blame(finding, server(&e.workload, &e.params), &at))
 }
 
@@ -111,25 +115,49 @@ fn scaling(table: &Table, many: bool) -> String {
     format!("{}{which} {}.", server(&table.workload, &table.params), table.scaling.sentence(table.who))
 }
 
+/// What a load from a client machine had answered.
+fn answered(run: &Run) -> Option<String> {
+    let figure = |probe: &str, percentile: Option<i64>| {
+        let mut rows = run.measurements.iter().filter(|m| m.probe == probe && m.params.int("percentile") == percentile);
+        rows.find_map(|m| Some((m, m.estimate?.value)))
+    };
+    let (row, rate) = figure(THROUGHPUT, None)?;
+    let who = ["connections", "clients"].iter().find_map(|key| Some(counted(row.params.int(key)?.unsigned_abs(), key.strip_suffix('s')?)));
+    let server = row.params.text("server").unwrap_or("The server");
+    let mut sentence = format!("{server} answers {rate:.0} requests a second");
+    if let Some(who) = who {
+        sentence += &format!(" of {who}");
+    }
+    // A transaction may be several round trips.
+    if let Some((_, turns)) = figure(TURNS, None).filter(|(_, turns)| (turns / rate - 1.0).abs() > 0.01) {
+        sentence += &format!(", in {turns:.0} round trips a second");
+    }
+    if let (Some((_, half)), Some((_, most))) = (figure(TURN, Some(50)), figure(TURN, Some(99))) {
+        let time = |ns: f64| fingerpost_record::Unit::Nanoseconds.format(ns);
+        sentence += &format!(": half of the round trips are done in {}, 99 % in {}", time(half), time(most));
+    }
+    Some(sentence + ".")
+}
+
 /// Page-ins since boot where that was the question: what `state=after-boot` counts.
 fn since_boot(run: &Run) -> Option<String> {
     let asked = |m: &&Measurement| m.probe == "launch.pageins" && m.params.text("state") == Some("after-boot");
     let own = run.profile != Profile::Imported;
-    let counted = run.measurements.iter().filter(asked).find_map(|m| m.estimate).filter(|_| own)?;
-    Some(format!("{:.0} page-ins since boot.", counted.value))
+    let since = run.measurements.iter().filter(asked).find_map(|m| m.estimate).filter(|_| own)?;
+    Some(format!("{:.0} page-ins since boot.", since.value))
 }
 
 /// Page-ins since boot, by days of uptime.
 fn pageins(run: &Run) -> Option<String> {
     let rows = run.measurements.iter().filter(|m| m.probe == "launch.pageins");
-    let mut counted: Vec<(i64, f64)> = rows.filter_map(|m| Some((m.params.int("days")?, m.estimate?.value))).collect();
-    counted.sort_by_key(|(days, _)| *days);
-    let (last, count) = *counted.last()?;
+    let mut days: Vec<(i64, f64)> = rows.filter_map(|m| Some((m.params.int("days")?, m.estimate?.value))).collect();
+    days.sort_by_key(|(days, _)| *days);
+    let (last, count) = *days.last()?;
     let after = match last {
         0 => "in less than a day".to_owned(),
-        n => format!("in {}", fingerpost_record::text::counted(n.unsigned_abs(), "day")),
+        n => format!("in {}", counted(n.unsigned_abs(), "day")),
     };
-    let more = counted.first().filter(|(first, _)| *first < last).map_or(String::new(), |(first, before)| {
+    let more = days.first().filter(|(first, _)| *first < last).map_or(String::new(), |(first, before)| {
         format!(", {:.0} a day since the first that was seen", (count - before) / (last - first) as f64)
     });
     Some(format!("{count:.0} page-ins since boot, {after} of uptime{more}."))
@@ -196,6 +224,30 @@ mod tests {
     fn a_collapse_is_told_first_and_a_run_without_conclusions_tells_nothing() {
         assert!(of(&loaded::collapsed()).iter().any(|a| a.contains("collapses from")), "{:?}", of(&loaded::collapsed()));
         assert!(of(&Run::default()).is_empty());
+    }
+
+    #[test]
+    fn a_load_is_told_in_one_sentence() {
+        use fingerpost_record::{Outcome, Unit};
+        let row = |probe: &str, percentile: Option<i64>, value: f64| {
+            let params = Params::new().with("clients", 4).with("server", "mysql://db-1/x");
+            let params = percentile.map_or(params.clone(), |p| params.with("percentile", p));
+            let none = Measurement::without_figure(probe, 1, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+            Measurement { estimate: Some(Estimate { value, low: value, high: value, confidence: 0.95 }), ..none }
+        };
+        let of = |turns: f64| {
+            let rows = [(THROUGHPUT, None, 1000.0), (TURNS, None, turns), (TURN, Some(50), 80_000.0), (TURN, Some(99), 150_000.0)];
+            let measurements = rows.into_iter().map(|(probe, percentile, value)| row(probe, percentile, value)).collect();
+            answered(&Run { measurements, ..Run::default() })
+        };
+        let told = |what: &str| {
+            format!(
+                "mysql://db-1/x answers 1000 requests a second of 4 clients{what}: half of the round trips are done in 80.00 µs, 99 % in 150.0 µs."
+            )
+        };
+        assert_eq!(of(1000.0), Some(told("")));
+        assert_eq!(of(3000.0), Some(told(", in 3000 round trips a second")));
+        assert_eq!(answered(&Run::default()), None);
     }
 
     #[test]

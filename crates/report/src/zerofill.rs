@@ -27,9 +27,11 @@ pub fn derived_fields(a: &Analysis, costs: &Costs) -> Vec<((&'static str, String
 }
 
 /// A figure with its unit, with as many digits as were printed: `7.5 µs`, not `7.500 µs`.
-fn without_zeros(figure: &str) -> String {
+pub fn without_zeros(figure: &str) -> String {
+    let trimmed = |number: &str| number.trim_end_matches('0').trim_end_matches('.').to_owned();
     match figure.split_once(' ') {
-        Some((number, unit)) if number.contains('.') => format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.')),
+        Some((number, unit)) if number.contains('.') => format!("{} {unit}", trimmed(number)),
+        None if figure.contains('.') => trimmed(figure),
         _ => figure.to_owned(),
     }
 }

@@ -120,7 +120,7 @@ fn table(timings: &Timings, costs: &Costs, shown: fn(f64) -> String, style: &Sty
     figures.lines.extend(inputs(timings).iter().map(|(name, v)| plain(vec![format!("  {name}"), shown(*v), String::new()])));
     figures.lines.extend([Line::Blank, heading("derived")]);
     for (((_, name, formula), value), printed) in FIELDS.iter().zip(costs.values()).zip(solve::misprints(timings)) {
-        let printed = printed.map_or(String::new(), |p| format!("; the article prints {}", shown(p)));
+        let printed = printed.map_or(String::new(), |p| format!("; the article prints {}", words::without_zeros(&shown(p))));
         figures.lines.push(plain(vec![format!("  {name}"), shown(value), format!("= {formula}{printed}")]));
     }
     figures.render(style) + &shares(costs, style)

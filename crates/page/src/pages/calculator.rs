@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use fingerpost_compare::zerofill::solve::{self, Costs, FIELDS, Timings};
 use fingerpost_record::unit::significant;
 use fingerpost_report::html::term::term;
+use fingerpost_report::zerofill::without_zeros;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -129,7 +130,7 @@ fn derived(solved: &Result<Costs, String>, misprints: [Option<f64>; 7]) -> Marku
                 tbody { @for (i, (key, name, formula)) in FIELDS.iter().enumerate() {
                     tr { th scope="row" { (name) } td class="number value" { output id=(key) { (values.map_or("–".into(), |v| significant(v[i]))) } } td class="note" {
                         "= " (formula) " "
-                        span data-printed=(key) { @if let Some(printed) = misprints[i] { "(the article prints " (significant(printed)) ")" } }
+                        span data-printed=(key) { @if let Some(printed) = misprints[i] { "(the article prints " (without_zeros(&significant(printed))) ")" } }
                     } }
                 } }
             }

@@ -142,7 +142,7 @@ if (calculator) {
     for (const key of derived) $(key).textContent = costs ? significant(costs[key]) : "–";
     // What part III prints for its own timings, where its formulas give something else.
     const own = [11.2, 24.0, 11.5, 33.6].every((v, i) => t[fields[i]] === v);
-    for (const [key, printed] of [["deallocation", "7.500"], ["zerofill", "6.150"]]) {
+    for (const [key, printed] of [["deallocation", "7.5"], ["zerofill", "6.15"]]) {
       calculator.querySelector(`[data-printed="${key}"]`).textContent = own ? `(the article prints ${printed})` : "";
     }
     for (const row of calculator.querySelectorAll("[data-pages]")) {
