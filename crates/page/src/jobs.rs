@@ -278,6 +278,7 @@ impl State {
             Event::Note { sentence } => self.notes.push(clean_short(&sentence, 500)),
             Event::Timings { round, figures } => {
                 self.round = round;
+                self.doing = format!("round {round}");
                 self.timings = figures.into_iter().take(4).collect();
             }
             Event::Live(live) => {

@@ -233,13 +233,13 @@ async fn sweep_host(State(site): Shared, Path((number, host)): Path<(String, Str
 }
 
 async fn measuring(State(site): Shared) -> Response {
-    make(site, |site| Ok(measure::page(site, None))).await
+    make(site, |site| Ok(measure::page(site, None, &measure::Wanted::default()))).await
 }
 
 async fn begin(State(site): Shared, form: Result<Form<measure::Wanted>, FormRejection>) -> Response {
     let Ok(Form(wanted)) = form else { return pages::respond(&site.base, Err(pages::bad("The form is not the one of this page."))) };
     let to = format!("{}/measure", site.base);
-    make_or_redirect(site, to, move |site| measure::start(site, &wanted).map_err(|wrong| measure::page(site, Some(wrong)))).await
+    make_or_redirect(site, to, move |site| measure::start(site, &wanted).map_err(|wrong| measure::page(site, Some(wrong), &wanted))).await
 }
 
 async fn listening(State(site): Shared) -> Response {

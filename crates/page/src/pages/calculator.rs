@@ -62,6 +62,7 @@ pub fn start(site: &Site, wanted: &Timing) -> Result<u64, (StatusCode, String)> 
         return site.jobs.start(&what, &words).map_err(measure::refused);
     }
     words.push("--loop".into());
+    let what = format!("{what}, again and again: until it is stopped, or the calculator's tab is left");
     site.jobs.start_watched(&what, &words).map_err(measure::refused)
 }
 

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use fingerpost_record::Unit;
+use fingerpost_record::suggest;
 use fingerpost_record::unit::significant;
 use fingerpost_report::html as report;
 use maud::{Markup, html};
@@ -80,16 +81,15 @@ fn settings(choices: &[Choice], text: &str) -> Result<Vec<String>, String> {
     if all.len() > SETTINGS {
         return Err(format!("At most {SETTINGS} settings at a time."));
     }
-    let known = |key: &str| choices.iter().flat_map(|c| &c.settings).any(|s| s.key == key);
+    let known = || choices.iter().flat_map(|c| &c.settings).map(|s| s.key.as_str());
     let plain = |value: &str| value.len() <= 200 && value.chars().all(|c| c.is_ascii_alphanumeric() || "._,:+%-".contains(c));
     for setting in &all {
         let Some((key, value)) = setting.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty()) else {
             return Err(format!("“{setting}” is no setting: write KEY=VALUE, such as engine=mariadb, one per line."));
         };
-        if !known(key) {
-            return Err(format!(
-                "“{key}” cannot be set from this page; what can be is listed under “What can be measured”, and `fingerpost run --set` takes the rest."
-            ));
+        if !known().any(|one| one == key) {
+            let listed = || "what can be is listed under “What can be measured”, and `fingerpost run --set` takes the rest.".to_owned();
+            return Err(format!("“{key}” cannot be set from this page; {}", suggest::or_else(key, known(), listed)));
         }
         if !plain(value) {
             return Err(format!("The value of “{key}” has letters, digits, dots, commas, colons, and the signs + - _ %."));
@@ -98,15 +98,15 @@ fn settings(choices: &[Choice], text: &str) -> Result<Vec<String>, String> {
     Ok(all.into_iter().map(str::to_owned).collect())
 }
 
-/// The page: the measurement that runs, or the last one, and the form for the next.
-pub fn page(site: &Site, wrong: Option<(StatusCode, String)>) -> Body {
+/// The page: the measurement that runs, or the last one, and the form for the next, with what was `wanted` in it.
+pub fn page(site: &Site, wrong: Option<(StatusCode, String)>, wanted: &Wanted) -> Body {
     let state = site.jobs.state();
     let goes_on = state.as_ref().is_some_and(|s| s.phase != Phase::Ended);
     let main = html! {
         h1 { "Measure" }
         @if let Some((_, sentence)) = &wrong { p class="error" role="alert" { (sentence) } }
         (progress(site, state.as_ref()))
-        (form(site))
+        (form(site, wanted))
         p class="note" { "While it measures, leave the machine alone: whatever else runs, this page's own browser included, is measured with it." }
     };
     Body { goes_on, status: wrong.map_or(StatusCode::OK, |w| w.0), ..body("Measure", "/measure", main) }
@@ -129,7 +129,7 @@ pub(super) fn progress(site: &Site, state: Option<&State>) -> Markup {
             div id="job-live" { @if let Some(s) = s { (so_far(s)) } }
             ul id="job-notes" { @for note in s.iter().flat_map(|s| &s.notes) { li { (note) } } }
             p id="job-run" { @if let Some(id) = s.and_then(|s| s.run.as_ref()) { a href={ (site.base) "/run/" (id) } { "To the run" } } }
-            form method="post" action={ (site.base) "/measure/stop" } data-stop="" { button id="job-stop" disabled[phase != "running" && phase != "stopping"] { "Stop" } }
+            form method="post" action={ (site.base) "/measure/stop" } data-stop="" { button id="job-stop" hidden[phase == "ended"] disabled[phase != "running" && phase != "stopping"] { "Stop" } }
         }
     }
 }
@@ -183,23 +183,23 @@ fn sentence(s: &State) -> &'static str {
     }
 }
 
-fn form(site: &Site) -> Markup {
+fn form(site: &Site, wanted: &Wanted) -> Markup {
     html! {
         form class="card measure" method="post" action={ (site.base) "/measure" } {
             h2 { "Begin" }
             p {
                 label for="names" { "What" }
-                input id="names" name="names" list="choices" placeholder="every primitive" aria-describedby="names-help" autocomplete="off";
+                input id="names" name="names" value=(wanted.names) list="choices" placeholder="every primitive" aria-describedby="names-help" autocomplete="off";
                 span class="note" id="names-help" { "Labs, probes or globs with spaces between: “syscall.* ipc.pipe”, “database”. Empty measures every primitive." }
             }
             datalist id="choices" { @for c in &site.choices { option value=(c.name) { (c.summary) } } }
             p {
                 label for="settings" { "Settings" }
-                textarea id="settings" name="settings" rows="2" placeholder="engine=mariadb" aria-describedby="settings-help" {}
+                textarea id="settings" name="settings" rows="2" placeholder="engine=mariadb" aria-describedby="settings-help" { (wanted.settings) }
                 span class="note" id="settings-help" { "KEY=VALUE, one per line; several values, several rows: “clients=1,8,50”. Below is what each lab takes." }
             }
-            p { label for="profile" { "How long" } select id="profile" name="profile" { @for (name, text) in PROFILES { option value=(name) { (text) } } } }
-            p { label for="seconds" { "Or this many seconds" } input id="seconds" name="seconds" type="number" min="1" max="86400" inputmode="numeric"; }
+            p { label for="profile" { "How long" } select id="profile" name="profile" { @for (name, text) in PROFILES { option value=(name) selected[name == wanted.profile] { (text) } } } }
+            p { label for="seconds" { "Or this many seconds" } input id="seconds" name="seconds" value=(wanted.seconds) type="number" min="1" max="86400" inputmode="numeric"; }
             p class="buttons" { button { "Measure this machine" } }
             details { summary { "What can be measured" } dl class="facts" { @for c in &site.choices { div { dt { code { (c.name) } } dd { (c.summary) (keys(c)) } } } } }
         }
@@ -239,6 +239,7 @@ mod tests {
             ("=x", "KEY=VALUE"),
             ("engine=", "KEY=VALUE"),
             ("dir=/etc", "cannot be set"),
+            ("engin=mariadb", "did you mean “engine”?"),
             ("password_file=/etc/shadow", "cannot be set"),
             ("engine=../../x", "has letters"),
             ("engine=a;b", "has letters"),

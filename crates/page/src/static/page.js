@@ -79,7 +79,7 @@ if (job) {
       a.textContent = "To the run";
       $("job-run").replaceChildren(a);
     }
-    $("job-stop").disabled = s.phase === "ended";
+    $("job-stop").disabled = $("job-stop").hidden = s.phase === "ended";
   };
   const poll = async () => {
     const s = await jobState().catch(() => null);
