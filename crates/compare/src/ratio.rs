@@ -487,8 +487,8 @@ pub(crate) mod tests {
     #[test]
     fn pairs_cancel_the_drift_that_both_share() {
         let drift: Vec<f64> = (0..12).map(|i| 100.0 * (1.0 + 0.1 * f64::from(i))).collect();
-        let dearer: Vec<f64> = drift.iter().enumerate().map(|(i, v)| v * (1.01 + 0.0002 * (i % 3) as f64)).collect();
-        let r = paired(&drift, &dearer, false).unwrap();
+        let slower: Vec<f64> = drift.iter().enumerate().map(|(i, v)| v * (1.01 + 0.0002 * (i % 3) as f64)).collect();
+        let r = paired(&drift, &slower, false).unwrap();
         assert!(r.low > 1.009 && r.high < 1.012, "{r:?}");
         assert!(paired(&[1.0, 2.0], &[1.0, 2.0], false).is_none());
     }

@@ -129,7 +129,7 @@ fn mysql_collapses_under_mac_os_x_from_five_clients_on() {
     assert!((8.0..9.0).contains(&worst));
     let finding = c.causes.iter().find(|f| f.cause == "kernel.scaling").unwrap();
     assert_eq!(finding.status, Status::Suspected, "the authors could not prove it either");
-    // 1/192 - 1/228 s are 0.822 ms; 1/47 - 1/414 s are 18.861 ms; a null call is 1.13 - 0.14 µs dearer.
+    // 1/192 - 1/228 s are 0.822 ms; 1/47 - 1/414 s are 18.861 ms; a null call is 1.13 - 0.14 µs slower.
     let told = finding.evidence.iter().find(|e| e.contains("entries")).unwrap();
     for figure in ["0.82 ms", "18.9 ms", "990 ns", "831 entries", "19052", "at most 4 %"] {
         assert!(told.contains(figure), "{figure}: {told}");

@@ -98,7 +98,7 @@ fn segments_that_are_sent_again_outlast_the_windows_and_are_told_by_their_number
 }
 
 #[test]
-fn one_call_that_takes_longer_is_no_dearer_entry() {
+fn one_call_that_takes_longer_is_no_slower_entry() {
     let calls = [("server.call.read.count", 40_000.0), ("server.call.write.count", 40_000.0)];
     let with = |read: f64, write: f64| {
         run(&[row(Layer::Kernel, "kernel: read", "", read), row(Layer::Kernel, "kernel: write", "", write)], &calls)

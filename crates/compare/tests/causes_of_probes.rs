@@ -76,7 +76,7 @@ fn nothing_differs_and_the_headline_says_so() {
 }
 
 #[test]
-fn every_call_dearer_by_a_like_amount_is_entry() {
+fn every_call_slower_by_a_like_amount_is_entry() {
     let mut new = run(|_, ns, calls| ns + 150.0 * calls);
     new.host.seccomp = Some(2);
     let mut base = run(|_, ns, _| ns);
@@ -90,7 +90,7 @@ fn every_call_dearer_by_a_like_amount_is_entry() {
 }
 
 #[test]
-fn everything_dearer_in_proportion_is_the_cpu() {
+fn everything_slower_in_proportion_is_the_cpu() {
     let c = against(run(|probe, ns, _| if probe == "fs.fsync" { ns } else { ns * 1.3 }));
     assert_eq!((first(&c).cause.as_str(), first(&c).status), ("cpu.speed", Status::Guilty));
     assert!(first(&c).share > 0.95, "{}", first(&c).share);

@@ -274,7 +274,7 @@ fn unit_costs_times_counts_predict_their_part_and_tell_what_cannot_be() {
         run
     };
     let kernel = |us: f64| -> Row<'static> { (Layer::Kernel, "kernel: read", "", &[], [us; 3]) };
-    // Four reads a transaction, each 10 µs dearer: 40 of the 40 µs that the kernel part grows by.
+    // Four reads a transaction, each 10 µs slower: 40 of the 40 µs that the kernel part grows by.
     let c = between(with_probe(run(&[], &[]), 200.0), with_probe(run(&[kernel(40.0)], &[]), 10_200.0));
     let share = c.waterfalls[0].predicted_share.unwrap();
     assert!((share - 0.99).abs() < 0.02, "{share}");

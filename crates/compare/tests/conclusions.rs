@@ -49,7 +49,7 @@ const WITHOUT_FIGURE: [&str; 44] = [
     "other_servers_too",
     "pageins_are_libraries",
     "three_were_newer",
-    "touching_makes_freeing_dearer",
+    "touching_makes_freeing_slower",
     "ten_three_allocates_faster",
     "not_zeroing_is_cheapest",
     "storage_limits_web_servers",
@@ -157,7 +157,7 @@ const INDEX: &[(Document, &[Section])] = &[
                     "g5_is_frugal",
                 ],
             ),
-            ("The Usual Suspects", &["threads_or_locks_suspected", "every_call_dear_on_mac", "other_servers_too"]),
+            ("The Usual Suspects", &["threads_or_locks_suspected", "every_call_slow_on_mac", "other_servers_too"]),
             ("References", &[]),
         ],
     ),
@@ -192,7 +192,7 @@ const INDEX: &[(Document, &[Section])] = &[
                 &[
                     "further_page_costs_little",
                     "freeing_costs_as_allocating",
-                    "touching_makes_freeing_dearer",
+                    "touching_makes_freeing_slower",
                     "object_shared_evenly",
                     "fault_a_quarter_of_allocating",
                     "zeroing_most_of_the_fault",
@@ -286,7 +286,7 @@ fn a_run_without_rows_decides_nothing() {
 fn a_run_of_today_is_judged_where_it_has_rows() {
     let run = fixture::run();
     let judged = |key: &str| all().find(|c| c.key == key).unwrap().by_run(&run);
-    let null = judged("every_call_dear_on_mac");
+    let null = judged("every_call_slow_on_mac");
     assert_eq!(null.answer, Answer::True, "{}", null.figure);
     assert!(null.figure.contains("1.130 µs there"), "{}", null.figure);
     assert_eq!(judged("mysql_collapses").answer, Answer::NotMeasured);
@@ -312,7 +312,7 @@ fn the_rules_for_a_run_hold_for_the_linux_systems_of_the_document() {
         // On the same processor, says the document: started by a shell the Xeon is 1.8 times as fast.
         ("processes_slow_on_mac", &three[..1]),
         ("signals_slow_on_mac", &three),
-        ("every_call_dear_on_mac", &three),
+        ("every_call_slow_on_mac", &three),
         ("tcp_latency_doubled", &three),
         ("tcp_connect_slow", &three),
     ];

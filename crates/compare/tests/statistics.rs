@@ -175,7 +175,7 @@ fn pairs_resolve_what_drift_hides() {
     let mut rng = fastrand::Rng::with_seed(8);
     let (mut a, mut b) = (system(1.0).run(1, 24, &mut rng), system(1.0).run(1, 24, &mut rng));
     for (i, (p, q)) in a.measurements[0].processes.iter_mut().zip(&mut b.measurements[0].processes).enumerate() {
-        // Half as slow again by the end of the run, alike for both settings; the second is 1 % dearer.
+        // Half as slow again by the end of the run, alike for both settings; the second is 1 % slower.
         let drift = 100.0 * (1.0 + 0.5 * i as f64 / 24.0);
         p.value = Some(drift * (0.002 * normal(&mut rng)).exp());
         q.value = Some(drift * 1.01 * (0.002 * normal(&mut rng)).exp());

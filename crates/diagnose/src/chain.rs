@@ -6,6 +6,14 @@ use fingerpost_record::{Finding, Status};
 /// How a sentence begins that says what a finding is a consequence of.
 pub const FOLLOWS: &str = "it follows from ";
 
+/// A layer's part of which nothing tells the cause comes before a cause that something speaks for only where it is so many times as large.
+const UNNAMED: f64 = 2.0;
+
+/// The share by which a finding is put in order.
+fn standing(f: &Finding) -> f64 {
+    if f.cause.ends_with(".unknown") { f.share / UNNAMED } else { f.share }
+}
+
 /// Orders findings: those that accuse by share, each followed by what is no more than its consequence; then the cleared in the order they
 /// were looked at, then those that were not judged. A consequence says what it follows from.
 pub fn order(findings: &mut Vec<Finding>) {
@@ -22,7 +30,7 @@ pub fn order(findings: &mut Vec<Finding>) {
         let own = accused.iter().find(|f| f.cause == name);
         let after = accused.iter().zip(&roots).filter(|(_, r)| r.as_deref() == Some(name)).map(|(f, _)| f);
         let chain = own.into_iter().chain(after);
-        chain.fold((Status::Suspected, 0.0), |(status, share), f| (status.min(f.status), f64::max(share, f.share)))
+        chain.fold((Status::Suspected, 0.0), |(status, share), f| (status.min(f.status), f64::max(share, standing(f))))
     };
     let mut heads: Vec<(&Finding, (Status, f64))> =
         accused.iter().zip(&roots).filter(|(_, r)| r.is_none()).map(|(f, _)| (f, weight(&f.cause))).collect();

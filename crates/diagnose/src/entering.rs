@@ -92,11 +92,11 @@ impl Entering {
         Share { seconds: user.seconds * of(outside), share: user.share * of(outside), low: user.low * low, high: user.high * high }
     }
 
-    /// By how much it grew from `cheap` to this side, in seconds of a request. What tracing costs a call is the same on both sides.
-    pub fn more_than(&self, cheap: &Entering) -> f64 {
-        let ([by_kernel, by_user], before) = (self.bounds(), cheap.bounds());
-        let faults = (self.faults - cheap.faults).max(0.0);
-        clear([by_kernel - before[0], by_user - before[1]], faults, self.error.hypot(cheap.error))
+    /// By how much it grew from `fast` to this side, in seconds of a request. What tracing costs a call is the same on both sides.
+    pub fn more_than(&self, fast: &Entering) -> f64 {
+        let ([by_kernel, by_user], before) = (self.bounds(), fast.bounds());
+        let faults = (self.faults - fast.faults).max(0.0);
+        clear([by_kernel - before[0], by_user - before[1]], faults, self.error.hypot(fast.error))
     }
 
     /// Kernel ticks beyond the traced calls, and traced user code beyond the user ticks.
@@ -177,13 +177,13 @@ mod tests {
 
     #[test]
     fn growth_is_told_where_tracing_hides_the_amount() {
-        let cheap = side([0.44, 0.26], [337.0, 222.0], &[]).unwrap();
-        let dear = side([0.46, 1.14], [762.0, 225.0], &[]).unwrap();
-        assert_eq!(cheap.outside(), 0.0);
-        let more = dear.more_than(&cheap);
+        let fast = side([0.44, 0.26], [337.0, 222.0], &[]).unwrap();
+        let slow = side([0.46, 1.14], [762.0, 225.0], &[]).unwrap();
+        assert_eq!(fast.outside(), 0.0);
+        let more = slow.more_than(&fast);
         assert!((more - 415e-6).abs() < 2e-6, "{more}");
-        assert_eq!(cheap.more_than(&dear), 0.0);
+        assert_eq!(fast.more_than(&slow), 0.0);
         let slower_code = side([1.3, 0.3], [762.0, 225.0], &[]).unwrap();
-        assert_eq!(slower_code.more_than(&cheap), 0.0, "user code that takes longer is in the user ticks");
+        assert_eq!(slower_code.more_than(&fast), 0.0, "user code that takes longer is in the user ticks");
     }
 }

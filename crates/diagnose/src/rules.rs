@@ -287,7 +287,7 @@ fn less(of: Share, part: Share) -> Share {
     }
 }
 
-/// Without a count of the calls nothing tells a dear call from many.
+/// Without a count of the calls nothing tells a slow call from many.
 fn system_calls(f: &Facts) -> Option<Verdict> {
     let (mut share, calls) = (share_of(f, "syscall.entry")?, f.calls?);
     let filters = entering(f);

@@ -73,7 +73,7 @@ pub struct Canary {
 ///
 /// A CPU quota would stop a canary on more CPUs than it allows, and the canary would then find the noise that it made itself: pass what
 /// the quota allows.
-pub fn sing(cpus: &[usize], at_once: usize, duration: Duration) -> Vec<Samples> {
+pub fn run(cpus: &[usize], at_once: usize, duration: Duration) -> Vec<Samples> {
     let work = calibrate();
     let at_once = at_once.clamp(1, cpus.len().max(1));
     let share = duration / cpus.len().div_ceil(at_once).max(1) as u32;
@@ -83,15 +83,15 @@ pub fn sing(cpus: &[usize], at_once: usize, duration: Duration) -> Vec<Samples> 
 
 fn sing_together(cpus: &[usize], work: u64, start: Instant, share: Duration) -> Vec<Samples> {
     std::thread::scope(|scope| {
-        let sing = |&cpu: &usize| std::thread::Builder::new().spawn_scoped(scope, move || voice(cpu, work, start, share));
-        let voices: Vec<_> = cpus.iter().map(sing).collect();
-        // A CPU for which no thread can be had (RLIMIT_NPROC) has no voice.
-        voices.into_iter().filter_map(|voice| voice.ok()?.join().ok()).collect()
+        let start_one = |&cpu: &usize| std::thread::Builder::new().spawn_scoped(scope, move || repeat(cpu, work, start, share));
+        let threads: Vec<_> = cpus.iter().map(start_one).collect();
+        // A CPU for which no thread can be had (RLIMIT_NPROC) is left out.
+        threads.into_iter().filter_map(|thread| thread.ok()?.join().ok()).collect()
     })
 }
 
 /// A thread of its own, so that nothing else is confined to the CPU. A CPU that we may not use, or no longer, has no pieces.
-fn voice(cpu: usize, work: u64, start: Instant, share: Duration) -> Samples {
+fn repeat(cpu: usize, work: u64, start: Instant, share: Duration) -> Samples {
     let mut samples = Samples { cpu, ..Default::default() };
     if affinity::pin(&[cpu]).is_err() {
         return samples;
@@ -147,12 +147,12 @@ fn calibrate() -> u64 {
 
 /// What the samples say. No clock, no I/O.
 pub fn evaluate(samples: &[Samples]) -> Canary {
-    let sung: Vec<&Samples> = samples.iter().filter(|samples| !samples.pieces.is_empty()).collect();
-    let cpus: Vec<Steadiness> = sung.iter().map(|samples| steadiness(samples)).collect();
+    let measured: Vec<&Samples> = samples.iter().filter(|samples| !samples.pieces.is_empty()).collect();
+    let cpus: Vec<Steadiness> = measured.iter().map(|samples| steadiness(samples)).collect();
     let floors = cpus.iter().map(|cpu| cpu.undisturbed_ns);
     let (fastest, slowest) = (floors.clone().fold(f64::INFINITY, f64::min), floors.fold(0.0, f64::max));
     // Every piece in units of its CPU's undisturbed one, so that CPUs of different speed are no noise.
-    let relative: Vec<f64> = sung
+    let relative: Vec<f64> = measured
         .iter()
         .zip(&cpus)
         .flat_map(|(samples, cpu)| samples.pieces.iter().map(|p| (p.ns as f64).max(1.0) / cpu.undisturbed_ns))
@@ -243,13 +243,13 @@ mod tests {
     #[test]
     fn it_sings_on_every_cpu_and_stays_within_its_time() {
         let cpus = affinity::allowed_cpus().unwrap();
-        let sung = sing(&cpus, 1, Duration::from_millis(60) * cpus.len() as u32);
-        assert_eq!(sung.iter().map(|samples| samples.cpu).collect::<Vec<_>>(), cpus);
-        assert!(sung.iter().all(|samples| !samples.pieces.is_empty() && samples.pieces.iter().all(|piece| piece.ns > 0)));
+        let measured = run(&cpus, 1, Duration::from_millis(60) * cpus.len() as u32);
+        assert_eq!(measured.iter().map(|samples| samples.cpu).collect::<Vec<_>>(), cpus);
+        assert!(measured.iter().all(|samples| !samples.pieces.is_empty() && samples.pieces.iter().all(|piece| piece.ns > 0)));
     }
 
     #[test]
     fn a_cpu_that_is_not_there_has_no_pieces() {
-        assert_eq!(sing(&[100_000], 1, Duration::from_millis(5))[0].pieces, []);
+        assert_eq!(run(&[100_000], 1, Duration::from_millis(5))[0].pieces, []);
     }
 }

@@ -185,14 +185,14 @@ mod tests {
     use crate::background::User;
     use crate::canary::{Piece, Samples, evaluate};
 
-    fn sung(times: &[u64]) -> Canary {
+    fn of_pieces(times: &[u64]) -> Canary {
         let pieces = times.iter().map(|&ns| Piece { start_ns: 0, ns }).collect();
         evaluate(&[Samples { cpu: 0, pieces, involuntary: 0 }])
     }
 
     fn quiet() -> Checks {
         Checks {
-            canary: sung(&[1_000_000; 1000]),
+            canary: of_pieces(&[1_000_000; 1000]),
             timer: Timer { stated_ns: 1, step_ns: 20.0, reading_ns: 25.0, late_ns: 60_000.0, latest_ns: 90_000.0 },
             background: Background { seconds: 10.0, ..Default::default() },
             cpus: 2,
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn each_disturbance_has_its_doubt() {
         type Spoil = fn(&mut Checks);
-        let noisy = |c: &mut Checks| c.canary = sung(&[&[1_000_000; 90][..], &[1_500_000; 10]].concat());
-        let stalled = |c: &mut Checks| c.canary = sung(&[&[1_000_000; 100_000][..], &[30_000_000]].concat());
+        let noisy = |c: &mut Checks| c.canary = of_pieces(&[&[1_000_000; 90][..], &[1_500_000; 10]].concat());
+        let stalled = |c: &mut Checks| c.canary = of_pieces(&[&[1_000_000; 100_000][..], &[30_000_000]].concat());
         let cases: [(Spoil, Severity, &str); 13] = [
             (noisy, Severity::Care, "10.0 % of its equal pieces"),
             (stalled, Severity::Care, "29.0 ms"),
-            (|c| c.canary = sung(&[&[1_000_000; 50][..], &[3_000_000; 50]].concat()), Severity::Unfit, "lost 50.0 %"),
+            (|c| c.canary = of_pieces(&[&[1_000_000; 50][..], &[3_000_000; 50]].concat()), Severity::Unfit, "lost 50.0 %"),
             (|c| c.canary = evaluate(&[]), Severity::Unfit, "no CPU"),
             (|c| c.canary.spread_between_cpus = 0.3, Severity::Care, "30 % slower"),
             (|c| c.background.others = 0.5, Severity::Care, "0.50 of 2"),

@@ -132,7 +132,7 @@ impl Population {
     }
 
     /// Looks again, `now` seconds after the beginning: new processes and threads are added, counters of all are read.
-    /// `full` reads also what is dearer: switches, status, bytes.
+    /// `full` reads also what takes longer: switches, status, bytes.
     pub fn look(&mut self, now: f64, full: bool) {
         for (pid, parent, role) in self.descendants() {
             self.roles.insert(pid, role);

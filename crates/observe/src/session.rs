@@ -231,14 +231,8 @@ impl Session {
             Ok(Err(_)) => return Told { refused: Some("the thread that observes the load met a defect".to_owned()), ..Told::default() },
             Err(e) => return Told::refused(&e),
         };
-        let sockets = self.sockets.and_then(|s| match s {
-            Ok(thread) => thread.join().ok(),
-            Err(e) => Some(Err(format!("the thread that samples them could not be started: {e}"))),
-        });
-        let sampled = self.stacks.and_then(|s| match s {
-            Ok(thread) => thread.join().ok(),
-            Err(e) => Some(Err(format!("the thread that samples stacks could not be started: {e}"))),
-        });
+        let sockets = self.sockets.and_then(|thread| ended(thread, "samples them"));
+        let sampled = self.stacks.and_then(|thread| ended(thread, "samples stacks"));
         watched.population.take_over(self.population);
         let (mut threads, syscalls) = summary::totals(&watched.population, &watched.seen, elapsed);
         threads.append(&mut watched.notes);
@@ -278,12 +272,24 @@ impl Session {
             let (source, totals) = neighbours.finish(&paths);
             observation("neighbours", &source, totals)
         }));
-        found.extend(delays.map(|delays| match delays {
-            Ok(totals) => observation("delays", "delay accounting (taskstats)", totals),
-            Err(why) => observation("delays", &format!("none: {why}"), Totals::new()),
-        }));
+        found.extend(delays.map(delays_observation));
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
         Told { observations: found, recorded: watched.recorded, refused: None, sampled, events: watched.events }
+    }
+}
+
+fn delays_observation(delays: Result<Totals, String>) -> Observation {
+    match delays {
+        Ok(totals) => observation("delays", "delay accounting (taskstats)", totals),
+        Err(why) => observation("delays", &format!("none: {why}"), Totals::new()),
+    }
+}
+
+/// What a thread gave when it ended: nothing after a defect in it.
+fn ended<T>(thread: io::Result<JoinHandle<Result<T, String>>>, does: &str) -> Option<Result<T, String>> {
+    match thread {
+        Ok(thread) => thread.join().ok(),
+        Err(e) => Some(Err(format!("the thread that {does} could not be started: {e}"))),
     }
 }
 

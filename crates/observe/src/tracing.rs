@@ -1,4 +1,4 @@
-//! What others trace, audit or probe: it makes every call, switch or function that it looks at dearer, and nobody's budget tells.
+//! What others trace, audit or probe: it makes every call, switch or function that it looks at slower, and nobody's budget tells.
 //!
 //! What this process itself has attached is left out: it is told as the observers' own cost.
 

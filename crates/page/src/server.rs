@@ -43,11 +43,11 @@ pub fn run(page: Page, stop: Arc<AtomicBool>) -> io::Result<()> {
     page.listener.set_nonblocking(true)?;
     let site = Arc::new(Site::new(page.options, page.token.base()));
     site.index.warm();
-    let door = Arc::new(Door { router: routes::router(site.clone()), token: page.token, port, answers: Semaphore::new(ANSWERS) });
+    let guarded = Arc::new(Guarded { router: routes::router(site.clone()), token: page.token, port, answers: Semaphore::new(ANSWERS) });
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(page.listener)?;
         tokio::select! {
-            () = accept(listener, door) => {}
+            () = accept(listener, guarded) => {}
             () = shutdown::requested(stop) => {}
         }
         io::Result::Ok(())
@@ -58,13 +58,13 @@ pub fn run(page: Page, stop: Arc<AtomicBool>) -> io::Result<()> {
 }
 
 /// Takes every connection at once: one that waited would wait for strangers who say nothing.
-async fn accept(listener: tokio::net::TcpListener, door: Arc<Door>) {
+async fn accept(listener: tokio::net::TcpListener, guarded: Arc<Guarded>) {
     let connections = Connections::at_most(CONNECTIONS);
     loop {
         match listener.accept().await {
             Ok((stream, _)) if connections.make_room() => {
                 let activity = Arc::new(Activity::default());
-                let task = tokio::spawn(serve(stream, door.clone(), activity.clone()));
+                let task = tokio::spawn(serve(stream, guarded.clone(), activity.clone()));
                 connections.add(activity, task.abort_handle());
             }
             // Everybody is being answered: who comes now is better told at once.
@@ -78,11 +78,11 @@ async fn accept(listener: tokio::net::TcpListener, door: Arc<Door>) {
     }
 }
 
-async fn serve(stream: tokio::net::TcpStream, door: Arc<Door>, activity: Arc<Activity>) {
+async fn serve(stream: tokio::net::TcpStream, guarded: Arc<Guarded>, activity: Arc<Activity>) {
     let service = hyper::service::service_fn(move |request| {
-        let (door, asked) = (door.clone(), activity.begin());
+        let (guarded, asked) = (guarded.clone(), activity.begin());
         async move {
-            let response = door.answer(request).await;
+            let response = guarded.answer(request).await;
             drop(asked);
             response
         }
@@ -110,14 +110,14 @@ async fn caught<F: Future>(making: F) -> Option<F::Output> {
 }
 
 /// The guard before the routes.
-struct Door {
+struct Guarded {
     router: Router,
     token: Token,
     port: u16,
     answers: Semaphore,
 }
 
-impl Door {
+impl Guarded {
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let mut response = match self.admit(request) {
             Ok(request) => {

@@ -12,7 +12,7 @@ use crate::call::check;
 use crate::probe::{LATENCY, Nature, Probe};
 use crate::session::{Session, Stop, now_ns};
 
-/// Files that exist at once: enough for the clock's cost not to count, and few, because what is deleted makes the region dearer for those
+/// Files that exist at once: enough for the clock's cost not to count, and few, because what is deleted makes the region slower for those
 /// that come later ([`spread_directories`]).
 const FILES: u64 = 32;
 
@@ -88,7 +88,7 @@ pub fn new_directory(dir: &Path) -> io::Result<PathBuf> {
 /// Marks the directory as one whose subdirectories belong apart (`chattr +T`), so that ext4 gives each a region of the disk of its own.
 ///
 /// Without a journal, ext4 steps over every inode of the region that was deleted in one of the last seconds, up to six minutes, 16 ns each
-/// here, so that each process would find file creation dearer than the one before: 12 us after a few hundred thousand deletions, 2 us in
+/// here, so that each process would find file creation slower than the one before: 12 us after a few hundred thousand deletions, 2 us in
 /// a region of its own. File systems without the mark refuse it, and lose nothing.
 fn spread_directories(dir: &Path) {
     const GET_FLAGS: libc::Ioctl = libc::_IOR::<libc::c_long>(b'f' as u32, 1);
@@ -176,7 +176,7 @@ fn open_file(s: &Session, flags: i32) -> Result<File, Stop> {
 }
 
 /// Appends blocks, with `after` behind each; the file is emptied now and then, outside of the time: rarely, because the
-/// blocks that it gives back make the next flush dear.
+/// blocks that it gives back make the next flush slow.
 fn appending(s: &mut Session, after: impl Fn(i32) -> i32) -> Result<(), Stop> {
     let (file, block) = (open_file(s, libc::O_APPEND)?, content(s, 1)?);
     let fd = file.as_raw_fd();

@@ -180,7 +180,7 @@ fn look_until(turn: &Word, value: u32, yielding: bool) {
     }
 }
 
-/// Round trips at one place before both sides go on to the next. The first at each is dearer, since the line was left to both caches.
+/// Round trips at one place before both sides go on to the next. The first at each is slower, since the line was left to both caches.
 const STAY: usize = 128;
 
 /// The places in the order in which both sides use them, without an end.

@@ -81,7 +81,7 @@ fn move_above(peer: &TcpStream, least: usize) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-/// No descriptor may be ready: an answer above zero is another, dearer operation than the one described.
+/// No descriptor may be ready: an answer above zero is another, slower operation than the one described.
 #[inline(always)]
 fn none_ready(rc: i32) -> io::Result<()> {
     match rc {

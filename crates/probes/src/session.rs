@@ -284,7 +284,7 @@ impl Session {
         Ok(calibrator.ops())
     }
 
-    /// Counts instructions and cycles over a few more batches, after the timed ones: open counters make every switch dearer.
+    /// Counts instructions and cycles over a few more batches, after the timed ones: open counters make every switch slower.
     ///
     /// What a batch sets up and clears away outside of its timing is counted with it. A partner process is not counted.
     fn count(&mut self, body: &mut impl FnMut(u64) -> io::Result<u64>) -> Result<(), Stop> {

@@ -260,20 +260,20 @@ fn rwlock(s: &mut Session) -> Result<(), Stop> {
 }
 
 /// Whose turn it is, under a mutex, with a condition variable for each side.
-struct Court {
+struct Handoff {
     mutex: Mutex,
     sides: [UnsafeCell<libc::pthread_cond_t>; 2],
 }
 
 // SAFETY: conditions and mutex are made for use by many threads; the turn is only touched with the mutex held.
-unsafe impl Sync for Court {}
+unsafe impl Sync for Handoff {}
 
 /// The turn that ends the partner.
 const OVER: u64 = 2;
 
-impl Court {
-    fn new() -> Court {
-        Court { mutex: Mutex::default(), sides: [const { UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER) }; 2] }
+impl Handoff {
+    fn new() -> Handoff {
+        Handoff { mutex: Mutex::default(), sides: [const { UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER) }; 2] }
     }
 
     /// With the mutex held: gives the turn away and wakes that side.
@@ -338,15 +338,15 @@ impl Court {
 
 fn condvar(s: &mut Session) -> Result<(), Stop> {
     let cpu = s.partner_cpu()?;
-    let court = Court::new();
+    let handoff = Handoff::new();
     thread::scope(|scope| {
         let partner = spawn(scope, || {
             // The partner answers even when it could not be placed: the failure is reported after it, not by a hang.
             let pinned = fingerpost_sys::affinity::pin(&[cpu]);
-            court.answer().and(pinned)
+            handoff.answer().and(pinned)
         })?;
-        let result = s.batches(|ops| (0..ops).try_for_each(|_| court.round_trip()));
-        court.end()?;
+        let result = s.batches(|ops| (0..ops).try_for_each(|_| handoff.round_trip()));
+        handoff.end()?;
         partner.join().map_err(|_| Stop::Fail("the partner thread ended early".into()))??;
         result
     })

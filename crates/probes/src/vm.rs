@@ -22,7 +22,7 @@ const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 const TOUCHED_AT_ONCE: usize = 64;
 
 /// The same for pages that are only unmapped, each of which takes far less time. No more than the kernel keeps at hand for the next
-/// user of this CPU: what is beyond that goes back to a common store, so that larger bursts are dearer per page.
+/// user of this CPU: what is beyond that goes back to a common store, so that larger bursts are slower per page.
 const UNMAPPED_AT_ONCE: usize = 256;
 
 /// The length of a batch of unmapping: shorter than others, because mapping and touching, outside of it, take three times as long.

@@ -7,7 +7,7 @@ use std::ptr;
 
 /// Maps a whole file, hands its bytes over, unmaps it. `length` is the file's length as its caller has just seen it.
 ///
-/// Pages are populated at once: faulting them in one by one is dearer for a file that is read whole. A file that becomes shorter
+/// Pages are populated at once: faulting them in one by one is slower for a file that is read whole. A file that becomes shorter
 /// meanwhile ends the process with SIGBUS, so map only files that nobody else changes.
 pub fn with_mapped<R>(file: &File, length: usize, job: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
     if length == 0 {

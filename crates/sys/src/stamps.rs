@@ -147,20 +147,20 @@ impl Writer {
     }
 
     /// The end of the calling thread. Clones of it must stay with this thread.
-    pub fn pen(&self) -> Pen {
+    pub fn of_thread(&self) -> ThreadWriter {
         // SAFETY: asks for a number.
-        Pen { ring: Arc::clone(&self.ring), tid: unsafe { libc::gettid() } }
+        ThreadWriter { ring: Arc::clone(&self.ring), tid: unsafe { libc::gettid() } }
     }
 }
 
 /// One thread's end.
 #[derive(Clone, Debug)]
-pub struct Pen {
+pub struct ThreadWriter {
     ring: Arc<Ring>,
     tid: i32,
 }
 
-impl Pen {
+impl ThreadWriter {
     /// Whether round trips are to be stamped now.
     #[inline]
     pub fn on(&self) -> bool {
@@ -295,21 +295,21 @@ mod tests {
     use super::*;
 
     /// A writer in this process: what a generator has after it found its memory.
-    fn pen(stamps: &Stamps) -> Pen {
-        Writer { ring: Arc::clone(&stamps.ring) }.pen()
+    fn of_thread(stamps: &Stamps) -> ThreadWriter {
+        Writer { ring: Arc::clone(&stamps.ring) }.of_thread()
     }
 
     #[test]
     fn what_is_stamped_is_read_once_and_the_switch_is_seen() {
         let stamps = Stamps::new().unwrap();
-        let pen = pen(&stamps);
-        assert!(!pen.on());
+        let thread_writer = thread_writer(&stamps);
+        assert!(!thread_writer.on());
         stamps.set(true);
-        assert!(pen.on());
-        pen.stamp(7, 100, 250);
-        pen.stamp(8, 120, 300);
+        assert!(thread_writer.on());
+        thread_writer.stamp(7, 100, 250);
+        thread_writer.stamp(8, 120, 300);
         let drained = stamps.drain();
-        let stamp = |connection, start, end| Stamp { tid: pen.tid, connection, start, end };
+        let stamp = |connection, start, end| Stamp { tid: thread_writer.tid, connection, start, end };
         assert_eq!(drained, Drained { stamps: vec![stamp(7, 100, 250), stamp(8, 120, 300)], lost: 0 });
         assert_eq!(stamps.drain(), Drained::default());
     }
@@ -317,11 +317,11 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_counted_and_there_is_room_again_after_reading() {
         let stamps = Stamps::new().unwrap();
-        let pen = pen(&stamps);
-        (0..CAPACITY).for_each(|i| pen.stamp(0, i, i));
+        let thread_writer = thread_writer(&stamps);
+        (0..CAPACITY).for_each(|i| thread_writer.stamp(0, i, i));
         let drained = stamps.drain();
         assert_eq!((drained.stamps.len() as u64, drained.lost), (CAPACITY - SLACK, SLACK));
-        (0..CAPACITY - SLACK).for_each(|i| pen.stamp(1, i, i + 1));
+        (0..CAPACITY - SLACK).for_each(|i| thread_writer.stamp(1, i, i + 1));
         let drained = stamps.drain();
         assert_eq!((drained.stamps.len() as u64, drained.lost), (CAPACITY - SLACK, 0));
         assert!(drained.stamps.iter().all(|s| s.connection == 1 && s.end == s.start + 1));
@@ -335,8 +335,8 @@ mod tests {
             let write = |connection| {
                 let stamps = &stamps;
                 scope.spawn(move || {
-                    let pen = pen(stamps);
-                    (0..20_000).for_each(|i| pen.stamp(connection, i, i + 1));
+                    let thread_writer = thread_writer(stamps);
+                    (0..20_000).for_each(|i| thread_writer.stamp(connection, i, i + 1));
                 })
             };
             let writers = [1, 2, 3].map(write);
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(stamps.drain(), Drained { stamps: Vec::new(), lost: u64::MAX / 2 });
         // A place taken and never filled, and a round trip that ended before it began.
         header.head.fetch_add(1, Ordering::Relaxed);
-        pen(&stamps).stamp(1, 9, 8);
+        thread_writer(&stamps).stamp(1, 9, 8);
         assert_eq!(stamps.drain(), Drained { stamps: Vec::new(), lost: 2 });
         // The size is for ever what it is.
         let file = File::from(stamps.ring.fd.try_clone().unwrap());

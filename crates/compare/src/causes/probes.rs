@@ -291,22 +291,22 @@ fn scaling(view: &mut View, curves: &[Curve], total: f64) -> Option<Finding> {
             (curve.base_collapses_from, curve.new_collapses_from)
         };
         let (Some(from), None) = (slow, fast) else { continue };
-        let of_dear = |p: &(i64, f64, f64)| if view.new_is_slow { p.2 } else { p.1 };
-        let of_cheap = |p: &(i64, f64, f64)| if view.new_is_slow { p.1 } else { p.2 };
+        let of_slow = |p: &(i64, f64, f64)| if view.new_is_slow { p.2 } else { p.1 };
+        let of_fast = |p: &(i64, f64, f64)| if view.new_is_slow { p.1 } else { p.2 };
         let (one, last) = (curve.points.first()?, curve.points.last()?);
         evidence.push(format!(
             "{} on {} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {}; on {} it goes from {:.0}/s to {:.0}/s",
             curve.probe,
             view.slow.info.name,
-            of_dear(one),
-            of_dear(last),
+            of_slow(one),
+            of_slow(last),
             last.0,
             view.fast.info.name,
-            of_cheap(one),
-            of_cheap(last)
+            of_fast(one),
+            of_fast(last)
         ));
-        evidence.extend(entries_needed(view, [of_dear(one), of_cheap(one)], [of_dear(last), of_cheap(last)], last.0));
-        probes.push((curve.probe.clone(), of_dear(one) / of_cheap(one)));
+        evidence.extend(entries_needed(view, [of_slow(one), of_fast(one)], [of_slow(last), of_fast(last)], last.0));
+        probes.push((curve.probe.clone(), of_slow(one) / of_fast(one)));
     }
     if probes.is_empty() {
         return None;

@@ -118,7 +118,7 @@ pub static LIST: &[Conclusion] = &[
         Here::Never(TWO_SYSTEMS),
     ),
     of(
-        "every_call_dear_on_mac",
+        "every_call_slow_on_mac",
         "The Usual Suspects",
         "Entering the kernel may itself be expensive under Mac OS X, as its core is that of a microkernel: the call that does nothing hints at it.",
         CALLS,

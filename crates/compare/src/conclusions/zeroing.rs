@@ -77,7 +77,7 @@ pub static LIST: &[Conclusion] = &[
         ),
     ),
     three(
-        "touching_makes_freeing_dearer",
+        "touching_makes_freeing_slower",
         DERIVING,
         "Touching memory makes freeing it more expensive, and cannot make allocating it so.",
         || Judged::not("it is an assumption: the two were timed together"),

@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn noise(i: usize) -> f64 {
-        // Up to four per cent, always dearer.
+        // Up to four per cent, always slower.
         1.0 + 0.04 * ((i * 7919) % 97) as f64 / 97.0
     }
 

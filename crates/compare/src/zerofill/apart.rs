@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn dearer_faults_are_still_found() {
+    fn slower_faults_are_still_found() {
         let mut slow = cube("mmap");
         for m in slow.measurements.iter_mut().filter(|m| m.probe == "zerofill.touch") {
             let e = m.estimate.as_mut().unwrap();

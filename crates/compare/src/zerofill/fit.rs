@@ -58,7 +58,7 @@ impl Line {
     }
 }
 
-/// Where touching becomes dearer than the line says.
+/// Where touching becomes slower than the line says.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Knee {
     /// The first page count above the line.
@@ -76,7 +76,7 @@ pub struct Fit {
     pub alloc_page: Estimate,
     /// What touching adds once, whatever the number of pages.
     pub object: Estimate,
-    /// What touching adds per page: fault, zero-filling, and the dearer freeing.
+    /// What touching adds per page: fault, zero-filling, and the slower freeing.
     pub fault_page: Estimate,
     /// The largest page count that the lines rest on.
     pub up_to: i64,
@@ -150,7 +150,7 @@ fn straight_part(pairs: &[Pair], values: &[[f64; 2]]) -> Option<usize> {
     (enough..=pairs.len()).rev().find(|n| straight(*n)).or(Some(enough))
 }
 
-/// The first page count behind the straight part, if touching there is dearer than the line says.
+/// The first page count behind the straight part, if touching there is slower than the line says.
 fn knee(rest: &[Pair], values: &[[f64; 2]], extra: &Line) -> Option<Knee> {
     differences(rest, values)
         .into_iter()

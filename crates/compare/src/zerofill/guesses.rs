@@ -131,8 +131,8 @@ fn shared_evenly(p: &Phases, seed: u64) -> Option<Guess> {
             points.iter().filter(|p| p.pages <= 16).map(|p| (p.pages as f64, value(p))).collect()
         };
         let (touch, free, bare) = (few(&p.touch, value), few(&p.free_touched, value), few(&p.free_untouched, value));
-        let dearer: Vec<(f64, f64)> = free.iter().filter_map(|(n, v)| Some((*n, v - bare.iter().find(|b| b.0 == *n)?.1))).collect();
-        let (fault, free) = (Line::through(&touch)?.base, Line::through(&dearer)?.base);
+        let slower: Vec<(f64, f64)> = free.iter().filter_map(|(n, v)| Some((*n, v - bare.iter().find(|b| b.0 == *n)?.1))).collect();
+        let (fault, free) = (Line::through(&touch)?.base, Line::through(&slower)?.base);
         (fault > 0.0 && free > 0.0).then(|| fault / (fault + free))
     };
     let value = share(&mut |p| p.figure.value)?;

@@ -186,7 +186,7 @@ fn shares(run: &Run, api: &str, routes: &[Route]) -> Vec<Share> {
 /// than to a loop that does nothing but clear them.
 const FEW_PAGES: i64 = 64;
 
-/// Like beside like: the regression beside what the samples put into faults and the dearer unmapping; the zeroing of huge pages beside
+/// Like beside like: the regression beside what the samples put into faults and the slower unmapping; the zeroing of huge pages beside
 /// the samples taken while huge pages are touched; zeroing by the clock beside the samples of the same turns, and the figure of its own
 /// row beside that clock; and warm clearing from user space beside the samples in the clearing and in the wait for it.
 fn agreement(run: &Run, fit: Option<&Fit>, routes: &[Route]) -> Vec<Agreement> {

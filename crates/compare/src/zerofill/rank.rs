@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn known_costs_give_the_known_crossovers() {
-        // populate: 300 + half the faults, so dearer at 1 page and cheaper from 2 on (600 against 400 · 2 / 2 = 400 saved).
+        // populate: 300 + half the faults, so slower at 1 page and cheaper from 2 on (600 against 400 · 2 / 2 = 400 saved).
         let run = run_of(&Machine::default(), 0.005);
         let list = crossovers(&run, "zerofill.prefault", "how", "touch", anonymous);
         let from = |name: &str| list.iter().find(|c| c.name == name).unwrap().from_pages;

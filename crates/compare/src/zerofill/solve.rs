@@ -23,7 +23,7 @@ pub struct Costs {
     pub page_extra: f64,
     /// One call to allocate, or one to deallocate, without any page.
     pub allocation: f64,
-    /// What touching one page adds: fault, zero-filling, and the dearer deallocation.
+    /// What touching one page adds: fault, zero-filling, and the slower deallocation.
     pub page_fault_extra: f64,
     /// What having an object behind the pages costs once, whatever their number: shared between fault and deallocation.
     pub object: f64,

@@ -44,7 +44,7 @@ impl Machine {
             ("zerofill.alloc", _) => alloc * 1.3,
             ("zerofill.touch", "mmap") => alloc + self.touching(n),
             ("zerofill.touch", _) => alloc * 1.3 + self.touching(n),
-            // Four fifths of the touching are the fault's, one fifth the dearer freeing's; of the object a quarter is the fault's.
+            // Four fifths of the touching are the fault's, one fifth the slower freeing's; of the object a quarter is the fault's.
             ("zerofill.phase", "allocate") => alloc * 0.6,
             ("zerofill.phase", "free_untouched") => alloc * 0.4,
             ("zerofill.phase", "touch") => 0.25 * self.object + 0.8 * self.fault_page * n,

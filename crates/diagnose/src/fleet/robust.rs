@@ -65,7 +65,7 @@ fn tail(centre: f64, values: &mut [f64]) -> f64 {
     let (below, at, _) = values.select_nth_unstable_by(fastest - 1, f64::total_cmp);
     let mut places: Vec<f64> = below.iter().copied().chain([*at]).collect();
     places.sort_by(f64::total_cmp);
-    // The ranks 1, 2, 4 …: the tail's places are much alike, and a quantile is dear.
+    // The ranks 1, 2, 4 …: the tail's places are much alike, and a quantile takes long.
     let ranks = std::iter::successors(Some(1), |rank| Some(rank * 2)).take_while(|rank| *rank <= fastest);
     let asked = |rank: usize| {
         let share = (rank as f64 - 0.375) / (n as f64 + 0.25);

@@ -11,6 +11,7 @@ use fingerpost_record::{Finding, Layer, Status};
 
 use super::catalogue::{CATALOGUE, Candidate, Rest, Sign};
 use super::clues::{Clues, Pair};
+use super::crowded;
 use super::decided;
 use super::limits::{self, Trust};
 use super::roots;
@@ -169,7 +170,7 @@ impl Case {
         let low = clues.followed().then(|| ((free.more() + sure_rest - clues.width(is_free)) / most).clamp(0.0, 1.0));
         let high = clues.followed().then(|| ((moved.more() + rest + clues.width(moves)) / least).clamp(0.0, 1.0));
         let own = match clues.own(candidate.cause) {
-            [Some(dear), cheap] if dear.status.accuses() && cheap.is_none_or(|c| c.status > dear.status) => Some(dear.status),
+            [Some(slow), fast] if slow.status.accuses() && fast.is_none_or(|c| c.status > slow.status) => Some(slow.status),
             _ => None,
         };
         let mut parts = format!("its part of a transaction: {}", clues.arrow(moved, "seconds"));
@@ -219,26 +220,26 @@ impl Case {
 /// What one side alone convicts is not cleared: where only the slower one does it stays suspected; what both have, or only the faster one,
 /// is not what makes the difference, and all the same not innocent.
 fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
-    let [dear, cheap] = clues.own(&f.cause).map(|own| own.filter(|own| own.status == Status::Guilty));
-    if f.status != Status::Cleared || dear.is_none() && cheap.is_none() {
+    let [slow, fast] = clues.own(&f.cause).map(|own| own.filter(|own| own.status == Status::Guilty));
+    if f.status != Status::Cleared || slow.is_none() && fast.is_none() {
         return;
     }
     let percent = |own: &Finding| format!("{:.0} % of a request", own.share * 100.0);
-    let name = |dear: bool| if dear { clues.dear().name } else { clues.cheap().name };
-    match (dear, cheap) {
-        (Some(dear), None) => {
+    let name = |slow: bool| if slow { clues.slow().name } else { clues.fast().name };
+    match (slow, fast) {
+        (Some(slow), None) => {
             f.status = Status::Suspected;
             let moved = CATALOGUE.iter().find(|c| c.cause == f.cause).map(|c| clues.parts(|l, p| c.moves(clues, l, p)));
             f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
-            f.evidence.push(format!("{} alone shows it: {}", name(true), percent(dear)));
+            f.evidence.push(format!("{} alone shows it: {}", name(true), percent(slow)));
         }
-        (Some(dear), Some(cheap)) => {
+        (Some(slow), Some(fast)) => {
             f.status = Status::NotJudged;
-            f.evidence.push(format!("both sides alone show it ({} and {}): it is not what differs", percent(cheap), percent(dear)));
+            f.evidence.push(format!("both sides alone show it ({} and {}): it is not what differs", percent(fast), percent(slow)));
         }
-        (None, Some(cheap)) => {
+        (None, Some(fast)) => {
             f.status = Status::NotJudged;
-            f.evidence.push(format!("{} alone shows it ({}), which is the faster side", name(false), percent(cheap)));
+            f.evidence.push(format!("{} alone shows it ({}), which is the faster side", name(false), percent(fast)));
         }
         (None, None) => {}
     }
@@ -263,10 +264,16 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
         if share < GUILTY || named {
             continue;
         }
-        let evidence = vec![
-            format!("the {layer} layer's part of a transaction: {}", clues.arrow(moved, "seconds")),
-            "nothing that was recorded tells which of its causes it is".into(),
-        ];
+        let text = format!("the {layer} layer's part of a transaction: {}", clues.arrow(moved, "seconds"));
+        if let Some(others) = crowded::came(clues).filter(|_| layer == Layer::Scheduler)
+            && let Some(f) = findings.iter_mut().find(|f| f.cause == "cpu.contention")
+        {
+            let came = format!("others used {} CPUs, and nothing else that was recorded tells why", clues.arrow(others, ""));
+            (f.status, f.share) = (Status::Suspected, share);
+            f.evidence.splice(0..0, [text, came]);
+            continue;
+        }
+        let evidence = vec![text, "nothing that was recorded tells which of its causes it is".into()];
         findings.push(Finding { cause: format!("{layer}.unknown"), layer, status: Status::Suspected, share, evidence });
     }
 }
@@ -274,7 +281,7 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
 /// Whether a cause moves a part that this layer has in one of the budgets.
 fn covers(candidate: &Candidate, layer: Layer, clues: &Clues) -> bool {
     let moved = clues.parts(|l, part| l == layer && candidate.moves(clues, l, part));
-    moved.cheap > 0.0 || moved.dear > 0.0
+    moved.fast > 0.0 || moved.slow > 0.0
 }
 
 /// The share of the change in parts that a named cause moves, each part counted once.

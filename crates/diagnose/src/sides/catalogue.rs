@@ -144,7 +144,7 @@ pub const CATALOGUE: &[Candidate] = &[
     Candidate::new("network.delay", signs_io::delay, rest_of_delay),
     of_parts("peer.slow", signs_io::peer),
     Candidate {
-        also: |c, layer, part| signs_io::of_sending(layer, part) && signs_io::shaped(c).is_some(),
+        also: |c, layer, part| signs_io::of_sending(layer, part) && signs_io::shaped(c).is_some() || let_go::with_a_shaper(c, layer, part),
         ..Candidate::new("network.shaping", signs_io::shaping, |c| surely(signs_io::outlast_windows(c)))
     },
     Candidate { also: let_go::with_a_lock, ..of_parts("app.lock", signs_io::app_lock) },

@@ -1,7 +1,7 @@
 //! What the two runs know about one workload step: totals of its observers, and facts of the hosts.
 //!
 //! Observers name their readings; [`Clues`] looks one up by the names of [`super::catalogue`]'s vocabulary, over all observers of the step, and
-//! tells it only where both sides have it and had it in the same way; with `cheap` the side on which a transaction takes less time and `dear` the other.
+//! tells it only where both sides have it and had it in the same way; with `fast` the side on which a transaction takes less time and `slow` the other.
 
 use std::collections::BTreeSet;
 
@@ -54,17 +54,17 @@ const OUTSIDE_OF_CALLS: &str = "kernel: outside of calls";
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// The side with the shorter transactions.
-    pub cheap: f64,
+    pub fast: f64,
     /// The side with the longer ones.
-    pub dear: f64,
+    pub slow: f64,
 }
 
 impl Pair {
     /// How many times as much; from nothing to something counts as a thousandfold.
     pub fn ratio(self) -> f64 {
-        if self.cheap > 0.0 {
-            self.dear / self.cheap
-        } else if self.dear > 0.0 {
+        if self.fast > 0.0 {
+            self.slow / self.fast
+        } else if self.slow > 0.0 {
             1e3
         } else {
             1.0
@@ -73,12 +73,12 @@ impl Pair {
 
     /// Both together.
     pub fn sum(a: Pair, b: Pair) -> Pair {
-        Pair { cheap: a.cheap + b.cheap, dear: a.dear + b.dear }
+        Pair { fast: a.fast + b.fast, slow: a.slow + b.slow }
     }
 
     /// What came on top.
     pub fn more(self) -> f64 {
-        self.dear - self.cheap
+        self.slow - self.fast
     }
 }
 
@@ -113,7 +113,7 @@ pub struct Clues<'a> {
     changed: Vec<Changed>,
     /// What each side alone convicts, suspects and clears.
     own: [Vec<Finding>; 2],
-    new_is_dear: bool,
+    new_is_slow: bool,
 }
 
 impl<'a> Clues<'a> {
@@ -121,7 +121,7 @@ impl<'a> Clues<'a> {
     pub fn new(base: Evidence<'a>, new: Evidence<'a>, base_budget: &'a Budget, new_budget: &'a Budget) -> Self {
         let sides = [(base, base_budget), (new, new_budget)];
         let readings = sides.map(|(side, budget)| Readings::of(of_step(side, budget)));
-        let new_is_dear = longer(&readings, [base_budget, new_budget]);
+        let new_is_slow = longer(&readings, [base_budget, new_budget]);
         let of = |i: usize| (sides[i], &readings[i]);
         let paths = paths_of(sides[0]).zip(paths_of(sides[1])).map(|(b, n)| [b, n]);
         let parts = [0, 1].map(|i| {
@@ -142,7 +142,7 @@ impl<'a> Clues<'a> {
             changed: Vec::new(),
             own,
             readings,
-            new_is_dear,
+            new_is_slow,
         };
         clues.move_entering();
         clues
@@ -150,11 +150,11 @@ impl<'a> Clues<'a> {
 
     /// What the slower side's own code has more than the other's and ticks count as the kernel's is time of the kernel's outside of calls.
     fn move_entering(&mut self) {
-        let Some([cheap, dear]) = self.entering() else { return };
-        let parts = &mut self.parts[usize::from(self.new_is_dear)];
-        let Some(user) = parts.iter_mut().find(|p| p.1 == name::USER).filter(|_| dear.traced_user > 0.0) else { return };
+        let Some([fast, slow]) = self.entering() else { return };
+        let parts = &mut self.parts[usize::from(self.new_is_slow)];
+        let Some(user) = parts.iter_mut().find(|p| p.1 == name::USER).filter(|_| slow.traced_user > 0.0) else { return };
         // Requests behind others wait for the same code: the share of it holds for all of that part.
-        let moved = user.2 * (dear.more_than(&cheap) / dear.traced_user).min(1.0);
+        let moved = user.2 * (slow.more_than(&fast) / slow.traced_user).min(1.0);
         if moved > 0.0 {
             user.2 -= moved;
             parts.push((Layer::Kernel, OUTSIDE_OF_CALLS, moved));
@@ -169,8 +169,8 @@ impl<'a> Clues<'a> {
     /// What the slower side alone says of a cause, and what the faster one does.
     pub fn own(&self, cause: &str) -> [Option<&Finding>; 2] {
         let of = |i: usize| self.own[i].iter().find(|f| f.cause == cause);
-        let dear = usize::from(self.new_is_dear);
-        [of(dear), of(1 - dear)]
+        let slow = usize::from(self.new_is_slow);
+        [of(slow), of(1 - slow)]
     }
 
     /// Experiments of this step, of the slower side and of the faster one.
@@ -179,12 +179,12 @@ impl<'a> Clues<'a> {
             side.steps.experiments.iter().filter(|e| e.workload == budget.workload && e.params == budget.params).collect()
         };
         let (base, new) = (of(self.base), of(self.new));
-        if self.new_is_dear { [new, base] } else { [base, new] }
+        if self.new_is_slow { [new, base] } else { [base, new] }
     }
 
     /// A quantity on both sides, base first: that is the direction of every arrow.
     pub fn arrow(&self, pair: Pair, name: &str) -> String {
-        let (base, new) = if self.new_is_dear { (pair.cheap, pair.dear) } else { (pair.dear, pair.cheap) };
+        let (base, new) = if self.new_is_slow { (pair.fast, pair.slow) } else { (pair.slow, pair.fast) };
         format!("{} → {}", quantity(base, name), quantity(new, name))
     }
 
@@ -200,10 +200,10 @@ impl<'a> Clues<'a> {
         self.places.is_some()
     }
 
-    /// A request's time on a CPU by trace and by ticks, cheap and dear.
+    /// A request's time on a CPU by trace and by ticks, fast and slow.
     pub fn entering(&self) -> Option<[Entering; 2]> {
         let [base, new] = self.entering?;
-        Some(if self.new_is_dear { [base, new] } else { [new, base] })
+        Some(if self.new_is_slow { [base, new] } else { [new, base] })
     }
 
     /// Whether both budgets have parts. Where requests could not be followed, how much a cause makes of the change is not known.
@@ -215,28 +215,28 @@ impl<'a> Clues<'a> {
     pub fn places(&self, of: &[Place]) -> Option<Pair> {
         let seconds = |places: &Places| of.iter().filter_map(|place| places.get(place)).map(|sum| sum.share.seconds).sum::<f64>();
         let [base, new] = self.places.as_ref()?.each_ref().map(seconds);
-        Some(if self.new_is_dear { Pair { cheap: base, dear: new } } else { Pair { cheap: new, dear: base } })
+        Some(if self.new_is_slow { Pair { fast: base, slow: new } } else { Pair { fast: new, slow: base } })
     }
 
     /// Who had most of a place on the slower side; nothing where that is not known.
     pub fn whom(&self, place: Place) -> Option<&str> {
-        let places = &self.places.as_ref()?[usize::from(self.new_is_dear)];
+        let places = &self.places.as_ref()?[usize::from(self.new_is_slow)];
         places.get(&place)?.whom.first().map(|(name, _)| name.as_str())
     }
 
     /// The side with the longer transactions.
-    pub fn dear(&self) -> Evidence<'a> {
-        if self.new_is_dear { self.new.0 } else { self.base.0 }
+    pub fn slow(&self) -> Evidence<'a> {
+        if self.new_is_slow { self.new.0 } else { self.base.0 }
     }
 
     /// The side with the shorter transactions.
-    pub fn cheap(&self) -> Evidence<'a> {
-        if self.new_is_dear { self.base.0 } else { self.new.0 }
+    pub fn fast(&self) -> Evidence<'a> {
+        if self.new_is_slow { self.base.0 } else { self.new.0 }
     }
 
-    /// The hosts, cheap and dear.
+    /// The hosts, fast and slow.
     pub fn hosts(&self) -> (&'a Host, &'a Host) {
-        (self.cheap().host, self.dear().host)
+        (self.fast().host, self.slow().host)
     }
 
     /// A total as it is (a share, a level, a count of CPUs).
@@ -312,31 +312,31 @@ impl<'a> Clues<'a> {
 
     /// What stands between prefix and suffix in the name of the slower side's largest such total.
     pub fn largest<'s>(&'s self, prefix: &'s str, suffix: &'s str) -> Option<&'s str> {
-        let named = self.readings[usize::from(self.new_is_dear)].between(prefix, suffix);
+        let named = self.readings[usize::from(self.new_is_slow)].between(prefix, suffix);
         named.filter(|(name, _)| !name.is_empty()).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
     }
 
     fn pair(&self, base: f64, new: f64) -> Pair {
-        if self.new_is_dear { Pair { cheap: base, dear: new } } else { Pair { cheap: new, dear: base } }
+        if self.new_is_slow { Pair { fast: base, slow: new } } else { Pair { fast: new, slow: base } }
     }
 
-    /// Sum over the parts of both budgets that a rule picks: seconds per transaction, cheap and dear.
+    /// Sum over the parts of both budgets that a rule picks: seconds per transaction, fast and slow.
     pub fn parts(&self, pick: impl Fn(Layer, &str) -> bool) -> Pair {
         let [base, new] = [0, 1].map(|i| self.parts[i].iter().filter(|p| pick(p.0, p.1)).map(|p| p.2).sum::<f64>());
-        if self.new_is_dear { Pair { cheap: base, dear: new } } else { Pair { cheap: new, dear: base } }
+        if self.new_is_slow { Pair { fast: base, slow: new } } else { Pair { fast: new, slow: base } }
     }
 
     /// Seconds in each system call that both budgets tell of, by its name.
     pub fn kernel_parts(&self) -> Vec<(&str, Pair)> {
         let calls: BTreeSet<&str> = self.parts.iter().flatten().filter_map(|p| p.1.strip_prefix(name::KERNEL)).collect();
         let seconds = |call: &str| self.parts(|_, part| part.strip_prefix(name::KERNEL) == Some(call));
-        calls.into_iter().map(|call| (call, seconds(call))).filter(|(_, pair)| pair.cheap > 0.0 && pair.dear > 0.0).collect()
+        calls.into_iter().map(|call| (call, seconds(call))).filter(|(_, pair)| pair.fast > 0.0 && pair.slow > 0.0).collect()
     }
 
     /// Seconds of a transaction that no part explains.
     pub fn rest(&self) -> Pair {
         let (wall, parts) = (self.wall(), self.parts(|_, _| true));
-        Pair { cheap: wall.cheap - parts.cheap, dear: wall.dear - parts.dear }
+        Pair { fast: wall.fast - parts.fast, slow: wall.slow - parts.slow }
     }
 
     /// Seconds of a transaction that lie outside of followed requests, where both sides' load generators tell: by Little's law a closed
@@ -356,7 +356,7 @@ impl<'a> Clues<'a> {
     /// Wall seconds per transaction.
     pub fn wall(&self) -> Pair {
         let (base, new) = (super::waterfall::wall(self.base.1), super::waterfall::wall(self.new.1));
-        if self.new_is_dear { Pair { cheap: base, dear: new } } else { Pair { cheap: new, dear: base } }
+        if self.new_is_slow { Pair { fast: base, slow: new } } else { Pair { fast: new, slow: base } }
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn journals(clues: &Clues) -> Option<String> {
     let flushed = flush_count(clues)?;
     let grew = clues.parts(|layer, part| Kind::of(layer, part) == Kind::Kernel).more();
     let of_files = clues.parts(of_commits).more();
-    (flushed.cheap < NO_FLUSHES * flushed.dear && grew > 0.0 && of_files > MOST_OF_COMMITS * grew)
+    (flushed.fast < NO_FLUSHES * flushed.slow && grew > 0.0 && of_files > MOST_OF_COMMITS * grew)
         .then(|| format!("{text}; most of what calls take longer is in those on files, which go with how it commits"))
 }
 

@@ -15,19 +15,19 @@ const MORE: f64 = 0.2;
 /// The same, as how many times as much.
 const TIMES: f64 = 1.5;
 /// Times as long on a CPU that a request's work may take and still be the same work.
-const SAME_WORK: f64 = 1.1;
+pub(super) const SAME_WORK: f64 = 1.1;
 
 /// How much of the CPU time that others use on the slower side they must use on the faster one to be the same neighbours on both.
 const ALIKE: f64 = 0.6;
 
 /// CPUs' worth of time that others use, where they are neighbours on both sides.
 pub(super) fn on_both_sides(clues: &Clues) -> Option<Pair> {
-    signs::others_used(clues).filter(|o| o.cheap >= MORE && o.cheap >= ALIKE * o.dear)
+    signs::others_used(clues).filter(|o| o.fast >= MORE && o.fast >= ALIKE * o.slow)
 }
 
 /// CPUs' worth of time that others use, where that is clearly more on the slower side.
 pub(super) fn came(clues: &Clues) -> Option<Pair> {
-    signs::others_used(clues).filter(|o| o.dear > o.cheap + MORE && o.dear > TIMES * o.cheap)
+    signs::others_used(clues).filter(|o| o.slow > o.fast + MORE && o.slow > TIMES * o.fast)
 }
 
 /// Why the server's threads wait for each other although their work is the same: others have the CPUs on which they ran. Nothing where the

@@ -24,17 +24,17 @@ struct Part {
 ///
 /// What other suspects are said to have is no more than what is left.
 pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust) {
-    let [dear, cheap] = clues.experiments();
+    let [slow, fast] = clues.experiments();
     let turn = clues.turnaround().unwrap_or(clues.wall());
-    if dear.is_empty() || turn.more() <= 0.0 {
+    if slow.is_empty() || turn.more() <= 0.0 {
         return;
     }
     let firm = trust.untrusted.is_none() && trust.resolved;
     // Of two experiments that speak of one cause, the surer counts.
     let mut proved: Vec<(String, Part)> = Vec::new();
-    for experiment in dear.iter().copied() {
-        let alike = cheap.iter().copied().find(|c| c.change == experiment.change);
-        let Some(of) = suspect(findings, experiment, &dear) else { continue };
+    for experiment in slow.iter().copied() {
+        let alike = fast.iter().copied().find(|c| c.change == experiment.change);
+        let Some(of) = suspect(findings, experiment, &slow) else { continue };
         let name = findings[of].cause.clone();
         match experiment.answer {
             Answer::Faster => {
@@ -103,20 +103,20 @@ fn suspect(findings: &[Finding], experiment: &Experiment, all: &[&Experiment]) -
         .map(|(at, _)| at)
 }
 
-/// The part of the difference that a change took away: with it a transaction of the slower side takes `dear / effect`. What the same change
+/// The part of the difference that a change took away: with it a transaction of the slower side takes `slow / effect`. What the same change
 /// takes away of the faster side is no part of the difference; nothing where that is not known.
 fn part(experiment: &Experiment, alike: Option<&Experiment>, turn: Pair) -> Option<Part> {
     let gained = |seconds: f64, times: f64| seconds * (1.0 - 1.0 / times.max(f64::MIN_POSITIVE));
     let of = |e: &Estimate, seconds| [e.value, e.low, e.high].map(|times| gained(seconds, times));
-    let dear = of(experiment.effect.as_ref()?, turn.dear);
-    let cheap = match alike {
+    let slow = of(experiment.effect.as_ref()?, turn.slow);
+    let fast = match alike {
         // What cannot be changed there (a quota that is not set) is not there to be taken away.
         None => [0.0; 3],
         Some(alike) if alike.answer == Answer::NotDone => return None,
-        Some(alike) => of(alike.effect.as_ref()?, turn.cheap),
+        Some(alike) => of(alike.effect.as_ref()?, turn.fast),
     };
     let share = |seconds: f64| (seconds / turn.more()).clamp(0.0, 1.0);
-    Some(Part { value: share(dear[0] - cheap[0]), low: share(dear[1] - cheap[2].max(0.0)), high: share(dear[2] - cheap[1].max(0.0)) })
+    Some(Part { value: share(slow[0] - fast[0]), low: share(slow[1] - fast[2].max(0.0)), high: share(slow[2] - fast[1].max(0.0)) })
 }
 
 fn interval(part: Part) -> String {
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn what_a_change_takes_away_is_a_part_of_the_difference() {
         // 1 ms, and 3 ms on the slower side; with the quota lifted that is 1.5 ms: three quarters of the 2 ms.
-        let turn = Pair { cheap: 1e-3, dear: 3e-3 };
+        let turn = Pair { fast: 1e-3, slow: 3e-3 };
         let lifted = experiment(Change::Quota, "cpu.quota", Some([2.0, 1.5, 3.0]), Answer::Faster);
         let found = part(&lifted, None, turn).unwrap();
         assert!((found.value - 0.75).abs() < 1e-9 && (found.low - 0.5).abs() < 1e-9 && (found.high - 1.0).abs() < 1e-9);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_the_same_change_takes_away_of_the_faster_side_is_no_part_of_the_difference() {
-        let turn = Pair { cheap: 2e-3, dear: 4e-3 };
+        let turn = Pair { fast: 2e-3, slow: 4e-3 };
         let held = |value: f64| experiment(Change::Hold, "cpu.contention", Some([value, value, value]), Answer::Faster);
         // 2 ms of the one and 1 ms of the other.
         let found = part(&held(2.0), Some(&held(2.0)), turn).unwrap();

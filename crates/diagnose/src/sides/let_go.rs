@@ -1,10 +1,11 @@
-//! What waiting together leads to: threads that sleep in a flush, or for a lock, are let go at once, and wait for each other for a CPU; a CPU that
+//! What waiting together leads to: threads that sleep in a flush, for a lock, or for packets that were held back, are let go at once, and wait for each other for a CPU; a CPU that
 //! they left free has to wake first, and neighbours that are there on both sides run on it meanwhile.
 
 use fingerpost_record::Layer;
 use fingerpost_record::place::Kind;
 
 use super::catalogue::Sign::{self, Fits};
+use super::catalogue::on_cpu;
 use super::clues::Clues;
 use super::{crowded, signs, signs_io};
 
@@ -28,13 +29,32 @@ fn by_a_lock(clues: &Clues) -> Option<String> {
 /// own then.
 fn after(clues: &Clues, sign: fn(&Clues) -> Sign, sleeps: fn(Kind) -> bool, times: f64) -> Option<String> {
     let Fits(text) = sign(clues) else { return None };
-    let own = [signs::affinity, signs::quota, signs::priority].iter().any(|sign| matches!(sign(clues), Fits(_)));
     let slept = clues.parts(|layer, part| sleeps(Kind::of(layer, part)));
     let waited = clues.parts(|layer, part| for_a_cpu(clues, layer, part));
     let led = signs::grew(clues, slept) && signs::grew(clues, waited) && slept.more() >= times * waited.more();
-    (led && !own && crowded::came(clues).is_none()).then(|| {
+    (led && left_alone(clues)).then(|| {
         let (slept, waited) = (clues.arrow(slept, "seconds"), clues.arrow(waited, "seconds"));
         format!("{text}; asleep there for {slept} of a request, and then waiting for a CPU: {waited}")
+    })
+}
+
+/// Whether no others came, and the server was given no less of the CPUs.
+fn left_alone(clues: &Clues) -> bool {
+    let own = [signs::affinity, signs::quota, signs::priority].iter().any(|sign| matches!(sign(clues), Fits(_)));
+    !own && crowded::came(clues).is_none()
+}
+
+/// Why waits for a CPU belong to a queueing discipline: it lets packets that it held go together, so that those who get them all want a CPU at
+/// once, with no more to do than before.
+pub(super) fn by_a_shaper(clues: &Clues) -> Option<String> {
+    let shapers = signs_io::shapers(clues)?;
+    let waited = clues.parts(|layer, part| for_a_cpu(clues, layer, part));
+    let same_work = clues.parts(on_cpu).ratio() < crowded::SAME_WORK;
+    (same_work && signs::grew(clues, waited) && left_alone(clues)).then(|| {
+        let (set, waited) = (clues.arrow(shapers, ""), clues.arrow(waited, "seconds"));
+        format!(
+            "queueing disciplines that limit a rate or delay: {set}; what they let go together then waits for a CPU: {waited} of a request"
+        )
     })
 }
 
@@ -51,6 +71,11 @@ fn for_a_cpu(clues: &Clues, layer: Layer, part: &str) -> bool {
 /// Whether a part of a budget is longer because of how the server commits.
 pub(super) fn with_flushes(clues: &Clues, layer: Layer, part: &str) -> bool {
     for_a_cpu(clues, layer, part) && by_flushes(clues).is_some()
+}
+
+/// Whether a part of a budget is longer because a queueing discipline lets packets go together.
+pub(super) fn with_a_shaper(clues: &Clues, layer: Layer, part: &str) -> bool {
+    for_a_cpu(clues, layer, part) && by_a_shaper(clues).is_some()
 }
 
 /// Whether a part of a budget is longer because of a lock.

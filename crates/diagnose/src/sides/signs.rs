@@ -12,24 +12,24 @@ use crate::rules::limit;
 pub(super) fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
     let Some(pair) = clues.per_transaction(name) else { return Unknown };
     let text = format!("{words}: {} a transaction", clues.arrow(pair, name));
-    if pair.ratio() > by && pair.dear > 0.0 { Fits(text) } else { Against(text) }
+    if pair.ratio() > by && pair.slow > 0.0 { Fits(text) } else { Against(text) }
 }
 
 /// Whether a setting holds on the slower side only.
 pub(super) fn set_now(clues: &Clues, name: &str) -> bool {
-    clues.total(name).is_some_and(|p| p.dear > p.cheap)
+    clues.total(name).is_some_and(|p| p.slow > p.fast)
 }
 
 /// A level (not a sum over the step) that must be clearly higher for the cause to fit.
 pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
     let Some(level) = clues.total(name) else { return Unknown };
     let text = format!("{words}: {}", clues.arrow(level, name));
-    if level.ratio() > 2.0 && level.dear > 0.0 { Fits(text) } else { Against(text) }
+    if level.ratio() > 2.0 && level.slow > 0.0 { Fits(text) } else { Against(text) }
 }
 
 /// CPUs of the machine that idled meanwhile, as CPUs' worth.
 fn idle(clues: &Clues) -> Option<f64> {
-    Some(clues.total("cpu.idle.seconds")?.dear / clues.total("elapsed.seconds")?.dear.max(1e-9))
+    Some(clues.total("cpu.idle.seconds")?.slow / clues.total("elapsed.seconds")?.slow.max(1e-9))
 }
 
 pub(super) fn quota(clues: &Clues) -> Sign {
@@ -48,23 +48,23 @@ pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
     else {
         return false;
     };
-    let cpus = clues.total("server.cpus_allowed").map_or(1.0, |may| may.dear.max(1.0));
-    let share = (stopped.dear / elapsed.dear.max(1e-9) / cpus).min(1.0);
-    matches!(quota(clues), Fits(_)) && outside.more() > 0.0 && share * turn.dear >= MOST_OF_OUTSIDE * outside.more()
+    let cpus = clues.total("server.cpus_allowed").map_or(1.0, |may| may.slow.max(1.0));
+    let share = (stopped.slow / elapsed.slow.max(1e-9) / cpus).min(1.0);
+    matches!(quota(clues), Fits(_)) && outside.more() > 0.0 && share * turn.slow >= MOST_OF_OUTSIDE * outside.more()
 }
 
 pub(super) fn affinity(clues: &Clues) -> Sign {
-    let Some(allowed) = clues.total("server.cpus_allowed").filter(|p| p.dear >= 1.0) else { return Unknown };
+    let Some(allowed) = clues.total("server.cpus_allowed").filter(|p| p.slow >= 1.0) else { return Unknown };
     let idling = idle(clues).map_or(String::new(), |i| format!(", while {i:.1} CPUs idled on the slower side"));
     let text = format!("CPUs that the server may use: {}{idling}", clues.arrow(allowed, ""));
-    if allowed.dear < allowed.cheap { Fits(text) } else { Against(text) }
+    if allowed.slow < allowed.fast { Fits(text) } else { Against(text) }
 }
 
 /// A higher nice value or a lower weight on the slower side only. Either may be the one that was changed; neither hides the other.
 pub(super) fn priority(clues: &Clues) -> Sign {
-    let nice = clues.total("server.nice").map(|p| (p.dear > p.cheap, format!("the server's nice value: {}", clues.arrow(p, ""))));
+    let nice = clues.total("server.nice").map(|p| (p.slow > p.fast, format!("the server's nice value: {}", clues.arrow(p, ""))));
     let weight =
-        weight(clues).map(|p| (p.dear < limit("cpu.priority") * p.cheap, format!("its CPU weight, of the usual: {}", clues.arrow(p, ""))));
+        weight(clues).map(|p| (p.slow < limit("cpu.priority") * p.fast, format!("its CPU weight, of the usual: {}", clues.arrow(p, ""))));
     let told: Vec<(bool, String)> = nice.into_iter().chain(weight).collect();
     if told.is_empty() {
         return Unknown;
@@ -77,7 +77,7 @@ pub(super) fn priority(clues: &Clues) -> Sign {
 fn weight(clues: &Clues) -> Option<Pair> {
     let (weight, version) = (clues.total("cgroup.cpu_weight")?, clues.total("cgroup.cpu_weight.version")?);
     let usual = crate::facts::usual_weight;
-    Some(Pair { cheap: weight.cheap / usual(version.cheap)?, dear: weight.dear / usual(version.dear)? })
+    Some(Pair { fast: weight.fast / usual(version.fast)?, slow: weight.slow / usual(version.slow)? })
 }
 
 /// What of the change a place must make up for its cause to fit.
@@ -104,7 +104,7 @@ pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<S
 /// CPUs' worth of time that other processes used.
 pub(super) fn others_used(clues: &Clues) -> Option<Pair> {
     let (used, elapsed) = (clues.total("other.cpu.seconds")?, clues.total("elapsed.seconds")?);
-    Some(Pair { cheap: used.cheap / elapsed.cheap.max(1e-9), dear: used.dear / elapsed.dear.max(1e-9) })
+    Some(Pair { fast: used.fast / elapsed.fast.max(1e-9), slow: used.slow / elapsed.slow.max(1e-9) })
 }
 
 pub(super) fn contention(clues: &Clues) -> Sign {
@@ -119,9 +119,9 @@ pub(super) fn contention(clues: &Clues) -> Sign {
             (sign, None) => sign,
         };
     }
-    let Some(Pair { cheap, dear }) = others_used(clues) else { return Unknown };
+    let Some(Pair { fast, slow }) = others_used(clues) else { return Unknown };
     let most = clues.largest("other.cpu.", ".seconds").map_or(String::new(), |name| format!(", most of it {name}"));
-    let text = format!("other processes used {dear:.2} CPUs{most}; {cheap:.2} on the faster side");
+    let text = format!("other processes used {slow:.2} CPUs{most}; {fast:.2} on the faster side");
     if crowded::came(clues).is_some() { Fits(text) } else { Against(text) }
 }
 
@@ -132,18 +132,18 @@ pub(super) fn steal(clues: &Clues) -> Sign {
     let Some(stolen) = clues.total("cpu.steal.seconds") else { return Unknown };
     let sum = |side: fn(Pair) -> f64| busy.iter().flatten().map(|p| side(*p)).sum::<f64>();
     let share = |stolen: f64, busy: f64| if stolen > 0.0 { stolen / (stolen + busy) } else { 0.0 };
-    let (cheap, dear) = (share(stolen.cheap, sum(|p| p.cheap)), share(stolen.dear, sum(|p| p.dear)));
+    let (fast, slow) = (share(stolen.fast, sum(|p| p.fast)), share(stolen.slow, sum(|p| p.slow)));
     let text = format!(
         "the hypervisor took {:.0} % of the time in which CPUs were wanted, {:.0} % on the faster side",
-        dear * 100.0,
-        cheap * 100.0
+        slow * 100.0,
+        fast * 100.0
     );
-    let lost = clues.parts(on_cpu).dear * (dear - cheap);
-    if dear > cheap + 0.03 && lost > 0.1 * clues.wall().more() { Fits(text) } else { Against(text) }
+    let lost = clues.parts(on_cpu).slow * (slow - fast);
+    if slow > fast + 0.03 && lost > 0.1 * clues.wall().more() { Fits(text) } else { Against(text) }
 }
 
 pub(super) fn mitigation(clues: &Clues) -> Sign {
-    let mut differs = clues.cheap().host_clues(&clues.dear(), &["mitigations"]);
+    let mut differs = clues.fast().host_clues(&clues.slow(), &["mitigations"]);
     let tasks = [
         ("server.store_bypass.mitigated", "speculative store bypass"),
         ("server.indirect_branch.mitigated", "indirect branch speculation"),
@@ -192,16 +192,16 @@ pub(super) fn together(clues: &Clues) -> bool {
 /// The load generator does the same work for each transaction on both sides. Where it runs on the server's machine, a slower CPU makes its
 /// work longer as well: where that grew by less than half as much (of the logarithms), the CPU is not what the server's code suffers from.
 fn client_spared(clues: &Clues, server: f64) -> Option<String> {
-    let client = clues.per_transaction("client.cpu.seconds").filter(|c| c.cheap > 0.0 && c.dear > 0.0)?;
+    let client = clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0 && c.slow > 0.0)?;
     let text = format!("the load generator's own work takes {:.2} times as long, and a slower CPU would slow it as well", client.ratio());
     (client.ratio().ln() < server.ln() / 2.0).then_some(text)
 }
 
 /// Another compiler or library on the same processor, or a parameter of the sides that names a build.
 pub(super) fn build(clues: &Clues) -> Option<String> {
-    let (cheap, dear) = clues.hosts();
-    let same_cpu = cheap.cpu.model == dear.cpu.model;
-    let differs = || clues.cheap().host_clues(&clues.dear(), &["compilers", "C library"]).into_iter().next();
+    let (fast, slow) = clues.hosts();
+    let same_cpu = fast.cpu.model == slow.cpu.model;
+    let differs = || clues.fast().host_clues(&clues.slow(), &["compilers", "C library"]).into_iter().next();
     let named = clues.changed().iter().find(|c| c.is_build).map(|c| c.words.clone());
     named.or_else(|| differs().filter(|_| same_cpu))
 }
@@ -226,7 +226,7 @@ pub(super) fn more_to_do(clues: &Clues) -> Option<String> {
         return Some(more);
     }
     let grew = |pair: Option<Pair>, least: f64, words: &str| {
-        let pair = pair.filter(|p| p.ratio() > 1.3 && p.dear > least)?;
+        let pair = pair.filter(|p| p.ratio() > 1.3 && p.slow > least)?;
         Some(format!("{words} a transaction: {}", clues.arrow(pair, "")))
     };
     grew(faults(clues), 5.0, "faults").or_else(|| grew(clues.calls_per_transaction(), 10.0, "system calls"))
@@ -236,17 +236,17 @@ pub(super) fn more_to_do(clues: &Clues) -> Option<String> {
 const DEAREST_ENTRY: f64 = 5e-6;
 
 /// Kernel time that grew outside of calls, in words.
-fn outside_of_calls(cheap: &Entering, dear: &Entering) -> Option<String> {
-    let (more, seconds) = (dear.more_than(cheap), |s| quantity(s, "seconds"));
-    let each = if dear.calls >= 1.0 { format!(", {} a call", seconds(more / dear.calls)) } else { String::new() };
-    let by_trace = seconds(dear.traced_user - cheap.traced_user);
+fn outside_of_calls(fast: &Entering, slow: &Entering) -> Option<String> {
+    let (more, seconds) = (slow.more_than(fast), |s| quantity(s, "seconds"));
+    let each = if slow.calls >= 1.0 { format!(", {} a call", seconds(more / slow.calls)) } else { String::new() };
+    let by_trace = seconds(slow.traced_user - fast.traced_user);
     let words = "before a call's entry is traced, seccomp filters and what else enters the kernel run";
     (more > 0.0).then(|| {
         format!("of {by_trace} more that the trace sees outside of calls, ticks count {} as the kernel's{each}: {words}", seconds(more))
     })
 }
 
-/// The part that other calls must have of what they would have of a dearer entry.
+/// The part that other calls must have of what they would have of a slower entry.
 const LIKE_AMOUNTS: f64 = 0.3;
 
 /// Entering costs every call a like amount. Where one kind of call has all the growth and others, made as often, have next to none, it is
@@ -257,7 +257,7 @@ fn one_call(clues: &Clues) -> Option<String> {
         .into_iter()
         .filter_map(|(call, seconds)| {
             let count = clues.per_transaction(&format!("server.call.{call}.count"))?;
-            Some((call, seconds, count.dear))
+            Some((call, seconds, count.slow))
         })
         .collect();
     calls.sort_by(|a, b| b.1.more().total_cmp(&a.1.more()));
@@ -276,15 +276,15 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     let text = format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
     // Of followed requests, how many calls one makes is known better than from counts in windows that may have missed the server.
     let entering = clues.entering();
-    let calls = entering.map(|[cheap, dear]| Pair { cheap: cheap.calls, dear: dear.calls }).or_else(|| clues.calls_per_transaction());
-    let mut facts = clues.cheap().host_clues(&clues.dear(), &["seccomp", "seccomp filters"]);
-    facts.extend(entering.and_then(|[cheap, dear]| outside_of_calls(&cheap, &dear)));
+    let calls = entering.map(|[fast, slow]| Pair { fast: fast.calls, slow: slow.calls }).or_else(|| clues.calls_per_transaction());
+    let mut facts = clues.fast().host_clues(&clues.slow(), &["seccomp", "seccomp filters"]);
+    facts.extend(entering.and_then(|[fast, slow]| outside_of_calls(&fast, &slow)));
     let filtered = ["server.seccomp.mode", "server.seccomp.filters"].iter().any(|name| set_now(clues, name));
     facts.extend(filtered.then(|| "system calls pass a seccomp filter on the slower side only".to_owned()));
     facts.extend(calls.map(|c| format!("{} calls a transaction", clues.arrow(c, ""))));
     let text = facts.into_iter().fold(text, |t, fact| format!("{t}; {fact}"));
-    // Calls that map and unmap memory get dearer with the number of its pages, and faults are no calls.
-    if !filtered && faults(clues).is_some_and(|p| p.ratio() > 1.5 && p.dear > 5.0) {
+    // Calls that map and unmap memory get slower with the number of its pages, and faults are no calls.
+    if !filtered && faults(clues).is_some_and(|p| p.ratio() > 1.5 && p.slow > 5.0) {
         return Against(format!("{text}; the pages that it handles grew in number"));
     }
     // Packets that are held up are held up in the calls that send them.
@@ -295,15 +295,15 @@ pub(super) fn entry(clues: &Clues) -> Sign {
         return Against(text);
     }
     // So much no entry takes: it is traps, or work of the kernel's that no call asks for.
-    if !filtered && entering.is_some_and(|[cheap, dear]| dear.more_than(&cheap) > DEAREST_ENTRY * dear.calls.max(1.0)) {
+    if !filtered && entering.is_some_and(|[fast, slow]| slow.more_than(&fast) > DEAREST_ENTRY * slow.calls.max(1.0)) {
         return Against(format!("{text}; that is more than entering a call takes"));
     }
-    let dearer = on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05;
+    let slower = on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05;
     // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
     match calls {
-        _ if !dearer => Against(text),
+        _ if !slower => Against(text),
         _ if filtered => Fits(text),
-        // Without a count of the calls nothing tells dear calls from many.
+        // Without a count of the calls nothing tells slow calls from many.
         None => Unknown,
         Some(calls) if calls.ratio() < 1.2 => Fits(text),
         Some(_) => Against(text),
@@ -324,8 +324,8 @@ pub(super) fn memory_limit(clues: &Clues) -> Sign {
 }
 
 pub(super) fn page_size(clues: &Clues) -> Sign {
-    let mut facts = clues.cheap().host_clues(&clues.dear(), &["transparent huge pages"]);
-    let off = set_now(clues, "server.thp_disabled") || clues.total("thp.always").is_some_and(|p| p.dear < p.cheap);
+    let mut facts = clues.fast().host_clues(&clues.slow(), &["transparent huge pages"]);
+    let off = set_now(clues, "server.thp_disabled") || clues.total("thp.always").is_some_and(|p| p.slow < p.fast);
     facts.extend((facts.is_empty() && off).then(|| "the server may use huge pages on the faster side only".to_owned()));
     match (grows(clues, "server.faults.minor", 1.5, "minor faults"), facts.first()) {
         (Fits(text), Some(fact)) => Fits(format!("{text}; {fact}")),
@@ -369,7 +369,7 @@ const MORE_ROUND_TRIPS: f64 = 1.1;
 /// Round trips between client and server that a transaction makes more of on the slower side: each asks for the server's work, its calls, and
 /// waits for CPUs and the network again.
 pub(super) fn round_trips(clues: &Clues) -> Option<String> {
-    let turns = clues.total("step.turns_per_transaction").filter(|t| t.cheap >= 1.0 && t.ratio() > MORE_ROUND_TRIPS)?;
+    let turns = clues.total("step.turns_per_transaction").filter(|t| t.fast >= 1.0 && t.ratio() > MORE_ROUND_TRIPS)?;
     Some(format!("a transaction makes {} round trips to the server", clues.arrow(turns, "")))
 }
 
@@ -387,7 +387,7 @@ pub(super) fn calls(clues: &Clues) -> Sign {
     let often = limit("app.calls");
     // Dearer calls besides are another's doing; a call's cost grows with what it moves, and so may a part of it.
     let at_same_cost = on_kernel.ratio() < calls.ratio() * often || by_number(clues).is_some_and(|part| part >= MOST_BY_NUMBER);
-    if calls.ratio() > often && calls.dear > 1.0 && at_same_cost { Fits(text) } else { Against(text) }
+    if calls.ratio() > often && calls.slow > 1.0 && at_same_cost { Fits(text) } else { Against(text) }
 }
 
 /// The part of the kernel's growth that the calls' numbers must make, at what each cost before, for it to be their number that grew.
@@ -396,8 +396,8 @@ const MOST_BY_NUMBER: f64 = 0.5;
 /// What part of the growth in the calls that both sides made their greater number makes, at what each cost on the faster side.
 fn by_number(clues: &Clues) -> Option<f64> {
     let of = |(call, seconds): (&str, Pair)| {
-        let count = clues.per_transaction(&format!("server.call.{call}.count")).filter(|c| c.cheap > 0.0)?;
-        Some((seconds.more(), (count.more() * seconds.cheap / count.cheap).clamp(0.0, seconds.more().max(0.0))))
+        let count = clues.per_transaction(&format!("server.call.{call}.count")).filter(|c| c.fast > 0.0)?;
+        Some((seconds.more(), (count.more() * seconds.fast / count.fast).clamp(0.0, seconds.more().max(0.0))))
     };
     let (grew, by_number) = clues.kernel_parts().into_iter().filter_map(of).fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
     (grew > 0.0).then(|| by_number / grew)
@@ -413,27 +413,35 @@ pub(super) fn trace(clues: &Clues) -> Sign {
         ("tracing.programs", "programs in the kernel trace for others"),
     ];
     let known: Vec<(Pair, &str)> = watched.iter().filter_map(|(name, words)| Some((clues.total(name)?, *words))).collect();
-    match known.iter().find(|(pair, _)| pair.dear > pair.cheap) {
+    match known.iter().find(|(pair, _)| pair.slow > pair.fast) {
         Some((pair, words)) => Fits(format!("{} {words}", clues.arrow(*pair, ""))),
         None if known.len() < watched.len() => Unknown,
         None => Against("nobody traces or audits the server on the slower side alone".into()),
     }
 }
 
+/// Below this, a server keeps its CPUs less busy than before.
+const LESS_BUSY: f64 = 0.9;
+
 /// Waiting for a CPU that the server itself had, where it keeps its CPUs busy.
 pub(super) fn saturated(clues: &Clues) -> Sign {
     let Some(sign) = followed(clues, &[Place::CpuServer], "waiting for a CPU that the server itself had") else { return Unknown };
-    if let Some(other) = crowded::left_too_few(clues).or_else(|| let_go::by_either(clues)) {
+    if let Some(other) = crowded::left_too_few(clues).or_else(|| let_go::by_either(clues)).or_else(|| let_go::by_a_shaper(clues)) {
         return Against(other);
     }
     let used = ["server.user.seconds", "server.kernel.seconds"].iter().filter_map(|name| clues.total(name)).reduce(Pair::sum);
     let (Some(used), Some(elapsed), Some(may)) = (used, clues.total("elapsed.seconds"), clues.total("server.cpus_allowed")) else {
         return Unknown;
     };
-    let used = used.dear / elapsed.dear.max(1e-9);
-    let text = format!("the server used {used:.2} of {} CPUs on the slower side", may.dear);
+    let busy = Pair { fast: used.fast / elapsed.fast.max(1e-9) / may.fast, slow: used.slow / elapsed.slow.max(1e-9) / may.slow };
+    let used = busy.slow * may.slow;
+    let text = format!("the server used {used:.2} of {} CPUs on the slower side", may.slow);
+    // CPUs that have less to do than on the faster side are not what became too few.
+    if busy.ratio() < LESS_BUSY {
+        return Against(format!("{text}, {:.2} of {} on the faster side", busy.fast * may.fast, may.fast));
+    }
     match sign {
-        Fits(sign) if used >= limit("cpu.saturated") * may.dear => Fits(format!("{sign}; {text}")),
+        Fits(sign) if used >= limit("cpu.saturated") * may.slow => Fits(format!("{sign}; {text}")),
         Fits(sign) | Against(sign) => Against(format!("{sign}; {text}")),
         Unknown => Unknown,
     }

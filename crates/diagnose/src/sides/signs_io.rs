@@ -4,6 +4,7 @@ use fingerpost_record::Layer;
 
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::clues::{Clues, Pair, quantity};
+use super::let_go;
 use super::signs::{followed, grows, higher, is_good_part, set_now};
 use crate::places::{Kind, Place, name};
 use crate::rules::{limit, percent};
@@ -16,7 +17,7 @@ fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
 pub(super) fn flush_count(clues: &Clues) -> Option<Pair> {
     let calls = ["server.call.fsync.count", "server.call.fdatasync.count"].iter().filter_map(|name| clues.per_transaction(name));
     // Where the threads that serve make none, others of the server may, and the device counts them.
-    let calls = calls.reduce(Pair::sum).filter(|c| c.cheap + c.dear > 0.0);
+    let calls = calls.reduce(Pair::sum).filter(|c| c.fast + c.slow > 0.0);
     calls.or(flushes(clues).map(|f| f.0))
 }
 
@@ -29,8 +30,13 @@ pub(super) fn durability(clues: &Clues) -> Sign {
     {
         return Against(format!("{text}, at {cost:.2} times the cost each"));
     }
-    if count.ratio() > 1.5 && count.dear > 0.01 { Fits(text) } else { Against(text) }
+    if count.ratio() > MORE_FLUSHES && count.slow > 0.01 { Fits(text) } else { Against(text) }
 }
+
+/// How many times as many flushes a transaction makes where it commits in another way.
+const MORE_FLUSHES: f64 = 1.5;
+/// Up to so many times as long, a flush takes the same time: its quantiles vary by this between passes of one device.
+const SAME_COST: f64 = 1.2;
 
 /// Flushes of a device that its count of milliseconds says little of: ten of less than one each may count as none.
 const FEW_FLUSHES: f64 = 30.0;
@@ -39,19 +45,26 @@ const FEW_FLUSHES: f64 = 30.0;
 fn flush_cost(clues: &Clues) -> Option<f64> {
     let calls = |what: &str| -> Option<Pair> {
         let of = |name: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
-        Some(Pair::sum(of("fsync")?, of("fdatasync")?))
+        ["fsync", "fdatasync"].into_iter().filter_map(of).reduce(Pair::sum)
     };
     if let (Some(count), Some(seconds)) = (calls("count"), calls("seconds"))
-        && count.cheap > 0.0
-        && count.dear > 0.0
-        && seconds.cheap > 0.0
+        && count.fast > 0.0
+        && count.slow > 0.0
+        && seconds.fast > 0.0
     {
-        return Some((seconds.dear / count.dear) / (seconds.cheap / count.cheap));
+        return Some((seconds.slow / count.slow) / (seconds.fast / count.fast));
     }
     let (count, seconds) = flushes(clues)?;
-    clues.total("disk.flushes").filter(|n| n.cheap > FEW_FLUSHES && n.dear > FEW_FLUSHES)?;
+    clues.total("disk.flushes").filter(|n| n.fast > FEW_FLUSHES && n.slow > FEW_FLUSHES)?;
     let each = |seconds: f64, count: f64| (count > 0.0).then(|| seconds / count);
-    Some(each(seconds.dear, count.dear)? / each(seconds.cheap, count.cheap)?.max(1e-12))
+    Some(each(seconds.slow, count.slow)? / each(seconds.fast, count.fast)?.max(1e-12))
+}
+
+/// Why a longer time in the device is no slower device: there are more flushes, and each takes no longer.
+fn more_of_the_same(clues: &Clues) -> Option<String> {
+    let (count, cost) = (flush_count(clues)?, flush_cost(clues)?);
+    let more = count.ratio() > MORE_FLUSHES && cost < SAME_COST;
+    more.then(|| format!("flushes a transaction: {}, at {cost:.2} times the cost each", clues.arrow(count, "")))
 }
 
 /// The part of the time of our I/O in the device in which others' was there too must have grown by this for them to be what changed: a
@@ -72,9 +85,9 @@ pub(super) fn disk_contention(clues: &Clues) -> Sign {
         None => {}
     }
     let Some(others) = clues.total("other.disk.bytes") else { return Unknown };
-    let text = format!("others moved {} on the disk, {} on the faster side", bytes(others.dear), bytes(others.cheap));
-    let dearer = flush_cost(clues).is_none_or(|cost| cost > 1.2);
-    if others.ratio() > 2.0 && others.dear > 65_536.0 && dearer { Fits(text) } else { Against(text) }
+    let text = format!("others moved {} on the disk, {} on the faster side", bytes(others.slow), bytes(others.fast));
+    let slower = flush_cost(clues).is_none_or(|cost| cost > 1.2);
+    if others.ratio() > 2.0 && others.slow > 65_536.0 && slower { Fits(text) } else { Against(text) }
 }
 
 /// Whether others' I/O was beside ours on the faster side nearly as much, and none of it before ours.
@@ -82,7 +95,7 @@ fn always_beside(clues: &Clues) -> bool {
     let behind = clues.places(&[Place::DiskBehindOthers]).map_or(0.0, Pair::more);
     let (Some(beside), Some(alone)) = (clues.places(&[Place::DiskBesideOthers]), clues.places(&[Place::DiskDevice])) else { return false };
     let part = |beside: f64, alone: f64| if beside > 0.0 { beside / (beside + alone) } else { 0.0 };
-    behind < beside.more() && part(beside.dear, alone.dear) < part(beside.cheap, alone.cheap) + MORE_BESIDE
+    behind < beside.more() && part(beside.slow, alone.slow) < part(beside.fast, alone.fast) + MORE_BESIDE
 }
 
 fn bytes(n: f64) -> String {
@@ -91,7 +104,7 @@ fn bytes(n: f64) -> String {
 
 /// The share of the step in which the disk was busy, on the slower side.
 fn busy(clues: &Clues) -> Option<f64> {
-    Some(clues.total("disk.busy.seconds")?.dear / clues.total("elapsed.seconds")?.dear.max(1e-9))
+    Some(clues.total("disk.busy.seconds")?.slow / clues.total("elapsed.seconds")?.slow.max(1e-9))
 }
 
 pub(super) fn throttle(clues: &Clues) -> Sign {
@@ -112,10 +125,12 @@ pub(super) fn throttle(clues: &Clues) -> Sign {
 }
 
 pub(super) fn disk_latency(clues: &Clues) -> Sign {
-    if let Some(sign) =
-        followed(clues, &[Place::DiskDevice, Place::DiskBesideOthers, Place::DiskOwn], "I/O in the device and its own queue")
-    {
-        return sign;
+    let longer = followed(clues, &[Place::DiskDevice, Place::DiskBesideOthers, Place::DiskOwn], "I/O in the device and its own queue");
+    if let Some(sign) = longer {
+        return match (sign, more_of_the_same(clues)) {
+            (Fits(text), Some(why)) => Against(format!("{text}; {why}")),
+            (sign, _) => sign,
+        };
     }
     match (busy(clues), flush_cost(clues)) {
         (Some(busy), cost) if busy >= 0.5 => Fits(format!(
@@ -123,7 +138,7 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
             busy * 100.0,
             cost.map_or(String::new(), |c| format!(", a flush took {c:.2} times as long"))
         )),
-        (_, Some(cost)) if cost > 1.2 => Fits(format!("a flush took {cost:.2} times as long")),
+        (_, Some(cost)) if cost > SAME_COST => Fits(format!("a flush took {cost:.2} times as long")),
         (_, Some(cost)) => Against(format!("a flush took {cost:.2} times as long")),
         (Some(busy), None) => Against(format!("the disk was busy {:.0} % of the time only", busy * 100.0)),
         (None, None) => Unknown,
@@ -161,7 +176,7 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
         return Fits(text);
     }
     match clues.per_transaction("tcp.listen_overflows") {
-        Some(pair) if pair.dear >= MANY_OVERFLOWS => grows(clues, "tcp.listen_overflows", 1.5, "listen overflows"),
+        Some(pair) if pair.slow >= MANY_OVERFLOWS => grows(clues, "tcp.listen_overflows", 1.5, "listen overflows"),
         _ => costs(clues, "tcp.listen_overflows", HANDSHAKE_AGAIN, "listen overflows"),
     }
 }
@@ -171,12 +186,12 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
 /// one second, two, four: one overflow may keep a client out for longer than anybody looks.
 fn not_let_in(clues: &Clues) -> Option<String> {
     let (clients, each) = (clues.total("connecting.mean")?, clues.per_transaction("elapsed.seconds")?);
-    let waited = Pair { cheap: clients.cheap * each.cheap, dear: clients.dear * each.dear };
-    let overflows = clues.total("tcp.listen_overflows").is_some_and(|p| p.dear > p.cheap);
-    let full = || Some(clues.total("accept.queue.max")?.dear >= clues.total("accept.backlog").filter(|b| b.dear > 0.0)?.dear);
+    let waited = Pair { fast: clients.fast * each.fast, slow: clients.slow * each.slow };
+    let overflows = clues.total("tcp.listen_overflows").is_some_and(|p| p.slow > p.fast);
+    let full = || Some(clues.total("accept.queue.max")?.slow >= clues.total("accept.backlog").filter(|b| b.slow > 0.0)?.slow);
     // A queue that is shorter than the number of clients is full between two looks as well.
     let short =
-        || Some(clues.total("accept.backlog").filter(|b| b.dear > 0.0 && b.dear < b.cheap)?.dear < clues.total("step.clients")?.dear);
+        || Some(clues.total("accept.backlog").filter(|b| b.slow > 0.0 && b.slow < b.fast)?.slow < clues.total("step.clients")?.slow);
     let most = waited.more() >= MOST * clues.turnaround().unwrap_or(clues.wall()).more().max(0.0) && waited.more() > 0.0;
     (most && (overflows || full() == Some(true) || short() == Some(true)))
         .then(|| format!("clients that wait to be let in, with the listen queue full: {} of a transaction", clues.arrow(waited, "seconds")))
@@ -208,7 +223,7 @@ pub(super) fn delay(clues: &Clues) -> Sign {
     match lost(clues) {
         Some(text) => Against(text),
         // So often they are a pattern, however long each was.
-        None if clues.per_transaction("tcp.delayed_acks").is_some_and(|pair| pair.dear >= limit("network.delay")) => {
+        None if clues.per_transaction("tcp.delayed_acks").is_some_and(|pair| pair.slow >= limit("network.delay")) => {
             grows(clues, "tcp.delayed_acks", 2.0, "delayed acknowledgements")
         }
         None => costs(clues, "tcp.delayed_acks", DELAYED_ACK, "delayed acknowledgements"),
@@ -223,9 +238,14 @@ pub(super) fn of_sending(_: Layer, part: &str) -> bool {
     part == name::INTERRUPTS || part.strip_prefix(name::KERNEL).is_some_and(|call| SENDING.contains(&call))
 }
 
+/// Queueing disciplines that limit or delay, where the slower side alone has them or has more of them.
+pub(super) fn shapers(clues: &Clues) -> Option<Pair> {
+    clues.total("net.shapers").filter(|p| p.slow > p.fast)
+}
+
 /// A queueing discipline that limits or delays on the slower side only, where what it holds up takes a good part of what is longer.
 pub(super) fn shaped(clues: &Clues) -> Option<String> {
-    let shapers = clues.total("net.shapers").filter(|p| p.dear > p.cheap)?;
+    let shapers = shapers(clues)?;
     let held = clues.parts(|layer, part| of_sending(layer, part) || Kind::of(layer, part) == Kind::Network);
     is_good_part(clues, held.more()).then(|| {
         let (set, held) = (clues.arrow(shapers, ""), clues.arrow(held, "seconds"));
@@ -237,7 +257,7 @@ pub(super) fn shaping(clues: &Clues) -> Sign {
     if let Some(text) = lost(clues) {
         return Fits(text);
     }
-    if let Some(text) = shaped(clues) {
+    if let Some(text) = shaped(clues).or_else(|| let_go::by_a_shaper(clues)) {
         return Fits(text);
     }
     // Nothing was lost, and a wait for acknowledgements is told apart by its length.
@@ -260,7 +280,7 @@ pub(super) fn app_lock(clues: &Clues) -> Sign {
 
 pub(super) fn client_saturated(clues: &Clues) -> Sign {
     // Over several passes, the share of those in which it said so.
-    if clues.total("step.client.saturated").is_some_and(|p| p.dear > 0.5 && p.cheap < 0.5) {
+    if clues.total("step.client.saturated").is_some_and(|p| p.slow > 0.5 && p.fast < 0.5) {
         return Fits("the load generator found itself to be the limit on the slower side only".into());
     }
     if let Some(text) = client_does_more(clues).or_else(|| client_stopped(clues)) {
@@ -269,11 +289,11 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
     let Some(share) = client_share(clues) else { return Unknown };
     let text = format!(
         "the load generator used {:.0} % of its CPUs on the slower side, {:.0} % on the other",
-        share.dear * 100.0,
-        share.cheap * 100.0
+        share.slow * 100.0,
+        share.fast * 100.0
     );
     let full = |share: f64| share > limit("client.saturated");
-    if full(share.dear) && !full(share.cheap) { Fits(text) } else { Against(text) }
+    if full(share.slow) && !full(share.fast) { Fits(text) } else { Against(text) }
 }
 
 /// How many times as much a load generator must do for a transaction for it to be the client's doing: that it wakes more often, and finds its
@@ -283,7 +303,7 @@ const CLIENT_DOES_MORE: f64 = 1.5;
 /// A load generator that does clearly more for each transaction than on the other side, by its CPU time, between requests and in them: the most of
 /// the change is in its own work and in what waits for the CPUs that it has.
 fn client_does_more(clues: &Clues) -> Option<String> {
-    let work = clues.per_transaction("client.cpu.seconds").filter(|c| c.cheap > 0.0 && c.ratio() > CLIENT_DOES_MORE)?;
+    let work = clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0 && c.ratio() > CLIENT_DOES_MORE)?;
     let behind = clues.parts(|layer, part| matches!(Kind::of(layer, part), Kind::ClientCpuClient | Kind::CpuClient));
     let change = clues.turnaround().unwrap_or(clues.wall()).more();
     let more = work.more() + behind.more().max(0.0);
@@ -296,17 +316,17 @@ fn client_does_more(clues: &Clues) -> Option<String> {
 /// A quota of the load generator's own, whose stops make the most of what transactions take longer: while it is stopped, all of its clients
 /// wait. The kernel adds the stops up over CPUs.
 pub(super) fn client_stopped(clues: &Clues) -> Option<String> {
-    let stopped = clues.total("client.throttle.seconds").filter(|p| p.dear > 0.0)?;
+    let stopped = clues.total("client.throttle.seconds").filter(|p| p.slow > 0.0)?;
     let (elapsed, turn) = (clues.total("elapsed.seconds")?, clues.turnaround().unwrap_or(clues.wall()));
     let share = |stopped: f64, elapsed: f64| (stopped / elapsed.max(1e-9)).min(1.0);
-    let (cheap, dear) = (share(stopped.cheap, elapsed.cheap), share(stopped.dear, elapsed.dear));
-    let most = turn.more() > 0.0 && dear * turn.dear - cheap * turn.cheap >= MOST * turn.more();
-    most.then(|| format!("a quota stopped the load generator for {} of the time on the slower side", percent(dear)))
+    let (fast, slow) = (share(stopped.fast, elapsed.fast), share(stopped.slow, elapsed.slow));
+    let most = turn.more() > 0.0 && slow * turn.slow - fast * turn.fast >= MOST * turn.more();
+    most.then(|| format!("a quota stopped the load generator for {} of the time on the slower side", percent(slow)))
 }
 
 /// The share of its CPUs that the load generator used.
 fn client_share(clues: &Clues) -> Option<Pair> {
     let (cpu, elapsed, cpus) = (clues.total("client.cpu.seconds")?, clues.total("elapsed.seconds")?, clues.total("step.client.cpus")?);
     let share = |cpu: f64, elapsed: f64, cpus: f64| cpu / (elapsed * cpus.max(1.0)).max(1e-9);
-    Some(Pair { cheap: share(cpu.cheap, elapsed.cheap, cpus.cheap), dear: share(cpu.dear, elapsed.dear, cpus.dear) })
+    Some(Pair { fast: share(cpu.fast, elapsed.fast, cpus.fast), slow: share(cpu.slow, elapsed.slow, cpus.slow) })
 }

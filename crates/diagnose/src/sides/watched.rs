@@ -12,8 +12,8 @@ const WRITES_FREE: f64 = 1e6;
 const CPUS_BUSY: f64 = 0.8;
 
 /// What the observations of the slower side clear, of the workloads that are compared: where none of its rows is, nothing.
-pub fn clear(dear: Evidence, compared: impl Fn(&Observation) -> bool) -> Vec<Finding> {
-    let observed = || dear.steps.observations.iter().filter(|o| compared(o));
+pub fn clear(slow: Evidence, compared: impl Fn(&Observation) -> bool) -> Vec<Finding> {
+    let observed = || slow.steps.observations.iter().filter(|o| compared(o));
     [link, writes, busy].into_iter().filter_map(|one| observed().find_map(one)).collect()
 }
 

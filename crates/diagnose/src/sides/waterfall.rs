@@ -110,7 +110,7 @@ pub fn between(base: &Budget, new: &Budget) -> Waterfall {
     }
 }
 
-/// Unit costs times counts: what the dearer primitives alone would add to a transaction that makes as many calls as before.
+/// Unit costs times counts: what the slower primitives alone would add to a transaction that makes as many calls as before.
 fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
     let change = fall.new_seconds - fall.base_seconds;
     let (mut seconds, mut needed) = (0.0, Vec::new());

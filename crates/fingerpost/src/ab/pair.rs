@@ -78,9 +78,9 @@ mod tests {
     #[test]
     fn sides_with_other_parameters_are_compared_pair_by_pair() {
         let drift: Vec<f64> = (0..30).map(|i| 100.0 + f64::from(i)).collect();
-        let dearer: Vec<f64> = drift.iter().map(|v| v * 1.01).collect();
+        let slower: Vec<f64> = drift.iter().map(|v| v * 1.01).collect();
         let settings = ["fds=100", "fds=101"].map(|w| Setting::parse(&[w.to_owned()]).unwrap());
-        let comparison = compare(&[run(100, &drift), run(101, &dearer)], &settings, 0.005);
+        let comparison = compare(&[run(100, &drift), run(101, &slower)], &settings, 0.005);
         assert_eq!(comparison.rows.len(), 1, "{:?}", comparison.not_compared);
         assert_eq!(comparison.rows[0].verdict, Verdict::Slower);
         assert!(comparison.new.name.contains("fds=101"));

@@ -94,11 +94,11 @@ fn check(host: &Host, duration: Duration) -> anyhow::Result<Checks> {
     let timer = timer::look();
     let bar = progress(duration);
     let (before, throttled_before) = (Snapshot::take(&paths), hierarchies.throttlings());
-    let sung = canary::sing(&cpus, at_once, duration);
+    let measured = canary::run(&cpus, at_once, duration);
     let (after, throttled_after) = (Snapshot::take(&paths), hierarchies.throttlings());
     bar.finish_and_clear();
     Ok(Checks {
-        canary: canary::evaluate(&sung),
+        canary: canary::evaluate(&measured),
         timer,
         background: background::between(&before, &after),
         cpus: host.cpu.online.max(1),
@@ -113,7 +113,7 @@ fn places() -> Vec<Place> {
     runs.into_iter().chain([temporary]).collect()
 }
 
-/// On standard error, and only where that is a terminal. It moves four times a second, which the canary does not feel.
+/// On standard error, and only where that is a terminal. It moves four times a second, which does not slow the canary.
 fn progress(duration: Duration) -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {

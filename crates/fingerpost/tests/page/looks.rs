@@ -178,9 +178,9 @@ const SAVED: &str = "
         const image = await createImageBitmap(await pictureOf(element, title));
         const canvas = document.createElement('canvas');
         [canvas.width, canvas.height] = [image.width, image.height];
-        const pen = canvas.getContext('2d');
-        pen.drawImage(image, 0, 0);
-        const pixels = new Uint32Array(pen.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        const context = canvas.getContext('2d');
+        context.drawImage(image, 0, 0);
+        const pixels = new Uint32Array(context.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
         const ink = pixels.reduce((n, p) => n + (p !== pixels[0]), 0) / pixels.length;
         made.push({ title, width: image.width, ink, csv: await csvOf(element).text() });
       }

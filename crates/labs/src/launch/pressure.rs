@@ -45,35 +45,35 @@ impl Need {
 
 /// Where the applications of one sequence are put, and what is held while they are.
 #[derive(Debug, Default)]
-pub struct Pen {
+pub struct MemoryGroup {
     group: Option<Group>,
     tickets: Vec<Ticket>,
     _reserve: Option<Pinned>,
 }
 
-impl Pen {
+impl MemoryGroup {
     /// A group for the applications of this lab. `slow` are devices that it may use only so fast.
     ///
     /// # Errors
     /// A sentence that says why there is no group.
-    pub fn make(lab: &str, scratch: &mut Scratch, slow: &[(u32, u32)], throttle: Throttle) -> Result<Pen, String> {
+    pub fn make(lab: &str, scratch: &mut Scratch, slow: &[(u32, u32)], throttle: Throttle) -> Result<MemoryGroup, String> {
         let hierarchies = Hierarchies::of_self(&Paths::system());
         let in_group = !slow.is_empty() && hierarchies.block_root_v1().is_none();
         let controllers: &[Controller] = if in_group { &[Controller::Memory, Controller::Io] } else { &[Controller::Memory] };
         let name = format!("fingerpost-{lab}-{}", std::process::id());
         let mut group = Group::plan(&hierarchies, &name, controllers).map_err(|e| e.to_string())?;
-        let mut pen = Pen::default();
+        let mut memory_group = MemoryGroup::default();
         for place in group.places() {
             for undo in [Undo::RemoveGroup { place: place.clone() }, Undo::KillMembers { directory: place.directory.clone() }] {
-                pen.tickets.push(scratch.record(undo).map_err(|e| format!("cannot write the journal: {e}"))?);
+                memory_group.tickets.push(scratch.record(undo).map_err(|e| format!("cannot write the journal: {e}"))?);
             }
         }
         group.make().map_err(|e| e.to_string())?;
         if in_group {
             slow.iter().try_for_each(|device| group.set_io_limit(*device, throttle)).map_err(|e| e.to_string())?;
         }
-        pen.group = Some(group);
-        Ok(pen)
+        memory_group.group = Some(group);
+        Ok(memory_group)
     }
 
     /// Allows the applications so many bytes of memory.

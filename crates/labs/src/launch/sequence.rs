@@ -20,7 +20,7 @@ use super::launcher::{self, Home, Running, Trouble};
 use super::manifest::{App, Places};
 use super::paging;
 use super::placement::Placement;
-use super::pressure::{self, Need, Pen};
+use super::pressure::{self, MemoryGroup, Need};
 use crate::Sink;
 
 /// How long applications may take to end on SIGTERM, all together.
@@ -92,15 +92,15 @@ pub fn run(scratch: &mut Scratch, step: &Step, sink: &mut dyn Sink, done: f64) -
 }
 
 fn in_pen(scratch: &mut Scratch, step: &Step, areas: &Areas, sink: &mut dyn Sink, done: f64) -> Result<Sequence, String> {
-    let mut pen = if step.group { Pen::make("launch", scratch, &areas.slow, step.slow)? } else { Pen::default() };
+    let mut memory_group = if step.group { MemoryGroup::make("launch", scratch, &areas.slow, step.slow)? } else { MemoryGroup::default() };
     let marked =
         scratch.record(Undo::KillMarked { scratch: scratch.path().to_owned() }).map_err(|e| format!("cannot write the journal: {e}"))?;
     let dir = scratch.path().join("sequence");
     let mut running = Vec::new();
-    let result = prepared(scratch, step, &mut pen, &dir, &mut running, sink, done);
-    quit(running, &pen);
+    let result = prepared(scratch, step, &mut memory_group, &dir, &mut running, sink, done);
+    quit(running, &memory_group);
     let ended = scratch.undo(marked);
-    let down = pen.take_down(scratch);
+    let down = memory_group.take_down(scratch);
     let _ = files::remove_tree(&dir);
     let sequence = result?;
     ended.and(down).map(|()| sequence)
@@ -109,13 +109,13 @@ fn in_pen(scratch: &mut Scratch, step: &Step, areas: &Areas, sink: &mut dyn Sink
 fn prepared(
     scratch: &mut Scratch,
     step: &Step,
-    pen: &mut Pen,
+    memory_group: &mut MemoryGroup,
     dir: &Path,
     running: &mut Vec<Running>,
     sink: &mut dyn Sink,
     done: f64,
 ) -> Result<Sequence, String> {
-    let home = home(scratch.path(), pen);
+    let home = home(scratch.path(), memory_group);
     let mut places = Vec::new();
     for (i, app) in step.apps.iter().enumerate() {
         let at = make_places(app, dir, step.data, i)?;
@@ -129,11 +129,11 @@ fn prepared(
     }
     match step.push {
         Push::None => {}
-        Push::Limit(bytes) => pen.limit(bytes)?,
-        Push::Reserve(need, share) => pen.hold(need.reserve(share, pressure::available()))?,
+        Push::Limit(bytes) => memory_group.limit(bytes)?,
+        Push::Reserve(need, share) => memory_group.hold(need.reserve(share, pressure::available()))?,
     }
     let mut sequence = Sequence::default();
-    let before = read_counters(&mut sequence, pen);
+    let before = read_counters(&mut sequence, memory_group);
     for (app, places) in step.apps.iter().zip(places) {
         sink.progress(&format!("{}: {}", step.placement.name, app.name), done);
         let launched = places.map_err(Trouble::Failed).and_then(|at| launcher::launch(app, &at, &home, &|| sink.interrupted()));
@@ -146,11 +146,11 @@ fn prepared(
             Err(Trouble::Failed(sentence)) => sequence.times.push(Err(sentence)),
         }
     }
-    let after = read_counters(&mut sequence, pen);
+    let after = read_counters(&mut sequence, memory_group);
     sequence.totals = paging::between(&before, &after);
     sequence.totals.insert("swap_areas.bytes".into(), step_swap(step));
-    sequence.held = pen.memory_bytes();
-    sequence.killed = pen.killed();
+    sequence.held = memory_group.memory_bytes();
+    sequence.killed = memory_group.killed();
     Ok(sequence)
 }
 
@@ -165,14 +165,14 @@ fn step_swap(step: &Step) -> f64 {
     if step.placement.is_none() { 0.0 } else { step.swap_bytes as f64 }
 }
 
-fn home(scratch: &Path, pen: &Pen) -> Home {
-    Home { procs: pen.directories().iter().map(|dir| dir.join("cgroup.procs")).collect(), scratch: scratch.to_owned() }
+fn home(scratch: &Path, memory_group: &MemoryGroup) -> Home {
+    Home { procs: memory_group.directories().iter().map(|dir| dir.join("cgroup.procs")).collect(), scratch: scratch.to_owned() }
 }
 
-fn read_counters(sequence: &mut Sequence, pen: &Pen) -> paging::Reading {
+fn read_counters(sequence: &mut Sequence, memory_group: &MemoryGroup) -> paging::Reading {
     let cpu = || system::own_cpu_time().unwrap_or_default();
     let begun = cpu();
-    let reading = paging::read(&Paths::system(), &pen.directories());
+    let reading = paging::read(&Paths::system(), &memory_group.directories());
     sequence.self_cost += (cpu() - begun).as_secs_f64();
     reading
 }
@@ -208,13 +208,13 @@ fn passable(path: &Path) -> std::io::Result<()> {
 /// Prepares an application once and for all.
 pub fn prepare(scratch: &Scratch, app: &App, dir: &Path, data: &Path, number: usize) -> Result<PathBuf, String> {
     let places = make_places(app, dir, data, number)?;
-    launcher::run_untimed(app, &app.prepare, &places, &home(scratch.path(), &Pen::default())).map(|()| places.data)
+    launcher::run_untimed(app, &app.prepare, &places, &home(scratch.path(), &MemoryGroup::default())).map(|()| places.data)
 }
 
 /// Asks every application to end, as a desktop does, and waits a while. What stays is killed by the caller's tickets.
-fn quit(mut running: Vec<Running>, pen: &Pen) {
+fn quit(mut running: Vec<Running>, memory_group: &MemoryGroup) {
     // Ending takes memory, too.
-    let _ = pen.unlimit();
+    let _ = memory_group.unlimit();
     for application in &running {
         let _ = child::signal_group(application.process.pid(), libc::SIGTERM);
     }

@@ -14,7 +14,7 @@ use fingerpost_workloads::site::reader::Reader;
 
 use super::contest::{Contest, Course, Row, drop_caches, row};
 use crate::LabError;
-use crate::launch::pressure::Pen;
+use crate::launch::pressure::MemoryGroup;
 
 /// Rounds from the start: the source's.
 pub const ROUNDS: usize = 11;
@@ -25,7 +25,7 @@ pub struct Start {
     /// Whether the kernel forgets files and directories before each.
     pub cold: bool,
     /// A control group with a limit on memory, page cache included.
-    pub pen: Option<Pen>,
+    pub memory_group: Option<MemoryGroup>,
 }
 
 impl Start {
@@ -34,20 +34,20 @@ impl Start {
     /// # Errors
     /// A sentence that says why memory cannot be limited here.
     pub fn with(course: &mut Course, cold: bool, memory: Option<u64>) -> Result<Start, String> {
-        let Some(bytes) = memory else { return Ok(Start { cold, pen: None }) };
+        let Some(bytes) = memory else { return Ok(Start { cold, memory_group: None }) };
         if !cold {
             return Err("limiting memory needs root and --allow-system-changes, and a file system with a cache to drop".into());
         }
-        let pen = Pen::make("site", course.context.scratch, &[], Throttle::default())?;
-        match pen.limit(bytes) {
-            Ok(()) => Ok(Start { cold, pen: Some(pen) }),
-            Err(sentence) => Err(pen.take_down(course.context.scratch).err().unwrap_or(sentence)),
+        let memory_group = MemoryGroup::make("site", course.context.scratch, &[], Throttle::default())?;
+        match memory_group.limit(bytes) {
+            Ok(()) => Ok(Start { cold, memory_group: Some(memory_group) }),
+            Err(sentence) => Err(memory_group.take_down(course.context.scratch).err().unwrap_or(sentence)),
         }
     }
 
     /// Takes the control group away.
     pub fn end(self, course: &mut Course) -> Result<(), LabError> {
-        self.pen.map_or(Ok(()), |pen| pen.take_down(course.context.scratch).map_err(LabError::Failed))
+        self.memory_group.map_or(Ok(()), |memory_group| memory_group.take_down(course.context.scratch).map_err(LabError::Failed))
     }
 }
 
@@ -105,8 +105,8 @@ impl Course<'_, '_, '_> {
 fn begin(reader: &mut Reader, start: &Start) -> Result<(), LabError> {
     // Pages that a process has mapped stay in memory, so the database is closed before.
     reader.ask("close")?;
-    if let Some(pen) = &start.pen {
-        pen.add(reader.pid()).map_err(LabError::Failed)?;
+    if let Some(memory_group) = &start.memory_group {
+        memory_group.add(reader.pid()).map_err(LabError::Failed)?;
     }
     if start.cold {
         drop_caches().map_err(|e| LabError::Failed(format!("the caches cannot be dropped: {e}")))?;

@@ -216,15 +216,19 @@ impl Follower {
                 0
             }
         };
-        self.generator.extend(inside().map(|t| t.2 - t.1));
-        if what == Requested::ByClients {
-            let edge = |t: &&(i32, u64, u64)| t.1 < window.start && t.2 > window.start || t.1 < window.end && t.2 > window.end;
-            self.generator.extend(turns.iter().filter(edge).filter(|t| is_of_one(t, &spans)).map(|t| t.2 - t.1));
-        }
+        self.add_latencies(window, turns, (what == Requested::ByClients).then_some(&spans));
         self.paths.cut += cut;
         let gained = Gained { followed: spans.len() as u64, cut };
         self.stretches.extend(Stretch::of(window, &spans, cut));
         gained
+    }
+
+    /// Keeps the load generator's own latencies: of what lies within the window, and of what lies across its edges and is one of `spans`.
+    fn add_latencies(&mut self, window: &Window, turns: &[(i32, u64, u64)], spans: Option<&Vec<(u64, u64)>>) {
+        let inside = |t: &(i32, u64, u64)| t.1 >= window.start && t.2 <= window.end;
+        let edge = |t: &(i32, u64, u64)| t.1 < window.start && t.2 > window.start || t.1 < window.end && t.2 > window.end;
+        let counts = |t: &&(i32, u64, u64)| inside(t) || spans.is_some_and(|spans| edge(t) && is_of_one(t, spans));
+        self.generator.extend(turns.iter().filter(counts).map(|t| t.2 - t.1));
     }
 
     /// Says at which ports a service listens, and which end of their connections sockets are, by the kernel's address.

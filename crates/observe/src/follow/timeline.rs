@@ -208,6 +208,13 @@ impl Thread {
         }
     }
 
+    /// The thread, which is on a CPU, goes from one mode into another.
+    fn crosses(&mut self, now: u64, from: Mode, to: Mode) {
+        self.runs(now, from);
+        self.put(now, None);
+        (self.mode, self.early) = (to, None);
+    }
+
     /// An event tells in which mode the thread was all along.
     fn resolve(&mut self, mode: Mode) {
         if self.mode != Mode::Unknown || mode == Mode::Unknown {
@@ -282,18 +289,10 @@ impl Builder {
         }
         match e.what {
             What::Enter { call, .. } => {
-                let t = self.thread(e.tid);
-                t.runs(e.time, Mode::User);
-                t.put(e.time, None);
-                (t.mode, t.early) = (Mode::Call(call.into()), None);
+                self.thread(e.tid).crosses(e.time, Mode::User, Mode::Call(call.into()));
                 self.entries.entry(e.tid).or_default().push(e.time);
             }
-            What::Exit { call, .. } => {
-                let t = self.thread(e.tid);
-                t.runs(e.time, Mode::Call(call.into()));
-                t.put(e.time, None);
-                (t.mode, t.early) = (Mode::User, None);
-            }
+            What::Exit { call, .. } => self.thread(e.tid).crosses(e.time, Mode::Call(call.into()), Mode::User),
             What::Switch { left, next } => self.switch(e, left, next),
             What::Waking { who, target } => self.waking(e, who, target),
             What::Fork { child } => {

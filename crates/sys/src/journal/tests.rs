@@ -36,20 +36,28 @@ fn a_journal_survives_being_cut_short_and_refuses_all_else() {
     assert!(parse("{\"undo\":\"write_file\",\"path\":\"/etc/x\",\"content\":\"1\"}\n").is_err(), "as former versions wrote it");
 }
 
+fn within(name: &str) -> PathBuf {
+    Path::new(AREA).join(name)
+}
+
+fn place(directory: &str, home: &str) -> Undo {
+    let place = serde_json::json!({"directory": directory, "home": home, "enabled": ["memory"]});
+    Undo::RemoveGroup { place: serde_json::from_value(place).unwrap() }
+}
+
+fn setting(file: &str, content: &str) -> Undo {
+    Undo::GroupSetting { file: file.into(), content: content.into() }
+}
+
+fn threads(tid: i32, nice: i32) -> Undo {
+    let was = [serde_json::json!({"pid": 42, "tid": tid, "started": 7, "had": {"nice": nice}})];
+    let before = serde_json::json!({"boot": boot_id(), "to": {"nice": -20}, "was": was});
+    Undo::Threads { before: serde_json::from_value(before).unwrap() }
+}
+
 #[test]
 fn an_entry_says_no_more_than_this_version_writes() {
     let known = Areas(vec![Area { path: AREA.into(), made: None }]);
-    let within = |name: &str| Path::new(AREA).join(name);
-    let place = |directory: &str, home: &str| Undo::RemoveGroup {
-        place: serde_json::from_value(serde_json::json!({"directory": directory, "home": home, "enabled": ["memory"]})).unwrap(),
-    };
-    let setting = |file: &str, content: &str| Undo::GroupSetting { file: file.into(), content: content.into() };
-    let threads = |tid: i32, nice: i32| Undo::Threads {
-        before: serde_json::from_value(serde_json::json!({
-            "boot": boot_id(), "to": {"nice": -20}, "was": [{"pid": 42, "tid": tid, "started": 7, "had": {"nice": nice}}],
-        }))
-        .unwrap(),
-    };
     let good = [
         directory(),
         Undo::RemovePath { path: within("data/x") },

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::affinity;
-use fingerpost_sys::stamps::{Pen, Writer};
+use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use fingerpost_sys::trace::monotonic_ns;
 
 use crate::database::connection::{Connection, QueryError, Target};
@@ -99,7 +99,7 @@ impl Generator {
                 let (gate, span, stamps) = (gate.clone(), span.clone(), self.stamps.clone());
                 thread::Builder::new().stack_size(256 << 10).spawn(move || {
                     gate.wait();
-                    client.run(*span.wait(), stamps.as_ref().map(Writer::pen))
+                    client.run(*span.wait(), stamps.as_ref().map(Writer::of_thread))
                 })
             })
             .collect::<Result<_, _>>()
@@ -177,7 +177,7 @@ struct Client {
 }
 
 impl Client {
-    fn run(mut self, span: Span, pen: Option<Pen>) -> Counted {
+    fn run(mut self, span: Span, thread_writer: Option<ThreadWriter>) -> Counted {
         let mut counted = Counted::new(span);
         // What the kernel shows of the embedded database is where its thread is: its transactions are stamped as wholes.
         let embedded = matches!(self.target, Target::Sqlite { .. });
@@ -187,14 +187,14 @@ impl Client {
         let mut stamped = None;
         while began < span.end {
             let Some(connection) = self.connection.as_mut() else { break };
-            let mut turns = Turns::new(connection.as_mut(), pen.as_ref().filter(|_| !embedded), number);
+            let mut turns = Turns::new(connection.as_mut(), thread_writer.as_ref().filter(|_| !embedded), number);
             let result = self.user.act(&mut turns);
             let now = Instant::now();
             let taken = turns.taken();
-            stamped = pen.as_ref().filter(|pen| embedded && pen.on()).map(|pen| {
+            stamped = thread_writer.as_ref().filter(|thread_writer| embedded && thread_writer.on()).map(|thread_writer| {
                 let end = monotonic_ns();
                 // The loop is closed: a transaction begins where the one before ended.
-                pen.stamp(number, stamped.unwrap_or(end.saturating_sub((now - began).as_nanos() as u64)), end);
+                thread_writer.stamp(number, stamped.unwrap_or(end.saturating_sub((now - began).as_nanos() as u64)), end);
                 end
             });
             match result {

@@ -1,6 +1,6 @@
 //! Round trips: a connection that counts them, and stamps each while that is asked for.
 
-use fingerpost_sys::stamps::Pen;
+use fingerpost_sys::stamps::ThreadWriter;
 use fingerpost_sys::trace::monotonic_ns;
 
 use crate::database::connection::{Arg, Connection, QueryError};
@@ -8,16 +8,16 @@ use crate::database::connection::{Arg, Connection, QueryError};
 /// A connection for the length of one transaction. Each of its statements is one round trip, its beginning and its end included.
 pub struct Turns<'a> {
     connection: &'a mut dyn Connection,
-    pen: Option<&'a Pen>,
+    thread_writer: Option<&'a ThreadWriter>,
     number: u32,
     taken: u64,
 }
 
 impl<'a> Turns<'a> {
-    /// Over a connection with this number; stamped where there is a pen, while its switch is on.
+    /// Over a connection with this number; stamped where there is a thread_writer, while its switch is on.
     #[inline]
-    pub fn new(connection: &'a mut dyn Connection, pen: Option<&'a Pen>, number: u32) -> Self {
-        Turns { connection, pen, number, taken: 0 }
+    pub fn new(connection: &'a mut dyn Connection, thread_writer: Option<&'a ThreadWriter>, number: u32) -> Self {
+        Turns { connection, thread_writer, number, taken: 0 }
     }
 
     /// Round trips until now.
@@ -29,12 +29,12 @@ impl<'a> Turns<'a> {
     #[inline]
     fn turn<T>(&mut self, ask: impl FnOnce(&mut dyn Connection) -> Result<T, QueryError>) -> Result<T, QueryError> {
         self.taken += 1;
-        let Some(pen) = self.pen.filter(|pen| pen.on()) else { return ask(self.connection) };
+        let Some(thread_writer) = self.thread_writer.filter(|thread_writer| thread_writer.on()) else { return ask(self.connection) };
         let start = monotonic_ns();
         let answer = ask(self.connection);
         // One that failed for good has no answer that the kernel could have seen.
         if !answer.as_ref().is_err_and(|e| e.fatal) {
-            pen.stamp(self.number, start, monotonic_ns());
+            thread_writer.stamp(self.number, start, monotonic_ns());
         }
         answer
     }

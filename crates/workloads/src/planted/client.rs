@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use fingerpost_sys::stamps::{Pen, Writer};
+use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use fingerpost_sys::trace::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
@@ -164,10 +164,17 @@ fn step(target: &Target, script: &Script, length: Duration, pens: Option<&Writer
     let mut threads = Vec::new();
     for (number, talk) in connections.into_iter().enumerate() {
         let (shared, pens) = (shared.clone(), pens.cloned());
-        let client =
-            Client { shared, talk, number, pen: None, rng: fastrand::Rng::with_seed(number as u64 + 1), seen: Histogram::new(), why: None };
-        // A stamp tells the thread that the pen was made in, and that is the one whose time is followed.
-        let with_pen = move || Client { pen: pens.as_ref().map(Writer::pen), ..client }.run();
+        let client = Client {
+            shared,
+            talk,
+            number,
+            thread_writer: None,
+            rng: fastrand::Rng::with_seed(number as u64 + 1),
+            seen: Histogram::new(),
+            why: None,
+        };
+        // A stamp tells the thread that the thread_writer was made in, and that is the one whose time is followed.
+        let with_pen = move || Client { thread_writer: pens.as_ref().map(Writer::of_thread), ..client }.run();
         let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(with_pen);
         // Those that wait at the gate for one that cannot come end with this process.
         threads.push(thread.map_err(|e| format!("cannot start {clients} client threads: {e}"))?);
@@ -199,7 +206,7 @@ struct Client {
     shared: Arc<Shared>,
     talk: Option<Talk>,
     number: usize,
-    pen: Option<Pen>,
+    thread_writer: Option<ThreadWriter>,
     rng: fastrand::Rng,
     seen: Histogram,
     why: Option<String>,
@@ -268,8 +275,8 @@ impl Client {
 
     /// Stamps a round trip, or the whole transaction of a database within this process, while that is asked for.
     fn stamp(&self, asked: u64, answered: u64) {
-        if let Some(pen) = self.pen.as_ref().filter(|pen| pen.on()) {
-            pen.stamp(self.number as u32, asked, answered);
+        if let Some(thread_writer) = self.thread_writer.as_ref().filter(|thread_writer| thread_writer.on()) {
+            thread_writer.stamp(self.number as u32, asked, answered);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use fingerpost_sys::stamps::{Pen, Writer};
+use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use fingerpost_sys::trace::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +139,7 @@ impl Crew {
             let (send, tasks) = mpsc::channel::<Task>();
             let (recipe, report, stamps) = (recipe.clone(), report.clone(), stamps.clone());
             std::thread::Builder::new().spawn(move || {
-                let mut place = Place { stream: None, number: number as u32, pen: stamps.as_ref().map(Writer::pen) };
+                let mut place = Place { stream: None, number: number as u32, thread_writer: stamps.as_ref().map(Writer::of_thread) };
                 for task in tasks {
                     let result = one_client(&recipe, server, &task, &mut place);
                     if report.send(result).is_err() {
@@ -185,14 +185,14 @@ impl Crew {
 struct Place {
     stream: Option<TcpStream>,
     number: u32,
-    pen: Option<Pen>,
+    thread_writer: Option<ThreadWriter>,
 }
 
 impl Place {
     /// Stamps a transaction, while that is asked for.
     fn stamp(&self, asked: u64, answered: u64) {
-        if let Some(pen) = self.pen.as_ref().filter(|pen| pen.on()) {
-            pen.stamp(self.number, asked, answered);
+        if let Some(thread_writer) = self.thread_writer.as_ref().filter(|thread_writer| thread_writer.on()) {
+            thread_writer.stamp(self.number, asked, answered);
         }
     }
 }

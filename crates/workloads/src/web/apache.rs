@@ -46,7 +46,7 @@ impl Mpm {
     }
 
     /// The least requests that it can work on at a time (MaxRequestWorkers): Apache's default with threads; with processes, which are
-    /// dear, a few.
+    /// expensive, a few.
     pub fn least_workers(self) -> usize {
         match self {
             Mpm::Prefork => 16,

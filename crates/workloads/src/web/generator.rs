@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
-use fingerpost_sys::stamps::{Pen, Writer};
+use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use rustix::time::Timespec;
@@ -51,11 +51,11 @@ const ALARM_TOKEN: u64 = u64::MAX - 1;
 pub fn main(_args: Vec<OsString>) -> ExitCode {
     raise_descriptor_limit();
     let mut input = Input::default();
-    let pen = Writer::find().map(|w| w.pen());
+    let thread_writer = Writer::find().map(|w| w.of_thread());
     loop {
         match input.wait() {
             Some(Order::Load(load)) => {
-                let Some(reply) = run(load, pen.clone(), &mut input) else { return ExitCode::SUCCESS };
+                let Some(reply) = run(load, thread_writer.clone(), &mut input) else { return ExitCode::SUCCESS };
                 answer(&reply);
             }
             Some(Order::Measure { .. }) => answer(&Reply::Cannot("there is no load to measure".to_owned())),
@@ -65,7 +65,7 @@ pub fn main(_args: Vec<OsString>) -> ExitCode {
 }
 
 /// Makes one load from its order to its report; nothing when the input ended, which means that nobody waits for the report any more.
-fn run(load: Load, pen: Option<Pen>, input: &mut Input) -> Option<Reply> {
+fn run(load: Load, thread_writer: Option<ThreadWriter>, input: &mut Input) -> Option<Reply> {
     let limit = descriptor_limit();
     if load.connections as u64 + 16 > limit {
         return Some(Reply::Cannot(format!(
@@ -73,7 +73,7 @@ fn run(load: Load, pen: Option<Pen>, input: &mut Input) -> Option<Reply> {
             load.connections
         )));
     }
-    match Generator::new(load, pen) {
+    match Generator::new(load, thread_writer) {
         Ok(mut generator) => generator.run(input),
         Err(e) => Some(Reply::Cannot(format!("the load generator could not be set up: {}", std::io::Error::from(e)))),
     }
@@ -94,7 +94,7 @@ fn raise_descriptor_limit() {
 struct Generator {
     load: Load,
     /// Stamps round trips, where this process was given a place for that.
-    pen: Option<Pen>,
+    thread_writer: Option<ThreadWriter>,
     /// What is sent, in turn; one unless the load has several paths.
     requests: Vec<Vec<u8>>,
     turn: usize,
@@ -136,7 +136,7 @@ struct Generator {
 }
 
 impl Generator {
-    fn new(load: Load, pen: Option<Pen>) -> Result<Generator, Errno> {
+    fn new(load: Load, thread_writer: Option<ThreadWriter>) -> Result<Generator, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, rustix::stdio::stdin(), epoll::EventData::new_u64(STDIN_TOKEN), EventFlags::IN)?;
         let now = now_ns();
@@ -173,7 +173,7 @@ impl Generator {
             at_start: None,
             at_end: None,
             load,
-            pen,
+            thread_writer,
         })
     }
 

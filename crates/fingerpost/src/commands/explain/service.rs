@@ -103,15 +103,9 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
     let pids = target.pids();
     let (mut explanation, mut run) = record(run, target.params.clone(), observations, followed);
     if let Some(hold) = options.experiment.as_deref().filter(|_| !stop.load(Ordering::Relaxed)) {
-        let running = Running {
-            params: &target.params,
-            pids: &pids,
-            groups: &target.service.groups,
-            findings: &explanation.findings,
-            load: load(&run),
-            hold,
-            stop: &stop,
-        };
+        let groups = &target.service.groups;
+        let running =
+            Running { params: &target.params, pids: &pids, groups, findings: &explanation.findings, load: load(&run), hold, stop: &stop };
         match on_service(&running, &mut |change| progress.say(&format!("changing {change}"))) {
             Ok(experiments) => {
                 run.experiments.clone_from(&experiments);

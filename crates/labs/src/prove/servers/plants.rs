@@ -372,10 +372,7 @@ pub static PLANTS: &[Kind] = &[
         what: "some queries sleep on the server",
         engines: &[MariaDb, PostgreSql],
         scene: little,
-        plant: |pair, m| {
-            let sleep = sleeping(pair.new.plan.engine, 0.005);
-            pair.new.share(m, &[sleep]);
-        },
+        plant: |pair, m| pair.new.share(m, &[sleeping(pair.base.plan.engine, 0.005)]),
         range: (0.005, 0.2),
         adjustable: true,
         joins: true,

@@ -71,6 +71,26 @@ fn a_round_trip_over_tcp_is_seen_from_send_to_arrival_to_wake_up_to_read() {
     each(500_000, round_trip_of);
 }
 
+/// Whether a round trip of 70 bytes between two threads, each with its socket, is there whole and in its order.
+fn round_trip_seen(events: &[Event], (client, c): (i32, u64), (server, s): (i32, u64)) -> bool {
+    let pid = std::process::id() as i32;
+    in_order(
+        events,
+        &[
+            &|e| e.tid == client && e.pid == pid && enters(e, libc::SYS_sendto),
+            &|e| e.what == What::Arrived { socket: s } && e.interrupt,
+            &|e| matches!(e.what, What::Waking { who, .. } if who == server),
+            &|e| e.tid == client && e.what == What::Sent { socket: c, bytes: 70 },
+            &|e| matches!(e.what, What::Switch { next, .. } if next == server),
+            &|e| e.tid == server && e.what == What::Received { socket: s, bytes: 70 },
+            &|e| e.tid == server && matches!(e.what, What::Exit { result: 70, .. }),
+            &|e| e.what == What::Arrived { socket: c },
+            &|e| e.tid == server && e.what == What::Sent { socket: s, bytes: 70 },
+            &|e| e.tid == client && e.what == What::Received { socket: c, bytes: 70 },
+        ],
+    )
+}
+
 fn round_trip_of(source: &mut dyn Source) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -101,7 +121,6 @@ fn round_trip_of(source: &mut dyn Source) {
     }
     let names = until(source, |w| {
         let (server, client) = (SERVER.load(Ordering::Relaxed), CLIENT.load(Ordering::Relaxed));
-        let pid = std::process::id() as i32;
         let sockets = |tid| {
             let of = |e: &Event| match e.what {
                 What::Received { socket, bytes: 70 } if e.tid == tid => Some(socket),
@@ -111,22 +130,7 @@ fn round_trip_of(source: &mut dyn Source) {
         };
         let &[s] = sockets(server).into_iter().collect::<Vec<_>>().as_slice() else { return None };
         let &[c] = sockets(client).into_iter().collect::<Vec<_>>().as_slice() else { return None };
-        let seen = in_order(
-            &w.events,
-            &[
-                &|e| e.tid == client && e.pid == pid && enters(e, libc::SYS_sendto),
-                &|e| e.what == What::Arrived { socket: s } && e.interrupt,
-                &|e| matches!(e.what, What::Waking { who, .. } if who == server),
-                &|e| e.tid == client && e.what == What::Sent { socket: c, bytes: 70 },
-                &|e| matches!(e.what, What::Switch { next, .. } if next == server),
-                &|e| e.tid == server && e.what == What::Received { socket: s, bytes: 70 },
-                &|e| e.tid == server && matches!(e.what, What::Exit { result: 70, .. }),
-                &|e| e.what == What::Arrived { socket: c },
-                &|e| e.tid == server && e.what == What::Sent { socket: s, bytes: 70 },
-                &|e| e.tid == client && e.what == What::Received { socket: c, bytes: 70 },
-            ],
-        );
-        (s != c && seen).then(|| w.names.get(&server).cloned())
+        (s != c && round_trip_seen(&w.events, (client, c), (server, s))).then(|| w.names.get(&server).cloned())
     });
     assert_eq!(names.as_deref(), Some("echo-server"));
     end.shutdown(std::net::Shutdown::Both).unwrap();

@@ -111,8 +111,8 @@ impl Generator {
         let now = now_ns();
         let connection = &mut self.connections[index as usize];
         self.tally.complete(connection.times, now);
-        if let Some(pen) = self.pen.as_ref().filter(|pen| pen.on()) {
-            pen.stamp(index, connection.asked, now);
+        if let Some(thread_writer) = self.thread_writer.as_ref().filter(|thread_writer| thread_writer.on()) {
+            thread_writer.stamp(index, connection.asked, now);
         }
         self.watch.completed(now);
         if status >= 400 {
