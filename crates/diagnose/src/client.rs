@@ -4,7 +4,7 @@
 //! Round trips are not matched one by one: nothing in them is known to both sides. What is compared is how many there were and their mean.
 //! Means may be subtracted, quantiles may not, so that quantiles only stand beside each other.
 
-use fingerpost_record::client::{CLIENT, WORKLOAD};
+use fingerpost_record::client::{CLIENT, WORKLOAD, machine, source};
 use fingerpost_record::unstated::DESCRIBED;
 use fingerpost_record::{Observation, Paths, Run, Unit};
 use serde::Serialize;
@@ -77,9 +77,8 @@ pub fn join(server: &mut Run, begun_s: f64, client: &Run) -> Result<(), String> 
     server.observations.retain(|o| o.workload != WORKLOAD);
     server.measurements.retain(|m| !m.probe.starts_with("load."));
     server.measurements.extend(client.measurements.iter().filter(|m| m.probe.starts_with("load.")).cloned());
-    let host = &client.host.hostname;
     let of_server = theirs.source.strip_prefix(DESCRIBED).unwrap_or(&theirs.source);
-    let source = format!("a load generator on {host}, by its own clock; the server told it: {of_server}");
+    let source = source(&machine(&client.host), of_server);
     server.observations.push(Observation { source, ..theirs.clone() });
     tell_the_step(server, theirs);
     Ok(())
