@@ -140,7 +140,8 @@ fn client_machines(base: &Side, new: &Side) -> Option<Change> {
 /// The machine that a side's load came from, where a load generator elsewhere made it: told by a record of the service, or the host of the
 /// load generator's own record.
 fn client_machine(side: &Side) -> Option<String> {
-    let accounts = side.steps.observations.iter().filter(|o| (o.workload.as_str(), o.observer.as_str()) == (client::WORKLOAD, client::CLIENT));
+    let accounts =
+        side.steps.observations.iter().filter(|o| (o.workload.as_str(), o.observer.as_str()) == (client::WORKLOAD, client::CLIENT));
     let of = |source: &str| client::told(source).map_or_else(|| client::machine(&side.host), |(machine, _)| machine.to_owned());
     let machines: BTreeSet<String> = accounts.map(|o| of(&o.source)).collect();
     machines.first().filter(|_| machines.len() == 1).cloned()

@@ -113,7 +113,7 @@ impl Pen {
     pub fn met(&self) -> Option<u64> {
         let paths = Paths::system();
         let count = |dir: &PathBuf| {
-            let events = paths.read(dir.join("memory.events")).ok().and_then(|text| parse_counters(&text)?.get("max").copied());
+            let events = paths.read(dir.join("memory.events")).ok().and_then(|text| parse_counters(&text).get("max").copied());
             events.or_else(|| paths.read(dir.join("memory.failcnt")).ok()?.trim().parse().ok())
         };
         self.directories().iter().find_map(count)

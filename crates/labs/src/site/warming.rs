@@ -113,7 +113,12 @@ impl Course<'_, '_, '_> {
     }
 
     /// The times of one contestant's rounds, in nanoseconds, in their order, and what was counted of its memory.
-    fn rounds_from_start(&mut self, contest: &Contest, access: Access, lists: &[u64]) -> Result<(Vec<f64>, BTreeMap<String, f64>), LabError> {
+    fn rounds_from_start(
+        &mut self,
+        contest: &Contest,
+        access: Access,
+        lists: &[u64],
+    ) -> Result<(Vec<f64>, BTreeMap<String, f64>), LabError> {
         let source = contest.prepared.source(access).map_err(LabError::Missing)?;
         let cpu = self.context.cpus.first().copied();
         let mut reader = Reader::start(access, source, &contest.prepared.list, cpu, self.context.scratch)?;

@@ -306,7 +306,12 @@ fn software(head: &[u8]) -> String {
     }
     let field = answer.headers.iter().find(|f| f.name.eq_ignore_ascii_case("server"));
     let text = field.map(|f| String::from_utf8_lossy(f.value).into_owned()).unwrap_or_default();
-    text.chars().filter(|c| (c.is_ascii_graphic() || *c == ' ') && !matches!(c, ',' | '=')).take(MOST_NAME).collect::<String>().trim().to_owned()
+    text.chars()
+        .filter(|c| (c.is_ascii_graphic() || *c == ' ') && !matches!(c, ',' | '='))
+        .take(MOST_NAME)
+        .collect::<String>()
+        .trim()
+        .to_owned()
 }
 
 /// A port that nobody listens on at this moment.
