@@ -5,6 +5,7 @@
 //! kernel's cache the next would find there. They read the same lists, so that the ratio is still taken round by round.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use fingerpost_compare::site;
 use fingerpost_measure::estimate;
@@ -12,7 +13,7 @@ use fingerpost_record::params::named;
 use fingerpost_record::{Param, Process, Unit};
 use fingerpost_sys::cgroup::Throttle;
 use fingerpost_workloads::site::Access;
-use fingerpost_workloads::site::reader::Reader;
+use fingerpost_workloads::site::reader::{Reader, numbers};
 
 use super::contest::{Contest, Course, Row, drop_caches, row};
 use crate::LabError;
@@ -20,6 +21,9 @@ use crate::launch::pressure::Pen;
 
 /// Rounds from the start: the source's.
 pub const ROUNDS: usize = 11;
+
+/// How long all rounds of a process may take.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// Of a process, the bytes of memory that its group had after the last round, page cache included; and how often the group's limit was met.
 const MEMORY: &str = site::MEMORY;
@@ -124,8 +128,23 @@ impl Course<'_, '_, '_> {
         let mut reader = Reader::start(access, source, &contest.prepared.list, cpu, self.context.scratch)?;
         let before = contest.start.counted().get(MET).copied();
         let times = begin(&mut reader, contest.start).and_then(|()| {
+            let begun = Instant::now();
+            let sink = &*self.context.sink;
+            let mut enough = || match () {
+                () if sink.interrupted() => Some("it was interrupted".to_owned()),
+                () if begun.elapsed() > LONGEST => {
+                    let why = if contest.start.limit.is_some() {
+                        "; with so little memory it reads the same from the disk again and again"
+                    } else {
+                        ""
+                    };
+                    Some(format!("{ROUNDS} rounds took longer than {} s{why}", LONGEST.as_secs()))
+                }
+                () => None,
+            };
             let time = |list: &u64| {
-                let answer = reader.ask(&format!("round {list} {}", contest.urls))?;
+                reader.order(&format!("round {list} {}", contest.urls))?;
+                let answer = numbers(&reader.hear_until(&mut enough)?);
                 let ns = answer.first().copied().ok_or_else(|| LabError::Failed("a reader told no time".to_owned()))?;
                 Ok(ns / contest.per as f64)
             };
@@ -151,5 +170,6 @@ fn begin(reader: &mut Reader, start: &Start) -> Result<(), LabError> {
     if start.cold {
         drop_caches().map_err(|e| LabError::Failed(format!("the caches cannot be dropped: {e}")))?;
     }
-    reader.ask("open").map(drop)
+    let open = start.limit.map_or("open".to_owned(), |bytes| format!("open {bytes}"));
+    reader.ask(&open).map(drop)
 }
