@@ -54,7 +54,7 @@ pub static LIST: &[Conclusion] = &[
         "Conclusions",
         "The next version keeps less in memory and will be four to five times faster still.",
         || Judged::not("it is a forecast: the document has no figure of that version"),
-        Here::By(less_cache, "site --set state=warming --set memory=none,2M --allow-system-changes"),
+        Here::By(less_cache, "site --set state=warming --set pages=4000 --set urls=400 --set memory=none,8M --allow-system-changes"),
     ),
     of(
         "native_and_no_legacy",
