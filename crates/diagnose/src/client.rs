@@ -224,7 +224,10 @@ fn why_not(rate: f64, served: f64, same: bool) -> String {
     if rate < served {
         format!("the load generator made {share:.0} % of the {served:.0} requests a second that came; others ask it too")
     } else {
-        format!("{served:.0} requests a second were seen at the service, of {rate:.0} that the load generator had answered")
+        format!(
+            "{served:.0} requests a second were seen at the service in the windows in which it was watched, of {rate:.0} that the load generator \
+             had answered over its whole time"
+        )
     }
 }
 
