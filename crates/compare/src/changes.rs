@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fingerpost_record::unstated::DESCRIBED;
-use fingerpost_record::{Param, Params};
+use fingerpost_record::{Param, Params, client};
 use serde::Serialize;
 
 use crate::align::with_unstated_parameters;
@@ -23,6 +23,8 @@ pub enum Kind {
     Setting,
     /// Swap is somewhere else.
     Placement,
+    /// The load came from another machine: nothing of the server was changed.
+    Client,
 }
 
 /// One thing that was changed, and that all rows that it concerns have on one side as `base` and on the other as `new`.
@@ -48,6 +50,9 @@ const BUILD: [&str; 4] = ["compiler", "cflags", "version", "server"];
 const PLACEMENT: &str = "placement";
 const LAUNCH: &str = "launch";
 
+/// What a load that came from another machine is called.
+const CLIENT_MACHINE: &str = "client machine";
+
 /// What a side without the parameter is said to have.
 const NOTHING: &str = "none";
 /// What it is said to have where rows state the parameter only if it was changed ([`stated_when_changed`]).
@@ -72,6 +77,7 @@ impl Change {
         let of_launch = of.as_deref().is_some_and(|of| of.split('.').next() == Some(LAUNCH));
         let kind = match what {
             PLACEMENT if of_launch => Kind::Placement,
+            CLIENT_MACHINE => Kind::Client,
             what if BUILD.contains(&what) => Kind::Build,
             _ => Kind::Setting,
         };
@@ -95,8 +101,9 @@ impl Change {
     }
 }
 
-/// What was changed as the sides themselves tell it: by the part of a run that was asked for, by the compiler of published figures, and by
-/// what the servers said of their version and settings. `known` is what rows differed in as a whole.
+/// What was changed as the sides themselves tell it: by the part of a run that was asked for, by the compiler of published figures, by
+/// what the servers said of their version and settings, and by the machines that the load came from. `known` is what rows differed in as a
+/// whole.
 pub fn between(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
     let (b, n) = (&base.taken_out, &new.taken_out);
     let keys: BTreeSet<&str> = b.iter().chain(n.iter()).map(|(k, _)| k).collect();
@@ -108,16 +115,36 @@ pub fn between(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
     changes.extend(compilers(base, new));
     let servers = servers(base, new, &[known, &changes].concat());
     changes.extend(servers);
+    changes.extend(client_machines(base, new));
     changes
 }
 
 /// What each server said of itself, by workload: its version, then settings with their values.
 fn descriptions(side: &Side) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (workload, text) in side.steps.observations.iter().filter_map(|o| Some((o.workload.as_str(), o.source.strip_prefix(DESCRIBED)?))) {
-        found.entry(workload).or_default().insert(text);
+    for o in &side.steps.observations {
+        let text = o.source.strip_prefix(DESCRIBED).or_else(|| Some(client::told(&o.source)?.1));
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            found.entry(o.workload.as_str()).or_default().insert(text);
+        }
     }
     found
+}
+
+/// Another machine that the load came from.
+fn client_machines(base: &Side, new: &Side) -> Option<Change> {
+    let (b, n) = (client_machine(base)?, client_machine(new)?);
+    (b != n).then(|| Change::of(CLIENT_MACHINE, &b, &n, None))
+}
+
+/// The machine that a side's load came from, where a load generator elsewhere made it: told by a record of the service, or the host of the
+/// load generator's own record.
+fn client_machine(side: &Side) -> Option<String> {
+    let accounts =
+        side.steps.observations.iter().filter(|o| (o.workload.as_str(), o.observer.as_str()) == (client::WORKLOAD, client::CLIENT));
+    let of = |source: &str| client::told(source).map_or_else(|| client::machine(&side.host), |(machine, _)| machine.to_owned());
+    let machines: BTreeSet<String> = accounts.map(|o| of(&o.source)).collect();
+    machines.first().filter(|_| machines.len() == 1).cloned()
 }
 
 /// Another version of a server, or settings that are in no row's parameters. Of another server nothing is the same.
@@ -133,7 +160,9 @@ fn servers(base: &Side, new: &Side, known: &[Change]) -> Vec<Change> {
         let told = |key: &str| known.iter().any(|c| key.starts_with(c.what.strip_prefix("server.").unwrap_or(&c.what)));
         let value = |of: &BTreeMap<&str, &str>, key: &str| of.get(key).copied().unwrap_or(NOTHING).to_owned();
         let differing = keys.into_iter().filter(|key| b.get(key) != n.get(key) && !told(key));
-        changes.extend(differing.map(|key| Change::of(key, &value(&b, key), &value(&n, key), Some((*workload).to_owned()))));
+        // A load from elsewhere is on record with the service that it loaded, and what it is told of the server concerns both.
+        let of = (*workload != client::WORKLOAD).then(|| (*workload).to_owned());
+        changes.extend(differing.map(|key| Change::of(key, &value(&b, key), &value(&n, key), of.clone())));
     }
     changes
 }

@@ -42,14 +42,14 @@ fn sentence(c: &Comparison, changed: Option<&Waterfall>) -> String {
 
 fn nothing_differs(c: &Comparison, new: &str, base: &str, same: usize) -> String {
     let percent = c.threshold * 100.0;
-    let unresolved = c.rows.len() - same;
+    let (unresolved, with) = (c.rows.len() - same, changed_besides(c, &[]));
     match unresolved {
-        0 => format!("{new} performs like {base}: all {same} rows agree within {percent:.0} %."),
+        0 => format!("{new} performs like {base}{with}: all {same} rows agree within {percent:.0} %."),
         _ if same == 0 => format!(
-            "No difference between {new} and {base} was found, but none of the {unresolved} rows is precise enough to call them the same."
+            "No difference between {new} and {base}{with} was found, but none of the {unresolved} rows is precise enough to call them the same."
         ),
         _ => format!(
-            "No difference between {new} and {base} was found: {same} of {} rows agree within {percent:.0} %, {unresolved} could not be resolved.",
+            "No difference between {new} and {base}{with} was found: {same} of {} rows agree within {percent:.0} %, {unresolved} could not be resolved.",
             c.rows.len()
         ),
     }
@@ -121,13 +121,11 @@ fn because(c: &Comparison, on: Option<&str>) -> String {
     with + &text
 }
 
-/// What was changed between the sides, where no cause is that: it is named before any other.
+/// What was changed between the sides, where no cause is that: it is named before any other. Another client machine is never a cause.
 fn changed_besides(c: &Comparison, named: &[&Finding]) -> String {
-    if c.changes.is_empty() || named.iter().any(|f| [BUILD, SETTING, PLACEMENT].contains(&f.cause.as_str())) {
-        return String::new();
-    }
-    let all: Vec<String> = c.changes.iter().map(Change::words).collect();
-    format!(", with {}", all.join(" and "))
+    let by_cause = named.iter().any(|f| [BUILD, SETTING, PLACEMENT].contains(&f.cause.as_str()));
+    let all: Vec<String> = c.changes.iter().filter(|change| !by_cause || change.kind == Kind::Client).map(Change::words).collect();
+    if all.is_empty() { String::new() } else { format!(", with {}", all.join(" and ")) }
 }
 
 /// Whether the systems differ, the CPU is cleared, and what is named lies in the kernel or below the program.

@@ -42,7 +42,7 @@ pub use side::Side;
 pub use verdict::Verdict;
 
 use causes::workloads;
-use changes::Change;
+use changes::{Change, Kind};
 
 /// Compares runs: one or several on each side.
 pub fn compare(base: &[Run], new: &[Run], options: &Options) -> Comparison {
@@ -66,10 +66,12 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
     let curves = curves::curves(&rows);
     let waterfalls = workloads::waterfalls(base, new, &rows);
     let most = workloads::most_changed(&waterfalls, &rows, options.threshold);
+    // Another client machine is told with the others; it is no change of what is compared.
+    let of_the_server: Vec<Change> = changed.iter().filter(|c| c.kind != Kind::Client).cloned().collect();
     let (mut causes, mut unexplained) = match most {
-        Some(fall) => workloads::judge(fall, [base, new], &rows, &changed),
+        Some(fall) => workloads::judge(fall, [base, new], &rows, &of_the_server),
         None => {
-            let compared = causes::probes::Compared { rows: &rows, pooled: &pooled, changes: &changed, curves: &curves };
+            let compared = causes::probes::Compared { rows: &rows, pooled: &pooled, changes: &of_the_server, curves: &curves };
             causes::probes::judge(&compared, [base, new], options.threshold)
         }
     };

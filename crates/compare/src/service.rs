@@ -97,7 +97,7 @@ impl Load {
         let sides = paths.as_ref().map(|(base, new)| [base, new]);
         let mean = sides.map(|sides| sides.map(|p| p.latency.mean));
         // What was followed tells both the rate and the latency; of the rows only the rate is known.
-        let followed = |p: &Paths| (p.followed as f64 + p.cut as f64 / 2.0) / p.seconds;
+        let followed = |p: &Paths| p.requests() / p.seconds;
         let rate = sides.map(|sides| sides.map(followed)).filter(|r| r.iter().all(|r| r.is_finite() && *r > 0.0)).unwrap_or(rate);
         let sum = |of: fn(&Leaf) -> bool| {
             sides.map_or([0.0; 2], |sides| sides.map(|p| p.leaves.iter().filter(|l| of(l)).map(|l| l.all.seconds).sum()))

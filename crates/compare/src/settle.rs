@@ -184,7 +184,8 @@ fn by_cause(settled: &[Settled], changes: &[Change], causes: &[Finding]) -> Vec<
         let kind = changes.iter().find(|c| c.what == one.what).map_or(Kind::Setting, |c| c.kind);
         let own = match kind {
             Kind::Build => BUILD,
-            Kind::Setting => SETTING,
+            // A load that comes from elsewhere is nothing that is set, and never measured by itself.
+            Kind::Setting | Kind::Client => SETTING,
             Kind::Placement => PLACEMENT,
         };
         let cause = [own, BUILD, SETTING, PLACEMENT].into_iter().find(|cause| named(cause)).unwrap_or(own);
@@ -199,7 +200,7 @@ fn by_cause(settled: &[Settled], changes: &[Change], causes: &[Finding]) -> Vec<
 /// What was changed, where no passive sign points to it.
 fn unsuspected(cause: &'static str, changes: &[Change]) -> Finding {
     let layer = fingerpost_record::cause::cause(cause).map_or(Layer::Application, |c| c.layer);
-    let evidence = changes.iter().map(|c| format!("{} (base → new)", c.words())).collect();
+    let evidence = changes.iter().filter(|c| c.kind != Kind::Client).map(|c| format!("{} (base → new)", c.words())).collect();
     Finding { cause: cause.into(), layer, status: Status::NotJudged, share: 0.0, evidence }
 }
 

@@ -4,7 +4,8 @@
 //! and its interval from the spread of the ratios over the groups of processes, not from two separate figures.
 
 use fingerpost_measure::estimate;
-use fingerpost_record::{Estimate, Measurement, Outcome, Params, Profile, Run};
+use fingerpost_record::unit::significant;
+use fingerpost_record::{Estimate, Measurement, Outcome, Params, Profile, Run, Unit};
 use serde::Serialize;
 
 /// The rounds that the source's table has.
@@ -90,6 +91,44 @@ pub struct Warming {
     pub params: Params,
     /// The ratio in the first round, the second …, each over all processes.
     pub rounds: Vec<Estimate>,
+    /// What was counted of the memory of those that read files, and of the database's readers.
+    pub memory: [Memory; 2],
+}
+
+/// The counters of a process that begins with nothing loaded: the bytes of memory that its control group had after the last round, page cache
+/// included; and how often the group's limit was met.
+pub const MEMORY: &str = "memory_bytes";
+/// See [`MEMORY`].
+pub const MET: &str = "memory_limit_met";
+
+/// What was counted of the memory of one contestant's readers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Memory {
+    /// Bytes that they had after the last round, in the median over the processes; nothing where that was not counted.
+    pub bytes: Option<f64>,
+    /// How often they met their limit, in the median; nothing where there was none.
+    pub met: Option<f64>,
+}
+
+/// The lead of a database when all has been loaded that is kept, with all memory and with the least that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Less {
+    /// How files were read.
+    pub files: String,
+    /// Which object database.
+    pub odb: String,
+    /// The limit, in bytes.
+    pub limit: i64,
+    /// The ratio in the last third of the rounds with all memory: the means of what the rounds have.
+    pub all: Estimate,
+    /// The same with the limit.
+    pub little: Estimate,
+    /// What was counted of the database's readers with all memory and with the limit.
+    pub memory: [Memory; 2],
+    /// Whether any reader came to the limit; nothing where that was not counted.
+    pub met: Option<bool>,
+    /// The same as one sentence, without its full stop.
+    pub sentence: String,
 }
 
 /// Fewer rounds than these show no course.
@@ -105,9 +144,85 @@ pub fn warming(run: &Run) -> Vec<Warming> {
     let of = |duel: Duel| {
         let (files, odb) = (row(&duel.files, &duel.params)?, row(&duel.odb, &duel.params)?);
         let rounds = by_round(files, odb);
-        (rounds.len() >= LEAST_ROUNDS).then_some(Warming { files: duel.files, odb: duel.odb, params: duel.params, rounds })
+        let memory = [files, odb].map(counted);
+        (rounds.len() >= LEAST_ROUNDS).then_some(Warming { files: duel.files, odb: duel.odb, params: duel.params, rounds, memory })
     };
     duels(run).into_iter().filter(|d| from_start(&d.params)).filter_map(of).collect()
+}
+
+fn counted(row: &Measurement) -> Memory {
+    let of = |name: &str| -> Option<f64> {
+        let values: Vec<f64> = row.processes.iter().filter_map(|p| p.counters.get(name).copied()).collect();
+        (!values.is_empty()).then(|| estimate::median(&values))
+    };
+    Memory { bytes: of(MEMORY), met: of(MET) }
+}
+
+/// Each database of which a run has rounds from the start with all memory and with less, that which keeps what it has walked through first.
+pub fn less(run: &Run) -> Vec<Less> {
+    let found = warming(run);
+    let limit = |w: &Warming| w.params.int("memory");
+    let without = |w: &Warming| Params(w.params.0.iter().filter(|(k, _)| *k != "memory").map(|(k, v)| (k.clone(), v.clone())).collect());
+    let of = |all: &Warming| -> Option<Less> {
+        let limited = found.iter().filter(|w| limit(w).is_some() && w.odb == all.odb && w.files == all.files && without(w) == all.params);
+        let little = limited.min_by_key(|w| limit(w))?;
+        let counted: Vec<f64> = little.memory.iter().filter_map(|m| m.met).collect();
+        let mut less = Less {
+            files: all.files.clone(),
+            odb: all.odb.clone(),
+            limit: limit(little)?,
+            all: all.last(),
+            little: little.last(),
+            memory: [all.memory[1], little.memory[1]],
+            met: (!counted.is_empty()).then(|| counted.iter().any(|met| *met > 0.0)),
+            sentence: String::new(),
+        };
+        less.sentence = less.words();
+        Some(less)
+    };
+    let mut pairs: Vec<Less> = found.iter().filter(|w| limit(w).is_none()).filter_map(of).collect();
+    pairs.sort_by_key(|less| less.odb != LOADED);
+    pairs
+}
+
+/// The database that keeps the tables that it has walked through in memory, as the source's did.
+pub const LOADED: &str = "lmdb-loaded";
+
+impl Warming {
+    /// The ratio in the last third of the rounds: the means of what they have.
+    pub fn last(&self) -> Estimate {
+        let part = &self.rounds[self.rounds.len() - self.rounds.len() / 3..];
+        let mean = |of: fn(&Estimate) -> f64| part.iter().map(of).sum::<f64>() / part.len() as f64;
+        Estimate { value: mean(|r| r.value), low: mean(|r| r.low), high: mean(|r| r.high), confidence: estimate::CONFIDENCE }
+    }
+}
+
+impl Less {
+    /// Whether the two ratios have intervals apart, by which the one with less memory is the smaller one or the larger one; nothing where
+    /// they overlap.
+    pub fn smaller(&self) -> Option<bool> {
+        match () {
+            () if self.little.high < self.all.low => Some(true),
+            () if self.little.low > self.all.high => Some(false),
+            () => None,
+        }
+    }
+
+    fn words(&self) -> String {
+        let limit = Unit::Bytes.format(self.limit as f64);
+        let times = |e: &Estimate| format!("{} times ({}–{})", significant(e.value), significant(e.low), significant(e.high));
+        let held = |m: &Memory| m.bytes.map_or(String::new(), |bytes| format!(", of which it had {}", Unit::Bytes.format(bytes)));
+        let unmet = if self.met == Some(false) { "; no reader came to that limit, which changed nothing" } else { "" };
+        format!(
+            "{} is {} as fast as {} in the last rounds with all memory{}, and {} with {limit}{}{unmet}",
+            self.odb,
+            times(&self.all),
+            self.files,
+            held(&self.memory[0]),
+            times(&self.little),
+            held(&self.memory[1]),
+        )
+    }
 }
 
 /// The ratio of each round over the processes; a published row has a round where ours has a process.
@@ -197,7 +312,7 @@ pub fn crossing_size(sizes: &[AtSize]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fingerpost_record::{Better, Process, Unit};
+    use fingerpost_record::{Better, Process};
 
     fn row(probe: &str, params: Params, groups: &[&[f64]]) -> Measurement {
         let processes: Vec<Process> =
@@ -269,6 +384,57 @@ mod tests {
         let source = warming(&crate::references::load("site-powermac-9500").unwrap());
         assert_eq!(source[0].rounds.len(), TABLE_ROUNDS);
         assert!((source[0].rounds[0].value - 1.895).abs() < 0.001 && (source[0].rounds[8].value - SOURCE_BEST).abs() < 0.005);
+    }
+
+    /// Rounds from the start by all memory and by this limit: files take 60, the database as long as is given for the last rounds of each.
+    fn loaded(all: f64, little: f64, limit: i64, met: f64) -> Run {
+        let of = |store: &str, memory: Option<i64>, last: f64| {
+            let params = Params::new().with("store", store).with("state", "warming");
+            let rounds: &[f64] = &[60.0, 60.0, 60.0, 60.0, last, last];
+            let mut row = row("site.round", memory.map_or(params.clone(), |bytes| params.with("memory", bytes)), &[rounds; 4]);
+            for process in &mut row.processes {
+                process.counters = [(MEMORY.to_owned(), memory.map_or(7e6, |bytes| bytes as f64))].into();
+                process.counters.extend(memory.map(|_| (MET.to_owned(), met)));
+            }
+            row
+        };
+        let measurements = vec![
+            of("files-open", None, 60.0),
+            of("lmdb-loaded", None, all),
+            of("files-open", Some(limit), 60.0),
+            of("lmdb-loaded", Some(limit), little),
+        ];
+        Run { measurements, ..Run::default() }
+    }
+
+    #[test]
+    fn the_lead_with_less_memory_stands_beside_that_with_all() {
+        let found = less(&loaded(1.5, 15.0, 2 << 20, 900.0));
+        assert_eq!((found.len(), found[0].odb.as_str(), found[0].limit, found[0].met), (1, "lmdb-loaded", 2 << 20, Some(true)));
+        let told = |e: &Estimate| (e.value * 1e6).round() / 1e6;
+        assert_eq!((told(&found[0].all), told(&found[0].little), found[0].smaller()), (40.0, 4.0, Some(true)));
+        assert_eq!(found[0].memory[1], Memory { bytes: Some(2097152.0), met: Some(900.0) });
+        assert!(found[0].sentence.contains("with 2.000 MiB, of which it had 2.000 MiB"), "{}", found[0].sentence);
+        // A limit that no reader came to is told to be one.
+        let unmet = less(&loaded(1.5, 1.5, 64 << 20, 0.0));
+        assert_eq!((unmet[0].met, unmet[0].smaller()), (Some(false), None));
+        assert!(unmet[0].sentence.ends_with("no reader came to that limit, which changed nothing"), "{}", unmet[0].sentence);
+        let mut alone = loaded(1.5, 15.0, 2 << 20, 900.0);
+        alone.measurements.retain(|m| m.params.get("memory").is_some());
+        assert!(less(&alone).is_empty(), "there is nothing to be less than");
+        alone.measurements.iter_mut().for_each(|m| m.processes.iter_mut().for_each(|p| p.counters.clear()));
+        assert_eq!(warming(&alone)[0].memory, [Memory::default(); 2], "a record of before has no such counts");
+    }
+
+    #[test]
+    fn what_the_source_foresees_of_less_memory_is_judged_by_both() {
+        use crate::conclusions::{Answer, all};
+        let of = |run: &Run| all().find(|c| c.key == "less_with_less_cache").map(|c| c.by_run(run).answer);
+        assert_eq!(of(&loaded(1.5, 15.0, 2 << 20, 900.0)), Some(Answer::True), "less, and four times still");
+        assert_eq!(of(&loaded(1.5, 30.0, 2 << 20, 900.0)), Some(Answer::False), "less than four times");
+        assert_eq!(of(&loaded(10.0, 2.0, 2 << 20, 900.0)), Some(Answer::False), "no less");
+        assert_eq!(of(&loaded(1.5, 1.5, 64 << 20, 0.0)), Some(Answer::NotResolved), "nobody came to the limit");
+        assert_eq!(of(&Run::default()), Some(Answer::NotMeasured));
     }
 
     #[test]

@@ -280,6 +280,49 @@ fn settings_and_versions_that_are_in_no_parameter_are_named() {
     }
 }
 
+/// Both were on record with a load from a client machine, and no sentence had them.
+#[test]
+fn the_machine_that_a_load_came_from_and_the_version_that_it_was_told_are_named() {
+    use fingerpost_record::client::{CLIENT, WORKLOAD, source};
+    let of = |account: &str, host: &str, factor: f64| {
+        let params = Params::new().with("clients", 8).with("engine", "mariadb");
+        let mut run = run(["load.throughput", "load.turns"].map(|probe| row(probe, params.clone(), 1000.0 * factor)).to_vec());
+        run.host.hostname = host.into();
+        run.observations = vec![Observation {
+            workload: WORKLOAD.into(),
+            params,
+            observer: CLIENT.into(),
+            source: account.into(),
+            series: Vec::new(),
+            totals: std::collections::BTreeMap::new(),
+            self_cost: 0.0,
+            lost: 0,
+        }];
+        run
+    };
+    let compared = |base: &Run, new: &Run| compare(std::slice::from_ref(base), std::slice::from_ref(new), &Options::default());
+    let words = |c: &Comparison| c.changes.iter().map(|x| x.words()).collect::<Vec<_>>();
+    let told = |machine: &str, version: &str| source(machine, &format!("{version}-MariaDB, log_bin=off"));
+    // With the service's record the account says where the load came from; by itself the load's host does.
+    let joined = |machine: &str, factor: f64| of(&told(machine, "10.11.6"), "db", factor);
+    let alone = |host: &str, factor: f64| of("the load generator; 10.11.6-MariaDB, log_bin=off", host, factor);
+    for (base, new) in [(joined("client-1", 1.0), joined("client-2", 0.5)), (alone("client-1", 1.0), alone("client-2", 0.5))] {
+        let c = compared(&base, &new);
+        assert_eq!(c.changes.len(), 1, "{:#?}", c.changes);
+        assert!(words(&c)[0].starts_with("client machine: client-1") && words(&c)[0].contains("→ client-2"), "{:?}", words(&c));
+        assert!(c.headline.contains(&format!(", with {}", words(&c)[0])), "{}", c.headline);
+        assert!(named(&c).iter().all(|f| f.cause != "app.setting" && f.cause != "app.build"), "{:#?}", c.causes);
+        assert!(compared(&base, &base).changes.is_empty());
+    }
+    let c = compared(&joined("client-1", 1.0), &of(&told("client-2", "11.4.2"), "db", 0.5));
+    assert_eq!(words(&c), ["version: 10.11.6-MariaDB → 11.4.2-MariaDB", "client machine: client-1 → client-2"]);
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.build", Status::Guilty), "{:#?}", c.causes);
+    assert!(words(&c).iter().all(|words| c.headline.contains(words)), "{}", c.headline);
+    // Where nothing is slower, the sentence names them all the same.
+    let c = compared(&joined("client-1", 1.0), &of(&told("client-2", "11.4.2"), "db", 1.0));
+    assert!(words(&c).len() == 2 && words(&c).iter().all(|words| c.headline.contains(words)), "{}", c.headline);
+}
+
 fn launched(placement: &str, swap: &str, seconds: f64) -> Run {
     let params = |app: &str| Params::new().with("app", app).with("placement", placement).with("state", "after-boot");
     let mut run = run(["a", "b", "c"].map(|app| row("launch.time", params(app), seconds * 1e9)).to_vec());

@@ -4,7 +4,7 @@
 //! Round trips are not matched one by one: nothing in them is known to both sides. What is compared is how many there were and their mean.
 //! Means may be subtracted, quantiles may not, so that quantiles only stand beside each other.
 
-use fingerpost_record::client::{CLIENT, WORKLOAD};
+use fingerpost_record::client::{CLIENT, WORKLOAD, machine, source};
 use fingerpost_record::unstated::DESCRIBED;
 use fingerpost_record::{Observation, Paths, Run, Unit};
 use serde::Serialize;
@@ -13,9 +13,11 @@ use crate::step::STEP;
 
 /// The workload of a record that has a running service.
 const SERVICE: &str = "service";
-/// The two rates of one load may differ by this factor: the service is watched in windows, in which each request costs it a little more,
-/// and the load goes on before and after.
+/// The two rates of one load may differ by this factor, beside what recording makes: the service is watched in windows, and the load goes on
+/// before and after.
 const SAME_LOAD: f64 = 1.25;
+/// Up to this difference of the rates the windows were like the rest of the load, and the client's mean is that of their requests, too.
+const LIKE_THE_REST: f64 = 0.05;
 /// The part of the shorter of the two times that both must have.
 const OVERLAP: f64 = 0.5;
 /// What clocks of machines that keep time may be apart, in seconds, with the whole seconds in which a record tells its start.
@@ -34,6 +36,10 @@ pub struct Beside {
     pub served_rate: f64,
     /// Their mean there.
     pub served_mean: f64,
+    /// How long a round trip took while the service was watched, by how many clients there are and how many requests came then; nothing
+    /// where the client's mean tells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub while_watched: Option<f64>,
     /// What of a round trip passed outside of the service; nothing where the two are not of the same requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<f64>,
@@ -71,9 +77,8 @@ pub fn join(server: &mut Run, begun_s: f64, client: &Run) -> Result<(), String> 
     server.observations.retain(|o| o.workload != WORKLOAD);
     server.measurements.retain(|m| !m.probe.starts_with("load."));
     server.measurements.extend(client.measurements.iter().filter(|m| m.probe.starts_with("load.")).cloned());
-    let host = &client.host.hostname;
     let of_server = theirs.source.strip_prefix(DESCRIBED).unwrap_or(&theirs.source);
-    let source = format!("a load generator on {host}, by its own clock; the server told it: {of_server}");
+    let source = source(&machine(&client.host), of_server);
     server.observations.push(Observation { source, ..theirs.clone() });
     tell_the_step(server, theirs);
     Ok(())
@@ -136,26 +141,55 @@ struct Accounts<'a> {
     paths: &'a Paths,
 }
 
+impl Accounts<'_> {
+    /// Requests a second at the service's sockets, in the windows in which it was watched.
+    fn served_rate(&self) -> f64 {
+        self.paths.requests() / self.paths.seconds
+    }
+
+    /// Whether the requests at the service can be those of the load generator: recording events in a window makes each of them longer, by
+    /// that much where nothing waits for it, and all clients by that much where they wait for each other.
+    fn same_load(&self) -> bool {
+        let slowed = 1.0 + self.rate * self.paths.recording();
+        (self.rate / slowed / SAME_LOAD..=self.rate * SAME_LOAD).contains(&self.served_rate())
+    }
+
+    /// The time of a round trip in the windows by Little's law: each client waits for its answer, then takes as long for the next request as
+    /// it does in the rest of the load. Nothing where the windows were like that, or requests come at a rate that was asked for.
+    fn while_watched(&self) -> Option<f64> {
+        let params = &self.theirs.params;
+        let clients = ["clients", "connections"].iter().find_map(|key| params.int(key)).filter(|n| *n > 0)? as f64;
+        let between = (clients / self.rate - self.mean).max(0.0);
+        let differs = (self.rate / self.served_rate() - 1.0).abs() > LIKE_THE_REST;
+        (differs && params.get("rate").is_none() && between < self.mean).then(|| clients / self.served_rate() - between)
+    }
+}
+
 fn time(seconds: f64) -> String {
     Unit::Nanoseconds.format(seconds * 1e9)
 }
 
 fn told(of: Accounts) -> Beside {
+    let (served_rate, same) = (of.served_rate(), of.same_load());
+    let while_watched = of.while_watched().filter(|_| same);
     let Accounts { theirs, rate, mean, network, paths } = of;
-    let served_rate = (paths.followed as f64 + paths.cut as f64 / 2.0) / paths.seconds;
     let served_mean = paths.latency.mean;
-    let same = (1.0 / SAME_LOAD..=SAME_LOAD).contains(&(rate / served_rate));
-    let outside = (same && mean >= served_mean).then_some(mean - served_mean);
+    let trip = while_watched.unwrap_or(mean);
+    let outside = (same && trip >= served_mean).then_some(trip - served_mean);
     let saturated = was_saturated(theirs);
     let sentence = match outside {
         Some(outside) => {
-            let share = 100.0 * served_mean / mean;
+            let by = match while_watched {
+                Some(_) => format!("while it was watched ({} over the whole load)", time(mean)),
+                None => "by the client's clock".to_owned(),
+            };
+            let share = 100.0 * served_mean / trip;
             let network =
                 network.map_or(String::new(), |least| format!(", where the network alone takes {} at least", time(least.min(outside))));
             format!(
-                "Of a round trip's {} by the client's clock the service had {} ({share:.0} %); {} passed outside of it: in the network, in both \
-                 machines' kernels, in the client{network}.",
-                time(mean),
+                "Of a round trip's {} {by} the service had {} ({share:.0} %); {} passed outside of it: in the network, in both machines' \
+                 kernels, in the client{network}.",
+                time(trip),
                 time(served_mean),
                 time(outside)
             )
@@ -163,8 +197,9 @@ fn told(of: Accounts) -> Beside {
         None => format!("What passed outside of the service is not told: {}.", why_not(rate, served_rate, same)),
     };
     let mut notes = vec![format!(
-        "client: {rate:.0} round trips a second, mean {}; service: {served_rate:.0} requests a second, mean {}, median {}, 99 % within {}",
+        "client: {rate:.0} round trips a second, mean {}; service: {served_rate:.0} requests a second{}, mean {}, median {}, 99 % within {}",
         time(mean),
+        recorded(paths),
         time(served_mean),
         time(paths.latency.p50),
         time(paths.latency.p99)
@@ -172,7 +207,13 @@ fn told(of: Accounts) -> Beside {
     notes.extend(
         saturated.then(|| "the client was the limit itself in most of its repetitions: the service could have answered more".to_owned()),
     );
-    Beside { who: theirs.source.clone(), rate, mean, served_rate, served_mean, outside, network, saturated, sentence, notes }
+    Beside { who: theirs.source.clone(), rate, mean, served_rate, served_mean, while_watched, outside, network, saturated, sentence, notes }
+}
+
+/// What recording makes of the rate at the service, where that is worth telling.
+fn recorded(paths: &Paths) -> String {
+    let told = |cost: f64| format!(" while it was watched, which takes {} for each", time(cost));
+    paths.noticeable_recording().map_or(String::new(), told)
 }
 
 fn why_not(rate: f64, served: f64, same: bool) -> String {
@@ -183,7 +224,10 @@ fn why_not(rate: f64, served: f64, same: bool) -> String {
     if rate < served {
         format!("the load generator made {share:.0} % of the {served:.0} requests a second that came; others ask it too")
     } else {
-        format!("{served:.0} requests a second were seen at the service, of {rate:.0} that the load generator had answered")
+        format!(
+            "{served:.0} requests a second were seen at the service in the windows in which it was watched, of {rate:.0} that the load generator \
+             had answered over its whole time"
+        )
     }
 }
 
@@ -264,6 +308,33 @@ mod tests {
         assert!(unseen.outside.is_none() && unseen.sentence.contains("500 requests a second were seen"), "{}", unseen.sentence);
         let faster = joined(995.0, 500.0, 0.9e-3);
         assert!(faster.outside.is_none() && faster.sentence.contains("not the same ones"), "{}", faster.sentence);
+    }
+
+    /// A web server of which a request takes 22 µs: what recording adds makes it slower by a quarter while it is watched.
+    #[test]
+    fn a_service_that_is_slower_while_it_is_watched_has_the_same_load() {
+        let of = |event_cost: f64, connections: Option<i64>| {
+            let (mut run, mut client) = (service(), load(995.0, 45_650.0, 86.58e-6, 0.0));
+            let paths = &mut run.paths[0];
+            (paths.followed, paths.latency.mean, paths.events, paths.event_cost) = (35_898, 91.38e-6, 28 * 35_898, event_cost);
+            client.observations[0].params = connections.map_or(Params::new(), |n| Params::new().with("connections", n));
+            join(&mut run, 1000.0, &client).unwrap();
+            beside(&run).unwrap()
+        };
+        let found = of(0.22e-6, Some(4));
+        // Four connections at 35,898 a second are 111.4 µs, of which the client has 1.0 µs between two requests.
+        let trip = found.while_watched.unwrap();
+        assert!((trip - 110.38e-6).abs() < 0.05e-6, "{trip}");
+        assert!((found.outside.unwrap() - 19.0e-6).abs() < 0.1e-6, "{found:?}");
+        assert!(found.sentence.contains("while it was watched (86.58 µs over the whole load)"), "{}", found.sentence);
+        assert!(found.notes[0].contains("while it was watched, which takes 6.160 µs for each"), "{}", found.notes[0]);
+        // Without a cost of recording, or with one that does not explain it, requests are missing.
+        for cost in [0.0, 0.001e-6] {
+            let unseen = of(cost, Some(4));
+            assert!(unseen.outside.is_none() && unseen.sentence.contains("of 45650 that"), "{}", unseen.sentence);
+        }
+        // Who does not say how many ask is told by the means alone, which are of different times here.
+        assert!(of(0.22e-6, None).sentence.contains("not the same ones"));
     }
 
     #[test]

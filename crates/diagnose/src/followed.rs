@@ -36,6 +36,7 @@ pub fn add(into: &mut Paths, next: &Paths) {
     into.events += next.events;
     into.lost += next.lost;
     into.self_cost += next.self_cost;
+    into.event_cost = into.event_cost.max(next.event_cost);
     into.followed += next.followed;
     into.cut += next.cut;
     into.slowest.extend(next.slowest.iter().cloned());

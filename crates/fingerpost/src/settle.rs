@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fingerpost_compare::changes::Change;
+use fingerpost_compare::changes::{Change, Kind};
 use fingerpost_compare::settle::Settled;
 use fingerpost_compare::{Comparison, Row, Side};
 use fingerpost_record::Params;
@@ -63,7 +63,7 @@ pub fn refused(base: &Side, new: &Side, comparison: &Comparison) -> anyhow::Resu
             of(new)
         ));
     }
-    if comparison.changes.is_empty() {
+    if settable(comparison).next().is_none() {
         return usage(
             "nothing that --settle could set differs between the sides: no parameter that all rows of a side share, no version and no \
              setting of a server",
@@ -72,10 +72,15 @@ pub fn refused(base: &Side, new: &Side, comparison: &Comparison) -> anyhow::Resu
     Ok(())
 }
 
+/// What was changed that a setting can change: not the machine that a load came from.
+fn settable(comparison: &Comparison) -> impl Iterator<Item = &Change> {
+    comparison.changes.iter().filter(|change| change.kind != Kind::Client)
+}
+
 /// Measures each change by itself. What cannot be measured is told with its reason; an interrupt ends with what is known until then.
 pub fn settle(comparison: &Comparison, options: &Options, stop: &AtomicBool) -> Vec<Settled> {
     let mut settled = Vec::new();
-    for change in comparison.changes.iter().take(MOST) {
+    for change in settable(comparison).take(MOST) {
         if stop.load(Ordering::Relaxed) {
             settled.push(Settled::not_done(change, None, "it was interrupted before".into()));
             continue;
@@ -95,7 +100,7 @@ fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options
     let setting = |what: &str| lab.map_or_else(|| Some(of_rows(what).to_owned()), |lab| key_of(lab, what));
     let key = setting(&change.what);
     let key = key.ok_or_else(|| (Some(row), format!("{} is no setting of {}", change.what, lab.map_or("it", |lab| lab.name))))?;
-    let others = comparison.changes.iter().filter(|other| other.what != change.what && other.concerns(row));
+    let others = settable(comparison).filter(|other| other.what != change.what && other.concerns(row));
     let stated = row.params.iter().map(|(k, v)| (k.to_owned(), v.to_string()));
     let both = stated.chain(others.map(|other| (other.what.clone(), other.base.clone())));
     let both = both.filter(|(_, value)| !UNSTATED.contains(&value.as_str()));

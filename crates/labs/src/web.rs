@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fingerpost_measure::estimate;
+use fingerpost_record::unstated::DESCRIBED;
 use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Profile, Unit};
 use fingerpost_workloads::histogram::Histogram;
 use fingerpost_workloads::web::settings::Settings;
@@ -160,8 +161,8 @@ impl Row {
         (seconds > 0.0).then(|| Measured { params: self.params.clone(), transactions, seconds, under_way })
     }
 
-    /// What the client saw of itself.
-    fn observation(&self) -> Observation {
+    /// What the client saw of itself; `server` is what that called itself.
+    fn observation(&self, server: &str) -> Observation {
         let clients = || self.rounds.iter().map(|s| &s.client);
         let elapsed: f64 = self.rounds.iter().map(|s| s.elapsed.as_secs_f64()).sum();
         let cpu: f64 = clients().map(|c| c.cpu_seconds).sum();
@@ -181,7 +182,7 @@ impl Row {
             workload: "web".to_owned(),
             params: self.params.clone(),
             observer: "client".to_owned(),
-            source: "the load generator’s own account".to_owned(),
+            source: if server.is_empty() { "the load generator’s own account".to_owned() } else { format!("{DESCRIBED}{server}") },
             series: stalls::series(&self.rounds),
             totals,
             self_cost: 0.0,
@@ -286,7 +287,8 @@ fn run(context: &mut Context) -> Result<(), LabError> {
     let mut web = Web::new(settings, context.scratch, context.server_prefix, context.cpus.len());
     let result = web.start().and_then(|()| {
         let rows = course(&mut web, &mut conduct);
-        rows.iter().filter(|row| !row.rounds.is_empty()).for_each(|row| conduct.sink.observation(row.observation()));
+        let accounts = rows.iter().filter(|row| !row.rounds.is_empty()).map(|row| row.observation(web.described()));
+        accounts.for_each(|account| conduct.sink.observation(account));
         let stalls = stalls::told("web", rows.iter().map(|row| (&row.params, &row.rounds[..])));
         stalls.iter().chain(&told_overflows(&rows)).for_each(|sentence| conduct.sink.warn(sentence));
         let measured: Vec<Measured> = rows.iter().filter_map(|row| row.measured(open)).collect();

@@ -82,7 +82,10 @@ fn a_figure_with_a_doubt_is_untrusted_and_says_why() {
 fn the_clients_account_is_kept_over_all_rounds() {
     let mut one = step(1000, 100);
     one.client.stalls.push(Stall { at_s: 0.25, length_s: 0.1, why: "x".to_owned() });
-    let seen = row(vec![step(1000, 100), one]).observation();
+    let row = row(vec![step(1000, 100), one]);
+    assert_eq!(row.observation("nginx/1.22.1").source, "the load generator; nginx/1.22.1");
+    let seen = row.observation("");
+    assert!(!seen.source.contains(';'), "nothing is said of a server that does not tell: {}", seen.source);
     assert_eq!(seen.totals["requests"], 2000.0);
     assert_eq!(seen.totals["cpu.seconds"], 1.0);
     assert_eq!(seen.series[0].points, [(1.25, 0.1)]);

@@ -11,7 +11,7 @@ use fingerpost_sys::lmdb::{Env, Mode, Snapshot};
 use crate::engine::{Change, Engine, FORMAT_KEY, Keys, Store, View};
 use crate::lmdb::{LmdbChange, LmdbView};
 use crate::redb::{RedbChange, RedbView};
-use crate::sqlite::{SqliteChange, SqliteView};
+use crate::sqlite::{SqliteChange, SqliteView, Way};
 use crate::value::{Cell, Entry, Listing, Part};
 use crate::verify::{self, Verified};
 use crate::{Error, Result, flat, loaded, nested, path, redb, sqlite};
@@ -46,9 +46,9 @@ pub struct Database {
 
 enum Inner {
     Lmdb(Arc<Env>),
-    /// Each reader has a connection of its own. `alone`: without SQLite's further files.
+    /// Each reader has a connection of its own.
     Sqlite {
-        alone: bool,
+        way: Way,
     },
     Redb(Arc<redb::File>),
 }
@@ -84,6 +84,18 @@ impl Database {
         Self::open_as(file, true)
     }
 
+    /// Opens a file for reading by a process that may have so many bytes of memory, page cache included, and perhaps fewer than the file has:
+    /// nothing is read ahead, and an engine with a cache of its own keeps that within half of it.
+    pub fn open_within(file: &Path, memory: u64) -> Result<Database> {
+        let engine = recognise(file)?;
+        let inner = match engine {
+            Engine::Lmdb => Inner::Lmdb(Env::open(file, Mode::ReadWithin).map_err(Error::io("cannot open", file))?),
+            Engine::Sqlite => Inner::Sqlite { way: Way::Unmapped },
+            Engine::Redb => Inner::Redb(Arc::new(redb::File::open_within(file, usize::try_from(memory / 2).unwrap_or(usize::MAX))?)),
+        };
+        Self::marked(engine, file, inner)
+    }
+
     fn open_as(file: &Path, write: bool) -> Result<Database> {
         let engine = recognise(file)?;
         let inner = match engine {
@@ -91,7 +103,7 @@ impl Database {
                 let mode = if write { Mode::Write } else { Mode::Read };
                 Inner::Lmdb(Env::open(file, mode).map_err(Error::io("cannot open", file))?)
             }
-            Engine::Sqlite => Inner::Sqlite { alone: false },
+            Engine::Sqlite => Inner::Sqlite { way: Way::Mapped },
             Engine::Redb => Inner::Redb(Arc::new(redb::File::open(file, write)?)),
         };
         Self::marked(engine, file, inner)
@@ -117,7 +129,7 @@ impl Database {
                 let env = Env::open(file, Mode::ReadAlone).map_err(Error::io("cannot open", file))?;
                 Self::marked(Engine::Lmdb, file, Inner::Lmdb(env))
             }
-            Engine::Sqlite => Self::marked(Engine::Sqlite, file, Inner::Sqlite { alone: true }),
+            Engine::Sqlite => Self::marked(Engine::Sqlite, file, Inner::Sqlite { way: Way::Alone }),
             Engine::Redb => Self::open(file),
         }
     }
@@ -127,9 +139,9 @@ impl Database {
         let most = std::fs::metadata(&self.path).map_err(Error::io("cannot look at", &self.path))?.len();
         match &self.inner {
             Inner::Lmdb(env) => verify::scan(&mut LmdbView::new(env.clone())?, self.store.keys, most),
-            Inner::Sqlite { alone } => {
-                sqlite::check(&self.path, *alone)?;
-                verify::scan(&mut SqliteView::open(&self.path, *alone)?, self.store.keys, most)
+            Inner::Sqlite { way } => {
+                sqlite::check(&self.path, *way)?;
+                verify::scan(&mut SqliteView::open(&self.path, *way)?, self.store.keys, most)
             }
             Inner::Redb(file) => verify::scan(&mut RedbView::new(file.clone()), self.store.keys, most),
         }
@@ -145,7 +157,7 @@ impl Database {
         }
         match &self.inner {
             Inner::Lmdb(env) => of(LmdbView::new(env.clone())?),
-            Inner::Sqlite { alone } => of(SqliteView::open(&self.path, *alone)?),
+            Inner::Sqlite { way } => of(SqliteView::open(&self.path, *way)?),
             Inner::Redb(file) => of(RedbView::new(file.clone())),
         }
     }
@@ -159,7 +171,7 @@ impl Database {
     pub fn reader(&self) -> Result<Box<dyn Reader>> {
         Ok(match &self.inner {
             Inner::Lmdb(env) => walker(self.store.keys, LmdbView::new(env.clone())?),
-            Inner::Sqlite { alone } => walker(self.store.keys, SqliteView::open(&self.path, *alone)?),
+            Inner::Sqlite { way } => walker(self.store.keys, SqliteView::open(&self.path, *way)?),
             Inner::Redb(file) => walker(self.store.keys, RedbView::new(file.clone())),
         })
     }

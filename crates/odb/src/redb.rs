@@ -39,6 +39,12 @@ impl File {
         })
     }
 
+    /// Opens a file for reading, with a cache of so many bytes.
+    pub(crate) fn open_within(path: &Path, cache: usize) -> Result<File> {
+        let db = Database::builder().set_cache_size(cache).open_read_only(path)?;
+        Ok(File::Read(db, Mutex::new(())))
+    }
+
     pub(crate) fn create(path: &Path) -> Result<File> {
         Ok(File::Write(Database::create(path)?))
     }

@@ -24,6 +24,32 @@ const SCHEMA: &str = "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB NOT N
      CREATE UNIQUE INDEX entry_key ON entry (key);
      INSERT INTO entry (id, key, head, body) VALUES (0, CAST('/format' AS BLOB), x'', x'');";
 
+/// How a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Mapped.
+    Mapped,
+    /// Not mapped, as what the kernel reads ahead of a map may be more than the memory that the process has; SQLite keeps what its own cache
+    /// does by default.
+    Unmapped,
+    /// Without SQLite's further files, nor mapped: see [`open_alone`].
+    Alone,
+}
+
+impl Way {
+    fn open(self, path: &Path) -> Result<Connection> {
+        match self {
+            Way::Mapped => open(path, false),
+            Way::Unmapped => {
+                let connection = open(path, false)?;
+                connection.pragma_update(None, "mmap_size", 0)?;
+                Ok(connection)
+            }
+            Way::Alone => open_alone(path),
+        }
+    }
+}
+
 /// Opens a file that exists. Without the right to write beside it, it is taken to be one that nobody writes to.
 pub(crate) fn open(path: &Path, write: bool) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -56,8 +82,8 @@ fn ready(connection: Connection) -> Result<Connection> {
 }
 
 /// Refuses a file that SQLite finds damaged, or whose schema is another than ours.
-pub(crate) fn check(path: &Path, alone: bool) -> Result<()> {
-    let connection = if alone { open_alone(path)? } else { open(path, false)? };
+pub(crate) fn check(path: &Path, way: Way) -> Result<()> {
+    let connection = way.open(path)?;
     let mut found = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY rootpage, sql")?;
     let found: Vec<String> = found.query_map([], |row| row.get(0))?.collect::<std::result::Result<_, _>>()?;
     let same = found.len() == 2 && found.iter().all(|sql| SCHEMA.split(';').any(|ours| ours.trim() == sql));
@@ -110,8 +136,8 @@ self_cell!(
 pub(crate) struct SqliteView(Prepared);
 
 impl SqliteView {
-    pub(crate) fn open(path: &Path, alone: bool) -> Result<Self> {
-        Prepared::try_new(if alone { open_alone(path)? } else { open(path, false)? }, |c| {
+    pub(crate) fn open(path: &Path, way: Way) -> Result<Self> {
+        Prepared::try_new(way.open(path)?, |c| {
             Ok(Statements {
                 begin: c.prepare("BEGIN")?,
                 end: c.prepare("COMMIT")?,

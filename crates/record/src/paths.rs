@@ -30,6 +30,9 @@ pub struct Paths {
     pub lost: u64,
     /// CPU seconds that taking and following took.
     pub self_cost: f64,
+    /// CPU seconds that recording one event took of the thread that caused it, as it was measured before; 0 where it is not known.
+    #[serde(default)]
+    pub event_cost: f64,
     /// Requests that were followed from beginning to end.
     pub followed: u64,
     /// Requests that a window's beginning or end cut; they are in no sum.
@@ -54,6 +57,27 @@ pub struct Paths {
     pub graphs: Vec<RequestStacks>,
 }
 
+impl Paths {
+    /// CPU seconds that recording events took for each request, in the mean: it is served that much more slowly, or more where it waits for
+    /// others, while events are taken. 0 where that is not known.
+    pub fn recording(&self) -> f64 {
+        let requests = self.requests();
+        if requests > 0.0 { self.events as f64 * self.event_cost / requests } else { 0.0 }
+    }
+
+    /// The same where it is so large a part of a request that whoever reads its time or rate is to know it.
+    pub fn noticeable_recording(&self) -> Option<f64> {
+        Some(self.recording()).filter(|cost| *cost > 0.0 && *cost >= NOTICEABLE * self.latency.mean)
+    }
+
+    /// Requests of all windows: of those that a window cut half belong to it, as each is cut by one end of two.
+    pub fn requests(&self) -> f64 {
+        self.followed as f64 + self.cut as f64 / 2.0
+    }
+}
+
+/// The share of a request's time from which on what recording its events takes is told.
+const NOTICEABLE: f64 = 0.03;
 /// The slowest requests that a record keeps of one step.
 pub const MOST_SLOWEST: usize = 20;
 /// The spans that it keeps of one of them.

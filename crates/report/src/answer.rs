@@ -35,7 +35,9 @@ pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
     let tables = tables(run);
     found.extend(tables.iter().take(MOST).map(|table| scaling(table, tables.len() > 1)));
     found.extend(zerofill::analyse(run).and_then(|analysis| zerofill::headline(&analysis)));
-    found.extend(site::duels(run).first().and_then(contest));
+    // Where memory was limited in a part of the rounds, the answer is that of the others, and what the limit makes of it comes after it.
+    found.extend(site::duels(run).iter().min_by_key(|duel| duel.params.get("memory").is_some()).and_then(contest));
+    found.extend(site::less(run).first().map(|less| format!("{}.", less.sentence)));
     found.extend(since_boot(run));
     // With one placement there is nothing to say but that, where something else was asked.
     let launched = launch::analyse(run).filter(|launch| found.is_empty() || launch.placements.len() > 1);

@@ -2,6 +2,7 @@
 
 use fingerpost_compare::references;
 use fingerpost_compare::site::{self, AtSize, SOURCE_BEST, TABLE_ROUNDS};
+use fingerpost_record::params::named;
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Run, Unit};
@@ -23,7 +24,8 @@ pub struct SiteView {
     pub ratios: Vec<RatioLine>,
     /// Where the faster one changes, a sentence for each object database.
     pub crossings: Vec<String>,
-    /// How the ratio goes from the first round to the last where rounds begin with nothing loaded, a sentence for each object database.
+    /// How the ratio goes from the first round to the last where rounds begin with nothing loaded, a sentence for each object database; then
+    /// what less memory makes of it.
     pub warming: Vec<String>,
     /// The same as pictures, one for each kind of row.
     pub courses: Vec<Chart>,
@@ -77,9 +79,11 @@ impl SiteView {
         });
         let crossings = site::crossings(run);
         let curves = crossings.chunk_by(|a, b| a.params == b.params).filter_map(curves).collect();
-        let warming = site::warming(run);
-        let courses = warming.chunk_by(|a, b| a.params == b.params).map(course).collect();
-        let warming = warming.iter().filter_map(from_first_to_last).collect();
+        let (warming, less) = (site::warming(run), site::less(run));
+        let mut courses: Vec<Chart> = warming.chunk_by(|a, b| a.params == b.params).map(|of| course(of, None)).collect();
+        courses.extend(less.first().map(|less| with_less_memory(&warming, less)));
+        let first_to_last = warming.iter().filter_map(from_first_to_last);
+        let warming = first_to_last.chain(less.iter().map(|less| clean(&less.sentence).into_owned())).collect();
         SiteView { warming, courses, tables, ratios: ratios.collect(), crossings: crossings.iter().map(crossing).collect(), curves }
     }
 
@@ -103,8 +107,8 @@ fn from_first_to_last(w: &site::Warming) -> Option<String> {
     Some(clean(&text).into_owned())
 }
 
-/// The ratios round by round, and the source's beside them.
-fn course(of: &[site::Warming]) -> Chart {
+/// The ratios round by round, and the source's beside them. A title of its own stands where the rows differ in what it tells.
+fn course(of: &[site::Warming], title: Option<&str>) -> Chart {
     let points = |w: &site::Warming| -> Vec<Point> {
         let point = |(step, r): (usize, &Estimate)| match r.high <= WIDEST * r.low {
             true => Point { step, value: r.value, low: r.low, high: r.high },
@@ -112,7 +116,12 @@ fn course(of: &[site::Warming]) -> Chart {
         };
         w.rounds.iter().enumerate().map(point).collect()
     };
-    let mut series: Vec<Series> = of.iter().map(|w| Series { name: clean(&w.odb).into_owned(), points: points(w) }).collect();
+    let memory = |w: &site::Warming| match w.params.get("memory") {
+        None => "all memory".to_owned(),
+        Some(limit) => named("memory", limit),
+    };
+    let name = |w: &site::Warming| if title.is_some() { format!("{}, {}", w.odb, memory(w)) } else { w.odb.clone() };
+    let mut series: Vec<Series> = of.iter().map(|w| Series { name: clean(&name(w)).into_owned(), points: points(w) }).collect();
     let ours = of.iter().any(|w| w.params.text("state").is_some());
     let source = references::load(SOURCE).filter(|_| ours).map(|run| site::warming(&run)).unwrap_or_default();
     series.extend(source.first().map(|w| Series { name: "the source, 1996".to_owned(), points: points(w) }));
@@ -120,8 +129,9 @@ fn course(of: &[site::Warming]) -> Chart {
     let rounds = series.iter().map(|s| s.points.len()).max().unwrap_or(0);
     let wide = of.iter().flat_map(|w| &w.rounds).any(|r| r.high > WIDEST * r.low);
     let left_out = if wide { "; intervals of more than a factor of ten are not drawn" } else { "" };
+    let title = title.map_or_else(|| format!("Files / object database, round by round from the start{params}"), str::to_owned);
     Chart {
-        title: clean(&format!("Files / object database, round by round from the start{params}")).into_owned(),
+        title: clean(&title).into_owned(),
         across: "round".to_owned(),
         steps: (1..=rounds).map(|n| n.to_string()).collect(),
         up: format!("fs/odb; above 1 the database is faster{left_out}"),
@@ -130,6 +140,14 @@ fn course(of: &[site::Warming]) -> Chart {
         joined: true,
         series,
     }
+}
+
+/// One database with all memory and with each limit.
+fn with_less_memory(all: &[site::Warming], less: &site::Less) -> Chart {
+    let mut of: Vec<site::Warming> = all.iter().filter(|w| w.odb == less.odb && w.files == less.files).cloned().collect();
+    // All of it first, then less and less.
+    of.sort_by_key(|w| w.params.int("memory").map_or(i64::MIN, |bytes| -bytes));
+    course(&of, Some("Files / object database with all memory and with less, round by round from the start"))
 }
 
 fn name(duel: &site::Duel) -> String {
@@ -238,6 +256,30 @@ pub(crate) mod tests {
         assert!(!view.warming[0].contains('\u{1b}'));
         let published = SiteView::of(&references::load(SOURCE).unwrap());
         assert_eq!((published.courses.len(), published.courses[0].series.len()), (1, 1));
+    }
+
+    #[test]
+    fn less_memory_is_drawn_beside_all_of_it() {
+        let mut run = source_run();
+        for m in run.measurements.iter_mut().filter(|m| m.probe == "site.round") {
+            m.params = m.params.clone().with("state", "warming");
+            m.processes[0].samples.truncate(11);
+        }
+        let limited = run.measurements.iter().filter(|m| m.probe == "site.round").cloned().map(|mut m| {
+            m.params = m.params.with("memory", 2 << 20);
+            // The database is half as fast with it.
+            let factor = if m.params.text("store") == Some("files-open") { 1.0 } else { 2.0 };
+            m.processes[0].samples.iter_mut().for_each(|s| *s *= factor);
+            m
+        });
+        let limited: Vec<Measurement> = limited.collect();
+        run.measurements.extend(limited);
+        let view = SiteView::of(&run);
+        let names: Vec<&str> = view.courses[2].series.iter().map(|s| s.name.as_str()).collect();
+        assert!(names[0].ends_with(", all memory") && names[1].ends_with(", memory=2M") && names[2] == "the source, 1996", "{names:?}");
+        let last = view.warming.last().unwrap();
+        assert!(last.contains("in the last rounds with all memory, and") && last.contains("with 2.000 MiB"), "{last}");
+        assert!(!last.contains('\u{1b}'));
     }
 
     #[test]

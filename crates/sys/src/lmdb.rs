@@ -30,7 +30,9 @@ const LOCKS: i64 = (READERS as i64 + 64) * 64;
 pub enum Mode {
     /// For reading only; it must exist.
     Read,
-    /// The same without the file of locks that LMDB keeps beside its own, for a directory where others could put one: no writer may change
+    /// The same with little memory: the kernel reads nothing ahead, which would drive out what is there.
+    ReadWithin,
+    /// As [`Mode::Read`], without the file of locks that LMDB keeps beside its own, for a directory where others could put one: no writer may change
     /// the file meanwhile.
     ReadAlone,
     /// For reading and writing; each commit is on disk when it returns.
@@ -104,11 +106,12 @@ impl Env {
             | ffi::MDB_NOTLS
             | match mode {
                 Mode::Read => ffi::MDB_RDONLY,
+                Mode::ReadWithin => ffi::MDB_RDONLY | ffi::MDB_NORDAHEAD,
                 Mode::ReadAlone => ffi::MDB_RDONLY | ffi::MDB_NOLOCK,
                 Mode::Write => 0,
                 Mode::Bulk => ffi::MDB_NOSYNC | ffi::MDB_NOLOCK,
             };
-        if mode == Mode::Write || mode == Mode::Read && path.exists() {
+        if mode == Mode::Write || matches!(mode, Mode::Read | Mode::ReadWithin) && path.exists() {
             make_locks(path)?;
         }
         let mut last = io::Error::other("no address space");

@@ -173,8 +173,8 @@ fn database(options: Options, whole: Duration, scratch: &mut Scratch, recorder: 
 fn web(settings: Settings, cpus: usize, whole: Duration, scratch: &mut Scratch, recorder: &mut Recorder) -> Result<(), LabError> {
     let mut workload = Web::new(settings, scratch, &[], cpus);
     let result = workload.start().and_then(|()| {
-        let step = workload.steps().remove(0);
-        measure(&mut workload, &step, whole, "a web server", recorder)
+        let (step, described) = (workload.steps().remove(0), workload.described().to_owned());
+        measure(&mut workload, &step, whole, &described, recorder)
     });
     workload.stop();
     result

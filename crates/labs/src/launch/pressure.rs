@@ -109,6 +109,16 @@ impl MemoryGroup {
         self.group.as_ref()?.memory_bytes()
     }
 
+    /// How often the limit was met so far, and something had to be given up for what was asked for; `None` where the kernel does not count.
+    pub fn met(&self) -> Option<u64> {
+        let paths = Paths::system();
+        let count = |dir: &PathBuf| {
+            let events = paths.read(dir.join("memory.events")).ok().and_then(|text| parse_counters(&text).get("max").copied());
+            events.or_else(|| paths.read(dir.join("memory.failcnt")).ok()?.trim().parse().ok())
+        };
+        self.directories().iter().find_map(count)
+    }
+
     /// How many processes the limit has killed so far.
     pub fn killed(&self) -> u64 {
         let paths = Paths::system();

@@ -79,7 +79,7 @@ pub static LAB: Lab = Lab {
         Setting {
             key: "memory",
             default: "none",
-            help: "with state=warming: memory that a reader may have, its page cache included, such as 8M; a list such as none,8M; as root with --allow-system-changes",
+            help: "with state=warming: memory that a reader may have, its page cache included, such as 8M (with pages=4000 and urls=400); a list such as none,8M; as root with --allow-system-changes",
         },
         Setting { key: "parts", default: "rounds,sizes (quick)", help: "rounds, sizes, folders, depth, readers, served, or all" },
         Setting { key: "folder", default: "10,100,1000,10000", help: "numbers of files in one folder" },

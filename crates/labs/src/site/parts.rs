@@ -80,6 +80,7 @@ pub fn rounds(course: &mut Course) -> Result<(), LabError> {
             };
             contest.start = &start;
             let held = course.hold(&contest);
+            start.unmet().iter().for_each(|sentence| course.context.sink.warn(sentence));
             let ended = start.end(course);
             held.and(ended)?;
         }

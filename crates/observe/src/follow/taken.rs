@@ -35,6 +35,8 @@ pub struct Recorded {
     pub(super) lost: u64,
     pub(super) torn: u64,
     pub(super) spent: f64,
+    /// CPU seconds that an event costs the thread that causes it.
+    pub(super) event_cost: f64,
 }
 
 impl Recorded {
@@ -118,7 +120,7 @@ impl Recorded {
         }
         let (stretches, held) = (follower.stretches(), follower.held());
         let mut paths = follower.finish(self.source.clone());
-        (paths.lost, paths.windows) = (self.lost, paths.windows + self.torn);
+        (paths.lost, paths.windows, paths.event_cost) = (self.lost, paths.windows + self.torn, self.event_cost);
         paths.self_cost = self.spent + thread_cpu_seconds() - before;
         Followed { paths, stretches, held }
     }

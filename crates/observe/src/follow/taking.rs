@@ -378,6 +378,7 @@ impl Taking {
             lost: self.lost,
             torn: self.torn,
             spent: self.spent,
+            event_cost: self.source.event_cost(),
         }
     }
 

@@ -148,16 +148,16 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         lines.push(Line::Note(clean(&slow.sentence), Tone::Strong));
         lines.extend(probably(e).map(|sentence| Line::Note(clean(&sentence), Tone::Strong)));
         let l = &paths.latency;
-        let rate = (paths.followed as f64 + paths.cut as f64 / 2.0) / paths.seconds.max(1e-9);
         let figures = format!(
-            "{} requests/s, median {}, 90 % within {}, 99 % within {}: {} requests followed in {} of its time, by {}",
-            significant(rate),
+            "{} requests/s, median {}, 90 % within {}, 99 % within {}: {} requests followed in {} of its time, by {}{}",
+            significant(paths.requests() / paths.seconds.max(1e-9)),
             time(l.p50),
             time(l.p90),
             time(l.p99),
             paths.followed,
             time(paths.seconds),
-            clean(&paths.source)
+            clean(&paths.source),
+            slowed(paths)
         );
         lines.push(Line::Note(figures, Tone::Faint));
     } else {
@@ -176,6 +176,11 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     }
     lines.extend(account(paths, e.check.as_ref()).into_iter().filter(|(_, warning)| *warning).map(|(s, _)| Line::Note(s, Tone::Doubtful)));
     Grid { columns: Vec::new(), lines }
+}
+
+/// What following takes of each request, where that is worth telling: more come, and each is shorter, when nobody looks.
+fn slowed(paths: &Paths) -> String {
+    paths.noticeable_recording().map_or(String::new(), |cost| format!(", which takes {} for each meanwhile", time(cost)))
 }
 
 /// The cause that is accused first, in words, where the time that requests spent does not tell it by itself.
@@ -349,6 +354,16 @@ mod tests {
         assert!(sentence.starts_with("Requests spend most of their time"), "{sentence}");
         assert!(parts.is_sorted_by(|a, b| a.all.share >= b.all.share) && parts.iter().any(|p| p.component == OWN_CODE));
         assert!(lately(&Paths::default()).is_none());
+    }
+
+    #[test]
+    fn what_following_takes_of_short_requests_is_told() {
+        let mut paths = followed::slow_locks().paths.remove(0);
+        let of_a_request = |share: f64, paths: &Paths| share * paths.latency.mean * paths.requests() / paths.events as f64;
+        paths.event_cost = of_a_request(0.02, &paths);
+        assert_eq!(slowed(&paths), "", "little of it is no news");
+        paths.event_cost = of_a_request(0.1, &paths);
+        assert_eq!(slowed(&paths), format!(", which takes {} for each meanwhile", time(0.1 * paths.latency.mean)));
     }
 
     #[test]

@@ -66,10 +66,12 @@ impl Access {
         }
     }
 
-    /// Opens it: a directory for files, a database's file otherwise.
-    pub fn open(self, source: &Path) -> Result<Box<dyn Contestant>, String> {
+    /// Opens it: a directory for files, a database's file otherwise; with so many bytes of memory for all, page cache included, where that is
+    /// limited.
+    pub fn open(self, source: &Path, memory: Option<u64>) -> Result<Box<dyn Contestant>, String> {
         let files = |e: io::Error| format!("{} cannot be used for {}: {e}", source.display(), self.name());
-        let database = || Database::open(source).map_err(|e| e.to_string());
+        let opened = || memory.map_or_else(|| Database::open(source), |bytes| Database::open_within(source, bytes));
+        let database = || opened().map_err(|e| e.to_string());
         Ok(match self {
             Access::FilesOpen => Box::new(Open(PathBuffer::new(source))),
             Access::FilesOpenat => Box::new(Openat(directory(source).map_err(files)?)),
@@ -210,7 +212,7 @@ mod tests {
         let dir = base.path().join("site");
         let pages = tree::generate(&dir, &Plan::site(60, 3)).unwrap();
         let mut buffer = vec![0; (1 << 20) + 1];
-        for access in Access::all() {
+        for (access, memory) in Access::all().into_iter().flat_map(|access| [(access, None), (access, Some(4 << 20))]) {
             let source = match access.store() {
                 None => dir.clone(),
                 Some(store) => {
@@ -221,7 +223,7 @@ mod tests {
                     file
                 }
             };
-            let mut contestant = match access.open(&source) {
+            let mut contestant = match access.open(&source, memory) {
                 Ok(c) => c,
                 Err(why) if access == Access::FilesUring => {
                     eprintln!("skipped: {why}");

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use fingerpost_sys::scratch::{Scratch, Server};
 use fingerpost_sys::sum;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use super::access::{Access, Contestant};
 use super::tree::{self, Page};
@@ -78,6 +80,8 @@ struct Desk {
     pages: Vec<Page>,
     /// Open, unless it was told to close: a cold start then opens it again.
     contestant: Option<Box<dyn Contestant>>,
+    /// The memory that it may have, page cache included, where that is limited.
+    memory: Option<u64>,
     buffer: Buffer,
 }
 
@@ -110,9 +114,9 @@ impl Desk {
         }
         let pages = tree::read_list(Path::new(list)).map_err(|e| e.to_string())?;
         let largest = pages.iter().map(|p| p.size).max().ok_or("the site has no pages")?;
-        let contestant = Some(access.open(Path::new(source))?);
+        let contestant = Some(access.open(Path::new(source), None)?);
         // One more than the largest page: a read that fills the buffer was not whole.
-        Ok(Desk { access, source: source.into(), pages, contestant, buffer: Buffer::new(largest as usize + 1) })
+        Ok(Desk { access, source: source.into(), pages, contestant, memory: None, buffer: Buffer::new(largest as usize + 1) })
     }
 
     fn obey(&mut self, line: &str) -> Result<String, String> {
@@ -124,7 +128,10 @@ impl Desk {
                 self.contestant = None;
                 Ok("ok".to_owned())
             }
-            "open" => self.open().map(|_| "ok".to_owned()),
+            "open" => {
+                self.memory = words.get(1).and_then(|bytes| bytes.parse().ok());
+                self.open().map(|_| "ok".to_owned())
+            }
             "round" => self.round(number(1)?, number(2)? as usize, false),
             "warm-round" => self.round(number(1)?, number(2)? as usize, true),
             "span" => self.span(number(1)?, number(2)?),
@@ -134,7 +141,7 @@ impl Desk {
 
     fn open(&mut self) -> Result<Opened<'_>, String> {
         if self.contestant.is_none() {
-            self.contestant = Some(self.access.open(&self.source)?);
+            self.contestant = Some(self.access.open(&self.source, self.memory)?);
         }
         let contestant = self.contestant.as_mut().ok_or("not open")?;
         Ok((&mut **contestant, &self.pages, self.buffer.bytes()))
@@ -274,6 +281,23 @@ impl Reader {
             Some(why) => Err(WorkloadError::Failed(format!("{}: {why}", self.access.name()))),
             None => Ok(line.to_owned()),
         }
+    }
+
+    /// Waits for an answer until `enough` says that it was long enough, with a sentence that says why. The process is to be stopped then.
+    pub fn hear_until(&mut self, enough: &mut dyn FnMut() -> Option<String>) -> Result<String, WorkloadError> {
+        const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        while self.output.buffer().is_empty() {
+            if let Some(why) = enough() {
+                return Err(WorkloadError::Failed(why));
+            }
+            match poll(&mut [PollFd::new(self.output.get_ref(), PollFlags::IN)], Some(&LOOK_EVERY)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                // What can be read, or that there is no more.
+                Ok(_) => break,
+                Err(e) => return Err(WorkloadError::Failed(e.to_string())),
+            }
+        }
+        self.hear()
     }
 
     /// Gives an order, and the numbers of the answer.

@@ -84,6 +84,11 @@ impl<'a> Web<'a> {
         }
     }
 
+    /// What the server calls itself, usually with its version. Empty before [`Workload::start`], and where it does not tell.
+    pub fn described(&self) -> &str {
+        self.running.as_ref().map_or("", |running| &running.software)
+    }
+
     fn running(&self) -> Result<&Running, WorkloadError> {
         self.running.as_ref().ok_or_else(|| WorkloadError::Failed("the web workload was not started".to_owned()))
     }

@@ -40,6 +40,8 @@ pub struct Running {
     pub path: String,
     /// How many requests it can work on at a time; nothing when we do not know.
     pub workers: Option<usize>,
+    /// What it calls itself in its answers, usually with its version (`nginx/1.22.1`); empty where it does not.
+    pub software: String,
 }
 
 /// Where a private server lives, and how it is to be.
@@ -64,7 +66,7 @@ pub struct Plan<'a> {
 /// Starts the server that the settings name, or checks that the user's own answers.
 pub fn start(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus: usize) -> Result<Running, WorkloadError> {
     if let Server::Url(url) = &settings.server {
-        let status = ask(url.address, &url.host, &url.path).map_err(|why| {
+        let Answered { status, software } = ask(url.address, &url.host, &url.path).map_err(|why| {
             WorkloadError::Missing(format!("{} does not answer ({why}); start the server, or leave url out for a private one", url.text))
         })?;
         if status >= 400 {
@@ -77,6 +79,7 @@ pub fn start(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus
             host: url.host.clone(),
             path: url.path.clone(),
             workers: None,
+            software,
         });
     }
     let failed = |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
@@ -173,14 +176,17 @@ fn start_once(settings: &Settings, plan: &Plan, scratch: &mut Scratch, prefix: &
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(plan.port)));
     let path = format!("/{FILE}");
     let ready = port.map_or(Err("it ended before it was ready".to_owned()), |_| wait_until_it_answers(&mut server, address, &path));
-    if let Err(why) = ready {
-        let told = last_lines(&plan.dir.told());
-        let _ = scratch.stop(server);
-        let sentence = format!("{name} did not get ready: {why}{told}");
-        let taken = told.contains("in use");
-        return Err(if taken { Attempt::PortTaken(sentence) } else { error(WorkloadError::Failed(sentence)) });
-    }
-    Ok(Running { server: Some(server), backend: None, address, host: address.to_string(), path, workers: Some(plan.workers) })
+    let software = match ready {
+        Ok(software) => software,
+        Err(why) => {
+            let told = last_lines(&plan.dir.told());
+            let _ = scratch.stop(server);
+            let sentence = format!("{name} did not get ready: {why}{told}");
+            let taken = told.contains("in use");
+            return Err(if taken { Attempt::PortTaken(sentence) } else { error(WorkloadError::Failed(sentence)) });
+        }
+    };
+    Ok(Running { server: Some(server), backend: None, address, host: address.to_string(), path, workers: Some(plan.workers), software })
 }
 
 /// The server's name in sentences.
@@ -232,12 +238,13 @@ pub fn prefixed(prefix: &[String], command: Command) -> Command {
     whole
 }
 
-fn wait_until_it_answers(server: &mut scratch::Server, address: SocketAddr, path: &str) -> Result<(), String> {
+/// Waits until it answers, and tells what it calls itself.
+fn wait_until_it_answers(server: &mut scratch::Server, address: SocketAddr, path: &str) -> Result<String, String> {
     let deadline = Instant::now() + READY;
     loop {
         let why = match ask(address, &address.to_string(), path) {
-            Ok(200) => return Ok(()),
-            Ok(status) => return Err(format!("it answers with status {status}")),
+            Ok(Answered { status: 200, software }) => return Ok(software),
+            Ok(Answered { status, .. }) => return Err(format!("it answers with status {status}")),
             Err(why) => why,
         };
         if let Ok(Some(status)) = server.child.try_wait() {
@@ -250,28 +257,61 @@ fn wait_until_it_answers(server: &mut scratch::Server, address: SocketAddr, path
     }
 }
 
-/// Asks once, and tells the status.
-pub fn ask(address: SocketAddr, host: &str, path: &str) -> Result<u16, String> {
+/// An answer to one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// Its status.
+    pub status: u16,
+    /// What the server calls itself; empty where it does not.
+    pub software: String,
+}
+
+/// The longest head of an answer in which the server's name is looked for, and the most of that name that is kept.
+const MOST_HEAD: usize = 16 << 10;
+const MOST_NAME: usize = 100;
+
+/// Asks once.
+pub fn ask(address: SocketAddr, host: &str, path: &str) -> Result<Answered, String> {
     let limit = Duration::from_secs(5);
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    let once = || -> std::io::Result<Result<u16, String>> {
+    let once = || -> std::io::Result<Result<Answered, String>> {
         let mut stream = TcpStream::connect_timeout(&address, limit)?;
         stream.set_read_timeout(Some(limit))?;
         stream.write_all(request.as_bytes())?;
         let (mut parser, mut cache, mut buffer) = (Parser::new(false), HeadCache::default(), [0; 16 << 10]);
+        let mut head = Vec::new();
+        let answered = |status: u16, head: &[u8]| Answered { status, software: software(head) };
         loop {
             let n = stream.read(&mut buffer)?;
             if n == 0 {
-                return Ok(parser.close().map(|a| a.status).map_err(|e| e.to_string()));
+                return Ok(parser.close().map(|a| answered(a.status, &head)).map_err(|e| e.to_string()));
             }
+            head.extend_from_slice(&buffer[..n.min(MOST_HEAD - head.len())]);
             match parser.feed(&buffer[..n], &mut cache) {
-                Ok(Progress::Done(answer, _)) => return Ok(Ok(answer.status)),
+                Ok(Progress::Done(answer, _)) => return Ok(Ok(answered(answer.status, &head))),
                 Ok(Progress::More) => {}
                 Err(e) => return Ok(Err(e.to_string())),
             }
         }
     };
     once().map_err(|e| e.to_string())?
+}
+
+/// What a server calls itself in the head of an answer. It becomes a part of a record's list of settings, whose signs it must not have.
+fn software(head: &[u8]) -> String {
+    let mut fields = [httparse::EMPTY_HEADER; 128];
+    let mut answer = httparse::Response::new(&mut fields);
+    if !answer.parse(head).is_ok_and(|parsed| parsed.is_complete()) {
+        return String::new();
+    }
+    let field = answer.headers.iter().find(|f| f.name.eq_ignore_ascii_case("server"));
+    let text = field.map(|f| String::from_utf8_lossy(f.value).into_owned()).unwrap_or_default();
+    text.chars()
+        .filter(|c| (c.is_ascii_graphic() || *c == ' ') && !matches!(c, ',' | '='))
+        .take(MOST_NAME)
+        .collect::<String>()
+        .trim()
+        .to_owned()
 }
 
 /// A port that nobody listens on at this moment.
@@ -307,6 +347,18 @@ pub fn find_program(names: &[&str]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_tells_its_version_in_its_answers() {
+        let of = |field: &str| software(format!("HTTP/1.1 200 OK\r\nDate: now\r\n{field}\r\nserver answer, Server: x").as_bytes());
+        assert_eq!(of("Server: nginx/1.22.1\r\n"), "nginx/1.22.1");
+        assert_eq!(of("server:  Apache/2.4.57 (Debian) \r\n"), "Apache/2.4.57 (Debian)");
+        assert_eq!(of(""), "");
+        assert_eq!(of("Server: a, b=c\u{7f}\r\n"), "", "no field that HTTP allows");
+        assert_eq!(of("Server: a, b=c\r\n"), "a bc", "not two settings");
+        assert_eq!(of(&format!("Server: {}\r\n", "x".repeat(500))).len(), MOST_NAME);
+        assert_eq!(software(b"HTTP/1.1 200 OK\r\nServer: ngi"), "", "cut");
+    }
 
     #[test]
     fn words_before_a_command_keep_it_whole() {

@@ -38,7 +38,7 @@ pub fn tell(latest: &Receiver<Recorded>, to: Progressing, progress: &Progress) {
 fn live(paths: &Paths) -> Option<Live> {
     let (sentence, parts) = lately(paths)?;
     let parts = parts.into_iter().take(TOLD).map(|p| LivePart { name: p.component, all: p.all.share, slow: p.slow.share }).collect();
-    let rate = (paths.followed as f64 + paths.cut as f64 / 2.0) / paths.seconds.max(1e-9);
+    let rate = paths.requests() / paths.seconds.max(1e-9);
     Some(Live { sentence, rate, p50: paths.latency.p50, p99: paths.latency.p99, requests: paths.followed, parts })
 }
 
