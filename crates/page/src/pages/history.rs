@@ -8,7 +8,7 @@ use fingerpost_record::Unit;
 use fingerpost_record::archive::Head;
 use fingerpost_report::figure::Figure;
 use fingerpost_report::html::term::term;
-use fingerpost_report::svg::lines::{Chart, Point, Series};
+use fingerpost_report::svg::lines::{Chart, Point, Series, Steps};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -124,12 +124,12 @@ fn chart(name: &str, found: &[Figured]) -> Markup {
     }
     let chart = Chart {
         title: format!("{name} over {} runs", found.len()),
-        across: "runs".into(),
-        steps: found.iter().map(|f| f.head.started.get(2..10).unwrap_or_default().to_owned()).collect(),
+        across: "runs, by when they started (UTC)".into(),
+        steps: found.iter().map(|f| f.head.started.chars().take(19).collect::<String>().replace('T', " ")).collect(),
         up: "value with its 95 % interval".into(),
         unit,
         from_zero: false,
-        joined: true,
+        kind: Steps::Moments,
         series: hosts.into_iter().take(HOSTS).map(|(host, points)| Series { name: host.to_owned(), points }).collect(),
     };
     chart.draw()

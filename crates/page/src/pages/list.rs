@@ -143,12 +143,12 @@ fn form(filter: &Filter, runs: &[(&Head, &Arc<Item>)]) -> Markup {
     let plain = |set: BTreeSet<&'_ str>| set.into_iter().map(|v| (v.to_owned(), v.to_owned())).collect::<Vec<_>>();
     html! {
         form class="filter card" method="get" role="search" data-live="runs" {
-            p { label for="q" { "Search" } input id="q" name="q" type="search" value=(filter.q) placeholder="label, id, host, kernel, processor, command" autocomplete="off"; }
+            p { label for="q" { "Search" } input id="q" name="q" type="search" value=(filter.q) title="Words of a run’s label, id, host, kernel, processor or command" placeholder="label, id, command …" autocomplete="off"; }
             (choose("host", "Host", &filter.host, plain(hosts)))
             (choose("kernel", "Kernel", &filter.kernel, plain(kernels)))
             (choose("lab", "With rows of", &filter.lab, labs.iter().map(|(k, t)| ((*k).to_owned(), (*t).to_owned())).collect()))
-            p { label for="from" { "From" } input id="from" name="from" type="date" value=(filter.from); }
-            p { label for="to" { "To" } input id="to" name="to" type="date" value=(filter.to); }
+            p class="day" { label for="from" { "From" } input id="from" name="from" type="date" value=(filter.from); }
+            p class="day" { label for="to" { "To" } input id="to" name="to" type="date" value=(filter.to); }
             @if filter.sort != Sort::Started { input type="hidden" name="sort" value=(filter.sort.word()); }
             p class="buttons" { button { "Filter" } }
         }
