@@ -298,8 +298,8 @@ impl State {
             return;
         }
         self.told += 1;
-        match self.rows.iter_mut().find(|old| old.same_row(&row)) {
-            Some(old) => *old = row,
+        match self.rows.iter().position(|old| old.same_row(&row)) {
+            Some(at) => self.rows[at] = row,
             None if self.rows.len() < ROWS => self.rows.push(row),
             None => {}
         }
