@@ -10,7 +10,7 @@ use fingerpost_report::view::duration;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Answer, Wrong, body, encoded, moment};
+use super::{Answer, Wrong, body, encoded, moments};
 use crate::index::Item;
 use crate::routes::Site;
 
@@ -182,9 +182,9 @@ fn table(site: &Site, filter: &Filter, shown: &[&(&Head, &Arc<Item>)]) -> Markup
                     (column(Sort::Started, "Started (UTC)", "")) (column(Sort::Measured, "Measured", "")) (column(Sort::Host, "Host", ""))
                     (column(Sort::Kernel, "Kernel", "extra")) (column(Sort::Processor, "Processor", "extra")) (column(Sort::Took, "Took", "number extra"))
                 } }
-                tbody { @for (head, item) in shown { tr {
+                tbody { @for ((head, item), started) in shown.iter().zip(moments(shown.iter().map(|r| r.0.started.as_str()))) { tr {
                     td { input type="checkbox" name="run" value=(head.id) aria-label={ "Compare " (head.id) }; }
-                    th scope="row" { a href={ (site.base) "/run/" (head.id) } { (moment(&head.started)) } @if !head.complete { " " span class="tag doubt" { "partial" } } }
+                    th scope="row" { a href={ (site.base) "/run/" (head.id) } { (started) } @if !head.complete { " " span class="tag doubt" { "partial" } } }
                     td { (what(head, item)) }
                     td { (head.hostname) }
                     td class="extra" { (head.kernel) }
