@@ -57,11 +57,11 @@ pub enum Command {
     Prove(commands::prove::Args),
     /// The zero-fill calculator: four timings taken apart
     Zerofill(commands::zerofill::Args),
-    /// Put this machine beside a published table, and check its author's conclusions here
+    /// Compare this machine with a published table, and check whether its author's conclusions hold here
     Replay(commands::replay::Args),
-    /// The runs that are kept: list, import, export, remove, verify
+    /// The runs that are kept: list, label, annotate, import, export, remove, verify
     Archive(commands::archive::Args),
-    /// Load a server from a client machine; `explain` on the server's joins what both saw
+    /// Load a server from a client machine; `explain --client` joins its record with the server's
     Load(commands::load::Args),
     /// Many hosts, by Slurm, ssh or Kubernetes: which are slower than others of their kind, and in which layer
     Fleet(commands::fleet::Args),

@@ -65,7 +65,7 @@ pub struct State {
     /// What the requests of a service that is explained did lately.
     #[serde(skip)]
     pub live: Option<Live>,
-    /// The rows that have figures so far, the one that was measured last at the end.
+    /// The rows that have figures so far, in the order in which each was measured first.
     #[serde(skip)]
     pub rows: Vec<Measurement>,
     /// Whether it ended well.
@@ -292,17 +292,17 @@ impl State {
 }
 
 impl State {
-    /// A row in the place of the same row, at the end.
+    /// A row in the place of the same row, or at the end.
     fn row(&mut self, row: Measurement) {
         if row.estimate.is_none() {
             return;
         }
         self.told += 1;
-        self.rows.retain(|old| !old.same_row(&row));
-        if self.rows.len() == ROWS {
-            self.rows.remove(0);
+        match self.rows.iter().position(|old| old.same_row(&row)) {
+            Some(at) => self.rows[at] = row,
+            None if self.rows.len() < ROWS => self.rows.push(row),
+            None => {}
         }
-        self.rows.push(row);
     }
 }
 
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_kept_as_they_are_measured_last_and_no_more_than_so_many() {
+    fn rows_keep_their_place_with_their_latest_values_and_are_no_more_than_so_many() {
         let (jobs, words) = shell("exit 0");
         jobs.start("a test", &words).unwrap();
         let mut state = wait_for(&jobs, |s| s.phase == Phase::Ended);
@@ -372,7 +372,7 @@ mod tests {
         };
         [row(1, 1.0), row(2, 2.0), row(1, 3.0)].into_iter().for_each(|event| state.take(event));
         let values: Vec<f64> = state.rows.iter().map(|r| r.estimate.unwrap().value).collect();
-        assert_eq!((values, state.told), (vec![2.0, 3.0], 3));
+        assert_eq!((values, state.told), (vec![3.0, 2.0], 3));
         (0..ROWS as i64 + 5).for_each(|n| state.take(row(n, 0.0)));
         assert_eq!(state.rows.len(), ROWS);
         let mut skipped = fixture::run().measurements[0].without_samples();

@@ -31,6 +31,7 @@ pub fn of_command(command: &[String]) -> Option<String> {
         "run" => of_run(words),
         "ab" => of_ab(words),
         "explain" => of_service(words),
+        "load" => of_load(words),
         "prove" => Some("planted causes".to_owned()),
         "compare" if words.iter().any(|word| word == "--settle") => Some("a change by itself".to_owned()),
         _ => None,
@@ -133,6 +134,23 @@ fn of_service(words: &[String]) -> Option<String> {
     named.or_else(numbered)
 }
 
+/// Whom a client machine loaded: the server without the user's name before it.
+fn of_load(words: &[String]) -> Option<String> {
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            "-c" | "--clients" | "--seconds" | "--password-file" | "--set" => drop(words.next()),
+            option if WITH_VALUE.contains(&option) => drop(words.next()),
+            option if option.starts_with('-') => {}
+            server => {
+                let place = server.split_once("://").map_or(server, |(_, place)| place);
+                return Some(format!("load on {}", place.rsplit_once('@').map_or(place, |(_, host)| host)));
+            }
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +184,8 @@ mod tests {
             ("fingerpost explain --unit mariadb --seconds 30", "service mariadb"),
             ("fingerpost compare latest~1 latest --settle --budget 60", "a change by itself"),
             ("fingerpost explain --port 8080", "service at port 8080"),
+            ("fingerpost load -c 4 mysql://bench:x@db-1:3306/shop --seconds 20", "load on db-1:3306/shop"),
+            ("fingerpost load --label a db-1:6379", "load on db-1:6379"),
         ] {
             assert_eq!(name(command).as_deref(), Some(called), "{command}");
         }

@@ -5,11 +5,9 @@ use crate::view::{Group, Row, View, outcome_name};
 
 /// The whole run: what was found, the laboratories' tables, the rows.
 pub fn render(view: &View, labs: &str) -> String {
-    let mut text = format!("# Run {}\n\n", escape(&view.id));
-    if !view.name.is_empty() {
-        text.push_str(&format!("{}\n\n", escape(&view.name)));
-    }
+    let mut text = format!("# {}\n\n", escape(&view.title()));
     view.answers.iter().for_each(|answer| text.push_str(&format!("**{}**\n\n", escape(answer))));
+    view.id_beside_title().into_iter().for_each(|id| text.push_str(&format!("- **Run**: {}\n", escape(id))));
     for fact in &view.headline {
         text.push_str(&format!("- **{}**: {}\n", fact.name, escape(&fact.text)));
     }

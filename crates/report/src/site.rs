@@ -7,7 +7,7 @@ use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Run, Unit};
 
-use crate::svg::lines::{Chart, Point, Series};
+use crate::svg::lines::{Chart, Point, Series, Steps};
 
 /// The source's own rounds.
 const SOURCE: &str = "site-powermac-9500";
@@ -137,7 +137,7 @@ fn course(of: &[site::Warming], title: Option<&str>) -> Chart {
         up: format!("fs/odb; above 1 the database is faster{left_out}"),
         unit: Unit::Count,
         from_zero: true,
-        joined: true,
+        kind: Steps::Numbers,
         series,
     }
 }
@@ -196,7 +196,7 @@ fn curves(of: &[site::Crossing]) -> Option<Chart> {
         up: "fs/odb; above 1 the database is faster".to_owned(),
         unit: Unit::Count,
         from_zero: true,
-        joined: true,
+        kind: Steps::Numbers,
         series: series.collect(),
     })
 }

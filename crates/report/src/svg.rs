@@ -10,6 +10,7 @@
 pub mod cells;
 pub mod icicle;
 pub mod lines;
+mod moments;
 pub mod strip;
 pub mod timeline;
 

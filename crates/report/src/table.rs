@@ -35,11 +35,9 @@ pub fn render(view: &View, pictures: &str, style: &Style) -> String {
 
 /// What a person reads first. A doubt is one line here: what to do about it is `doctor`'s and the report's to say.
 fn lead(view: &View, reasons: &[Shared]) -> Grid {
-    let mut grid = Grid { lines: vec![Line::Heading(format!("Run {}", view.id))], ..Grid::default() };
-    if !view.name.is_empty() {
-        grid.lines.push(Line::Heading(view.name.clone()));
-    }
+    let mut grid = Grid { lines: vec![Line::Heading(view.title())], ..Grid::default() };
     grid.lines.extend(view.answers.iter().map(|answer| Line::Note(answer.clone(), Tone::Strong)));
+    grid.lines.extend(view.id_beside_title().map(|id| Line::Labelled("Run".into(), id.to_owned(), Tone::Plain)));
     grid.lines.extend(facts(view.lead_facts()));
     grid.lines.extend(view.doubts.iter().map(|d| Line::Labelled("Doubt".into(), parts_of_doubt(d).0.to_owned(), Tone::Doubtful)));
     let shared = reasons.iter().enumerate();

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use fingerpost_record::params::named;
 use fingerpost_record::text::clean;
-use fingerpost_record::{Better, Host, Measurement, Outcome, Params, Percentiles, Profile, Run, Unit};
+use fingerpost_record::{Better, Host, Measurement, Outcome, Percentiles, Profile, Run, Unit};
 
 use crate::figure::Figure;
-use crate::groups::{self, GroupOf};
+use crate::groups;
 
 /// A name and what there is to say under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +115,16 @@ impl View {
             site: crate::site::SiteView::of(run),
             watched: crate::watched::of(run),
         }
+    }
+
+    /// What stands above all: what was measured, or the id where the record does not say.
+    pub fn title(&self) -> String {
+        if self.name.is_empty() { format!("Run {}", self.id) } else { self.name.clone() }
+    }
+
+    /// The id, where the title does not have it.
+    pub fn id_beside_title(&self) -> Option<&str> {
+        (!self.name.is_empty()).then_some(self.id.as_str())
     }
 
     /// Of the facts below the answers, those that a reader needs with them: which host, when, and what it is called.
@@ -293,19 +303,9 @@ fn text(hostile: &str) -> String {
 }
 
 fn group_rows(measurements: &[Measurement]) -> Vec<Group> {
-    let mut first: HashMap<&str, usize> = HashMap::new();
-    // Stable sorting keeps the order measured where neither group, probe nor parameters decide.
-    let mut rows: Vec<(usize, &GroupOf, usize, usize, &Params, &Measurement)> = measurements
-        .iter()
-        .map(|m| {
-            let (place, group) = groups::group_of(&m.probe);
-            let next = first.len();
-            (place, group, groups::place_in(group, &m.probe), *first.entry(m.probe.as_str()).or_insert(next), &m.params, m)
-        })
-        .collect();
-    rows.sort_by(|a, b| (a.0, a.2, a.3, a.4).cmp(&(b.0, b.2, b.3, b.4)));
     let mut list: Vec<Group> = Vec::new();
-    for (_, group, _, _, _, m) in rows {
+    for m in order::of(measurements) {
+        let (_, group) = groups::group_of(&m.probe);
         match list.last_mut() {
             Some(last) if last.key == group.key => last.rows.push(Row::of(m)),
             _ => list.push(Group { key: group.key, title: group.title, rows: vec![Row::of(m)] }),
@@ -492,5 +492,6 @@ impl Facts {
     }
 }
 
+pub mod order;
 #[cfg(test)]
 mod tests;

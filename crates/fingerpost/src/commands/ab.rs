@@ -35,13 +35,13 @@ pub struct Args {
     /// A probe, a glob or a lab
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// What holds on side A
+    /// A setting of side A
     #[arg(long = "a", value_name = "KEY=VALUE", required_unless_present = "b")]
     pub(crate) a: Vec<String>,
-    /// What holds on side B
+    /// A setting of side B
     #[arg(long = "b", value_name = "KEY=VALUE")]
     pub(crate) b: Vec<String>,
-    /// What holds on both sides
+    /// A setting of both sides
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// How much time to spend

@@ -56,21 +56,21 @@ pub struct Args {
     /// Keep what was seen of the service in this file instead of the archive; with RUN and --client, the joined run
     #[arg(short, long, value_name = "FILE", conflicts_with = "command")]
     output: Option<PathBuf>,
-    /// Join what a load generator on another machine saw (`fingerpost load -o FILE`): the run of the service then has both, and tells what
-    /// of a round trip passed outside of the service. Of a service that is being watched the file is waited for
+    /// Join what a load generator on another machine saw (`fingerpost load -o FILE`): the run of the service then has both, and says how much
+    /// of a round trip passed outside of the service. While a service is watched, the file is waited for
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     client: Option<PathBuf>,
-    /// Judge the service beside an earlier run of it: what grew, and whether its load did
+    /// Compare the service with an earlier run of it: what takes longer, and whether its load grew
     #[arg(long, value_name = "RUN", requires = "service")]
     baseline: Option<OsString>,
-    /// Change one thing of the service at a time, for tenths of a second, and let its requests say whether they are faster: before all
-    /// other processes, on all CPUs. What is changed is said before and undone each time
+    /// Change one thing of the service at a time, for tenths of a second, and measure whether its requests are faster with it: the
+    /// highest CPU weight, all CPUs. Each change is printed before it is made, and undone
     #[arg(long, requires = "service")]
     experiment: bool,
-    /// With --experiment: hold this neighbour, a process or a control group, for a tenth of a second at a time
+    /// With --experiment: hold this neighbour, a process with its children or a control group, for a tenth of a second at a time
     #[arg(long, value_name = "PID|CGROUP", requires = "experiment")]
     hold: Vec<String>,
-    /// Tell each second what requests wait for, while the service is watched. Following them meanwhile takes some per cent of a CPU
+    /// Tell each second what requests wait for, while the service is watched. Following them meanwhile takes a few per cent of a CPU
     #[arg(long, requires = "service")]
     live: bool,
     /// What to call the service in the record, in place of its program's name; two records of one name are compared

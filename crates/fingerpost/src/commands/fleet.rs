@@ -39,15 +39,15 @@ enum Command {
     Run(run::Args),
     /// Print the Slurm batch script or the Kubernetes manifest that would be submitted, to read and to change
     Script(sweeps::ScriptArgs),
-    /// Put records that came by any way into a sweep: run files, and what a script's jobs printed
+    /// Make a sweep of files: runs, and the output of a script's jobs
     Gather(gather::GatherArgs),
     /// Peer groups, slow hosts and their layer; with HOST, everything about that one
     Show(show::Args),
-    /// Two sweeps: what changed for the hosts that got a roll-out, beside those that did not
+    /// Two sweeps: what changed on hosts that got a roll-out, compared with those that did not
     Compare(against::CompareArgs),
     /// One host in several sweeps
     History(against::HistoryArgs),
-    /// Measure this host and compare it with its peers in a sweep: one line, status 0 among them, 1 slow, 3 not known
+    /// Measure this host and compare it with its peers in a sweep: one line; status 0: like them, 1: slow, 3: not known
     Check(against::CheckArgs),
     /// All figures of a sweep as CSV or Parquet, a row each
     Export(export::Args),

@@ -33,7 +33,7 @@ pub struct Args {
     /// Four timings: allocate and free one page, the same with the page touched, two pages, two pages touched
     #[arg(long, value_name = "T1,F1,T2,F2", allow_hyphen_values = true, conflicts_with_all = ["repeat", "api"])]
     solve: Option<String>,
-    /// Repeat the four timings until stopped by Ctrl-C, and show how the figures settle
+    /// Repeat the four timings until stopped by Ctrl-C, and show the figures after each round
     #[arg(long = "loop")]
     repeat: bool,
     /// The way to get memory whose timings are taken: mmap, brk, malloc_small, mremap, memfd …

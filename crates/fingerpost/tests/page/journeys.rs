@@ -67,6 +67,11 @@ fn runs_are_found_and_opened() {
     let Some((_turn, server, browser)) = setting(&many(30)) else { return };
     browser.open(&server.address);
     assert!(browser.text("#runs").contains("30 of 30 runs"), "{}", browser.text("#runs"));
+    // The filter is one line on a screen of 1100 pixels.
+    browser.look("screen", "light", 1100);
+    let lines =
+        "return new Set([...document.querySelectorAll('form.filter p')].map(p => Math.round(p.getBoundingClientRect().bottom))).size";
+    assert_eq!(browser.run(lines), json!(1));
     browser.type_into("#q", "HOST-1 6.1.0");
     browser.until("the search shows", "return document.querySelector('#runs .count').innerText.startsWith('3 of 30')");
     browser.type_into("#q", "nothing like it");
@@ -318,6 +323,11 @@ fn a_lab_shows_its_values_and_its_curve_while_it_measures() {
     assert!(live.contains("Measured so far: ") && live.contains("database.throughput") && live.contains("/s"), "{live}");
     assert!(live.contains("scaling with clients"), "{live}");
     assert_eq!(browser.run("return document.querySelector('#job-live svg.chart') !== null"), json!(true));
+    // Steps are measured in a random order, and shown in that of the run's page.
+    let throughput =
+        "return [...document.querySelectorAll('.so-far tbody tr')].map(r => r.innerText).filter(t => t.includes('throughput'))";
+    let rows: Vec<String> = serde_json::from_value(browser.run(throughput)).unwrap();
+    assert!(rows.len() == 2 && rows[0].contains("clients=1") && rows[1].contains("clients=2"), "{rows:?}");
     // What is shown while it measures is fit for all, too, also on a page that is loaded meanwhile.
     nothing_is_wrong(&look_at(&browser, "measuring", &format!("{}measure", server.address)));
     browser.click("#job-stop");

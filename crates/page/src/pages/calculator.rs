@@ -179,7 +179,7 @@ fn here(site: &Site) -> Markup {
             form class="card here" method="post" action={ (site.base) "/zerofill/measure" } aria-labelledby="here-title" data-timing="" {
                 h2 id="here-title" { "Measure here" }
                 p { label for="api" { "Memory from" } select id="api" name="api" { @for api in &site.apis { option value=(api) { (api) } } } }
-                p class="check" { input id="repeat" name="repeat" type="checkbox" value="on"; label for="repeat" { "Loop, to let the values settle, until it is stopped or this tab is left" } }
+                p class="check" { input id="repeat" name="repeat" type="checkbox" value="on"; label for="repeat" { "Repeat until stopped, or until this tab is left: each round makes the values more certain" } }
                 p class="buttons" { button id="take" { "Take the timings" } button id="take-stop" formaction={ (site.base) "/measure/stop" } { "Stop" } }
                 p role="status" id="timing-status" class="note" {}
             }

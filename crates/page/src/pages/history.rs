@@ -8,11 +8,11 @@ use fingerpost_record::Unit;
 use fingerpost_record::archive::Head;
 use fingerpost_report::figure::Figure;
 use fingerpost_report::html::term::term;
-use fingerpost_report::svg::lines::{Chart, Point, Series};
+use fingerpost_report::svg::lines::{Chart, Point, Series, Steps};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Answer, Wrong, body, moment};
+use super::{Answer, Wrong, body, moments};
 use crate::index::{Item, RowFigure};
 use crate::routes::Site;
 
@@ -51,7 +51,7 @@ pub fn page(site: &Site, wanted: &Wanted) -> Answer {
         (form(wanted, &offered))
         @if found.is_empty() {
             @if wanted.probe.is_empty() { p { "No run has a figure yet. Measure one, or import it; then its rows are drawn here over all runs." } }
-            @else { p class="error" role="alert" { "No run has a figure of " (wanted.probe) " " (wanted.params) "." } }
+            @else { p class="error" role="alert" { (none(wanted, &offered)) } }
         } @else { (shown(site, wanted, &found)) }
         @if items.len() > MOST { p class="note" { "The newest " (MOST) " runs were looked at." } }
     };
@@ -93,6 +93,16 @@ fn form(wanted: &Wanted, offered: &[RowFigure]) -> Markup {
     }
 }
 
+/// What is said where no run has the row: with which parameters the newest run has the probe, where it has it with others.
+fn none(wanted: &Wanted, offered: &[RowFigure]) -> String {
+    let with: Vec<&str> = offered.iter().filter(|r| r.probe == wanted.probe).map(|r| r.params.as_str()).filter(|p| !p.is_empty()).collect();
+    let named = [wanted.probe.as_str(), wanted.params.as_str()].join(" ");
+    match with.as_slice() {
+        [] => format!("No run has a figure of {}.", named.trim()),
+        [first, ..] => format!("No run has a figure of {}: the latest has it with other parameters, such as “{first}”.", named.trim()),
+    }
+}
+
 fn shown(site: &Site, wanted: &Wanted, found: &[Figured]) -> Markup {
     let name = format!("{} {}", wanted.probe, wanted.params).trim().to_owned();
     let versions: std::collections::BTreeSet<u32> = found.iter().map(|f| f.row.version).collect();
@@ -101,12 +111,12 @@ fn shown(site: &Site, wanted: &Wanted, found: &[Figured]) -> Markup {
             (chart(&name, found))
             @if versions.len() > 1 { p class="doubts" { "The probe’s definition changed between these runs; figures of different versions are not to be compared." } }
             div class="scroll" tabindex="0" role="region" aria-label="Figures by run, table" { table {
-                thead { tr { th scope="col" { (term("Run")) } th scope="col" { (term("Host")) } th scope="col" { (term("Kernel")) } th scope="col" class="number" { (term("Value")) } th scope="col" { (term("95 % interval")) } } }
-                tbody { @for f in found.iter().rev() {
+                thead { tr { th scope="col" { (term("Run")) } th scope="col" { (term("Host")) } th scope="col" class="extra" { (term("Kernel")) } th scope="col" class="number" { (term("Value")) } th scope="col" { (term("95 % interval")) } } }
+                tbody { @for (f, started) in found.iter().zip(moments(found.iter().map(|f| f.head.started.as_str()))).rev() {
                     @let figure = Figure::new(f.row.estimate, f.row.unit);
                     tr class=(if f.row.trusted { "measured" } else { "untrusted" }) {
-                        th scope="row" { a href={ (site.base) "/run/" (f.head.id) } { (moment(&f.head.started)) } @if !f.row.trusted { " " span class="tag doubt" { "untrusted" } } }
-                        td { (f.head.hostname) } td { (f.head.kernel) }
+                        th scope="row" { a href={ (site.base) "/run/" (f.head.id) } { (started) } @if !f.row.trusted { " " span class="tag doubt" { "untrusted" } } }
+                        td { (f.head.hostname) } td class="extra" { (f.head.kernel) }
                         td class="number value" { (figure.value()) " " (figure.symbol()) } td class="interval" { (figure.interval()) }
                     }
                 } }
@@ -124,12 +134,12 @@ fn chart(name: &str, found: &[Figured]) -> Markup {
     }
     let chart = Chart {
         title: format!("{name} over {} runs", found.len()),
-        across: "runs".into(),
-        steps: found.iter().map(|f| f.head.started.get(2..10).unwrap_or_default().to_owned()).collect(),
+        across: "runs, by when they started (UTC)".into(),
+        steps: found.iter().map(|f| f.head.started.chars().take(19).collect::<String>().replace('T', " ")).collect(),
         up: "value with its 95 % interval".into(),
         unit,
         from_zero: false,
-        joined: true,
+        kind: Steps::Moments,
         series: hosts.into_iter().take(HOSTS).map(|(host, points)| Series { name: host.to_owned(), points }).collect(),
     };
     chart.draw()

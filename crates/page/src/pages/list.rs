@@ -10,7 +10,7 @@ use fingerpost_report::view::duration;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Answer, Wrong, body, encoded, moment};
+use super::{Answer, Wrong, body, encoded, moments};
 use crate::index::Item;
 use crate::routes::Site;
 
@@ -143,12 +143,12 @@ fn form(filter: &Filter, runs: &[(&Head, &Arc<Item>)]) -> Markup {
     let plain = |set: BTreeSet<&'_ str>| set.into_iter().map(|v| (v.to_owned(), v.to_owned())).collect::<Vec<_>>();
     html! {
         form class="filter card" method="get" role="search" data-live="runs" {
-            p { label for="q" { "Search" } input id="q" name="q" type="search" value=(filter.q) placeholder="label, id, host, kernel, processor, command" autocomplete="off"; }
+            p { label for="q" { "Search" } input id="q" name="q" type="search" value=(filter.q) title="Words of a run’s label, id, host, kernel, processor or command" placeholder="label, id, command …" autocomplete="off"; }
             (choose("host", "Host", &filter.host, plain(hosts)))
             (choose("kernel", "Kernel", &filter.kernel, plain(kernels)))
             (choose("lab", "With rows of", &filter.lab, labs.iter().map(|(k, t)| ((*k).to_owned(), (*t).to_owned())).collect()))
-            p { label for="from" { "From" } input id="from" name="from" type="date" value=(filter.from); }
-            p { label for="to" { "To" } input id="to" name="to" type="date" value=(filter.to); }
+            p class="day" { label for="from" { "From" } input id="from" name="from" type="date" value=(filter.from); }
+            p class="day" { label for="to" { "To" } input id="to" name="to" type="date" value=(filter.to); }
             @if filter.sort != Sort::Started { input type="hidden" name="sort" value=(filter.sort.word()); }
             p class="buttons" { button { "Filter" } }
         }
@@ -182,9 +182,9 @@ fn table(site: &Site, filter: &Filter, shown: &[&(&Head, &Arc<Item>)]) -> Markup
                     (column(Sort::Started, "Started (UTC)", "")) (column(Sort::Measured, "Measured", "")) (column(Sort::Host, "Host", ""))
                     (column(Sort::Kernel, "Kernel", "extra")) (column(Sort::Processor, "Processor", "extra")) (column(Sort::Took, "Took", "number extra"))
                 } }
-                tbody { @for (head, item) in shown { tr {
+                tbody { @for ((head, item), started) in shown.iter().zip(moments(shown.iter().map(|r| r.0.started.as_str()))) { tr {
                     td { input type="checkbox" name="run" value=(head.id) aria-label={ "Compare " (head.id) }; }
-                    th scope="row" { a href={ (site.base) "/run/" (head.id) } { (moment(&head.started)) } @if !head.complete { " " span class="tag doubt" { "partial" } } }
+                    th scope="row" { a href={ (site.base) "/run/" (head.id) } { (started) } @if !head.complete { " " span class="tag doubt" { "partial" } } }
                     td { (what(head, item)) }
                     td { (head.hostname) }
                     td class="extra" { (head.kernel) }

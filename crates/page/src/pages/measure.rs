@@ -28,8 +28,6 @@ const PROFILES: [(&str, &str); 3] =
 /// The most names, and the most settings, that one measurement takes.
 const NAMES: usize = 100;
 const SETTINGS: usize = 30;
-/// Rows that are shown while it measures.
-const LATEST: usize = 14;
 
 /// Begins to measure what the form asks for.
 ///
@@ -136,13 +134,12 @@ pub(super) fn progress(site: &Site, state: Option<&State>) -> Markup {
 
 /// What is known while it is measured: a service's budget, or the rows that have figures. The script asks for it anew when there is more.
 pub fn so_far(s: &State) -> Markup {
-    let latest: Vec<_> = s.rows.iter().rev().take(LATEST).collect();
     html! {
         @if let Some(live) = &s.live { (lately(live)) }
         @if !s.rows.is_empty() {
             (report::scaling_of(&s.rows))
-            h3 { "Measured so far: " (s.rows.len()) @if s.rows.len() == 1 { " row" } @else { " rows" } @if s.rows.len() > LATEST { ", the latest " (LATEST) " of them" } }
-            (report::latest(&latest))
+            h3 { "Measured so far: " (s.rows.len()) @if s.rows.len() == 1 { " row" } @else { " rows" } }
+            div class="so-far" { (report::so_far(&s.rows)) }
             p class="note" { "Each row is measured several times: its value may still change." }
         }
     }

@@ -153,9 +153,13 @@ pub fn encoded(text: &str) -> String {
     out
 }
 
-/// When a run started, as a person reads it: `2026-01-02 03:04`.
-pub fn moment(started: &str) -> String {
-    started.chars().take(16).collect::<String>().replace('T', " ")
+/// When runs started, as a person reads it: `2026-01-02 03:04`, with seconds where several are of that minute.
+pub fn moments<'a>(started: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let moment = |started: &str, length: usize| started.chars().take(length).collect::<String>().replace('T', " ");
+    let started: Vec<&str> = started.collect();
+    let minutes: Vec<String> = started.iter().map(|s| moment(s, 16)).collect();
+    let alone = |minute: &String| minutes.iter().filter(|m| *m == minute).count() == 1;
+    started.iter().zip(&minutes).map(|(s, minute)| if alone(minute) { minute.clone() } else { moment(s, 19) }).collect()
 }
 
 #[cfg(test)]
@@ -165,7 +169,12 @@ mod tests {
     #[test]
     fn values_in_addresses_are_encoded() {
         assert_eq!(encoded("fds=100 placement=same&x"), "fds%3D100%20placement%3Dsame%26x");
-        assert_eq!(moment("2026-01-02T03:04:05Z"), "2026-01-02 03:04");
-        assert_eq!(moment("é"), "é");
+    }
+
+    #[test]
+    fn runs_of_one_minute_are_told_apart_by_the_second() {
+        let started = ["2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z", "2026-01-02T03:05:06Z", "é"];
+        let expected = ["2026-01-02 03:04:05", "2026-01-02 03:04:06", "2026-01-02 03:05", "é"];
+        assert_eq!(moments(started.into_iter()), expected);
     }
 }

@@ -58,7 +58,11 @@ if (job) {
     [told, drawn] = [s.told, Date.now()];
     const answer = await fetch(`${base}/measure/sofar`);
     const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+    // Who reads further down goes on reading there.
+    const rows = () => $("job-live").querySelector(".so-far .scroll");
+    const from = rows()?.scrollTop ?? 0;
     $("job-live").replaceChildren(...part.body.childNodes);
+    if (rows()) rows().scrollTop = from;
   };
   const show = (s) => {
     job.hidden = false;

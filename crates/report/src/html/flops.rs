@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::Section;
 use super::term::term;
 use crate::flops::{heading, mflops, sentences, share, shares, title};
-use crate::svg::lines::{Chart, Point, Series};
+use crate::svg::lines::{Chart, Point, Series, Steps};
 
 /// Compilers of the picture, which has as many shapes.
 const MOST: usize = 6;
@@ -33,7 +33,7 @@ fn chart(flops: &Flops) -> Chart {
         up: "operations a second".into(),
         unit: Unit::FlopPerSecond,
         from_zero: true,
-        joined: false,
+        kind: Steps::Things,
         series: flops.columns.iter().take(MOST).map(series).collect(),
     }
 }

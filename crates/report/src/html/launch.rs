@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::Section;
 use super::term::term;
 use crate::launch as words;
-use crate::svg::lines::{Chart, Point, Series};
+use crate::svg::lines::{Chart, Point, Series, Steps};
 
 /// Placements of the picture, which has as many shapes.
 const MOST: usize = 6;
@@ -45,7 +45,7 @@ fn chart(launch: &Launch) -> Chart {
         up: "from start to ready".into(),
         unit: Unit::Nanoseconds,
         from_zero: true,
-        joined: false,
+        kind: Steps::Things,
         series: launch.placements.iter().enumerate().take(MOST).map(series).collect(),
     }
 }

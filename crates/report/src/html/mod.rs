@@ -107,9 +107,9 @@ pub fn scaling_of(rows: &[Measurement]) -> Markup {
     html! { @for s in scaling::sections(rows, "95 % interval") { (s.body) } }
 }
 
-/// Rows in the order given, each with its figure.
-pub fn latest(rows: &[&Measurement]) -> Markup {
-    probes::latest(rows)
+/// Rows with their figures, in the order of a run's page, whatever was measured last.
+pub fn so_far(rows: &[Measurement]) -> Markup {
+    probes::so_far(rows)
 }
 
 /// A comparison's content.

@@ -11,7 +11,7 @@ use super::{Around, Section, scrolling};
 use crate::figure::Figure;
 use crate::key_figures;
 use crate::svg::{Axis, cells};
-use crate::view::{Group, Row, Shared, View, outcome_name};
+use crate::view::{Group, Row, Shared, View, order, outcome_name};
 
 /// A few figures in large letters.
 pub fn tiles(view: &View) -> Markup {
@@ -95,15 +95,16 @@ fn kinds(group: &Group) -> Vec<(Unit, Better)> {
     kinds
 }
 
-/// Rows of any kind in the order given: names, figures, intervals.
-pub fn latest(rows: &[&Measurement]) -> Markup {
+/// Rows of any kind in the order of a run's page: names, figures, intervals.
+pub fn so_far(rows: &[Measurement]) -> Markup {
+    let rows = order::of(rows);
     let shared = |key: &str, value: &Param| rows.len() > 1 && rows.iter().all(|row| row.params.get(key) == Some(value));
     let words = |row: &Measurement, common: bool| {
         let own = row.params.iter().filter(|(key, value)| shared(key, value) == common);
         clean(&own.map(|(key, value)| named(key, value)).collect::<Vec<_>>().join(" ")).into_owned()
     };
     let common = rows.first().map(|row| words(row, true)).filter(|words| !words.is_empty());
-    html! { @if let Some(common) = common { p class="params" { "All rows: " (common) } } (scrolling("The latest rows", html! {
+    html! { @if let Some(common) = common { p class="params" { "All rows: " (common) } } (scrolling("Rows measured so far", html! {
         table class="narrow" {
             thead { tr {
                 th scope="col" { (term("Probe")) }
@@ -111,7 +112,7 @@ pub fn latest(rows: &[&Measurement]) -> Markup {
                 th scope="col" { (term("95 % interval")) }
                 th scope="col" { (term("Parameters")) }
             } }
-            tbody { @for row in rows { @if let Some(estimate) = row.estimate {
+            tbody { @for row in &rows { @if let Some(estimate) = row.estimate {
                 @let f = Figure::new(estimate, row.unit);
                 tr {
                     th scope="row" class="name" { (clean(&row.probe)) }

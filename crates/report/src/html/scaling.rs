@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use super::term::term;
 use super::{Section, scrolling};
 use crate::figure::Figure;
-use crate::svg::lines::{Chart, Point, Series};
+use crate::svg::lines::{Chart, Point, Series, Steps};
 
 /// Parameters that count who works at the same time, and what to call them.
 const COUNTS: [(&str, &str); 3] = [("clients", "clients"), ("connections", "connections"), ("threads", "threads")];
@@ -81,7 +81,7 @@ fn body(curves: &[(String, Points)], across: &str, words: &Words) -> Markup {
                 up: words.up.to_owned(),
                 unit: Unit::PerSecond,
                 from_zero: true,
-                joined: true,
+                kind: Steps::Numbers,
                 series: part.iter().map(series).collect(),
             }.draw())
         } }
@@ -143,7 +143,7 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
             up: "throughput a second".into(),
             unit: Unit::PerSecond,
             from_zero: true,
-            joined: true,
+            kind: Steps::Numbers,
             series: vec![side(&format!("base: {base}"), |p| p.1), side(&format!("new: {new}"), |p| p.2)],
         }.draw()) }
         div { @for (name, from) in [(base, curve.base_collapses_from), (new, curve.new_collapses_from)] {

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use super::Section;
 use super::term::term;
-use crate::svg::lines::{Chart, Point, Series};
+use crate::svg::lines::{Chart, Point, Series, Steps};
 use crate::zerofill as words;
 
 /// The section; nothing where the run has no row of the laboratory.
@@ -50,7 +50,7 @@ fn curve(run: &Run, a: &Analysis) -> Chart {
         up: "time of a region".into(),
         unit: Unit::Nanoseconds,
         from_zero: true,
-        joined: true,
+        kind: Steps::Numbers,
         series: all.iter().map(series).collect(),
     }
 }

@@ -3,7 +3,7 @@
 use fingerpost_record::Unit;
 use maud::{Markup, html};
 
-use super::{Axis, anchor, percent, tick_label};
+use super::{Axis, anchor, moments, percent, tick_label};
 
 /// Height of the plot, and of the space for the labels below it.
 const PLOT: f64 = 240.0;
@@ -57,6 +57,17 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
+/// What a chart's steps are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// Numbers that grow: lines lead from one to the next.
+    Numbers,
+    /// Things of one kind in no order (applications, compilers): their marks stand alone.
+    Things,
+    /// Moments, as `2026-01-02 03:04:05`: lines lead from one to the next.
+    Moments,
+}
+
 /// What is drawn. Texts are clean; they are escaped here.
 #[derive(Clone, Debug)]
 pub struct Chart {
@@ -72,8 +83,8 @@ pub struct Chart {
     pub unit: Unit,
     /// Whether the values' axis begins at zero; else at the values, because their changes matter.
     pub from_zero: bool,
-    /// Whether lines lead from step to step: not where steps are things of one kind in no order (applications, compilers).
-    pub joined: bool,
+    /// What the steps are.
+    pub kind: Steps,
     /// The lines.
     pub series: Vec<Series>,
 }
@@ -95,7 +106,7 @@ impl Chart {
     }
 
     fn across(&self, step: usize) -> f64 {
-        let from = if self.joined { FROM } else { FROM_ALONE };
+        let from = if self.joined() { FROM } else { FROM_ALONE };
         match self.steps.len() {
             0 | 1 => (from + TO) / 2.0,
             n => from + (TO - from) * step as f64 / (n - 1) as f64,
@@ -111,12 +122,21 @@ impl Chart {
     /// How far a series' marks stand beside the step, in per cent of the width, where no line tells them apart.
     fn aside(&self, series: usize) -> f64 {
         let middle = (self.series.len().saturating_sub(1)) as f64 / 2.0;
-        if self.joined { 0.0 } else { (series as f64 - middle) * ASIDE }
+        if self.joined() { 0.0 } else { (series as f64 - middle) * ASIDE }
+    }
+
+    fn joined(&self) -> bool {
+        self.kind != Steps::Things
     }
 
     /// Whether the steps' names are so long that they must stand on two lines in turns.
     fn in_turns(&self) -> bool {
-        !self.joined && self.steps.iter().any(|step| step.chars().count() > SHORT)
+        !self.joined() && self.steps.iter().any(|step| step.chars().count() > SHORT)
+    }
+
+    /// What a second line of the steps' labels adds to the height.
+    fn second_line(&self) -> f64 {
+        if self.in_turns() || self.kind == Steps::Moments { LINE } else { 0.0 }
     }
 
     /// The picture with its title and its legend.
@@ -128,14 +148,15 @@ impl Chart {
             figure class="lines" {
                 figcaption { strong { (self.title) } " " span class="axis-name" { (self.up) (scale) ", over " (self.across) } }
                 @if self.series.len() > 1 { (self.legend()) }
-                svg class="chart" width="100%" height=(ABOVE + PLOT + BELOW + if self.in_turns() { LINE } else { 0.0 }) role="img" xmlns="http://www.w3.org/2000/svg" {
+                svg class="chart" width="100%" height=(ABOVE + PLOT + BELOW + self.second_line()) role="img" xmlns="http://www.w3.org/2000/svg" {
                     title { (self.title) }
                     desc { (self.up) (scale) ", over " (self.across) ". " (self.spoken()) "." }
                     @for tick in axis.ticks() {
                         line class="rule" x1="0" x2="100%" y1=(round(down(tick))) y2=(round(down(tick))) {}
                         text class="tick" x="0" y=(round(down(tick) - 4.0)) { (tick_label(self.unit, tick)) }
                     }
-                    (self.step_labels())
+                    @if self.kind == Steps::Moments { (self.moments()) } @else { (self.step_labels()) }
+                    text class="tick" x="50%" y=(ABOVE + PLOT + 33.0 + self.second_line()) text-anchor="middle" { (self.across) }
                     @for (i, series) in self.series.iter().enumerate() { (self.line(i, series, &down)) }
                 }
             }
@@ -153,7 +174,17 @@ impl Chart {
                 // On a phone long names would stand over each other: their numbers, in the order of the table below, take their place.
                 @if turns { text class="tick nth" x=(percent(x)) y=(ABOVE + PLOT + 16.0) text-anchor="middle" { (i + 1) } }
             }
-            text class="tick" x="50%" y=(ABOVE + PLOT + 33.0 + if turns { LINE } else { 0.0 }) text-anchor="middle" { (self.across) }
+        }
+    }
+
+    /// The time of day below steps that are moments, and below that the date where it changes.
+    fn moments(&self) -> Markup {
+        html! {
+            @for label in moments::labels(&self.steps) {
+                @let x = percent(self.across(label.step));
+                text class="tick" x=(x) y=(ABOVE + PLOT + 16.0) text-anchor="middle" { (label.time) }
+                @if let Some(date) = label.date { text class="tick" x=(x) y=(ABOVE + PLOT + 16.0 + LINE) text-anchor="middle" { (date) } }
+            }
         }
     }
 
@@ -161,7 +192,7 @@ impl Chart {
         let x = |p: &Point| percent(self.across(p.step) + self.aside(index));
         html! {
             g class={ "series s" (index % SHAPES.len()) } {
-                @for pair in series.points.windows(2).filter(|_| self.joined) {
+                @for pair in series.points.windows(2).filter(|_| self.joined()) {
                     line class="link" x1=(x(&pair[0])) y1=(round(down(pair[0].value))) x2=(x(&pair[1])) y2=(round(down(pair[1].value))) {}
                 }
                 @for p in &series.points {
@@ -208,7 +239,7 @@ mod tests {
             up: "queries a second".into(),
             unit: Unit::PerSecond,
             from_zero,
-            joined: true,
+            kind: Steps::Numbers,
             series: vec![Series { name: "x&y".into(), points }],
         }
     }
@@ -221,6 +252,14 @@ mod tests {
         {
             assert!(text.contains(expected), "{expected} in {text}");
         }
+    }
+
+    #[test]
+    fn runs_of_one_day_are_told_apart_by_the_time_of_day() {
+        let moments = ["2026-11-25 09:05:00", "2026-11-25 14:08:00", "2026-11-26 14:08:30"].map(String::from).to_vec();
+        let text = Chart { kind: Steps::Moments, steps: moments, ..chart(&[1.0, 2.0, 3.0], false) }.draw().into_string();
+        let labels = [">09:05<", ">2026-11-25<", ">14:08<", ">2026-11-26<"];
+        assert_eq!(labels.map(|label| text.matches(label).count()), [1, 1, 2, 1], "{text}");
     }
 
     #[test]

@@ -30,13 +30,13 @@ pub struct GatherArgs {
     /// The sweep's directory, which must not be there
     #[arg(short, long, value_name = "SWEEP", required_unless_present = "again")]
     output: Option<PathBuf>,
-    /// The nodes that were asked for: those without a file are rows that say so
+    /// The nodes that were asked for; one without a file becomes a row that says so
     #[arg(short = 'w', long, value_name = "NODES", conflicts_with = "again")]
     nodes: Option<String>,
     /// The files are of suspects and controls measured again: add them to this sweep as its confirmation
     #[arg(long, value_name = "SWEEP", conflicts_with = "output")]
     again: Option<PathBuf>,
-    /// Words after `run` that the nodes were given; suspects and hosts that are left are measured with the same
+    /// Words after `run` that the nodes were given; suspects and hosts without a record are measured with the same
     #[arg(last = true, value_name = "ARG", conflicts_with = "again")]
     words: Vec<String>,
 }

@@ -28,7 +28,7 @@ pub struct Options {
     /// Kubernetes: the context of kubectl's configuration
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Kubernetes: measure nodes too that a taint keeps free or that are cordoned
+    /// Kubernetes: measure nodes with a taint and cordoned ones, too
     #[arg(long)]
     pub tolerate: bool,
 }

@@ -39,7 +39,7 @@ pub struct Args {
     /// The sweep's directory, which must not be there; else one is made here
     #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
     output: Option<PathBuf>,
-    /// Go on with this sweep: hosts that failed or are left
+    /// Go on with this sweep: measure the hosts that failed or were not measured yet
     #[arg(long, value_name = "SWEEP", conflicts_with_all = ["nodes", "words"])]
     resume: Option<PathBuf>,
     /// ssh: its configuration instead of ~/.ssh/config
@@ -54,7 +54,7 @@ pub struct Args {
     /// The most seconds that one host may take
     #[arg(long, default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=604_800))]
     timeout: u64,
-    /// Random hosts of its group that each group's suspects are measured again beside; 0 measures nobody again
+    /// How many random hosts of a group are measured again together with its suspects; 0: no suspect is measured again
     #[arg(long, default_value_t = 4)]
     controls: usize,
     #[command(flatten)]

@@ -27,10 +27,10 @@ pub struct ScriptArgs {
     /// Nodes as Slurm and clush write them
     #[arg(short = 'w', long, value_name = "NODES", required_unless_present = "again")]
     nodes: Option<String>,
-    /// Instead: this sweep's suspects beside random controls of their groups, to be measured again
+    /// Instead: this sweep's suspects and random hosts of their groups, to be measured again
     #[arg(long, value_name = "SWEEP", conflicts_with_all = ["nodes", "words"])]
     again: Option<PathBuf>,
-    /// With --again: random hosts of its group beside each group's suspects
+    /// With --again: how many random hosts of a group are measured together with its suspects
     #[arg(long, default_value_t = 4, requires = "again")]
     controls: usize,
     /// The most seconds that one host may take

@@ -40,16 +40,16 @@ pub struct Options {
     /// How many trials
     #[arg(long, value_name = "N", default_value_t = 40, requires = "servers")]
     trials: usize,
-    /// What trials and strengths are drawn by; the same seed draws the same ones
+    /// Seed of the random choice of trials and strengths, to repeat it
     #[arg(long, value_name = "S", default_value_t = 1, requires = "servers")]
     seed: u64,
     /// Only these lists, servers, causes or plants, as globs (`redis`, `cpu.*`, `app.lock/row`, `control/*`)
     #[arg(long, value_name = "GLOB", requires = "servers")]
     only: Vec<String>,
-    /// Only the plants that are kept apart from tuning
+    /// Only the plants that no rule was developed with
     #[arg(long, requires = "servers")]
     apart: bool,
-    /// Only the plants on which rules may be worked
+    /// Only the plants that rules may be developed with
     #[arg(long, requires = "servers", conflicts_with = "apart")]
     tuning: bool,
     /// Append each trial, with both sides' runs, to this file
