@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     /// A writer in this process: what a generator has after it found its memory.
-    fn of_thread(stamps: &Stamps) -> ThreadWriter {
+    fn thread_writer(stamps: &Stamps) -> ThreadWriter {
         Writer { ring: Arc::clone(&stamps.ring) }.of_thread()
     }
 
