@@ -257,6 +257,7 @@ const MEANT: &[(&str, Option<&str>)] = &[
     ("run web --set server=ngnix", Some("“nginx”")),
     ("run web --set keepalive=bth", Some("“both”")),
     ("run site --set state=worm", Some("“warm”")),
+    ("run site --set store=lmbd", Some("“lmdb”")),
     ("run site --set filesystems=ext5", Some("“ext4”")),
     ("zerofill --api mmp", Some("“mmap”")),
     ("ab syscall.null --a cpu=0 --b cpv=1", Some("“cpu”")),

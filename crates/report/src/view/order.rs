@@ -17,6 +17,6 @@ pub fn of(measurements: &[Measurement]) -> Vec<&Measurement> {
             ((place, groups::place_in(group, &m.probe), *first.entry(m.probe.as_str()).or_insert(next), &m.params), m)
         })
         .collect();
-    rows.sort_by_key(|(key, _)| *key);
+    rows.sort_by_key(|(place, _)| *place);
     rows.into_iter().map(|(_, m)| m).collect()
 }

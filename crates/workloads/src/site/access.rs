@@ -15,6 +15,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use fingerpost_odb::{Database, Reader, Store};
+use fingerpost_record::suggest;
 use fingerpost_sys::{map, uring};
 use rustix::fs::{Mode, OFlags};
 
@@ -95,7 +96,7 @@ impl FromStr for Access {
     fn from_str(name: &str) -> Result<Self, String> {
         Access::all().into_iter().find(|a| a.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Access::all().into_iter().map(Access::name).collect();
-            format!("there is no store “{name}”; take one of {}", names.join(", "))
+            format!("there is no store “{name}”; take one of {}{}", names.join(", "), suggest::of_listed(name, &names.join(", ")))
         })
     }
 }
