@@ -212,6 +212,53 @@ fn a_queueing_discipline_that_only_the_slower_side_has_holds_up_the_calls_that_s
 }
 
 #[test]
+fn what_a_queueing_discipline_lets_go_together_waits_for_a_cpu_because_of_it() {
+    let waits = [
+        row(Layer::Scheduler, "waiting for a CPU", "the server itself", 300.0),
+        row(Layer::Client, "client waiting for a CPU", "idle CPU", 200.0),
+    ];
+    let with = |rows: &[Row], shapers: f64, others: f64| run(rows, &[("net.shapers", shapers), ("other.cpu.seconds", others)]);
+    let c = between(with(&[], 0.0, 0.0), with(&waits, 1.0, 0.0));
+    assert_eq!(guilty(&c), ["network.shaping"], "{:#?}", c.causes);
+    assert!(of(&c, "network.shaping").share > 0.9, "{:?}", of(&c, "network.shaping"));
+    // Not where both sides have it, where others came, or where there is more to do.
+    let more = [&waits[..], &[row(Layer::Application, "server user code", "", 700.0)]].concat();
+    for (base, new) in [
+        (with(&[], 1.0, 0.0), with(&waits, 1.0, 0.0)),
+        (with(&[], 0.0, 0.0), with(&waits, 1.0, 9.0)),
+        (with(&[], 0.0, 0.0), with(&more, 1.0, 0.0)),
+    ] {
+        let c = between(base, new);
+        assert!(!of(&c, "network.shaping").status.accuses(), "{:#?}", c.causes);
+    }
+}
+
+#[test]
+fn more_flushes_that_take_no_longer_each_are_no_slower_disk() {
+    let slept = |us: f64| row(Layer::Storage, "disk: in the device", "", us);
+    let with = |us: f64, flushes: f64, each: f64| {
+        let calls = [("server.call.fdatasync.count", flushes), ("server.call.fdatasync.seconds", flushes * each)];
+        run(&[slept(us)], &calls)
+    };
+    let c = between(with(50.0, 10_000.0, 1e-4), with(500.0, 80_000.0, 1e-4));
+    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    assert!(!of(&c, "storage.latency").status.accuses(), "{:#?}", c.causes);
+    // As many that take longer are.
+    let c = between(with(50.0, 10_000.0, 1e-4), with(500.0, 10_000.0, 1e-3));
+    assert_eq!(c.causes[0].cause, "storage.latency", "{:#?}", c.causes);
+}
+
+#[test]
+fn others_that_came_are_suspected_of_waits_for_a_cpu_that_nothing_else_explains() {
+    let waits = [row(Layer::Scheduler, "waiting for a CPU", "idle CPU", 400.0)];
+    let with = |rows: &[Row], others: f64| run(rows, &[("other.cpu.seconds", others)]);
+    let c = between(with(&[], 0.0), with(&waits, 9.0));
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("cpu.contention", Status::Suspected), "{:#?}", c.causes);
+    let c = between(with(&[], 0.0), with(&waits, 0.0));
+    assert_eq!(c.causes[0].cause, "scheduler.unknown", "{:#?}", c.causes);
+}
+
+#[test]
 fn acknowledgements_are_late_where_a_limit_on_the_disk_stops_the_server() {
     let with =
         |transactions: f64, acks: f64, limits: f64| second(transactions, &[("tcp.delayed_acks", acks), ("cgroup.disk_limits", limits)]);

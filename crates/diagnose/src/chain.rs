@@ -57,6 +57,24 @@ fn root<'a>(of: &Finding, accused: &'a [Finding]) -> Option<&'a Finding> {
 mod tests {
     use fingerpost_record::Layer;
 
+    #[test]
+    fn what_has_no_name_comes_first_only_where_it_is_twice_as_large() {
+        let first = |unnamed: f64| {
+            let of = |cause: &str, share: f64| Finding {
+                cause: cause.into(),
+                layer: Layer::Scheduler,
+                status: Status::Suspected,
+                share,
+                evidence: Vec::new(),
+            };
+            let mut found = vec![of("scheduler.unknown", unnamed), of("storage.durability", 0.2)];
+            order(&mut found);
+            found[0].cause.clone()
+        };
+        assert_eq!(first(0.3), "storage.durability");
+        assert_eq!(first(0.5), "scheduler.unknown");
+    }
+
     use super::*;
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {

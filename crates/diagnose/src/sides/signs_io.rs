@@ -43,11 +43,12 @@ const FEW_FLUSHES: f64 = 30.0;
 
 /// How many times as long one sync takes: the server's own calls where they were traced, else the device's flushes where there are enough.
 fn flush_cost(clues: &Clues) -> Option<f64> {
-    let calls = |what: &str| -> Option<Pair> {
-        let of = |name: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
-        ["fsync", "fdatasync"].into_iter().filter_map(of).reduce(Pair::sum)
+    let call = |name: &str| {
+        let of = |what: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
+        Some((of("count")?, of("seconds")?))
     };
-    if let (Some(count), Some(seconds)) = (calls("count"), calls("seconds"))
+    let calls = ["fsync", "fdatasync"].into_iter().filter_map(call).reduce(|a, b| (Pair::sum(a.0, b.0), Pair::sum(a.1, b.1)));
+    if let Some((count, seconds)) = calls
         && count.fast > 0.0
         && count.slow > 0.0
         && seconds.fast > 0.0
