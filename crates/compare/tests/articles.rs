@@ -89,7 +89,7 @@ fn process_creation_takes_up_to_five_times_longer() {
 }
 
 #[test]
-fn signals_and_system_calls_are_far_dearer_under_mac_os_x() {
+fn signals_and_system_calls_are_far_slower_under_mac_os_x() {
     let c = g5();
     for (probe, at_least) in [("signal.install", 4.0), ("signal.handle", 3.0), ("syscall.null", 8.0), ("lmbench.null_io", 7.0)] {
         let r = row(&c, probe);

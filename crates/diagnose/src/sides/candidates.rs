@@ -265,17 +265,22 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
             continue;
         }
         let text = format!("the {layer} layer's part of a transaction: {}", clues.arrow(moved, "seconds"));
-        if let Some(others) = crowded::came(clues).filter(|_| layer == Layer::Scheduler)
-            && let Some(f) = findings.iter_mut().find(|f| f.cause == "cpu.contention")
-        {
-            let came = format!("others used {} CPUs, and nothing else that was recorded tells why", clues.arrow(others, ""));
-            (f.status, f.share) = (Status::Suspected, share);
-            f.evidence.splice(0..0, [text, came]);
+        if layer == Layer::Scheduler && suspect_others(findings, clues, share, &text) {
             continue;
         }
         let evidence = vec![text, "nothing that was recorded tells which of its causes it is".into()];
         findings.push(Finding { cause: format!("{layer}.unknown"), layer, status: Status::Suspected, share, evidence });
     }
+}
+
+/// Suspects others that came of threads' waiting for a CPU that nothing else explains; whether there are such.
+fn suspect_others(findings: &mut [Finding], clues: &Clues, share: f64, waited: &str) -> bool {
+    let Some(others) = crowded::came(clues) else { return false };
+    let Some(f) = findings.iter_mut().find(|f| f.cause == "cpu.contention") else { return false };
+    let came = format!("others used {} CPUs, and nothing else that was recorded tells why", clues.arrow(others, ""));
+    (f.status, f.share) = (Status::Suspected, share);
+    f.evidence.splice(0..0, [waited.to_owned(), came]);
+    true
 }
 
 /// Whether a cause moves a part that this layer has in one of the budgets.

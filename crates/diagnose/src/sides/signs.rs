@@ -103,8 +103,12 @@ pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<S
 
 /// CPUs' worth of time that other processes used.
 pub(super) fn others_used(clues: &Clues) -> Option<Pair> {
-    let (used, elapsed) = (clues.total("other.cpu.seconds")?, clues.total("elapsed.seconds")?);
-    Some(Pair { fast: used.fast / elapsed.fast.max(1e-9), slow: used.slow / elapsed.slow.max(1e-9) })
+    Some(in_cpus(clues.total("other.cpu.seconds")?, clues.total("elapsed.seconds")?))
+}
+
+/// Seconds of CPU time as CPUs' worth over the time that elapsed.
+fn in_cpus(used: Pair, elapsed: Pair) -> Pair {
+    Pair { fast: used.fast / elapsed.fast.max(1e-9), slow: used.slow / elapsed.slow.max(1e-9) }
 }
 
 pub(super) fn contention(clues: &Clues) -> Sign {
@@ -385,7 +389,7 @@ pub(super) fn calls(clues: &Clues) -> Sign {
     let on_kernel = clues.parts(kernel);
     let text = format!("{} calls a transaction, the kernel {:.2} times as long", clues.arrow(calls, ""), on_kernel.ratio());
     let often = limit("app.calls");
-    // Dearer calls besides are another's doing; a call's cost grows with what it moves, and so may a part of it.
+    // Slower calls besides are another's doing; a call's cost grows with what it moves, and so may a part of it.
     let at_same_cost = on_kernel.ratio() < calls.ratio() * often || by_number(clues).is_some_and(|part| part >= MOST_BY_NUMBER);
     if calls.ratio() > often && calls.slow > 1.0 && at_same_cost { Fits(text) } else { Against(text) }
 }
@@ -433,15 +437,14 @@ pub(super) fn saturated(clues: &Clues) -> Sign {
     let (Some(used), Some(elapsed), Some(may)) = (used, clues.total("elapsed.seconds"), clues.total("server.cpus_allowed")) else {
         return Unknown;
     };
-    let busy = Pair { fast: used.fast / elapsed.fast.max(1e-9) / may.fast, slow: used.slow / elapsed.slow.max(1e-9) / may.slow };
-    let used = busy.slow * may.slow;
-    let text = format!("the server used {used:.2} of {} CPUs on the slower side", may.slow);
+    let used = in_cpus(used, elapsed);
+    let text = format!("the server used {:.2} of {} CPUs on the slower side", used.slow, may.slow);
     // CPUs that have less to do than on the faster side are not what became too few.
-    if busy.ratio() < LESS_BUSY {
-        return Against(format!("{text}, {:.2} of {} on the faster side", busy.fast * may.fast, may.fast));
+    if (Pair { fast: used.fast / may.fast, slow: used.slow / may.slow }).ratio() < LESS_BUSY {
+        return Against(format!("{text}, {:.2} of {} on the faster side", used.fast, may.fast));
     }
     match sign {
-        Fits(sign) if used >= limit("cpu.saturated") * may.slow => Fits(format!("{sign}; {text}")),
+        Fits(sign) if used.slow >= limit("cpu.saturated") * may.slow => Fits(format!("{sign}; {text}")),
         Fits(sign) | Against(sign) => Against(format!("{sign}; {text}")),
         Unknown => Unknown,
     }

@@ -117,7 +117,7 @@ fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
     for (call, probe) in SYSCALL_COUNT {
         let Some([before, after]) = clues.each(&format!("server.call.{call}.count")) else { continue };
         let Some(cost) = costs.iter().find(|c| c.probe == *probe) else { continue };
-        // Dearer calls at the old count, and additional calls at the new cost.
+        // Slower calls at the old count, and additional calls at the new cost.
         let added = ((cost.new - cost.base) * before + (after - before) * cost.new) * 1e-9;
         if added.abs() < 1e-9 {
             continue;

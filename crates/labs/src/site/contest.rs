@@ -64,7 +64,7 @@ pub struct Contest<'p> {
 pub struct Row {
     /// What its processes gave.
     pub processes: Vec<Process>,
-    /// Why it is not to be had here.
+    /// Why it is not available here.
     pub skipped: Option<String>,
     /// Why it gave nothing.
     pub failed: Option<String>,
@@ -149,7 +149,7 @@ impl Course<'_, '_, '_> {
         Ok(())
     }
 
-    /// Starts a reader for each contestant that is to be had, and has it read everything once.
+    /// Starts a reader for each contestant that is available, and has it read everything once.
     fn start(&mut self, contest: &Contest, rows: &mut BTreeMap<&'static str, Row>) -> Vec<Reader> {
         let mut readers = Vec::new();
         for &access in contest.stores {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use fingerpost_compare::site;
+use fingerpost_compare::site::{MEMORY, MET};
 use fingerpost_measure::estimate;
 use fingerpost_record::params::named;
 use fingerpost_record::{Param, Process, Unit};
@@ -24,11 +24,6 @@ pub const ROUNDS: usize = 11;
 
 /// How long all rounds of a process may take.
 const LONGEST: Duration = Duration::from_secs(30);
-
-/// Of a process, the bytes of memory that its group had after the last round, page cache included; and how often the group's limit was met.
-const MEMORY: &str = site::MEMORY;
-/// See [`MEMORY`].
-const MET: &str = site::MET;
 
 /// How the readers of a warming contest begin.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use fingerpost_report::svg::lines::{Chart, Point, Series, Steps};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Answer, Wrong, body, moments};
+use super::{Answer, TO_THE_SECOND, Wrong, body, moment, moments};
 use crate::index::{Item, RowFigure};
 use crate::routes::Site;
 
@@ -135,7 +135,7 @@ fn chart(name: &str, found: &[Figured]) -> Markup {
     let chart = Chart {
         title: format!("{name} over {} runs", found.len()),
         across: "runs, by when they started (UTC)".into(),
-        steps: found.iter().map(|f| f.head.started.chars().take(19).collect::<String>().replace('T', " ")).collect(),
+        steps: found.iter().map(|f| moment(&f.head.started, TO_THE_SECOND)).collect(),
         up: "value with its 95 % interval".into(),
         unit,
         from_zero: false,

@@ -13,6 +13,8 @@ pub mod run;
 pub mod services;
 pub mod sweeps;
 
+use std::collections::HashMap;
+
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use fingerpost_record::guard;
@@ -155,11 +157,21 @@ pub fn encoded(text: &str) -> String {
 
 /// When runs started, as a person reads it: `2026-01-02 03:04`, with seconds where several are of that minute.
 pub fn moments<'a>(started: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let moment = |started: &str, length: usize| started.chars().take(length).collect::<String>().replace('T', " ");
     let started: Vec<&str> = started.collect();
-    let minutes: Vec<String> = started.iter().map(|s| moment(s, 16)).collect();
-    let alone = |minute: &String| minutes.iter().filter(|m| *m == minute).count() == 1;
-    started.iter().zip(&minutes).map(|(s, minute)| if alone(minute) { minute.clone() } else { moment(s, 19) }).collect()
+    let mut of_minute: HashMap<String, usize> = HashMap::new();
+    started.iter().for_each(|s| *of_minute.entry(moment(s, TO_THE_MINUTE)).or_default() += 1);
+    let length = |s: &str| if of_minute[&moment(s, TO_THE_MINUTE)] == 1 { TO_THE_MINUTE } else { TO_THE_SECOND };
+    started.iter().map(|s| moment(s, length(s))).collect()
+}
+
+/// Characters of a moment down to its minute.
+const TO_THE_MINUTE: usize = 16;
+/// Characters of a moment down to its second.
+pub const TO_THE_SECOND: usize = 19;
+
+/// When a run started, as a person reads it, in so many characters.
+pub fn moment(started: &str, length: usize) -> String {
+    started.chars().take(length).collect::<String>().replace('T', " ")
 }
 
 #[cfg(test)]

@@ -96,7 +96,8 @@ impl FromStr for Access {
     fn from_str(name: &str) -> Result<Self, String> {
         Access::all().into_iter().find(|a| a.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Access::all().into_iter().map(Access::name).collect();
-            format!("there is no store “{name}”; take one of {}{}", names.join(", "), suggest::of_listed(name, &names.join(", ")))
+            let listed = names.join(", ");
+            format!("there is no store “{name}”; take one of {listed}{}", suggest::of_listed(name, &listed))
         })
     }
 }
