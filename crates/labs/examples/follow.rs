@@ -44,7 +44,7 @@ fn follow(servers: &str, clients: &str, seconds: f64) -> Result<serde_json::Valu
             false
         };
         // What following costs slows nobody once the load is over.
-        windows.extend(source.window(left.min(Duration::from_secs(2)), pause).map_err(|e| e.to_string())?);
+        windows.push(source.window(left.min(Duration::from_secs(2)), pause).map_err(|e| e.to_string())?);
     }
     windows.iter_mut().for_each(|window| follower.learn(window));
     for window in &windows {

@@ -122,7 +122,7 @@ fn trial(seed: u64, length: Duration, dir: &Path) -> Result<Trial, String> {
             false
         });
         load.join().map_err(|_| "the load's thread failed")?.map_err(|e| e.to_string())?;
-        window.map_err(|e| e.to_string())?.ok_or("no window").map_err(str::to_owned)
+        window.map_err(|e| e.to_string())
     })?;
     stamps.set(false);
     let drained = stamps.drain();

@@ -83,7 +83,7 @@ fn left_and_came(source: &mut impl Source, length: Duration) -> Result<String, S
     });
     OVER.store(true, Ordering::Relaxed);
     reader.join().map_err(|_| "the reading thread failed")?.map_err(|e| format!("a page cannot be read: {e}"))?;
-    let window = window.map_err(|e| format!("events cannot be taken: {e}"))?.ok_or("there was no window")?;
+    let window = window.map_err(|e| format!("events cannot be taken: {e}"))?;
     let left = window.events.iter().filter(|e| e.tid == tid && matches!(e.what, What::Switch { .. })).count();
     let came = window.events.iter().filter(|e| matches!(e.what, What::Switch { next, .. } if next == tid)).count();
     Ok(format!("{left} {came} {}", window.lost))
@@ -119,7 +119,6 @@ fn take(mut source: Box<dyn Source>) -> Result<(), String> {
             OVER.load(Ordering::Relaxed)
         };
         let window = source.window(Duration::from_secs(1), &mut wait).map_err(|e| format!("events cannot be taken: {e}"))?;
-        let Some(window) = window else { break };
         events += window.events.len();
         lost += window.lost;
         windows += 1;

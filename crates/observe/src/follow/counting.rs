@@ -53,7 +53,7 @@ impl Counter {
     /// # Errors
     /// What the kernel said.
     pub fn count(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Option<Counted>> {
-        let Some(window) = self.source.window(length, wait)? else { return Ok(None) };
+        let window = self.source.window(length, wait)?;
         // Children that came meanwhile are the service's too.
         self.population.look(self.begun.elapsed().as_secs_f64(), false);
         let population = &self.population;

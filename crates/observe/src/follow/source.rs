@@ -1,4 +1,4 @@
-//! Where events come from: the kernel, or a recording.
+//! Where events come from: the kernel.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,7 +12,6 @@ pub(crate) use flow::first_pid_namespace;
 #[cfg(test)]
 mod live;
 pub mod perf;
-pub mod recorded;
 mod wanted;
 
 /// A stretch of time in which every event was taken.
@@ -36,21 +35,16 @@ pub trait Source {
     fn describe(&self) -> String;
 
     /// CPUs whose events it has.
-    fn cpus(&self) -> usize {
-        1
-    }
+    fn cpus(&self) -> usize;
 
-    /// CPU seconds that an event costs the thread that causes it, measured; 0 where nothing is caused (a recording).
-    fn event_cost(&self) -> f64 {
-        0.0
-    }
+    /// CPU seconds that an event costs the thread that causes it, measured; 0 where that is not known.
+    fn event_cost(&self) -> f64;
 
     /// Takes events for so long, or until it has as many as it can keep. `wait` sleeps, and returns true when the end was asked for.
-    /// `None` when there are no more (a recording).
     ///
     /// # Errors
     /// What the kernel said.
-    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Option<Window>>;
+    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window>;
 
     /// No window comes for a while: what slows others between windows is taken away. Not done by [`Source::window`] itself, as it takes
     /// the kernel some milliseconds, after which a process that the window showed may be gone.

@@ -37,9 +37,6 @@ const MOST_LATELY: usize = 30_000;
 /// Threads of a window that no event concerned, with their processes and what they waited for all the time.
 pub type Silent = HashMap<i32, (i32, Wait)>;
 
-/// The pause after a source that has no more windows.
-const NO_MORE: Duration = Duration::from_secs(1);
-
 /// What is known of a load before it is watched.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
@@ -182,7 +179,7 @@ impl Taking {
             stamps.set(false);
             stamps.drain()
         });
-        let Some(window) = window? else { return Ok(NO_MORE) };
+        let window = window?;
         self.count += 1;
         self.events += window.events.len() as u64;
         self.lost += window.lost;
@@ -225,7 +222,7 @@ impl Taking {
     }
 
     /// Opens a window, with samples of stacks and counters where these are wanted.
-    fn window(&mut self, population: &Population, wait: &mut dyn FnMut(Duration) -> bool) -> std::io::Result<Option<Window>> {
+    fn window(&mut self, population: &Population, wait: &mut dyn FnMut(Duration) -> bool) -> std::io::Result<Window> {
         let mut stacks = self.stacks.as_mut().and_then(|s| s.as_mut().ok());
         let mut hardware = self.hardware.as_mut().and_then(|h| h.as_mut().ok());
         stacks.iter_mut().for_each(|s| s.begin(population.processes.keys().copied()));
@@ -243,7 +240,7 @@ impl Taking {
         };
         let window = self.source.window(self.pace.length(), &mut wait_and_drain);
         hardware.iter_mut().for_each(|h| h.end());
-        stacks.iter_mut().for_each(|s| s.end(window.as_ref().ok().and_then(Option::as_ref)));
+        stacks.iter_mut().for_each(|s| s.end(window.as_ref().ok()));
         window
     }
 

@@ -97,7 +97,7 @@ impl Source for Bpf {
         self.event_cost
     }
 
-    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Option<Window>> {
+    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window> {
         self.ports.clear();
         self.programs.enable()?;
         let mut window = Window { start: monotonic_ns(), ..Window::default() };
@@ -113,7 +113,7 @@ impl Source for Bpf {
             window.lost = 0;
         }
         flow::close(&mut window, &mut self.names);
-        Ok(Some(window))
+        Ok(window)
     }
 
     fn rest(&mut self) {

@@ -41,7 +41,7 @@ fn own_tid() -> i32 {
 fn until<T>(source: &mut dyn Source, wanted: impl Fn(&Window) -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        let window = source.window(Duration::from_millis(100), &mut sleep).unwrap().unwrap();
+        let window = source.window(Duration::from_millis(100), &mut sleep).unwrap();
         assert!(window.events.is_sorted_by_key(|e| e.time), "not in order");
         assert!(window.events.iter().all(|e| e.time >= window.start && e.time <= window.end));
         if let Some(found) = wanted(&window).filter(|_| window.lost == 0) {
@@ -212,7 +212,7 @@ fn full_window_of(source: &mut dyn Source) {
     busy(some_calls, || {
         let deadline = Instant::now() + Duration::from_secs(40);
         loop {
-            let w = source.window(Duration::from_secs(30), &mut sleep).unwrap().unwrap();
+            let w = source.window(Duration::from_secs(30), &mut sleep).unwrap();
             // More than the rings hold: an event is at least 40 bytes there.
             if w.lost == 0 && w.events.len() * 40 > source.cpus() * RING_BYTES {
                 // Enough, and what the rings may have held besides: others are busy too.
@@ -236,7 +236,7 @@ fn fast_window_of(source: &mut dyn Source) {
         || {
             let deadline = Instant::now() + Duration::from_secs(20);
             loop {
-                let w = source.window(Duration::from_secs(15), &mut sleep).unwrap().unwrap();
+                let w = source.window(Duration::from_secs(15), &mut sleep).unwrap();
                 if w.lost == 0 && w.events.len() > 1000 {
                     return;
                 }
@@ -253,7 +253,7 @@ fn own_calls_are_not_recorded_and_what_an_event_costs_is_measured() {
 
 fn own_calls_of(source: &mut dyn Source) {
     let own = own_tid();
-    let window = source.window(Duration::from_millis(50), &mut sleep).unwrap().unwrap();
+    let window = source.window(Duration::from_millis(50), &mut sleep).unwrap();
     assert!(!window.events.iter().any(|e| e.tid == own && matches!(e.what, What::Enter { .. } | What::Exit { .. })));
     assert!(window.events.iter().any(|e| e.tid == own && matches!(e.what, What::Switch { .. })), "its switches tell who had the CPU");
     let cost = source.event_cost();
@@ -277,7 +277,7 @@ fn both_ways_tell_the_same_kinds_of_events_of_the_same_work() {
                     std::thread::spawn(|| ()).join().unwrap();
                 },
                 || {
-                    let w = source.window(Duration::from_millis(500), &mut sleep).unwrap().unwrap();
+                    let w = source.window(Duration::from_millis(500), &mut sleep).unwrap();
                     kinds.extend(w.events.iter().filter_map(|e| match e.what {
                         What::Switch { left: Left::Ended, .. } => Some("ended"),
                         What::Switch { left: Left::Ready, .. } => Some("ready"),

@@ -80,7 +80,7 @@ impl Source for Perf {
         self.event_cost
     }
 
-    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Option<Window>> {
+    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window> {
         self.rings.enable()?;
         let mut window = Window { start: monotonic_ns(), ..Window::default() };
         let most = self.most_events;
@@ -91,7 +91,7 @@ impl Source for Perf {
         window.lost += u64::from(self.rings.full());
         self.drain(&mut window)?;
         flow::close(&mut window, &mut self.names);
-        Ok(Some(window))
+        Ok(window)
     }
 }
 
