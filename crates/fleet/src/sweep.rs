@@ -250,14 +250,6 @@ impl Sweep {
         Ok(names)
     }
 
-    /// The nodes of which there is more than one record.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn doubled(&self) -> Result<Vec<String>, SweepError> {
-        self.names("more", ".json.gz")
-    }
-
     /// What became of each host that was asked for or answered.
     ///
     /// # Errors
@@ -309,10 +301,9 @@ mod tests {
         let (first, second) = (fixture::run(), Run { id: "20260101T000000Z-00000002".into(), ..fixture::run() });
         assert!(sweep.put_run(Pass::First, "n1", &first).unwrap());
         assert!(!sweep.put_run(Pass::First, "n1", &first).unwrap());
-        assert_eq!(sweep.doubled().unwrap(), Vec::<String>::new());
         assert!(!sweep.put_run(Pass::First, "n1", &second).unwrap());
         assert_eq!(sweep.read(Pass::First, "n1").unwrap().id, first.id);
-        assert_eq!(sweep.doubled().unwrap(), ["n1-20260101T000000Z-00000002"]);
+        assert_eq!(sweep.names("more", ".json.gz").unwrap(), ["n1-20260101T000000Z-00000002"]);
     }
 
     #[test]

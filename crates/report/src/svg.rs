@@ -15,37 +15,13 @@ pub mod strip;
 pub mod timeline;
 
 use fingerpost_record::Unit;
-use maud::{Markup, html};
 
-/// Height of one row: its label, and its interval below.
-const ROW: f64 = 36.0;
-/// Room below the rows for the axis.
-const AXIS: f64 = 36.0;
 /// The plot begins and ends this many per cent inside its box, so that a mark at the edge is whole.
 const MARGIN: f64 = 1.5;
 /// Values whose largest is this many times the smallest are shown on a logarithmic axis.
 const LOG_FROM: f64 = 20.0;
 /// An axis stays logarithmic with values that are not positive where there are more than this many positive ones to each of them.
 const MOSTLY: usize = 4;
-
-/// One row of an interval chart. Texts are clean; they are escaped here.
-#[derive(Clone, Debug)]
-pub struct Mark {
-    /// What is shown.
-    pub label: String,
-    /// Its value in words, with the unit.
-    pub text: String,
-    /// The value, a dot.
-    pub value: f64,
-    /// The interval's lower end, a thick line to the upper end.
-    pub low: f64,
-    /// The interval's upper end.
-    pub high: f64,
-    /// The median and the 99th percentile, a faint band between them.
-    pub spread: Option<(f64, f64)>,
-    /// Whether the row is not to be relied on.
-    pub doubtful: bool,
-}
 
 /// A linear or logarithmic axis over a range of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -183,46 +159,6 @@ pub(crate) fn tick_label(unit: Unit, value: f64) -> String {
     format!("{short} {}", scale.symbol).trim_end().to_owned()
 }
 
-/// Each mark's value with its interval on a common axis.
-pub fn interval_chart(title: &str, unit: Unit, lower_is_better: bool, marks: &[Mark]) -> Markup {
-    let ends = |m: &Mark| [m.low, m.value, m.high, m.spread.map_or(m.value, |s| s.0), m.spread.map_or(m.value, |s| s.1)];
-    let axis = Axis::over(marks.iter().flat_map(ends)).in_unit(unit);
-    let height = ROW * marks.len() as f64 + AXIS;
-    let bottom = height - AXIS;
-    let direction = if lower_is_better { "further left is better" } else { "further right is better" };
-    let scale = if axis.is_log() { "logarithmic" } else { "linear" };
-    let spoken: Vec<String> = marks.iter().map(|m| format!("{}: {}", m.label, m.text)).collect();
-    html! {
-        svg class="chart" width="100%" height=(height) role="img" xmlns="http://www.w3.org/2000/svg" {
-            title { (title) }
-            desc { (scale) " axis, " (direction) ". " (spoken.join("; ")) "." }
-            @for tick in axis.ticks() {
-                @let x = percent(axis.place(tick));
-                line class="rule" x1=(x) x2=(x) y1="0" y2=(bottom) {}
-                text class="tick" x=(x) y=(bottom + 14.0) text-anchor=(anchor(axis.place(tick))) { (tick_label(unit, tick)) }
-            }
-            text class="tick" x="50%" y=(bottom + 30.0) text-anchor="middle" { (scale) " axis, " (direction) }
-            @for (i, mark) in marks.iter().enumerate() { (row(&axis, mark, ROW * i as f64)) }
-        }
-    }
-}
-
-fn row(axis: &Axis, mark: &Mark, top: f64) -> Markup {
-    let middle = top + 25.0;
-    let x = |value: f64| percent(axis.place(value));
-    html! {
-        g class=(if mark.doubtful { "mark doubtful" } else { "mark" }) {
-            text class="label" x="0" y=(top + 13.0) { (mark.label) }
-            text class="value" x="100%" y=(top + 13.0) text-anchor="end" { (mark.text) }
-            @if let Some((from, to)) = mark.spread {
-                line class="spread" x1=(x(from)) x2=(x(to)) y1=(middle) y2=(middle) {}
-            }
-            line class="interval" x1=(x(mark.low)) x2=(x(mark.high)) y1=(middle) y2=(middle) {}
-            circle cx=(x(mark.value)) cy=(middle) r="4" {}
-        }
-    }
-}
-
 pub(crate) fn percent(place: f64) -> String {
     format!("{place:.2}%")
 }
@@ -299,14 +235,5 @@ mod tests {
         assert_eq!(tick_label(Unit::BytesPerSecond, 2.5e9), "2.5 GB/s");
         assert_eq!(tick_label(Unit::Count, 1000.0), "1000");
         assert_eq!(tick_label(Unit::Nanoseconds, 0.0), "0");
-    }
-
-    #[test]
-    fn a_chart_says_in_words_what_it_shows_and_escapes_it() {
-        let mark =
-            Mark { label: "<b>".into(), text: "1 ns".into(), value: 1.0, low: 0.9, high: 1.1, spread: Some((1.0, 2.0)), doubtful: true };
-        let text = interval_chart("A & B", Unit::Nanoseconds, true, &[mark]).into_string();
-        assert!(text.contains("<title>A &amp; B</title>") && text.contains("further left is better. &lt;b&gt;: 1 ns."), "{text}");
-        assert!(!text.contains("<b>"));
     }
 }

@@ -42,6 +42,5 @@ pub mod trace;
 pub mod tracefs;
 pub mod turn;
 pub mod uring;
-pub mod usage;
 pub mod wait;
 pub mod zram;

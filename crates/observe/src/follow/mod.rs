@@ -288,11 +288,6 @@ impl Follower {
         std::mem::take(&mut self.held)
     }
 
-    /// A quantile of the latency of the latest requests, in nanoseconds.
-    pub fn recent_quantile(&self, q: f64) -> Option<u64> {
-        self.sums.recent_quantile(q)
-    }
-
     /// What was followed.
     pub fn finish(mut self, source: String) -> Paths {
         self.paths.source = source;

@@ -132,14 +132,6 @@ impl Sums {
         self.latencies.len() as u64
     }
 
-    /// A quantile of the latency so far, in nanoseconds, over the latest requests.
-    pub fn recent_quantile(&self, q: f64) -> Option<u64> {
-        let from = self.latencies.len().saturating_sub(20_000);
-        let mut recent = self.latencies[from..].to_vec();
-        recent.sort_unstable();
-        quantile(&recent, q)
-    }
-
     /// Fills in what a record keeps of the requests.
     pub fn fill(mut self, into: &mut paths::Paths, names: &HashMap<i32, String>) {
         self.latencies.sort_unstable();

@@ -62,11 +62,6 @@ impl Writer {
         Writer { path, gap: LEAST_GAP, last: None, given_up: false, advice: "" }
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Writes the run unless it was written a moment ago. Gives a sentence when writing fails for the first time; after that,
     /// writing waits for [`Writer::finish`].
     #[must_use = "the sentence is for the user"]

@@ -116,11 +116,6 @@ impl Programs {
         Ok(first)
     }
 
-    /// Programs that were loaded.
-    pub fn count(&self) -> usize {
-        self.loaded.len()
-    }
-
     /// CPUs that have a ring.
     pub fn cpus(&self) -> usize {
         self.rings.len()

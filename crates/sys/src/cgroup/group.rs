@@ -204,34 +204,10 @@ impl Group {
         self.set(Controller::Cpu, ("cpu.shares", shares_of_weight(weight).to_string()), ("cpu.weight", weight.to_string()))
     }
 
-    /// Confines the group to CPUs, as a list (`0-1`).
-    pub fn set_cpuset(&self, cpus: &str) -> Result<(), CgroupError> {
-        self.set(Controller::Cpuset, ("cpuset.cpus", cpus.into()), ("cpuset.cpus", cpus.into()))
-    }
-
     /// Limits memory to bytes, or not with `None`. What is above the new limit is reclaimed at once, which may take its time.
     pub fn set_memory_limit(&self, bytes: Option<u64>) -> Result<(), CgroupError> {
         let text = |none: &str| bytes.map_or(none.to_owned(), |n| n.to_string());
         self.set(Controller::Memory, ("memory.limit_in_bytes", text("-1")), ("memory.max", text("max")))
-    }
-
-    /// Limits swap to bytes, or not with `None`. Set the memory limit first: version 1 limits the sum of both.
-    pub fn set_swap_limit(&self, bytes: Option<u64>) -> Result<(), CgroupError> {
-        let (directory, version) = self.place(Controller::Memory)?;
-        match version {
-            Version::V1 => {
-                let memory: Option<u64> = self.paths.number(directory.join("memory.limit_in_bytes"));
-                let both = bytes.and_then(|swap| memory?.checked_add(swap));
-                write(&self.paths, &directory.join("memory.memsw.limit_in_bytes"), &both.map_or("-1".into(), |n| n.to_string()))
-            }
-            Version::V2 => write(&self.paths, &directory.join("memory.swap.max"), &bytes.map_or("max".into(), |n| n.to_string())),
-        }
-    }
-
-    /// Limits processes and threads, or not with `None`.
-    pub fn set_pids_limit(&self, count: Option<u64>) -> Result<(), CgroupError> {
-        let text = count.map_or("max".to_owned(), |n| n.to_string());
-        self.set(Controller::Pids, ("pids.max", text.clone()), ("pids.max", text))
     }
 
     /// Limits a block device, named by its major and minor number. Partitions cannot be limited, only whole devices.
@@ -255,12 +231,6 @@ impl Group {
             write(&self.paths, &directory.join(format!("blkio.throttle.{name}_device")), &line)?;
         }
         Ok(())
-    }
-
-    /// Halts all processes of the group, or lets them go on.
-    pub fn set_frozen(&self, frozen: bool) -> Result<(), CgroupError> {
-        let (state, flag) = if frozen { ("FROZEN", "1") } else { ("THAWED", "0") };
-        self.set(Controller::Freezer, ("freezer.state", state.into()), ("cgroup.freeze", flag.into()))
     }
 
     /// Moves a process with all its threads into the group. What it creates from now on is in the group as well.

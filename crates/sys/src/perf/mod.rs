@@ -48,7 +48,6 @@ const FORMAT_TIME_RUNNING: u64 = 1 << 1;
 const OPEN_CLOEXEC: libc::c_ulong = 1 << 3;
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
-const IOC_RESET: libc::c_ulong = 0x2403;
 const IOC_FLAG_GROUP: libc::c_ulong = 1;
 
 /// What can be counted.
@@ -203,11 +202,6 @@ impl EventSet {
     /// Stops counting.
     pub fn disable(&self) -> io::Result<()> {
         self.control(IOC_DISABLE)
-    }
-
-    /// Sets the counts to zero. The kernel goes on adding to the times: take the difference of two readings where scaling matters.
-    pub fn reset(&self) -> io::Result<()> {
-        self.control(IOC_RESET)
     }
 
     /// Reads every counter, in the order in which they were opened.
@@ -400,8 +394,6 @@ mod tests {
         assert!(clock.raw > 0 && clock.running_ns <= clock.enabled_ns, "{clock:?}");
         touch_pages(1000);
         assert_eq!(set.read().unwrap()[0].raw, faults.raw);
-        set.reset().unwrap();
-        assert_eq!(set.read().unwrap()[0].raw, 0);
     }
 
     #[test]

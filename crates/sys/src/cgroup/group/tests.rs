@@ -47,7 +47,7 @@ fn version_2_hands_controllers_down_where_no_process_lives() {
         ("cg/slice/me/cgroup.controllers", "cpu\n"),
         ("cg/slice/me/cgroup.subtree_control", ""),
     ]);
-    let files = ["cpu.max", "cpu.weight", "memory.max", "memory.swap.max", "cgroup.procs", "io.max", "cgroup.freeze"];
+    let files = ["cpu.max", "cpu.weight", "memory.max", "cgroup.procs", "io.max"];
     let group = made(&paths, &[Controller::Cpu, Controller::Memory, Controller::Io, Controller::Freezer], &files);
     assert_eq!(group.places()[0].directory, Path::new("/cg/slice/fp"));
     assert_eq!(group.places()[0].home, Path::new("/cg/slice/me"));
@@ -59,15 +59,11 @@ fn version_2_hands_controllers_down_where_no_process_lives() {
     group.set_cpu_weight(0).unwrap();
     assert_eq!(text(&paths, "cg/slice/fp/cpu.weight"), "1");
     group.set_memory_limit(Some(1 << 20)).unwrap();
-    group.set_swap_limit(Some(0)).unwrap();
-    assert_eq!((text(&paths, "cg/slice/fp/memory.max"), text(&paths, "cg/slice/fp/memory.swap.max")), ("1048576".into(), "0".into()));
+    assert_eq!(text(&paths, "cg/slice/fp/memory.max"), "1048576");
     group.set_io_limit((8, 0), Throttle { write_bytes: Some(1000), ..Default::default() }).unwrap();
     assert_eq!(text(&paths, "cg/slice/fp/io.max"), "8:0 rbps=max wbps=1000 riops=max wiops=max");
-    group.set_frozen(true).unwrap();
-    assert_eq!(text(&paths, "cg/slice/fp/cgroup.freeze"), "1");
     group.add_pid(4242).unwrap();
     assert_eq!(group.pids(), [4242]);
-    assert!(matches!(group.set_pids_limit(None), Err(CgroupError::NotAsked("pids"))));
 }
 
 #[test]
@@ -98,19 +94,17 @@ fn version_1_has_a_directory_for_each_hierarchy() {
         ("c/cgroup.procs", ""),
         ("b/cgroup.procs", ""),
     ]);
-    let files = ["cpu.cfs_period_us", "cpu.cfs_quota_us", "cpu.shares", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"];
+    let files = ["cpu.cfs_period_us", "cpu.cfs_quota_us", "cpu.shares", "memory.limit_in_bytes"];
     let io = ["read_bps", "write_bps", "read_iops", "write_iops"].map(|name| format!("blkio.throttle.{name}_device"));
     let files: Vec<&str> = files.into_iter().chain(io.iter().map(String::as_str)).collect();
     let group = made(&paths, &[Controller::Memory, Controller::Cpu, Controller::Io], &files);
     group.set_cpu_quota(Some(1.5)).unwrap();
     group.set_cpu_weight(200).unwrap();
     group.set_memory_limit(Some(4096)).unwrap();
-    group.set_swap_limit(Some(8192)).unwrap();
     group.set_io_limit((254, 0), Throttle { read_operations: Some(7), ..Default::default() }).unwrap();
     assert_eq!((text(&paths, "c/fp/cpu.cfs_period_us"), text(&paths, "c/fp/cpu.cfs_quota_us")), ("100000".into(), "150000".into()));
     assert_eq!(text(&paths, "c/fp/cpu.shares"), "2048");
     assert_eq!(text(&paths, "m/a/fp/memory.limit_in_bytes"), "4096");
-    assert_eq!(text(&paths, "m/a/fp/memory.memsw.limit_in_bytes"), "12288");
     assert_eq!(text(&paths, "b/fp/blkio.throttle.read_iops_device"), "254:0 7");
     assert_eq!(text(&paths, "b/fp/blkio.throttle.write_bps_device"), "254:0 0");
 }
@@ -189,7 +183,7 @@ fn a_real_group_that_was_left_behind_is_removed_from_its_journal() {
 }
 
 #[test]
-fn a_real_group_of_version_2_takes_and_freezes_a_process() {
+fn a_real_group_of_version_2_takes_a_process() {
     let mut hierarchies = Hierarchies::of_self(&Paths::system());
     hierarchies.all.retain(|h| h.version == Version::V2);
     if hierarchies.all.is_empty() {
@@ -203,14 +197,6 @@ fn a_real_group_of_version_2_takes_and_freezes_a_process() {
     }
     let mut child = sleeper();
     group.add_pid(child.id()).unwrap();
-    group.set_frozen(true).unwrap();
-    let events = group.places[0].directory.join("cgroup.events");
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !fs::read_to_string(&events).unwrap().contains("frozen 1") {
-        assert!(Instant::now() < deadline, "the group did not freeze");
-        std::thread::yield_now();
-    }
-    group.set_frozen(false).unwrap();
     assert_eq!(group.pids(), [child.id()]);
     child.kill().unwrap();
     child.wait().unwrap();
