@@ -34,11 +34,18 @@ pub(crate) struct Attr {
     pub(crate) reserved: u16,
 }
 
+// Numbers of linux/perf_event.h.
+pub(crate) const TYPE_SOFTWARE: u32 = 1;
 const TYPE_TRACEPOINT: u32 = 2;
+pub(crate) const CONFIG_CPU_CLOCK: u64 = 0;
 pub(crate) const SAMPLE_TID: u64 = 1 << 1;
 pub(crate) const SAMPLE_TIME: u64 = 1 << 2;
+pub(crate) const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_RAW: u64 = 1 << 10;
 pub(crate) const FLAG_DISABLED: u64 = 1;
+pub(crate) const FLAG_EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+pub(crate) const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
+pub(crate) const FLAG_EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
 pub(crate) const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_FD_CLOEXEC: u64 = 1 << 3;
 pub(crate) const RECORD_LOST: u32 = 2;
@@ -169,17 +176,24 @@ impl Rings {
 impl Ring {
     /// A ring of one event of this CPU. `bytes` is its size, rounded up to a power of two pages.
     pub(crate) fn of_one(cpu: usize, attr: &Attr, bytes: usize) -> io::Result<Ring> {
-        let page = page_bytes() as usize;
-        let length = page + bytes.max(page).next_power_of_two();
-        let event = perf_event_open(attr, cpu, None)?;
+        Ring::of_event(perf_event_open(attr, ANY, cpu as i32, ANY)?, cpu, bytes)
+    }
+
+    /// A ring of this event, which may be of one thread on whatever CPU.
+    pub(crate) fn of_event(event: OwnedFd, cpu: usize, bytes: usize) -> io::Result<Ring> {
+        let length = Ring::length(bytes);
         let map = map_ring(&event, length)?;
         Ok(Ring { cpu, map, length, events: vec![event], scratch: Vec::new() })
     }
 
-    fn open(cpu: usize, points: &[Point], bytes: usize) -> io::Result<Ring> {
+    /// Bytes of the mapping: a page of the kernel's numbers, then the ring itself.
+    fn length(bytes: usize) -> usize {
         let page = page_bytes() as usize;
-        let length = page + bytes.max(page).next_power_of_two();
-        let mut ring = Ring { cpu, map: ptr::null_mut(), length, events: Vec::new(), scratch: Vec::new() };
+        page + bytes.max(page).next_power_of_two()
+    }
+
+    fn open(cpu: usize, points: &[Point], bytes: usize) -> io::Result<Ring> {
+        let mut ring = Ring { cpu, map: ptr::null_mut(), length: Ring::length(bytes), events: Vec::new(), scratch: Vec::new() };
         for point in points {
             let event = open_event(point.id, cpu, ring.events.first())?;
             match ring.events.first() {
@@ -252,35 +266,62 @@ impl Drop for Ring {
     }
 }
 
-/// Walks the records of a drained ring. Returns the events that the kernel says it lost.
-fn each_record(cpu: usize, mut bytes: &[u8], take: &mut impl FnMut(Raw)) -> u64 {
-    let u32_at = |b: &[u8], at: usize| b.get(at..at + 4).map(|x| u32::from_ne_bytes([x[0], x[1], x[2], x[3]]));
-    let u64_at = |b: &[u8], at: usize| b.get(at..at + 8).and_then(|x| x.try_into().ok()).map(u64::from_ne_bytes);
+/// Walks the samples of a drained ring. Returns the events that the kernel says it lost.
+fn each_record(cpu: usize, bytes: &[u8], take: &mut impl FnMut(Raw)) -> u64 {
+    each_sample(bytes, &mut |_, body| _ = sample(cpu, body).map(&mut *take))
+}
+
+/// A tracepoint's sample: process and thread, time, its data, in the kernel's order.
+fn sample(cpu: usize, body: &[u8]) -> Option<Raw<'_>> {
+    let mut words = Words(body);
+    let ((pid, tid), time) = (words.who()?, words.next()?);
+    let (length, data) = words.0.split_first_chunk()?;
+    Some(Raw { cpu, time, pid, tid, data: data.get(..u32::from_ne_bytes(*length) as usize)? })
+}
+
+/// Walks the samples of a drained ring: each one's flags and body. Returns how many records the kernel says it lost.
+pub(crate) fn each_sample(mut bytes: &[u8], take: &mut impl FnMut(u16, &[u8])) -> u64 {
     let mut lost = 0;
-    while bytes.len() >= 8 {
-        let kind = u32_at(bytes, 0).unwrap_or(0);
-        let size = usize::from(u16::from_ne_bytes([bytes[6], bytes[7]]));
-        if size < 8 || size > bytes.len() {
-            break;
-        }
-        let record = &bytes[..size];
-        bytes = &bytes[size..];
+    while let Some((kind, flags, size)) = header(bytes) {
+        let (record, rest) = bytes.split_at(size);
+        bytes = rest;
         match kind {
-            RECORD_LOST => lost += u64_at(record, 16).unwrap_or(0),
-            RECORD_SAMPLE => {
-                let (Some(pid), Some(tid), Some(time), Some(n)) =
-                    (u32_at(record, 8), u32_at(record, 12), u64_at(record, 16), u32_at(record, 24))
-                else {
-                    continue;
-                };
-                if let Some(data) = record.get(28..28 + n as usize) {
-                    take(Raw { cpu, time, pid: pid as i32, tid: tid as i32, data });
-                }
-            }
+            RECORD_LOST => lost += Words(&record[8..]).nth(1).unwrap_or(0),
+            RECORD_SAMPLE => take(flags, &record[8..]),
             _ => {}
         }
     }
     lost
+}
+
+/// Kind, flags and length of the record at the beginning, where a whole one is there.
+fn header(bytes: &[u8]) -> Option<(u32, u16, usize)> {
+    let kind = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?);
+    let half = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    let size = usize::from(half(6)?);
+    (8..=bytes.len()).contains(&size).then_some((kind, half(4)?, size))
+}
+
+/// The body of a record, word by word.
+pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
+
+impl Words<'_> {
+    /// The next word as process and thread.
+    pub(crate) fn who(&mut self) -> Option<(i32, i32)> {
+        let word = self.next()?.to_ne_bytes();
+        let number = |at: usize| i32::from_ne_bytes(std::array::from_fn(|i| word[at + i]));
+        Some((number(0), number(4)))
+    }
+}
+
+impl Iterator for Words<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let (word, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_ne_bytes(*word))
+    }
 }
 
 /// Opens an event of one CPU. The first of a CPU leads the others' group and is switched off: none of them flows until it does.
@@ -295,14 +336,16 @@ fn open_event(id: u32, cpu: usize, leader: Option<&OwnedFd>) -> io::Result<Owned
         clockid: libc::CLOCK_MONOTONIC,
         ..Attr::default()
     };
-    perf_event_open(&attr, cpu, leader)
+    perf_event_open(&attr, ANY, cpu as i32, leader.map_or(ANY, AsRawFd::as_raw_fd))
 }
 
-/// Opens an event of everything that runs on a CPU.
-fn perf_event_open(attr: &Attr, cpu: usize, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
-    let group = leader.map_or(-1, AsRawFd::as_raw_fd);
+/// Whatever thread or CPU, or no group.
+pub(crate) const ANY: libc::c_int = -1;
+
+/// Opens an event of a thread (0 is the calling one) on a CPU, in the group of this leader.
+pub(crate) fn perf_event_open(attr: &Attr, thread: libc::c_int, cpu: libc::c_int, leader: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: the attr is initialised, its size field is its size, and it outlives the call; the rest are plain numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(attr), -1, cpu as libc::c_int, group, FLAG_FD_CLOEXEC) };
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(attr), thread, cpu, leader, FLAG_FD_CLOEXEC) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -316,7 +359,7 @@ fn map_ring(event: &OwnedFd, length: usize) -> io::Result<*mut u8> {
     if map == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(map.cast()) }
 }
 
-pub(crate) fn ioctl(event: &OwnedFd, request: libc::Ioctl, argument: usize) -> io::Result<()> {
+pub(crate) fn ioctl(event: &impl AsRawFd, request: libc::Ioctl, argument: usize) -> io::Result<()> {
     // SAFETY: the descriptor is open; the argument is a number, a descriptor, or a string that outlives the call, as the request wants.
     let rc = unsafe { libc::ioctl(event.as_raw_fd(), request, argument) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -4,13 +4,14 @@
 use std::io;
 
 use super::refusal::{Circumstances, Refusal};
-use super::stacks::{Words, each_body};
-use super::{Event, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR};
+use super::Event;
 use crate::procfs::Paths;
-use crate::trace::{Attr, FLAG_USE_CLOCKID, IOC_DISABLE, IOC_ENABLE, Ring, SAMPLE_TID, SAMPLE_TIME, ioctl, online_cpus};
+use crate::trace::{
+    Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID, IOC_DISABLE, IOC_ENABLE, Ring, SAMPLE_TID,
+    SAMPLE_TIME, Words, each_sample, ioctl, online_cpus,
+};
 
 const SAMPLE_PERIOD: u64 = 1 << 8;
-const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
 /// Bytes of one event's ring on one CPU.
 const RING: usize = 64 << 10;
 
@@ -110,16 +111,14 @@ fn rings_of(event: Event, period: u64) -> io::Result<Vec<Ring>> {
 
 /// Walks the samples of a drained ring. Returns how many the kernel says it lost.
 fn each_record(event: Event, bytes: &[u8], take: &mut impl FnMut(Counted)) -> u64 {
-    each_body(bytes, &mut |body| _ = sample(event, body).map(&mut *take))
+    each_sample(bytes, &mut |_, body| _ = sample(event, body).map(&mut *take))
 }
 
 /// A sample: process and thread, time, period, in the kernel's order.
 fn sample(event: Event, body: &[u8]) -> Option<Counted> {
     let mut words = Words(body);
-    let who = words.next()?.to_ne_bytes();
-    let number = |at: usize| i32::from_ne_bytes(std::array::from_fn(|i| who[at + i]));
-    let (time, count) = (words.next()?, words.next()?);
-    Some(Counted { event, pid: number(0), tid: number(4), time, count })
+    let ((pid, tid), time, count) = (words.who()?, words.next()?, words.next()?);
+    Some(Counted { event, pid, tid, time, count })
 }
 
 #[cfg(test)]
@@ -130,7 +129,7 @@ mod tests {
 
     fn recorded() -> Vec<u8> {
         let who = u64::from_ne_bytes([[7, 0, 0, 0], [8, 0, 0, 0]].concat().try_into().unwrap());
-        [record(RECORD_SAMPLE, &[who, 99, 1_000_003]), record(RECORD_LOST, &[1, 5]), record(RECORD_SAMPLE, &[who, 100])].concat()
+        [record(RECORD_SAMPLE, 0, &[who, 99, 1_000_003]), record(RECORD_LOST, 0, &[1, 5]), record(RECORD_SAMPLE, 0, &[who, 100])].concat()
     }
 
     #[test]

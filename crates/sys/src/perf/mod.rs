@@ -10,45 +10,22 @@ pub mod stacks;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 
 pub use refusal::{Circumstances, Refusal};
 
 use crate::procfs::Paths;
-
-/// The start of the kernel's `struct perf_event_attr`, as far as its first extension (`PERF_ATTR_SIZE_VER1`). The kernel takes any
-/// size that it ever published and reads the rest as zero.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint_type: u32,
-    config1: u64,
-    config2: u64,
-}
+use crate::trace::{ANY, Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, IOC_DISABLE, IOC_ENABLE, TYPE_SOFTWARE, ioctl, perf_event_open};
 
 // Numbers of linux/perf_event.h.
 const TYPE_HARDWARE: u32 = 0;
-const TYPE_SOFTWARE: u32 = 1;
 const TYPE_CACHE: u32 = 3;
-const FLAG_DISABLED: u64 = 1 << 0;
 const FLAG_INHERIT: u64 = 1 << 1;
 const FLAG_EXCLUDE_USER: u64 = 1 << 4;
 const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
-const FLAG_EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const FORMAT_TIME_ENABLED: u64 = 1 << 0;
 const FORMAT_TIME_RUNNING: u64 = 1 << 1;
-const OPEN_CLOEXEC: libc::c_ulong = 1 << 3;
-const IOC_ENABLE: libc::c_ulong = 0x2400;
-const IOC_DISABLE: libc::c_ulong = 0x2401;
-const IOC_FLAG_GROUP: libc::c_ulong = 1;
+const IOC_FLAG_GROUP: usize = 1;
 
 /// What can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -173,7 +150,7 @@ impl EventSet {
             let counter = match beside {
                 Some(Ok(counter)) => counter,
                 _ => {
-                    let alone = open_one(event, mode, target, -1)?;
+                    let alone = open_one(event, mode, target, ANY)?;
                     set.leaders.push(set.counters.len());
                     alone
                 }
@@ -183,15 +160,8 @@ impl EventSet {
         Ok(set)
     }
 
-    fn control(&self, request: libc::c_ulong) -> io::Result<()> {
-        for &leader in &self.leaders {
-            // SAFETY: the descriptor is ours and open; these requests take a flag, not a pointer.
-            let rc = unsafe { libc::ioctl(self.counters[leader].as_raw_fd(), request as _, IOC_FLAG_GROUP) };
-            if rc != 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        Ok(())
+    fn control(&self, request: libc::Ioctl) -> io::Result<()> {
+        self.leaders.iter().try_for_each(|leader| ioctl(&self.counters[*leader], request, IOC_FLAG_GROUP))
     }
 
     /// Starts counting, from where it stood.
@@ -220,17 +190,10 @@ fn open_one(event: Event, mode: Mode, target: Target, leader: i32) -> io::Result
         Mode::Kernel => FLAG_EXCLUDE_USER,
         Mode::Both => 0,
     };
-    let size = size_of::<Attributes>() as u32;
+    let size = size_of::<Attr>() as u32;
     let read_format = FORMAT_TIME_ENABLED | FORMAT_TIME_RUNNING;
-    let attributes = Attributes { kind, size, config, read_format, flags, ..Default::default() };
-    let any_cpu: libc::c_int = -1;
-    // SAFETY: the attributes live through the call and say their own size; the other arguments are numbers.
-    let descriptor = unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, target.thread, any_cpu, leader, OPEN_CLOEXEC) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel just gave us this descriptor, and nobody else owns it.
-    Ok(unsafe { File::from_raw_fd(descriptor as i32) })
+    let attr = Attr { kind, size, config, read_format, flags, ..Attr::default() };
+    perf_event_open(&attr, target.thread, ANY, leader).map(File::from)
 }
 
 fn read_one(mut counter: &File) -> io::Result<Reading> {

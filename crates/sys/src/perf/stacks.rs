@@ -4,24 +4,18 @@
 use std::io;
 
 use crate::trace::{
-    Attr, FLAG_DISABLED, FLAG_USE_CLOCKID, IOC_DISABLE, IOC_ENABLE, RECORD_LOST, RECORD_SAMPLE, Ring, SAMPLE_TID, SAMPLE_TIME, ioctl,
-    online_cpus,
+    Attr, CONFIG_CPU_CLOCK, FLAG_DISABLED, FLAG_EXCLUDE_CALLCHAIN_USER, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID,
+    IOC_DISABLE, IOC_ENABLE, Ring, SAMPLE_CALLCHAIN, SAMPLE_TID, SAMPLE_TIME, TYPE_SOFTWARE, Words, each_sample, ioctl, online_cpus,
 };
 
 // Numbers of linux/perf_event.h.
-const TYPE_SOFTWARE: u32 = 1;
-const CONFIG_CPU_CLOCK: u64 = 0;
 const CONFIG_SWITCHES: u64 = 3;
 /// `PERF_EVENT_IOC_PERIOD`: sets the period, which the argument points to.
 const IOC_PERIOD: libc::Ioctl = 0x4008_2404;
-const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_REGS_USER: u64 = 1 << 12;
 const SAMPLE_STACK_USER: u64 = 1 << 13;
-const FLAG_EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
-const FLAG_EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
 /// Entries of a call chain from here on are marks (`PERF_CONTEXT_…`), not addresses.
-const CONTEXT_MARKS: u64 = -4095i64 as u64;
+pub(super) const CONTEXT_MARKS: u64 = -4095i64 as u64;
 
 /// The registers that unwinding begins with, as `PERF_SAMPLE_REGS_USER` numbers them; the kernel writes them in the order of their bits.
 #[cfg(target_arch = "x86_64")]
@@ -179,60 +173,23 @@ impl StackSampler {
 
 /// Walks the samples of a drained ring. Returns how many the kernel says it lost.
 fn each_record(bytes: &[u8], take: &mut impl FnMut(StackSample)) -> u64 {
-    each_body(bytes, &mut |body| _ = sample(body).map(&mut *take))
-}
-
-/// Walks the bodies of the samples in a drained ring. Returns how many samples the kernel says it lost.
-pub(super) fn each_body(mut bytes: &[u8], take: &mut impl FnMut(&[u8])) -> u64 {
-    let mut lost = 0;
-    while let Some((kind, size)) = header(bytes) {
-        let (record, rest) = bytes.split_at(size);
-        bytes = rest;
-        match kind {
-            RECORD_LOST => lost += Words(&record[8..]).nth(1).unwrap_or(0),
-            RECORD_SAMPLE => take(&record[8..]),
-            _ => {}
-        }
-    }
-    lost
+    each_sample(bytes, &mut |_, body| _ = sample(body).map(&mut *take))
 }
 
 /// A record as the kernel writes it.
 #[cfg(test)]
-pub(super) fn record(kind: u32, words: &[u64]) -> Vec<u8> {
+pub(super) fn record(kind: u32, flags: u16, words: &[u64]) -> Vec<u8> {
     let mut r = kind.to_ne_bytes().to_vec();
-    r.extend(0u16.to_ne_bytes());
+    r.extend(flags.to_ne_bytes());
     r.extend((8 + 8 * words.len() as u16).to_ne_bytes());
     words.iter().for_each(|w| r.extend(w.to_ne_bytes()));
     r
 }
 
-/// Kind and length of the record at the beginning, where a whole one is there.
-fn header(bytes: &[u8]) -> Option<(u32, usize)> {
-    let kind = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?);
-    let size = usize::from(u16::from_ne_bytes(bytes.get(6..8)?.try_into().ok()?));
-    (8..=bytes.len()).contains(&size).then_some((kind, size))
-}
-
-/// The body of a record, word by word.
-pub(super) struct Words<'a>(pub(super) &'a [u8]);
-
-impl Iterator for Words<'_> {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        let (word, rest) = self.0.split_at_checked(8)?;
-        self.0 = rest;
-        Some(u64::from_ne_bytes(word.try_into().ok()?))
-    }
-}
-
 /// A sample: process and thread, time, call chain, user registers, user stack, in the kernel's order.
 fn sample(body: &[u8]) -> Option<StackSample<'_>> {
     let mut words = Words(body);
-    let who = words.next()?.to_ne_bytes();
-    let number = |at: usize| i32::from_ne_bytes(std::array::from_fn(|i| who[at + i]));
-    let time = words.next()?;
+    let ((pid, tid), time) = (words.who()?, words.next()?);
     let entries = usize::try_from(words.next()?).ok().filter(|n| *n <= body.len() / 8)?;
     let chain: Vec<u64> = words.by_ref().take(entries).collect();
     let kernel = chain.into_iter().filter(|address| *address < CONTEXT_MARKS).collect();
@@ -256,12 +213,13 @@ fn sample(body: &[u8]) -> Option<StackSample<'_>> {
             rest.get(..used.min(size))?
         }
     };
-    Some(StackSample { pid: number(0), tid: number(4), time, kernel, user, stack })
+    Some(StackSample { pid, tid, time, kernel, user, stack })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::{RECORD_LOST, RECORD_SAMPLE};
 
     /// A sample of a thread in the kernel with two words of stack, of which one was filled.
     fn of_a_thread() -> Vec<u8> {
@@ -269,15 +227,15 @@ mod tests {
         let mut words = vec![who, 99, 3, -128i64 as u64, 0x00ff_ff10, 0x00ff_ff20, 2];
         words.extend((0..registers::COUNT as u64).map(|i| 0x100 + i));
         words.extend([16, 0xabcd, 0, 8]);
-        record(RECORD_SAMPLE, &words)
+        record(RECORD_SAMPLE, 0, &words)
     }
 
     #[test]
     fn samples_are_taken_apart_and_lost_ones_counted() {
         let mut bytes = of_a_thread();
-        bytes.extend(record(RECORD_LOST, &[1, 7]));
+        bytes.extend(record(RECORD_LOST, 0, &[1, 7]));
         // A thread of the kernel has neither registers nor a stack.
-        bytes.extend(record(RECORD_SAMPLE, &[5, 100, 1, 0x00ff_ff30, 0, 0]));
+        bytes.extend(record(RECORD_SAMPLE, 0, &[5, 100, 1, 0x00ff_ff30, 0, 0]));
         let mut seen = Vec::new();
         let lost = each_record(&bytes, &mut |s| seen.push((s.pid, s.tid, s.time, s.kernel.clone(), s.user, s.stack.len())));
         assert_eq!(lost, 7);
