@@ -80,7 +80,7 @@ impl Proof {
             plant: plant.name.to_owned(),
             what: plant.what.to_owned(),
             planted: plant.causes.iter().map(|c| (*c).to_owned()).collect(),
-            layer: plant.layer,
+            layer: plant.layer(),
             result: judge(plant.causes, &accused),
             reason: None,
             slower: None,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fingerpost_record::Layer;
+use fingerpost_record::cause::cause;
 use fingerpost_workloads::rehearsal::Recipe;
 
 /// What holds for the server, or beside it, on one side.
@@ -42,8 +43,6 @@ pub struct Plant {
     pub what: &'static str,
     /// The causes that the verdict must name.
     pub causes: &'static [&'static str],
-    /// The layer of the first.
-    pub layer: Option<Layer>,
     /// The rehearsal, without and with the plant.
     pub recipes: fn() -> [Recipe; 2],
     /// The surroundings, without and with the plant.
@@ -56,8 +55,6 @@ pub struct Plant {
     pub least: Duration,
 }
 
-/// The usual least length of a pass: several periods of a CPU quota.
-const USUAL: Duration = Duration::from_millis(300);
 /// A refused connection is tried again after a second.
 const SECONDS: Duration = Duration::from_millis(1500);
 
@@ -79,9 +76,17 @@ fn planted(change: Change) -> [Change; 2] {
     [Change::default(), change]
 }
 
-fn unchanged() -> [Change; 2] {
-    [Change::default(), Change::default()]
-}
+/// What most have in common: a computing server whose surroundings stay. The least length is several periods of a CPU quota.
+const USUAL: Plant = Plant {
+    name: "",
+    what: "",
+    causes: &[],
+    recipes: || same(computing()),
+    changes: || [Change::default(), Change::default()],
+    root: false,
+    cpus: 1,
+    least: Duration::from_millis(300),
+};
 
 /// Every plant, then the controls.
 pub static PLANTS: &[Plant] = &[
@@ -89,235 +94,174 @@ pub static PLANTS: &[Plant] = &[
         name: "cpu.quota",
         what: "the server's group gets half a CPU",
         causes: &["cpu.quota"],
-        layer: Some(Layer::Scheduler),
-        recipes: || same(computing()),
         changes: || planted(Change { quota: Some(0.5), ..Change::default() }),
         root: true,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "cpu.affinity",
         what: "the server may use one CPU",
         causes: &["cpu.affinity"],
-        layer: Some(Layer::Scheduler),
-        recipes: || same(computing()),
         changes: || planted(Change { one_cpu: true, ..Change::default() }),
-        root: false,
         cpus: 2,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "cpu.contention",
         what: "another process uses all CPUs",
         causes: &["cpu.contention"],
-        layer: Some(Layer::Scheduler),
-        recipes: || same(computing()),
         changes: || planted(Change { hog: true, ..Change::default() }),
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "cpu.priority",
         what: "the server is niced, beside a process that uses all CPUs on both sides",
         causes: &["cpu.priority"],
-        layer: Some(Layer::Scheduler),
-        recipes: || same(computing()),
         changes: || [Change { hog: true, ..Change::default() }, Change { hog: true, nice: 10, ..Change::default() }],
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "syscall.entry",
         what: "a filter of 2000 instructions before each system call of the server",
         causes: &["syscall.entry"],
-        layer: Some(Layer::Kernel),
         recipes: || same(Recipe { calls: 1500, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { filter: 2000, ..Change::default() }),
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "cpu.mitigation",
         what: "no speculative store bypass for the server",
         causes: &["cpu.mitigation"],
-        layer: Some(Layer::Cpu),
         recipes: || same(Recipe { stores: 60_000, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { store_bypass: true, ..Change::default() }),
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "memory.limit",
         what: "the server's group gets two thirds of the memory that it holds, and a swap file",
         causes: &["memory.limit"],
-        layer: Some(Layer::Memory),
         recipes: || same(Recipe { held_mib: 48, touches: 20, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { memory_mib: Some(34), ..Change::default() }),
         root: true,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "memory.page_size",
         what: "no huge pages for the server",
         causes: &["memory.page_size"],
-        layer: Some(Layer::Memory),
         recipes: || same(Recipe { fresh_kib: 8192, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { no_huge_pages: true, ..Change::default() }),
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "storage.throttle",
         what: "the server's group may write 600 times a second",
         causes: &["storage.throttle"],
-        layer: Some(Layer::Storage),
         recipes: || same(committing()),
         changes: || planted(Change { writes: Some(600), ..Change::default() }),
         root: true,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "storage.durability",
         what: "each transaction is synced instead of one in fifty",
         causes: &["storage.durability"],
-        layer: Some(Layer::Application),
         recipes: || [Recipe { sync_every: 50, ..committing() }, committing()],
-        changes: unchanged,
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "storage.contention",
         what: "another process writes and syncs on the same disk",
         causes: &["storage.contention"],
-        layer: Some(Layer::Storage),
         recipes: || same(committing()),
         changes: || planted(Change { syncer: true, ..Change::default() }),
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "network.shaping",
         what: "4 MB/s over the loopback interface of a network of our own",
         causes: &["network.shaping"],
-        layer: Some(Layer::Network),
         recipes: || same(Recipe { answer: 16 << 10, ..Recipe::default() }),
         changes: || planted(Change { loopback: Some(4_000_000), ..Change::default() }),
         root: true,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "network.accept_queue",
         what: "a listen queue of one, with a connection for each transaction",
         causes: &["network.accept_queue"],
-        layer: Some(Layer::Network),
         recipes: || {
             let open = Recipe { connects: true, clients: 16, work: 50_000, think_us: 3000, ..Recipe::default() };
             // The kernel admits one more than it is told.
             [open.clone(), Recipe { backlog: 0, ..open }]
         },
-        changes: unchanged,
-        root: false,
-        cpus: 1,
         least: SECONDS,
+        ..USUAL
     },
     Plant {
         name: "network.delay",
         what: "answers in two small writes, held back by Nagle's algorithm and delayed acknowledgements",
         causes: &["network.delay"],
-        layer: Some(Layer::Network),
         recipes: || [Recipe::default(), Recipe { split: true, ..Recipe::default() }],
-        changes: unchanged,
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "app.lock",
         what: "one lock around the server's work, which waits a millisecond for something",
         causes: &["app.lock"],
-        layer: Some(Layer::Application),
         recipes: || {
             let waiting = Recipe { work: 20_000, pause_us: 1000, ..Recipe::default() };
             [waiting.clone(), Recipe { lock: true, ..waiting }]
         },
-        changes: unchanged,
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "client.saturated",
         what: "a load generator that works hard, on one CPU",
         causes: &["client.saturated"],
-        layer: Some(Layer::Client),
         recipes: || [Recipe::default(), Recipe { client_work: 300_000, ..Recipe::default() }],
         changes: || planted(Change { client_on_one_cpu: true, ..Change::default() }),
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "both.calls_and_syncs",
         what: "a filter before each system call, and each transaction synced",
         causes: &["syscall.entry", "storage.durability"],
-        layer: None,
         recipes: || {
             let calls = Recipe { calls: 1500, sync_every: 50, clients: 1, ..Recipe::default() };
             [calls.clone(), Recipe { sync_every: 1, ..calls }]
         },
         changes: || planted(Change { filter: 2000, ..Change::default() }),
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "control.nothing",
         what: "nothing is planted",
-        causes: &[],
-        layer: None,
-        recipes: || same(computing()),
-        changes: unchanged,
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "control.disk_unused",
         what: "a limit on the disk, for a server that does not use it",
-        causes: &[],
-        layer: None,
-        recipes: || same(computing()),
         changes: || planted(Change { writes: Some(40), ..Change::default() }),
         root: true,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
     Plant {
         name: "control.memory_unused",
         what: "no huge pages, for a server that hardly uses memory",
-        causes: &[],
-        layer: None,
         recipes: || same(Recipe { calls: 1500, clients: 1, ..Recipe::default() }),
         changes: || planted(Change { no_huge_pages: true, ..Change::default() }),
-        root: false,
-        cpus: 1,
-        least: USUAL,
+        ..USUAL
     },
 ];
 
 impl Plant {
+    /// The layer of its cause, where it has one.
+    pub fn layer(&self) -> Option<Layer> {
+        let [name] = self.causes else { return None };
+        cause(name).map(|c| c.layer)
+    }
+
     /// Whether it is to be found innocent of everything.
     pub fn is_control(&self) -> bool {
         self.causes.is_empty()
@@ -340,7 +284,7 @@ mod tests {
             for cause in plant.causes {
                 let known = CATALOGUE.iter().find(|c| c.cause == *cause);
                 assert!(known.is_some(), "{cause}");
-                assert!(plant.layer.is_none() || plant.layer == known.map(|c| c.entry().layer), "{cause}");
+                assert!(plant.causes.len() > 1 || plant.layer() == known.map(|c| c.entry().layer), "{cause}");
             }
             let ([base, new], [before, after]) = ((plant.recipes)(), (plant.changes)());
             assert_eq!(base == new && before == after, plant.name == "control.nothing", "{}", plant.name);

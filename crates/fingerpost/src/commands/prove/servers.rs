@@ -149,10 +149,10 @@ fn wanted(options: &Options) -> anyhow::Result<Vec<Candidate>> {
     let all = candidates(&sets(options));
     let matches = |c: &Candidate, glob: &str| {
         let glob = WildMatch::new(glob);
-        [c.set.name(), c.engine.name(), c.kind.cause, c.kind.name].into_iter().any(|word| glob.matches(word))
+        [c.set.name(), c.engine.name(), c.kind.cause(), c.kind.name].into_iter().any(|word| glob.matches(word))
     };
     if let Some(none) = options.only.iter().find(|glob| !all.iter().any(|c| matches(c, glob))) {
-        let words = all.iter().flat_map(|c| [c.set.name(), c.engine.name(), c.kind.cause, c.kind.name]);
+        let words = all.iter().flat_map(|c| [c.set.name(), c.engine.name(), c.kind.cause(), c.kind.name]);
         let near = suggest::or_else(none, words, || "`fingerpost prove --help` names the plants".to_owned());
         return usage(format!(
             "“{none}” matches no list (plants, apart), no server (mariadb, postgresql, sqlite, redis, nginx, proxy, apache) and no plant; {near}"

@@ -7,7 +7,6 @@
 //! were written. `storage.durability/session` and `storage.durability/engine` were written on 2026-11-25, after those changes and before any
 //! later one.
 
-use fingerpost_record::Layer;
 use fingerpost_workloads::planted::script::{Script, Share};
 use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
 
@@ -19,8 +18,6 @@ use super::scene::{self, Pair, Scene, computing, little};
 pub static APART: &[Kind] = &[
     Kind {
         name: "cpu.quota/above",
-        cause: "cpu.quota",
-        layer: Some(Layer::Scheduler),
         what: "the group above the server's gets less CPU time than the server uses",
         engines: &[MariaDb, PostgreSql, Nginx, Redis],
         scene: computing,
@@ -31,8 +28,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "cpu.affinity/workers",
-        cause: "cpu.affinity",
-        layer: Some(Layer::Scheduler),
         what: "the server's workers are confined to one CPU while they run, and the process that started them is not",
         engines: &[Nginx, Apache],
         scene: computing,
@@ -42,8 +37,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "syscall.entry/chain",
-        cause: "syscall.entry",
-        layer: Some(Layer::Kernel),
         what: "several filters, one after another, before each system call of the server",
         engines: &[Redis, Nginx, MariaDb],
         scene: little,
@@ -53,8 +46,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "storage.contention/reader",
-        cause: "storage.contention",
-        layer: Some(Layer::Storage),
         what: "another process reads much from the same disk, past the page cache",
         engines: &[MariaDb, PostgreSql, Sqlite],
         scene: scene::committing,
@@ -65,8 +56,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "network.accept_queue/redis",
-        cause: "network.accept_queue",
-        layer: Some(Layer::Network),
         what: "a listen queue of one before a busy single thread, with a connection for each request",
         engines: &[Redis],
         scene: |engine| {
@@ -86,8 +75,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "network.delay/request",
-        cause: "network.delay",
-        layer: Some(Layer::Network),
         what: "requests in two small writes, held back by Nagle's algorithm and delayed acknowledgements",
         engines: &[Redis, Nginx],
         scene: |engine| {
@@ -101,8 +88,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "app.lock/session",
-        cause: "app.lock",
-        layer: Some(Layer::Application),
         what: "another session locks the table again and again, for a while each time",
         engines: &[MariaDb, PostgreSql],
         scene: |engine| {
@@ -120,8 +105,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "app.wait/limited",
-        cause: "app.wait",
-        layer: Some(Layer::Application),
         what: "the server delays requests beyond a rate that it was told",
         engines: &[Nginx],
         scene: |engine| {
@@ -138,8 +121,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "peer.slow/trickle",
-        cause: "peer.slow",
-        layer: Some(Layer::Network),
         what: "the service behind the proxy sends the second half of each answer later",
         engines: &[Proxy],
         scene: little,
@@ -150,8 +131,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "app.work/plan",
-        cause: "app.work",
-        layer: Some(Layer::Application),
         what: "the planner is told not to use indexes",
         engines: &[PostgreSql],
         scene: |engine| {
@@ -172,8 +151,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "app.calls/chatty",
-        cause: "app.calls",
-        layer: Some(Layer::Application),
         what: "each transaction asks for its rows one by one instead of a few",
         engines: &[MariaDb, PostgreSql, Redis],
         scene: little,
@@ -188,8 +165,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "client.saturated/quota",
-        cause: "client.saturated",
-        layer: Some(Layer::Client),
         what: "the load generator's control group gets less CPU time than it uses",
         engines: &[MariaDb, PostgreSql, Redis, Nginx],
         scene: |engine| {
@@ -204,8 +179,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "cpu.contention/pinned",
-        cause: "cpu.contention",
-        layer: Some(Layer::Scheduler),
         what: "threads of another process use CPU time, all on one of the CPUs",
         engines: &[MariaDb, PostgreSql, Nginx, Apache, Sqlite],
         scene: computing,
@@ -221,8 +194,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "app.lock/named",
-        cause: "app.lock",
-        layer: Some(Layer::Application),
         what: "all transactions take the same lock of their own naming, in place of one each",
         engines: &[MariaDb, PostgreSql],
         scene: |engine| {
@@ -244,8 +215,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "app.work/hash",
-        cause: "app.work",
-        layer: Some(Layer::Application),
         what: "some transactions hash a longer text",
         engines: &[MariaDb, PostgreSql],
         scene: little,
@@ -265,8 +234,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "storage.durability/session",
-        cause: "storage.durability",
-        layer: Some(Layer::Application),
         what: "some transactions ask for themselves that their commit is on the disk before it is answered, and asked for the contrary",
         engines: &[PostgreSql, Sqlite],
         scene: scene::reading_and_writing,
@@ -288,8 +255,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "storage.durability/engine",
-        cause: "storage.durability",
-        layer: Some(Layer::Application),
         what: "the table that is changed is of a storage engine that flushes at each commit, instead of one that never does",
         engines: &[MariaDb],
         scene: |engine| {
@@ -308,8 +273,6 @@ pub static APART: &[Kind] = &[
     },
     Kind {
         name: "app.calls/cache",
-        cause: "app.calls",
-        layer: Some(Layer::Application),
         what: "the database keeps a few pages in its own cache and reads the others from the system's again and again",
         engines: &[Sqlite],
         scene: computing,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fingerpost_record::Layer;
+use fingerpost_record::cause::cause;
 use fingerpost_workloads::planted::servers::Engine;
 
 use super::scene::{PASS, Pair, Scene};
@@ -25,10 +26,6 @@ pub struct Needs {
 pub struct Kind {
     /// The cause with a word for the mechanism (`cpu.quota/own`), or `control/…`.
     pub name: &'static str,
-    /// The cause that the verdict must name; nothing for a control.
-    pub cause: &'static str,
-    /// Its layer.
-    pub layer: Option<Layer>,
     /// What is done, in words.
     pub what: &'static str,
     /// The servers on which it acts.
@@ -52,8 +49,6 @@ pub struct Kind {
 /// What most kinds have in common.
 pub const USUAL: Kind = Kind {
     name: "",
-    cause: "",
-    layer: None,
     what: "",
     engines: &[],
     scene: Scene::of,
@@ -66,9 +61,19 @@ pub const USUAL: Kind = Kind {
 };
 
 impl Kind {
+    /// The cause that the verdict must name; nothing for a control.
+    pub fn cause(&self) -> &'static str {
+        self.name.split_once('/').map_or("", |(cause, _)| cause).trim_start_matches("control")
+    }
+
+    /// Its layer.
+    pub fn layer(&self) -> Option<Layer> {
+        cause(self.cause()).map(|c| c.layer)
+    }
+
     /// Whether it is to be found innocent of everything.
     pub fn is_control(&self) -> bool {
-        self.cause.is_empty()
+        self.cause().is_empty()
     }
 }
 
@@ -121,8 +126,7 @@ mod tests {
             assert!(names.insert(kind.name), "{} is there twice", kind.name);
             assert!(!kind.engines.is_empty() && !kind.what.is_empty(), "{}", kind.name);
             assert_eq!(kind.is_control(), kind.name.starts_with("control/"), "{}", kind.name);
-            assert_eq!(kind.is_control(), kind.layer.is_none(), "{}", kind.name);
-            assert!(kind.is_control() || kind.name.split('/').next() == Some(kind.cause), "{}", kind.name);
+            assert_eq!(kind.is_control(), kind.layer().is_none(), "{}", kind.name);
             assert!(kind.range.0 > 0.0 && kind.range.0 <= kind.range.1, "{}", kind.name);
         }
     }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use fingerpost_record::Layer;
 use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
 
 use super::around::Neighbour;
@@ -20,8 +19,6 @@ const DEMAND: f64 = 1.6;
 pub static PLANTS: &[Kind] = &[
     Kind {
         name: "cpu.quota/own",
-        cause: "cpu.quota",
-        layer: Some(Layer::Scheduler),
         what: "the server's control group gets less CPU time than it uses",
         engines: &[MariaDb, PostgreSql, Nginx, Apache, Redis],
         scene: computing,
@@ -33,8 +30,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "cpu.affinity/one",
-        cause: "cpu.affinity",
-        layer: Some(Layer::Scheduler),
         what: "the server may use one CPU",
         engines: &[MariaDb, PostgreSql, Nginx, Sqlite],
         scene: computing,
@@ -44,8 +39,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "cpu.contention/beside",
-        cause: "cpu.contention",
-        layer: Some(Layer::Scheduler),
         what: "threads of another process use CPU time",
         engines: &[MariaDb, PostgreSql, Nginx, Apache, Redis, Sqlite],
         scene: computing,
@@ -57,8 +50,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "cpu.contention/group",
-        cause: "cpu.contention",
-        layer: Some(Layer::Scheduler),
         what: "a process in a control group of its own uses CPU time, with a high weight",
         engines: &[MariaDb, PostgreSql, Nginx],
         scene: computing,
@@ -69,8 +60,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "cpu.contention/shells",
-        cause: "cpu.contention",
-        layer: Some(Layer::Scheduler),
         what: "shells that count, each in a process group of its own",
         engines: &[MariaDb, PostgreSql, Nginx, Apache, Redis],
         scene: computing,
@@ -82,8 +71,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "cpu.priority/nice",
-        cause: "cpu.priority",
-        layer: Some(Layer::Scheduler),
         what: "the server is niced, beside a process that uses CPU time on both sides",
         engines: &[MariaDb, PostgreSql, Nginx, Redis],
         scene: computing,
@@ -96,8 +83,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "syscall.entry/filter",
-        cause: "syscall.entry",
-        layer: Some(Layer::Kernel),
         what: "a long filter before each system call of the server",
         engines: &[MariaDb, PostgreSql, Nginx, Redis],
         scene: little,
@@ -107,8 +92,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "cpu.mitigation/store_bypass",
-        cause: "cpu.mitigation",
-        layer: Some(Layer::Cpu),
         what: "no speculative store bypass for the server",
         engines: &[MariaDb, PostgreSql, Sqlite, Nginx],
         scene: computing,
@@ -118,8 +101,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "memory.page_size/small",
-        cause: "memory.page_size",
-        layer: Some(Layer::Memory),
         what: "no huge pages for the server",
         engines: &[MariaDb, Redis, Sqlite],
         scene: computing,
@@ -129,8 +110,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "memory.limit/swap",
-        cause: "memory.limit",
-        layer: Some(Layer::Memory),
         what: "the server's control group gets less memory than it holds, and a swap file",
         engines: &[Redis],
         scene: scene::large_values,
@@ -141,8 +120,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "storage.throttle/writes",
-        cause: "storage.throttle",
-        layer: Some(Layer::Storage),
         what: "the server's control group may do fewer writes a second than it wants",
         engines: &[MariaDb, PostgreSql, Sqlite, Redis],
         scene: scene::committing,
@@ -153,8 +130,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "storage.contention/syncer",
-        cause: "storage.contention",
-        layer: Some(Layer::Storage),
         what: "another process writes and syncs on the same disk",
         engines: &[MariaDb, PostgreSql, Sqlite, Redis],
         scene: scene::committing,
@@ -165,8 +140,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "storage.durability/sync",
-        cause: "storage.durability",
-        layer: Some(Layer::Application),
         what: "each commit is on the disk before it is answered, and was not",
         engines: &[MariaDb, PostgreSql, Sqlite, Redis],
         scene: reading_and_writing,
@@ -187,8 +160,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "storage.durability/journal",
-        cause: "storage.durability",
-        layer: Some(Layer::Application),
         what: "the database syncs its journal and itself at each commit instead of a log now and then",
         engines: &[Sqlite],
         scene: reading_and_writing,
@@ -204,8 +175,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "storage.durability/binlog",
-        cause: "storage.durability",
-        layer: Some(Layer::Application),
         what: "the log for replicas is synced at each commit",
         engines: &[MariaDb],
         scene: reading_and_writing,
@@ -224,8 +193,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "storage.durability/each",
-        cause: "storage.durability",
-        layer: Some(Layer::Application),
         what: "each of eight rows is committed by itself, instead of all together",
         engines: &[MariaDb, PostgreSql],
         scene: scene::logging,
@@ -236,8 +203,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "storage.durability/apart",
-        cause: "storage.durability",
-        layer: Some(Layer::Application),
         what: "each of several changes is on the disk before the next is asked for, instead of all with the last",
         engines: &[Sqlite, Redis],
         scene: scene::reading_alone,
@@ -251,8 +216,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "network.shaping/tbf",
-        cause: "network.shaping",
-        layer: Some(Layer::Network),
         what: "a token bucket on the loopback interface of a network of our own",
         engines: &[Nginx, Redis, Apache],
         scene: scene::large_answers,
@@ -264,8 +227,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "network.accept_queue/nginx",
-        cause: "network.accept_queue",
-        layer: Some(Layer::Network),
         what: "a listen queue of one, with a connection for each request",
         engines: &[Nginx],
         scene: |engine| {
@@ -287,8 +248,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "network.delay/nagle",
-        cause: "network.delay",
-        layer: Some(Layer::Network),
         what: "some answers in two small writes, held back by Nagle's algorithm and delayed acknowledgements",
         engines: &[Nginx],
         scene: |engine| {
@@ -311,8 +270,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "app.lock/row",
-        cause: "app.lock",
-        layer: Some(Layer::Application),
         what: "many clients change the same row, which each holds for a while",
         engines: &[MariaDb, PostgreSql],
         scene: |engine| {
@@ -335,8 +292,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "app.lock/table",
-        cause: "app.lock",
-        layer: Some(Layer::Application),
         what: "changes of the table that others read, which locks it as a whole, instead of another table",
         engines: &[MariaDb],
         scene: |_| {
@@ -355,8 +310,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "peer.slow/backend",
-        cause: "peer.slow",
-        layer: Some(Layer::Network),
         what: "the service behind the proxy waits longer before it answers",
         engines: &[Proxy],
         scene: little,
@@ -367,8 +320,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "app.wait/sleep",
-        cause: "app.wait",
-        layer: Some(Layer::Application),
         what: "some queries sleep on the server",
         engines: &[MariaDb, PostgreSql],
         scene: little,
@@ -380,8 +331,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "app.work/index",
-        cause: "app.work",
-        layer: Some(Layer::Application),
         what: "some queries do without their index, which was dropped",
         engines: &[MariaDb, PostgreSql, Sqlite],
         scene: little,
@@ -398,8 +347,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "app.work/gzip",
-        cause: "app.work",
-        layer: Some(Layer::Application),
         what: "pages are compressed harder",
         engines: &[Nginx, Apache],
         scene: |engine| {
@@ -421,8 +368,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "app.calls/buffers",
-        cause: "app.calls",
-        layer: Some(Layer::Application),
         what: "files are read and sent in smaller pieces",
         engines: &[Nginx],
         scene: |engine| {
@@ -440,8 +385,6 @@ pub static PLANTS: &[Kind] = &[
     },
     Kind {
         name: "client.saturated/work",
-        cause: "client.saturated",
-        layer: Some(Layer::Client),
         what: "a load generator on one CPU that works hard with each answer",
         engines: &[MariaDb, PostgreSql, Redis, Nginx, Apache],
         scene: little,

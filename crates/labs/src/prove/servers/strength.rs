@@ -140,7 +140,7 @@ pub fn draw(seed: u64, trials: usize, candidates: &[Candidate]) -> Vec<Outline> 
 /// What may come on top of a plant: of another layer, on the same server, from the same list.
 fn partner(first: &Candidate, candidates: &[Candidate], rng: &mut fastrand::Rng) -> Option<&'static Kind> {
     let fits = |c: &&Candidate| {
-        c.set == first.set && c.engine == first.engine && c.kind.joins && c.kind.layer != first.kind.layer && c.kind.pass <= first.kind.pass
+        c.set == first.set && c.engine == first.engine && c.kind.joins && c.kind.layer() != first.kind.layer() && c.kind.pass <= first.kind.pass
     };
     let fitting: Vec<&Candidate> = candidates.iter().filter(fits).collect();
     (!fitting.is_empty()).then(|| fitting[rng.usize(..fitting.len())].kind)
@@ -150,8 +150,8 @@ fn planted(kind: &Kind, effects: (f64, f64), rng: &mut fastrand::Rng) -> Planted
     let target = if kind.is_control() { 1.0 } else { between(effects, rng.f64()) };
     Planted {
         kind: kind.name.to_owned(),
-        cause: kind.cause.to_owned(),
-        layer: kind.layer,
+        cause: kind.cause().to_owned(),
+        layer: kind.layer(),
         target,
         magnitude: between(kind.range, rng.f64()),
         adds: None,
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn without_controls_all_are_plants() {
-        let only: Vec<Candidate> = both().into_iter().filter(|c| c.kind.cause == "app.wait").collect();
+        let only: Vec<Candidate> = both().into_iter().filter(|c| c.kind.cause() == "app.wait").collect();
         let outlines = draw(1, 30, &only);
         assert!(outlines.len() == 30 && outlines.iter().all(|o| !o.is_control()));
         assert!(draw(1, 30, &[]).is_empty());

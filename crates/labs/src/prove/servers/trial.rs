@@ -284,7 +284,7 @@ fn each_of_two(
     let effect = |sides: &mut [Side]| Ok::<f64, WorkloadError>(glance(&mut sides[0], course)? / glance(&mut sides[1], course)?);
     let whole = effect(sides)?;
     // What was taken from memory comes back page by page.
-    let can_be_left_out = |kind: &Kind| kind.adjustable && kind.cause != "memory.limit";
+    let can_be_left_out = |kind: &Kind| kind.adjustable && kind.cause() != "memory.limit";
     for n in (0..kinds.len()).filter(|n| can_be_left_out(kinds[*n])) {
         adjust(sides, &with(outline, kinds, &|other| other != n, rate, course.cpus), scratch)?;
         let without = effect(sides)?;
