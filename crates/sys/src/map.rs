@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
 /// Maps a whole file, hands its bytes over, unmaps it. `length` is the file's length as its caller has just seen it.
@@ -13,17 +13,9 @@ pub fn with_mapped<R>(file: &File, length: usize, job: impl FnOnce(&[u8]) -> R) 
     if length == 0 {
         return Ok(job(&[]));
     }
-    // SAFETY: a new private mapping at an address of the kernel's choice.
-    let start =
-        unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_POPULATE, file.as_raw_fd(), 0) };
-    if start == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    let mapping = Mapping { start, length };
+    let mapping = Mapping::new(Some(file.as_fd()), length, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_POPULATE, 0)?;
     // SAFETY: the mapping is `length` bytes long, readable, and lives until the end of this function.
-    let result = job(unsafe { std::slice::from_raw_parts(start.cast(), length) });
-    drop(mapping);
-    Ok(result)
+    Ok(job(unsafe { std::slice::from_raw_parts(mapping.start, length) }))
 }
 
 /// A file whose pages are read by touching them, one at a time, and can be put out of memory again.
@@ -32,9 +24,6 @@ pub struct Cold {
     file: File,
     mapping: Mapping,
 }
-
-// SAFETY: the mapping belongs to this alone and is only read, at places that are checked.
-unsafe impl Send for Cold {}
 
 impl Cold {
     /// Maps the first bytes of a file that nobody else has and that is at least so long.
@@ -45,15 +34,10 @@ impl Cold {
         if length == 0 || file.metadata()?.len() < length as u64 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is shorter than what is to be mapped"));
         }
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let start = unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let mapping = Mapping { start, length };
+        let mapping = Mapping::new(Some(file.as_fd()), length, libc::PROT_READ, libc::MAP_SHARED, 0)?;
         // A page touched is a page read, and none beside it.
         // SAFETY: advice on the mapping just made changes nothing in it.
-        unsafe { libc::madvise(start, length, libc::MADV_RANDOM) };
+        unsafe { libc::madvise(mapping.start.cast(), length, libc::MADV_RANDOM) };
         Ok(Cold { file, mapping })
     }
 
@@ -64,7 +48,7 @@ impl Cold {
     pub fn touch(&self, at: usize) -> u8 {
         assert!(at < self.mapping.length, "beyond the end of the mapping");
         // SAFETY: the place is within the mapping, which is readable and as long as the file.
-        unsafe { self.mapping.start.cast::<u8>().add(at).read_volatile() }
+        unsafe { self.mapping.start.add(at).read_volatile() }
     }
 
     /// Puts all pages out of memory. What was written to the file must have been synced.
@@ -75,7 +59,7 @@ impl Cold {
         let Mapping { start, length } = self.mapping;
         // SAFETY: the range is our own mapping of a file; pages that are taken out of it are read again when touched.
         unsafe {
-            if libc::madvise(start, length, libc::MADV_DONTNEED) != 0 {
+            if libc::madvise(start.cast(), length, libc::MADV_DONTNEED) != 0 {
                 return Err(io::Error::last_os_error());
             }
             match libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) {
@@ -86,17 +70,44 @@ impl Cold {
     }
 }
 
-/// Unmaps also when the job panics.
+/// A mapping at an address of the kernel's choice, unmapped when it is dropped. What may be read and written in it its owner must know.
 #[derive(Debug)]
-struct Mapping {
-    start: *mut libc::c_void,
-    length: usize,
+pub(crate) struct Mapping {
+    pub(crate) start: *mut u8,
+    pub(crate) length: usize,
+}
+
+/// Memory that is read and written.
+pub(crate) const READ_WRITE: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+// SAFETY: a mapping belongs to its owner alone, and no thread has a mark in it.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps so many bytes of a file from a place on, or of no file.
+    pub(crate) fn new(
+        file: Option<BorrowedFd>,
+        length: usize,
+        protection: libc::c_int,
+        flags: libc::c_int,
+        offset: usize,
+    ) -> io::Result<Mapping> {
+        let file = file.map_or(-1, |file| file.as_raw_fd());
+        // SAFETY: a new mapping, not at a fixed address, touches nothing that exists.
+        let start = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, file, offset as libc::off_t) };
+        if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Mapping { start: start.cast(), length }) }
+    }
+
+    /// Memory of this process alone that is zero until it is touched.
+    pub(crate) fn nameless(length: usize) -> io::Result<Mapping> {
+        Mapping::new(None, length, READ_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0)
+    }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that was made, unmapped once.
-        unsafe { libc::munmap(self.start, self.length) };
+        // SAFETY: this is the mapping that was made, unmapped once; references into it are bounded by its owner's life.
+        unsafe { libc::munmap(self.start.cast(), self.length) };
     }
 }
 

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::FromRawFd;
 
+use crate::map::Mapping;
+
 /// Takes the pages of the program's own code and constants out of this process's page tables. The page cache keeps them, so what is
 /// needed again comes back by a minor fault; everything that only starting up has touched stays out.
 ///
@@ -46,60 +48,36 @@ pub fn nameless_file() -> io::Result<File> {
 /// Memory that is touched and cannot be paged out for as long as this lives.
 #[derive(Debug)]
 pub struct Pinned {
-    start: *mut libc::c_void,
-    length: usize,
+    _mapping: Mapping,
 }
 
 impl Pinned {
     /// Takes so many bytes. Needs `CAP_IPC_LOCK` or a limit (`ulimit -l`) that allows it.
     pub fn take(bytes: usize) -> io::Result<Self> {
-        // SAFETY: a new anonymous mapping touches no memory of ours.
-        let start = unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let pinned = Self { start, length: bytes };
+        let mapping = Mapping::nameless(bytes)?;
         // Gigabytes are filled much faster where the kernel has huge pages to give.
         // SAFETY: advice on the mapping just made changes nothing in it.
-        unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+        unsafe { libc::madvise(mapping.start.cast(), bytes, libc::MADV_HUGEPAGE) };
         // SAFETY: the range is the mapping just made; locking it also touches it.
-        if unsafe { libc::mlock(start, bytes) } == 0 { Ok(pinned) } else { Err(io::Error::last_os_error()) }
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        // SAFETY: the range is our own mapping, and nobody was given a reference into it.
-        unsafe { libc::munmap(self.start, self.length) };
+        let rc = unsafe { libc::mlock(mapping.start.cast(), bytes) };
+        if rc == 0 { Ok(Self { _mapping: mapping }) } else { Err(io::Error::last_os_error()) }
     }
 }
 
 /// Fresh memory of our own that is zero until it is touched. Dropping it gives it back to the kernel.
 #[derive(Debug)]
-pub struct Fresh {
-    address: *mut u8,
-    bytes: usize,
-}
+pub struct Fresh(Mapping);
 
 impl Fresh {
     /// Maps this much. `huge` asks for huge pages where the kernel gives them to those that ask.
     pub fn map(bytes: usize, huge: bool) -> io::Result<Self> {
-        let (read_write, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists; advice changes no content.
-        unsafe {
-            let address = libc::mmap(std::ptr::null_mut(), bytes, read_write, private, -1, 0);
-            if address == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            if huge {
-                // A kernel without huge pages refuses the advice, and all stays as it was.
-                libc::madvise(address, bytes, libc::MADV_HUGEPAGE);
-            }
-            Ok(Fresh { address: address.cast(), bytes })
+        let mapping = Mapping::nameless(bytes)?;
+        if huge {
+            // A kernel without huge pages refuses the advice, and all stays as it was.
+            // SAFETY: advice on the mapping just made changes nothing in it.
+            unsafe { libc::madvise(mapping.start.cast(), bytes, libc::MADV_HUGEPAGE) };
         }
+        Ok(Fresh(mapping))
     }
 
     /// Adds one to a byte, which makes its page exist and dirty.
@@ -107,10 +85,10 @@ impl Fresh {
     /// # Panics
     /// When the byte lies outside.
     pub fn touch(&mut self, at: usize) {
-        assert!(at < self.bytes, "byte {at} lies outside of {} bytes", self.bytes);
+        assert!(at < self.bytes(), "byte {at} lies outside of {} bytes", self.bytes());
         // SAFETY: the byte lies within the mapping, which is ours alone and lives as long as we do.
         unsafe {
-            let byte = self.address.add(at);
+            let byte = self.0.start.add(at);
             byte.write_volatile(byte.read_volatile().wrapping_add(1));
         }
     }
@@ -120,29 +98,14 @@ impl Fresh {
     /// # Panics
     /// When the byte lies outside.
     pub fn look(&self, at: usize) -> u8 {
-        assert!(at < self.bytes, "byte {at} lies outside of {} bytes", self.bytes);
+        assert!(at < self.bytes(), "byte {at} lies outside of {} bytes", self.bytes());
         // SAFETY: the byte lies within the mapping, which is ours alone and lives as long as we do.
-        unsafe { self.address.add(at).read_volatile() }
+        unsafe { self.0.start.add(at).read_volatile() }
     }
 
-    /// Its size in bytes.
-    pub fn len(&self) -> usize {
-        self.bytes
-    }
-
-    /// Whether it holds nothing.
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-}
-
-// SAFETY: the mapping belongs to the value alone, and no thread has a mark in it.
-unsafe impl Send for Fresh {}
-
-impl Drop for Fresh {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made by `map` with this size, and nobody holds a reference into it.
-        unsafe { libc::munmap(self.address.cast(), self.bytes) };
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.0.length
     }
 }
 

@@ -10,13 +10,14 @@
 use std::fs::File;
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::map::{Mapping, READ_WRITE};
 
 /// The variable that tells a generator its descriptor.
 const VARIABLE: &str = "FINGERPOST_STAMPS";
@@ -236,36 +237,29 @@ fn sealed(size: usize) -> io::Result<OwnedFd> {
 #[derive(Debug)]
 struct Ring {
     fd: OwnedFd,
-    start: NonNull<u8>,
+    mapping: Mapping,
 }
 
 // SAFETY: the mapping lives until this is dropped and holds nothing but atomics.
-unsafe impl Send for Ring {}
-// SAFETY: as above.
 unsafe impl Sync for Ring {}
 
 impl Ring {
     fn map(fd: OwnedFd) -> io::Result<Ring> {
-        // SAFETY: a new mapping at an address of the kernel's choice; the file's size is sealed, so that no access is beyond its end.
-        let start =
-            unsafe { libc::mmap(std::ptr::null_mut(), total(), libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast::<u8>()).ok_or_else(|| io::Error::other("the kernel mapped page 0"))?;
-        Ok(Ring { fd, start })
+        // The file's size is sealed, so that no access is beyond its end.
+        let mapping = Mapping::new(Some(fd.as_fd()), total(), READ_WRITE, libc::MAP_SHARED, 0)?;
+        Ok(Ring { fd, mapping })
     }
 
     fn header(&self) -> &Header {
         // SAFETY: the mapping begins with a header, is aligned to a page, and lives as long as this.
-        unsafe { self.start.cast::<Header>().as_ref() }
+        unsafe { &*self.mapping.start.cast::<Header>() }
     }
 
     /// The place of one of all that were ever written.
     fn slot(&self, index: u64) -> &Slot {
         let at = size_of::<Header>() + (index % CAPACITY) as usize * size_of::<Slot>();
         // SAFETY: the remainder keeps the place within the mapping, whatever the index; both sizes are multiples of the alignment.
-        unsafe { self.start.add(at).cast::<Slot>().as_ref() }
+        unsafe { &*self.mapping.start.add(at).cast::<Slot>() }
     }
 
     /// What is at a place, once it is filled; nothing when it is not by the deadline, or cannot be true.
@@ -280,13 +274,6 @@ impl Ring {
         let who = slot.who.load(Ordering::Relaxed);
         let (start, end) = (slot.start.load(Ordering::Relaxed), slot.end.load(Ordering::Relaxed));
         (start <= end).then_some(Stamp { tid: (who >> 32) as i32, connection: who as u32, start, end })
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping that was made, unmapped once; references into it are bounded by our life.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), total()) };
     }
 }
 

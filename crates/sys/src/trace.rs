@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::map::{Mapping, READ_WRITE};
 use crate::procfs::parse_list;
 use crate::system::page_bytes;
 
@@ -104,14 +104,10 @@ const RECORD_BYTES: u64 = 512;
 /// One CPU's ring: the events that write into it, and its mapping.
 pub(crate) struct Ring {
     cpu: usize,
-    map: *mut u8,
-    length: usize,
+    map: Mapping,
     pub(crate) events: Vec<OwnedFd>,
     scratch: Vec<u8>,
 }
-
-// SAFETY: the mapping belongs to this Ring alone, which unmaps it once, from whichever thread drops it.
-unsafe impl Send for Ring {}
 
 /// Tracepoints of all CPUs, written into one ring per CPU.
 pub struct Rings {
@@ -159,12 +155,12 @@ impl Rings {
 
     /// Bytes that wait to be drained, in all rings.
     pub fn waiting(&self) -> usize {
-        self.rings.iter().filter(|r| !r.map.is_null()).map(|r| r.waiting() as usize).sum()
+        self.rings.iter().map(|r| r.waiting() as usize).sum()
     }
 
     /// Whether a ring has no room for another record, so that something may have been lost of which no record could tell.
     pub fn full(&self) -> bool {
-        self.rings.iter().any(|r| !r.map.is_null() && r.word(DATA_SIZE).saturating_sub(r.waiting()) < RECORD_BYTES)
+        self.rings.iter().any(|r| r.word(DATA_SIZE).saturating_sub(r.waiting()) < RECORD_BYTES)
     }
 
     /// Takes everything out of the rings, in order per CPU but not between CPUs. Returns the number of events that were lost.
@@ -181,29 +177,19 @@ impl Ring {
 
     /// A ring of this event, which may be of one thread on whatever CPU.
     pub(crate) fn of_event(event: OwnedFd, cpu: usize, bytes: usize) -> io::Result<Ring> {
-        let length = Ring::length(bytes);
-        let map = map_ring(&event, length)?;
-        Ok(Ring { cpu, map, length, events: vec![event], scratch: Vec::new() })
-    }
-
-    /// Bytes of the mapping: a page of the kernel's numbers, then the ring itself.
-    fn length(bytes: usize) -> usize {
+        // A page of the kernel's numbers, then the ring itself.
         let page = page_bytes() as usize;
-        page + bytes.max(page).next_power_of_two()
+        let length = page + bytes.max(page).next_power_of_two();
+        let map = Mapping::new(Some(event.as_fd()), length, READ_WRITE, libc::MAP_SHARED, 0)?;
+        Ok(Ring { cpu, map, events: vec![event], scratch: Vec::new() })
     }
 
     fn open(cpu: usize, points: &[Point], bytes: usize) -> io::Result<Ring> {
-        let mut ring = Ring { cpu, map: ptr::null_mut(), length: Ring::length(bytes), events: Vec::new(), scratch: Vec::new() };
-        for point in points {
-            let event = open_event(point.id, cpu, ring.events.first())?;
-            match ring.events.first() {
-                None => ring.map = map_ring(&event, length)?,
-                Some(first) => ioctl(&event, IOC_SET_OUTPUT, first.as_raw_fd() as usize)?,
-            }
-            if let Some(filter) = &point.filter {
-                let text = std::ffi::CString::new(filter.as_str())?;
-                ioctl(&event, IOC_SET_FILTER, text.as_ptr() as usize)?;
-            }
+        let (first, others) = points.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut ring = Ring::of_event(open_event(first, cpu, None)?, cpu, bytes)?;
+        for point in others {
+            let event = open_event(point, cpu, ring.events.first())?;
+            ioctl(&event, IOC_SET_OUTPUT, ring.events[0].as_raw_fd() as usize)?;
             ring.events.push(event);
         }
         Ok(ring)
@@ -211,13 +197,10 @@ impl Ring {
 
     fn word(&self, at: usize) -> u64 {
         // SAFETY: the places are within the first page of the mapping, aligned, and the kernel writes them as 64-bit words.
-        unsafe { (*self.map.add(at).cast::<AtomicU64>()).load(Ordering::Acquire) }
+        unsafe { (*self.map.start.add(at).cast::<AtomicU64>()).load(Ordering::Acquire) }
     }
 
     fn fullness(&self) -> f64 {
-        if self.map.is_null() {
-            return 0.0;
-        }
         self.waiting() as f64 / self.word(DATA_SIZE).max(1) as f64
     }
 
@@ -232,37 +215,25 @@ impl Ring {
     }
 
     /// Hands over what waits in the ring, whole records, and gives their room back to the kernel.
-    pub(crate) fn with_bytes<T: Default>(&mut self, read: impl FnOnce(&[u8]) -> T) -> T {
-        if self.map.is_null() {
-            return T::default();
-        }
+    pub(crate) fn with_bytes<T>(&mut self, read: impl FnOnce(&[u8]) -> T) -> T {
         let (offset, size) = (self.word(DATA_OFFSET) as usize, self.word(DATA_SIZE) as usize);
         let (head, tail) = (self.word(HEAD), self.word(TAIL));
         let filled = (head.wrapping_sub(tail) as usize).min(size);
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        if size > 0 && offset + size <= self.length {
+        if size > 0 && offset + size <= self.map.length {
             let start = tail as usize % size;
             let first = filled.min(size - start);
             for (from, n) in [(start, first), (0, filled - first)] {
                 // SAFETY: from + n ≤ size and offset + size ≤ the mapping's length; the kernel does not write between tail and head.
-                scratch.extend_from_slice(unsafe { std::slice::from_raw_parts(self.map.add(offset + from), n) });
+                scratch.extend_from_slice(unsafe { std::slice::from_raw_parts(self.map.start.add(offset + from), n) });
             }
         }
         // SAFETY: as in `word`; storing the tail gives the bytes, which were copied, back to the kernel.
-        unsafe { (*self.map.add(TAIL).cast::<AtomicU64>()).store(head, Ordering::Release) };
+        unsafe { (*self.map.start.add(TAIL).cast::<AtomicU64>()).store(head, Ordering::Release) };
         let result = read(&scratch);
         self.scratch = scratch;
         result
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        if !self.map.is_null() {
-            // SAFETY: map and length are what mmap returned and was given; nothing refers to the mapping any more.
-            unsafe { libc::munmap(self.map.cast(), self.length) };
-        }
     }
 }
 
@@ -325,18 +296,23 @@ impl Iterator for Words<'_> {
 }
 
 /// Opens an event of one CPU. The first of a CPU leads the others' group and is switched off: none of them flows until it does.
-fn open_event(id: u32, cpu: usize, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+fn open_event(point: &Point, cpu: usize, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let attr = Attr {
         kind: TYPE_TRACEPOINT,
         size: size_of::<Attr>() as u32,
-        config: u64::from(id),
+        config: u64::from(point.id),
         sample_period: 1,
         sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW,
         flags: if leader.is_none() { FLAG_DISABLED } else { 0 } | FLAG_USE_CLOCKID,
         clockid: libc::CLOCK_MONOTONIC,
         ..Attr::default()
     };
-    perf_event_open(&attr, ANY, cpu as i32, leader.map_or(ANY, AsRawFd::as_raw_fd))
+    let event = perf_event_open(&attr, ANY, cpu as i32, leader.map_or(ANY, AsRawFd::as_raw_fd))?;
+    if let Some(filter) = &point.filter {
+        let text = std::ffi::CString::new(filter.as_str())?;
+        ioctl(&event, IOC_SET_FILTER, text.as_ptr() as usize)?;
+    }
+    Ok(event)
 }
 
 /// Whatever thread or CPU, or no group.
@@ -351,12 +327,6 @@ pub(crate) fn perf_event_open(attr: &Attr, thread: libc::c_int, cpu: libc::c_int
     }
     // SAFETY: the kernel just gave us this descriptor; nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
-}
-
-fn map_ring(event: &OwnedFd, length: usize) -> io::Result<*mut u8> {
-    // SAFETY: a new shared mapping of a perf event at an address of the kernel's choice.
-    let map = unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, event.as_raw_fd(), 0) };
-    if map == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(map.cast()) }
 }
 
 pub(crate) fn ioctl(event: &impl AsRawFd, request: libc::Ioctl, argument: usize) -> io::Result<()> {

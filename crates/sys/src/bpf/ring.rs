@@ -1,10 +1,10 @@
 //! A ring that programs in the kernel write records into, mapped for reading.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::ptr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::map::{Mapping, READ_WRITE};
 use crate::system::page_bytes;
 
 /// Bits of a record's length: not written yet, thrown away.
@@ -13,30 +13,26 @@ const DISCARDED: u32 = 1 << 30;
 
 /// One ring: a page with the reader's position, a page with the writers', and the data, mapped twice in a row.
 pub struct Ring {
-    reader: *mut u8,
-    writer: *mut u8,
+    reader: Mapping,
+    writer: Mapping,
     page: usize,
     bytes: usize,
     _map: OwnedFd,
 }
 
-// SAFETY: the mappings belong to this Ring alone, which unmaps them once, from whichever thread drops it.
-unsafe impl Send for Ring {}
-
 impl Ring {
     /// Maps a ring of this many bytes, a power of two.
     pub fn open(map: OwnedFd, bytes: usize) -> io::Result<Ring> {
         let page = page_bytes() as usize;
-        let reader = map_ring(&map, page, libc::PROT_READ | libc::PROT_WRITE, 0)?;
-        let mut ring = Ring { reader, writer: ptr::null_mut(), page, bytes, _map: map };
-        ring.writer = map_ring(&ring._map, page + 2 * bytes, libc::PROT_READ, page)?;
-        Ok(ring)
+        let mapped = |length, protection, offset| Mapping::new(Some(map.as_fd()), length, protection, libc::MAP_SHARED, offset);
+        let (reader, writer) = (mapped(page, READ_WRITE, 0)?, mapped(page + 2 * bytes, libc::PROT_READ, page)?);
+        Ok(Ring { reader, writer, page, bytes, _map: map })
     }
 
     fn positions(&self) -> (u64, u64) {
         // SAFETY: each of these pages begins with a position, aligned, which the kernel writes as 64 bits.
         let word = |at: *mut u8| unsafe { (*at.cast::<AtomicU64>()).load(Ordering::Acquire) };
-        (word(self.writer), word(self.reader))
+        (word(self.writer.start), word(self.reader.start))
     }
 
     /// Bytes that wait to be drained.
@@ -56,7 +52,7 @@ impl Ring {
         while tail < head {
             let at = self.page + (tail as usize & (self.bytes - 1));
             // SAFETY: a record begins within the data's first mapping, at a multiple of 8, with its length.
-            let length = unsafe { (*self.writer.add(at).cast::<AtomicU32>()).load(Ordering::Acquire) };
+            let length = unsafe { (*self.writer.start.add(at).cast::<AtomicU32>()).load(Ordering::Acquire) };
             let size = (length & !(BUSY | DISCARDED)) as usize;
             if length & BUSY != 0 || size > self.bytes - 8 {
                 break;
@@ -64,28 +60,11 @@ impl Ring {
             if length & DISCARDED == 0 {
                 // SAFETY: the second mapping follows the first, so a record that begins in the first lies within both; the kernel
                 // writes no more to it before the reader's position has passed it.
-                take(unsafe { std::slice::from_raw_parts(self.writer.add(at + 8), size) });
+                take(unsafe { std::slice::from_raw_parts(self.writer.start.add(at + 8), size) });
             }
             tail += (size as u64 + 8).next_multiple_of(8);
         }
         // SAFETY: as in `positions`; this page is mapped for writing, and its position is ours to write.
-        unsafe { (*self.reader.cast::<AtomicU64>()).store(tail, Ordering::Release) };
+        unsafe { (*self.reader.start.cast::<AtomicU64>()).store(tail, Ordering::Release) };
     }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        for (at, length) in [(self.reader, self.page), (self.writer, self.page + 2 * self.bytes)] {
-            if !at.is_null() {
-                // SAFETY: address and length are what mmap returned and was given; nothing refers to the mapping any more.
-                unsafe { libc::munmap(at.cast(), length) };
-            }
-        }
-    }
-}
-
-fn map_ring(map: &OwnedFd, length: usize, protection: libc::c_int, offset: usize) -> io::Result<*mut u8> {
-    // SAFETY: a new shared mapping of a ring at an address of the kernel's choice.
-    let at = unsafe { libc::mmap(ptr::null_mut(), length, protection, libc::MAP_SHARED, map.as_raw_fd(), offset as libc::off_t) };
-    if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(at.cast()) }
 }

@@ -59,7 +59,7 @@ fn hold(recipe: &Recipe) -> io::Result<Option<Fresh>> {
         return Ok(None);
     }
     let mut held = Fresh::map((recipe.held_mib << 20) / recipe.clients.max(1), false)?;
-    for at in (0..held.len()).step_by(PAGE) {
+    for at in (0..held.bytes()).step_by(PAGE) {
         held.touch(at);
         if at % FILLED_AT_ONCE == 0 {
             std::thread::sleep(BREATH);
@@ -154,7 +154,7 @@ impl<'a> Cook<'a> {
         }
         if recipe.fresh_kib > 0 {
             let mut fresh = Fresh::map(recipe.fresh_kib << 10, true)?;
-            (0..fresh.len()).step_by(PAGE).for_each(|at| fresh.touch(at));
+            (0..fresh.bytes()).step_by(PAGE).for_each(|at| fresh.touch(at));
         }
         self.touch_held();
         self.sync()
