@@ -7,6 +7,7 @@ pub mod database;
 pub mod desktop;
 pub mod histogram;
 pub mod planted;
+pub mod programs;
 pub mod rehearsal;
 pub mod server_dir;
 pub mod site;

@@ -13,7 +13,7 @@ use fingerpost_labs::prove::{self, Course, PLANTS, Plant, Proof, Result as Verdi
 use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::{Profile, suggest};
 use fingerpost_sys::scratch::Scratch;
-use fingerpost_sys::{child, network, task};
+use fingerpost_sys::{child, network, system, task};
 use serde::{Deserialize, Serialize};
 use wildmatch::WildMatch;
 
@@ -153,7 +153,7 @@ fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Res
     let cpus = cpus::choose(None)?;
     let time = Duration::from_secs_f64(args.seconds / plants.len() as f64).min(Duration::from_secs(30));
     let host = fingerpost_host::describe_for(&dir, &cpus);
-    let root = we_are_root();
+    let root = system::is_root();
     let events = KeptOpen::default();
     let course = Course { time, dir: &dir, cpus: &cpus, host: &host, root, stop, events: &events };
     let progress = Progress::start("planting known causes", time * plants.len() as u32, Progressing::unless(args.quiet));
@@ -175,11 +175,6 @@ fn all(plants: &[&'static Plant], args: &Args, stop: &AtomicBool) -> anyhow::Res
         }
     }
     Ok(document(proofs, begun.elapsed().as_secs_f64()))
-}
-
-fn we_are_root() -> bool {
-    // The owner of our own entry in /proc is our effective user.
-    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }
 
 /// Plants in a child that has a network of its own, so that nobody else's loopback slows down.

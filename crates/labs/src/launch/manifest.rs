@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fingerpost_workloads::programs::{self, is_program, postgresql_versions};
 use regex_lite::Regex;
 use serde::Deserialize;
 
@@ -188,19 +189,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return is_program(Path::new(name)).then(|| PathBuf::from(name));
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    dirs.extend(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from));
-    // Debian keeps PostgreSQL's programs by version, the newest last.
-    let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|e| e.path()).collect();
-    versions.sort();
-    dirs.extend(versions.into_iter().rev().map(|version| version.join("bin")));
-    dirs.into_iter().map(|dir| dir.join(name)).find(|path| is_program(path))
-}
-
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    programs::find_program(&[name], &[]).or_else(|| programs::find_program(&[name], &postgresql_versions()))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fingerpost_record::{Param, Params};
 use fingerpost_sys::cgroup::{Controller, Group, Hierarchies};
 use fingerpost_sys::procfs::Paths;
-use fingerpost_sys::{swap, zram};
+use fingerpost_sys::{swap, system, zram};
 
 use super::MOST_ROUNDS;
 use super::drive::Drives;
@@ -77,7 +77,7 @@ impl Plan {
     /// # Errors
     /// A setting that cannot be, in a sentence.
     pub fn of(context: &mut Context) -> Result<Plan, LabError> {
-        let refusal = refusal(context.allow_system_changes, is_root());
+        let refusal = refusal(context.allow_system_changes, system::is_root());
         let mut plan = Plan::from(context.settings, context.work_dir, refusal).map_err(LabError::Setting)?;
         plan.look_at_drives(context);
         if plan.refusal.is_some() && !plan.named && !plan.state.as_is() {
@@ -206,12 +206,6 @@ fn default_placements() -> &'static str {
 
 fn has_controller() -> bool {
     Group::plan(&Hierarchies::of_self(&Paths::system()), "fingerpost-launch", &[Controller::Memory]).is_ok()
-}
-
-fn is_root() -> bool {
-    // The owner of our own entry in /proc is the effective user.
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
 }
 
 fn word(settings: &Params, key: &str) -> Option<String> {

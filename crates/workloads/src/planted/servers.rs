@@ -16,7 +16,8 @@ use crate::WorkloadError;
 use crate::database::connection::{Login, QueryError};
 use crate::database::mysql::MySqlConnection;
 use crate::database::postgres::PgConnection;
-use crate::database::server::{Home, find_program, mariadb, postgresql};
+use crate::database::server::{Home, mariadb, postgresql};
+use crate::programs::find_program;
 use crate::server_dir::{make_passable, write_readable};
 
 /// A kind of server.

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::private::{Plan, find_program};
+use super::private::Plan;
 use crate::WorkloadError;
+use crate::programs::find_program;
 
 /// Apache's multi-processing modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Mpm {
 
 /// What is missing for it, with what to do.
 pub fn missing(mpm: Mpm) -> Option<String> {
-    if find_program(&["apache2", "httpd"]).is_none() {
+    if find_program(&["apache2", "httpd"], &[]).is_none() {
         return Some("Apache is not installed; install the package apache2 (or httpd), or use --set server=embedded".to_owned());
     }
     let module = format!("mod_mpm_{}.so", mpm.name());
@@ -95,7 +96,7 @@ pub fn command(plan: &Plan, mpm: Mpm) -> Result<Command, WorkloadError> {
     if let Some(sentence) = missing(mpm) {
         return Err(WorkloadError::Missing(sentence));
     }
-    let (Some(program), Some(modules)) = (find_program(&["apache2", "httpd"]), modules()) else {
+    let (Some(program), Some(modules)) = (find_program(&["apache2", "httpd"], &[]), modules()) else {
         return Err(WorkloadError::Missing("Apache was removed just now; install it again".to_owned()));
     };
     let file = plan.dir.write("server.conf", configuration(plan, mpm, &modules).as_bytes());

@@ -2,17 +2,18 @@
 
 use std::process::Command;
 
-use super::private::{Plan, find_program};
+use super::private::Plan;
 use crate::WorkloadError;
+use crate::programs::find_program;
 
 /// What is missing for it, with what to do.
 pub fn missing() -> Option<String> {
-    find_program(&["nginx"]).is_none().then(|| "nginx is not installed; install the package nginx, or use --set server=embedded".to_owned())
+    find_program(&["nginx"], &[]).is_none().then(|| "nginx is not installed; install the package nginx, or use --set server=embedded".to_owned())
 }
 
 /// Writes the configuration and makes the command that runs it in the foreground.
 pub fn command(plan: &Plan) -> Result<Command, WorkloadError> {
-    let program = find_program(&["nginx"]).ok_or_else(|| WorkloadError::Missing(missing().unwrap_or_default()))?;
+    let program = find_program(&["nginx"], &[]).ok_or_else(|| WorkloadError::Missing(missing().unwrap_or_default()))?;
     let file = plan.dir.write("server.conf", configuration(plan).as_bytes());
     let file = file.map_err(|e| WorkloadError::Failed(format!("nginx’s configuration could not be written: {e}")))?;
     let mut command = Command::new(program);

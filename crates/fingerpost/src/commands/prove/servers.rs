@@ -15,11 +15,11 @@ use fingerpost_labs::prove::servers::trial::own_network;
 use fingerpost_labs::prove::servers::{Course, Outline, Row, Score, Set, Taken, candidates, draw, judged, record, run as run_trial, score};
 use fingerpost_record::suggest;
 use fingerpost_sys::scratch::Scratch;
-use fingerpost_sys::{child, network, task};
+use fingerpost_sys::{child, network, system, task};
 use serde::Serialize;
 use wildmatch::WildMatch;
 
-use super::{Format, we_are_root};
+use super::Format;
 use crate::exit::{Done, usage};
 use crate::progress::{Progress, Progressing};
 use crate::{conduct, cpus, output};
@@ -89,7 +89,7 @@ pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool)
     let (rows, seed) = match &options.replay {
         Some(file) => (replayed(file, options)?, None),
         None => {
-            if !we_are_root() {
+            if !system::is_root() {
                 return usage(
                     "prove --servers takes root: it limits servers by control groups, swap and networks of its own; run it as root",
                 );

@@ -6,11 +6,12 @@ use std::process::Command;
 
 use fingerpost_sys::scratch::Scratch;
 
-use super::{Home, Private, Restart, find_program};
+use super::{Home, Private, Restart};
 use crate::WorkloadError;
 use crate::database::connection::{Login, Target};
 use crate::database::mysql::MySqlConnection;
 use crate::database::options::Options;
+use crate::programs::find_program;
 
 /// The article's clients and some to spare.
 const MOST_CONNECTIONS: usize = 100;

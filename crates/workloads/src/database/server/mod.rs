@@ -4,9 +4,7 @@ pub mod mariadb;
 pub mod postgresql;
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -78,22 +76,6 @@ impl Restart {
             Target::Sqlite { .. } | Target::Redis { .. } => Ok(()),
         })
     }
-}
-
-/// Where to look for servers besides PATH: distributions keep them out of users' way.
-const USUAL_PLACES: [&str; 6] = ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/libexec"];
-
-/// Finds the first of these programs, in PATH, the usual places, and `more` places.
-pub(crate) fn find_program(names: &[&str], more: &[PathBuf]) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places: Vec<PathBuf> = more.to_vec();
-    places.extend(std::env::split_paths(&path));
-    places.extend(USUAL_PLACES.iter().map(PathBuf::from));
-    names.iter().find_map(|name| places.iter().map(|place| place.join(name)).find(|file| is_program(file)))
-}
-
-fn is_program(file: &Path) -> bool {
-    fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// A server's directory, what in it is the server's own, and the commands that run in it.

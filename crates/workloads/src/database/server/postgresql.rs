@@ -1,17 +1,17 @@
 //! A private PostgreSQL server.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::PathBuf;
 
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::Scratch;
 
-use super::{Home, Private, Restart, find_program};
+use super::{Home, Private, Restart};
 use crate::WorkloadError;
 use crate::database::connection::{Login, Target};
 use crate::database::options::Options;
 use crate::database::postgres::PgConnection;
+use crate::programs::{find_program, postgresql_versions};
 
 /// PostgreSQL's own default.
 const MOST_CONNECTIONS: usize = 100;
@@ -29,21 +29,10 @@ pub fn missing() -> Option<String> {
 pub(crate) fn programs() -> Result<Programs, String> {
     let not_here = "PostgreSQL is not installed (no postgres and initdb in PATH or /usr/lib/postgresql); install postgresql, or give \
                     the address of a server with --set url=postgres://…";
-    let places = versions();
-    let initdb = find_program(&["initdb"], &places).ok_or(not_here)?;
+    let initdb = find_program(&["initdb"], &postgresql_versions()).ok_or(not_here)?;
     // Both of one version: the server beside initdb.
     let server = initdb.canonicalize().unwrap_or_else(|_| initdb.clone()).with_file_name("postgres");
     if server.exists() { Ok(Programs { server, initdb }) } else { Err(not_here.to_owned()) }
-}
-
-/// The directories where distributions keep each version, newest first.
-fn versions() -> Vec<PathBuf> {
-    let mut found: Vec<(u32, PathBuf)> = Vec::new();
-    for entry in fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten() {
-        found.extend(entry.file_name().to_str().and_then(|n| n.parse().ok()).map(|version| (version, entry.path().join("bin"))));
-    }
-    found.sort();
-    found.into_iter().rev().map(|(_, path)| path).collect()
 }
 
 /// Starts a server in a new directory `dir`.
