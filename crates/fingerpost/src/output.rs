@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::text::clean;
 use fingerpost_report::{Format, Style, wrap};
+use serde::Serialize;
 
 /// The style for standard output: colours only on a terminal that has them and where NO_COLOR is unset or empty, lines as long
 /// as they like where it is no terminal.
@@ -50,6 +51,14 @@ pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::
     content(&mut out)?;
     out.flush()?;
     Ok(())
+}
+
+/// Writes a document as JSON that a person can read, with a line end.
+pub fn json(document: &impl Serialize) -> anyhow::Result<()> {
+    write(|out| {
+        serde_json::to_writer_pretty(&mut *out, document)?;
+        writeln!(out)
+    })
 }
 
 /// Reads `--format`.

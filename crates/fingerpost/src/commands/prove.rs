@@ -114,20 +114,17 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     conduct::stop_on_signals(&stop)?;
     let document = all(&plants, &args, &stop)?;
     match args.format {
-        Format::Json => output::write(|out| {
-            serde_json::to_writer_pretty(&mut *out, &document)?;
-            writeln!(out)
-        })?,
+        Format::Json => output::json(&document)?,
         Format::Table => output::write(|out| table::write(out, &document, &output::style(false)))?,
     }
-    Ok(status(&document, stop.load(Ordering::Relaxed)))
+    Ok(status(document.plants.iter().map(|p| p.result), stop.load(Ordering::Relaxed)))
 }
 
-fn status(document: &Document, interrupted: bool) -> Done {
-    let any = |wanted: Verdict| document.plants.iter().any(|p| p.result == wanted);
-    if interrupted || any(Verdict::Failed) {
+/// How it ends by what became of the plants.
+fn status(mut results: impl Iterator<Item = Verdict> + Clone, interrupted: bool) -> Done {
+    if interrupted || results.clone().any(|r| r == Verdict::Failed) {
         Done::MeasurementFailed
-    } else if any(Verdict::Wrong) || any(Verdict::Missed) {
+    } else if results.any(|r| !matches!(r, Verdict::Right | Verdict::Skipped)) {
         Done::FailOn
     } else {
         Done::Well
@@ -217,7 +214,7 @@ fn kept(trial: Trial, keep: bool) -> Proof {
 }
 
 fn document(plants: Vec<Proof>, seconds: f64) -> Document {
-    let tried = |p: &&Proof| matches!(p.result, Verdict::Right | Verdict::Wrong | Verdict::Missed);
+    let tried = |p: &&Proof| p.result.tried();
     let single: Vec<&Proof> = plants.iter().filter(|p| p.planted.len() == 1).filter(tried).collect();
     let controls: Vec<&Proof> = plants.iter().filter(|p| p.planted.is_empty()).filter(tried).collect();
     let count = |of: &[&Proof], f: fn(&Proof) -> bool| [of.iter().filter(|p| f(p)).count(), of.len()];

@@ -12,23 +12,8 @@ use fingerpost_record::{Finding, Layer, Run};
 use serde::{Deserialize, Serialize};
 
 pub use plants::{PLANTS, Plant};
+pub use servers::score::Result;
 pub use trial::{Course, Trial, run};
-
-/// What became of a plant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Result {
-    /// The verdict names what was planted first; for a control: it accuses nobody.
-    Right,
-    /// The verdict names another cause first; for a control: it accuses somebody.
-    Wrong,
-    /// The verdict names nothing.
-    Missed,
-    /// What the plant needs is not here.
-    Skipped,
-    /// The rehearsal itself went wrong.
-    Failed,
-}
 
 /// One row of the proof.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,12 +1,13 @@
 //! Makes the surroundings of one side, and unmakes them.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fingerpost_sys::cgroup::{Controller, Group, Hierarchies, Throttle};
+use fingerpost_sys::cgroup::{CgroupError, Controller, Group, Hierarchies, Throttle};
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::scratch::{Scratch, Ticket};
@@ -17,7 +18,7 @@ use fingerpost_workloads::{WorkloadError, worker};
 use super::plants::Change;
 
 /// How long a neighbour may take to begin.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Swap for a server that may not keep all of its memory.
 const SWAP: u64 = 160 << 20;
 
@@ -53,33 +54,21 @@ impl Setting {
 
     fn make_all(&mut self, side: usize, scratch: &mut Scratch) -> Result<(), WorkloadError> {
         if self.change.memory_mib.is_some() {
-            self.add_swap(scratch)?;
+            add_swap(&self.dir.join("swap"), &mut self.tickets, scratch)?;
         }
-        let controllers = self.controllers();
+        let Change { quota, memory_mib, writes, .. } = self.change;
+        let controllers = controllers(quota.is_some(), memory_mib.is_some(), writes.is_some());
         if controllers.is_empty() {
             return Ok(());
         }
         let name = format!("fingerpost-prove-{}-{side}", std::process::id());
-        let mut group = Group::plan(&Hierarchies::of_self(&Paths::system()), &name, &controllers).map_err(missing)?;
-        for place in group.places() {
-            self.tickets.push(scratch.record(Undo::RemoveGroup { place: place.clone() }).map_err(failed)?);
-        }
-        group.make().map_err(missing)?;
+        let group = make_group(&name, &controllers, &mut self.tickets, scratch)?;
         self.limit(&group).map_err(missing)?;
         self.group = Some(Arc::new(Mutex::new(group)));
         Ok(())
     }
 
-    fn controllers(&self) -> Vec<Controller> {
-        let wanted = [
-            (self.change.quota.is_some(), Controller::Cpu),
-            (self.change.memory_mib.is_some(), Controller::Memory),
-            (self.change.writes.is_some(), Controller::Io),
-        ];
-        wanted.into_iter().filter(|(w, _)| *w).map(|(_, c)| c).collect()
-    }
-
-    fn limit(&self, group: &Group) -> Result<(), fingerpost_sys::cgroup::CgroupError> {
+    fn limit(&self, group: &Group) -> Result<(), CgroupError> {
         if self.change.quota.is_some() {
             group.set_cpu_quota(self.change.quota)?;
         }
@@ -87,19 +76,9 @@ impl Setting {
             group.set_memory_limit(Some(mib << 20))?;
         }
         if let Some(writes) = self.change.writes {
-            let device = whole_disk(&self.dir).map_err(fingerpost_sys::cgroup::CgroupError::Value)?;
-            group.set_io_limit(device, Throttle { write_operations: Some(writes), ..Throttle::default() })?;
+            limit_writes(group, &self.dir, Some(writes))?;
         }
         Ok(())
-    }
-
-    fn add_swap(&mut self, scratch: &mut Scratch) -> Result<(), WorkloadError> {
-        let path = self.dir.join("swap");
-        let uuid = swap::new_uuid().map_err(failed)?;
-        self.tickets.push(scratch.record(Undo::RemovePath { path: path.clone() }).map_err(failed)?);
-        swap::make_file(&path, SWAP).and_then(|()| swap::format(&path, SWAP, uuid)).map_err(failed)?;
-        self.tickets.push(scratch.record(Undo::SwapOff { path: path.clone(), uuid }).map_err(failed)?);
-        swap::on(&path, -1).map_err(|e| WorkloadError::Missing(format!("cannot switch on a swap file in {}: {e}", self.dir.display())))
     }
 
     /// The rehearsal within these surroundings.
@@ -139,18 +118,12 @@ impl Setting {
 
     /// Begins what holds only while this side is measured: neighbours and the network's rate.
     pub fn enter(&mut self) -> Result<(), WorkloadError> {
-        if self.change.loopback.is_some() {
-            network::shape_loopback(self.change.loopback)
-                .map_err(|e| WorkloadError::Missing(format!("this kernel does not shape the loopback interface with tbf: {e}")))?;
-            self.shaped = true;
-        }
+        self.shaped |= shape(self.change.loopback)?;
         for (wanted, words) in
             [(self.change.hog, vec!["cpu".into()]), (self.change.syncer, vec!["disk".into(), self.dir.clone().into_os_string()])]
         {
             if wanted {
-                let mut command = worker::command(neighbour::NAME);
-                command.args::<Vec<std::ffi::OsString>, _>(words);
-                let mut neighbour = Worker::start(command, "neighbour")?;
+                let mut neighbour = neighbour_of(words)?;
                 neighbour.ask("go", PATIENCE)?;
                 self.neighbours.push(neighbour);
             }
@@ -161,31 +134,91 @@ impl Setting {
     /// Ends it.
     pub fn leave(&mut self) -> Result<(), WorkloadError> {
         self.neighbours.clear();
-        if std::mem::take(&mut self.shaped) {
-            network::shape_loopback(None).map_err(failed)?;
-        }
-        Ok(())
+        unshape(&mut self.shaped)
     }
 
     /// Takes away everything that was made. The server must have ended.
     pub fn unmake(mut self, scratch: &mut Scratch) -> Result<(), WorkloadError> {
         self.neighbours.clear();
         self.group = None;
-        let undone: Vec<Result<(), String>> = self.tickets.drain(..).rev().map(|ticket| scratch.undo(ticket)).collect();
-        undone.into_iter().collect::<Result<(), String>>().map_err(WorkloadError::Failed)
+        undo(&mut self.tickets, scratch)
     }
 }
 
-fn missing(e: impl std::fmt::Display) -> WorkloadError {
+pub(super) fn missing(e: impl std::fmt::Display) -> WorkloadError {
     WorkloadError::Missing(e.to_string())
 }
 
-fn failed(e: impl std::fmt::Display) -> WorkloadError {
+pub(super) fn failed(e: impl std::fmt::Display) -> WorkloadError {
     WorkloadError::Failed(e.to_string())
 }
 
+/// What a group needs for a quota, for less memory, for fewer writes.
+pub(super) fn controllers(cpu: bool, memory: bool, io: bool) -> Vec<Controller> {
+    let wanted = [(cpu, Controller::Cpu), (memory, Controller::Memory), (io, Controller::Io)];
+    wanted.into_iter().filter(|(w, _)| *w).map(|(_, c)| c).collect()
+}
+
+/// Makes a control group, with the way back in the journal first.
+pub(super) fn make_group(
+    name: &str,
+    controllers: &[Controller],
+    tickets: &mut Vec<Ticket>,
+    scratch: &mut Scratch,
+) -> Result<Group, WorkloadError> {
+    let mut group = Group::plan(&Hierarchies::of_self(&Paths::system()), name, controllers).map_err(missing)?;
+    for place in group.places() {
+        tickets.push(scratch.record(Undo::RemoveGroup { place: place.clone() }).map_err(failed)?);
+    }
+    group.make().map_err(missing)?;
+    Ok(group)
+}
+
+/// Limits a group's writes a second to the disk of this directory, or not.
+pub(super) fn limit_writes(group: &Group, dir: &Path, writes: Option<u64>) -> Result<(), CgroupError> {
+    let device = whole_disk(dir).map_err(CgroupError::Value)?;
+    group.set_io_limit(device, Throttle { write_operations: writes, ..Throttle::default() })
+}
+
+/// Makes a swap file and switches it on.
+pub(super) fn add_swap(path: &Path, tickets: &mut Vec<Ticket>, scratch: &mut Scratch) -> Result<(), WorkloadError> {
+    let uuid = swap::new_uuid().map_err(failed)?;
+    tickets.push(scratch.record(Undo::RemovePath { path: path.to_owned() }).map_err(failed)?);
+    swap::make_file(path, SWAP).and_then(|()| swap::format(path, SWAP, uuid)).map_err(failed)?;
+    tickets.push(scratch.record(Undo::SwapOff { path: path.to_owned(), uuid }).map_err(failed)?);
+    let dir = path.parent().unwrap_or(path).display();
+    swap::on(path, -1).map_err(|e| missing(format!("cannot switch on a swap file in {dir}: {e}")))
+}
+
+/// Undoes what was recorded, the last first.
+pub(super) fn undo(tickets: &mut Vec<Ticket>, scratch: &mut Scratch) -> Result<(), WorkloadError> {
+    let undone: Vec<Result<(), String>> = tickets.drain(..).rev().map(|ticket| scratch.undo(ticket)).collect();
+    undone.into_iter().collect::<Result<(), String>>().map_err(WorkloadError::Failed)
+}
+
+/// A neighbour that waits until it is told to go.
+pub(super) fn neighbour_of(words: Vec<OsString>) -> Result<Worker, WorkloadError> {
+    let mut command = worker::command(neighbour::NAME);
+    command.args(words);
+    Worker::start(command, "neighbour")
+}
+
+/// Sets the loopback interface's rate, where one is wanted; tells whether.
+pub(super) fn shape(rate: Option<u32>) -> Result<bool, WorkloadError> {
+    if rate.is_some() {
+        network::shape_loopback(rate)
+            .map_err(|e| missing(format!("this kernel does not shape the loopback interface with tbf: {e}")))?;
+    }
+    Ok(rate.is_some())
+}
+
+/// Takes such a rate away.
+pub(super) fn unshape(shaped: &mut bool) -> Result<(), WorkloadError> {
+    if std::mem::take(shaped) { network::shape_loopback(None).map_err(failed) } else { Ok(()) }
+}
+
 /// The number of the whole disk that a directory's file system lies on: a partition's parent.
-pub(super) fn whole_disk(dir: &Path) -> Result<(u32, u32), String> {
+fn whole_disk(dir: &Path) -> Result<(u32, u32), String> {
     let number = fs::metadata(dir).map_err(|e| format!("cannot look at {}: {e}", dir.display()))?.dev();
     let (major, minor) = (libc::major(number), libc::minor(number));
     let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));

@@ -113,24 +113,10 @@ pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool)
         seconds: begun.elapsed().as_secs_f64(),
     };
     match format {
-        Format::Json => output::write(|out| {
-            serde_json::to_writer_pretty(&mut *out, &document)?;
-            writeln!(out)
-        })?,
+        Format::Json => output::json(&document)?,
         Format::Table => output::write(|out| figures::write(out, &document, &output::style(false)))?,
     }
-    Ok(status(&document, interrupted))
-}
-
-fn status(document: &Document, interrupted: bool) -> Done {
-    let any = |wanted: &[Verdict]| document.trials.iter().any(|row| wanted.contains(&row.result));
-    if interrupted || any(&[Verdict::Failed]) {
-        Done::MeasurementFailed
-    } else if any(&[Verdict::Second, Verdict::Layer, Verdict::Wrong, Verdict::Missed]) {
-        Done::FailOn
-    } else {
-        Done::Well
-    }
+    Ok(super::status(document.trials.iter().map(|row| row.result), interrupted))
 }
 
 fn sets(options: &Options) -> Vec<Set> {

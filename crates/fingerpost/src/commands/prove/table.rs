@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use fingerpost_labs::prove::{Proof, Result as Verdict};
+use fingerpost_record::Finding;
 use fingerpost_report::Style;
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
@@ -36,24 +37,36 @@ pub fn write(out: &mut dyn Write, document: &Document, style: &Style) -> io::Res
 
 fn cells(proof: &Proof) -> Vec<String> {
     let first = proof.accused.first();
-    // Where several were planted, as many are shown.
-    let named: Vec<&str> = proof.accused.iter().take(proof.planted.len().max(1)).map(|f| f.cause.as_str()).collect();
-    let tried = matches!(proof.result, Verdict::Right | Verdict::Wrong | Verdict::Missed);
+    let tried = proof.result.tried();
     let when = |tried: bool, text: String| if tried { text } else { String::new() };
     vec![
         proof.plant.clone(),
         first.map_or(String::new(), |f| f.layer.to_string()),
-        when(tried, if named.is_empty() { "nobody".to_owned() } else { named.join(", ") }),
-        first.map_or(String::new(), |f| format!("{:.0} %", f.share * 100.0)),
+        // Where several were planted, as many are shown.
+        when(tried, named(&proof.accused, proof.planted.len().max(1))),
+        share(&proof.accused),
         when(tried && first.is_some(), format!("{:.0} %", proof.unexplained * 100.0)),
         proof.slower.map_or(String::new(), |s| format!("{s:.2}")),
         word(proof.result).to_owned(),
     ]
 }
 
-fn word(result: Verdict) -> &'static str {
+/// The first that were accused.
+pub(super) fn named(accused: &[Finding], most: usize) -> String {
+    let named: Vec<&str> = accused.iter().take(most).map(|f| f.cause.as_str()).collect();
+    if named.is_empty() { "nobody".to_owned() } else { named.join(", ") }
+}
+
+/// What the first of them explains.
+pub(super) fn share(accused: &[Finding]) -> String {
+    accused.first().map_or(String::new(), |f| format!("{:.0} %", f.share * 100.0))
+}
+
+pub(super) fn word(result: Verdict) -> &'static str {
     match result {
         Verdict::Right => "right",
+        Verdict::Second => "second",
+        Verdict::Layer => "layer only",
         Verdict::Wrong => "wrong",
         Verdict::Missed => "missed",
         Verdict::Skipped => "skipped",
@@ -61,23 +74,23 @@ fn word(result: Verdict) -> &'static str {
     }
 }
 
-fn tone(result: Verdict) -> Tone {
+pub(super) fn tone(result: Verdict) -> Tone {
     match result {
         Verdict::Right => Tone::Plain,
         Verdict::Skipped => Tone::Faint,
-        Verdict::Wrong | Verdict::Missed | Verdict::Failed => Tone::Bad,
+        _ => Tone::Bad,
     }
 }
 
 /// Why it was not tried, or tried twice, and what the verdict rests on where it is wrong.
 fn note(proof: &Proof) -> Option<String> {
     let verdict = match proof.result {
-        Verdict::Right | Verdict::Skipped | Verdict::Failed => None,
         Verdict::Missed => Some(format!("planted: {}. {}", proof.what, proof.headline)),
         Verdict::Wrong => {
             let evidence = proof.accused.first().map_or(String::new(), |f| f.evidence.join("; "));
             Some(format!("planted: {}. {evidence}", proof.what))
         }
+        _ => None,
     };
     let sentences: Vec<String> = [proof.reason.clone(), verdict].into_iter().flatten().collect();
     (!sentences.is_empty()).then(|| sentences.join(". "))

@@ -3,25 +3,21 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use fingerpost_sys::cgroup::{Controller, Group, Hierarchies, Throttle};
+use fingerpost_sys::cgroup::{CgroupError, Controller, Group};
 use fingerpost_sys::journal::Undo;
-use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::scratch::{Scratch, Ticket};
-use fingerpost_sys::{affinity, child, network, swap};
+use fingerpost_sys::{affinity, child};
 use fingerpost_workloads::planted::Planted;
 use fingerpost_workloads::planted::script::Script;
 use fingerpost_workloads::planted::surroundings::Surroundings;
-use fingerpost_workloads::rehearsal::{Worker, neighbour};
-use fingerpost_workloads::{WorkloadError, worker};
+use fingerpost_workloads::WorkloadError;
+use fingerpost_workloads::rehearsal::Worker;
 
-use crate::prove::setting::whole_disk;
+use crate::prove::setting::{
+    PATIENCE, add_swap, controllers, failed, limit_writes, make_group, missing, neighbour_of, shape, undo, unshape,
+};
 
-/// How long a neighbour may take to begin.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Swap for a server that may not keep all of its memory.
-const SWAP: u64 = 160 << 20;
 /// The name of a group within one of ours.
 const INNER: &str = "fingerpost-inner";
 
@@ -80,12 +76,7 @@ impl Around {
     }
 
     fn controllers(&self) -> Vec<Controller> {
-        let wanted = [
-            (self.quota.is_some(), Controller::Cpu),
-            (self.memory_short.is_some(), Controller::Memory),
-            (self.writes.is_some(), Controller::Io),
-        ];
-        wanted.into_iter().filter(|(w, _)| *w).map(|(_, c)| c).collect()
+        controllers(self.quota.is_some(), self.memory_short.is_some(), self.writes.is_some())
     }
 }
 
@@ -111,14 +102,6 @@ pub struct Surround {
     /// Whether a quota, and whether a limit on writes, was set once: it is then taken away where none is wanted.
     limited: (bool, bool),
     shaped: bool,
-}
-
-fn missing(e: impl std::fmt::Display) -> WorkloadError {
-    WorkloadError::Missing(e.to_string())
-}
-
-fn failed(e: impl std::fmt::Display) -> WorkloadError {
-    WorkloadError::Failed(e.to_string())
 }
 
 impl Surround {
@@ -150,7 +133,7 @@ impl Surround {
 
     fn make_all(&mut self, scratch: &mut Scratch) -> Result<(), WorkloadError> {
         if self.around.memory_short.is_some() {
-            self.add_swap(scratch)?;
+            add_swap(&self.dir.join(format!("{}.swap", self.name)), &mut self.tickets, scratch)?;
         }
         let controllers = self.around.controllers();
         if !controllers.is_empty() {
@@ -179,22 +162,7 @@ impl Surround {
     }
 
     fn make_group(&mut self, end: &str, controllers: &[Controller], scratch: &mut Scratch) -> Result<Group, WorkloadError> {
-        let name = format!("{}{end}", self.name);
-        let mut group = Group::plan(&Hierarchies::of_self(&Paths::system()), &name, controllers).map_err(missing)?;
-        for place in group.places() {
-            self.tickets.push(scratch.record(Undo::RemoveGroup { place: place.clone() }).map_err(failed)?);
-        }
-        group.make().map_err(missing)?;
-        Ok(group)
-    }
-
-    fn add_swap(&mut self, scratch: &mut Scratch) -> Result<(), WorkloadError> {
-        let path = self.dir.join(format!("{}.swap", self.name));
-        let uuid = swap::new_uuid().map_err(failed)?;
-        self.tickets.push(scratch.record(Undo::RemovePath { path: path.clone() }).map_err(failed)?);
-        swap::make_file(&path, SWAP).and_then(|()| swap::format(&path, SWAP, uuid)).map_err(failed)?;
-        self.tickets.push(scratch.record(Undo::SwapOff { path: path.clone(), uuid }).map_err(failed)?);
-        swap::on(&path, -1).map_err(|e| missing(format!("cannot switch on a swap file in {}: {e}", self.dir.display())))
+        make_group(&format!("{}{end}", self.name), controllers, &mut self.tickets, scratch)
     }
 
     /// Puts a process of the server where it belongs.
@@ -232,7 +200,7 @@ impl Surround {
         Ok(())
     }
 
-    fn limit(&mut self) -> Result<(), fingerpost_sys::cgroup::CgroupError> {
+    fn limit(&mut self) -> Result<(), CgroupError> {
         let Some(group) = &self.group else { return Ok(()) };
         if self.around.quota.is_some() || self.limited.0 {
             group.set_cpu_quota(self.around.quota.map(|quota| quota.max(0.02)))?;
@@ -246,8 +214,7 @@ impl Surround {
             group.set_memory_limit(Some((held as f64 * (1.0 - short.clamp(0.0, 0.6))) as u64))?;
         }
         if self.around.writes.is_some() || self.limited.1 {
-            let device = whole_disk(&self.dir).map_err(fingerpost_sys::cgroup::CgroupError::Value)?;
-            group.set_io_limit(device, Throttle { write_operations: self.around.writes.map(|w| w.max(2)), ..Throttle::default() })?;
+            limit_writes(group, &self.dir, self.around.writes.map(|w| w.max(2)))?;
             self.limited.1 = true;
         }
         Ok(())
@@ -276,9 +243,7 @@ impl Surround {
                 return Ok(());
             }
         };
-        let mut command = worker::command(neighbour::NAME);
-        command.args(words);
-        let mut process = Worker::start(command, "neighbour")?;
+        let mut process = neighbour_of(words)?;
         if let (Neighbour::BurnsApart(_, weight), Some(group)) = (neighbour, &self.apart) {
             group.set_cpu_weight(*weight).and_then(|()| group.add_pid(process.child.id())).map_err(missing)?;
         }
@@ -302,11 +267,7 @@ impl Surround {
 
     /// Begins what holds only while this side is measured: neighbours and the network's rate.
     pub fn enter(&mut self, planted: &Planted) -> Result<(), WorkloadError> {
-        if self.around.loopback.is_some() {
-            network::shape_loopback(self.around.loopback)
-                .map_err(|e| missing(format!("this kernel does not shape the loopback interface with tbf: {e}")))?;
-            self.shaped = true;
-        }
+        self.shaped |= shape(self.around.loopback)?;
         if !self.around.children_on.is_empty() {
             let own = fingerpost_workloads::Workload::subjects(planted).servers;
             for pid in planted.server_tree().into_iter().filter(|pid| !own.contains(pid)) {
@@ -322,10 +283,7 @@ impl Surround {
     /// Ends it.
     pub fn leave(&mut self) -> Result<(), WorkloadError> {
         self.pids().into_iter().try_for_each(|pid| child::signal(pid, libc::SIGSTOP)).map_err(failed)?;
-        if std::mem::take(&mut self.shaped) {
-            network::shape_loopback(None).map_err(failed)?;
-        }
-        Ok(())
+        unshape(&mut self.shaped)
     }
 
     fn end_neighbours(&mut self, scratch: &mut Scratch) -> Result<(), WorkloadError> {
@@ -346,8 +304,8 @@ impl Surround {
     pub fn unmake(mut self, scratch: &mut Scratch) -> Result<(), WorkloadError> {
         let ended = self.end_neighbours(scratch);
         // The inner group must go before the one that it is in.
-        let undone: Vec<Result<(), String>> = self.tickets.drain(..).rev().map(|ticket| scratch.undo(ticket)).collect();
+        let undone = undo(&mut self.tickets, scratch);
         (self.group, self.parent, self.client, self.apart) = (None, None, None, None);
-        ended.and(undone.into_iter().collect::<Result<(), String>>().map_err(WorkloadError::Failed))
+        ended.and(undone)
     }
 }

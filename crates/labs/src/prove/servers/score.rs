@@ -53,6 +53,13 @@ pub enum Result {
     Failed,
 }
 
+impl Result {
+    /// Whether both sides were compared.
+    pub fn tried(self) -> bool {
+        !matches!(self, Result::Skipped | Result::Failed)
+    }
+}
+
 /// One trial with its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -97,7 +104,7 @@ impl Row {
 
     /// Whether both sides were compared.
     pub fn tried(&self) -> bool {
-        !matches!(self.result, Result::Skipped | Result::Failed)
+        self.result.tried()
     }
 
     /// Whether somebody was to be named.

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use fingerpost_labs::prove::servers::score::Result as Verdict;
 use fingerpost_labs::prove::servers::{Row, Score, Share};
 use fingerpost_report::Style;
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 
+use super::super::table::{named, share, tone, word};
 use super::Document;
 
 /// Writes a row for each trial, then the figures over all and over each list.
@@ -60,46 +60,13 @@ fn shown(share: &Share) -> String {
 }
 
 fn cells(row: &Row) -> Vec<String> {
-    let named: Vec<&str> = row.accused.iter().take(2).map(|f| f.cause.as_str()).collect();
-    let named = if named.is_empty() { "nobody".to_owned() } else { named.join(", ") };
     vec![
         row.outline.number.to_string(),
         row.outline.engine.name().to_owned(),
         row.outline.name(),
         row.effect.map_or(String::new(), |e| format!("{:.2} ({:.2} to {:.2})", e.value, e.low, e.high)),
-        if row.tried() { named } else { String::new() },
-        row.accused.first().map_or(String::new(), |f| format!("{:.0} %", f.share * 100.0)),
+        if row.tried() { named(&row.accused, 2) } else { String::new() },
+        share(&row.accused),
         word(row.result).to_owned(),
     ]
-}
-
-fn word(result: Verdict) -> &'static str {
-    match result {
-        Verdict::Right => "right",
-        Verdict::Second => "second",
-        Verdict::Layer => "layer only",
-        Verdict::Wrong => "wrong",
-        Verdict::Missed => "missed",
-        Verdict::Skipped => "skipped",
-        Verdict::Failed => "failed",
-    }
-}
-
-fn tone(result: Verdict) -> Tone {
-    match result {
-        Verdict::Right => Tone::Plain,
-        Verdict::Skipped => Tone::Faint,
-        _ => Tone::Bad,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_is_told_with_what_it_was_counted_from() {
-        assert_eq!(shown(&Share::new(8, 10)), "8 of 10 (80 %, 49 to 94)");
-        assert_eq!(shown(&Share::new(0, 0)), "none");
-    }
 }
