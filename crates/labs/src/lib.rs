@@ -22,26 +22,28 @@ use std::time::Duration;
 use fingerpost_record::{Budget, Experiment, Finding, Measurement, Observation, Params, Paths, Profile};
 pub use fingerpost_workloads::WorkloadError as LabError;
 
-/// Takes results as soon as they exist, and tells whether to go on.
+/// Takes results as soon as they exist, and tells whether to go on. What a sink has no use for it leaves out.
 pub trait Sink {
     /// A row, new or measured further: a row with the same probe, version and parameters is replaced.
     fn measurement(&mut self, row: Measurement);
     /// What an observer saw.
-    fn observation(&mut self, observation: Observation);
+    fn observation(&mut self, _observation: Observation) {}
     /// Where a transaction's time went.
-    fn budget(&mut self, budget: Budget);
+    fn budget(&mut self, _budget: Budget) {}
     /// Requests of a step that were followed.
-    fn paths(&mut self, paths: Paths);
+    fn paths(&mut self, _paths: Paths) {}
     /// A cause, named or cleared.
-    fn finding(&mut self, finding: Finding);
+    fn finding(&mut self, _finding: Finding) {}
     /// An experiment that was made to decide between causes.
-    fn experiment(&mut self, experiment: Experiment);
+    fn experiment(&mut self, _experiment: Experiment) {}
     /// A sentence for the person who waits (standard error), such as a setting that had no effect.
-    fn warn(&mut self, sentence: &str);
+    fn warn(&mut self, _sentence: &str) {}
     /// What is being done now, and the share done so far, 0 to 1.
-    fn progress(&mut self, doing: &str, done: f64);
+    fn progress(&mut self, _doing: &str, _done: f64) {}
     /// Whether the user asked to stop: finish the step, keep what there is, clean up, return.
-    fn interrupted(&self) -> bool;
+    fn interrupted(&self) -> bool {
+        false
+    }
 }
 
 /// Everything that a lab may use.

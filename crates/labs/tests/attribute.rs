@@ -10,7 +10,7 @@ use fingerpost_labs::Sink;
 use fingerpost_labs::attribute::{Attributed, Request, attribute};
 use fingerpost_observe::Level;
 use fingerpost_record::Readings;
-use fingerpost_record::{Budget, Experiment, Finding, Measurement, Observation, Params, Paths, Status};
+use fingerpost_record::{Budget, Measurement, Observation, Params, Paths, Status};
 use fingerpost_sys::child::{die_with_parent, signal_group};
 use fingerpost_workloads::{ClientReport, Step, Subjects, Workload, WorkloadError};
 
@@ -32,13 +32,6 @@ impl Sink for Kept {
     }
     fn paths(&mut self, p: Paths) {
         self.paths.push(p);
-    }
-    fn finding(&mut self, _: Finding) {}
-    fn experiment(&mut self, _: Experiment) {}
-    fn warn(&mut self, _: &str) {}
-    fn progress(&mut self, _: &str, _: f64) {}
-    fn interrupted(&self) -> bool {
-        false
     }
 }
 

@@ -69,8 +69,6 @@ fn row(params: &Params, all: &[Imported], failure: Option<String>) -> Measuremen
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Budget, Experiment, Finding, Observation, Paths};
-
     use super::*;
 
     #[derive(Default)]
@@ -83,16 +81,6 @@ mod tests {
         fn measurement(&mut self, row: Measurement) {
             self.told += 1;
             self.row = Some(row);
-        }
-        fn observation(&mut self, _: Observation) {}
-        fn budget(&mut self, _: Budget) {}
-        fn paths(&mut self, _: Paths) {}
-        fn finding(&mut self, _: Finding) {}
-        fn experiment(&mut self, _: Experiment) {}
-        fn warn(&mut self, _: &str) {}
-        fn progress(&mut self, _: &str, _: f64) {}
-        fn interrupted(&self) -> bool {
-            false
         }
     }
 

@@ -1,6 +1,6 @@
 //! A sink for tests: keeps rows as a record does.
 
-use fingerpost_record::{Budget, Experiment, Finding, Measurement, Observation, Paths};
+use fingerpost_record::{Measurement, Observation};
 
 use crate::Sink;
 
@@ -25,10 +25,6 @@ impl Sink for Listener {
     fn observation(&mut self, observation: Observation) {
         self.observations.push(observation);
     }
-    fn budget(&mut self, _: Budget) {}
-    fn paths(&mut self, _: Paths) {}
-    fn finding(&mut self, _: Finding) {}
-    fn experiment(&mut self, _: Experiment) {}
     fn warn(&mut self, sentence: &str) {
         self.warnings.push(sentence.to_owned());
     }

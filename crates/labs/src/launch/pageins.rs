@@ -205,15 +205,6 @@ mod tests {
         fn observation(&mut self, o: Observation) {
             self.1.push(o);
         }
-        fn budget(&mut self, _: fingerpost_record::Budget) {}
-        fn paths(&mut self, _: fingerpost_record::Paths) {}
-        fn finding(&mut self, _: fingerpost_record::Finding) {}
-        fn experiment(&mut self, _: fingerpost_record::Experiment) {}
-        fn warn(&mut self, _: &str) {}
-        fn progress(&mut self, _: &str, _: f64) {}
-        fn interrupted(&self) -> bool {
-            false
-        }
     }
 
     #[test]

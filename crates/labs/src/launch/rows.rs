@@ -168,8 +168,6 @@ fn without(probe: &str, params: Params, outcome: Outcome, reason: String) -> Mea
 mod tests {
     use std::time::Duration;
 
-    use fingerpost_record::{Budget, Experiment, Finding, Paths};
-
     use super::*;
 
     #[derive(Default)]
@@ -186,16 +184,8 @@ mod tests {
         fn observation(&mut self, observation: Observation) {
             self.observations.push(observation);
         }
-        fn budget(&mut self, _: Budget) {}
-        fn paths(&mut self, _: Paths) {}
-        fn finding(&mut self, _: Finding) {}
-        fn experiment(&mut self, _: Experiment) {}
         fn warn(&mut self, sentence: &str) {
             self.warnings.push(sentence.to_owned());
-        }
-        fn progress(&mut self, _: &str, _: f64) {}
-        fn interrupted(&self) -> bool {
-            false
         }
     }
 

@@ -249,14 +249,8 @@ impl Sink for Kept {
         paths.slowest.truncate(MOST_SLOWEST);
         self.paths.push(paths);
     }
-    fn finding(&mut self, _: Finding) {}
     fn experiment(&mut self, experiment: Experiment) {
         self.experiments.push(experiment);
-    }
-    fn warn(&mut self, _: &str) {}
-    fn progress(&mut self, _: &str, _: f64) {}
-    fn interrupted(&self) -> bool {
-        false
     }
 }
 
