@@ -229,7 +229,7 @@ impl Table {
             Printed::About { about, by } => (approximate(about, by, self.scale), Vec::new()),
             Printed::Many(texts) => {
                 let values: Vec<f64> = texts.iter().map(|t| rounded(t, self.scale).value).collect();
-                let process = |v: &f64| Process { value: Some(*v), samples: vec![*v], batch: 1, ..Process::default() };
+                let process = |v: &f64| Process::of_one(*v, 1);
                 (median_interval(&values), values.iter().map(process).collect())
             }
         };

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fingerpost_measure::estimate::across_processes;
 use fingerpost_observe::queues::socket_inodes;
 use fingerpost_record::client::{CLIENT, THROUGHPUT, TURN, TURNS, WORKLOAD};
 use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Unit};
@@ -17,9 +16,12 @@ use fingerpost_workloads::histogram::Histogram;
 use fingerpost_workloads::{Stamps, Step, Workload};
 
 use crate::database::rows::Repetitions;
+use crate::rows::Definition;
 use crate::{LabError, Sink};
 
 const VERSION: u32 = 1;
+const OF_TURNS: Definition = Definition { probe: TURNS, version: VERSION, unit: Unit::PerSecond, better: Better::Higher };
+const OF_TURN: Definition = Definition { probe: TURN, version: VERSION, unit: Unit::Nanoseconds, better: Better::Lower };
 /// Repetitions: as many as an interval of 95 % needs at the least would be six, and each costs a warm-up.
 const REPETITIONS: u32 = 6;
 /// A repetition is at least this long.
@@ -156,49 +158,24 @@ fn rows(all: &Repetitions, turns: &[Turns]) -> Vec<Measurement> {
     THROUGHPUT.clone_into(&mut throughput.probe);
     throughput.version = VERSION;
     let value = |step: &Step| Some(step.turns as f64 / step.elapsed.as_secs_f64()).filter(|v| v.is_finite());
-    let rates = steps.iter().filter_map(|s| Some(process(value(s)?, s.turns))).collect();
-    let rate = row(&throughput, (TURNS, params.clone(), Unit::PerSecond, Better::Higher), rates, None);
+    let rates = steps.iter().filter_map(|s| Some(Process::of_one(value(s)?, s.turns))).collect();
+    let rate = row(&throughput, &OF_TURNS, params.clone(), rates, None);
     let mut together = Histogram::new();
     turns.iter().for_each(|t| together.merge(&t.latencies));
     let at = |q| together.quantile(q).map_or(0.0, |ns| ns as f64);
     let percentiles = (together.total() > 0).then(|| Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) });
     let latency = |percent: i64, q: f64| {
-        let of = |t: &Turns| Some(process(t.latencies.quantile(q)? as f64, t.latencies.total()));
+        let of = |t: &Turns| Some(Process::of_one(t.latencies.quantile(q)? as f64, t.latencies.total()));
         let params = params.clone().with("percentile", percent);
-        row(&throughput, (TURN, params, Unit::Nanoseconds, Better::Lower), turns.iter().filter_map(of).collect(), percentiles)
+        row(&throughput, &OF_TURN, params, turns.iter().filter_map(of).collect(), percentiles)
     };
     let latencies = [latency(50, 0.5), latency(99, 0.99)];
     [throughput, rate].into_iter().chain(latencies).collect()
 }
 
-fn process(value: f64, batch: u64) -> Process {
-    Process { value: Some(value), samples: vec![value], batch, ..Process::default() }
-}
-
 /// A row beside that of the throughput: what speaks against the one speaks against the other.
-fn row(
-    like: &Measurement,
-    (probe, params, unit, better): (&str, Params, Unit, Better),
-    processes: Vec<Process>,
-    percentiles: Option<Percentiles>,
-) -> Measurement {
-    let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
-    let Some(estimate) = across_processes(&values) else {
-        let why = "no round trip was stamped".to_owned();
-        return Measurement::without_figure(probe, VERSION, params, unit, better, Outcome::Skipped, why);
-    };
-    Measurement {
-        probe: probe.to_owned(),
-        version: VERSION,
-        params,
-        unit,
-        better,
-        outcome: like.outcome,
-        reason: like.reason.clone(),
-        estimate: Some(estimate),
-        percentiles,
-        processes,
-    }
+fn row(like: &Measurement, of: &Definition, params: Params, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
+    of.row(params, processes, percentiles, like.reason.clone(), || (Outcome::Skipped, "no round trip was stamped".to_owned()))
 }
 
 /// The client's own account, with its round trips and when by its own clock it was.

@@ -1,4 +1,45 @@
-//! What the rows of labs mean, for `list NAME` and for whoever hovers over a name on a page.
+//! How repetitions become a row, and what the rows of labs mean, for `list NAME` and for whoever hovers over a name on a page.
+
+use fingerpost_measure::estimate::across_processes;
+use fingerpost_record::{Better, Measurement, Outcome, Params, Percentiles, Process, Unit};
+
+/// What all rows of a name have in common.
+pub struct Definition {
+    /// The name.
+    pub probe: &'static str,
+    /// Raised when it means something else, so that rows of before are not compared.
+    pub version: u32,
+    /// The figure's unit.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+}
+
+impl Definition {
+    /// The row of these repetitions, untrusted where something speaks against it; without any, a row that says why there is `none`.
+    pub fn row(
+        &self,
+        params: Params,
+        processes: Vec<Process>,
+        percentiles: Option<Percentiles>,
+        doubt: Option<String>,
+        none: impl FnOnce() -> (Outcome, String),
+    ) -> Measurement {
+        let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
+        let Some(estimate) = across_processes(&values) else {
+            let (outcome, reason) = none();
+            return self.without_figure(params, outcome, reason);
+        };
+        let outcome = if doubt.is_some() { Outcome::Untrusted } else { Outcome::Measured };
+        let row = self.without_figure(params, outcome, String::new());
+        Measurement { reason: doubt, estimate: Some(estimate), percentiles, processes, ..row }
+    }
+
+    /// A row without a figure, and why.
+    pub fn without_figure(&self, params: Params, outcome: Outcome, reason: String) -> Measurement {
+        Measurement::without_figure(self.probe, self.version, params, self.unit, self.better, outcome, reason)
+    }
+}
 
 /// Name of a row's probe, and what its figure is.
 pub static ROWS: &[(&str, &str)] = &[

@@ -4,9 +4,11 @@
 //! comparison of two records judges by.
 
 use fingerpost_diagnose::StepFigures;
-use fingerpost_measure::estimate::{across_processes, sorted};
+use fingerpost_measure::estimate::sorted;
 use fingerpost_observe::follow::Stretch;
 use fingerpost_record::{Better, Measurement, Outcome, Params, Percentiles, Process, Unit};
+
+use crate::rows::Definition;
 
 /// The name of the workload in a record.
 pub const WORKLOAD: &str = "service";
@@ -15,6 +17,8 @@ pub const LATENCY: &str = "service.latency";
 /// See [`LATENCY`].
 pub const RATE: &str = "service.rate";
 const VERSION: u32 = 1;
+const OF_LATENCY: Definition = Definition { probe: LATENCY, version: VERSION, unit: Unit::Nanoseconds, better: Better::Lower };
+const OF_RATE: Definition = Definition { probe: RATE, version: VERSION, unit: Unit::PerSecond, better: Better::Higher };
 
 /// The parameter that says which percentile a row of latency is.
 pub const PERCENTILE: &str = "percentile";
@@ -58,14 +62,14 @@ pub fn rows(params: &Params, stretches: &[Stretch]) -> Vec<Measurement> {
     vec![
         latency(percentile(50), stretches, 0.5, FOR_MEDIAN),
         latency(percentile(99), stretches, 0.99, FOR_P99),
-        row(RATE, params.clone(), Unit::PerSecond, Better::Higher, rates(stretches), None),
+        row(&OF_RATE, params.clone(), rates(stretches), None),
     ]
 }
 
 fn rates(stretches: &[Stretch]) -> Vec<Process> {
     let each = stretches.len().div_ceil(MOST_STRETCHES).max(1);
     let values = stretches.chunks(each).filter_map(|chunk| Some((rate(chunk)?, chunk.iter().map(requests).sum::<f64>())));
-    values.map(|(value, requests)| process(value, requests as u64)).collect()
+    values.map(|(value, requests)| Process::of_one(value, requests as u64)).collect()
 }
 
 fn latency(params: Params, stretches: &[Stretch], q: f64, least: usize) -> Measurement {
@@ -74,10 +78,10 @@ fn latency(params: Params, stretches: &[Stretch], q: f64, least: usize) -> Measu
     let all = sorted(&in_order);
     let each = all.len().div_ceil(MOST_STRETCHES).max(least);
     for part in in_order.chunks(each).filter(|part| part.len() >= least) {
-        processes.push(process(at(&sorted(part), q), part.len() as u64));
+        processes.push(Process::of_one(at(&sorted(part), q), part.len() as u64));
     }
     let percentiles = (!all.is_empty()).then(|| Percentiles { p50: at(&all, 0.5), p90: at(&all, 0.9), p99: at(&all, 0.99) });
-    let mut row = row(LATENCY, params, Unit::Nanoseconds, Better::Lower, processes, percentiles);
+    let mut row = row(&OF_LATENCY, params, processes, percentiles);
     // The figure is that of all requests; the stretches tell its spread.
     if let (Some(estimate), false) = (&mut row.estimate, all.is_empty()) {
         estimate.value = at(&all, q);
@@ -86,28 +90,18 @@ fn latency(params: Params, stretches: &[Stretch], q: f64, least: usize) -> Measu
     row
 }
 
-fn process(value: f64, requests: u64) -> Process {
-    Process { value: Some(value), samples: vec![value], batch: requests, ..Process::default() }
-}
-
 /// The value that a share `q` of sorted values does not exceed.
 fn at(sorted: &[f64], q: f64) -> f64 {
     let rank = ((sorted.len() as f64 * q).ceil() as usize).max(1);
     sorted.get(rank - 1).copied().unwrap_or(0.0)
 }
 
-fn row(probe: &str, params: Params, unit: Unit, better: Better, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
-    let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
-    let Some(estimate) = across_processes(&values) else {
-        let reason = "too few requests were seen; watch for longer (--seconds)".to_owned();
-        return Measurement::without_figure(probe, VERSION, params, unit, better, Outcome::Skipped, reason);
-    };
-    let few = values.len() < LEAST_STRETCHES;
-    let reason = few
-        .then(|| format!("made of {} stretches of requests; a figure needs {LEAST_STRETCHES}: watch for longer (--seconds)", values.len()));
-    let outcome = if few { Outcome::Untrusted } else { Outcome::Measured };
-    let estimate = Some(estimate);
-    Measurement { probe: probe.to_owned(), version: VERSION, params, unit, better, outcome, reason, estimate, percentiles, processes }
+fn row(of: &Definition, params: Params, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
+    let few = (processes.len() < LEAST_STRETCHES).then(|| {
+        format!("made of {} stretches of requests; a figure needs {LEAST_STRETCHES}: watch for longer (--seconds)", processes.len())
+    });
+    let none = || (Outcome::Skipped, "too few requests were seen; watch for longer (--seconds)".to_owned());
+    of.row(params, processes, percentiles, few, none)
 }
 
 #[cfg(test)]

@@ -16,10 +16,11 @@ use fingerpost_workloads::web::{self, Web};
 use fingerpost_workloads::{Step, Workload, quantile};
 
 use crate::explained::{self, Course, Measured, explain};
+use crate::rows::Definition;
 use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
 
-/// The versions of the definitions of both probes.
-const VERSION: u32 = 1;
+const THROUGHPUT: Definition = Definition { probe: "web.throughput", version: 1, unit: Unit::PerSecond, better: Better::Higher };
+const LATENCY: Definition = Definition { probe: "web.latency", version: 1, unit: Unit::Nanoseconds, better: Better::Lower };
 /// What a step needs besides its window: connecting, warming up, waiting for the last answers; in the first round a trial more.
 const OVERHEAD: Duration = Duration::from_millis(240);
 /// Windows are not shorter than this, whatever the budget, nor longer than this.
@@ -86,18 +87,13 @@ impl Row {
             let value = step.transactions as f64 / step.elapsed.as_secs_f64();
             // A step of a few requests may be over before one stretch is.
             let samples = if step.throughput.is_empty() { vec![value] } else { step.throughput.clone() };
-            Process {
-                value: Some(value),
-                samples,
-                batch: step.transactions / step.throughput.len().max(1) as u64,
-                counters: counters(step),
-                ..Process::default()
-            }
+            let batch = step.transactions / step.throughput.len().max(1) as u64;
+            Process { value: Some(value), samples, batch, counters: counters(step), ..Process::default() }
         });
         let processes: Vec<Process> = processes.collect();
         let samples: Vec<f64> = processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
         let percentiles = estimate::percentiles(&samples, Better::Higher);
-        self.measurement("web.throughput", Unit::PerSecond, Better::Higher, self.params.clone(), processes, percentiles)
+        self.measurement(&THROUGHPUT, self.params.clone(), processes, percentiles)
     }
 
     /// The row of the latency, told from the sending or from the intended start.
@@ -115,18 +111,10 @@ impl Row {
         let processes = processes.collect();
         let at = |q| all.quantile(q).map(|ns| ns as f64);
         let percentiles = at(0.5).zip(at(0.9)).zip(at(0.99)).map(|((p50, p90), p99)| Percentiles { p50, p90, p99 });
-        self.measurement("web.latency", Unit::Nanoseconds, Better::Lower, params, processes, percentiles)
+        self.measurement(&LATENCY, params, processes, percentiles)
     }
 
-    fn measurement(
-        &self,
-        probe: &str,
-        unit: Unit,
-        better: Better,
-        params: Params,
-        processes: Vec<Process>,
-        percentiles: Option<Percentiles>,
-    ) -> Measurement {
+    fn measurement(&self, of: &Definition, params: Params, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
         let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
         let estimate = estimate::across_processes(&values);
         let (outcome, reason) = match (estimate.is_some(), &self.failure, self.doubt()) {
@@ -135,7 +123,7 @@ impl Row {
             (true, Some(failure), None) => (Outcome::Untrusted, Some(format!("a later round failed: {failure}"))),
             (true, None, None) => (Outcome::Measured, None),
         };
-        Measurement { probe: probe.to_owned(), version: VERSION, params, unit, better, outcome, reason, estimate, percentiles, processes }
+        Measurement { reason, estimate, percentiles, processes, ..of.without_figure(params, outcome, String::new()) }
     }
 
     /// Every row of this step: in an open loop the latency is there twice.
@@ -311,7 +299,7 @@ fn missing(settings: &Params) -> Option<String> {
 pub static LAB: Lab = Lab {
     name: "web",
     summary: "requests a second and latency of a static web server over 1 to 1000 connections",
-    probes: &["web.throughput", "web.latency"],
+    probes: &[THROUGHPUT.probe, LATENCY.probe],
     settings: &[
         Setting { key: "server", default: "embedded", help: "embedded, nginx or apache, started privately" },
         Setting { key: "mpm", default: "event", help: "Apache's way to work on connections: prefork, worker or event" },

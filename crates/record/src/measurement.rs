@@ -89,6 +89,13 @@ pub struct Process {
     pub counters: BTreeMap<String, f64>,
 }
 
+impl Process {
+    /// One that gave one sample, over so many operations.
+    pub fn of_one(value: f64, batch: u64) -> Process {
+        Process { value: Some(value), samples: vec![value], batch, ..Process::default() }
+    }
+}
+
 /// The values of those processes that an estimate is made of: all but those set aside.
 pub fn kept_values(processes: &[Process]) -> Vec<f64> {
     processes.iter().filter(|p| !p.aside).filter_map(|p| p.value).collect()

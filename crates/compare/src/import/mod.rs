@@ -69,7 +69,7 @@ fn version_of(probe: &str) -> u32 {
 
 /// A row from repetitions or from one figure.
 fn row(probe: &str, params: Params, unit: Unit, better: Better, estimate: Estimate, repetitions: &[f64]) -> Measurement {
-    let process = |v: &f64| Process { value: Some(*v), samples: vec![*v], batch: 1, ..Process::default() };
+    let process = |v: &f64| Process::of_one(*v, 1);
     Measurement {
         probe: probe.to_owned(),
         version: version_of(probe),

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fingerpost_measure::estimate::across_processes;
 use fingerpost_record::{Better, Measurement, Outcome, Params, Percentiles, Process, Unit};
 use fingerpost_workloads::desktop::{Desktop, Task, Turns};
 use fingerpost_workloads::histogram::Histogram;
 use fingerpost_workloads::{Workload, quantile};
 
 use super::import;
+use crate::rows::Definition;
 use crate::{LabError, Sink};
 
 /// The latency of a desktop's periodic tasks, each turn from when it was *due* until it was done: `task=waker`, a thread that sleeps
@@ -21,7 +21,7 @@ use crate::{LabError, Sink};
 /// longest (`max`) and how many were not done when the next was due (`missed`). It misleads where the load generator, which is on the
 /// same machine, takes more of the CPUs than the server: what is told is the load of both.
 pub const DESKTOP: &str = "database.desktop";
-const VERSION: u32 = 1;
+const OF_DESKTOP: Definition = Definition { probe: DESKTOP, version: 1, unit: Unit::Nanoseconds, better: Better::Lower };
 /// Idle and loaded alternate this often.
 pub const ROUNDS: usize = 3;
 /// A stretch is at least this long: a hundred turns of the frequent tasks, twenty of the other.
@@ -108,27 +108,17 @@ fn params(step: &Params, load: Load, task: Task) -> Params {
 }
 
 fn row(params: &Params, rounds: &[Turns], failure: Option<&str>) -> Measurement {
-    let without =
-        |outcome, reason| Measurement::without_figure(DESKTOP, VERSION, params.clone(), Unit::Nanoseconds, Better::Lower, outcome, reason);
-    let processes: Vec<Process> = rounds.iter().filter_map(process).collect();
-    let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
-    let Some(estimate) = across_processes(&values) else {
+    let none = || {
         let why = failure.map(str::to_owned).or_else(|| rounds.iter().find_map(|r| r.why.clone()));
-        return without(Outcome::Failed, why.unwrap_or_else(|| "no turn was due".into()));
+        (Outcome::Failed, why.unwrap_or_else(|| "no turn was due".into()))
     };
-    let reason = doubt(rounds, failure);
     let mut together = Histogram::new();
     rounds.iter().for_each(|turns| together.add_counted(&turns.latencies));
     // The middle of a bucket may lie above the longest turn, which is known exactly.
     let worst = rounds.iter().map(|turns| turns.worst_ns).max().unwrap_or(0);
     let at = |q| together.quantile(q).map_or(0.0, |ns| ns.min(worst) as f64);
-    Measurement {
-        reason: reason.clone(),
-        estimate: Some(estimate),
-        percentiles: Some(Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) }),
-        processes,
-        ..without(if reason.is_some() { Outcome::Untrusted } else { Outcome::Measured }, String::new())
-    }
+    let percentiles = Some(Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) });
+    OF_DESKTOP.row(params.clone(), rounds.iter().filter_map(process).collect(), percentiles, doubt(rounds, failure), none)
 }
 
 fn process(turns: &Turns) -> Option<Process> {
@@ -141,7 +131,7 @@ fn process(turns: &Turns) -> Option<Process> {
         ("unfinished".to_owned(), turns.unfinished as f64),
         ("errors".to_owned(), turns.failed as f64),
     ]);
-    Some(Process { value: Some(median), samples: vec![median], batch: made, counters, ..Process::default() })
+    Some(Process { counters, ..Process::of_one(median, made) })
 }
 
 /// What speaks against the figures.

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use fingerpost_measure::estimate::{across_processes, percentiles};
+use fingerpost_measure::estimate::percentiles;
 use fingerpost_record::{Better, Measurement, Outcome, Params, Process, Unit};
 use fingerpost_workloads::database::Imported;
 
+use crate::rows::Definition;
 use crate::{LabError, Sink};
 
 /// A dump of the data set, from the first statement sent until the last is committed.
 pub const IMPORT: &str = "database.import";
-const VERSION: u32 = 1;
+const OF_IMPORT: Definition = Definition { probe: IMPORT, version: 1, unit: Unit::Nanoseconds, better: Better::Lower };
 /// Imports that a figure needs, and the most.
 const ENOUGH: usize = 3;
 const MOST: usize = 9;
@@ -39,32 +40,19 @@ pub fn repeat(params: &Params, time: Duration, sink: &mut dyn Sink, import: &mut
 }
 
 fn row(params: &Params, all: &[Imported], failure: Option<String>) -> Measurement {
-    let without =
-        |outcome, reason| Measurement::without_figure(IMPORT, VERSION, params.clone(), Unit::Nanoseconds, Better::Lower, outcome, reason);
     let values: Vec<f64> = all.iter().map(|i| i.took.as_nanos() as f64).collect();
-    let Some(estimate) = across_processes(&values) else {
-        return without(Outcome::Failed, failure.unwrap_or_else(|| "the run ended before".into()));
-    };
     let few = (all.len() < ENOUGH).then(|| format!("imported {} times only; a figure needs {ENOUGH}", all.len()));
-    let reason = failure.map(|why| format!("a further import failed: {why}")).or(few);
+    let doubt = failure.as_ref().map(|why| format!("a further import failed: {why}")).or(few);
     let process = |i: &Imported| Process {
-        value: Some(i.took.as_nanos() as f64),
-        samples: vec![i.took.as_nanos() as f64],
-        batch: 1,
         counters: BTreeMap::from([
             ("bytes".to_owned(), i.bytes as f64),
             ("rows".to_owned(), i.rows as f64),
             ("statements".to_owned(), i.statements as f64),
         ]),
-        ..Process::default()
+        ..Process::of_one(i.took.as_nanos() as f64, 1)
     };
-    Measurement {
-        reason: reason.clone(),
-        estimate: Some(estimate),
-        percentiles: percentiles(&values, Better::Lower),
-        processes: all.iter().map(process).collect(),
-        ..without(if reason.is_some() { Outcome::Untrusted } else { Outcome::Measured }, String::new())
-    }
+    let none = || (Outcome::Failed, failure.unwrap_or_else(|| "the run ended before".into()));
+    OF_IMPORT.row(params.clone(), all.iter().map(process).collect(), percentiles(&values, Better::Lower), doubt, none)
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use fingerpost_measure::estimate::across_processes;
 use fingerpost_record::unstated::DESCRIBED;
 use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Unit};
 use fingerpost_workloads::{Step, quantile};
 
 use crate::explained::Measured;
+use crate::rows::Definition;
 use crate::stalls;
 
 /// Transactions completed a second: queries for the reading mixes, committed transactions for the writing one.
@@ -16,6 +16,8 @@ pub const THROUGHPUT: &str = "database.throughput";
 pub const LATENCY: &str = "database.latency";
 /// Raised when the data set, the mixes or what is counted changes, so that rows of before are not compared.
 const VERSION: u32 = 1;
+const OF_THROUGHPUT: Definition = Definition { probe: THROUGHPUT, version: VERSION, unit: Unit::PerSecond, better: Better::Higher };
+const OF_LATENCY: Definition = Definition { probe: LATENCY, version: VERSION, unit: Unit::Nanoseconds, better: Better::Lower };
 
 /// More failed transactions than this, as a share of all, and the rest is not what was to be measured.
 const TOLERABLE_ERRORS: f64 = 0.001;
@@ -61,7 +63,7 @@ impl Repetitions {
         });
         let stretches: Vec<f64> = self.steps.iter().flat_map(|s| s.throughput.iter().copied()).collect();
         let percentiles = fingerpost_measure::estimate::percentiles(&stretches, Better::Higher);
-        self.row(THROUGHPUT, Unit::PerSecond, Better::Higher, processes.collect(), percentiles)
+        self.row(&OF_THROUGHPUT, processes.collect(), percentiles)
     }
 
     fn latency(&self) -> Measurement {
@@ -73,33 +75,17 @@ impl Repetitions {
                 counters.extend(at(q).map(|ns| (name.to_owned(), ns)));
             }
             // The histogram's median stands for its samples, of which there are too many to keep.
-            Some(Process { value: Some(median), samples: vec![median], batch: step.transactions, counters, ..Process::default() })
+            Some(Process { counters, ..Process::of_one(median, step.transactions) })
         });
         let all = merged(&self.steps);
         let at = |q: f64| quantile(&all, q).map(|ns| ns as f64);
         let percentiles = at(0.5).zip(at(0.9)).zip(at(0.99)).map(|((p50, p90), p99)| Percentiles { p50, p90, p99 });
-        self.row(LATENCY, Unit::Nanoseconds, Better::Lower, processes.collect(), percentiles)
+        self.row(&OF_LATENCY, processes.collect(), percentiles)
     }
 
-    fn row(&self, probe: &str, unit: Unit, better: Better, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
-        let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
-        let Some(estimate) = across_processes(&values) else {
-            let reason = self.failure.clone().unwrap_or_else(|| "no step was completed".to_owned());
-            return Measurement::without_figure(probe, VERSION, self.params.clone(), unit, better, Outcome::Failed, reason);
-        };
-        let reason = self.doubt();
-        Measurement {
-            probe: probe.to_owned(),
-            version: VERSION,
-            params: self.params.clone(),
-            unit,
-            better,
-            outcome: if reason.is_some() { Outcome::Untrusted } else { Outcome::Measured },
-            reason,
-            estimate: Some(estimate),
-            percentiles,
-            processes,
-        }
+    fn row(&self, of: &Definition, processes: Vec<Process>, percentiles: Option<Percentiles>) -> Measurement {
+        let none = || (Outcome::Failed, self.failure.clone().unwrap_or_else(|| "no step was completed".to_owned()));
+        of.row(self.params.clone(), processes, percentiles, self.doubt(), none)
     }
 
     /// What speaks against the figures: the client was the limit in at least half of the repetitions, or too much went wrong.

@@ -144,7 +144,7 @@ impl Reading {
             // The counter itself, exact to its last digit as a printed one is; what another boot would count is not known.
             estimate: Some(Estimate { value, low: (value - 0.5).max(0.0), high: value + 0.5, confidence: 0.95 }),
             percentiles: estimate::percentiles(&[value], Better::Lower),
-            processes: vec![Process { value: Some(value), samples: vec![value], batch: 1, ..Process::default() }],
+            processes: vec![Process::of_one(value, 1)],
         }
     }
 

@@ -8,6 +8,7 @@ use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Proce
 use super::paging;
 use super::sequence::Sequence;
 use crate::Sink;
+use crate::rows::Definition;
 
 /// The version of the rows' definition.
 const VERSION: u32 = 1;
@@ -103,7 +104,7 @@ impl Book {
             return;
         }
         for (probe, params) in [("launch.time", self.params(None, placement)), ("launch.sum", self.params(None, placement))] {
-            sink.measurement(without(probe, params, Outcome::Skipped, reason.to_owned()));
+            sink.measurement(of(probe).without_figure(params, Outcome::Skipped, reason.to_owned()));
         }
     }
 
@@ -111,7 +112,7 @@ impl Book {
     pub fn skip_app(&self, app: &str, reason: &str, sink: &mut dyn Sink) {
         for placement in 0..self.placements.len() {
             let params = self.params(Some(app), placement);
-            sink.measurement(without("launch.time", params, Outcome::Skipped, reason.to_owned()));
+            sink.measurement(of("launch.time").without_figure(params, Outcome::Skipped, reason.to_owned()));
         }
     }
 
@@ -126,42 +127,27 @@ impl Book {
         }
     }
 
-    fn row(&self, probe: &str, app: Option<&str>, placement: usize, values: &[f64], reason: Option<String>) -> Measurement {
-        let params = self.params(app, placement);
-        let Some(estimate) = estimate::across_processes(values) else {
+    fn row(&self, probe: &'static str, app: Option<&str>, placement: usize, values: &[f64], reason: Option<String>) -> Measurement {
+        let doubt = match &reason {
+            Some(reason) => Some(format!("not ready in every sequence; the last time: {reason}")),
+            None => (values.len() < ENOUGH && self.state.is_none())
+                .then(|| format!("launched once; a figure needs {ENOUGH} sequences")),
+        };
+        let none = || {
             let reason = reason.unwrap_or_else(|| "no whole sequence was made before the run ended".into());
-            if self.columns[placement].killed {
-                let why =
-                    "the memory limit killed it: under this placement the applications do not fit; raise `pressure` or give more swap";
-                return without(probe, params, Outcome::Skipped, format!("{why} ({reason})"));
+            if !self.columns[placement].killed {
+                return (Outcome::Failed, reason);
             }
-            return without(probe, params, Outcome::Failed, reason);
+            let why = "the memory limit killed it: under this placement the applications do not fit; raise `pressure` or give more swap";
+            (Outcome::Skipped, format!("{why} ({reason})"))
         };
-        let (outcome, reason) = match reason {
-            Some(reason) => (Outcome::Untrusted, Some(format!("not ready in every sequence; the last time: {reason}"))),
-            None if values.len() < ENOUGH && self.state.is_none() => {
-                (Outcome::Untrusted, Some(format!("launched once; a figure needs {ENOUGH} sequences")))
-            }
-            None => (Outcome::Measured, None),
-        };
-        let process = |value: &f64| Process { value: Some(*value), samples: vec![*value], batch: 1, ..Process::default() };
-        Measurement {
-            probe: probe.to_owned(),
-            version: VERSION,
-            params,
-            unit: Unit::Nanoseconds,
-            better: Better::Lower,
-            outcome,
-            reason,
-            estimate: Some(estimate),
-            percentiles: estimate::percentiles(values, Better::Lower),
-            processes: values.iter().map(process).collect(),
-        }
+        let processes = values.iter().map(|value| Process::of_one(*value, 1)).collect();
+        of(probe).row(self.params(app, placement), processes, estimate::percentiles(values, Better::Lower), doubt, none)
     }
 }
 
-fn without(probe: &str, params: Params, outcome: Outcome, reason: String) -> Measurement {
-    Measurement::without_figure(probe, VERSION, params, Unit::Nanoseconds, Better::Lower, outcome, reason)
+const fn of(probe: &'static str) -> Definition {
+    Definition { probe, version: VERSION, unit: Unit::Nanoseconds, better: Better::Lower }
 }
 
 #[cfg(test)]

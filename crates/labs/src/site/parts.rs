@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use fingerpost_record::{Process, Profile, Unit};
+use fingerpost_record::{Measurement, Params, Process, Profile, Unit};
 use fingerpost_workloads::site::reader::{Reader, numbers};
 use fingerpost_workloads::site::served::Served;
 use fingerpost_workloads::site::tree::{self, Page};
@@ -119,16 +119,9 @@ fn is_memory(dir: &Path) -> bool {
 fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), LabError> {
     let failed = |e: std::io::Error| LabError::Failed(format!("the site cannot be measured on disk: {e}"));
     let base = course.settings.unusual().0.into_iter().filter(|(k, _)| k != "urls").fold(course.params(), |p, (k, v)| p.with(&k, v));
-    let process = |value: f64| Process { value: Some(value), samples: vec![value], batch: 1, ..Process::default() };
     for (store, bytes) in prepared.space().map_err(failed)? {
-        course.context.sink.measurement(row(
-            "site.space",
-            base.clone().with("store", store),
-            Unit::Bytes,
-            &[process(bytes as f64)],
-            None,
-            None,
-        ));
+        let space = [Process::of_one(bytes as f64, 1)];
+        course.context.sink.measurement(row("site.space", base.clone().with("store", store), Unit::Bytes, &space, None, None));
     }
     let pages = tree::read_list(&prepared.list).map_err(failed)?;
     for sentence in prepared.import_again(course.context.scratch) {
@@ -136,7 +129,7 @@ fn space_and_import(course: &mut Course, prepared: &mut Prepared) -> Result<(), 
     }
     let copied = ("files", prepared.copy_files(&pages).map_err(failed)?);
     for (store, took) in prepared.imports.iter().map(|(s, t)| (*s, t.clone())).chain([copied]) {
-        let processes: Vec<Process> = took.iter().map(|t| process(t.as_nanos() as f64)).collect();
+        let processes: Vec<Process> = took.iter().map(|t| Process::of_one(t.as_nanos() as f64, 1)).collect();
         course.context.sink.measurement(row("site.import", base.clone().with("store", store), Unit::Nanoseconds, &processes, None, None));
     }
     Ok(())
@@ -215,14 +208,18 @@ pub fn readers(course: &mut Course) -> Result<(), LabError> {
         course.progress(&format!("site.readers {} readers={count}", access.name()), i as f64 / total as f64);
         let params = course.params().with("store", access.name()).with("readers", count as i64);
         let measured = together(course, &prepared, access, count, spans);
-        let row = match measured {
-            Ok(processes) => row("site.readers", params, Unit::PerSecond, &processes, None, None),
-            Err(LabError::Missing(why)) => row("site.readers", params, Unit::PerSecond, &[], Some(&why), None),
-            Err(e) => row("site.readers", params, Unit::PerSecond, &[], None, Some(&e.to_string())),
-        };
-        course.context.sink.measurement(row);
+        course.context.sink.measurement(rate_row("site.readers", params, measured));
     }
     Ok(())
+}
+
+/// A row of pages a second.
+fn rate_row(probe: &str, params: Params, measured: Result<Vec<Process>, LabError>) -> Measurement {
+    match measured {
+        Ok(processes) => row(probe, params, Unit::PerSecond, &processes, None, None),
+        Err(LabError::Missing(why)) => row(probe, params, Unit::PerSecond, &[], Some(&why), None),
+        Err(e) => row(probe, params, Unit::PerSecond, &[], None, Some(&e.to_string())),
+    }
 }
 
 /// So many readers of one kind at a time, several times: pages a second of all of them.
@@ -248,8 +245,7 @@ fn together(course: &mut Course, prepared: &Prepared, access: Access, count: usi
     let warm = span(0, SPAN_MS / 5);
     let rates = warm.and_then(|_| (0..spans).map(|i| span(i as u64 * 100, SPAN_MS)).collect::<Result<Vec<f64>, _>>());
     readers.into_iter().for_each(|r| r.stop(course.context.scratch));
-    let process = |rate: f64| Process { value: Some(rate), samples: vec![rate], batch: 1, ..Process::default() };
-    rates.map(|rates| rates.into_iter().map(process).collect())
+    rates.map(|rates| rates.into_iter().map(|rate| Process::of_one(rate, 1)).collect())
 }
 
 /// The site served by the embedded web server: what is left of the differences with HTTP around them.
@@ -271,18 +267,14 @@ pub fn served(course: &mut Course) -> Result<(), LabError> {
             let so_far = rates.entry(access.name()).or_insert_with(|| Ok(Vec::new()));
             let Ok(processes) = so_far else { continue };
             match serve_once(course, &prepared, access, &pages) {
-                Ok(rate) => processes.push(Process { value: Some(rate), samples: vec![rate], batch: 1, ..Process::default() }),
+                Ok(rate) => processes.push(Process::of_one(rate, 1)),
                 Err(e) => *so_far = Err(e),
             }
         }
     }
     for (store, result) in rates {
         let params = course.params().with("store", store);
-        course.context.sink.measurement(match result {
-            Ok(processes) => row("site.served", params, Unit::PerSecond, &processes, None, None),
-            Err(LabError::Missing(why)) => row("site.served", params, Unit::PerSecond, &[], Some(&why), None),
-            Err(e) => row("site.served", params, Unit::PerSecond, &[], None, Some(&e.to_string())),
-        });
+        course.context.sink.measurement(rate_row("site.served", params, result));
     }
     Ok(())
 }
