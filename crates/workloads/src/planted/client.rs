@@ -26,7 +26,7 @@ pub const NAME: &str = "planted-client";
 pub const BEGUN: &str = "begun";
 
 /// Parts of a step whose throughput is told apart.
-const PARTS: usize = 5;
+pub(crate) const PARTS: usize = 5;
 /// From this share of its CPUs on the client is the limit.
 const SATURATED: f64 = 0.9;
 /// How long connecting may take.
@@ -41,28 +41,28 @@ pub enum Order {
     Step(Script, u64),
 }
 
-/// What a step gave.
+/// What a step gave, as a line between the processes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    elapsed_s: f64,
-    parts: Vec<u64>,
-    turns: u64,
-    latencies: Vec<(u64, u64)>,
-    cpu_s: f64,
-    cpus: usize,
-    errors: u64,
-    why: Option<String>,
+    pub(crate) elapsed_s: f64,
+    pub(crate) parts: Vec<u64>,
+    pub(crate) turns: u64,
+    pub(crate) latencies: Vec<(u64, u64)>,
+    pub(crate) cpu_s: f64,
+    pub(crate) cpus: usize,
+    pub(crate) errors: u64,
+    pub(crate) why: Option<String>,
 }
 
 impl Report {
-    /// The report as the step of a workload.
-    pub fn into_step(self, clients: usize, embedded: bool) -> Result<Step, WorkloadError> {
+    /// The report as the step of a workload, whose clients can use so many CPUs at most.
+    pub fn into_step(self, clients: usize, most_cpus: usize, embedded: bool) -> Result<Step, WorkloadError> {
         let transactions: u64 = self.parts.iter().sum();
         if transactions == 0 {
             let why = self.why.unwrap_or_else(|| "the server answered nothing".into());
             return Err(WorkloadError::Failed(format!("no transaction was completed in {:.1} s: {why}", self.elapsed_s)));
         }
-        let busy = self.cpu_s / (self.elapsed_s * self.cpus.min(clients).max(1) as f64);
+        let busy = self.cpu_s / (self.elapsed_s * self.cpus.min(most_cpus).max(1) as f64);
         // Where the database is within the client, its CPU time is the server's.
         let saturated =
             (busy > SATURATED && !embedded).then(|| format!("the load generator used {:.0} % of the CPUs it may use", busy * 100.0));
@@ -92,7 +92,11 @@ impl Report {
 /// Answers orders until there are no more.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let target = args.first().map(|t| t.to_string_lossy().into_owned()).unwrap_or_default();
-    let result = serde_json::from_str(&target).map_err(io::Error::from).and_then(|target| listen(&target));
+    told(serde_json::from_str(&target).map_err(io::Error::from).and_then(|target| listen(&target)))
+}
+
+/// The end of a load generator, which is told to whoever listens.
+pub(crate) fn told(result: io::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
@@ -282,7 +286,7 @@ impl Client {
 }
 
 /// CPU seconds of this process, user and system.
-fn cpu_seconds() -> f64 {
+pub(crate) fn cpu_seconds() -> f64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
 }

@@ -220,7 +220,7 @@ impl Workload for Planted {
             let answer = client.next(length + PATIENCE)?;
             let report: Report =
                 serde_json::from_str(&answer).map_err(|e| WorkloadError::Failed(format!("the client's report cannot be read: {e}")))?;
-            let step = report.into_step(self.script.clients, self.target.is_embedded());
+            let step = report.into_step(self.script.clients, self.script.clients, self.target.is_embedded());
             // A plant that bites hard on a busy machine may let nothing through in a short step: it gets a longer one.
             if step.is_ok() || length > LONGEST {
                 return step;

@@ -10,73 +10,22 @@ use std::time::{Duration, Instant};
 
 use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use fingerpost_sys::trace::monotonic_ns;
-use serde::{Deserialize, Serialize};
 
 use super::server::REQUEST;
 use super::{Recipe, work};
 use crate::histogram::Histogram;
-use crate::{ClientReport, Step, WorkloadError};
+use crate::planted::client::{PARTS, Report, cpu_seconds, told};
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-client";
 
-/// Parts of a step whose throughput is told apart.
-const PARTS: usize = 5;
-/// From this share of its CPUs on the client is the limit.
-const SATURATED: f64 = 0.9;
 /// How long a transaction may take before it counts as an error.
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What a step gave, as a line between the processes.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Report {
-    elapsed_s: f64,
-    parts: Vec<u64>,
-    latencies: Vec<(u64, u64)>,
-    cpu_s: f64,
-    cpus: usize,
-    errors: u64,
-    why: Option<String>,
-}
-
-impl Report {
-    /// The report as the step of a workload.
-    pub fn into_step(self, clients: usize) -> Result<Step, WorkloadError> {
-        let transactions: u64 = self.parts.iter().sum();
-        if transactions == 0 {
-            let why = self.why.unwrap_or_else(|| "the server answered nothing".into());
-            return Err(WorkloadError::Failed(format!("no transaction was completed in {:.1} s: {why}", self.elapsed_s)));
-        }
-        let busy = self.cpu_s / (self.elapsed_s * self.cpus.max(1) as f64);
-        let saturated = (busy > SATURATED).then(|| format!("the load generator used {:.0} % of the CPUs it may use", busy * 100.0));
-        let seconds = self.elapsed_s / self.parts.len() as f64;
-        let mut client =
-            ClientReport { cpu_seconds: self.cpu_s, cpus: self.cpus, generators: clients, saturated, ..ClientReport::default() };
-        if self.errors > 0 {
-            client.errors.insert(self.why.unwrap_or_else(|| "failed".into()), self.errors);
-        }
-        Ok(Step {
-            transactions,
-            turns: transactions,
-            elapsed: Duration::from_secs_f64(self.elapsed_s),
-            throughput: self.parts.iter().map(|n| *n as f64 / seconds).collect(),
-            latencies: self.latencies,
-            intended: Vec::new(),
-            client,
-        })
-    }
-}
 
 /// Answers "go" when every connection has had its first transaction, for which the server takes its memory, then a report to each line
 /// with a number of milliseconds.
 pub fn main(args: Vec<OsString>) -> ExitCode {
-    match listen(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            println!("error {e}");
-            ExitCode::FAILURE
-        }
-    }
+    told(listen(args))
 }
 
 fn listen(args: Vec<OsString>) -> io::Result<()> {
@@ -168,10 +117,12 @@ impl Crew {
         let results = self.all(&task);
         let mut latencies = Histogram::new();
         results.iter().for_each(|(h, _)| latencies.merge(h));
+        let parts: Vec<u64> = task.parts.iter().map(|n| n.load(Ordering::Relaxed)).collect();
         Report {
             // Clients that wait for their last answer are past the end; what they get then is not counted.
             elapsed_s: length.as_secs_f64(),
-            parts: task.parts.iter().map(|n| n.load(Ordering::Relaxed)).collect(),
+            turns: parts.iter().sum(),
+            parts,
             latencies: latencies.counted(),
             cpu_s: (cpu_seconds() - cpu) * (length.as_secs_f64() / begun.elapsed().as_secs_f64()).min(1.0),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
@@ -243,10 +194,4 @@ fn transaction(recipe: &Recipe, server: SocketAddr, stream: &mut Option<TcpStrea
         *stream = None;
     }
     Ok(())
-}
-
-/// CPU seconds of this process, user and system.
-fn cpu_seconds() -> f64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
 }

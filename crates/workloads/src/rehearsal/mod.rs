@@ -17,6 +17,7 @@ use fingerpost_record::Params;
 use fingerpost_sys::child::{self, die_with_parent};
 use serde::{Deserialize, Serialize};
 
+use crate::planted::client::Report;
 use crate::{Stamps, Step, Subjects, Workload, WorkloadError, worker};
 
 /// The workload's name.
@@ -228,9 +229,9 @@ impl Workload for Rehearsal {
         let mut length = length + WARM_UP;
         loop {
             let answer = client.ask(&length.as_millis().to_string(), length + PATIENCE)?;
-            let report: client::Report =
+            let report: Report =
                 serde_json::from_str(&answer).map_err(|e| WorkloadError::Failed(format!("the client's report cannot be read: {e}")))?;
-            let step = report.into_step(self.recipe.clients);
+            let step = report.into_step(self.recipe.clients, usize::MAX, false);
             // A plant that bites hard on a busy machine may let nothing through in a short step: it gets a longer one.
             if step.is_ok() || length > LONGEST {
                 return step;
