@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::rejection::{FormRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, Form, Multipart, Path, Query, State};
+use axum::extract::{DefaultBodyLimit, Form, FromRequest, FromRequestParts, Multipart, Path, Query, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
@@ -15,6 +15,7 @@ use fingerpost_record::guard;
 use fingerpost_record::load::MAX_BYTES;
 use fingerpost_report::html::Define;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use crate::index::Index;
@@ -104,27 +105,43 @@ pub fn router(site: Arc<Site>) -> Router {
         .with_state(site)
 }
 
-/// Makes a page where waiting for the disk holds nobody up.
+/// Makes an answer where waiting for the disk holds nobody up.
+async fn made(site: Arc<Site>, answer: impl FnOnce(&Site) -> Response + Send + 'static) -> Response {
+    let made = tokio::task::spawn_blocking(move || answer(&site)).await;
+    made.unwrap_or_else(|_| pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT))
+}
+
+/// Makes a page.
 async fn make(site: Arc<Site>, page: impl FnOnce(&Site) -> Answer + Send + 'static) -> Response {
-    let base = site.base.clone();
-    match tokio::task::spawn_blocking(move || page(&site)).await {
-        Ok(answer) => pages::respond(&base, answer),
-        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
+    made(site, move |site| pages::respond(&site.base, page(site))).await
+}
+
+/// What the query says; an answer that says what is wrong with it.
+struct Asked<T>(T);
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<Site>> for Asked<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, Response> {
+        let wrong = |_| pages::respond(&site.base, Err(pages::bad("The address has a part that this page does not understand.")));
+        Query::from_request_parts(parts, site).await.map(|Query(asked)| Asked(asked)).map_err(wrong)
     }
 }
 
-/// The query, or the page that says what is wrong with it.
-fn asked<T>(site: &Site, query: Result<Query<T>, QueryRejection>) -> Result<T, Box<Response>> {
-    query
-        .map(|q| q.0)
-        .map_err(|_| Box::new(pages::respond(&site.base, Err(pages::bad("The address has a part that this page does not understand.")))))
+/// What a form says; an answer that says what is wrong with it.
+struct Filled<T>(T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Site>> for Filled<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, site: &Arc<Site>) -> Result<Self, Response> {
+        let wrong = |_| pages::respond(&site.base, Err(pages::bad("The form is not the one of this page.")));
+        Form::from_request(request, site).await.map(|Form(filled)| Filled(filled)).map_err(wrong)
+    }
 }
 
-async fn runs(State(site): Shared, query: Result<Query<list::Filter>, QueryRejection>) -> Response {
-    match asked(&site, query) {
-        Ok(filter) => make(site, move |site| list::page(site, &filter)).await,
-        Err(response) => *response,
-    }
+async fn runs(State(site): Shared, Asked(filter): Asked<list::Filter>) -> Response {
+    make(site, move |site| list::page(site, &filter)).await
 }
 
 async fn one_run(State(site): Shared, Path(id): Path<String>) -> Response {
@@ -151,25 +168,23 @@ async fn rows(State(site): Shared, Path(id): Path<String>) -> Response {
     download(site, id, "csv", "text/csv; charset=utf-8", run::rows).await
 }
 
-async fn describe(State(site): Shared, Path(id): Path<String>, form: Result<Form<kept::Wanted>, FormRejection>) -> Response {
-    let Ok(Form(wanted)) = form else { return pages::respond(&site.base, Err(pages::bad("The form is not the one of this page."))) };
+async fn describe(State(site): Shared, Path(id): Path<String>, Filled(wanted): Filled<kept::Wanted>) -> Response {
     let to = format!("{}/run/{id}", site.base);
-    change(site, &to, move |site| kept::describe(site, &id, wanted)).await
+    change(site, to, move |site| kept::describe(site, &id, wanted)).await
 }
 
 async fn remove(State(site): Shared, Path(id): Path<String>) -> Response {
     let to = format!("{}/", site.base);
-    change(site, &to, move |site| kept::remove(site, &id)).await
+    change(site, to, move |site| kept::remove(site, &id)).await
 }
 
 /// Changes something in the archive, and goes on to another page.
-async fn change(site: Arc<Site>, to: &str, change: impl FnOnce(&Site) -> Result<(), pages::Wrong> + Send + 'static) -> Response {
-    let base = site.base.clone();
-    match tokio::task::spawn_blocking(move || change(&site)).await {
-        Ok(Ok(())) => Redirect::to(to).into_response(),
-        Ok(Err(wrong)) => pages::respond(&base, Err(wrong)),
-        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
-    }
+async fn change(site: Arc<Site>, to: String, change: impl FnOnce(&Site) -> Result<(), pages::Wrong> + Send + 'static) -> Response {
+    made(site, move |site| change(site).map_or_else(|wrong| pages::respond(&site.base, Err(wrong)), |()| redirect(&to))).await
+}
+
+fn redirect(to: &str) -> Response {
+    Redirect::to(to).into_response()
 }
 
 async fn download(
@@ -179,29 +194,22 @@ async fn download(
     kind: &'static str,
     content: fn(&Site, &str) -> Result<Vec<u8>, pages::Wrong>,
 ) -> Response {
-    let base = site.base.clone();
     // An id is letters, digits and a dash once it is known to be one.
     let disposition =
         format!("attachment; filename=\"fingerpost-{}.{ending}\"", id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', ""));
-    match tokio::task::spawn_blocking(move || content(&site, &id)).await {
-        Ok(Ok(bytes)) => ([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes).into_response(),
-        Ok(Err(wrong)) => pages::respond(&base, Err(wrong)),
-        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
-    }
+    made(site, move |site| match content(site, &id) {
+        Ok(bytes) => ([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes).into_response(),
+        Err(wrong) => pages::respond(&site.base, Err(wrong)),
+    })
+    .await
 }
 
-async fn compare_runs(State(site): Shared, query: Result<Query<Vec<(String, String)>>, QueryRejection>) -> Response {
-    match asked(&site, query) {
-        Ok(pairs) => make(site, move |site| compare::page(site, &pairs)).await,
-        Err(response) => *response,
-    }
+async fn compare_runs(State(site): Shared, Asked(pairs): Asked<Vec<(String, String)>>) -> Response {
+    make(site, move |site| compare::page(site, &pairs)).await
 }
 
-async fn history_of(State(site): Shared, query: Result<Query<history::Wanted>, QueryRejection>) -> Response {
-    match asked(&site, query) {
-        Ok(wanted) => make(site, move |site| history::page(site, &wanted)).await,
-        Err(response) => *response,
-    }
+async fn history_of(State(site): Shared, Asked(wanted): Asked<history::Wanted>) -> Response {
+    make(site, move |site| history::page(site, &wanted)).await
 }
 
 async fn references(State(site): Shared) -> Response {
@@ -236,8 +244,7 @@ async fn measuring(State(site): Shared) -> Response {
     make(site, |site| Ok(measure::page(site, None, &measure::Wanted::default()))).await
 }
 
-async fn begin(State(site): Shared, form: Result<Form<measure::Wanted>, FormRejection>) -> Response {
-    let Ok(Form(wanted)) = form else { return pages::respond(&site.base, Err(pages::bad("The form is not the one of this page."))) };
+async fn begin(State(site): Shared, Filled(wanted): Filled<measure::Wanted>) -> Response {
     let to = format!("{}/measure", site.base);
     make_or_redirect(site, to, move |site| measure::start(site, &wanted).map_err(|wrong| measure::page(site, Some(wrong), &wanted))).await
 }
@@ -246,20 +253,14 @@ async fn listening(State(site): Shared) -> Response {
     make(site, |site| Ok(services::page(site, None))).await
 }
 
-async fn explain(State(site): Shared, form: Result<Form<services::Wanted>, FormRejection>) -> Response {
-    let Ok(Form(wanted)) = form else { return pages::respond(&site.base, Err(pages::bad("The form is not the one of this page."))) };
+async fn explain(State(site): Shared, Filled(wanted): Filled<services::Wanted>) -> Response {
     let to = format!("{}/services", site.base);
     make_or_redirect(site, to, move |site| services::start(site, &wanted).map_err(|wrong| services::page(site, Some(wrong)))).await
 }
 
 /// Does what a form asks for, and shows the page at the address, or the one that says what is wrong.
 async fn make_or_redirect(site: Arc<Site>, to: String, start: impl FnOnce(&Site) -> Result<(), pages::Body> + Send + 'static) -> Response {
-    let base = site.base.clone();
-    match tokio::task::spawn_blocking(move || start(&site)).await {
-        Ok(Ok(())) => Redirect::to(&to).into_response(),
-        Ok(Err(body)) => pages::respond(&base, Ok(body)),
-        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
-    }
+    made(site, move |site| start(site).map_or_else(|body| pages::respond(&site.base, Ok(body)), |()| redirect(&to))).await
 }
 
 async fn state(State(site): Shared) -> Response {
@@ -269,11 +270,11 @@ async fn state(State(site): Shared) -> Response {
 
 /// The part of the page that shows what is known so far.
 async fn so_far(State(site): Shared) -> Response {
-    let made = tokio::task::spawn_blocking(move || site.jobs.state().map_or_else(String::new, |s| measure::so_far(&s).into_string()));
-    match made.await {
-        Ok(part) => ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], guard::text(part.as_bytes())).into_response(),
-        Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
-    }
+    made(site, |site| {
+        let part = site.jobs.state().map_or_else(String::new, |s| measure::so_far(&s).into_string());
+        ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], guard::text(part.as_bytes())).into_response()
+    })
+    .await
 }
 
 /// Which measurement is to be stopped; without a number, whichever runs.
@@ -283,33 +284,24 @@ struct Stopped {
     job: Option<u64>,
 }
 
-async fn stop(State(site): Shared, query: Result<Query<Stopped>, QueryRejection>, headers: HeaderMap) -> Response {
-    match asked(&site, query) {
-        Ok(Stopped { job: Some(number) }) => site.jobs.stop_if(number),
-        Ok(Stopped { job: None }) => site.jobs.stop(),
-        Err(response) => return *response,
+async fn stop(State(site): Shared, Asked(stopped): Asked<Stopped>, headers: HeaderMap) -> Response {
+    match stopped.job {
+        Some(number) => site.jobs.stop_if(number),
+        None => site.jobs.stop(),
     }
-    if wants_json(&headers) {
-        StatusCode::NO_CONTENT.into_response()
-    } else {
-        Redirect::to(&format!("{}/measure", site.base)).into_response()
-    }
+    if wants_json(&headers) { StatusCode::NO_CONTENT.into_response() } else { redirect(&format!("{}/measure", site.base)) }
 }
 
-async fn calculate(State(site): Shared, query: Result<Query<calculator::Fields>, QueryRejection>) -> Response {
-    match asked(&site, query) {
-        Ok(fields) => make(site, move |site| Ok(calculator::page(site, &fields))).await,
-        Err(response) => *response,
-    }
+async fn calculate(State(site): Shared, Asked(fields): Asked<calculator::Fields>) -> Response {
+    make(site, move |site| Ok(calculator::page(site, &fields))).await
 }
 
-async fn take_timings(State(site): Shared, headers: HeaderMap, form: Result<Form<calculator::Timing>, FormRejection>) -> Response {
-    let Ok(Form(wanted)) = form else { return pages::respond(&site.base, Err(pages::bad("The form is not the one of this page."))) };
+async fn take_timings(State(site): Shared, headers: HeaderMap, Filled(wanted): Filled<calculator::Timing>) -> Response {
     let started = calculator::start(&site, &wanted);
     let json = wants_json(&headers);
     match started {
         Ok(job) if json => axum_json(StatusCode::OK, &serde_json::json!({ "job": job })),
-        Ok(_) => Redirect::to(&format!("{}/zerofill?measured=1", site.base)).into_response(),
+        Ok(_) => redirect(&format!("{}/zerofill?measured=1", site.base)),
         Err((status, sentence)) if json => axum_json(status, &serde_json::json!({ "error": sentence })),
         Err((status, sentence)) => pages::respond(&site.base, Err(pages::Wrong { status, sentence })),
     }
@@ -338,17 +330,11 @@ async fn upload(State(site): Shared, parts: Result<Multipart, axum::extract::mul
     match bytes {
         Err(sentence) => pages::respond(&site.base, Ok(import::page(&site, Some(sentence)))),
         Ok((name, bytes)) => {
-            let to = site.base.clone();
-            let imported = tokio::task::spawn_blocking({
-                let site = site.clone();
-                move || import::take(&site, &name, &bytes)
-            })
-            .await;
-            match imported {
-                Ok(Ok(id)) => Redirect::to(&format!("{to}/run/{id}")).into_response(),
-                Ok(Err(sentence)) => pages::respond(&to, Ok(import::page(&site, Some(sentence)))),
-                Err(_) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
-            }
+            let taken = move |site: &Site| match import::take(site, &name, &bytes) {
+                Ok(id) => redirect(&format!("{}/run/{id}", site.base)),
+                Err(sentence) => pages::respond(&site.base, Ok(import::page(site, Some(sentence)))),
+            };
+            made(site.clone(), taken).await
         }
     }
 }
