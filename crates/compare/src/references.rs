@@ -195,10 +195,8 @@ pub fn load(name: &str) -> Option<Run> {
             params: Params::new(),
             observer: aside.observer,
             source: aside.source,
-            series: Vec::new(),
             totals: totals.clone(),
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         });
     }
     let named: Vec<String> = sources.into_iter().map(|(article, tables)| format!("{article}: {}", tables.join("; "))).collect();

@@ -85,10 +85,8 @@ fn run(change: Parts, totals: &[(&str, f64)]) -> Run {
             params: params.clone(),
             observer: "everything".into(),
             source: "made up".into(),
-            series: Vec::new(),
             totals: observed,
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         }],
         budgets: vec![Budget {
             workload: "database".into(),

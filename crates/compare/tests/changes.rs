@@ -229,10 +229,8 @@ fn a_record_of_before_a_parameter_compares_with_one_that_has_it() {
             params: run.measurements[0].params.clone(),
             observer: "client".into(),
             source: format!("the load generator; SQLite 3.50, synchronous={told}"),
-            series: Vec::new(),
             totals: std::collections::BTreeMap::new(),
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         }];
         fingerpost_record::load::from_slice(&serde_json::to_vec(&run).unwrap(), "made up").unwrap()
     };
@@ -255,10 +253,8 @@ fn settings_and_versions_that_are_in_no_parameter_are_named() {
             params: Params::new(),
             observer: "client".into(),
             source: format!("the load generator; {server}"),
-            series: Vec::new(),
             totals: std::collections::BTreeMap::new(),
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         }];
         run
     };
@@ -293,10 +289,8 @@ fn the_machine_that_a_load_came_from_and_the_version_that_it_was_told_are_named(
             params,
             observer: CLIENT.into(),
             source: account.into(),
-            series: Vec::new(),
             totals: std::collections::BTreeMap::new(),
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         }];
         run
     };

@@ -16,10 +16,8 @@ fn with_cache(cache: &str, rows: &[followed::Row], readings: &[(&str, f64)]) -> 
         params: Params::new(),
         observer: "client".into(),
         source: format!("the load generator; 10.11.6-MariaDB, query_cache={cache}"),
-        series: Vec::new(),
         totals: Default::default(),
-        self_cost: 0.0,
-        lost: 0,
+        ..Observation::default()
     });
     run
 }

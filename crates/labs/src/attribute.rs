@@ -96,14 +96,10 @@ pub fn attribute_traced(workload: &mut dyn Workload, request: &Request, sink: &m
         paths
     });
     observations.push(Observation {
-        workload: String::new(),
-        params: Params::new(),
         observer: STEP.to_owned(),
         source: "the load generator".to_owned(),
-        series: Vec::new(),
         totals: figures.to_totals(),
-        self_cost: 0.0,
-        lost: 0,
+        ..Observation::default()
     });
     label(&mut observations, workload.name(), request.params);
     let (mut budget, findings) = fingerpost_diagnose::explain(&figures, &Readings::of(&observations), paths.as_ref());

@@ -173,8 +173,7 @@ impl Row {
             source: if server.is_empty() { "the load generator’s own account".to_owned() } else { format!("{DESCRIBED}{server}") },
             series: stalls::series(&self.rounds),
             totals,
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         }
     }
 }

@@ -318,14 +318,10 @@ pub fn label(observations: &mut [Observation], workload: &str, params: &Params) 
 
 fn observation(observer: &str, source: &str, totals: Totals) -> Observation {
     Observation {
-        workload: String::new(),
-        params: Params::new(),
         observer: observer.to_owned(),
         source: source.to_owned(),
-        series: Vec::new(),
         totals,
-        self_cost: 0.0,
-        lost: 0,
+        ..Observation::default()
     }
 }
 

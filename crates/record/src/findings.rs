@@ -67,7 +67,7 @@ pub struct Series {
 }
 
 /// What one observer saw of one step of a workload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observation {
     /// The workload's name.
     pub workload: String,

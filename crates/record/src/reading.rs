@@ -257,10 +257,8 @@ mod tests {
             params: crate::Params::new(),
             observer: observer.into(),
             source: source.into(),
-            series: Vec::new(),
             totals: totals.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         }
     }
 

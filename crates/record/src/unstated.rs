@@ -79,10 +79,8 @@ mod tests {
                 params: params.clone(),
                 observer: "client".into(),
                 source: format!("{DESCRIBED}{text}"),
-                series: Vec::new(),
                 totals: std::collections::BTreeMap::new(),
-                self_cost: 0.0,
-                lost: 0,
+                ..Observation::default()
             })
             .into_iter()
             .collect();

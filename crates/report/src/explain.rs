@@ -277,10 +277,8 @@ mod tests {
             params: Params::new().with("clients", clients),
             observer: observer.into(),
             source: "made up".into(),
-            series: Vec::new(),
             totals: totals.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         }
     }
 

@@ -105,10 +105,8 @@ pub fn with_rows(rows: &[Row], readings: &[(&str, f64)], not_followed: f64) -> R
             params,
             observer: "everything".into(),
             source: "made up".into(),
-            series: Vec::new(),
             totals: READINGS.iter().chain(&elapsed).chain(readings).map(|(k, v)| ((*k).to_owned(), *v)).collect(),
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         }],
         budgets: vec![budget],
         paths: vec![paths],

@@ -135,8 +135,7 @@ impl Repetitions {
             source: format!("{DESCRIBED}{server}"),
             series: stalls::series(&self.steps),
             totals,
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         })
     }
 }

@@ -160,9 +160,7 @@ impl Reading {
             observer: "since-boot".into(),
             source: "/proc/vmstat and /proc/uptime, the whole machine since it was booted".into(),
             totals,
-            self_cost: 0.0,
-            series: Vec::new(),
-            lost: 0,
+            ..Observation::default()
         })
     }
 }

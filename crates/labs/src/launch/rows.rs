@@ -92,8 +92,7 @@ impl Book {
                     .into(),
             totals,
             self_cost: column.self_cost,
-            series: Vec::new(),
-            lost: 0,
+            ..Observation::default()
         });
     }
 

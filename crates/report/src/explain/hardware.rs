@@ -57,10 +57,8 @@ mod tests {
             params: Params::new(),
             observer: HARDWARE.into(),
             source: "recorded".into(),
-            series: Vec::new(),
             totals: totals.iter().map(|(k, v)| (format!("hardware.{k}"), *v)).collect(),
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         };
         grid(&Explanation::new("service", &Params::new(), &StepFigures::default(), None, vec![observation])).render(&Style::default())
     }

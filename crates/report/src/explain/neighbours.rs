@@ -127,10 +127,8 @@ mod tests {
             params: Params::new(),
             observer: observer.into(),
             source: source.into(),
-            series: Vec::new(),
             totals: totals.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         };
         let seen = [observation("cpu", "/proc counters", &[("elapsed.seconds", 10.0)]), observation("neighbours", source, totals)];
         grid(&followed::slow_locks().paths[0], &seen).render(&crate::style::Style::default())

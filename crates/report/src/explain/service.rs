@@ -325,10 +325,8 @@ mod tests {
             params: Params::new(),
             observer: "step".into(),
             source: "made up".into(),
-            series: Vec::new(),
             totals: totals.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         };
         let figures = StepFigures { transactions: 100, elapsed_s: 1.0, ..StepFigures::default() };
         Explanation::new(WORKLOAD, &Params::new().with("name", "shop"), &figures, Some(&paths), vec![observation])

@@ -136,10 +136,8 @@ mod tests {
             params: fingerpost_record::Params::new().with("placement", placement.as_str()),
             observer: "paging".into(),
             source: String::new(),
-            series: Vec::new(),
             totals: std::collections::BTreeMap::from([("swap_in.pages".to_owned(), 4321.0)]),
-            self_cost: 0.0,
-            lost: 0,
+            ..Observation::default()
         }];
         let body = section(&run).unwrap().body.into_string();
         assert!(body.contains("swap-ins") && body.contains("4321"), "{body}");
