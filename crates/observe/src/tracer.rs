@@ -74,6 +74,7 @@ struct Thread {
 }
 
 /// The state of all threads that are watched.
+#[derive(Default)]
 pub struct Tracer {
     roles: HashMap<i32, Role>,
     threads: HashMap<i32, Thread>,
@@ -89,20 +90,6 @@ pub struct Tracer {
 const NS: f64 = 1e-9;
 
 impl Tracer {
-    /// A tracer of nothing yet.
-    pub fn new() -> Tracer {
-        Tracer {
-            roles: HashMap::new(),
-            threads: HashMap::new(),
-            last_wait: HashMap::new(),
-            start: 0,
-            now: 0,
-            idle: HashMap::new(),
-            window_seconds: 0.0,
-            ready_while_idle: 0.0,
-        }
-    }
-
     /// Watches a thread of a process.
     pub fn watch(&mut self, pid: i32, tid: i32, role: Role) {
         self.roles.insert(pid, role);
@@ -337,12 +324,6 @@ impl Tracer {
         let roles = self.roles;
         let role = |pid: i32| roles.get(&pid).copied().unwrap_or(Role::Whole);
         self.threads.into_iter().map(|(tid, t)| (tid, (t.pid, role(t.pid), t.traced))).collect()
-    }
-}
-
-impl Default for Tracer {
-    fn default() -> Self {
-        Tracer::new()
     }
 }
 

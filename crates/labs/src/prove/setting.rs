@@ -23,6 +23,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 const SWAP: u64 = 160 << 20;
 
 /// The surroundings of one side while it lives.
+#[derive(Default)]
 pub struct Setting {
     change: Change,
     dir: PathBuf,
@@ -36,15 +37,7 @@ pub struct Setting {
 impl Setting {
     /// Makes what stays for the whole trial: the control group with its limits, the swap file. Each change is in the journal first.
     pub fn make(change: Change, side: usize, dir: &Path, cpus: &[usize], scratch: &mut Scratch) -> Result<Setting, WorkloadError> {
-        let mut setting = Setting {
-            change,
-            dir: dir.to_owned(),
-            cpus: cpus.to_vec(),
-            group: None,
-            tickets: Vec::new(),
-            neighbours: Vec::new(),
-            shaped: false,
-        };
+        let mut setting = Setting { change, dir: dir.to_owned(), cpus: cpus.to_vec(), ..Setting::default() };
         if let Err(e) = setting.make_all(side, scratch) {
             setting.unmake(scratch)?;
             return Err(e);

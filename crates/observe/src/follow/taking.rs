@@ -97,7 +97,7 @@ impl Taking {
         Taking {
             source,
             pace,
-            tracer: Tracer::new(),
+            tracer: Tracer::default(),
             stamps: None,
             turns: Vec::new(),
             windows: Vec::new(),

@@ -113,8 +113,9 @@ const ONE_GO: u64 = 100_000;
 /// A wake-up may be told before the thread has left its CPU, by at most this many nanoseconds.
 const EARLY: u64 = 100_000;
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 enum Place {
+    #[default]
     Unknown,
     Cpu,
     Ready(u16),
@@ -122,13 +123,15 @@ enum Place {
     Ended,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 enum Mode {
+    #[default]
     Unknown,
     User,
     Call(i64),
 }
 
+#[derive(Default)]
 struct Thread {
     place: Place,
     mode: Mode,
@@ -142,19 +145,6 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(start: u64) -> Thread {
-        Thread {
-            place: Place::Unknown,
-            mode: Mode::Unknown,
-            since: start,
-            memory: None,
-            interrupt: None,
-            early: None,
-            unresolved: Vec::new(),
-            spans: Vec::new(),
-        }
-    }
-
     fn call(&self) -> Option<i64> {
         match self.mode {
             Mode::Call(n) => Some(n),
@@ -240,6 +230,7 @@ struct Recent {
 }
 
 /// Makes spans of events.
+#[derive(Default)]
 pub struct Builder {
     start: u64,
     threads: HashMap<i32, Thread>,
@@ -252,27 +243,15 @@ pub struct Builder {
 
 /// Makes the timelines of a window.
 pub fn timelines(window: &Window) -> Timelines {
-    let mut builder = Builder::new(window.start);
+    let mut builder = Builder { start: window.start, ..Builder::default() };
     window.events.iter().for_each(|e| builder.event(e));
     builder.finish(window.end)
 }
 
 impl Builder {
-    fn new(start: u64) -> Builder {
-        Builder {
-            start,
-            threads: HashMap::new(),
-            processes: HashMap::new(),
-            cpus: HashMap::new(),
-            recent: HashMap::new(),
-            entries: HashMap::new(),
-            makers: HashMap::new(),
-        }
-    }
-
     fn thread(&mut self, tid: i32) -> &mut Thread {
         let start = self.start;
-        self.threads.entry(tid).or_insert_with(|| Thread::new(start))
+        self.threads.entry(tid).or_insert_with(|| Thread { since: start, ..Thread::default() })
     }
 
     fn event(&mut self, e: &Event) {
@@ -296,7 +275,7 @@ impl Builder {
             What::Switch { left, next } => self.switch(e, left, next),
             What::Waking { who, target } => self.waking(e, who, target),
             What::Fork { child } => {
-                let mut t = Thread::new(e.time);
+                let mut t = Thread { since: e.time, ..Thread::default() };
                 (t.place, t.mode) = (Place::Ready(e.cpu), Mode::User);
                 self.threads.insert(child, t);
                 self.makers.insert(child, e.tid);

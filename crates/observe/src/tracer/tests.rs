@@ -8,7 +8,7 @@ fn at(ms: u64, tid: i32, what: What) -> Event {
 }
 
 fn run(events: &[Event], end_ms: u64, role: Role) -> Tracer {
-    let mut tracer = Tracer::new();
+    let mut tracer = Tracer::default();
     tracer.watch(10, 10, role);
     tracer.watch(10, 11, role);
     tracer.open(0);
@@ -190,7 +190,7 @@ fn new_threads_and_processes_of_a_watched_one_are_watched() {
 
 #[test]
 fn silent_threads_are_asked_for_and_then_told() {
-    let mut tracer = Tracer::new();
+    let mut tracer = Tracer::default();
     tracer.watch(10, 10, Role::Whole);
     tracer.open(0);
     assert_eq!(tracer.close(10 * MS, &mut |_, _| Fd::File), [(10, 10)]);
@@ -206,7 +206,7 @@ fn strangers_are_left_out() {
 
 #[test]
 fn an_uninterruptible_wait_is_a_devices_whatever_its_descriptor_has_become() {
-    let mut tracer = Tracer::new();
+    let mut tracer = Tracer::default();
     tracer.watch(10, 10, Role::Whole);
     tracer.open(0);
     let events = [

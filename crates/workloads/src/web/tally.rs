@@ -15,7 +15,7 @@ pub struct Window {
 }
 
 /// Counts of one window. Before there is a window everything is warm-up.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tally {
     /// The window, once it is known.
     pub window: Option<Window>,
@@ -48,17 +48,7 @@ pub struct Times {
 impl Tally {
     /// Nothing yet.
     pub fn new(open_loop: bool, requests: Option<u64>) -> Self {
-        Tally {
-            window: None,
-            limit: requests.unwrap_or(u64::MAX),
-            completed: 0,
-            stretches: Vec::new(),
-            latencies: Histogram::new(),
-            intended: Histogram::new(),
-            open_loop,
-            errors: BTreeMap::new(),
-            early_errors: BTreeMap::new(),
-        }
+        Tally { limit: requests.unwrap_or(u64::MAX), open_loop, ..Tally::default() }
     }
 
     /// Sets the window. What was counted before its beginning does not count.

@@ -81,6 +81,7 @@ impl Around {
 }
 
 /// The groups and neighbours of one side while it lives.
+#[derive(Default)]
 pub struct Surround {
     around: Around,
     dir: PathBuf,
@@ -111,18 +112,7 @@ impl Surround {
             around: around.clone(),
             dir: dir.to_owned(),
             name: format!("fingerpost-prove-{}-{side}", std::process::id()),
-            group: None,
-            inner: None,
-            parent: None,
-            client: None,
-            apart: None,
-            tickets: Vec::new(),
-            running: Vec::new(),
-            shells: Vec::new(),
-            sessions: Vec::new(),
-            held: None,
-            limited: (false, false),
-            shaped: false,
+            ..Surround::default()
         };
         if let Err(e) = surround.make_all(scratch) {
             surround.unmake(scratch)?;
