@@ -3,6 +3,8 @@
 use std::io;
 use std::mem;
 
+use crate::system::done;
+
 /// The CPUs that the calling thread may run on, in ascending order.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     // SAFETY: a cpu_set_t is plain bits; zeroed is the empty set, and the kernel writes at most its size.
@@ -10,9 +12,7 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
         let mut set: libc::cpu_set_t = mem::zeroed();
         (libc::sched_getaffinity(0, mem::size_of::<libc::cpu_set_t>(), &mut set), set)
     };
-    if rc != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    done(rc)?;
     // SAFETY: CPU_ISSET reads one bit of the set, and the index stays below CPU_SETSIZE.
     Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
 }
@@ -27,7 +27,7 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
         }
         libc::sched_setaffinity(0, mem::size_of::<libc::cpu_set_t>(), &set)
     };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    done(rc).map(drop)
 }
 
 /// Confines another thread, by its id, to these CPUs.
@@ -44,5 +44,5 @@ pub fn pin_task(tid: i32, cpus: &[usize]) -> io::Result<()> {
         }
         libc::sched_setaffinity(tid, mem::size_of::<libc::cpu_set_t>(), &set)
     };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    done(rc).map(drop)
 }

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::system::done;
+
 /// Puts the child into a process group of its own and has the kernel kill it when the *thread* that starts it ends, however it ends.
 ///
 /// Call [`Command::spawn`] from a thread that lives as long as the child should.
@@ -18,9 +20,7 @@ pub fn die_with_parent(command: &mut Command) -> &mut Command {
     unsafe {
         command.pre_exec(move || {
             // After the change of user that `Command::uid` asks for, which would clear the setting.
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            done(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
             // The parent may have died before the setting took effect.
             if libc::getppid() as u32 != parent {
                 libc::_exit(1);
@@ -159,13 +159,11 @@ pub fn signal_group(pgid: i32, signal: i32) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a process group of ours"));
     }
     // SAFETY: killpg takes plain numbers.
-    if unsafe { libc::killpg(pgid, signal) } == 0 {
-        return Ok(());
-    }
-    match io::Error::last_os_error() {
-        e if e.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        e => Err(e),
-    }
+    unless_gone(unsafe { libc::killpg(pgid, signal) })
+}
+
+fn unless_gone(sent: libc::c_int) -> io::Result<()> {
+    done(sent).map(drop).or_else(|e| if e.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(e) })
 }
 
 /// What has become of a child that still is to be waited for.
@@ -200,13 +198,7 @@ pub fn signal(pid: i32, signal: i32) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a process of ours"));
     }
     // SAFETY: kill takes plain numbers.
-    if unsafe { libc::kill(pid, signal) } == 0 {
-        return Ok(());
-    }
-    match io::Error::last_os_error() {
-        e if e.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        e => Err(e),
-    }
+    unless_gone(unsafe { libc::kill(pid, signal) })
 }
 
 /// Waits for a child until a deadline; `None` when it still runs then.

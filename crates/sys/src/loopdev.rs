@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::journal::Undo;
 use crate::scratch::{Scratch, Ticket};
+use crate::system::done;
 
 // linux/loop.h
 const LOOP_SET_FD: libc::Ioctl = 0x4C00;
@@ -63,7 +64,7 @@ fn put_behind(device: &Path, backing: &Path) -> io::Result<()> {
     let file = OpenOptions::new().read(true).write(true).open(backing)?;
     let device = OpenOptions::new().read(true).write(true).open(device)?;
     // SAFETY: both descriptors are open; the kernel takes its own reference to the file.
-    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_FD, file.as_raw_fd()) })?;
+    done(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_FD, file.as_raw_fd()) })?;
     // Past the page cache of the file below: a device that answers from memory would be no device. Where the file system cannot,
     // the device works on without.
     // SAFETY: the descriptor is open and the argument a plain number.
@@ -78,7 +79,7 @@ pub fn detach(device: &Path, backing: &Path, remove: bool) -> io::Result<()> {
     if backing_of(number).is_some_and(|held| held == backing) {
         let file = File::open(device)?;
         // SAFETY: the descriptor is open.
-        match check(unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CLR_FD, 0) }) {
+        match done(unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CLR_FD, 0) }) {
             Err(e) if e.raw_os_error() != Some(libc::ENXIO) => return Err(e),
             _ => {}
         }
@@ -119,11 +120,7 @@ fn control(request: libc::Ioctl, argument: i32) -> io::Result<i32> {
     let file = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
     // SAFETY: the descriptor is open and the argument a plain number.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), request, libc::c_long::from(argument)) };
-    check(answer).map(|()| answer)
-}
-
-fn check(answer: i32) -> io::Result<()> {
-    if answer >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    done(answer)
 }
 
 #[cfg(test)]

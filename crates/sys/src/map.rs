@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
+use crate::system::done;
+
 /// Maps a whole file, hands its bytes over, unmaps it. `length` is the file's length as its caller has just seen it.
 ///
 /// Pages are populated at once: faulting them in one by one is slower for a file that is read whole. A file that becomes shorter
@@ -59,9 +61,7 @@ impl Cold {
         let Mapping { start, length } = self.mapping;
         // SAFETY: the range is our own mapping of a file; pages that are taken out of it are read again when touched.
         unsafe {
-            if libc::madvise(start.cast(), length, libc::MADV_DONTNEED) != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            done(libc::madvise(start.cast(), length, libc::MADV_DONTNEED))?;
             match libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) {
                 0 => Ok(()),
                 error => Err(io::Error::from_raw_os_error(error)),

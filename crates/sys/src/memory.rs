@@ -2,9 +2,9 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::FromRawFd;
 
 use crate::map::Mapping;
+use crate::system::{done, made};
 
 /// Takes the pages of the program's own code and constants out of this process's page tables. The page cache keeps them, so what is
 /// needed again comes back by a minor fault; everything that only starting up has touched stays out.
@@ -39,10 +39,7 @@ fn read_only_ranges(maps: &str, program: &str) -> Vec<(usize, usize)> {
 /// A file without a name, in memory: gone when its last descriptor is closed.
 pub fn nameless_file() -> io::Result<File> {
     // SAFETY: the name ends in a zero byte; what is returned is a new descriptor that nobody else owns.
-    unsafe {
-        let fd = libc::memfd_create(c"fingerpost".as_ptr(), libc::MFD_CLOEXEC);
-        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(File::from_raw_fd(fd)) }
-    }
+    unsafe { made(libc::memfd_create(c"fingerpost".as_ptr(), libc::MFD_CLOEXEC)) }.map(File::from)
 }
 
 /// Memory that is touched and cannot be paged out for as long as this lives.
@@ -59,8 +56,8 @@ impl Pinned {
         // SAFETY: advice on the mapping just made changes nothing in it.
         unsafe { libc::madvise(mapping.start.cast(), bytes, libc::MADV_HUGEPAGE) };
         // SAFETY: the range is the mapping just made; locking it also touches it.
-        let rc = unsafe { libc::mlock(mapping.start.cast(), bytes) };
-        if rc == 0 { Ok(Self { _mapping: mapping }) } else { Err(io::Error::last_os_error()) }
+        done(unsafe { libc::mlock(mapping.start.cast(), bytes) })?;
+        Ok(Self { _mapping: mapping })
     }
 }
 

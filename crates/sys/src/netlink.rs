@@ -1,7 +1,9 @@
 //! A netlink socket: requests to the kernel and its answers, as bytes. Who asks knows what they mean.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::system::{done, made};
 
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -19,13 +21,9 @@ pub(crate) struct Netlink {
 impl Netlink {
     /// Opens a socket for one of the kernel's protocols, which holds answers of up to `largest` bytes.
     pub fn open(protocol: libc::c_int, largest: usize) -> io::Result<Netlink> {
-        // SAFETY: socket takes plain numbers.
-        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, protocol) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just gave us this descriptor; nothing else owns it.
-        Ok(Netlink { fd: unsafe { OwnedFd::from_raw_fd(fd) }, buffer: vec![0; largest] })
+        // SAFETY: socket takes plain numbers, and makes a new descriptor.
+        let fd = unsafe { made(libc::socket(libc::AF_NETLINK, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, protocol)) };
+        Ok(Netlink { fd: fd?, buffer: vec![0; largest] })
     }
 
     /// Lets answers that do not come within so many seconds be an error.
@@ -35,7 +33,7 @@ impl Netlink {
         // SAFETY: the option is a timeval, which outlives the call and is as long as we say.
         let rc =
             unsafe { libc::setsockopt(self.fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, std::ptr::from_ref(&time).cast(), length) };
-        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        done(rc).map(drop)
     }
 
     /// Sends a request and takes the bodies of its answers: one, or with [`REQUEST_DUMP`] all until the kernel says that it is done.
@@ -47,15 +45,10 @@ impl Netlink {
         message.extend([0; 8]);
         message.extend(body);
         // SAFETY: the buffer is ours and as long as we say.
-        if unsafe { libc::send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        done(unsafe { libc::send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) })?;
         loop {
             // SAFETY: as above; the kernel writes at most the buffer's length.
-            let n = unsafe { libc::recv(self.fd.as_raw_fd(), self.buffer.as_mut_ptr().cast(), self.buffer.len(), 0) };
-            if n < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            let n = done(unsafe { libc::recv(self.fd.as_raw_fd(), self.buffer.as_mut_ptr().cast(), self.buffer.len(), 0) })?;
             if n == 0 || each_message(&self.buffer[..n as usize], take)? || flags == REQUEST {
                 return Ok(());
             }

@@ -5,9 +5,10 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::netlink::{Netlink, REQUEST_DUMP, each_attribute};
+use crate::system::{done, made};
 
 /// The attribute that names a queueing discipline (`TCA_KIND` of linux/rtnetlink.h).
 const KIND: u16 = 1;
@@ -51,7 +52,7 @@ pub fn loopback_up() -> io::Result<()> {
     request.ifr_name[1] = b'o' as libc::c_char;
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: the request outlives the call, and SIOCSIFFLAGS reads an ifreq.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &request) })
+    done(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &request) }).map(drop)
 }
 
 /// Lets so many bytes a second over the loopback interface, through a token bucket; `None` takes the bucket away.
@@ -69,14 +70,11 @@ pub fn shape_loopback(bytes_per_second: Option<u32>) -> io::Result<()> {
         None => qdisc_message(libc::RTM_DELQDISC, 0, &[]),
     };
     // SAFETY: the message is a whole buffer of its stated length.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
-    if sent < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    done(unsafe { libc::send(socket.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) })?;
     let mut answer = [0u8; 1024];
     // SAFETY: the buffer is as long as stated.
-    let got = unsafe { libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
-    if got < 0 { Err(io::Error::last_os_error()) } else { acknowledged(&answer[..got as usize]) }
+    let got = done(unsafe { libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) })?;
+    acknowledged(&answer[..got as usize])
 }
 
 /// The kernel's answer: an error number of 0 behind the header is an acknowledgement.
@@ -142,14 +140,7 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 
 fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
     // SAFETY: socket takes plain numbers; the descriptor that it gives is ours alone.
-    unsafe {
-        let fd = libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol);
-        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
-    }
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    unsafe { made(libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol)) }
 }
 
 #[cfg(test)]

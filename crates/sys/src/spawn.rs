@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use crate::system::done;
 use crate::{child, wait};
 
 /// Ample for a few system calls one after the other, in a debug build, too.
@@ -331,10 +332,7 @@ impl Process {
         if self.status.is_none() {
             let mut status = 0;
             // SAFETY: the kernel writes one number.
-            let pid = unsafe { libc::waitpid(self.pid, &mut status, options) };
-            if pid < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            let pid = done(unsafe { libc::waitpid(self.pid, &mut status, options) })?;
             self.status = (pid == self.pid).then(|| ExitStatus::from_raw(status));
         }
         Ok(self.status)

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::map::{Mapping, READ_WRITE};
+use crate::system::{done, made};
 
 /// The variable that tells a generator its descriptor.
 const VARIABLE: &str = "FINGERPOST_STAMPS";
@@ -78,10 +79,7 @@ impl Stamps {
         // SAFETY: the closure runs between fork and exec and calls only fcntl, which is async-signal-safe; the descriptor is held open
         // by what the closure owns.
         unsafe {
-            command.pre_exec(move || match libc::fcntl(ring.fd.as_raw_fd(), libc::F_SETFD, 0) {
-                -1 => Err(io::Error::last_os_error()),
-                _ => Ok(()),
-            });
+            command.pre_exec(move || done(libc::fcntl(ring.fd.as_raw_fd(), libc::F_SETFD, 0)).map(drop));
         }
     }
 
@@ -217,19 +215,10 @@ fn sealed(size: usize) -> io::Result<OwnedFd> {
     let name = c"fingerpost-stamps".as_ptr();
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name ends in a zero byte; what is returned is a new descriptor that nobody else owns.
-    let fd = unsafe {
-        let fd = libc::memfd_create(name, flags);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(fd)
-    };
-    let file = File::from(fd);
+    let file = File::from(unsafe { made(libc::memfd_create(name, flags)) }?);
     file.set_len(size as u64)?;
     // SAFETY: adds seals to the descriptor just made.
-    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    done(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
     Ok(file.into())
 }
 

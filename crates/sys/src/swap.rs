@@ -3,16 +3,14 @@
 //! An area that we made carries [`LABEL`] and a random UUID in its header. Nothing here switches off an area whose UUID is not the
 //! one that was asked for, so a path that has become somebody else's is left alone.
 
-use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::procfs::memory::{SwapArea, parse_swaps};
-use crate::system::page_bytes;
+use crate::system::{c_path, done, page_bytes};
 
 /// The volume label in the header of every area that we make.
 pub const LABEL: &str = "fingerpost";
@@ -116,14 +114,14 @@ pub fn on(path: &Path, priority: i32) -> io::Result<()> {
     let flags = if priority < 0 { 0 } else { SWAP_FLAG_PREFER | (priority & SWAP_FLAG_PRIO_MASK) };
     let path = c_path(path)?;
     // SAFETY: the path ends in a zero byte and lives until the call returns.
-    answer(unsafe { libc::swapon(path.as_ptr(), flags) })
+    done(unsafe { libc::swapon(path.as_ptr(), flags) }).map(drop)
 }
 
 /// Switches an area off; what it holds goes back to memory. Blocks until that is done.
 pub fn off(path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     // SAFETY: as above.
-    answer(unsafe { libc::swapoff(path.as_ptr()) })
+    done(unsafe { libc::swapoff(path.as_ptr()) }).map(drop)
 }
 
 /// Switches off an area that is on and carries this UUID. One that is off, gone or somebody else's is no error.
@@ -137,14 +135,6 @@ pub fn drop_caches() -> io::Result<()> {
     unsafe { libc::sync() };
     // 3: page cache, and dentries and inodes (Documentation/admin-guide/sysctl/vm.rst).
     fs::write("/proc/sys/vm/drop_caches", "3")
-}
-
-fn answer(rc: i32) -> io::Result<()> {
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn c_path(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path holds a zero byte"))
 }
 
 #[cfg(test)]

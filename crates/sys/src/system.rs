@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::io;
 use std::mem;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
@@ -20,6 +21,20 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// What a call gave, or the error that it left in `errno` where that is negative. It may be called between fork and exec.
+pub(crate) fn done<T: Default + PartialOrd>(result: T) -> io::Result<T> {
+    if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// A new descriptor that such a call gave.
+///
+/// # Safety
+/// The call makes a descriptor that nobody else owns.
+pub(crate) unsafe fn made(descriptor: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: as the caller says.
+    done(descriptor).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// The size of a page in bytes.
 pub fn page_bytes() -> u64 {
     // SAFETY: as above.
@@ -35,23 +50,23 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
         let mut answer: libc::statvfs = mem::zeroed();
         (libc::statvfs(path.as_ptr(), &mut answer), answer)
     };
-    if rc == 0 { Ok(answer.f_bavail.saturating_mul(answer.f_frsize)) } else { Err(io::Error::last_os_error()) }
+    done(rc).map(|_| answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 
 /// The resolution that the kernel states for the monotonic clock.
 pub fn clock_resolution() -> io::Result<Duration> {
     let mut answer = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec.
-    let rc = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &mut answer) };
-    if rc == 0 { Ok(Duration::new(answer.tv_sec as u64, answer.tv_nsec as u32)) } else { Err(io::Error::last_os_error()) }
+    done(unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &mut answer) })?;
+    Ok(Duration::new(answer.tv_sec as u64, answer.tv_nsec as u32))
 }
 
 /// CPU time that the calling process has used, all threads, user and kernel.
 pub fn own_cpu_time() -> io::Result<Duration> {
     let mut answer = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec.
-    let rc = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut answer) };
-    if rc == 0 { Ok(Duration::new(answer.tv_sec as u64, answer.tv_nsec as u32)) } else { Err(io::Error::last_os_error()) }
+    done(unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut answer) })?;
+    Ok(Duration::new(answer.tv_sec as u64, answer.tv_nsec as u32))
 }
 
 /// What the scheduler did to the calling thread so far.
@@ -70,9 +85,7 @@ pub fn thread_switches() -> io::Result<ThreadSwitches> {
         let mut usage: libc::rusage = mem::zeroed();
         (libc::getrusage(libc::RUSAGE_THREAD, &mut usage), usage)
     };
-    if rc != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    done(rc)?;
     Ok(ThreadSwitches { voluntary: usage.ru_nvcsw as u64, involuntary: usage.ru_nivcsw as u64 })
 }
 
@@ -100,7 +113,8 @@ pub fn hypervisor_signature() -> Option<String> {
     None
 }
 
-fn c_path(path: &Path) -> io::Result<CString> {
+/// A path as the kernel takes it.
+pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path holds a zero byte"))
 }
 

@@ -6,17 +6,19 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use crate::system::done;
+
 /// Has the command do without transparent huge pages, whatever the system's setting. Needs no privilege.
 pub fn no_huge_pages(command: &mut Command) -> &mut Command {
     // SAFETY: the closure runs between fork and exec and calls only prctl, which is async-signal-safe.
-    unsafe { command.pre_exec(|| check(libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0))) }
+    unsafe { command.pre_exec(|| done(libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0)).map(drop)) }
 }
 
 /// Has the command run with the mitigation of Speculative Store Bypass. Needs no privilege; fails where the kernel or the CPU leaves
 /// no choice.
 pub fn no_store_bypass(command: &mut Command) -> &mut Command {
     // SAFETY: the closure runs between fork and exec and calls only prctl, which is async-signal-safe.
-    unsafe { command.pre_exec(|| check(libc::prctl(PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, PR_SPEC_DISABLE, 0, 0))) }
+    unsafe { command.pre_exec(|| done(libc::prctl(PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, PR_SPEC_DISABLE, 0, 0)).map(drop)) }
 }
 
 /// Numbers of `linux/prctl.h`, the same on every architecture; the C library's crate has them for some only.
@@ -46,9 +48,9 @@ pub fn seccomp_filter(command: &mut Command, instructions: usize) -> &mut Comman
     // SAFETY: the closure runs between fork and exec; prctl is async-signal-safe, and the program it points to lives in the closure.
     unsafe {
         command.pre_exec(move || {
-            check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+            done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
             let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-            check(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, std::ptr::from_ref(&filter)))
+            done(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, std::ptr::from_ref(&filter))).map(drop)
         })
     }
 }
@@ -67,7 +69,7 @@ pub fn on_cpus<'a>(command: &'a mut Command, cpus: &[usize]) -> &'a mut Command 
             for &cpu in &cpus {
                 libc::CPU_SET(cpu, &mut set);
             }
-            check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set))
+            done(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)).map(drop)
         })
     }
 }
@@ -75,17 +77,13 @@ pub fn on_cpus<'a>(command: &'a mut Command, cpus: &[usize]) -> &'a mut Command 
 /// Has the command run with this nice value, 0 to 19. Raising it needs no privilege.
 pub fn nice(command: &mut Command, value: i32) -> &mut Command {
     // SAFETY: the closure runs between fork and exec and calls only setpriority.
-    unsafe { command.pre_exec(move || check(libc::setpriority(libc::PRIO_PROCESS, 0, value.clamp(0, 19)))) }
+    unsafe { command.pre_exec(move || done(libc::setpriority(libc::PRIO_PROCESS, 0, value.clamp(0, 19))).map(drop)) }
 }
 
 /// Gives the command a network of its own: a loopback interface that is down, and nothing else. Needs root.
 pub fn own_network(command: &mut Command) -> &mut Command {
     // SAFETY: the closure runs between fork and exec and calls only unshare.
-    unsafe { command.pre_exec(|| check(libc::unshare(libc::CLONE_NEWNET))) }
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    unsafe { command.pre_exec(|| done(libc::unshare(libc::CLONE_NEWNET)).map(drop)) }
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::map::{Mapping, READ_WRITE};
 use crate::procfs::parse_list;
-use crate::system::page_bytes;
+use crate::system::{done, made, page_bytes};
 
 /// `struct perf_event_attr` as of version 5 (112 bytes), which every kernel since 4.1 takes.
 #[repr(C)]
@@ -322,17 +322,13 @@ pub(crate) const ANY: libc::c_int = -1;
 pub(crate) fn perf_event_open(attr: &Attr, thread: libc::c_int, cpu: libc::c_int, leader: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: the attr is initialised, its size field is its size, and it outlives the call; the rest are plain numbers.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(attr), thread, cpu, leader, FLAG_FD_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel just gave us this descriptor; nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+    // SAFETY: the kernel makes a new descriptor.
+    unsafe { made(fd as libc::c_int) }
 }
 
 pub(crate) fn ioctl(event: &impl AsRawFd, request: libc::Ioctl, argument: usize) -> io::Result<()> {
     // SAFETY: the descriptor is open; the argument is a number, a descriptor, or a string that outlives the call, as the request wants.
-    let rc = unsafe { libc::ioctl(event.as_raw_fd(), request, argument) };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    done(unsafe { libc::ioctl(event.as_raw_fd(), request, argument) }).map(drop)
 }
 
 /// The CPUs that are online.

@@ -169,15 +169,14 @@ fn read_all(mount: &Path, names: &[&str]) -> Result<Vec<Option<Tracepoint>>, Str
 
 /// Leaves the mount namespace of the process for one of the calling thread's own and mounts tracefs there.
 fn mount_privately() -> io::Result<()> {
-    let check = |rc: libc::c_int| if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     let root = CString::new("/").unwrap_or_default();
     let none = CString::new("tracefs").unwrap_or_default();
     let at = CString::new(MOUNTS[0]).unwrap_or_default();
     // SAFETY: unshare takes plain flags; the pointers given to mount are null or to strings that end in NUL and outlive the calls.
     unsafe {
-        check(libc::unshare(libc::CLONE_NEWNS))?;
-        check(libc::mount(std::ptr::null(), root.as_ptr(), std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE, std::ptr::null()))?;
-        check(libc::mount(none.as_ptr(), at.as_ptr(), none.as_ptr(), 0, std::ptr::null()))
+        done(libc::unshare(libc::CLONE_NEWNS))?;
+        done(libc::mount(std::ptr::null(), root.as_ptr(), std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE, std::ptr::null()))?;
+        done(libc::mount(none.as_ptr(), at.as_ptr(), none.as_ptr(), 0, std::ptr::null())).map(drop)
     }
 }
 

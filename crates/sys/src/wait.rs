@@ -1,22 +1,19 @@
 //! Waiting for one of several things to happen, to the microsecond.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::system::{c_path, done, made};
+
 /// A descriptor that becomes readable when the file is written to, and stays so until [`drain`]ed.
 pub fn writes(path: &Path) -> io::Result<OwnedFd> {
-    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let path = c_path(path)?;
     // SAFETY: inotify_init1 returns a new descriptor that nobody else owns; the path ends in a zero byte.
     unsafe {
-        let fd = libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let owned = OwnedFd::from_raw_fd(fd);
-        if libc::inotify_add_watch(fd, path.as_ptr(), libc::IN_MODIFY) < 0 { Err(io::Error::last_os_error()) } else { Ok(owned) }
+        let fd = made(libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC))?;
+        done(libc::inotify_add_watch(fd.as_raw_fd(), path.as_ptr(), libc::IN_MODIFY)).map(|_| fd)
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::descriptor;
+use super::{command, descriptor};
 
 const PROG_GET_NEXT_ID: libc::c_long = 11;
 const PROG_GET_FD_BY_ID: libc::c_long = 13;
@@ -67,13 +67,6 @@ fn info(object: &OwnedFd) -> io::Result<Info> {
     Ok(info)
 }
 
-fn command(number: libc::c_long, attributes: &mut [u64; 2]) -> io::Result<libc::c_long> {
-    // SAFETY: the kernel reads and writes no more of the attributes than is said; the one address in them is of a buffer that outlives the
-    // call and is as long as the attribute before it says.
-    let rc = unsafe { libc::syscall(libc::SYS_bpf, number, attributes.as_mut_ptr(), size_of_val(attributes)) };
-    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(rc) }
-}
-
 /// The programs that this process has open, as the kernel tells with its descriptors.
 fn own_programs() -> BTreeSet<u32> {
     let Ok(entries) = fs::read_dir("/proc/self/fdinfo") else { return BTreeSet::new() };
@@ -106,7 +99,7 @@ mod tests {
                 attributes[0] = u64::from(TRACING[3]) | (code.len() as u64) << 32;
                 attributes[1] = code.as_ptr() as u64;
                 attributes[2] = c"GPL".as_ptr() as u64;
-                let program = super::super::command(super::super::PROG_LOAD, &attributes).map(descriptor).unwrap();
+                let program = super::super::command(super::super::PROG_LOAD, &mut attributes).map(descriptor).unwrap();
                 assert_eq!(tracing_programs().unwrap(), before, "it is ours");
                 // Another process gets it as its standard input; our copy goes with the command.
                 let mut command = std::process::Command::new("sleep");

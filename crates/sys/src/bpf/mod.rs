@@ -12,6 +12,7 @@ use std::ptr;
 use self::btf::Btf;
 use self::code::{Code, Recorded, STOPPED, Shared};
 use self::ring::Ring;
+use crate::system::done;
 
 const MAP_CREATE: libc::c_long = 0;
 const MAP_LOOKUP: libc::c_long = 1;
@@ -76,7 +77,7 @@ impl Programs {
     /// Which program could not be attached, and what the kernel said.
     pub fn enable(&mut self) -> io::Result<()> {
         for (name, program) in self.loaded.iter().skip(self.links.len()) {
-            let link = command(RAW_TRACEPOINT_OPEN, &[0, program.as_raw_fd() as u64, 0]);
+            let link = command(RAW_TRACEPOINT_OPEN, &mut [0, program.as_raw_fd() as u64, 0]);
             let refused = |e: io::Error| io::Error::new(e.kind(), format!("a program cannot be attached to the tracepoint {name}: {e}"));
             self.links.push(link.map(descriptor).map_err(refused)?);
         }
@@ -109,7 +110,7 @@ impl Programs {
         let mut first: Option<u64> = None;
         for &cpu in &self.cpus {
             let (key, mut element) = (cpu as u32, [0u64; CPU_BYTES / 8]);
-            command(MAP_LOOKUP, &[self.of_cpus.as_raw_fd() as u64, ptr::from_ref(&key) as u64, ptr::from_mut(&mut element) as u64, 0])?;
+            command(MAP_LOOKUP, &mut [self.of_cpus.as_raw_fd() as u64, ptr::from_ref(&key) as u64, ptr::from_mut(&mut element) as u64, 0])?;
             let at = Some(element[STOPPED / 8]).filter(|at| *at > 0);
             first = first.into_iter().chain(at).min();
         }
@@ -139,23 +140,22 @@ impl Programs {
     pub fn drain(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
         self.rings.iter_mut().for_each(|r| r.drain(&mut take));
         let (key, mut lost) = (0u32, 0u64);
-        command(MAP_LOOKUP, &[self.lost.as_raw_fd() as u64, ptr::from_ref(&key) as u64, ptr::from_mut(&mut lost) as u64, 0])?;
+        command(MAP_LOOKUP, &mut [self.lost.as_raw_fd() as u64, ptr::from_ref(&key) as u64, ptr::from_mut(&mut lost) as u64, 0])?;
         let new = lost.wrapping_sub(self.lost_before);
         self.lost_before = lost;
         Ok(new)
     }
 }
 
-fn command(number: libc::c_long, attributes: &[u64]) -> io::Result<libc::c_long> {
-    // SAFETY: the attributes are as long as is said; the addresses in them are of buffers that outlive the call, and as long as the map's
-    // or the program's sizes say.
-    let rc = unsafe { libc::syscall(libc::SYS_bpf, number, attributes.as_ptr(), size_of_val(attributes)) };
-    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(rc) }
+fn command(number: libc::c_long, attributes: &mut [u64]) -> io::Result<libc::c_long> {
+    // SAFETY: the kernel reads and writes no more of the attributes than is said; the addresses in them are of buffers that outlive the
+    // call, and as long as the map's or the program's sizes, or the attribute before them, say.
+    done(unsafe { libc::syscall(libc::SYS_bpf, number, attributes.as_mut_ptr(), size_of_val(attributes)) })
 }
 
 /// Sets an element of a map; `value` is as long as the map's values are.
 fn update(map: &OwnedFd, key: u32, value: &[u8]) -> io::Result<()> {
-    command(MAP_UPDATE, &[map.as_raw_fd() as u64, ptr::from_ref(&key) as u64, value.as_ptr() as u64, 0]).map(|_| ())
+    command(MAP_UPDATE, &mut [map.as_raw_fd() as u64, ptr::from_ref(&key) as u64, value.as_ptr() as u64, 0]).map(|_| ())
 }
 
 fn descriptor(rc: libc::c_long) -> OwnedFd {
@@ -167,7 +167,7 @@ fn descriptor(rc: libc::c_long) -> OwnedFd {
 fn map(kind: u32, [key, value, entries]: [u32; 3], inner: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let inner = inner.map_or(0, |fd| fd.as_raw_fd() as u32);
-    command(MAP_CREATE, &[pair(kind, key), pair(value, entries), pair(0, inner)]).map(descriptor)
+    command(MAP_CREATE, &mut [pair(kind, key), pair(value, entries), pair(0, inner)]).map(descriptor)
 }
 
 fn load(name: &str, code: &[u64], target: u32) -> Result<OwnedFd, String> {
@@ -179,14 +179,14 @@ fn load(name: &str, code: &[u64], target: u32) -> Result<OwnedFd, String> {
     attributes[2] = license.as_ptr() as u64;
     attributes[8] = u64::from(ATTACH_TRACEPOINT) << 32;
     attributes[13] = u64::from(target) << 32;
-    let error = match command(PROG_LOAD, &attributes) {
+    let error = match command(PROG_LOAD, &mut attributes) {
         Ok(rc) => return Ok(descriptor(rc)),
         Err(e) => e,
     };
     // Only now, as checking takes longer with a log.
     attributes[3] = 1 | (log.len() as u64) << 32;
     attributes[4] = log.as_mut_ptr() as u64;
-    _ = command(PROG_LOAD, &attributes).map(descriptor);
+    _ = command(PROG_LOAD, &mut attributes).map(descriptor);
     let text = String::from_utf8_lossy(log.split(|&b| b == 0).next().unwrap_or_default()).into_owned();
     let reason = text.lines().rev().find(|l| !l.is_empty() && !l.starts_with("processed ")).unwrap_or_default();
     Err(format!("the kernel refused the program for {name}: {error} ({reason})"))
