@@ -3,6 +3,7 @@
 //! A [`Workload`] starts something, puts a number of clients on it for a while, and tells how many transactions were done, how
 //! long each took, and how the client itself fared. It neither observes the server nor judges the figures.
 
+mod closed_loop;
 pub mod database;
 pub mod desktop;
 pub mod histogram;

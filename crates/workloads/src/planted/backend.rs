@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::rehearsal::work;
+use crate::closed_loop::work;
 
 /// The worker's name.
 pub const NAME: &str = "planted-backend";

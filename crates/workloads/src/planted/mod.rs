@@ -21,11 +21,12 @@ use fingerpost_record::Params;
 use fingerpost_sys::child;
 use fingerpost_sys::scratch::{Scratch, Server};
 
-use self::client::{BEGUN, Order, Report};
+use self::client::{BEGUN, Order};
 use self::script::Script;
 use self::servers::{Engine, Plan, Started};
 use self::surroundings::Surroundings;
 use self::talk::Target;
+use crate::closed_loop::Report;
 use crate::rehearsal::Worker;
 use crate::{Stamps, Step, Subjects, Workload, WorkloadError, worker};
 

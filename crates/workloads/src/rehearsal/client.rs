@@ -12,9 +12,9 @@ use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use fingerpost_sys::trace::monotonic_ns;
 
 use super::server::REQUEST;
-use super::{Recipe, work};
+use super::Recipe;
+use crate::closed_loop::{PARTS, Report, cpu_seconds, told, work};
 use crate::histogram::Histogram;
-use crate::planted::client::{PARTS, Report, cpu_seconds, told};
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-client";

@@ -17,7 +17,7 @@ use fingerpost_record::Params;
 use fingerpost_sys::child::{self, die_with_parent};
 use serde::{Deserialize, Serialize};
 
-use crate::planted::client::Report;
+use crate::closed_loop::Report;
 use crate::{Stamps, Step, Subjects, Workload, WorkloadError, worker};
 
 /// The workload's name.
@@ -94,17 +94,6 @@ impl Default for Recipe {
             mix: None,
         }
     }
-}
-
-/// Integer arithmetic that no compiler can leave out: about a nanosecond a turn.
-pub(crate) fn work(turns: u32) -> u64 {
-    let mut x = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(turns);
-    for _ in 0..turns {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-    }
-    std::hint::black_box(x)
 }
 
 /// Changes the command of the server or the client before it is started.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::work;
+use crate::closed_loop::work;
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-neighbour";

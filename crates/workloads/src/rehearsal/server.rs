@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use fingerpost_sys::memory::Fresh;
 
-use super::{Recipe, work};
+use super::Recipe;
+use crate::closed_loop::work;
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-server";

@@ -13,7 +13,7 @@ use fingerpost_sys::trace::monotonic_ns;
 use super::lock::Lock;
 use super::log::{Account, Stage, own_tid};
 use super::{Kind, Order, peer};
-use crate::rehearsal::work;
+use crate::closed_loop::work;
 
 /// Turns of the loop between two looks at the clock: a few microseconds.
 const TURNS: u32 = 2000;
