@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         return status;
     }
     // So is a load generator.
-    if let Some(status) = fingerpost_workloads::worker::dispatch() {
+    if let Some(status) = fingerpost_workloads::workers::dispatch() {
         return status;
     }
     // And so is the process that undoes what a killed run changed.

@@ -21,13 +21,13 @@ use fingerpost_workloads::database::Database;
 use fingerpost_workloads::database::options::Options;
 use fingerpost_workloads::web::Web;
 use fingerpost_workloads::web::settings::Settings;
-use fingerpost_workloads::{Step, Subjects, Workload, worker};
+use fingerpost_workloads::{Step, Subjects, Workload, workers};
 
 const USAGE: &str = "cost database|web nothing|counting|sampling|tracing PAIRS SECONDS [NAME=VALUE...]";
 
 fn main() -> ExitCode {
     // Load generators and the guardian are this program, started once more.
-    if let Some(status) = guardian::dispatch().or_else(worker::dispatch) {
+    if let Some(status) = guardian::dispatch().or_else(workers::dispatch) {
         return status;
     }
     let words: Vec<String> = std::env::args().skip(1).collect();

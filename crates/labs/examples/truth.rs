@@ -17,7 +17,7 @@ use fingerpost_record::Paths;
 use fingerpost_workloads::rehearsal::truth::log::Served;
 use fingerpost_workloads::rehearsal::truth::{Kind, Mix};
 use fingerpost_workloads::rehearsal::{Recipe, Rehearsal};
-use fingerpost_workloads::{Stamp, Workload, worker};
+use fingerpost_workloads::{Stamp, Workload, workers};
 use serde::Serialize;
 
 /// Events that a window may have, 48 bytes each.
@@ -76,7 +76,7 @@ struct Stages {
 }
 
 fn main() -> ExitCode {
-    if let Some(status) = worker::dispatch() {
+    if let Some(status) = workers::dispatch() {
         return status;
     }
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -12,6 +12,7 @@ mod pages;
 mod routes;
 mod server;
 mod shutdown;
+mod site;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

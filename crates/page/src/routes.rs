@@ -1,7 +1,5 @@
 //! Which page answers which address.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -13,59 +11,16 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use fingerpost_record::guard;
 use fingerpost_record::load::MAX_BYTES;
-use fingerpost_report::html::Define;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::Semaphore;
 
-use crate::index::Index;
-use crate::jobs::Jobs;
 use crate::pages::{
     self, Answer, calculator, compare, docs, history, import, kept, list, measure, reference as published, run, services, sweeps,
 };
-use crate::{Choice, Options};
-
-/// Everything that the pages are made from.
-pub struct Site {
-    /// The archive.
-    pub index: Arc<Index>,
-    /// The measurement.
-    pub jobs: Jobs,
-    /// What can be measured.
-    pub choices: Vec<Choice>,
-    /// The calculator's ways to get memory.
-    pub apis: Vec<String>,
-    /// Directories of sweeps.
-    pub sweeps: Vec<PathBuf>,
-    /// What a probe's name means.
-    pub define: Define,
-    /// The published systems, with the probes of their rows.
-    pub published: Vec<(String, BTreeSet<String>)>,
-    /// What every address begins with.
-    pub base: String,
-    /// One upload at a time: each may be as large as a run.
-    imports: Semaphore,
-}
+use crate::site::Site;
 
 /// Bytes of a form.
 const FORM: usize = 64 << 10;
-
-impl Site {
-    /// A site over the archive.
-    pub fn new(options: Options, base: String) -> Site {
-        Site {
-            index: Arc::new(Index::new(options.archive)),
-            jobs: Jobs::new(options.program),
-            choices: options.choices,
-            apis: options.apis,
-            sweeps: options.sweeps,
-            define: options.define,
-            published: compare::published(),
-            base,
-            imports: Semaphore::new(1),
-        }
-    }
-}
 
 /// The site as handlers get it.
 type Shared = State<Arc<Site>>;

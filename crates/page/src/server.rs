@@ -19,7 +19,8 @@ use tower_service::Service;
 
 use crate::connections::{Activity, Connections};
 use crate::guard::{self, Token};
-use crate::routes::{self, Site};
+use crate::routes;
+use crate::site::Site;
 use crate::{Page, pages, shutdown};
 
 /// Connections at a time; a browser opens six.

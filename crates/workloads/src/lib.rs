@@ -14,6 +14,7 @@ pub mod server_dir;
 pub mod site;
 pub mod web;
 pub mod worker;
+pub mod workers;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -20,7 +20,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 const VICTIM: &str = "--victim";
 
 fn main() -> ExitCode {
-    if let Some(status) = fingerpost_workloads::worker::dispatch() {
+    if let Some(status) = fingerpost_workloads::workers::dispatch() {
         return status;
     }
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -6,11 +6,11 @@ use std::time::Duration;
 use fingerpost_workloads::rehearsal::truth::log::{Served, Stage};
 use fingerpost_workloads::rehearsal::truth::{Kind, Mix, Order, Shape};
 use fingerpost_workloads::rehearsal::{Recipe, Rehearsal};
-use fingerpost_workloads::{Drained, Step, Workload, worker};
+use fingerpost_workloads::{Drained, Step, Workload, workers};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 fn main() -> ExitCode {
-    if let Some(status) = worker::dispatch() {
+    if let Some(status) = workers::dispatch() {
         return status;
     }
     let mut arguments = Arguments::from_args();

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{Body, body, measure};
-use crate::routes::Site;
+use crate::site::Site;
 
 /// The fields as the form has them.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -10,7 +10,7 @@ use fingerpost_report::html;
 use maud::{Markup, html as markup};
 
 use super::{Answer, Wrong, bad, body, content, run};
-use crate::routes::Site;
+use crate::site::Site;
 
 /// Compares the runs that were ticked: the older one is the base, unless the address says `order=given`.
 pub fn page(site: &Site, pairs: &[(String, String)]) -> Answer {
@@ -68,12 +68,6 @@ pub fn beside_published(site: &Site, run: &Run) -> Markup {
             }
         }
     }
-}
-
-/// The published systems, each with the probes of its rows.
-pub fn published() -> Vec<(String, BTreeSet<String>)> {
-    let of = |name: String| references::load(&name).map(|run| (name, run.measurements.into_iter().map(|m| m.probe).collect()));
-    references::names().into_iter().filter_map(of).collect()
 }
 
 fn read(site: &Site, id: &str) -> Result<Run, Wrong> {

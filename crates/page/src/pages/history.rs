@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::{Answer, TO_THE_SECOND, Wrong, body, moment, moments};
 use crate::index::{Item, RowFigure};
-use crate::routes::Site;
+use crate::site::Site;
 
 /// The most runs that are looked at, the newest first: each must be read once.
 const MOST: usize = 400;

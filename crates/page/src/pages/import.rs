@@ -6,7 +6,7 @@ use fingerpost_record::text::clean_short;
 use maud::html;
 
 use super::{Body, body};
-use crate::routes::Site;
+use crate::site::Site;
 
 /// Takes the file in; gives the run's id.
 ///

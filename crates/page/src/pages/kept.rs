@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{Wrong, bad, run};
-use crate::routes::Site;
+use crate::site::Site;
 
 /// The form of [`forms`] for words.
 #[derive(Debug, Deserialize)]

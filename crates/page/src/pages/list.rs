@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::{Answer, Wrong, body, encoded, moments};
 use crate::index::Item;
-use crate::routes::Site;
+use crate::site::Site;
 
 /// Runs of one page.
 const PAGE: usize = 50;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{Body, body};
 use crate::jobs::{Phase, Refused, State};
-use crate::routes::Site;
+use crate::site::Site;
 use crate::{Choice, Live};
 
 /// What the form says.

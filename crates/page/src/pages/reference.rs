@@ -10,7 +10,7 @@ use fingerpost_report::html::term::term;
 use maud::{Markup, html as markup};
 
 use super::{Answer, Body, Wrong, body, content, run};
-use crate::routes::Site;
+use crate::site::Site;
 
 /// The page's entry in the menu.
 const MENU: &str = "/references";

@@ -10,7 +10,7 @@ use fingerpost_report::{csv, html};
 use maud::html as markup;
 
 use super::{Answer, Wrong, body, compare, content, encoded, kept};
-use crate::routes::Site;
+use crate::site::Site;
 
 /// The file of a run; the id is from an address, so it must be one.
 ///

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::measure::{progress, refused};
 use super::{Body, body};
 use crate::jobs::Phase;
-use crate::routes::Site;
+use crate::site::Site;
 
 /// What the form says.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -8,7 +8,7 @@ use fingerpost_report::html;
 use maud::html as markup;
 
 use super::{Answer, Wrong, body, content};
-use crate::routes::Site;
+use crate::site::Site;
 
 /// The page's entry in the menu.
 const MENU: &str = "/sweeps";

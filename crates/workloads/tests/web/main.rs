@@ -11,7 +11,7 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
     // Our own workers are this program started again, as they are the shipped binary.
-    if let Some(status) = fingerpost_workloads::worker::dispatch() {
+    if let Some(status) = fingerpost_workloads::workers::dispatch() {
         return status;
     }
     if std::env::args().nth(1).as_deref() == Some(after_kill::HOLD) {

@@ -1,0 +1,50 @@
+//! Every worker process. [`dispatch`] stands at the beginning of `main`, before arguments are parsed.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::worker::MARK;
+
+/// A worker's name, and what it does with the arguments that follow the name.
+type Worker = (&'static str, fn(Vec<OsString>) -> ExitCode);
+
+/// Every worker.
+static WORKERS: &[Worker] = &[
+    (crate::database::worker::NAME, crate::database::worker::main),
+    (crate::database::guard::NAME, crate::database::guard::main),
+    (crate::desktop::worker::NAME, crate::desktop::worker::main),
+    (crate::planted::client::NAME, crate::planted::client::main),
+    (crate::planted::backend::NAME, crate::planted::backend::main),
+    (crate::rehearsal::server::NAME, crate::rehearsal::server::main),
+    (crate::rehearsal::client::NAME, crate::rehearsal::client::main),
+    (crate::rehearsal::truth::server::NAME, crate::rehearsal::truth::server::main),
+    (crate::rehearsal::truth::peer::NAME, crate::rehearsal::truth::peer::main),
+    (crate::rehearsal::neighbour::NAME, crate::rehearsal::neighbour::main),
+    (crate::web::generator::NAME, crate::web::generator::main),
+    (crate::web::static_server::NAME, crate::web::static_server::main),
+    (crate::site::making::NAME, crate::site::making::main),
+    (crate::site::reader::NAME, crate::site::reader::main),
+    (crate::site::served::NAME, crate::site::served::main),
+];
+
+/// Runs a worker when this process was started as one; `None` when it is an ordinary invocation.
+pub fn dispatch() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next()? != MARK {
+        return None;
+    }
+    let name = args.next().unwrap_or_default();
+    let Some((_, run)) = WORKERS.iter().find(|(known, _)| name == *known) else {
+        eprintln!("{} is not a worker of this program", name.display());
+        return Some(ExitCode::from(2));
+    };
+    offer_to_kernel();
+    Some(run(args.collect()))
+}
+
+/// Where memory runs out, a worker costs one row and the conducting process all of them; other programs of the host nothing of ours is
+/// worth. So the kernel is to kill a worker first.
+fn offer_to_kernel() {
+    // Without /proc the kernel chooses by size, as ever.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+}
