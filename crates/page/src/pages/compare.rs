@@ -1,7 +1,5 @@
 //! Two runs compared.
 
-use std::collections::BTreeSet;
-
 use axum::http::StatusCode;
 use fingerpost_compare::{Options, compare, references};
 use fingerpost_record::archive::Head;
@@ -9,7 +7,7 @@ use fingerpost_record::{Profile, Run, lean};
 use fingerpost_report::html;
 use maud::{Markup, html as markup};
 
-use super::{Answer, Wrong, bad, body, content, run};
+use super::{Answer, Wrong, bad, body, content, path};
 use crate::site::Site;
 
 /// Compares the runs that were ticked: the older one is the base, unless the address says `order=given`.
@@ -74,7 +72,7 @@ fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
     if let Some(name) = id.strip_prefix(PUBLISHED) {
         return references::load(name).ok_or_else(|| Wrong { status: StatusCode::NOT_FOUND, sentence: references::unknown(name) });
     }
-    lean::figures_from_path(&run::path(site, id)?).map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
+    lean::figures_from_path(&path(site, id)?).map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })
 }
 
 /// The run of the same host before this one that can be compared with it: it has groups of rows in common, all of them if there is such a one.

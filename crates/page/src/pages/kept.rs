@@ -7,7 +7,7 @@ use fingerpost_record::run::{LONGEST_LABEL, LONGEST_NOTE};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Wrong, bad, run};
+use super::{Wrong, bad, path};
 use crate::site::Site;
 
 /// The form of [`forms`] for words.
@@ -22,7 +22,7 @@ pub struct Wanted {
 /// # Errors
 /// When there is no such run, or a text cannot be kept.
 pub fn describe(site: &Site, id: &str, wanted: Wanted) -> Result<(), Wrong> {
-    run::path(site, id)?;
+    path(site, id)?;
     let words = Words { label: Some(wanted.label), note: Some(wanted.note) };
     site.index.archive().describe(id, &words).map(drop).map_err(wrong)
 }
@@ -32,7 +32,7 @@ pub fn describe(site: &Site, id: &str, wanted: Wanted) -> Result<(), Wrong> {
 /// # Errors
 /// When there is no such run, or its file cannot be removed.
 pub fn remove(site: &Site, id: &str) -> Result<(), Wrong> {
-    run::path(site, id)?;
+    path(site, id)?;
     site.index.archive().remove(&[id.to_owned()]).map(drop).map_err(wrong)
 }
 

@@ -14,12 +14,15 @@ pub mod services;
 pub mod sweeps;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use fingerpost_record::guard;
+use fingerpost_record::{guard, load};
 use fingerpost_report::html::{Content, style};
 use maud::{DOCTYPE, Markup, html};
+
+use crate::site::Site;
 
 /// A page without its frame.
 pub struct Body {
@@ -68,6 +71,17 @@ pub fn body(title: &str, menu: &'static str, main: Markup) -> Body {
 /// A request that cannot be answered as it is.
 pub fn bad(sentence: impl Into<String>) -> Wrong {
     Wrong { status: StatusCode::BAD_REQUEST, sentence: sentence.into() }
+}
+
+/// The file of a run; the id is from an address, so it must be one.
+///
+/// # Errors
+/// When it is no id, or there is no such run.
+pub fn path(site: &Site, id: &str) -> Result<PathBuf, Wrong> {
+    let none = || Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no such run in the archive.".into() };
+    load::valid_id(id).map_err(|_| none())?;
+    let path = site.index.archive().path_of(id);
+    if path.is_file() { Ok(path) } else { Err(none()) }
 }
 
 /// A page in its frame.

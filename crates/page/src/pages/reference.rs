@@ -9,7 +9,7 @@ use fingerpost_report::html;
 use fingerpost_report::html::term::term;
 use maud::{Markup, html as markup};
 
-use super::{Answer, Body, Wrong, body, content, run};
+use super::{Answer, Body, Wrong, body, content, path};
 use crate::site::Site;
 
 /// The page's entry in the menu.
@@ -81,7 +81,7 @@ pub fn replayed(site: &Site, name: &str) -> Answer {
         return Err(none(format!("there is no published table “{name}”; {near}")));
     }
     let items = site.index.items().map_err(|e| Wrong { status: StatusCode::INTERNAL_SERVER_ERROR, sentence: e.to_string() })?;
-    let paths = items.iter().filter_map(|i| run::path(site, &i.head.as_ref().ok()?.id).ok());
+    let paths = items.iter().filter_map(|i| path(site, &i.head.as_ref().ok()?.id).ok());
     // A run that cannot be read is no reason to show no table.
     let own: Vec<Run> =
         chosen(&tables, paths.take(MOST_RUNS), |path| lean::figures_from_path(path).ok(), |path| load::from_path(path).ok());

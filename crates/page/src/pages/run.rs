@@ -1,7 +1,5 @@
 //! One run.
 
-use std::path::PathBuf;
-
 use axum::http::StatusCode;
 use fingerpost_record::load::LoadError;
 use fingerpost_record::{Run, guard, load};
@@ -9,19 +7,8 @@ use fingerpost_report::view::{Row, View};
 use fingerpost_report::{csv, html};
 use maud::html as markup;
 
-use super::{Answer, Wrong, body, compare, content, encoded, kept};
+use super::{Answer, Wrong, body, compare, content, encoded, kept, path};
 use crate::site::Site;
-
-/// The file of a run; the id is from an address, so it must be one.
-///
-/// # Errors
-/// When it is no id, or there is no such run.
-pub fn path(site: &Site, id: &str) -> Result<PathBuf, Wrong> {
-    let none = || Wrong { status: StatusCode::NOT_FOUND, sentence: "There is no such run in the archive.".into() };
-    load::valid_id(id).map_err(|_| none())?;
-    let path = site.index.archive().path_of(id);
-    if path.is_file() { Ok(path) } else { Err(none()) }
-}
 
 fn read(site: &Site, id: &str) -> Result<Run, Wrong> {
     load::from_path(&path(site, id)?).map_err(|e| Wrong { status: StatusCode::UNPROCESSABLE_ENTITY, sentence: e.to_string() })

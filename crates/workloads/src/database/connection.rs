@@ -5,10 +5,6 @@ use std::time::Duration;
 use fingerpost_record::Secret;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::database::mysql::MySqlConnection;
-use crate::database::postgres::PgConnection;
-use crate::database::redis::RedisConnection;
-use crate::database::sqlite::SqliteConnection;
 use crate::database::stream::Address;
 
 /// A query that has no answer after this long is given up: the server hangs.
@@ -147,17 +143,5 @@ impl std::fmt::Debug for Login {
     /// Without the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} at {}, database {}", self.user, self.address, self.database)
-    }
-}
-
-impl Target {
-    /// Connects and prepares every statement.
-    pub fn connect(&self) -> Result<Box<dyn Connection>, QueryError> {
-        Ok(match self {
-            Target::Sqlite { file, synchronous } => Box::new(SqliteConnection::open(file, synchronous)?),
-            Target::MySql { login, .. } => Box::new(MySqlConnection::prepared(login)?),
-            Target::Postgres { login } => Box::new(PgConnection::prepared(login)?),
-            Target::Redis { login } => Box::new(RedisConnection::connect(login)?),
-        })
     }
 }

@@ -7,6 +7,7 @@
 //!   └─ guard process               only for a user's own server: makes a database there and drops it, whatever happens
 //! ```
 
+mod connect;
 pub(crate) mod connection;
 mod data;
 mod dump;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::private::Plan;
+use super::plan::Plan;
 use crate::WorkloadError;
 use crate::programs::find_program;
 

@@ -13,6 +13,7 @@ mod input;
 pub mod kernel;
 pub mod nginx;
 pub mod pool;
+pub mod plan;
 pub mod private;
 pub mod protocol;
 pub mod request;

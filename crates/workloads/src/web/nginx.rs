@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::private::Plan;
+use super::plan::Plan;
 use crate::WorkloadError;
 use crate::programs::find_program;
 

@@ -13,6 +13,7 @@ use fingerpost_sys::scratch::{self, Scratch};
 use super::apache::{self, Mpm};
 use super::http::{HeadCache, Parser, Progress};
 use super::nginx;
+use super::plan::Plan;
 use super::settings::{Server, Settings};
 use super::static_server;
 use crate::server_dir::{self, Account, ServerDir};
@@ -42,25 +43,6 @@ pub struct Running {
     pub workers: Option<usize>,
     /// What it calls itself in its answers, usually with its version (`nginx/1.22.1`); empty where it does not.
     pub software: String,
-}
-
-/// Where a private server lives, and how it is to be.
-#[derive(Debug)]
-pub struct Plan<'a> {
-    /// Its directory, which is ours and read-only for it.
-    pub dir: &'a ServerDir,
-    /// What in that is its own: pid files, locks, temporary files.
-    pub run: &'a Path,
-    /// The directory that it serves.
-    pub root: &'a Path,
-    /// The port that it should take.
-    pub port: u16,
-    /// Worker processes, or requests at a time.
-    pub workers: usize,
-    /// The length of the accept queue.
-    pub backlog: usize,
-    /// Where a proxy gets the file; nothing for a server that has it itself.
-    pub backend: Option<SocketAddr>,
 }
 
 /// Starts the server that the settings name, or checks that the user's own answers.

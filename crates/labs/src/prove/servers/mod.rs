@@ -11,10 +11,12 @@ pub mod plants;
 pub mod record;
 pub mod scene;
 pub mod score;
+pub mod set;
 pub mod strength;
 pub mod trial;
 
-pub use kind::{Kind, Set};
+pub use kind::Kind;
 pub use score::{Row, Score, Share, score};
+pub use set::Set;
 pub use strength::{Outline, candidates, draw};
 pub use trial::{Course, Taken, judged, run};

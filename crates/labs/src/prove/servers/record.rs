@@ -148,7 +148,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prove::servers::kind::Set;
+    use crate::prove::servers::set::Set;
     use crate::prove::servers::strength::{candidates, draw};
     use fingerpost_record::SCHEMA;
 

@@ -3,7 +3,7 @@
 use fingerpost_record::{Finding, Layer, Status};
 use serde::{Deserialize, Serialize};
 
-use super::kind::Set;
+use super::set::Set;
 use super::strength::{Outline, Planted};
 
 /// A smaller effect, or one that is not resolved, need not be explained: nobody may be accused wrongly.

@@ -4,7 +4,8 @@ use fingerpost_record::Layer;
 use fingerpost_workloads::planted::servers::Engine;
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Kind, Set};
+use super::kind::Kind;
+use super::set::Set;
 
 /// The effects that are drawn, as how many times slower: evenly on a logarithmic scale.
 pub const EFFECTS: (f64, f64) = (1.2, 3.5);

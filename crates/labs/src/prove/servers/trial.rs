@@ -16,7 +16,8 @@ use fingerpost_workloads::planted::{Places, Planted};
 use fingerpost_workloads::{Workload, WorkloadError};
 
 use super::around::Surround;
-use super::kind::{Kind, Set};
+use super::kind::Kind;
+use super::set::Set;
 use super::scene::{Pair, Scene};
 use super::score::{Effect, Result as Verdict, Row};
 use super::strength::{Outline, corrected};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fingerpost_sys::trace::monotonic_ns;
 
-use super::stages::compute_until;
+use super::basic::compute_until;
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-peer";

@@ -10,62 +10,17 @@ use std::time::Duration;
 use fingerpost_sys::map::Cold;
 use fingerpost_sys::trace::monotonic_ns;
 
+use super::basic::{SyncedFile, compute_until, nameless};
 use super::lock::Lock;
 use super::log::{Account, Stage, own_tid};
 use super::{Kind, Order, peer};
-use crate::closed_loop::work;
 
-/// Turns of the loop between two looks at the clock: a few microseconds.
-const TURNS: u32 = 2000;
 /// Bytes of one read of `/dev/zero`: enough that the call takes the time. Its way into the kernel and out again, with the programs of whoever
 /// watches, lies outside of the tracepoints: some 0.35 µs, which is a seventh of the 2.4 µs that 128 KiB take, and a sixtieth of this.
 const READ: usize = 1 << 20;
-/// Bytes of a write before a sync.
-const WRITE: usize = 4096;
 /// Pages of the file that is read by touching it, and how far apart those are that are touched.
 const PAGES: usize = 8192;
 const STRIDE: usize = 16;
-
-/// Computes until this time on the monotonic clock.
-pub fn compute_until(until: u64) {
-    while monotonic_ns() < until {
-        work(TURNS);
-    }
-}
-
-/// A file of one page that is written and synced. It has no name, so that nothing is left behind however the process ends.
-#[derive(Debug)]
-pub struct SyncedFile {
-    file: File,
-    page: [u8; WRITE],
-}
-
-impl SyncedFile {
-    /// A new one in this directory.
-    pub fn new(dir: &Path) -> io::Result<SyncedFile> {
-        Ok(SyncedFile { file: nameless(dir)?, page: [b'x'; WRITE] })
-    }
-
-    /// Writes and syncs, at least once, until this time.
-    pub fn write_until(&mut self, until: u64) -> io::Result<()> {
-        loop {
-            self.page[0] = self.page[0].wrapping_add(1);
-            self.file.write_all_at(&self.page, 0)?;
-            self.file.sync_data()?;
-            if monotonic_ns() >= until {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// A file in this directory without a name.
-fn nameless(dir: &Path) -> io::Result<File> {
-    let path = dir.join(format!("truth-{}-{}", std::process::id(), fastrand::u64(..)));
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
-}
 
 /// What a thread needs to do stages.
 pub struct Stages {
