@@ -6,7 +6,7 @@ use crate::compare::{
     CHANGED_PARTS, GAINS, SETTLED, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared, settled, sides,
     summary, text, waterfall_lines, waterfall_title,
 };
-use crate::markdown::escape;
+use crate::words::escape;
 
 /// The whole comparison.
 pub fn render(c: &Comparison) -> String {

@@ -6,8 +6,7 @@ use fingerpost_record::text::counted;
 use fingerpost_record::unit::significant;
 
 use crate::grid::{Align, Grid, Line};
-use crate::lab::clean;
-use crate::markdown::escape;
+use crate::words::{clean, escape};
 use crate::style::{Style, Tone};
 
 /// The columns, each with the side that its texts are flush with.

@@ -23,6 +23,8 @@ use serde::Serialize;
 pub use markdown::markdown;
 pub use screen::render;
 
+use crate::words::clean;
+
 /// Everything that explains one step of a workload, or one command. Serialised as it stands, it is the JSON form.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
@@ -155,11 +157,6 @@ pub fn speaking(explanations: Vec<Explanation>) -> Vec<Explanation> {
         }
     }
     found
-}
-
-/// Text that a run file from elsewhere cannot steer the terminal with, nor a reader's eye.
-fn clean(text: &str) -> String {
-    fingerpost_record::text::clean(text).into_owned()
 }
 
 fn time(seconds: f64) -> String {

@@ -4,7 +4,7 @@ use fingerpost_compare::flops::{Column, Flops, Limit, MIX, UNNAMED};
 use fingerpost_record::Unit;
 
 use crate::grid::{self, Align, Grid, Line};
-use crate::lab::clean;
+use crate::words::clean;
 use crate::style::{Style, Tone};
 
 /// What the table is called.

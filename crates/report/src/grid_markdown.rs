@@ -1,7 +1,7 @@
 //! A grid in Markdown: what a laboratory shows in the terminal, as an issue tracker renders it.
 
 use crate::grid::{Align, Grid, Line};
-use crate::markdown::escape;
+use crate::words::escape;
 use crate::style::Tone;
 
 /// What the line before belongs to.

@@ -6,6 +6,7 @@ use fingerpost_compare::scaling::tables;
 use fingerpost_record::Run;
 
 use crate::style::Style;
+use crate::words::clean;
 use crate::{desktop, explain, flops, launch, memory, scaling, zerofill};
 
 /// Each laboratory's picture for a terminal, between what was found and the rows; nothing where the run has none of its rows.
@@ -39,9 +40,4 @@ pub fn markdown(run: &Run) -> String {
     let explained: String = explain::speaking(explain::of_run(run)).iter().map(|e| format!("\n{}", explain::markdown(e))).collect();
     let desktop = desktop::markdown(&fingerpost_compare::desktop::analyse(run));
     [scaling::markdown(&tables(run)), explained, desktop].into_iter().chain(labs.into_iter().flatten()).collect()
-}
-
-/// A run's text without what could mislead a reader.
-pub fn clean(text: &str) -> String {
-    fingerpost_record::text::clean(text).into_owned()
 }

@@ -2,6 +2,7 @@
 
 use crate::table::summary;
 use crate::view::{Group, Row, View, outcome_name};
+use crate::words::escape;
 
 /// The whole run: what was found, the laboratories' tables, the rows.
 pub fn render(view: &View, labs: &str) -> String {
@@ -59,39 +60,4 @@ fn row_line(row: &Row) -> String {
     let cells: Vec<String> =
         [row.probe.clone(), row.params.clone()].into_iter().chain(figures).chain([remark]).map(|c| escape(&c)).collect();
     format!("| {} |\n", cells.join(" | "))
-}
-
-/// Text that Markdown shows as it is: no markup, no HTML, no cell border.
-pub fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    let mut before = ' ';
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        let within_word = before.is_alphanumeric() && rest.peek().is_some_and(|n| n.is_alphanumeric());
-        match c {
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '&' => safe.push_str("&amp;"),
-            '_' if within_word => safe.push('_'),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' => safe.extend(['\\', c]),
-            // A bare address would become a link.
-            ':' if rest.peek() == Some(&'/') => safe.push_str("&#58;"),
-            _ => safe.push(c),
-        }
-        before = c;
-    }
-    safe
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn markup_in_a_run_stays_text() {
-        assert_eq!(escape("a|b"), "a\\|b");
-        assert_eq!(escape("<script>"), "&lt;script&gt;");
-        assert_eq!(escape("![x](http://e)"), "\\!\\[x\\](http&#58;//e)");
-        assert_eq!(escape("syscall.open_close _it_"), "syscall.open_close \\_it\\_");
-    }
 }

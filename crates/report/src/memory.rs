@@ -4,7 +4,7 @@ use fingerpost_compare::memory::{Bandwidth, Cache, Curve, Memory, Reach};
 use fingerpost_record::Unit;
 
 use crate::grid::{self, Align, Grid, Line};
-use crate::lab::clean;
+use crate::words::clean;
 use crate::style::{Style, Tone};
 
 /// What the picture is called.

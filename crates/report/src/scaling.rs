@@ -3,8 +3,7 @@
 use fingerpost_compare::scaling::Table;
 
 use crate::grid::{Align, Grid, Line};
-use crate::lab::clean;
-use crate::markdown::escape;
+use crate::words::{clean, escape};
 use crate::style::{Style, Tone};
 
 fn title(table: &Table) -> String {

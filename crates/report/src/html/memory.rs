@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::Section;
 use super::term::term;
-use crate::lab::clean;
+use crate::words::clean;
 use crate::memory::{bandwidth_rows, between, name_of, rate, sentences, size, thread_counts};
 use crate::style::Tone;
 use crate::svg::{Axis, anchor, percent};
