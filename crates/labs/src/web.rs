@@ -328,5 +328,4 @@ pub static LAB: Lab = Lab {
 };
 
 #[cfg(test)]
-#[path = "web_tests.rs"]
 mod tests;

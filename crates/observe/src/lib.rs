@@ -26,6 +26,6 @@ mod summary;
 pub mod tracer;
 pub mod tracing;
 #[cfg(test)]
-mod written;
+mod tests;
 
 pub use session::{Level, Session};

@@ -14,6 +14,7 @@ pub mod experiment;
 pub mod findings;
 #[cfg(any(test, feature = "fixture"))]
 #[allow(missing_docs)]
+#[path = "../tests/fixture/mod.rs"]
 pub mod fixture;
 pub mod guard;
 pub mod host;

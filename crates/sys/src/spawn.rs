@@ -347,5 +347,4 @@ impl AsFd for Process {
 }
 
 #[cfg(test)]
-#[path = "spawn_tests.rs"]
 mod tests;

@@ -9,8 +9,6 @@ use super::event::Event;
 pub mod bpf;
 mod flow;
 pub(crate) use flow::first_pid_namespace;
-#[cfg(test)]
-mod live;
 pub mod perf;
 mod wanted;
 
@@ -64,3 +62,6 @@ pub fn open(most_events: usize) -> Result<Box<dyn Source + Send>, String> {
         Err(_) => perf::Perf::open(most_events).map(|perf| Box::new(perf) as Box<dyn Source + Send>),
     }
 }
+
+#[cfg(test)]
+mod tests;

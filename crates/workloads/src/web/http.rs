@@ -358,5 +358,4 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[path = "http_tests.rs"]
 mod tests;
