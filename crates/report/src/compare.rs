@@ -8,13 +8,14 @@ use fingerpost_compare::side::SideInfo;
 use fingerpost_compare::{Ratio, Verdict};
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Finding, Status, Unit};
+use fingerpost_record::{Finding, Status};
 
 use crate::format::Format;
 use crate::grid::{Align, Column, Grid, Line};
 use crate::groups;
 use crate::style::{Style, Tone};
 use crate::view::parts_of_doubt;
+use crate::words::time;
 use crate::{compare_csv, compare_markdown, json};
 
 const COLUMNS: [(&str, Align, u8); 7] = [
@@ -78,7 +79,7 @@ pub(crate) const CHANGED_PARTS: &str = "What changed most in a request of the se
 
 /// The parts of a service's requests that changed most, with who had what was waited for.
 pub(crate) fn changed_parts(c: &Comparison) -> Vec<String> {
-    let part = |p: &Part| text(&format!("{}: {} → {}", p.what, seconds(p.seconds[0]), seconds(p.seconds[1])));
+    let part = |p: &Part| text(&format!("{}: {} → {}", p.what, time(p.seconds[0]), time(p.seconds[1])));
     c.loads.iter().flat_map(|load| load.parts.iter().map(part)).collect()
 }
 
@@ -247,10 +248,6 @@ fn cause_lines((label, evidence, status): (String, Vec<String>, Status)) -> Vec<
     lines
 }
 
-fn seconds(value: f64) -> String {
-    Unit::Nanoseconds.format(value * 1e9)
-}
-
 fn step(workload: &str, params: &fingerpost_record::Params) -> String {
     text(&if params.is_empty() { workload.to_owned() } else { format!("{workload} {params}") })
 }
@@ -260,12 +257,12 @@ pub(crate) const NOTHING: f64 = 1e-12;
 
 pub(crate) fn waterfall_title(fall: &Waterfall) -> String {
     let what = if fall.workload == fingerpost_compare::service::WORKLOAD { "request" } else { "transaction" };
-    format!("A {what} of {}: {} → {}", step(&fall.workload, &fall.params), seconds(fall.base_seconds), seconds(fall.new_seconds))
+    format!("A {what} of {}: {} → {}", step(&fall.workload, &fall.params), time(fall.base_seconds), time(fall.new_seconds))
 }
 
 /// The steps of a waterfall from base to new, the unexplained rest, and the prediction from unit costs.
 pub(crate) fn waterfall_lines(fall: &Waterfall) -> Vec<String> {
-    let change = |s: f64| format!("{}{}", if s < 0.0 { "−" } else { "+" }, seconds(s.abs()));
+    let change = |s: f64| format!("{}{}", if s < 0.0 { "−" } else { "+" }, time(s.abs()));
     let mut lines: Vec<String> = fall
         .steps
         .iter()
@@ -275,8 +272,8 @@ pub(crate) fn waterfall_lines(fall: &Waterfall) -> Vec<String> {
                 "{} ({}): {} → {}, {}",
                 s.component,
                 s.layer,
-                seconds(s.base_seconds),
-                seconds(s.new_seconds),
+                time(s.base_seconds),
+                time(s.new_seconds),
                 change(s.new_seconds - s.base_seconds)
             ))
         })

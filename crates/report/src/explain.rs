@@ -17,13 +17,13 @@ use fingerpost_diagnose::mapped::mapped;
 use fingerpost_diagnose::slow::{SlowOnes, slow_ones};
 use fingerpost_diagnose::threads::{State, threads};
 use fingerpost_diagnose::{StepFigures, TOO_LITTLE_FOLLOWED, explain};
-use fingerpost_record::{Budget, Experiment, Finding, Observation, Params, Paths, Readings, Run, Unit};
+use fingerpost_record::{Budget, Experiment, Finding, Observation, Params, Paths, Readings, Run};
 use serde::Serialize;
 
 pub use markdown::markdown;
 pub use screen::render;
 
-use crate::words::clean;
+use crate::words::{clean, percent, time};
 
 /// Everything that explains one step of a workload, or one command. Serialised as it stands, it is the JSON form.
 #[derive(Clone, Debug, Serialize)]
@@ -157,14 +157,6 @@ pub fn speaking(explanations: Vec<Explanation>) -> Vec<Explanation> {
         }
     }
     found
-}
-
-fn time(seconds: f64) -> String {
-    Unit::Nanoseconds.format(seconds * 1e9)
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 /// The sentence about memory as a line of its own.

@@ -4,7 +4,7 @@ use fingerpost_compare::flops::{Column, Flops, Limit, MIX, UNNAMED};
 use fingerpost_record::Unit;
 
 use crate::grid::{self, Align, Grid, Line};
-use crate::words::clean;
+use crate::words::{clean, percent};
 use crate::style::{Style, Tone};
 
 /// What the table is called.
@@ -32,7 +32,7 @@ pub fn mflops(rate: Option<f64>) -> String {
 
 /// A share of the core's highest rate.
 pub fn share(flops: &Flops, rate: Option<f64>) -> String {
-    rate.and_then(|rate| flops.share(rate)).map_or(String::new(), |share| format!("{:.1} %", share * 100.0))
+    rate.and_then(|rate| flops.share(rate)).map_or(String::new(), percent)
 }
 
 /// Sentences below the table: flags, the core's rates, compilers that failed.

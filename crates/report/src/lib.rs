@@ -32,7 +32,7 @@ pub mod svg;
 pub mod table;
 pub mod view;
 pub mod watched;
-mod words;
+pub mod words;
 pub mod wrap;
 pub mod zerofill;
 

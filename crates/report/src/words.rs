@@ -1,4 +1,16 @@
-//! A run's texts as a terminal and as Markdown show them.
+//! A run's texts as a terminal and as Markdown show them, times and shares.
+
+use fingerpost_record::Unit;
+
+/// A time of so many seconds.
+pub fn time(seconds: f64) -> String {
+    Unit::Nanoseconds.format(seconds * 1e9)
+}
+
+/// A share, 0 to 1, in per cent.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
 
 /// A run's text without what could mislead a reader.
 pub fn clean(text: &str) -> String {

@@ -9,6 +9,7 @@ use fingerpost_record::Unit;
 use fingerpost_record::unit::significant;
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
+use fingerpost_report::words::percent;
 use fingerpost_report::{Format, Style, zerofill as words};
 
 use crate::exit::{Done, Usage, say, usage};
@@ -143,9 +144,8 @@ fn shares(costs: &Costs, style: &Style) -> String {
     grid.lines.extend([Line::Blank, Line::Heading(legend.into()), grid.titles()]);
     for pages in [1, 2, 4, 16, 256] {
         let (fault, zero, before) = (costs.fault_share(pages), costs.zerofill_share(pages), costs.zerofill_share_before_freeing(pages));
-        let share = |share: f64| format!("{:.1} %", share * 100.0);
         let bar = words::bar(zero, fault - zero, BAR_BESIDE_FIGURES);
-        grid.lines.push(Line::Cells(vec![pages.to_string(), bar, share(fault), share(zero), share(before)], Tone::Plain));
+        grid.lines.push(Line::Cells(vec![pages.to_string(), bar, percent(fault), percent(zero), percent(before)], Tone::Plain));
     }
     grid.render(style)
 }

@@ -1,10 +1,10 @@
 //! Measuring from the page.
 
 use axum::http::StatusCode;
-use fingerpost_record::Unit;
 use fingerpost_record::suggest;
 use fingerpost_record::unit::significant;
 use fingerpost_report::html as report;
+use fingerpost_report::words::{percent, time};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -147,7 +147,6 @@ pub fn so_far(s: &State) -> Markup {
 
 /// The budget of a service's requests lately.
 fn lately(live: &Live) -> Markup {
-    let time = |seconds: f64| Unit::Nanoseconds.format(seconds * 1e9);
     html! {
         p { strong { (live.sentence) } }
         p class="note" { (significant(live.rate)) " requests/s, median " (time(live.p50)) ", 99 % within " (time(live.p99)) ": " (live.requests) " requests followed lately" }
@@ -156,10 +155,6 @@ fn lately(live: &Live) -> Markup {
             tbody { @for p in &live.parts { tr { th scope="row" { (p.name) } td class="number" { (percent(p.all)) } td class="number" { (percent(p.slow)) } } } }
         }
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 /// How long it has taken, and how long it will.

@@ -2,12 +2,13 @@
 
 use fingerpost_diagnose::label;
 use fingerpost_record::text::clean;
-use fingerpost_record::{Budget, Finding, Layer, Params, Run, Status, Unit};
+use fingerpost_record::{Budget, Finding, Layer, Params, Run, Status};
 use maud::{Markup, html};
 
 use super::term::term;
 use super::{Section, scrolling};
 use crate::svg::cells::{self, Piece, layer_class};
+use crate::words::{percent, time};
 
 /// The layers in the order of the legend.
 const LAYERS: [Layer; 9] = [
@@ -62,14 +63,6 @@ fn step(b: &Budget) -> String {
 /// A step by its workload and parameters, cleaned.
 pub(super) fn step_name(workload: &str, params: &Params) -> String {
     clean(&format!("{workload} {params}")).trim().to_owned()
-}
-
-pub(super) fn time(seconds: f64) -> String {
-    Unit::Nanoseconds.format(seconds * 1e9)
-}
-
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 fn line(b: &Budget) -> Markup {

@@ -4,10 +4,10 @@ use fingerpost_diagnose::slow::{SlowOnes, SlowPart};
 use fingerpost_record::paths::{Leaf, Share, SlowSpan};
 use fingerpost_record::stacks::{RequestStacks, Stack, StackClass, StackKind, Stacks};
 use fingerpost_record::text::clean;
-use fingerpost_record::{Layer, Paths, Run, Unit};
+use fingerpost_record::{Layer, Paths, Run};
 use maud::{Markup, html};
 
-use super::budget::{percent, step_name, time};
+use super::budget::step_name;
 use super::term::term;
 use super::{Section, scrolling};
 use crate::explain::followed::{account, chains, rows};
@@ -15,6 +15,7 @@ use crate::explain::{Explanation, mapped_line, of_run};
 use crate::svg::cells::{self, Piece, layer_class};
 use crate::svg::icicle::{Branch, flame_graph, icicle};
 use crate::svg::timeline::{self, Stretch};
+use crate::words::{percent, time};
 
 /// Chains that the table shows.
 const CHAINS: usize = 40;
@@ -272,7 +273,7 @@ fn told(s: &SlowSpan) -> String {
 }
 
 fn stretch(s: &SlowSpan) -> Stretch {
-    let length = Unit::Nanoseconds.format(s.seconds * 1e9);
+    let length = time(s.seconds);
     let title = format!("{} for {length}", told(s));
     Stretch { at: s.at * 1e9, length: s.seconds * 1e9, layer: s.layer, unknown: s.component == NOT_FOLLOWED, title }
 }

@@ -11,6 +11,7 @@ use super::term::term;
 use crate::compare::waterfall_title;
 use crate::svg::Axis;
 use crate::svg::cells;
+use crate::words::time;
 
 /// Steps below this share of the change are summed up.
 const SMALL: f64 = 0.01;
@@ -90,7 +91,6 @@ fn lines(fall: &Waterfall) -> Vec<Line> {
 }
 
 fn change(line: &Line) -> String {
-    let time = |s: f64| Unit::Nanoseconds.format(s * 1e9);
     if line.kind == "total" {
         return time(line.to);
     }

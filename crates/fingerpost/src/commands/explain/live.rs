@@ -4,7 +4,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use fingerpost_observe::follow::taking::Recorded;
 use fingerpost_page::{Event, Live, LivePart};
-use fingerpost_record::{Paths, Unit, unit::significant};
+use fingerpost_record::{Paths, unit::significant};
+use fingerpost_report::words::time;
 use fingerpost_report::explain::service::lately;
 
 use crate::progress::{self, Progress, Progressing};
@@ -43,7 +44,6 @@ fn live(paths: &Paths) -> Option<Live> {
 }
 
 fn line(live: &Live) -> String {
-    let time = |seconds: f64| Unit::Nanoseconds.format(seconds * 1e9);
     let parts: Vec<String> = live.parts.iter().take(NAMED).map(|p| format!("{} {:.0} %", p.name, p.all * 100.0)).collect();
     format!("{} requests/s, median {}, 99 % within {}: {}", significant(live.rate), time(live.p50), time(live.p99), parts.join(", "))
 }
