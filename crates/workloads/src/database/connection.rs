@@ -5,12 +5,12 @@ use std::time::Duration;
 use fingerpost_record::Secret;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::database::stream::Address;
+use crate::database::stream::{Address, Stream};
 
 /// A query that has no answer after this long is given up: the server hangs.
 pub const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
 
-/// A statement's parameter.
+/// A statement's parameter, or a value of a row; a text has letters, digits, spaces and full stops, which need no quoting in any engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arg<'a> {
     /// A whole number.
@@ -133,6 +133,12 @@ fn taken<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D
 }
 
 impl Login {
+    /// A stream to the server.
+    pub fn stream(&self) -> Result<Stream, QueryError> {
+        let failed = |e: std::io::Error| QueryError { kind: "connect failed".to_owned(), message: e.to_string(), fatal: true };
+        Stream::connect(&self.address, ANSWER_DEADLINE).map_err(failed)
+    }
+
     /// The password, or nothing.
     pub fn password(&self) -> Option<&str> {
         self.password.as_ref().map(Secret::reveal)

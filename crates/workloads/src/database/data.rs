@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use crate::database::connection::Arg;
 use crate::database::zipf::Zipf;
 
 const MEMBERS: u64 = 2_000;
@@ -110,15 +111,6 @@ impl Table {
     }
 }
 
-/// One value of a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
-    /// A whole number.
-    Int(i64),
-    /// A text of letters, digits, spaces and full stops: it needs no quoting in any engine.
-    Text(&'a str),
-}
-
 /// All rows, made from a seed.
 #[derive(Debug)]
 pub struct Data {
@@ -152,15 +144,15 @@ impl Data {
     }
 
     /// Hands every row of a table to `row`, in the order of the primary key, until it fails.
-    pub fn each_row<E>(&self, table: &Table, mut row: impl FnMut(&[Value]) -> Result<(), E>) -> Result<(), E> {
+    pub fn each_row<E>(&self, table: &Table, mut row: impl FnMut(&[Arg]) -> Result<(), E>) -> Result<(), E> {
         let mut rng = fastrand::Rng::with_seed(self.seed ^ table.name.len() as u64);
-        let int = |n: u64| Value::Int(n as i64);
+        let int = |n: u64| Arg::Int(n as i64);
         match table.name {
             "members" => (1..=self.shape.members).try_for_each(|id| {
                 let name = format!("member {id}");
                 let posts = self.members[id as usize - 1];
                 let signature = self.text.slice(&mut rng, SIGNATURE);
-                row(&[int(id), Value::Text(&name), int(EPOCH as u64 + id), int(posts.into()), Value::Text(signature)])
+                row(&[int(id), Arg::Text(&name), int(EPOCH as u64 + id), int(posts.into()), Arg::Text(signature)])
             }),
             "threads" => (1..=self.shape.threads).try_for_each(|id| {
                 let (replies, last_post) = self.threads[id as usize - 1];
@@ -171,11 +163,11 @@ impl Data {
                 let views = u64::from(replies) * 17;
                 row(&[
                     int(id),
-                    Value::Int(forum),
+                    Arg::Int(forum),
                     int(author),
-                    Value::Text(&title),
+                    Arg::Text(&title),
                     int(EPOCH as u64 + id),
-                    Value::Int(last_post),
+                    Arg::Int(last_post),
                     int(replies.into()),
                     int(views),
                 ])
@@ -183,7 +175,7 @@ impl Data {
             _ => (1..=self.shape.posts).try_for_each(|id| {
                 let (thread, author) = self.posts[id as usize - 1];
                 let body = self.text.body(&mut rng);
-                row(&[int(id), int(thread.into()), int(author.into()), Value::Int(created(id)), Value::Text(body)])
+                row(&[int(id), int(thread.into()), int(author.into()), Arg::Int(created(id)), Arg::Text(body)])
             }),
         }
     }
@@ -260,16 +252,16 @@ mod tests {
         assert_eq!(TABLES.iter().map(|t| rows(&data, t).len() as u64).sum::<u64>(), shape.members + shape.threads + shape.posts);
         let (mut replies, mut largest, mut written) = (0, 0, 0);
         let Ok(()) = data.each_row(&TABLES[1], |row| {
-            let Value::Int(n) = row[6] else { panic!("replies is a number") };
+            let Arg::Int(n) = row[6] else { panic!("replies is a number") };
             replies += n;
             largest = largest.max(n);
             assert_eq!(row.len(), TABLES[1].columns.len());
             Ok::<(), Infallible>(())
         });
         let Ok(()) = data.each_row(&TABLES[0], |row| {
-            let Value::Int(n) = row[3] else { panic!("posts is a number") };
+            let Arg::Int(n) = row[3] else { panic!("posts is a number") };
             written += n;
-            assert!(matches!(row[4], Value::Text(s) if s.len() == SIGNATURE && s.trim() == s));
+            assert!(matches!(row[4], Arg::Text(s) if s.len() == SIGNATURE && s.trim() == s));
             Ok::<(), Infallible>(())
         });
         assert_eq!((replies as u64, written as u64), (shape.posts, shape.posts));

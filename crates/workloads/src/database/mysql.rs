@@ -4,8 +4,8 @@
 //! every column. What is needed here is small, and the client must not be what is measured.
 //! The protocol: <https://mariadb.com/kb/en/clientserver-protocol/>.
 
-use crate::database::connection::{ANSWER_DEADLINE, Arg, Connection, Login, QueryError};
-use crate::database::data::{Data, TABLES, Value};
+use crate::database::connection::{Arg, Connection, Login, QueryError};
+use crate::database::data::{Data, TABLES};
 use crate::database::mix::STATEMENTS;
 use crate::database::mysql_login;
 use crate::database::stream::Stream;
@@ -179,11 +179,7 @@ pub struct MySqlConnection {
 impl MySqlConnection {
     /// Connects and logs in.
     pub fn connect(login: &Login) -> Result<MySqlConnection, QueryError> {
-        let stream = Stream::connect(&login.address, ANSWER_DEADLINE).map_err(|e| QueryError {
-            kind: "connect failed".to_owned(),
-            message: e.to_string(),
-            fatal: true,
-        })?;
+        let stream = login.stream()?;
         let mut wire = Wire::new(stream);
         mysql_login::log_in(&mut wire, login)?;
         Ok(MySqlConnection { wire, prepared: Vec::new() })
@@ -251,13 +247,13 @@ impl MySqlConnection {
 }
 
 /// Appends `(1,'two',3)`. Texts of the data set need no quoting.
-pub(super) fn push_row(sql: &mut String, row: &[Value]) {
+pub(super) fn push_row(sql: &mut String, row: &[Arg]) {
     use std::fmt::Write;
     for (i, value) in row.iter().enumerate() {
         sql.push(if i == 0 { '(' } else { ',' });
         let _ = match value {
-            Value::Int(n) => write!(sql, "{n}"),
-            Value::Text(s) => write!(sql, "'{s}'"),
+            Arg::Int(n) => write!(sql, "{n}"),
+            Arg::Text(s) => write!(sql, "'{s}'"),
         };
     }
     sql.push(')');
@@ -355,7 +351,7 @@ mod tests {
     #[test]
     fn a_row_is_written_as_sql() {
         let mut sql = String::new();
-        push_row(&mut sql, &[Value::Int(-1), Value::Text("a b")]);
+        push_row(&mut sql, &[Arg::Int(-1), Arg::Text("a b")]);
         assert_eq!(sql, "(-1,'a b')");
     }
 }

@@ -9,8 +9,8 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 
-use crate::database::connection::{ANSWER_DEADLINE, Arg, Connection, Login, QueryError};
-use crate::database::data::{Data, TABLES, Table, Value};
+use crate::database::connection::{Arg, Connection, Login, QueryError};
+use crate::database::data::{Data, TABLES, Table};
 use crate::database::mix::STATEMENTS;
 use crate::database::stream::Stream;
 
@@ -32,11 +32,7 @@ fn unsendable(error: &std::io::Error) -> QueryError {
 impl PgConnection {
     /// Connects and logs in.
     pub fn connect(login: &Login) -> Result<PgConnection, QueryError> {
-        let stream = Stream::connect(&login.address, ANSWER_DEADLINE).map_err(|e| QueryError {
-            kind: "connect failed".to_owned(),
-            message: e.to_string(),
-            fatal: true,
-        })?;
+        let stream = login.stream()?;
         let mut connection = PgConnection { stream, out: BytesMut::with_capacity(4096), names: Vec::new() };
         let options = [("user", login.user.as_str()), ("database", login.database.as_str()), ("client_encoding", "UTF8")];
         frontend::startup_message(options, &mut connection.out).map_err(|e| unsendable(&e))?;
@@ -271,7 +267,7 @@ fn numbered(sql: &str) -> String {
 }
 
 /// Appends a row as COPY takes it. Texts of the data set need no quoting.
-fn push_row(out: &mut Vec<u8>, row: &[Value]) {
+fn push_row(out: &mut Vec<u8>, row: &[Arg]) {
     use std::io::Write;
     for (i, value) in row.iter().enumerate() {
         if i > 0 {
@@ -279,8 +275,8 @@ fn push_row(out: &mut Vec<u8>, row: &[Value]) {
         }
         // Writing to memory cannot fail.
         let _ = match value {
-            Value::Int(n) => write!(out, "{n}"),
-            Value::Text(s) => out.write_all(s.as_bytes()),
+            Arg::Int(n) => write!(out, "{n}"),
+            Arg::Text(s) => out.write_all(s.as_bytes()),
         };
     }
     out.push(b'\n');

@@ -4,8 +4,8 @@
 
 use std::io::Write as _;
 
-use crate::database::connection::{ANSWER_DEADLINE, Arg, Connection, Login, QueryError};
-use crate::database::data::{Data, TABLES, Value};
+use crate::database::connection::{Arg, Connection, Login, QueryError};
+use crate::database::data::{Data, TABLES};
 use crate::database::mix::{SIGNATURE, STATEMENTS};
 use crate::database::stream::Stream;
 
@@ -43,11 +43,7 @@ enum Answer {
 impl RedisConnection {
     /// Connects, and authenticates where there is a password.
     pub fn connect(login: &Login) -> Result<RedisConnection, QueryError> {
-        let stream = Stream::connect(&login.address, ANSWER_DEADLINE).map_err(|e| QueryError {
-            kind: "connect failed".to_owned(),
-            message: e.to_string(),
-            fatal: true,
-        })?;
+        let stream = login.stream()?;
         let mut connection = RedisConnection { stream, key: login.database.clone(), out: Vec::with_capacity(4096) };
         if let Some(password) = login.password() {
             let words: &[&str] = if login.user == DEFAULT_USER { &["AUTH", password] } else { &["AUTH", &login.user, password] };
@@ -73,7 +69,7 @@ impl RedisConnection {
         let key = self.key.clone();
         let mut fields: Vec<String> = Vec::new();
         data.each_row(&TABLES[MEMBERS], |row| {
-            let (Some(Value::Int(id)), Some(Value::Text(signature))) = (row.first(), row.get(SIGNATURE_COLUMN)) else { return Ok(()) };
+            let (Some(Arg::Int(id)), Some(Arg::Text(signature))) = (row.first(), row.get(SIGNATURE_COLUMN)) else { return Ok(()) };
             fields.extend([id.to_string(), (*signature).to_owned()]);
             if fields.len() < 2 * BATCH { Ok(()) } else { self.put(&key, &mut fields) }
         })?;

@@ -7,7 +7,7 @@ use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
 use rusqlite::{Connection as Sqlite, ErrorCode, OpenFlags, Statement as Prepared, ToSql, params_from_iter};
 
 use crate::database::connection::{Arg, Connection, QueryError};
-use crate::database::data::{Data, TABLES, Value};
+use crate::database::data::{Data, TABLES};
 use crate::database::mix::STATEMENTS;
 
 /// How long a writer waits for another.
@@ -128,15 +128,6 @@ impl ToSql for Arg<'_> {
             Arg::Int(n) => ToSqlOutput::Owned(SqlValue::Integer(*n)),
             Arg::Text(s) => ToSqlOutput::Borrowed(ValueRef::Text(s.as_bytes())),
         })
-    }
-}
-
-impl ToSql for Value<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        match self {
-            Value::Int(n) => Ok(ToSqlOutput::Owned(SqlValue::Integer(*n))),
-            Value::Text(s) => Ok(ToSqlOutput::Borrowed(ValueRef::Text(s.as_bytes()))),
-        }
     }
 }
 
