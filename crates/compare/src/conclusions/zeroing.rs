@@ -15,24 +15,12 @@ const DERIVING: &str = "Deriving the Other Fields";
 const OBSERVATIONS: &str = "Some Observations";
 const LAB: &str = "zerofill";
 
-const fn of(
-    key: &'static str,
-    document: Document,
-    place: &'static str,
-    says: &'static str,
-    tables: &'static [&'static str],
-    source: fn() -> Judged,
-    here: Here,
-) -> Conclusion {
-    Conclusion { key, document, place, says, tables, source, here }
-}
-
 const fn three(key: &'static str, place: &'static str, says: &'static str, source: fn() -> Judged, here: Here) -> Conclusion {
-    of(key, Document::ZerofillThree, place, says, THREE, source, here)
+    Conclusion { key, document: Document::ZerofillThree, place, says, tables: THREE, source, here }
 }
 
 const fn four(key: &'static str, place: &'static str, says: &'static str, source: fn() -> Judged, here: Here) -> Conclusion {
-    of(key, Document::ZerofillFour, place, says, FOUR, source, here)
+    Conclusion { key, document: Document::ZerofillFour, place, says, tables: FOUR, source, here }
 }
 
 /// The conclusions about zero-filling.
