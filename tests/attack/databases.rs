@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use fingerpost_sys::usage::wait_usage;
-
 use super::support::{DEADLINE, binary, is_root};
+use super::usage::wait_usage;
 
 const ENGINES: [&str; 3] = ["lmdb", "sqlite", "redb"];
 /// A user that owns nothing of ours.

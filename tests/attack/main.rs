@@ -15,3 +15,4 @@ mod secrets;
 mod servers;
 mod support;
 mod text;
+mod usage;

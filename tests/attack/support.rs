@@ -77,7 +77,7 @@ pub struct Said {
     /// Standard error.
     pub err: String,
     /// What it used.
-    pub usage: fingerpost_sys::usage::Usage,
+    pub usage: crate::usage::Usage,
 }
 
 impl Said {
@@ -93,7 +93,7 @@ impl Said {
         let (out, err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         command.stdout(out.try_clone().unwrap()).stderr(err.try_clone().unwrap());
         let mut child = command.spawn().unwrap();
-        let Some((status, usage)) = fingerpost_sys::usage::wait_usage(&child, Instant::now() + DEADLINE).unwrap() else {
+        let Some((status, usage)) = crate::usage::wait_usage(&child, Instant::now() + DEADLINE).unwrap() else {
             child.kill().unwrap();
             child.wait().unwrap();
             panic!("{command:?} did not end within {DEADLINE:?}");

@@ -23,9 +23,9 @@ pub mod session;
 pub mod stacks;
 pub mod states;
 mod summary;
-pub mod tracer;
-pub mod tracing;
 #[cfg(test)]
 mod tests;
+pub mod tracer;
+pub mod tracing;
 
 pub use session::{Level, Session};

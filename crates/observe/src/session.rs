@@ -317,12 +317,7 @@ pub fn label(observations: &mut [Observation], workload: &str, params: &Params) 
 }
 
 fn observation(observer: &str, source: &str, totals: Totals) -> Observation {
-    Observation {
-        observer: observer.to_owned(),
-        source: source.to_owned(),
-        totals,
-        ..Observation::default()
-    }
+    Observation { observer: observer.to_owned(), source: source.to_owned(), totals, ..Observation::default() }
 }
 
 pub(crate) fn sockets_observation(sockets: Sockets) -> Observation {

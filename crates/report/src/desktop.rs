@@ -6,8 +6,8 @@ use fingerpost_record::text::counted;
 use fingerpost_record::unit::significant;
 
 use crate::grid::{Align, Grid, Line};
-use crate::words::{clean, escape};
 use crate::style::{Style, Tone};
+use crate::words::{clean, escape};
 
 /// The columns, each with the side that its texts are flush with.
 pub const COLUMNS: [(&str, Align, u8); 6] = [

@@ -4,8 +4,8 @@ use fingerpost_compare::flops::{Column, Flops, Limit, MIX, UNNAMED};
 use fingerpost_record::Unit;
 
 use crate::grid::{self, Align, Grid, Line};
-use crate::words::{clean, percent};
 use crate::style::{Style, Tone};
+use crate::words::{clean, percent};
 
 /// What the table is called.
 pub fn title(flops: &Flops) -> &'static str {

@@ -1,8 +1,8 @@
 //! A grid in Markdown: what a laboratory shows in the terminal, as an issue tracker renders it.
 
 use crate::grid::{Align, Grid, Line};
-use crate::words::escape;
 use crate::style::Tone;
+use crate::words::escape;
 
 /// What the line before belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use fingerpost_compare::memory::{Bandwidth, Cache, Curve, Memory, Reach};
 use fingerpost_record::Unit;
 
 use crate::grid::{self, Align, Grid, Line};
-use crate::words::clean;
 use crate::style::{Style, Tone};
+use crate::words::clean;
 
 /// What the picture is called.
 pub const TITLE: &str = "Memory hierarchy (nanoseconds of a load by the size of the range, logarithmic)";

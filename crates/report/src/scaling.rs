@@ -3,8 +3,8 @@
 use fingerpost_compare::scaling::Table;
 
 use crate::grid::{Align, Grid, Line};
-use crate::words::{clean, escape};
 use crate::style::{Style, Tone};
+use crate::words::{clean, escape};
 
 fn title(table: &Table) -> String {
     format!("Scaling: {} {}", clean(&table.workload), clean(&table.params.to_string())).trim_end().to_owned()

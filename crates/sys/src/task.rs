@@ -2,7 +2,6 @@
 //!
 //! Each is made between fork and exec, so that it holds from the program's first instruction on and for nobody else.
 
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 

@@ -6,6 +6,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::system::done;
+
 /// Where tracefs may be mounted, the usual place first.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
@@ -19,17 +21,6 @@ pub struct Tracepoint {
 }
 
 impl Tracepoint {
-    /// An integer field of a raw sample, sign-extended; `None` when the tracepoint has no such field or the sample is too short.
-    pub fn int(&self, raw: &[u8], field: &str) -> Option<i64> {
-        let &(at, size) = self.fields.get(field)?;
-        let bytes = raw.get(at..at.checked_add(size)?)?;
-        match size {
-            4 => Some(i64::from(i32::from_ne_bytes(bytes.try_into().ok()?))),
-            8 => Some(i64::from_ne_bytes(bytes.try_into().ok()?)),
-            _ => None,
-        }
-    }
-
     /// The place of a field of exactly this many bytes.
     pub fn sized(&self, field: &str, bytes: usize) -> Option<usize> {
         self.fields.get(field).filter(|&&(_, size)| size == bytes).map(|&(at, _)| at)
@@ -38,11 +29,6 @@ impl Tracepoint {
     /// The place of a field of at least this many bytes: an array whose length differs between kernels.
     pub fn at_least(&self, field: &str, bytes: usize) -> Option<usize> {
         self.fields.get(field).filter(|&&(_, size)| size >= bytes).map(|&(at, _)| at)
-    }
-
-    /// A place of an integer field that is looked up once and read often.
-    pub fn slot(&self, field: &str) -> Option<usize> {
-        self.fields.get(field).map(|&(at, _)| at)
     }
 }
 
@@ -71,16 +57,7 @@ pub fn parse_format(text: &str) -> Option<Tracepoint> {
     (tracepoint.id != 0).then_some(tracepoint)
 }
 
-/// Reads tracepoints (`sched/sched_switch`) in the order asked for.
-///
-/// # Errors
-/// As [`find`], and where the kernel lacks one of them.
-pub fn tracepoints(names: &[&str]) -> Result<Vec<Tracepoint>, String> {
-    let found = find(names)?;
-    found.into_iter().zip(names).map(|(t, name)| t.ok_or_else(|| format!("this kernel has no tracepoint {name}"))).collect()
-}
-
-/// Reads tracepoints in the order asked for; `None` is one that this kernel lacks.
+/// Reads tracepoints (`sched/sched_switch`) in the order asked for; `None` is one that this kernel lacks.
 ///
 /// Where tracefs is not mounted and the caller is root, it is mounted in a mount namespace that only a passing thread is in:
 /// nothing of the system is changed.
@@ -194,22 +171,8 @@ mod tests {
         let t = parse_format(SWITCH).unwrap();
         assert_eq!(t.id, 372);
         assert_eq!(t.fields["prev_comm"], (8, 16));
-        assert_eq!(t.slot("prev_state"), Some(32));
-        assert_eq!(t.slot("next_pid"), None);
         assert_eq!((t.sized("prev_state", 8), t.sized("prev_state", 4), t.sized("next_pid", 4)), (Some(32), None, None));
         assert_eq!((t.at_least("prev_comm", 8), t.at_least("prev_comm", 17)), (Some(8), None));
-    }
-
-    #[test]
-    fn integers_are_read_at_their_size_and_never_past_the_sample() {
-        let t = parse_format(SWITCH).unwrap();
-        let mut raw = [0u8; 40];
-        raw[24..28].copy_from_slice(&(-7i32).to_ne_bytes());
-        raw[32..40].copy_from_slice(&2i64.to_ne_bytes());
-        assert_eq!(t.int(&raw, "prev_pid"), Some(-7));
-        assert_eq!(t.int(&raw, "prev_state"), Some(2));
-        assert_eq!(t.int(&raw[..38], "prev_state"), None);
-        assert_eq!(t.int(&raw, "prev_comm"), None);
     }
 
     #[test]

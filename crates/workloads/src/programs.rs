@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where to look for servers besides PATH: distributions keep them out of users' way.
-const USUAL_PLACES: [&str; 7] = ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/libexec", "/sbin"];
+const USUAL_PLACES: [&str; 7] =
+    ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/libexec", "/sbin"];
 
 /// Finds the first of these programs, in `more` places, PATH and the usual places.
 pub fn find_program(names: &[&str], more: &[PathBuf]) -> Option<PathBuf> {

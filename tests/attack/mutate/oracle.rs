@@ -7,8 +7,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::usage::{Usage, wait_usage};
 use fingerpost_sys::child;
-use fingerpost_sys::usage::{Usage, wait_usage};
 
 /// The kinds of fault, in the order of the table.
 pub const KINDS: &[&str] = &["abort", "hang", "memory", "control", "sentence"];

@@ -129,8 +129,7 @@ impl Book {
     fn row(&self, probe: &'static str, app: Option<&str>, placement: usize, values: &[f64], reason: Option<String>) -> Measurement {
         let doubt = match &reason {
             Some(reason) => Some(format!("not ready in every sequence; the last time: {reason}")),
-            None => (values.len() < ENOUGH && self.state.is_none())
-                .then(|| format!("launched once; a figure needs {ENOUGH} sequences")),
+            None => (values.len() < ENOUGH && self.state.is_none()).then(|| format!("launched once; a figure needs {ENOUGH} sequences")),
         };
         let none = || {
             let reason = reason.unwrap_or_else(|| "no whole sequence was made before the run ended".into());

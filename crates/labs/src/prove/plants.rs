@@ -234,11 +234,7 @@ pub static PLANTS: &[Plant] = &[
         changes: || planted(Change { filter: 2000, ..Change::default() }),
         ..USUAL
     },
-    Plant {
-        name: "control.nothing",
-        what: "nothing is planted",
-        ..USUAL
-    },
+    Plant { name: "control.nothing", what: "nothing is planted", ..USUAL },
     Plant {
         name: "control.disk_unused",
         what: "a limit on the disk, for a server that does not use it",
@@ -260,11 +256,6 @@ impl Plant {
     pub fn layer(&self) -> Option<Layer> {
         let [name] = self.causes else { return None };
         cause(name).map(|c| c.layer)
-    }
-
-    /// Whether it is to be found innocent of everything.
-    pub fn is_control(&self) -> bool {
-        self.causes.is_empty()
     }
 
     /// Whether it needs a network of its own.

@@ -199,8 +199,7 @@ pub(super) fn neighbour_of(words: Vec<OsString>) -> Result<Worker, WorkloadError
 /// Sets the loopback interface's rate, where one is wanted; tells whether.
 pub(super) fn shape(rate: Option<u32>) -> Result<bool, WorkloadError> {
     if rate.is_some() {
-        network::shape_loopback(rate)
-            .map_err(|e| missing(format!("this kernel does not shape the loopback interface with tbf: {e}")))?;
+        network::shape_loopback(rate).map_err(|e| missing(format!("this kernel does not shape the loopback interface with tbf: {e}")))?;
     }
     Ok(rate.is_some())
 }

@@ -119,7 +119,9 @@ enum Place {
     Unknown,
     Cpu,
     Ready(u16),
-    Blocked { uninterruptible: bool },
+    Blocked {
+        uninterruptible: bool,
+    },
     Ended,
 }
 

@@ -147,12 +147,12 @@ mod tests {
         let mut run = Run { complete: false, measurements: vec![], ..whole.clone() };
         let (mut writer, trouble) = Writer::in_archive(&archive, &run);
         assert_eq!(trouble, None);
-        assert!(!load::from_path(writer.path()).unwrap().complete);
+        assert!(!load::from_path(&writer.path).unwrap().complete);
 
         run.measurements = whole.measurements.clone();
         writer.gap = Duration::ZERO;
         assert_eq!(writer.write(&run), None);
-        let partial = load::from_path(writer.path()).unwrap();
+        let partial = load::from_path(&writer.path).unwrap();
         assert_eq!((partial.complete, partial.measurements.len()), (false, whole.measurements.len()));
 
         let path = writer.finish(&whole).unwrap();
@@ -168,7 +168,7 @@ mod tests {
         let (mut writer, _) = Writer::in_archive(&archive, &run);
         writer.gap = Duration::from_secs(3600);
         assert_eq!(writer.write(&fixture::run()), None);
-        assert!(load::from_path(writer.path()).unwrap().measurements.is_empty());
+        assert!(load::from_path(&writer.path).unwrap().measurements.is_empty());
         assert!(!load::from_path(&writer.finish(&fixture::run()).unwrap()).unwrap().measurements.is_empty());
     }
 

@@ -137,7 +137,7 @@ mod tests {
             observer: "paging".into(),
             source: String::new(),
             totals: std::collections::BTreeMap::from([("swap_in.pages".to_owned(), 4321.0)]),
-            ..Observation::default()
+            ..fingerpost_record::Observation::default()
         }];
         let body = section(&run).unwrap().body.into_string();
         assert!(body.contains("swap-ins") && body.contains("4321"), "{body}");

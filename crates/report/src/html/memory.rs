@@ -6,10 +6,10 @@ use maud::{Markup, html};
 
 use super::Section;
 use super::term::term;
-use crate::words::clean;
 use crate::memory::{bandwidth_rows, between, name_of, rate, sentences, size, thread_counts};
 use crate::style::Tone;
 use crate::svg::{Axis, anchor, percent};
+use crate::words::clean;
 
 /// Height of the plot, of the text below, and the room for the scale at its left in per cent.
 const PLOT: f64 = 260.0;

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use super::refusal::{Circumstances, Refusal};
 use super::Event;
+use super::refusal::{Circumstances, Refusal};
 use crate::procfs::Paths;
 use crate::trace::{
     Attr, FLAG_DISABLED, FLAG_EXCLUDE_HYPERVISOR, FLAG_EXCLUDE_IDLE, FLAG_USE_CLOCKID, IOC_DISABLE, IOC_ENABLE, Ring, SAMPLE_TID,

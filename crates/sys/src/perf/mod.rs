@@ -36,8 +36,6 @@ pub enum Event {
     Cycles,
     /// References to the last level of cache that missed.
     CacheMisses,
-    /// Branches predicted wrongly.
-    BranchMisses,
     /// Loads that missed the data TLB.
     DataTlbMisses,
     /// Nanoseconds on a CPU.
@@ -56,7 +54,6 @@ impl Event {
             Self::Cycles => (TYPE_HARDWARE, 0),
             Self::Instructions => (TYPE_HARDWARE, 1),
             Self::CacheMisses => (TYPE_HARDWARE, 3),
-            Self::BranchMisses => (TYPE_HARDWARE, 5),
             // cache | operation << 8 | result << 16: the data TLB is 3, a read is 0, a miss is 1.
             Self::DataTlbMisses => (TYPE_CACHE, 3 | (1 << 16)),
             Self::TaskClock => (TYPE_SOFTWARE, 1),

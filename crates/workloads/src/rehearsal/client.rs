@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use fingerpost_sys::trace::monotonic_ns;
 
-use super::server::REQUEST;
 use super::Recipe;
+use super::server::REQUEST;
 use crate::closed_loop::{PARTS, Report, cpu_seconds, told, work};
 use crate::histogram::Histogram;
 

@@ -166,7 +166,7 @@ impl<'a> Cook<'a> {
     fn touch_held(&mut self) {
         let Some(held) = &self.held else { return };
         for _ in 0..self.kitchen.recipe.touches {
-            std::hint::black_box(held.look(self.random.usize(..held.len() / PAGE) * PAGE));
+            std::hint::black_box(held.look(self.random.usize(..held.bytes() / PAGE) * PAGE));
         }
     }
 

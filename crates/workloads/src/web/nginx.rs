@@ -8,7 +8,9 @@ use crate::programs::find_program;
 
 /// What is missing for it, with what to do.
 pub fn missing() -> Option<String> {
-    find_program(&["nginx"], &[]).is_none().then(|| "nginx is not installed; install the package nginx, or use --set server=embedded".to_owned())
+    find_program(&["nginx"], &[])
+        .is_none()
+        .then(|| "nginx is not installed; install the package nginx, or use --set server=embedded".to_owned())
 }
 
 /// Writes the configuration and makes the command that runs it in the foreground.

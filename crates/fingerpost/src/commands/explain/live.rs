@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use fingerpost_observe::follow::taking::Recorded;
 use fingerpost_page::{Event, Live, LivePart};
 use fingerpost_record::{Paths, unit::significant};
-use fingerpost_report::words::time;
 use fingerpost_report::explain::service::lately;
+use fingerpost_report::words::time;
 
 use crate::progress::{self, Progress, Progressing};
 

@@ -185,7 +185,7 @@ fn all(outlines: &[Outline], options: &Options, quiet: bool, in_own_network: boo
     let cpus = cpus::choose(None)?;
     let host = fingerpost_host::describe_for(&dir, &cpus);
     let events = KeptOpen::default();
-    let course = Course { dir: &dir, cpus: &cpus, host: &host, own_network: in_own_network, events: &events, stop };
+    let course = Course { cpus: &cpus, host: &host, own_network: in_own_network, events: &events, stop };
     let mut file = match &options.record {
         Some(path) => Some(record::create(path).with_context(|| format!("cannot write {}", path.display()))?),
         None => None,

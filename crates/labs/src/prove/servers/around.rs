@@ -8,10 +8,10 @@ use fingerpost_sys::cgroup::{CgroupError, Controller, Group};
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::{Scratch, Ticket};
 use fingerpost_sys::{affinity, child};
+use fingerpost_workloads::WorkloadError;
 use fingerpost_workloads::planted::Planted;
 use fingerpost_workloads::planted::script::Script;
 use fingerpost_workloads::planted::surroundings::Surroundings;
-use fingerpost_workloads::WorkloadError;
 use fingerpost_workloads::rehearsal::Worker;
 
 use crate::prove::setting::{

@@ -141,7 +141,11 @@ pub fn draw(seed: u64, trials: usize, candidates: &[Candidate]) -> Vec<Outline> 
 /// What may come on top of a plant: of another layer, on the same server, from the same list.
 fn partner(first: &Candidate, candidates: &[Candidate], rng: &mut fastrand::Rng) -> Option<&'static Kind> {
     let fits = |c: &&Candidate| {
-        c.set == first.set && c.engine == first.engine && c.kind.joins && c.kind.layer() != first.kind.layer() && c.kind.pass <= first.kind.pass
+        c.set == first.set
+            && c.engine == first.engine
+            && c.kind.joins
+            && c.kind.layer() != first.kind.layer()
+            && c.kind.pass <= first.kind.pass
     };
     let fitting: Vec<&Candidate> = candidates.iter().filter(fits).collect();
     (!fitting.is_empty()).then(|| fitting[rng.usize(..fitting.len())].kind)

@@ -17,9 +17,9 @@ use fingerpost_workloads::{Workload, WorkloadError};
 
 use super::around::Surround;
 use super::kind::Kind;
-use super::set::Set;
 use super::scene::{Pair, Scene};
 use super::score::{Effect, Result as Verdict, Row};
+use super::set::Set;
 use super::strength::{Outline, corrected};
 use crate::attribute::{KeptOpen, Request, attribute_traced};
 use crate::deciding::{Question, ask};
@@ -43,8 +43,6 @@ const EXPERIMENTS: usize = 3;
 
 /// What all trials share.
 pub struct Course<'a> {
-    /// The directory for files.
-    pub dir: &'a Path,
     /// CPUs that may be used.
     pub cpus: &'a [usize],
     /// The host's description, for the runs.

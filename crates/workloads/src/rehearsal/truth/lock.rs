@@ -9,8 +9,8 @@ use std::thread;
 use fingerpost_sys::affinity;
 use fingerpost_sys::trace::monotonic_ns;
 
-use super::log::{Account, own_tid};
 use super::basic::{SyncedFile, compute_until};
+use super::log::{Account, own_tid};
 use super::{Kind, Order};
 
 /// The nice value of a holder that is to wait for its CPU: the thread beside it then gets all of it but a 69th.
