@@ -60,6 +60,40 @@ fn a_load_generator_on_the_same_machine_that_is_as_fast_as_before_clears_the_cpu
 }
 
 #[test]
+fn a_load_generator_whose_own_code_is_as_fast_in_its_requests_clears_the_cpu_although_it_wakes_more_often() {
+    let doubled = |client: f64| -> Vec<Row> {
+        let times = |r: &Row| if r.1 == "server user code" || r.1 == "kernel: read" { 2.0 } else { 1.0 };
+        QUIET.iter().map(|r| row(r.0, r.1, r.2, r.4[0] * if r.1 == "client user and kernel" { client } else { times(r) })).collect()
+    };
+    let with = |client: f64| between(run(&[], &[]), with_rows(&doubled(client), &[("client.cpu.seconds", 6.0)], 0.01));
+    assert_eq!(of(&with(1.0), "cpu.speed").status, Status::Cleared, "{:#?}", of(&with(1.0), "cpu.speed"));
+    assert_eq!(guilty(&with(2.0)), ["cpu.speed"], "{:#?}", with(2.0).causes);
+}
+
+#[test]
+fn who_finds_a_file_locked_by_a_commit_sleeps_because_of_its_flushes() {
+    let slept = [row(Layer::Application, "sleeping", "", 400.0), row(Layer::Storage, "disk: in the device", "", 150.0)];
+    let with = |rows: &[Row], locks: f64, flushes: f64| {
+        let calls = [
+            ("server.call.fcntl.count", locks),
+            ("server.call.fdatasync.count", flushes),
+            ("server.call.fdatasync.seconds", flushes * 1e-4),
+        ];
+        run(rows, &calls)
+    };
+    let c = between(with(&[], 80_000.0, 10_000.0), with(&slept, 80_000.0, 80_000.0));
+    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    assert!(of(&c, "storage.durability").share > 0.9, "{:?}", of(&c, "storage.durability"));
+    // Not where no file is locked, nor where no more is flushed.
+    for (base, new) in
+        [(with(&[], 0.0, 10_000.0), with(&slept, 0.0, 80_000.0)), (with(&[], 80_000.0, 10_000.0), with(&slept[..1], 80_000.0, 10_000.0))]
+    {
+        let c = between(base, new);
+        assert_eq!(c.causes[0].cause, "app.wait", "{:#?}", c.causes);
+    }
+}
+
+#[test]
 fn a_cause_that_takes_cpus_has_what_was_waited_for_while_it_had_them() {
     let rows =
         [row(Layer::Scheduler, "waiting for a CPU", "stress", 300.0), row(Layer::Client, "client waiting for a CPU", "the client", 700.0)];

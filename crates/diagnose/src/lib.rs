@@ -25,6 +25,7 @@ mod step;
 pub mod steps;
 pub mod suspects;
 pub mod threads;
+mod windows;
 pub mod wording;
 
 use fingerpost_record::{Budget, Finding, Paths, Readings};
