@@ -71,6 +71,21 @@ fn a_load_generator_whose_own_code_is_as_fast_in_its_requests_clears_the_cpu_alt
 }
 
 #[test]
+fn filters_that_no_ticks_tell_from_the_servers_code_convict_neither() {
+    let code = [row(Layer::Application, "server user code", "", 400.0)];
+    let ticks = |user: f64| {
+        let threads = [("server.thread_user.seconds", user), ("server.thread_kernel.seconds", 1.5), ("server.cpu.seconds", user + 1.5)];
+        [&threads[..], &[("server.call.read.cpu_seconds", 1.5), ("server.faults.minor", 0.0), ("server.faults.major", 0.0)]].concat()
+    };
+    let with = |rows: &[Row], user: f64, filters: f64| run(rows, &[&ticks(user)[..], &[("server.seccomp.filters", filters)]].concat());
+    let c = between(with(&[], 4.0, 0.0), with(&code, 4.2, 64.0));
+    assert_eq!(of(&c, "app.work").status, Status::NotJudged, "{:#?}", c.causes);
+    assert!(!of(&c, "syscall.entry").status.accuses(), "{:#?}", c.causes);
+    let c = between(with(&[], 4.0, 0.0), with(&code, 8.0, 64.0));
+    assert_eq!(guilty(&c), ["app.work"], "{:#?}", c.causes);
+}
+
+#[test]
 fn who_finds_a_file_locked_by_a_commit_sleeps_because_of_its_flushes() {
     let slept = [row(Layer::Application, "sleeping", "", 400.0), row(Layer::Storage, "disk: in the device", "", 150.0)];
     let with = |rows: &[Row], locks: f64, flushes: f64| {
@@ -176,9 +191,14 @@ fn others_that_came_leave_the_servers_threads_to_wait_for_each_other() {
     // The same others on both sides, a server with more to do, and one with fewer CPUs of its own wait for themselves.
     let c = between(with(&[], 6.0, &[]), with(&waits, 6.0, &[]));
     assert_eq!(guilty(&c), ["cpu.saturated"], "{:#?}", c.causes);
-    let works = [waits[0], row(Layer::Application, "server user code", "", 400.0)];
-    let c = between(with(&[], 0.2, &[]), with(&works, 6.0, &[]));
-    assert!(!of(&c, "cpu.contention").status.accuses(), "{:#?}", c.causes);
+    let works = |wait: f64| {
+        let rows =
+            [row(Layer::Scheduler, "waiting for a CPU", "the server itself", wait), row(Layer::Application, "server user code", "", 400.0)];
+        between(with(&[], 0.2, &[]), with(&rows, 6.0, &[]))
+    };
+    assert!(!of(&works(100.0), "cpu.contention").status.accuses(), "{:#?}", works(100.0).causes);
+    // Waits that are far more than the longer work makes are the others' although there is more to do.
+    assert_eq!(guilty(&works(700.0)), ["cpu.contention", "app.work"], "{:#?}", works(700.0).causes);
     let c = between(with(&[], 0.2, &[]), with(&waits, 6.0, &[("server.cpus_allowed", 1.0)]));
     assert!(!of(&c, "cpu.contention").status.accuses(), "{:#?}", c.causes);
 }

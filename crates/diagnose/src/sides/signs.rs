@@ -310,6 +310,7 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     let slower = on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05;
     // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
     match calls {
+        _ if !slower && filtered && on_user.ratio() > 1.05 && filters_are_untold(clues) => Unknown,
         _ if !slower => Against(text),
         _ if filtered => Fits(text),
         // Without a count of the calls nothing tells slow calls from many.
@@ -362,16 +363,24 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
     if let Some(others) = crowded::slow_the_same_work(clues) {
         return Against(others);
     }
-    // Filters run before a call's entry is traced: without ticks nothing tells them from the server's code.
-    let untold = clues.entering().is_none() && set_now(clues, "server.seccomp.filters") && clues.followed();
     // Code that works longer makes more of the kernel's work besides it, too (interrupts, colder caches); the most of it is its own.
     let most = on_user.more() > MOST_OF_CPU * (on_user.more() + on_kernel.more());
     let spared = on_user.ratio() > 1.0 && client_spared(clues, on_user.ratio()).is_some();
     match on_user.ratio() > 1.05 && (on_user.ratio() > 1.2 * on_kernel.ratio() || most || spared) {
-        true if untold => Unknown,
+        true if filters_are_untold(clues) => Unknown,
         true => Fits(text),
         false => Against(text),
     }
+}
+
+/// The part of what the server's own code takes longer by the trace that ticks must count as user mode for it to be that code.
+const TOLD_BY_TICKS: f64 = 0.5;
+
+/// Whether nothing tells filters that only the slower side has from the server's own code: they run before a call's entry is traced, and ticks
+/// of user mode, which they are not, either are too few or did not grow with that code.
+fn filters_are_untold(clues: &Clues) -> bool {
+    let told = |[fast, slow]: [Entering; 2]| slow.user - fast.user > TOLD_BY_TICKS * (slow.traced_user - fast.traced_user);
+    set_now(clues, "server.seccomp.filters") && clues.followed() && !clues.entering().is_some_and(told)
 }
 
 /// How many times as many round trips are more: the load generator counts them itself, so that chance has no part in it, and a smaller change
