@@ -200,16 +200,29 @@ fn significant_short(value: f64) -> String {
 /// The causes as label and sentences, most first; the cleared last; then what is unexplained.
 pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
     let label = |f: &Finding| match f.status {
-        Status::Guilty => format!("{}, {:.0} % ({})", words(f), f.share * 100.0, place(f)),
-        Status::Suspected => format!("{}, suspected, {:.0} % ({})", words(f), f.share * 100.0, place(f)),
+        Status::Guilty => format!("{}, {} ({})", words(f), share(f), place(f)),
+        Status::Suspected => format!("{}, suspected, {} ({})", words(f), share(f), place(f)),
         Status::Cleared | Status::NotJudged => format!("{}, {} ({})", words(f), f.status.as_str(), place(f)),
     };
     let mut out: Vec<_> = c.causes.iter().map(|f| (text(&label(f)), f.evidence.iter().map(|e| text(e)).collect(), f.status)).collect();
     if c.unexplained > 0.0 {
         let at = c.causes.iter().take_while(|f| f.status.accuses()).count();
-        out.insert(at, (format!("unexplained, {:.0} %", c.unexplained * 100.0), Vec::new(), Status::Suspected));
+        out.insert(at, (format!("unexplained, {}{:.0} %", at_most(&c.causes), c.unexplained * 100.0), Vec::new(), Status::Suspected));
     }
     out
+}
+
+/// The share of a cause that is named; not even one of nothing where it is not known.
+fn share(f: &Finding) -> String {
+    if f.share > 0.0 { format!("{:.0} %", f.share * 100.0) } else { SHARE_NOT_KNOWN.to_owned() }
+}
+
+/// What stands in place of a share that is not known.
+pub(crate) const SHARE_NOT_KNOWN: &str = "share not known";
+
+/// Where a cause is named of which no share is known, the unexplained rest is an upper bound.
+pub(crate) fn at_most(causes: &[Finding]) -> &'static str {
+    if causes.iter().any(|f| f.status.accuses() && f.share == 0.0) { "at most " } else { "" }
 }
 
 /// What a cause is called in words.
@@ -415,6 +428,14 @@ mod tests {
         let wide = table(&g5(), &Style { wide: true, ..Style::default() });
         assert!(wide.find("(syscall.entry").unwrap() < wide.find("the CPU's speed, cleared (cpu.speed, layer cpu): ").unwrap(), "{wide}");
         assert!(text.contains("8.071") && text.contains("5 clients"), "{text}");
+    }
+
+    #[test]
+    fn a_share_that_is_not_known_is_not_told_as_none() {
+        let load = |name| references::load(name).unwrap();
+        let text = table(&compare(&[load("launch-10.0.4")], &[load("launch-10.1")], &Options::default()), &Style::default());
+        assert!(text.contains("paging, suspected, share not known (memory.paging, layer memory)"), "{text}");
+        assert!(text.contains("unexplained, at most 100 %") && !text.contains("suspected, 0 %"), "{text}");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Where a transaction's time went, and who is suspected of what.
 
 use fingerpost_diagnose::label;
-use fingerpost_record::text::clean;
+use fingerpost_record::text::{capitalised, clean};
 use fingerpost_record::{Budget, Finding, Layer, Params, Run, Status, Unit};
 use maud::{Markup, html};
 
 use super::term::term;
 use super::{Section, scrolling};
+use crate::compare::{SHARE_NOT_KNOWN, at_most};
 use crate::svg::cells::{self, Piece, layer_class};
 
 /// The layers in the order of the legend.
@@ -129,7 +130,7 @@ pub fn suspects(findings: &[Finding], unexplained: f64) -> Option<Markup> {
         @if !named.is_empty() || unexplained > 0.0 {
             ol class="suspects" {
                 @for f in named { (suspect(f)) }
-                @if unexplained > 0.0 { li class="rest" { div class="who" { strong { (term("unexplained")) } } (cells::share(unexplained, "rest")) p { (percent(unexplained)) " of the difference is explained by no cause." } } }
+                @if unexplained > 0.0 { li class="rest" { div class="who" { strong { (term("unexplained")) } } (cells::share(unexplained, "rest")) p { (by_no_cause(findings, unexplained)) } } }
             }
         }
         @for (status, of) in rest.iter().filter(|(_, of)| !of.is_empty()) {
@@ -141,6 +142,10 @@ pub fn suspects(findings: &[Finding], unexplained: f64) -> Option<Markup> {
     })
 }
 
+fn by_no_cause(findings: &[Finding], unexplained: f64) -> String {
+    capitalised(&format!("{}{} of the difference is explained by no cause.", at_most(findings), percent(unexplained)))
+}
+
 fn suspect(f: &Finding) -> Markup {
     let guilty = f.status == Status::Guilty;
     html! {
@@ -149,7 +154,7 @@ fn suspect(f: &Finding) -> Markup {
                 span class="status" { @if guilty { span aria-hidden="true" { "☞ " } (term("guilty")) } @else { (term("suspected")) } }
                 strong { (clean(label(&f.cause))) }
                 span class="layer" { (term(&clean(&f.cause))) ", " (f.layer.as_str()) }
-                @if f.share > 0.0 { span class="share" { (percent(f.share)) } } @else { span class="share" { "share not known" } }
+                @if f.share > 0.0 { span class="share" { (percent(f.share)) } } @else { span class="share" { (SHARE_NOT_KNOWN) } }
             }
             (cells::share(f.share, if guilty { "guilty" } else { "suspected" }))
             ul { @for e in &f.evidence { li { (clean(e)) } } }
