@@ -273,7 +273,11 @@ fn bash_is_told_what_stands_behind_the_sign_at_which_it_cuts_words() {
     // As bash sets them where its COMP_WORDBREAKS are those that it begins with.
     for (line, words, wanted) in [
         ("fingerpost run database --set engine=m", &["fingerpost", "run", "database", "--set", "engine", "=", "m"][..], &["mariadb"][..]),
-        ("fingerpost run database --set engine=", &["fingerpost", "run", "database", "--set", "engine", "="], &["mariadb", "postgresql", "sqlite"]),
+        (
+            "fingerpost run database --set engine=",
+            &["fingerpost", "run", "database", "--set", "engine", "="],
+            &["mariadb", "postgresql", "sqlite"],
+        ),
         ("fingerpost show ref:g5-2.5", &["fingerpost", "show", "ref", ":", "g5-2.5"], &["g5-2.5-linux"]),
         ("fingerpost run datab", &["fingerpost", "run", "datab"], &["database"]),
     ] {
