@@ -28,3 +28,29 @@ pub(super) fn suspects_grid(findings: &[Finding], evidence: usize) -> Grid {
     grid.lines.extend(overlapping(findings, None).map(|sentence| Line::Note(sentence, Tone::Plain)));
     grid
 }
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::Layer;
+
+    use super::*;
+    use crate::style::Style;
+
+    #[test]
+    fn suspects_of_the_same_time_are_said_to_overlap() {
+        let of = |cause: &str, share: f64, evidence: &str| Finding {
+            cause: cause.into(),
+            layer: Layer::Kernel,
+            status: Status::Suspected,
+            share,
+            evidence: ["first", "second", evidence].map(str::to_owned).to_vec(),
+        };
+        let told = |findings: &[Finding]| suspects_grid(findings, 2).render(&Style::default());
+        assert!(!told(&[of("syscall.entry", 0.6, ""), of("client.saturated", 0.4, "")]).contains("overlap"));
+        let both = told(&[of("syscall.entry", 0.6, "third"), of("client.saturated", 0.6, "")]);
+        assert!(both.contains("The shares overlap") && both.contains("second") && !both.contains("third"), "{both}");
+        // What it follows from is told further down than is shown.
+        let follows = of("cpu.saturated", 0.6, "it follows from app.work (more work), which comes first");
+        assert!(!told(&[of("app.work", 0.6, ""), follows]).contains("overlap"));
+    }
+}
