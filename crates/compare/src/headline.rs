@@ -157,8 +157,8 @@ const SHOWN: usize = 3;
 
 /// Each cause with those of the following that are its consequences.
 fn chains<'a>(causes: impl Iterator<Item = &'a Finding>) -> Vec<(&'a Finding, Vec<&'a Finding>)> {
-    causes.fold(Vec::new(), |mut chains: Vec<(&Finding, Vec<&Finding>)>, f| {
-        match chains.last_mut().filter(|(root, _)| follows_from(f) == Some(&root.cause)) {
+    causes.fold(Vec::new(), |mut chains: Vec<(&'a Finding, Vec<&'a Finding>)>, f| {
+        match chains.last_mut().filter(|(root, _)| follows_from(f) == Some(root.cause.as_str())) {
             Some((_, after)) => after.push(f),
             None => chains.push((f, Vec::new())),
         }
