@@ -68,7 +68,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let told = measured(&args.words, args.timeout, args.while_stdin).and_then(|run| Ok(slim::pack(&run)?));
     let lines = match &told {
         Ok(packed) => wire::lines(&name, packed),
-        Err(e) => vec![wire::failure(&name, &exit::told(&e))],
+        Err(e) => vec![wire::failure(&name, &exit::told(e))],
     };
     crate::output::write(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
     Ok(if told.is_ok() { Done::Well } else { Done::MeasurementFailed })
