@@ -1,6 +1,7 @@
 //! The one sentence that a person reads first.
 
 use fingerpost_diagnose::hosts::HostDifference;
+use fingerpost_diagnose::{follows_from, overlap};
 use fingerpost_record::cause::words;
 use fingerpost_record::text::capitalised;
 use fingerpost_record::{Finding, Layer, Status};
@@ -121,21 +122,9 @@ fn because(c: &Comparison, on: Option<&str>) -> String {
         }
         causes => format!(": {}{}", listed(c, causes, on), collapse(c)),
     };
-    text += &unexplained(c, &named);
+    text += &rest(c, &named);
     let system = if named.iter().all(|f| f.share == 0.0) { another_system(c) } else { String::new() };
     with + &system + &text
-}
-
-/// What is said where causes are named, and more than half of the difference has none with a known share.
-fn unexplained(c: &Comparison, named: &[&Finding]) -> String {
-    let unknown = named.iter().filter(|f| f.share == 0.0).count();
-    let percent = c.unexplained * 100.0;
-    match () {
-        () if named.is_empty() || c.unexplained <= 0.5 => String::new(),
-        () if unknown == 0 => format!("; {percent:.0} % of the difference is unexplained"),
-        () if unknown == named.len() => "; how much of the difference that makes is not known".to_owned(),
-        () => format!("; for {percent:.0} % of the difference no cause has a known share"),
-    }
 }
 
 /// The operating systems, where no cause has a known share, nothing was changed on purpose, and the hosts differ in nothing else.
@@ -146,6 +135,26 @@ fn another_system(c: &Comparison) -> String {
     }
     let told: Vec<String> = c.hosts.iter().map(|d| format!("another {} ({} → {})", d.what, d.base, d.new)).collect();
     if told.is_empty() { String::new() } else { format!(", with {}", told.join(" and ")) }
+}
+
+/// What the causes leave of the difference, or that their shares are not to be added up.
+fn rest(c: &Comparison, named: &[&Finding]) -> String {
+    let shown = || named.iter().copied().take(SHOWN);
+    match () {
+        () if named.is_empty() => String::new(),
+        () if shown().all(|f| f.share == 0.0) => {
+            format!("; how much of the difference {} is not known", if named.len() == 1 { "that makes" } else { "they make" })
+        }
+        // Consequences are told as such, and nobody adds their shares to their cause's.
+        () if overlap(chains(shown()).into_iter().map(|(root, _)| root), 1.0 - c.unexplained) => {
+            format!("; the shares overlap: together the causes explain {:.0} %", (1.0 - c.unexplained) * 100.0)
+        }
+        () if c.unexplained > 0.5 => {
+            let by = if shown().any(|f| f.share == 0.0) { "has no cause with a known share" } else { "is unexplained" };
+            format!("; {:.0} % of the difference {by}", c.unexplained * 100.0)
+        }
+        () => String::new(),
+    }
 }
 
 /// What was changed between the sides, where no cause is that: it is named before any other. Another client machine is never a cause.
@@ -163,14 +172,35 @@ fn operating_system(c: &Comparison) -> bool {
     differs && cpu_cleared && first.is_some_and(|f| matches!(f.layer, Layer::Kernel | Layer::Scheduler | Layer::Network))
 }
 
+/// Causes that the sentence names.
+const SHOWN: usize = 3;
+
+/// Each cause with those of the following that are its consequences.
+fn chains<'a>(causes: impl Iterator<Item = &'a Finding>) -> Vec<(&'a Finding, Vec<&'a Finding>)> {
+    causes.fold(Vec::new(), |mut chains: Vec<(&'a Finding, Vec<&'a Finding>)>, f| {
+        match chains.last_mut().filter(|(root, _)| follows_from(f) == Some(root.cause.as_str())) {
+            Some((_, after)) => after.push(f),
+            None => chains.push((f, Vec::new())),
+        }
+        chains
+    })
+}
+
 fn listed(c: &Comparison, causes: &[&Finding], on: Option<&str>) -> String {
-    let one = |f: &&Finding| {
-        let sure = if f.status == Status::Suspected { "probably " } else { "" };
-        let share = if f.share > 0.0 { format!(", {:.0} %", f.share * 100.0) } else { String::new() };
-        format!("{sure}{}{share}", name(c, f, on))
+    let called = |f: &Finding| format!("{}{}", if f.status == Status::Suspected { "probably " } else { "" }, name(c, f, on));
+    let percent = |f: &Finding| (f.share > 0.0).then(|| format!("{:.0} %", f.share * 100.0));
+    let one = |(root, after): &(&Finding, Vec<&Finding>)| {
+        let consequence = |f: &&Finding| format!("{}{}", called(f), percent(f).map_or(String::new(), |share| format!(" ({share})")));
+        let consequences: Vec<String> = after.iter().map(consequence).collect();
+        let follow = match consequences.len() {
+            0 => String::new(),
+            1 => format!(", and as its consequence {}", consequences[0]),
+            _ => format!(", and as its consequences {}", consequences.join(" and ")),
+        };
+        format!("{}{}{follow}", called(root), percent(root).map_or(String::new(), |share| format!(", {share}")))
     };
-    let shown: Vec<String> = causes.iter().take(3).map(one).collect();
-    let more = if causes.len() > 3 { "; and less" } else { "" };
+    let shown: Vec<String> = chains(causes.iter().copied().take(SHOWN)).iter().map(one).collect();
+    let more = if causes.len() > SHOWN { "; and less" } else { "" };
     shown.join("; ") + more
 }
 

@@ -95,7 +95,7 @@ pub const FILESYSTEMS: [&str; 4] = ["ext4", "xfs", "btrfs", "tmpfs"];
 impl Settings {
     /// Reads the values of `--set`.
     pub fn new(params: &Params, profile: Profile) -> Result<Settings, LabError> {
-        let stores = list::<Access>(params, "store")?;
+        let stores = if params.text("store") == Some("all") { None } else { list::<Access>(params, "store")? };
         let parts = match params.text("parts") {
             Some("all") => PARTS.map(|(_, part)| part).to_vec(),
             Some(_) => words(params, "parts").iter().map(|w| part(w)).collect::<Result<_, _>>()?,

@@ -1,13 +1,14 @@
 //! Where a transaction's time went, and who is suspected of what.
 
 use fingerpost_diagnose::label;
-use fingerpost_record::text::{capitalised, clean};
+use fingerpost_diagnose::wording::overlapping;
+use fingerpost_record::text::clean;
 use fingerpost_record::{Budget, Finding, Layer, Params, Run, Status, Unit};
 use maud::{Markup, html};
 
 use super::term::term;
 use super::{Section, scrolling};
-use crate::compare::{SHARE_NOT_KNOWN, at_most};
+use crate::compare::SHARE_NOT_KNOWN;
 use crate::svg::cells::{self, Piece, layer_class};
 
 /// The layers in the order of the legend.
@@ -23,6 +24,8 @@ const LAYERS: [Layer; 9] = [
     Layer::Host,
 ];
 
+/// What is said of a rest that may belong to a cause without a share.
+const UNKNOWN: &str = "unexplained, or of a cause whose share is not known.";
 /// What no part has.
 const REST: &str = "unexplained";
 
@@ -114,23 +117,33 @@ fn parts(b: &Budget, word: &str) -> Markup {
 
 /// The suspects of a run; nothing where none was looked at.
 pub fn findings(run: &Run) -> Option<Section> {
-    let body = suspects(&run.findings, 0.0)?;
+    let body = suspects(&run.findings, None)?;
     Some(Section { key: "suspects", title: "Suspects".into(), body })
 }
 
 /// Suspects with their status: guilty and suspected with their evidence, then those that were cleared and by what, and those not judged and why.
-pub fn suspects(findings: &[Finding], unexplained: f64) -> Option<Markup> {
+/// Of a comparison with what none of them explains.
+pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup> {
+    let overlap = overlapping(findings, unexplained.map(|rest| 1.0 - rest));
+    let unexplained = unexplained.unwrap_or(0.0);
     if findings.is_empty() && unexplained == 0.0 {
         return None;
     }
     let named: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
     let of = |status: Status| -> Vec<&Finding> { findings.iter().filter(|f| f.status == status).collect() };
     let rest = [Status::Cleared, Status::NotJudged].map(|status| (status, of(status)));
+    let unknown = named.iter().any(|f| f.share == 0.0);
     Some(html! {
+        @if let Some(sentence) = overlap { p class="note" { (sentence) } }
         @if !named.is_empty() || unexplained > 0.0 {
             ol class="suspects" {
                 @for f in named { (suspect(f)) }
-                @if unexplained > 0.0 { li class="rest" { div class="who" { strong { (term("unexplained")) } } (cells::share(unexplained, "rest")) p { (by_no_cause(findings, unexplained)) } } }
+                @if unexplained > 0.0 {
+                    li class="rest" {
+                        div class="who" { strong { (term("unexplained")) } } (cells::share(unexplained, "rest"))
+                        p { (percent(unexplained)) " of the difference is " (if unknown { UNKNOWN } else { "explained by no cause." }) }
+                    }
+                }
             }
         }
         @for (status, of) in rest.iter().filter(|(_, of)| !of.is_empty()) {
@@ -140,10 +153,6 @@ pub fn suspects(findings: &[Finding], unexplained: f64) -> Option<Markup> {
             }
         }
     })
-}
-
-fn by_no_cause(findings: &[Finding], unexplained: f64) -> String {
-    capitalised(&format!("{}{} of the difference is explained by no cause.", at_most(findings), percent(unexplained)))
 }
 
 fn suspect(f: &Finding) -> Markup {
