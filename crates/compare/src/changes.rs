@@ -192,6 +192,28 @@ struct Differing {
     new: Option<Param>,
 }
 
+/// The same sides where one is a part by a parameter of which all rows of the other have one value: those are made a part by it, too, so that
+/// they have partners. A word may be another one there, which is a change; a number is what is measured at. Nothing where there is no such
+/// parameter.
+pub fn both_as_parts(base: &Side, new: &Side) -> Option<(Side, Side)> {
+    let everywhere = |side: &Side, key: &str| -> Option<Param> {
+        let mut values = side.rows.keys().map(|(_, _, params)| params.get(key));
+        let first = values.next()??.clone();
+        values.all(|value| value == Some(&first)).then_some(first)
+    };
+    let like = |part: &Side, other: &Side| -> Params {
+        let asked = part.taken_out.iter().filter(|(key, _)| other.taken_out.get(key).is_none());
+        let value = |(key, value): (&str, &Param)| Some((key.to_owned(), everywhere(other, key).filter(|v| v == value || is_word(v))?));
+        asked.filter_map(value).fold(Params::new(), |all, (key, value)| all.with(&key, value))
+    };
+    let (of_base, of_new) = (like(new, base), like(base, new));
+    (!of_base.is_empty() || !of_new.is_empty()).then(|| (base.part_by(&of_base), new.part_by(&of_new)))
+}
+
+fn is_word(value: &Param) -> bool {
+    matches!(value, Param::Text(_))
+}
+
 /// The same sides with the parameters taken out in which they differ as a whole (cache on and off, one server and another), so that their
 /// rows, budgets and followed requests have partners; and what those were. Nothing where there is none.
 pub fn side_by_side(base: &Side, new: &Side) -> Option<(Side, Side, Vec<Change>)> {
@@ -244,6 +266,16 @@ fn values<'a>(side: &'a Side, other: &Side) -> BTreeMap<&'a str, BTreeMap<&'a st
     found
 }
 
+/// Whether any two rows of a probe are equal when what differs as a whole is taken out of both.
+fn partners(base: &Side, new: &Side, probe: &str, differing: &[Differing]) -> bool {
+    let stays = |key: &str| differing.iter().all(|d| d.key != key);
+    let without = |params: &Params| params.iter().filter(|(key, _)| stays(key)).fold(Params::new(), |p, (k, v)| p.with(k, v.clone()));
+    let rest = |side: &Side| -> BTreeSet<Params> {
+        side.rows.keys().filter(|(p, _, _)| p == probe).map(|(_, _, params)| without(params)).collect()
+    };
+    !rest(base).is_disjoint(&rest(new))
+}
+
 fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
     // Imported rows that leave a parameter unstated have rules of their own.
     if with_unstated_parameters(base, new) {
@@ -268,6 +300,10 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
             .collect();
         // With another program some parameters come and others go; alone only those do that are stated when they were changed.
         let alone = both.is_empty();
+        // A published row may leave a number unstated as well: two guesses at once would put it beside every number there is.
+        if base.imported && new.imported && !partners(base, new, probe, &both) {
+            continue;
+        }
         found.extend(both);
         let one_sided = keys.iter().filter(|key| !of_base.contains_key(**key) || !of_new.contains_key(**key));
         let one_sided = one_sided.filter(|key| !alone || stated_when_changed(key));

@@ -24,12 +24,18 @@ pub fn curves(rows: &[Row]) -> Vec<Curve> {
 
 fn curve(probe: &str, params: Params, mut points: Points) -> Option<Curve> {
     points.sort_by_key(|p| p.0);
-    if points.len() < 3 || points.first()?.0 != 1 {
+    if points.len() < 3 || points.first()?.0 != 1 || is_one_figure(&points, |p| p.1) || is_one_figure(&points, |p| p.2) {
         return None;
     }
     let base_collapses_from = collapse(&points.iter().map(|p| (p.0, p.1)).collect::<Vec<_>>());
     let new_collapses_from = collapse(&points.iter().map(|p| (p.0, p.2)).collect::<Vec<_>>());
     Some(Curve { probe: probe.to_owned(), params, points, base_collapses_from, new_collapses_from })
+}
+
+/// Whether a side has the same figure for every number of clients: a published one that does not state its own is put beside each, and is no
+/// curve.
+fn is_one_figure(points: &[(i64, f64, f64)], of: fn(&(i64, f64, f64)) -> f64) -> bool {
+    points.windows(2).all(|two| of(&two[0]) == of(&two[1]))
 }
 
 /// From how many clients on the throughput collapses ([`crate::scaling::COLLAPSED`]), if it does.

@@ -1,15 +1,17 @@
 //! The one sentence that a person reads first.
 
+use fingerpost_diagnose::hosts::HostDifference;
+use fingerpost_diagnose::{follows_from, overlap};
 use fingerpost_record::cause::words;
 use fingerpost_record::text::capitalised;
 use fingerpost_record::{Finding, Layer, Status};
 
 use crate::causes::changed::{BUILD, PLACEMENT, SETTING};
+use crate::causes::probes::is_cost;
 use crate::changes::{Change, Kind};
 use crate::comparison::{Comparison, Curve, Row, Waterfall};
 use crate::pooled::Pooled;
 use crate::verdict::Verdict;
-use crate::zerofill::apart::MAPPING;
 
 /// Says in one sentence which side is slower, by how much, and why.
 pub fn headline(c: &Comparison, changed: Option<&Waterfall>) -> String {
@@ -43,13 +45,16 @@ fn sentence(c: &Comparison, changed: Option<&Waterfall>) -> String {
 fn nothing_differs(c: &Comparison, new: &str, base: &str, same: usize) -> String {
     let percent = c.threshold * 100.0;
     let (unresolved, with) = (c.rows.len() - same, changed_besides(c, &[]));
+    // What was changed stands between commas where the sentence goes on behind it.
+    let between = if with.is_empty() { with.clone() } else { format!("{with},") };
+    let none = if unresolved == 1 { "its one row is not".to_owned() } else { format!("none of the {unresolved} rows is") };
     match unresolved {
         0 => format!("{new} performs like {base}{with}: all {same} rows agree within {percent:.0} %."),
-        _ if same == 0 => format!(
-            "No difference between {new} and {base}{with} was found, but none of the {unresolved} rows is precise enough to call them the same."
-        ),
+        _ if same == 0 => {
+            format!("No difference between {new} and {base}{between} was found, but {none} precise enough to call them the same.")
+        }
         _ => format!(
-            "No difference between {new} and {base}{with} was found: {same} of {} rows agree within {percent:.0} %, {unresolved} could not be resolved.",
+            "No difference between {new} and {base}{between} was found: {same} of {} rows agree within {percent:.0} %, {unresolved} could not be resolved.",
             c.rows.len()
         ),
     }
@@ -82,9 +87,11 @@ fn pooled_change(together: &Pooled, new: &str, base: &str) -> String {
 
 fn row_change(c: &Comparison, slower: usize, faster: usize, new: &str, base: &str) -> String {
     let n = c.rows.len();
+    // Of rows that tell a cost, where there are any: a count or a size that is smaller is not faster by so much.
     let extreme = |v: Verdict| {
         let of: Vec<&Row> = c.rows.iter().filter(|r| r.verdict == v).collect();
-        of.into_iter().max_by(|a, b| a.log().unwrap_or(0.0).abs().total_cmp(&b.log().unwrap_or(0.0).abs()))
+        let by = |r: &Row| (is_cost(r.unit), r.log().unwrap_or(0.0).abs());
+        of.into_iter().max_by(|a, b| by(a).0.cmp(&by(b).0).then(by(a).1.total_cmp(&by(b).1)))
     };
     let worst = |v: Verdict| {
         extreme(v).and_then(|r| Some((&r.probe, r.ratio?.value))).map_or(String::new(), |(probe, ratio)| {
@@ -115,10 +122,39 @@ fn because(c: &Comparison, on: Option<&str>) -> String {
         }
         causes => format!(": {}{}", listed(c, causes, on), collapse(c)),
     };
-    if !named.is_empty() && c.unexplained > 0.5 {
-        text += &format!("; {:.0} % of the difference is unexplained", c.unexplained * 100.0);
+    text += &rest(c, &named);
+    let system = if named.iter().all(|f| f.share == 0.0) { another_system(c) } else { String::new() };
+    with + &system + &text
+}
+
+/// The operating systems, where no cause has a known share, nothing was changed on purpose, and the hosts differ in nothing else.
+fn another_system(c: &Comparison) -> String {
+    let of_system = |d: &HostDifference| ["operating system", "kernel"].contains(&d.what.as_str());
+    if !c.changes.is_empty() || !c.hosts.iter().all(of_system) {
+        return String::new();
     }
-    with + &text
+    let told: Vec<String> = c.hosts.iter().map(|d| format!("another {} ({} → {})", d.what, d.base, d.new)).collect();
+    if told.is_empty() { String::new() } else { format!(", with {}", told.join(" and ")) }
+}
+
+/// What the causes leave of the difference, or that their shares are not to be added up.
+fn rest(c: &Comparison, named: &[&Finding]) -> String {
+    let shown = || named.iter().copied().take(SHOWN);
+    match () {
+        () if named.is_empty() => String::new(),
+        () if shown().all(|f| f.share == 0.0) => {
+            format!("; how much of the difference {} is not known", if named.len() == 1 { "that makes" } else { "they make" })
+        }
+        // Consequences are told as such, and nobody adds their shares to their cause's.
+        () if overlap(chains(shown()).into_iter().map(|(root, _)| root), 1.0 - c.unexplained) => {
+            format!("; the shares overlap: together the causes explain {:.0} %", (1.0 - c.unexplained) * 100.0)
+        }
+        () if c.unexplained > 0.5 => {
+            let by = if shown().any(|f| f.share == 0.0) { "has no cause with a known share" } else { "is unexplained" };
+            format!("; {:.0} % of the difference {by}", c.unexplained * 100.0)
+        }
+        () => String::new(),
+    }
 }
 
 /// What was changed between the sides, where no cause is that: it is named before any other. Another client machine is never a cause.
@@ -136,14 +172,35 @@ fn operating_system(c: &Comparison) -> bool {
     differs && cpu_cleared && first.is_some_and(|f| matches!(f.layer, Layer::Kernel | Layer::Scheduler | Layer::Network))
 }
 
+/// Causes that the sentence names.
+const SHOWN: usize = 3;
+
+/// Each cause with those of the following that are its consequences.
+fn chains<'a>(causes: impl Iterator<Item = &'a Finding>) -> Vec<(&'a Finding, Vec<&'a Finding>)> {
+    causes.fold(Vec::new(), |mut chains: Vec<(&'a Finding, Vec<&'a Finding>)>, f| {
+        match chains.last_mut().filter(|(root, _)| follows_from(f) == Some(root.cause.as_str())) {
+            Some((_, after)) => after.push(f),
+            None => chains.push((f, Vec::new())),
+        }
+        chains
+    })
+}
+
 fn listed(c: &Comparison, causes: &[&Finding], on: Option<&str>) -> String {
-    let one = |f: &&Finding| {
-        let sure = if f.status == Status::Suspected { "probably " } else { "" };
-        let share = if f.share > 0.0 { format!(", {:.0} %", f.share * 100.0) } else { String::new() };
-        format!("{sure}{}{share}", name(c, f, on))
+    let called = |f: &Finding| format!("{}{}", if f.status == Status::Suspected { "probably " } else { "" }, name(c, f, on));
+    let percent = |f: &Finding| (f.share > 0.0).then(|| format!("{:.0} %", f.share * 100.0));
+    let one = |(root, after): &(&Finding, Vec<&Finding>)| {
+        let consequence = |f: &&Finding| format!("{}{}", called(f), percent(f).map_or(String::new(), |share| format!(" ({share})")));
+        let consequences: Vec<String> = after.iter().map(consequence).collect();
+        let follow = match consequences.len() {
+            0 => String::new(),
+            1 => format!(", and as its consequence {}", consequences[0]),
+            _ => format!(", and as its consequences {}", consequences.join(" and ")),
+        };
+        format!("{}{}{follow}", called(root), percent(root).map_or(String::new(), |share| format!(", {share}")))
     };
-    let shown: Vec<String> = causes.iter().take(3).map(one).collect();
-    let more = if causes.len() > 3 { "; and less" } else { "" };
+    let shown: Vec<String> = chains(causes.iter().copied().take(SHOWN)).iter().map(one).collect();
+    let more = if causes.len() > SHOWN { "; and less" } else { "" };
     shown.join("; ") + more
 }
 
@@ -158,7 +215,6 @@ fn name(c: &Comparison, finding: &Finding, on: Option<&str>) -> String {
         SETTING => return changed("another setting", Kind::Setting),
         PLACEMENT => return changed(words(PLACEMENT), Kind::Placement),
         "cpu.speed" if c.hosts.iter().any(|d| d.what == "processor") => return "another processor".into(),
-        MAPPING => "the call that maps memory",
         cause => words(cause),
     };
     on.map_or_else(|| word.to_owned(), |side| format!("{word} on {side}"))

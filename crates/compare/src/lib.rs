@@ -51,6 +51,8 @@ pub fn compare(base: &[Run], new: &[Run], options: &Options) -> Comparison {
 
 /// Compares two sides that were put together run by run.
 pub fn compare_sides(base: &Side, new: &Side, options: &Options) -> Comparison {
+    let parts = changes::both_as_parts(base, new);
+    let (base, new) = parts.as_ref().map_or((base, new), |(base, new)| (base, new));
     match changes::side_by_side(base, new) {
         Some((base, new, changed)) => compare_aligned(&base, &new, changed, options),
         None => compare_aligned(base, new, Vec::new(), options),

@@ -2,6 +2,7 @@
 
 mod choice;
 
+use fingerpost_record::params::named;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Run, Unit};
 use serde::Serialize;
@@ -269,7 +270,7 @@ fn ours(run: &Run, column: &Column) -> Option<Ours> {
     }
     let row = best(run, &column.probe, &column.params)?;
     let note = aliases::matches(&column.probe, &column.params, &row.params)?;
-    let unsaid: Vec<String> = note.unstated.iter().filter_map(|key| Some(format!("{key}={}", row.params.get(key)?))).collect();
+    let unsaid: Vec<String> = note.unstated.iter().filter_map(|key| Some(named(key, row.params.get(key)?))).collect();
     let aliased = note.aliased.iter().map(|(key, published, ours)| format!("{key} {ours} stands for {published}"));
     let parts: Vec<String> = aliased.chain((!unsaid.is_empty()).then(|| unsaid.join(" "))).collect();
     Some(Ours { row: row.clone(), note: (!parts.is_empty()).then(|| parts.join("; ")) })

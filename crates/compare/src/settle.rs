@@ -154,7 +154,8 @@ impl Comparison {
             }
             let Some(finding) = self.causes.iter_mut().find(|f| f.cause == cause) else { continue };
             let before = finding.share;
-            decide(finding, &answers, of_step.is_some());
+            let kind = if of_step.is_some() { Of::Step } else { Of::Probes { unexplained: self.unexplained } };
+            decide(finding, &answers, kind);
             match of_step {
                 // Of a step, what follows from the change has its part by itself: only what is measured adds to it.
                 Some(_) if finding.status.accuses() => self.unexplained = self.unexplained.min(1.0 - finding.share),
@@ -226,9 +227,17 @@ fn made(settled: &[Settled]) -> Option<Made> {
     })
 }
 
-/// The answers are evidence above every passive sign: they convict, and they clear where each change was measured and none matters. Of a
-/// workload's step (`of_step`) the share is the one that was measured; of probes a change has no more than the rows that it concerns.
-fn decide(finding: &mut Finding, settled: &[Settled], of_step: bool) {
+/// What a difference is of.
+#[derive(Clone, Copy)]
+enum Of {
+    /// A workload's step: a change has the share that was measured.
+    Step,
+    /// Probes: a change has no more than the rows that it concerns, or, where nobody knows how much that is, than no other cause explains.
+    Probes { unexplained: f64 },
+}
+
+/// The answers are evidence above every passive sign: they convict, and they clear where each change was measured and none matters.
+fn decide(finding: &mut Finding, settled: &[Settled], of: Of) {
     let Some(made) = made(settled) else { return };
     if settled.iter().all(|s| s.answer != Answer::NotDone) {
         finding.evidence.retain(|line| line != TOGETHER);
@@ -238,10 +247,11 @@ fn decide(finding: &mut Finding, settled: &[Settled], of_step: bool) {
     }
     if made.share > 0.0 {
         finding.status = if made.share >= MOST || made.surely { Status::Guilty } else { Status::Suspected };
-        finding.share = match of_step {
-            true => made.share.min(1.0),
-            false if made.share >= MOST => finding.share,
-            false => finding.share.min(made.share),
+        finding.share = match of {
+            Of::Step => made.share.min(1.0),
+            Of::Probes { unexplained } if finding.share == 0.0 => made.share.min(unexplained),
+            Of::Probes { .. } if made.share >= MOST => finding.share,
+            Of::Probes { .. } => finding.share.min(made.share),
         };
     } else if settled.iter().all(|s| matches!(s.answer, Answer::Nothing | Answer::Against)) {
         finding.status = Status::Cleared;
@@ -307,24 +317,29 @@ mod tests {
     #[test]
     fn an_answer_convicts_and_clears_and_what_was_not_measured_does_neither() {
         let mut convicted = finding();
-        decide(&mut convicted, &[settled(4.0, 4.0, Verdict::Slower), settled(4.0, 1.0, Verdict::Same)], false);
+        let probes = Of::Probes { unexplained: 0.1 };
+        decide(&mut convicted, &[settled(4.0, 4.0, Verdict::Slower), settled(4.0, 1.0, Verdict::Same)], probes);
         assert_eq!((convicted.status, convicted.share), (Status::Guilty, 0.9));
         assert!(convicted.evidence[0].contains("100 % of the difference") && !convicted.evidence.iter().any(|e| e == TOGETHER));
 
         let mut cleared = finding();
-        decide(&mut cleared, &[settled(4.0, 1.0, Verdict::Same)], false);
+        decide(&mut cleared, &[settled(4.0, 1.0, Verdict::Same)], probes);
         assert_eq!((cleared.status, cleared.share), (Status::Cleared, 0.0));
 
         let mut unknown = finding();
-        decide(&mut unknown, &[Settled::not_done(&change("engine"), None, "nothing of it is installed".into())], true);
+        decide(&mut unknown, &[Settled::not_done(&change("engine"), None, "nothing of it is installed".into())], Of::Step);
         assert_eq!(unknown, finding());
 
         // Half of it for sure is guilt of half of it; of less than what makes guilty it is a suspicion.
         let mut half = finding();
-        decide(&mut half, &[settled(4.0, 2.0, Verdict::Slower), settled(4.0, 1.2, Verdict::Unresolved)], false);
+        decide(&mut half, &[settled(4.0, 2.0, Verdict::Slower), settled(4.0, 1.2, Verdict::Unresolved)], probes);
         assert_eq!((half.status, half.share), (Status::Guilty, 0.5));
+        // Between two systems the share was not known before.
+        let mut unknown = Finding { share: 0.0, ..finding() };
+        decide(&mut unknown, &[settled(4.0, 2.0, Verdict::Slower)], Of::Probes { unexplained: 1.0 });
+        assert_eq!((unknown.status, unknown.share), (Status::Guilty, 0.5));
         let mut little = finding();
-        decide(&mut little, &[settled(4.0, 1.1, Verdict::Slower)], true);
+        decide(&mut little, &[settled(4.0, 1.1, Verdict::Slower)], Of::Step);
         assert_eq!(little.status, Status::Suspected);
         assert!((little.share - 1.1_f64.ln() / 4.0_f64.ln()).abs() < 1e-9);
     }

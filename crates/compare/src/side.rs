@@ -157,6 +157,15 @@ impl Side {
         side
     }
 
+    /// The same side as a part by these parameters, which all of its rows have.
+    pub(crate) fn part_by(&self, params: &Params) -> Side {
+        let without =
+            |of: &Params| of.iter().filter(|(k, _)| params.get(k).is_none()).fold(Params::new(), |p, (k, v)| p.with(k, v.clone()));
+        let mut side = self.with_params(|_| false, |_, of| without(of));
+        side.taken_out.0.extend(params.0.clone());
+        side
+    }
+
     fn add_row(&mut self, m: &Measurement, host_made: Option<f64>) {
         let row = self.rows.entry((m.probe.clone(), m.version, m.params.clone())).or_insert_with(|| SideRow {
             version: m.version,

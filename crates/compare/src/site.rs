@@ -65,7 +65,8 @@ pub struct Crossing {
     pub files_above: bool,
 }
 
-/// All of a run's duels: each object database against the usual way to read files, the fastest first.
+/// All of a run's duels: each object database against the usual way to read files, the fastest first. Those with all of the machine's memory
+/// come before those with a limit, the larger before the smaller.
 pub fn duels(run: &Run) -> Vec<Duel> {
     let rows: Vec<&Measurement> = measured(run, "site.round").collect();
     let mut duels: Vec<Duel> = Vec::new();
@@ -76,7 +77,9 @@ pub fn duels(run: &Run) -> Vec<Duel> {
         duels.extend(opponent.and_then(|files| duel(files, odb, rest)));
     }
     let fastest = |d: &Duel| d.ratio.map_or(0.0, |r| r.value);
-    duels.sort_by(|a, b| (&a.params, fastest(b)).partial_cmp(&(&b.params, fastest(a))).unwrap_or(std::cmp::Ordering::Equal));
+    let least = |d: &Duel| d.params.int("memory").map_or(i64::MIN, |bytes| -bytes);
+    let by = |a: &Duel, b: &Duel| (least(a), &a.params).cmp(&(least(b), &b.params)).then(fastest(b).total_cmp(&fastest(a)));
+    duels.sort_by(by);
     duels
 }
 
@@ -211,7 +214,10 @@ impl Less {
     fn words(&self) -> String {
         let limit = Unit::Bytes.format(self.limit as f64);
         let times = |e: &Estimate| format!("{} times ({}–{})", significant(e.value), significant(e.low), significant(e.high));
-        let held = |m: &Memory| m.bytes.map_or(String::new(), |bytes| format!(", of which it had {}", Unit::Bytes.format(bytes)));
+        let held = |m: &Memory| {
+            let met = m.met.filter(|met| *met > 0.0).map_or(String::new(), |met| format!(", meeting the limit {met:.0} times"));
+            m.bytes.map_or(String::new(), |bytes| format!(", of which it had {}{met}", Unit::Bytes.format(bytes)))
+        };
         let unmet = if self.met == Some(false) { "; no reader came to that limit, which changed nothing" } else { "" };
         format!(
             "{} is {} as fast as {} in the last rounds with all memory{}, and {} with {limit}{}{unmet}",
@@ -414,7 +420,11 @@ mod tests {
         let told = |e: &Estimate| (e.value * 1e6).round() / 1e6;
         assert_eq!((told(&found[0].all), told(&found[0].little), found[0].smaller()), (40.0, 4.0, Some(true)));
         assert_eq!(found[0].memory[1], Memory { bytes: Some(2097152.0), met: Some(900.0) });
-        assert!(found[0].sentence.contains("with 2.000 MiB, of which it had 2.000 MiB"), "{}", found[0].sentence);
+        let told = "with 2.000 MiB, of which it had 2.000 MiB, meeting the limit 900 times";
+        assert!(found[0].sentence.ends_with(told), "{}", found[0].sentence);
+        // All of the memory stands first, whatever the names of the parameters.
+        let order: Vec<bool> = duels(&loaded(1.5, 15.0, 2 << 20, 900.0)).iter().map(|d| d.params.get("memory").is_some()).collect();
+        assert_eq!(order, [false, true]);
         // A limit that no reader came to is told to be one.
         let unmet = less(&loaded(1.5, 1.5, 64 << 20, 0.0));
         assert_eq!((unmet[0].met, unmet[0].smaller()), (Some(false), None));
@@ -435,6 +445,14 @@ mod tests {
         assert_eq!(of(&loaded(10.0, 2.0, 2 << 20, 900.0)), Some(Answer::False), "no less");
         assert_eq!(of(&loaded(1.5, 1.5, 64 << 20, 0.0)), Some(Answer::NotResolved), "nobody came to the limit");
         assert_eq!(of(&Run::default()), Some(Answer::NotMeasured));
+        // A ratio whose interval holds one says neither that the database is faster nor that it is not.
+        let faster = |run: &Run| all().find(|c| c.key == "up_to_seven_times").map(|c| c.by_run(run)).unwrap();
+        let mut only = loaded(1.5, 15.0, 2 << 20, 900.0);
+        only.measurements.retain(|m| m.params.get("memory").is_some());
+        assert!(faster(&only).figure.contains(" with 2.000 MiB of memory"), "{}", faster(&only).figure);
+        only.measurements[1].processes[0].samples = vec![30.0; 6];
+        only.measurements[1].processes[1].samples = vec![120.0; 6];
+        assert_eq!(faster(&only).answer, Answer::NotResolved, "{}", faster(&only).figure);
     }
 
     #[test]

@@ -60,6 +60,55 @@ fn a_load_generator_on_the_same_machine_that_is_as_fast_as_before_clears_the_cpu
 }
 
 #[test]
+fn a_load_generator_whose_own_code_is_as_fast_in_its_requests_clears_the_cpu_although_it_wakes_more_often() {
+    let doubled = |client: f64| -> Vec<Row> {
+        let times = |r: &Row| if r.1 == "server user code" || r.1 == "kernel: read" { 2.0 } else { 1.0 };
+        QUIET.iter().map(|r| row(r.0, r.1, r.2, r.4[0] * if r.1 == "client user and kernel" { client } else { times(r) })).collect()
+    };
+    let with = |client: f64| between(run(&[], &[]), with_rows(&doubled(client), &[("client.cpu.seconds", 6.0)], 0.01));
+    assert_eq!(of(&with(1.0), "cpu.speed").status, Status::Cleared, "{:#?}", of(&with(1.0), "cpu.speed"));
+    assert_eq!(guilty(&with(2.0)), ["cpu.speed"], "{:#?}", with(2.0).causes);
+}
+
+#[test]
+fn filters_that_no_ticks_tell_from_the_servers_code_convict_neither() {
+    let code = [row(Layer::Application, "server user code", "", 400.0)];
+    let ticks = |user: f64| {
+        let threads = [("server.thread_user.seconds", user), ("server.thread_kernel.seconds", 1.5), ("server.cpu.seconds", user + 1.5)];
+        [&threads[..], &[("server.call.read.cpu_seconds", 1.5), ("server.faults.minor", 0.0), ("server.faults.major", 0.0)]].concat()
+    };
+    let with = |rows: &[Row], user: f64, filters: f64| run(rows, &[&ticks(user)[..], &[("server.seccomp.filters", filters)]].concat());
+    let c = between(with(&[], 4.0, 0.0), with(&code, 4.2, 64.0));
+    assert_eq!(of(&c, "app.work").status, Status::NotJudged, "{:#?}", c.causes);
+    assert!(!of(&c, "syscall.entry").status.accuses(), "{:#?}", c.causes);
+    let c = between(with(&[], 4.0, 0.0), with(&code, 8.0, 64.0));
+    assert_eq!(guilty(&c), ["app.work"], "{:#?}", c.causes);
+}
+
+#[test]
+fn who_finds_a_file_locked_by_a_commit_sleeps_because_of_its_flushes() {
+    let slept = [row(Layer::Application, "sleeping", "", 400.0), row(Layer::Storage, "disk: in the device", "", 150.0)];
+    let with = |rows: &[Row], locks: f64, flushes: f64| {
+        let calls = [
+            ("server.call.fcntl.count", locks),
+            ("server.call.fdatasync.count", flushes),
+            ("server.call.fdatasync.seconds", flushes * 1e-4),
+        ];
+        run(rows, &calls)
+    };
+    let c = between(with(&[], 80_000.0, 10_000.0), with(&slept, 80_000.0, 80_000.0));
+    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    assert!(of(&c, "storage.durability").share > 0.9, "{:?}", of(&c, "storage.durability"));
+    // Not where no file is locked, nor where no more is flushed.
+    for (base, new) in
+        [(with(&[], 0.0, 10_000.0), with(&slept, 0.0, 80_000.0)), (with(&[], 80_000.0, 10_000.0), with(&slept[..1], 80_000.0, 10_000.0))]
+    {
+        let c = between(base, new);
+        assert_eq!(c.causes[0].cause, "app.wait", "{:#?}", c.causes);
+    }
+}
+
+#[test]
 fn a_cause_that_takes_cpus_has_what_was_waited_for_while_it_had_them() {
     let rows =
         [row(Layer::Scheduler, "waiting for a CPU", "stress", 300.0), row(Layer::Client, "client waiting for a CPU", "the client", 700.0)];
@@ -142,9 +191,14 @@ fn others_that_came_leave_the_servers_threads_to_wait_for_each_other() {
     // The same others on both sides, a server with more to do, and one with fewer CPUs of its own wait for themselves.
     let c = between(with(&[], 6.0, &[]), with(&waits, 6.0, &[]));
     assert_eq!(guilty(&c), ["cpu.saturated"], "{:#?}", c.causes);
-    let works = [waits[0], row(Layer::Application, "server user code", "", 400.0)];
-    let c = between(with(&[], 0.2, &[]), with(&works, 6.0, &[]));
-    assert!(!of(&c, "cpu.contention").status.accuses(), "{:#?}", c.causes);
+    let works = |wait: f64| {
+        let rows =
+            [row(Layer::Scheduler, "waiting for a CPU", "the server itself", wait), row(Layer::Application, "server user code", "", 400.0)];
+        between(with(&[], 0.2, &[]), with(&rows, 6.0, &[]))
+    };
+    assert!(!of(&works(100.0), "cpu.contention").status.accuses(), "{:#?}", works(100.0).causes);
+    // Waits that are far more than the longer work makes are the others' although there is more to do.
+    assert_eq!(guilty(&works(700.0)), ["cpu.contention", "app.work"], "{:#?}", works(700.0).causes);
     let c = between(with(&[], 0.2, &[]), with(&waits, 6.0, &[("server.cpus_allowed", 1.0)]));
     assert!(!of(&c, "cpu.contention").status.accuses(), "{:#?}", c.causes);
 }

@@ -297,6 +297,8 @@ fn blocks(runs: &[Run; 2]) {
     let notes = runs.each_ref().map(|run| totals(run, "the article's text"));
     assert_eq!((notes[0]["boot.pageins.low"], notes[0]["boot.pageins.high"], notes[1]["boot.pageins.about"]), (8000.0, 10_000.0, 2000.0));
     assert!(notes.iter().all(|n| n["swap.partition.mib"] == 80.0 && n["sequences"] == 2.0));
+    // “30 Gig Maxtor … 7200 RPM Internal Primary Drive”, “20 Gig … 7200 RPM Internal Slave Drive”.
+    assert!(notes.iter().all(|n| ["drive.primary.gb", "drive.second.gb", "drives.rpm"].map(|name| n[name]) == [30.0, 20.0, 7200.0]));
 }
 
 /// “File system, Object db, fs/odb”: eleven rounds in ticks, and the ratio with as many digits as are printed.

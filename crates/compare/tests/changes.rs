@@ -336,9 +336,66 @@ fn swap_in_another_place_is_the_cause_where_nothing_else_differs() {
     let mut other = launched("dual", "/dev/sdb1", 2.0);
     other.host.kernel = "another".into();
     let c = compare(&[launched("file", "/swapfile", 4.0)], &[other], &Options::default());
-    assert_eq!(c.causes[0].status, Status::Suspected, "{:#?}", c.causes);
+    assert_eq!((c.causes[0].status, c.causes[0].share), (Status::Suspected, 0.0), "{:#?}", c.causes);
+    assert!(c.causes[0].evidence.iter().any(|e| e.ends_with("is not known (compare --settle measures it)")), "{:#?}", c.causes);
     let c = between("launch-10.1[placement=default]", "launch-10.1[placement=dual]");
     assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("memory.swap_place", Status::Guilty), "{:#?}", c.causes);
+}
+
+/// “Another placement of swap, 100 %” it was, where the applications are faster under another version of the system, without the second drive.
+#[test]
+fn a_placement_and_a_system_are_not_taken_apart() {
+    let c = between("launch-10.0.4[placement=dual]", "launch-10.1[placement=default]");
+    let first = &c.causes[0];
+    assert_eq!((first.cause.as_str(), first.status, first.share), ("memory.swap_place", Status::Suspected, 0.0), "{:#?}", c.causes);
+    assert!(first.evidence.iter().any(|e| e.contains("the systems differ too")), "{first:#?}");
+    assert!(c.headline.ends_with("; how much of the difference that makes is not known."), "{}", c.headline);
+}
+
+/// A part by what all rows of the other side have is no change, and its rows state it: “api: none → vm_allocate” was told.
+#[test]
+fn a_part_meets_a_side_that_has_one_value_everywhere() {
+    for (base, new) in [
+        ("zerofill-g4-1ghz", "zerofill-cube-450[api=vm_allocate]"),
+        ("zerofill-cube-450[api=vm_allocate]", "zerofill-g4-1ghz"),
+        ("zerofill-g4-1ghz[api=vm_allocate]", "zerofill-cube-450[api=vm_allocate]"),
+    ] {
+        let c = between(base, new);
+        assert!(c.changes.is_empty() && c.rows.len() == 4 && c.rows.iter().all(|r| r.note.is_none()), "{:?} {:?}", c.changes, c.rows);
+    }
+    let other = between("zerofill-g4-1ghz", "zerofill-cube-450[api=mmap]");
+    assert_eq!(other.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), ["api: vm_allocate → mmap"]);
+    assert!(other.rows.len() == 4 && other.rows.iter().all(|r| r.note.is_none()), "{:?}", other.rows);
+    // What is measured at is no change.
+    let (five, ten) = (queries("off", [1.0, 2.0, 3.0]), queries("off", [1.0, 2.0, 3.0]));
+    let five = part(five, &Params::new().with("clients", 5)).unwrap();
+    let of = |clients: i64| {
+        let mut run = ten.clone();
+        run.measurements.retain(|m| m.params.int("clients") == Some(1));
+        run.measurements.iter_mut().for_each(|m| m.params = m.params.clone().with("clients", clients));
+        run
+    };
+    let rows = |clients: i64| compare(std::slice::from_ref(&five), &[of(clients)], &Options::default()).rows.len();
+    assert_eq!((rows(5), rows(10)), (1, 0));
+}
+
+/// The Xeon has one figure with the cache on, of no number of clients, and the G5 seven with the cache off: “up to 11.8 times” was told of that.
+#[test]
+fn a_published_row_is_not_put_beside_others_by_two_guesses() {
+    let c = between("xeon-3.6-linux", "g5-2.5-linux");
+    assert!(c.changes.is_empty() && c.rows.iter().all(|r| r.probe != "database.throughput"), "{:?}", c.changes);
+    assert_eq!(c.not_compared.iter().filter(|r| r.probe == "database.throughput").count(), 8);
+    // Asked for as two parts of one system they are compared, and one figure is no curve over clients.
+    let c = between("g5-2.7-darwin[query_cache=off]", "g5-2.7-darwin[query_cache=on]");
+    assert!(c.rows.len() == 7 && c.rows.iter().all(|r| r.note.is_some()) && c.curves.is_empty(), "{:?}", c.curves);
+}
+
+/// “No difference between … and …, with server: apache-1.3 → apache-2.0 was found, but none of the 1 rows …”.
+#[test]
+fn what_was_changed_stands_between_commas() {
+    let c = between("g5-2.7-darwin[server=apache-1.3]", "g5-2.7-darwin[server=apache-2.0]");
+    let told = ", with server: apache-1.3 → apache-2.0, was found, but its one row is not precise enough to call them the same.";
+    assert!(c.headline.ends_with(told), "{}", c.headline);
 }
 
 /// The network was cleared “under database” of a comparison without a row of the database.

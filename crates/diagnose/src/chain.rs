@@ -53,9 +53,33 @@ fn root<'a>(of: &Finding, accused: &'a [Finding]) -> Option<&'a Finding> {
     root(nearest, accused).or(Some(nearest))
 }
 
+/// What a finding says that it is a consequence of.
+pub fn follows_from(f: &Finding) -> Option<&str> {
+    f.evidence.iter().find_map(|line| line.strip_prefix(FOLLOWS)?.split(" (").next())
+}
+
+/// By how much shares that are told in whole per cents may exceed what they are parts of.
+const ROUNDING: f64 = 0.015;
+
+/// Whether shares add up to more than the causes explain together: then a part that several of them may explain is counted for each.
+pub fn overlap<'a>(of: impl IntoIterator<Item = &'a Finding>, explained: f64) -> bool {
+    of.into_iter().filter(|f| f.status.accuses()).map(|f| f.share).sum::<f64>() > explained + ROUNDING
+}
+
 #[cfg(test)]
 mod tests {
     use fingerpost_record::Layer;
+
+    #[test]
+    fn shares_overlap_where_their_sum_is_more_than_what_is_explained() {
+        let mut found = [finding("cpu.speed", Status::Guilty, 0.75), finding("network.shaping", Status::Suspected, 0.16)];
+        assert!(!overlap(&found, 0.91), "disjoint");
+        assert!(!overlap(&found, 0.9), "as far as rounding goes");
+        found[1].share = 0.75;
+        assert!(overlap(&found, 0.91));
+        found[1].status = Status::Cleared;
+        assert!(!overlap(&found, 0.91), "who is cleared has no share");
+    }
 
     #[test]
     fn what_has_no_name_comes_first_only_where_it_is_twice_as_large() {
@@ -95,6 +119,8 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|f| f.cause.as_str()).collect();
         assert_eq!(names, ["app.work", "cpu.saturated", "app.wait", "host.steal", "network.delay", "cpu.quota"]);
         assert!(found[1].evidence[0].contains("follows from app.work"));
+        let roots: Vec<Option<&str>> = found[..3].iter().map(follows_from).collect();
+        assert_eq!(roots, [None, Some("app.work"), None], "a wait of another kind follows from nothing here");
     }
 
     #[test]

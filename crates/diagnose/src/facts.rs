@@ -6,6 +6,7 @@ use fingerpost_record::{Paths, Readings};
 use super::StepFigures;
 use super::entering::Entering;
 use super::places::{Place, Places, Sum, add, places};
+use super::windows::calls_per_transaction;
 
 /// What followed requests tell.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -187,7 +188,7 @@ impl Facts {
         f.take_cpu(t, elapsed);
         f.take_storage(t, elapsed);
         f.take_network(t);
-        f.take_calls(t);
+        f.take_calls(t, paths.and_then(|paths| calls_per_transaction(t, paths, step.turns_per_transaction)));
         f.take_memory(t, elapsed);
         f.entering = paths.and_then(|paths| Entering::of(f.transactions * step.turns_per_transaction, 1, t, paths));
         f.scaling = scaling(&step.sweep);
@@ -268,9 +269,9 @@ impl Facts {
         self.delayed_acks = t.known("tcp.delayed_acks").and_then(|n| self.per_transaction(n));
     }
 
-    fn take_calls(&mut self, t: &Readings) {
+    fn take_calls(&mut self, t: &Readings, in_windows: Option<f64>) {
         let count = sum(t.between("server.call.", ".count").map(|c| Some(c.1)));
-        self.calls = count.and_then(|n| self.per_transaction(n));
+        self.calls = in_windows.or_else(|| self.per_transaction(count?));
         let mode = t.known("server.seccomp.mode").map(|mode| f64::from(u8::from(mode > 0.0)));
         self.seccomp_filters = t.known("server.seccomp.filters").into_iter().chain(mode).reduce(f64::max);
         let mitigated = ["server.store_bypass.mitigated", "server.indirect_branch.mitigated"].map(|k| t.known(k));

@@ -25,11 +25,13 @@ mod step;
 pub mod steps;
 pub mod suspects;
 pub mod threads;
+mod windows;
 pub mod wording;
 
 use fingerpost_record::{Budget, Finding, Paths, Readings};
 
 pub use budget::budget;
+pub use chain::{follows_from, overlap};
 pub use check::check;
 pub use facts::{Facts, PROGRAMS};
 pub use fingerpost_record::cause::label;

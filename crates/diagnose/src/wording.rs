@@ -1,8 +1,9 @@
 //! What time goes to, as the end of a sentence: the one wording of it, for requests in the mean and for the slowest of them.
 
 use fingerpost_record::paths::Leaf;
-use fingerpost_record::{Layer, Paths};
+use fingerpost_record::{Finding, Layer, Paths};
 
+use super::chain::{follows_from, overlap};
 use super::places::{Place, name};
 
 /// A component as the end of “spends its time …”, with who had what was waited for, from the leaf that has most of it.
@@ -34,6 +35,18 @@ pub fn doing(component: &str, leaf: Option<&Leaf>) -> String {
         "client waiting for itself" => "where the client waits for itself".into(),
         other => other.to_owned(),
     }
+}
+
+/// What is said of shares that add up to more than the causes explain: of a difference with what they explain together, of the time of requests
+/// (`explained` is none) without. Nothing where they do not.
+pub fn overlapping(findings: &[Finding], explained: Option<f64>) -> Option<String> {
+    // A consequence says itself that it is one; of a difference, where the shares are one list, it is counted as well.
+    let counted = findings.iter().filter(|f| explained.is_some() || follows_from(f).is_none());
+    if !overlap(counted, explained.unwrap_or(1.0)) {
+        return None;
+    }
+    let together = explained.map_or_else(String::new, |part| format!(" Together they explain {:.0} % of the difference.", part * 100.0));
+    Some(format!("The shares overlap: what several of these causes may explain is counted for each of them.{together}"))
 }
 
 /// From this share on, one process is told as having had all that was waited for.
@@ -75,6 +88,25 @@ mod tests {
     use fingerpost_record::paths::Share;
 
     use super::*;
+
+    #[test]
+    fn shares_that_overlap_are_said_to() {
+        let of = |cause: &str, share: f64, evidence: &[&str]| Finding {
+            cause: cause.into(),
+            layer: Layer::Application,
+            status: fingerpost_record::Status::Suspected,
+            share,
+            evidence: evidence.iter().map(|line| (*line).to_owned()).collect(),
+        };
+        let two = [of("cpu.speed", 0.75, &[]), of("network.shaping", 0.75, &[])];
+        let told = overlapping(&two, Some(0.91)).unwrap();
+        assert!(told.contains("overlap") && told.ends_with("Together they explain 91 % of the difference."), "{told}");
+        let told = overlapping(&two, None).unwrap();
+        assert!(told.contains("overlap") && !told.contains("Together"), "{told}");
+        assert_eq!(overlapping(&two[..1], None), None);
+        let chain = [of("app.work", 0.74, &[]), of("cpu.saturated", 0.88, &["it follows from app.work (more work), which comes first"])];
+        assert_eq!(overlapping(&chain, None), None, "a request's consequence says itself what it is");
+    }
 
     #[test]
     fn who_had_it_is_named_where_somebody_did() {

@@ -3,12 +3,11 @@
 //! A shell's script (`fingerpost completions SHELL`) runs the program with [`VARIABLE`] set. Nothing is measured, kept or changed then, and
 //! what cannot be read is not offered.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
-use clap_complete::env::CompleteEnv;
+use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 use fingerpost_compare::references;
 use fingerpost_labs::prove;
 use fingerpost_record::archive::Archive;
@@ -17,14 +16,25 @@ use fingerpost_record::text;
 
 use crate::cli::Cli;
 
+mod bash;
+mod values;
+
 /// The variable of the environment by which a shell asks.
 pub const VARIABLE: &str = "FINGERPOST_COMPLETE";
 /// Runs that are offered, the newest.
 const MOST_RUNS: usize = 100;
 
+/// The shells that can ask. bash cuts words at signs that our words have in them, so that it has an adapter of its own.
+const SHELLS: [&dyn EnvCompleter; 5] = [&bash::Bash, &Elvish, &Fish, &Powershell, &Zsh];
+
 /// Answers a shell and ends, where one asks.
 pub fn answer() {
-    CompleteEnv::with_factory(|| with_names(Cli::command())).var(VARIABLE).complete();
+    CompleteEnv::with_factory(|| with_names(Cli::command())).var(VARIABLE).shells(Shells(&SHELLS)).complete();
+}
+
+/// The shell's adapter, by its name.
+pub fn shell(name: &str) -> Option<&'static dyn EnvCompleter> {
+    SHELLS.into_iter().find(|shell| shell.is(name))
 }
 
 /// The command with completers of the values that have names here.
@@ -42,7 +52,7 @@ fn named(arg: Arg, takes_names: bool, describes: bool) -> Arg {
         "RUN" | "BASE" | "NEW" => runs,
         "NAME" if describes => described,
         "NAME" if takes_names => names,
-        "KEY=VALUE" => settings,
+        "KEY=VALUE" => values::complete,
         "CAUSE" => causes,
         _ => return arg,
     };
@@ -92,20 +102,6 @@ fn names(word: &OsStr) -> Vec<CompletionCandidate> {
 /// What `list` describes: causes, too.
 fn described(word: &OsStr) -> Vec<CompletionCandidate> {
     beginning(word, measured().chain(CAUSES.iter().map(|cause| (cause.name, cause.label.to_owned()))))
-}
-
-/// Settings of labs and parameters of probes, up to the sign.
-fn settings(word: &OsStr) -> Vec<CompletionCandidate> {
-    let of_labs = fingerpost_labs::REGISTRY.iter().flat_map(|lab| lab.settings).map(|s| (s.key.to_owned(), s.help.to_owned()));
-    let rows = fingerpost_probes::all().flat_map(|probe| (probe.variants)());
-    let of_probes: BTreeSet<String> = rows.flat_map(|params| params.iter().map(|(key, _)| key.to_owned()).collect::<Vec<_>>()).collect();
-    let all = of_labs.chain(of_probes.into_iter().map(|key| (key, String::new())));
-    let told: BTreeMap<String, String> = all.fold(BTreeMap::new(), |mut told, (key, help)| {
-        let name = if key.ends_with('.') { key } else { format!("{key}=") };
-        told.entry(name).or_insert(help);
-        told
-    });
-    beginning(word, told.into_iter())
 }
 
 /// Causes that can be planted, and controls.

@@ -57,10 +57,30 @@ pub fn report(result: anyhow::Result<Done>) -> ExitCode {
         Ok(Done::MeasurementFailed) => ExitCode::from(3),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("{error:#}"));
+            say(&told(&error));
             ExitCode::from(if is_bad_input(&error) { 2 } else { 3 })
         }
     }
+}
+
+/// An error with what led to it, each once: many errors have what the system said in their own words. Its number is of no use to a reader.
+pub fn told(error: &anyhow::Error) -> String {
+    error.chain().map(|part| without_number(&part.to_string())).fold(String::new(), |told, part| match told.as_str() {
+        "" => part,
+        before if before.ends_with(&part) => told,
+        _ => format!("{told}: {part}"),
+    })
+}
+
+/// Without the system's number of an error, `(os error 2)`.
+fn without_number(text: &str) -> String {
+    const BEFORE: &str = " (os error ";
+    let mut parts = text.split(BEFORE);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once(')') {
+        Some((number, rest)) if number.chars().all(|c| c.is_ascii_digit()) => text + rest,
+        _ => text + BEFORE + part,
+    })
 }
 
 /// Says a sentence on standard error. What it quotes may come from a hostile file.
@@ -80,4 +100,21 @@ fn is_bad_input(error: &anyhow::Error) -> bool {
 /// A reader that has seen enough (`| head`) is no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>()).any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn what_the_system_said_is_told_once_and_without_its_number() {
+        let missing = || std::fs::read("/no/such/file").unwrap_err();
+        let error = fingerpost_record::archive::write_whole("/no/such/dir/x".as_ref(), b"").unwrap_err();
+        assert_eq!(told(&error.into()), "cannot write /no/such/dir/x: No such file or directory");
+        let error = Err::<(), _>(missing()).context("cannot read it").unwrap_err();
+        assert_eq!(told(&error), "cannot read it: No such file or directory");
+        assert_eq!(told(&anyhow::anyhow!("a (os error 2) b (os error x)")), "a b (os error x)");
+    }
 }

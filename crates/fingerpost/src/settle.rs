@@ -12,7 +12,7 @@ use fingerpost_report::Format;
 use crate::ab::pair;
 use crate::commands::ab::{self, Args};
 use crate::commands::run::ProfileName;
-use crate::exit::{say, usage};
+use crate::exit::{self, say, usage};
 
 mod trusted;
 
@@ -156,7 +156,7 @@ fn key_of(lab: &fingerpost_labs::Lab, what: &str) -> Option<String> {
 }
 
 fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
-    let not_done = |e: anyhow::Error| Settled::not_done(pair.change, Some(pair.row), format!("{e:#}"));
+    let not_done = |e: anyhow::Error| Settled::not_done(pair.change, Some(pair.row), exit::told(&e));
     if !options.quiet {
         say(&format!("measuring {} alone, by {} {}", pair.change.words(), pair.row.probe, pair.row.params));
     }

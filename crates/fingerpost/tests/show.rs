@@ -249,6 +249,11 @@ fn names_that_only_this_machine_knows_are_completed_and_hostile_ones_are_not() {
         (&["list", "app.lo"], "app.lock"),
         (&["run", "database", "--set", "engi"], "engine="),
         (&["run", "syscall.poll", "--set", "fd"], "fds="),
+        (&["run", "database", "--set", "engine=m"], "engine=mariadb"),
+        (&["run", "web", "--set=server="], "--set=server=nginx"),
+        (&["ab", "web", "--a", "keepalive=o"], "keepalive=off"),
+        (&["run", "site", "--set", "store=lmdb,fi"], "store=lmdb,files-mmap"),
+        (&["run", "ipc.pipe", "--set", "placement="], "placement=cross"),
         (&["prove", "cpu.q"], "cpu.quota"),
         (&["explain", "--exp"], "--experiment"),
     ] {
@@ -257,6 +262,36 @@ fn names_that_only_this_machine_knows_are_completed_and_hostile_ones_are_not() {
         assert!(found.iter().all(|f| f.starts_with(words[words.len() - 1]) && !f.contains(['$', '\u{1b}', ' '])), "{words:?}: {found:?}");
     }
     assert_eq!(home.completes(&["show", "no-such-run"]), [""; 0]);
+}
+
+#[test]
+fn bash_is_told_what_stands_behind_the_sign_at_which_it_cuts_words() {
+    let home = Home::with(&[]);
+    let script = home.says(&["completions", "bash"]).well();
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_fingerpost")).parent().unwrap();
+    let path = std::env::join_paths([bin.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap()))).unwrap();
+    // As bash sets them where its COMP_WORDBREAKS are those that it begins with.
+    for (line, words, wanted) in [
+        ("fingerpost run database --set engine=m", &["fingerpost", "run", "database", "--set", "engine", "=", "m"][..], &["mariadb"][..]),
+        (
+            "fingerpost run database --set engine=",
+            &["fingerpost", "run", "database", "--set", "engine", "="],
+            &["mariadb", "postgresql", "sqlite"],
+        ),
+        ("fingerpost show ref:g5-2.5", &["fingerpost", "show", "ref", ":", "g5-2.5"], &["g5-2.5-linux"]),
+        ("fingerpost run datab", &["fingerpost", "run", "datab"], &["database"]),
+    ] {
+        let last = words.last().filter(|word| **word != "=").unwrap_or(&"");
+        let ask = format!(
+            "{script}\nCOMP_LINE=$1 COMP_POINT=${{#1}} COMP_CWORD=$(($# - 3)) COMP_WORDS=(\"${{@:3}}\")\n_fingerpost_complete fingerpost \"$2\"\n\
+             printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["--norc", "-c", &ask, "bash", line, last]).args(words);
+        let said = bash.env("FINGERPOST_HOME", home.path()).env("PATH", &path).output().unwrap();
+        let told = Said::of(&said).well();
+        assert_eq!(told.lines().collect::<Vec<_>>(), wanted, "{line}");
+    }
 }
 
 #[test]

@@ -214,35 +214,34 @@ pub static LAB: Lab = Lab {
     summary: "a site's database under 1 to 50 clients: throughput, latency, scaling (SQLite, MariaDB, PostgreSQL)",
     probes: &[rows::THROUGHPUT, rows::LATENCY, import::IMPORT, desktop::DESKTOP],
     settings: &[
-        Setting { key: "engine", default: "sqlite", help: "sqlite (nothing to install), mariadb or postgresql" },
-        Setting {
-            key: "mix",
-            default: "read",
-            help: "read (select, range, order, group, join), write (transactions with commit) or point",
-        },
-        Setting { key: "clients", default: "1,2,5,10,20,35,50", help: "clients at the same time, one step each" },
-        Setting { key: "scale", default: "1", help: "size of the data set; 1 is 36,000 rows, some 15 MB" },
-        Setting { key: "storage", default: "innodb", help: "MariaDB's storage engine: innodb, myisam or aria" },
-        Setting { key: "query_cache", default: "off", help: "MariaDB's query cache: on or off" },
-        Setting { key: "synchronous", default: "full", help: "how SQLite waits for the disk: full, normal or off" },
-        Setting { key: "server.", default: "the server's own", help: "any variable of a private server, as server.NAME=VALUE" },
-        Setting { key: "import", default: "on; off with --profile quick", help: "on: a dump of the data is imported, too, and timed" },
-        Setting {
-            key: "desktop",
-            default: "on; off with --profile quick",
-            help: "on: how quickly a waker, a start of a program and a read of a file are done, beside the most clients and beside none",
-        },
-        Setting { key: "dir", default: "the scratch directory", help: "where the data goes: a directory on the disk to be measured" },
-        Setting {
-            key: "url",
-            default: "none",
-            help: "a server of your own, mysql://USER@HOST:PORT/NAME, postgres://… or redis://…; NAME is made and dropped",
-        },
-        Setting {
-            key: "password_file",
-            default: "MYSQL_PWD, PGPASSWORD or REDISCLI_AUTH, else ~/.my.cnf or ~/.pgpass",
-            help: "a file whose first line is the password for url; a password within the url is seen by all who list processes",
-        },
+        Setting::new("engine", "sqlite", "sqlite (nothing to install), mariadb or postgresql").one_of(&["sqlite", "mariadb", "postgresql"]),
+        Setting::new("mix", "read", "read (select, range, order, group, join), write (transactions with commit) or point")
+            .one_of(&["read", "write", "point"]),
+        Setting::new("clients", "1,2,5,10,20,35,50", "clients at the same time, one step each"),
+        Setting::new("scale", "1", "size of the data set; 1 is 36,000 rows, some 15 MB"),
+        Setting::new("storage", "innodb", "MariaDB's storage engine: innodb, myisam or aria").one_of(&["innodb", "myisam", "aria"]),
+        Setting::new("query_cache", "off", "MariaDB's query cache: on or off").one_of(&["off", "on"]),
+        Setting::new("synchronous", "full", "how SQLite waits for the disk: full, normal or off").one_of(&["full", "normal", "off"]),
+        Setting::new("server.", "the server's own", "any variable of a private server, as server.NAME=VALUE"),
+        Setting::new("import", "on; off with --profile quick", "on: a dump of the data is imported, too, and timed").one_of(&["on", "off"]),
+        Setting::new(
+            "desktop",
+            "on; off with --profile quick",
+            "on: how quickly a waker, a start of a program and a read of a file are done, beside the most clients and beside none",
+        )
+        .one_of(&["on", "off"]),
+        Setting::new("dir", "the scratch directory", "where the data goes: a directory on the disk to be measured").path(),
+        Setting::new(
+            "url",
+            "none",
+            "a server of your own, mysql://USER@HOST:PORT/NAME, postgres://… or redis://…; NAME is made and dropped",
+        ),
+        Setting::new(
+            "password_file",
+            "MYSQL_PWD, PGPASSWORD or REDISCLI_AUTH, else ~/.my.cnf or ~/.pgpass",
+            "a file whose first line is the password for url; a password within the url is seen by all who list processes",
+        )
+        .path(),
     ],
     missing,
     check,

@@ -277,40 +277,51 @@ pub static LAB: Lab = Lab {
     summary: "applications launched in sequence, none quit, under placements of swap",
     probes: &["launch.time", "launch.sum", "launch.pageins"],
     settings: &[
-        Setting {
-            key: "manifest",
-            default: "ten of what is installed",
-            help: "TOML file that names the applications, or `published`: one for each of the ten that the source launched, which `replay ref:launch` knows",
-        },
-        Setting {
-            key: "placements",
-            default: "none; as root with --allow-system-changes: file,loop,zram",
-            help: "none, file[:DIR], loop[:PLACE], single[:PLACE] (another partition of the system's drive), dual[:PLACE] (another drive), striped[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]; PLACE is a directory or /dev/PARTITION; the first is the default that others are compared with",
-        },
-        Setting {
-            key: "pressure",
-            default: "0.6",
-            help: "memory that is left to the applications as a share of what they need, or `none`",
-        },
-        Setting {
-            key: "pressure_by",
-            default: "limit, or reserve where no controller is",
-            help: "limit (control group) or reserve (pinned memory)",
-        },
-        Setting { key: "swap_size", default: "what the applications need", help: "size of each placement's swap, such as 512M" },
-        Setting { key: "rounds", default: "2, more as time allows", help: "sequences under each placement" },
-        Setting {
-            key: "state",
-            default: "cold where caches may be dropped, else warm",
-            help: "cold, warm; after-boot: one sequence, now, and the page-ins since boot; uptime: the page-ins since boot alone",
-        },
-        Setting {
-            key: "watch",
-            default: "one reading",
-            help: "with state=uptime: go on reading the page-ins for so long (4d, 12h, 30m); each day of uptime is a row, and the course is kept",
-        },
-        Setting { key: "existing_swap", default: "on", help: "off: switch the machine's own swap off for the time of the run" },
-        Setting { key: "throttle", default: "4M", help: "bytes a second of a throttled placement" },
+        Setting::new(
+            "manifest",
+            "ten of what is installed",
+            "TOML file that names the applications, or `published`: one for each of the ten that the source launched, which `replay ref:launch` knows",
+        )
+        .one_of(&[manifest::PUBLISHED])
+        .path(),
+        Setting::new(
+            "placements",
+            "none; as root with --allow-system-changes: file,loop,zram",
+            "none, file[:DIR], loop[:PLACE], single[:PLACE] (another partition of the system's drive), dual[:PLACE] (another drive), striped[:PLACE+PLACE], zram, zswap[:DIR], throttled[:DIR]; PLACE is a directory or /dev/PARTITION; the first is the default that others are compared with",
+        )
+        .several(&["none", "file", "loop", "single", "dual", "striped", "zram", "zswap", "throttled"]),
+        Setting::new(
+            "pressure",
+            "0.6",
+            "memory that is left to the applications as a share of what they need, or `none`",
+        )
+        .one_of(&["none"]),
+        Setting::new(
+            "pressure_by",
+            "limit, or reserve where no controller is",
+            "limit (control group) or reserve (pinned memory)",
+        )
+        .one_of(&["limit", "reserve"]),
+        Setting::new("swap_size", "what the applications need", "size of each placement's swap, such as 512M"),
+        Setting::new("rounds", "2, more as time allows", "sequences under each placement"),
+        Setting::new(
+            "state",
+            "cold where caches may be dropped, else warm",
+            "cold, warm; after-boot: one sequence, now, and the page-ins since boot; uptime: the page-ins since boot alone",
+        )
+        .one_of(&["cold", "warm", "after-boot", "uptime"]),
+        Setting::new(
+            "watch",
+            "one reading",
+            "with state=uptime: go on reading the page-ins for so long (4d, 12h, 30m); each day of uptime is a row, and the course is kept",
+        ),
+        Setting::new(
+            "existing_swap",
+            "on",
+            "off: switch the machine's own swap off for the time of the run",
+        )
+        .one_of(&["on", "off"]),
+        Setting::new("throttle", "4M", "bytes a second of a throttled placement"),
     ],
     missing,
     check: |settings, _| Plan::check(settings),

@@ -78,6 +78,34 @@ pub struct Setting {
     pub default: &'static str,
     /// One line of help.
     pub help: &'static str,
+    /// Words that it takes, for a shell to propose; where there are none, and beside them, whatever else the lab reads (numbers, addresses).
+    pub values: &'static [&'static str],
+    /// Whether several of them may be given, with commas between.
+    pub several: bool,
+    /// Whether it names a file or a directory.
+    pub path: bool,
+}
+
+impl Setting {
+    /// A setting whose values cannot be listed.
+    pub const fn new(key: &'static str, default: &'static str, help: &'static str) -> Setting {
+        Setting { key, default, help, values: &[], several: false, path: false }
+    }
+
+    /// The same, with words of which it takes one.
+    pub const fn one_of(self, values: &'static [&'static str]) -> Setting {
+        Setting { values, ..self }
+    }
+
+    /// The same, with words of which it takes one or more.
+    pub const fn several(self, values: &'static [&'static str]) -> Setting {
+        Setting { values, several: true, ..self }
+    }
+
+    /// The same, for the name of a file or directory.
+    pub const fn path(self) -> Setting {
+        Setting { path: true, ..self }
+    }
 }
 
 /// A lab's descriptor.
@@ -102,3 +130,54 @@ pub struct Lab {
 
 /// Every lab.
 pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB, &site::LAB, &launch::LAB];
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::Param;
+
+    use super::*;
+
+    /// What must be set beside a setting for it to mean something.
+    fn beside(key: &str, value: &str) -> Params {
+        let (key, value) = match (key, value) {
+            ("storage" | "query_cache", _) => ("engine", "mariadb"),
+            ("mpm", _) => ("server", "apache"),
+            ("backend", "embedded") => ("server", "nginx"),
+            _ => return Params::new(),
+        };
+        Params::new().with(key, value)
+    }
+
+    /// What the lab says of a value.
+    fn said(lab: &Lab, key: &str, value: &str) -> Option<String> {
+        let settings = beside(key, value).with(key, Param::parse(value));
+        (lab.check)(&settings, Profile::Standard).err().map(|e| e.to_string())
+    }
+
+    #[test]
+    fn labs_take_the_values_that_shells_propose_and_name_them_where_another_is_given() {
+        for lab in REGISTRY {
+            for s in lab.settings.iter().filter(|s| !s.values.is_empty()) {
+                // Two of these depend on the machine: who may limit memory, and who is root.
+                for value in s.values.iter().filter(|v| !matches!((s.key, **v), ("pressure_by", "limit") | ("existing_swap", "off"))) {
+                    assert_eq!(said(lab, s.key, value), None, "{} {}={value}", lab.name, s.key);
+                }
+                let Some(sentence) = said(lab, s.key, "no-such-thing") else { panic!("{} {} takes anything", lab.name, s.key) };
+                let missing: Vec<&&str> = s.values.iter().filter(|v| !sentence.contains(**v)).collect();
+                assert!(s.path || missing.is_empty(), "{} {}: {missing:?} not in “{sentence}”", lab.name, s.key);
+                if s.several && s.values.len() > 1 {
+                    let two = format!("{},{}", s.values[0], s.values[1]);
+                    assert_eq!(said(lab, s.key, &two), None, "{} {}={two}", lab.name, s.key);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_key_is_one_setting_of_a_lab() {
+        for lab in REGISTRY {
+            let keys: std::collections::BTreeSet<&str> = lab.settings.iter().map(|s| s.key).collect();
+            assert_eq!(keys.len(), lab.settings.len(), "{}", lab.name);
+        }
+    }
+}

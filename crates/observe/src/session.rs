@@ -33,6 +33,8 @@ use crate::stacks::{self, Sampled};
 use crate::summary;
 use crate::tracing;
 
+#[cfg(test)]
+pub(crate) use watch::of_windows;
 use watch::{SAMPLE_SHARE, Stop, Watched, sample_sockets, watch};
 
 /// How closely to look.

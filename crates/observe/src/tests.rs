@@ -95,6 +95,7 @@ fn written() -> BTreeSet<String> {
         after.others_since(&before, &BTreeSet::from([7])),
         machine::limits(&paths, &machine::groups_of(&paths, Some(7))),
         session::shaped(Ok(1)),
+        session::of_windows([1.0; 3], 1.0),
         tracing::names(),
         touched_mapping().totals(|_| true),
         session::sockets_observation(Ok((Queues { rtt_count: 1, ..Queues::default() }, 0.0))).totals,

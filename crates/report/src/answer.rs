@@ -10,7 +10,7 @@ use fingerpost_record::name::product;
 use fingerpost_record::params::named;
 use fingerpost_record::text::{capitalised, clean, counted};
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Better, Finding, Measurement, Params, Profile, Run, Status};
+use fingerpost_record::{Better, Finding, Measurement, Params, Profile, Run, Status, Unit};
 
 use crate::explain::{Explanation, of_run, speaking};
 use crate::view::{Group, Row};
@@ -135,7 +135,7 @@ fn answered(run: &Run) -> Option<String> {
         sentence += &format!(", in {turns:.0} round trips a second");
     }
     if let (Some((_, half)), Some((_, most))) = (figure(TURN, Some(50)), figure(TURN, Some(99))) {
-        let time = |ns: f64| fingerpost_record::Unit::Nanoseconds.format(ns);
+        let time = |ns: f64| Unit::Nanoseconds.format(ns);
         sentence += &format!(": half of the round trips are done in {}, 99 % in {}", time(half), time(most));
     }
     Some(sentence + ".")
@@ -172,14 +172,16 @@ fn contest(duel: &site::Duel) -> Option<String> {
     // Which of several it is; the kind's own name says nothing more.
     let which = |name: &str, kind: &str| if name == kind { String::new() } else { format!(" ({name})") };
     let (files, odb) = (which(&duel.files, "files"), which(&duel.odb, "object-database"));
+    let limit = duel.params.int("memory").map(|bytes| Unit::Bytes.format(bytes as f64));
+    let with = limit.map_or(String::new(), |limit| format!(" with {limit} of memory"));
     Some(if ratio.low > 1.0 {
-        format!("Pages come {} as fast from the object database{odb} as from files{files}.", told(ratio.value, ratio.low, ratio.high))
+        format!("Pages come {} as fast from the object database{odb} as from files{files}{with}.", told(ratio.value, ratio.low, ratio.high))
     } else if ratio.high < 1.0 && ratio.low > 0.0 {
         let times = told(1.0 / ratio.value, 1.0 / ratio.high, 1.0 / ratio.low);
-        format!("Pages come {times} as fast from files{files} as from the fastest object database{odb}.")
+        format!("Pages come {times} as fast from files{files} as from the fastest object database{odb}{with}.")
     } else {
         format!(
-            "Files{files} and the fastest object database{odb} do not differ for certain: {}.",
+            "Files{files} and the fastest object database{odb}{with} do not differ for certain: {}.",
             told(ratio.value, ratio.low, ratio.high)
         )
     })
@@ -230,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_load_is_told_in_one_sentence() {
-        use fingerpost_record::{Outcome, Unit};
+        use fingerpost_record::Outcome;
         let row = |probe: &str, percentile: Option<i64>, value: f64| {
             let params = Params::new().with("clients", 4).with("server", "mysql://db-1/x");
             let params = percentile.map_or(params.clone(), |p| params.with("percentile", p));
@@ -254,7 +256,7 @@ mod tests {
 
     #[test]
     fn page_ins_are_told_by_days() {
-        use fingerpost_record::{Outcome, Unit};
+        use fingerpost_record::Outcome;
         let row = |days: i64, count: f64| {
             let params = Params::new().with("state", "uptime").with("days", days);
             let none =
@@ -294,5 +296,7 @@ mod tests {
         );
         assert!(contest(&duel(0.5, 0.4, 0.6)).unwrap().starts_with("Pages come 2.000 times (1.667–2.500) as fast from files"));
         assert!(contest(&duel(1.0, 0.9, 1.1)).unwrap().contains("do not differ for certain"));
+        let limited = site::Duel { params: Params::new().with("memory", 8 << 20), ..duel(1.0, 0.9, 1.1) };
+        assert!(contest(&limited).unwrap().contains("(lmdb) with 8.000 MiB of memory do not differ"), "{:?}", contest(&limited));
     }
 }

@@ -6,6 +6,7 @@ use fingerpost_compare::comparison::{Comparison, Curve, NotCompared, Row, Waterf
 use fingerpost_compare::service::Part;
 use fingerpost_compare::side::SideInfo;
 use fingerpost_compare::{Ratio, Verdict};
+use fingerpost_diagnose::wording::overlapping;
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Status};
@@ -58,7 +59,9 @@ pub fn table(c: &Comparison, style: &Style) -> String {
     );
     section(lines, SETTLED, settled(c).into_iter().map(|l| Line::Note(l, Tone::Plain)));
     let (accused, rest): (Vec<_>, Vec<_>) = causes(c).into_iter().partition(|(_, _, status)| style.wide || status.accuses());
-    section(lines, "Why", accused.into_iter().flat_map(cause_lines).chain(in_one_line(c).into_iter().filter(|_| !rest.is_empty())));
+    let overlap = overlap(c).into_iter().map(|sentence| Line::Note(sentence, Tone::Plain));
+    let accused = accused.into_iter().flat_map(cause_lines);
+    section(lines, "Why", overlap.chain(accused).chain(in_one_line(c).into_iter().filter(|_| !rest.is_empty())));
     section(lines, CHANGED_PARTS, changed_parts(c).into_iter().map(|l| Line::Note(l, Tone::Plain)));
     for fall in &c.waterfalls {
         section(lines, &waterfall_title(fall), waterfall_lines(fall).into_iter().map(|l| Line::Note(l, Tone::Plain)));
@@ -198,20 +201,35 @@ fn significant_short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// That the shares of the causes are not to be added up, where that is so.
+pub(crate) fn overlap(c: &Comparison) -> Option<String> {
+    overlapping(&c.causes, Some(1.0 - c.unexplained))
+}
+
 /// The causes as label and sentences, most first; the cleared last; then what is unexplained.
 pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
     let label = |f: &Finding| match f.status {
-        Status::Guilty => format!("{}, {:.0} % ({})", words(f), f.share * 100.0, place(f)),
-        Status::Suspected => format!("{}, suspected, {:.0} % ({})", words(f), f.share * 100.0, place(f)),
+        Status::Guilty => format!("{}, {} ({})", words(f), share(f), place(f)),
+        Status::Suspected => format!("{}, suspected, {} ({})", words(f), share(f), place(f)),
         Status::Cleared | Status::NotJudged => format!("{}, {} ({})", words(f), f.status.as_str(), place(f)),
     };
     let mut out: Vec<_> = c.causes.iter().map(|f| (text(&label(f)), f.evidence.iter().map(|e| text(e)).collect(), f.status)).collect();
     if c.unexplained > 0.0 {
         let at = c.causes.iter().take_while(|f| f.status.accuses()).count();
-        out.insert(at, (format!("unexplained, {:.0} %", c.unexplained * 100.0), Vec::new(), Status::Suspected));
+        let unknown = c.causes.iter().any(|f| f.status.accuses() && f.share == 0.0);
+        let or = if unknown { " or of a cause whose share is not known" } else { "" };
+        out.insert(at, (format!("unexplained{or}, {:.0} %", c.unexplained * 100.0), Vec::new(), Status::Suspected));
     }
     out
 }
+
+/// The share of a cause that is named; not even one of nothing where it is not known.
+fn share(f: &Finding) -> String {
+    if f.share > 0.0 { format!("{:.0} %", f.share * 100.0) } else { SHARE_NOT_KNOWN.to_owned() }
+}
+
+/// What stands in place of a share that is not known.
+pub(crate) const SHARE_NOT_KNOWN: &str = "share not known";
 
 /// What a cause is called in words.
 fn words(f: &Finding) -> &str {
@@ -412,6 +430,27 @@ mod tests {
         let wide = table(&g5(), &Style { wide: true, ..Style::default() });
         assert!(wide.find("(syscall.entry").unwrap() < wide.find("the CPU's speed, cleared (cpu.speed, layer cpu): ").unwrap(), "{wide}");
         assert!(text.contains("8.071") && text.contains("5 clients"), "{text}");
+    }
+
+    #[test]
+    fn every_format_says_where_shares_overlap_or_are_not_known() {
+        use crate::html::comparison::sections;
+        let all = |c: &Comparison| {
+            let page: String = sections(c, None).into_iter().map(|s| s.body.into_string()).collect();
+            [table(c, &Style::default()), compare_markdown::render(c), page]
+        };
+        let mut c = g5();
+        let told = "Together they explain";
+        assert!(all(&c).iter().all(|text| !text.contains(told)), "parts that exclude each other");
+        c.causes[1].share = c.causes[0].share;
+        c.causes[2].share = c.causes[0].share;
+        for text in all(&c) {
+            assert!(text.contains(&format!("{told} {:.0} % of the difference", (1.0 - c.unexplained) * 100.0)), "{text}");
+        }
+        let load = |name| references::load(name).unwrap();
+        for text in all(&compare(&[load("launch-10.0.4")], &[load("launch-10.1")], &Options::default())) {
+            assert!(text.contains("share not known") && text.contains("or of a cause whose share is not known"), "{text}");
+        }
     }
 
     #[test]

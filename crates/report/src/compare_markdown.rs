@@ -3,8 +3,8 @@
 use fingerpost_compare::comparison::Comparison;
 
 use crate::compare::{
-    CHANGED_PARTS, GAINS, SETTLED, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared, settled, sides,
-    summary, text, waterfall_lines, waterfall_title,
+    CHANGED_PARTS, GAINS, SETTLED, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared, overlap, settled,
+    sides, summary, text, waterfall_lines, waterfall_title,
 };
 use crate::words::escape;
 
@@ -19,7 +19,7 @@ pub fn render(c: &Comparison) -> String {
         if evidence.is_empty() { label } else { format!("{label}: {}", evidence.join("; ")) }
     };
     section(&mut out, SETTLED, settled(c).into_iter());
-    section(&mut out, "Why", causes(c).into_iter().map(sentence));
+    section(&mut out, "Why", overlap(c).into_iter().chain(causes(c).into_iter().map(sentence)));
     section(&mut out, CHANGED_PARTS, changed_parts(c).into_iter());
     for fall in &c.waterfalls {
         section(&mut out, &waterfall_title(fall), waterfall_lines(fall).into_iter());

@@ -5,7 +5,7 @@ use fingerpost_compare::site::{self, AtSize, SOURCE_BEST, TABLE_ROUNDS};
 use fingerpost_record::params::named;
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Estimate, Run, Unit};
+use fingerpost_record::{Estimate, Param, Params, Run, Unit};
 
 use crate::svg::lines::{Chart, Point, Series, Steps};
 
@@ -60,6 +60,7 @@ impl SiteView {
     /// What a run has to say.
     pub fn of(run: &Run) -> SiteView {
         let duels = site::duels(run);
+        let kinds: Vec<&Params> = duels.iter().map(|d| &d.params).collect();
         let mut tables: Vec<RoundTable> = Vec::new();
         let mut seen = Vec::new();
         for duel in &duels {
@@ -70,10 +71,10 @@ impl SiteView {
             seen.push(&duel.params);
             let rows = duel.rounds.iter().take(TABLE_ROUNDS);
             let cells = |r: &site::Round| [Unit::Nanoseconds.format(r.files_ns), Unit::Nanoseconds.format(r.odb_ns), significant(r.ratio)];
-            tables.push(RoundTable { title: name(duel), rows: rows.map(cells).collect() });
+            tables.push(RoundTable { title: name(duel, &duel.params.to_string()), rows: rows.map(cells).collect() });
         }
         let ratios = duels.iter().map(|d| RatioLine {
-            name: name(d),
+            name: name(d, &apart(&d.params, &kinds)),
             ratio: d.ratio.as_ref().map_or("–".to_owned(), ratio),
             rounds: d.rounds.len(),
         });
@@ -82,7 +83,7 @@ impl SiteView {
         let (warming, less) = (site::warming(run), site::less(run));
         let mut courses: Vec<Chart> = warming.chunk_by(|a, b| a.params == b.params).map(|of| course(of, None)).collect();
         courses.extend(less.first().map(|less| with_less_memory(&warming, less)));
-        let first_to_last = warming.iter().filter_map(from_first_to_last);
+        let first_to_last = warming.iter().filter_map(|w| from_first_to_last(w, &apart(&w.params, &kinds)));
         let warming = first_to_last.chain(less.iter().map(|less| clean(&less.sentence).into_owned())).collect();
         SiteView { warming, courses, tables, ratios: ratios.collect(), crossings: crossings.iter().map(crossing).collect(), curves }
     }
@@ -98,10 +99,25 @@ impl SiteView {
     }
 }
 
+/// What tells rows of these parameters from those of the others; all of them where there are no others, or nothing to tell.
+fn apart(params: &Params, kinds: &[&Params]) -> String {
+    if kinds.iter().all(|kind| *kind == params) {
+        return params.to_string();
+    }
+    let all_have = |key: &str, value: &Param| kinds.iter().all(|kind| kind.get(key) == Some(value));
+    let limited = kinds.iter().any(|kind| kind.get("memory").is_some());
+    let all_memory = (limited && params.get("memory").is_none()).then(|| ALL_MEMORY.to_owned());
+    let own = params.iter().filter(|(key, value)| !all_have(key, value)).map(|(key, value)| named(key, value));
+    all_memory.into_iter().chain(own).collect::<Vec<_>>().join(" ")
+}
+
+/// What rows without a limit of memory are called beside those with one.
+const ALL_MEMORY: &str = "all memory";
+
 /// Where the ratio begins and ends.
-fn from_first_to_last(w: &site::Warming) -> Option<String> {
+fn from_first_to_last(w: &site::Warming, apart: &str) -> Option<String> {
     let (first, last) = (w.rounds.first()?, w.rounds.last()?);
-    let params = if w.params.is_empty() { String::new() } else { format!(" ({})", w.params) };
+    let params = if apart.is_empty() { String::new() } else { format!(" ({apart})") };
     let text =
         format!("{}{params}: fs/odb is {} in the first round and {} in the last of {}", w.odb, ratio(first), ratio(last), w.rounds.len());
     Some(clean(&text).into_owned())
@@ -117,7 +133,7 @@ fn course(of: &[site::Warming], title: Option<&str>) -> Chart {
         w.rounds.iter().enumerate().map(point).collect()
     };
     let memory = |w: &site::Warming| match w.params.get("memory") {
-        None => "all memory".to_owned(),
+        None => ALL_MEMORY.to_owned(),
         Some(limit) => named("memory", limit),
     };
     let name = |w: &site::Warming| if title.is_some() { format!("{}, {}", w.odb, memory(w)) } else { w.odb.clone() };
@@ -150,11 +166,9 @@ fn with_less_memory(all: &[site::Warming], less: &site::Less) -> Chart {
     course(&of, Some("Files / object database with all memory and with less, round by round from the start"))
 }
 
-fn name(duel: &site::Duel) -> String {
-    let params = duel.params.to_string();
-    let text =
-        if params.is_empty() { format!("{} / {}", duel.files, duel.odb) } else { format!("{} / {} ({params})", duel.files, duel.odb) };
-    clean(&text).into_owned()
+fn name(duel: &site::Duel, params: &str) -> String {
+    let params = if params.is_empty() { String::new() } else { format!(" ({params})") };
+    clean(&format!("{} / {}{params}", duel.files, duel.odb)).into_owned()
 }
 
 fn ratio(e: &Estimate) -> String {
@@ -208,7 +222,7 @@ fn at(s: &AtSize) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use fingerpost_record::{Better, Measurement, Outcome, Params, Process};
+    use fingerpost_record::{Better, Measurement, Outcome, Process};
 
     /// A run with the source's own figures, in sixtieths of a second.
     pub(crate) fn source_run() -> Run {
@@ -277,6 +291,10 @@ pub(crate) mod tests {
         let view = SiteView::of(&run);
         let names: Vec<&str> = view.courses[2].series.iter().map(|s| s.name.as_str()).collect();
         assert!(names[0].ends_with(", all memory") && names[1].ends_with(", memory=2M") && names[2] == "the source, 1996", "{names:?}");
+        // What all rows have stands in the tables' titles, and the lines say what tells them apart; all of the memory comes first.
+        assert!(view.warming[0].contains(" (all memory): ") && view.warming[1].contains(" (memory=2M): "), "{:?}", view.warming);
+        assert!(view.ratios[0].name.ends_with(" (all memory)") && view.ratios[1].name.ends_with(" (memory=2M)"), "{:?}", view.ratios);
+        assert!(view.tables[0].title.ends_with(" (state=warming)") && view.tables[1].title.contains("memory=2M state=warming"));
         let last = view.warming.last().unwrap();
         assert!(last.contains("in the last rounds with all memory, and") && last.contains("with 2.000 MiB"), "{last}");
         assert!(!last.contains('\u{1b}'));

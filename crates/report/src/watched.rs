@@ -16,7 +16,7 @@ pub struct Watched {
 }
 
 /// Totals whose names do not say by themselves what they are.
-const NAMES: [(&str, &str); 23] = [
+const NAMES: [(&str, &str); 26] = [
     ("boot.pageins.about", "page-ins while booting, about"),
     ("boot.pageins.high", "page-ins while booting, at most"),
     ("boot.pageins.low", "page-ins while booting, at least"),
@@ -25,6 +25,9 @@ const NAMES: [(&str, &str); 23] = [
     ("cpu.used.low", "CPU use, at least"),
     ("disk.written.at.queries_s", "queries when most was written"),
     ("disk.written.bytes_s", "written to disk, at most"),
+    ("drive.primary.gb", "the system's drive"),
+    ("drive.second.gb", "the second drive"),
+    ("drives.rpm", "both drives turn at"),
     ("net.in.mbit_s", "received, on average"),
     ("net.link.mbit_s", "the network's link"),
     ("net.out.mbit_s", "sent, on average"),
@@ -43,9 +46,11 @@ const NAMES: [(&str, &str); 23] = [
 ];
 
 /// How the name of a total ends, and the unit that this means.
-const UNITS: [(&str, &str); 8] = [
+const UNITS: [(&str, &str); 10] = [
     ("percent", " %"),
     ("mib", " MiB"),
+    ("gb", " GB"),
+    ("rpm", " rpm"),
     ("mbit_s", " Mbit/s"),
     ("bytes_s", " B/s"),
     ("queries_s", " queries/s"),
@@ -104,6 +109,9 @@ mod tests {
         assert!(watched[0].title.contains("top"));
         assert_eq!([find("pageins"), find("cpu idle"), find("load 15min"), find("sharedlibs data")], ["9078", "75.7 %", "0.3", "1.16 MiB"]);
         assert_eq!(watched[0].rows.len(), run.observations[0].totals.len());
+        for (name, figure) in [("the system's drive", "30 GB"), ("the second drive", "20 GB"), ("both drives turn at", "7200 rpm")] {
+            assert!(watched[1].rows.iter().any(|r| (r.0.as_str(), r.1.as_str()) == (name, figure)), "{name}: {watched:?}");
+        }
     }
 
     #[test]

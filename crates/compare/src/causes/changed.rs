@@ -31,8 +31,10 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
     let rows: Vec<String> =
         view.items.iter().filter(|i| i.slower && changes.iter().any(|c| c.concerns(i.row))).map(|i| view.describe(i)).collect();
     evidence.extend(rows.into_iter().take(3));
-    if view.machines.same_processor == Some(false) {
-        evidence.push("the processors differ too, so that how much of the difference is the change's is not known".into());
+    if let Some(what) = view.machines.differ() {
+        let here = !view.slow.imported && !view.fast.imported;
+        let settle = if here { " (compare --settle measures it)" } else { "" };
+        evidence.push(format!("the {what} differ too, so that how much of the difference is the change's is not known{settle}"));
         return Some(Finding { cause: cause.into(), layer, status: Status::Suspected, share: 0.0, evidence });
     }
     let share = view.claim(|i| if changes.iter().any(|c| c.concerns(i.row)) { i.left } else { 0.0 }) / total;

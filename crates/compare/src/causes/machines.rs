@@ -27,6 +27,8 @@ const KERNEL_SETTINGS: [&str; 10] = [
 pub(super) struct Machines {
     /// Whether the processor's model is the same; nothing where a side does not tell it.
     pub(super) same_processor: Option<bool>,
+    /// Whether the kernel and the system are the same, as far as both sides tell them; nothing where they tell neither.
+    pub(super) same_system: Option<bool>,
     /// Whether both sides tell their kernel and their system, those are the same, and so is every setting that both tell.
     pub(super) same_kernel: bool,
 }
@@ -37,7 +39,17 @@ impl Machines {
         let settings = KERNEL_SETTINGS.iter().all(|what| told(what) != Some(false));
         Machines {
             same_processor: told("processor"),
+            same_system: [told("kernel"), told("operating system")].into_iter().flatten().reduce(|one, other| one && other),
             same_kernel: told("kernel") == Some(true) && told("operating system") != Some(false) && settings,
+        }
+    }
+
+    /// What differs of the machines that moves every row by an amount that nobody knows, in the plural.
+    pub(super) fn differ(&self) -> Option<&'static str> {
+        match (self.same_processor, self.same_system) {
+            (Some(false), _) => Some("processors"),
+            (_, Some(false)) => Some("systems"),
+            _ => None,
         }
     }
 

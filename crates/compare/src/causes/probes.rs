@@ -158,9 +158,10 @@ pub fn judge(compared: &Compared, sides: [&Side; 2], threshold: f64) -> (Vec<Fin
     let compared = |o: &Observation| view.items.iter().any(|i| i.row.probe.split('.').next() == Some(&o.workload));
     findings.extend(fingerpost_diagnose::sides::watched::clear(view.slow.evidence(), compared));
     let left: f64 = view.items.iter().filter(|i| i.slower).map(|i| i.left.max(0.0) * i.weight).sum();
-    // Between two processors nobody knows how much of a change is the change's.
-    let untold = changed.is_some() && view.machines.same_processor == Some(false);
-    let of_both = |f: &Finding| untold && f.status == Status::Suspected && f.cause == "cpu.speed";
+    // Between two processors or two systems nobody knows how much of a change is the change's.
+    let untold = changed.is_some() && view.machines.differ().is_some();
+    let processors = changed.is_some() && view.machines.same_processor == Some(false);
+    let of_both = |f: &Finding| processors && f.status == Status::Suspected && f.cause == "cpu.speed";
     findings.retain(|f| f.status == Status::Cleared || f.share >= WORTH_NAMING || f.cause == "memory.paging");
     findings.iter_mut().filter(|f| of_both(f)).for_each(|f| f.share = 0.0);
     super::order(&mut findings);
@@ -171,7 +172,7 @@ pub fn judge(compared: &Compared, sides: [&Side; 2], threshold: f64) -> (Vec<Fin
 
 /// Whether a row tells a cost (a time, a rate, a share of one): only then has its change a share in the slow-down. A count or a size
 /// has none of its own.
-fn is_cost(unit: Unit) -> bool {
+pub(crate) fn is_cost(unit: Unit) -> bool {
     !matches!(unit, Unit::Count | Unit::Bytes)
 }
 

@@ -106,8 +106,10 @@ fn faster(run: &Run) -> Option<Judged> {
     let duels = site::duels(run);
     let best = duels.iter().filter_map(|d| Some((d, d.ratio?))).max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let (duel, ratio) = best;
-    let figure = format!("{} is {:.2} times as fast as {} ({:.2} to {:.2})", duel.odb, ratio.value, duel.files, ratio.low, ratio.high);
-    Some(Judged::by(ratio.low > 1.0, figure))
+    let memory = duel.params.int("memory").map_or(String::new(), |bytes| format!(" with {} of memory", Unit::Bytes.format(bytes as f64)));
+    let of = format!("{} is {:.2} times as fast as {}{memory}", duel.odb, ratio.value, duel.files);
+    let figure = format!("{of} ({:.2} to {:.2})", ratio.low, ratio.high);
+    Some(if (ratio.low..=ratio.high).contains(&1.0) { Judged::open(figure) } else { Judged::by(ratio.low > 1.0, figure) })
 }
 
 /// The lead in the rounds from the start: the last third against the first, for the database that keeps what it has walked through as the

@@ -215,7 +215,7 @@ pub static LIST: &[Conclusion] = &[
         "What a fault and its zero-filling cost does not depend on which of the two calls made the mapping.",
         || {
             let c = cube();
-            let fault = c.causes.iter().find(|f| f.cause == "memory.fault");
+            let fault = c.causes.iter().find(|f| f.cause == apart::FIRST_TOUCH);
             let figure = apart().iter().map(|a| format!("{:.2}", a.fault)).collect::<Vec<_>>().join(" and ");
             Judged::by(fault.is_some_and(|f| f.status == Status::Cleared), format!("{figure} times, which the figures do not resolve"))
         },

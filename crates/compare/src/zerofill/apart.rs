@@ -11,6 +11,8 @@ use crate::special::z_two_sided;
 /// What a comparison says of the call that maps.
 pub const MAPPING: &str = "memory.mapping";
 /// What it says of faults with their zero-filling.
+pub const FIRST_TOUCH: &str = "memory.first_touch";
+/// The cause of both together, which a common factor of the rows names.
 const FAULT: &str = "memory.fault";
 /// Causes that a common factor of the rows would name instead.
 const BY_FACTOR: [&str; 2] = [FAULT, "memory.page_size"];
@@ -91,14 +93,15 @@ pub fn judge(rows: &[Row], causes: &mut Vec<Finding>, unexplained: &mut f64, thr
             if !faults {
                 *unexplained = (*unexplained + whole.share * (1.0 - share)).min(1.0);
             } else {
-                causes.insert(at + 1, Finding { share: whole.share * (1.0 - share), evidence: lines.clone(), ..whole });
+                let cause = if whole.cause == FAULT { FIRST_TOUCH.to_owned() } else { whole.cause.clone() };
+                causes.insert(at + 1, Finding { cause, share: whole.share * (1.0 - share), evidence: lines.clone(), ..whole });
             }
         }
         // What was changed is named already: the arithmetic says what it moves.
         None => causes.iter_mut().filter(|f| f.status != Status::Cleared).take(1).for_each(|f| f.evidence.extend(lines.clone())),
     }
     if !faults && causes.iter().all(|f| f.cause != FAULT) {
-        causes.push(finding(FAULT, Status::Cleared, 0.0, lines));
+        causes.push(finding(FIRST_TOUCH, Status::Cleared, 0.0, lines));
     }
     crate::causes::order(causes);
 }
@@ -155,9 +158,10 @@ mod tests {
         assert_eq!(found.iter().map(|a| a.pages).collect::<Vec<_>>(), [1, 2]);
         // By hand: 41.0 − 9.7 = 31.3 against 51.5 − 17.6 = 33.9.
         assert!((found[0].fault - 31.3 / 33.9).abs() < 1e-9 && (found[0].call_difference + 7900.0).abs() < 1e-6);
-        let fault = c.causes.iter().find(|f| f.cause == FAULT).unwrap();
+        let fault = c.causes.iter().find(|f| f.cause == FIRST_TOUCH).unwrap();
         assert_eq!(fault.status, Status::Cleared, "{:?}", c.causes);
         assert!(!c.headline.contains("page faults"), "{}", c.headline);
+        assert!(c.causes.iter().all(|f| f.cause != FAULT), "the call that maps is not cleared with them: {:?}", c.causes);
         assert!(c.causes[0].evidence.iter().any(|e| e.contains("touching adds 33.90 µs → 31.30 µs")), "{:?}", c.causes);
     }
 
@@ -170,6 +174,6 @@ mod tests {
         }
         let c = between(cube("mmap"), slow);
         let accused: Vec<&str> = c.causes.iter().filter(|f| f.status != Status::Cleared).map(|f| f.cause.as_str()).collect();
-        assert!(accused.contains(&FAULT), "{:?}", c.causes);
+        assert!(accused.contains(&FIRST_TOUCH), "{:?}", c.causes);
     }
 }

@@ -16,6 +16,7 @@ use crate::places::{Place, Places, name, places};
 use crate::step::StepFigures;
 use crate::steps::Evidence;
 use crate::suspects::suspects;
+use crate::windows::calls_per_transaction;
 use fingerpost_record::paths::Share;
 
 /// The system calls whose count times the unit cost of a probe is held against the budget.
@@ -49,6 +50,9 @@ pub const SYSCALL_COUNT: &[(&str, &str)] = &[
 
 /// The part of a budget that the kernel's time outside of traced calls moves to.
 const OUTSIDE_OF_CALLS: &str = "kernel: outside of calls";
+
+/// How the totals of system calls begin, which are counted in windows.
+const CALLS: &str = "server.call.";
 
 /// A total on both sides, per transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,6 +113,8 @@ pub struct Clues<'a> {
     not_followed: Option<[f64; 2]>,
     /// Their requests' time on a CPU by trace and by ticks, where both know it.
     entering: Option<[Entering; 2]>,
+    /// System calls of a transaction, where both counted them in the windows of their requests.
+    calls: Option<[f64; 2]>,
     /// What was changed between the sides.
     changed: Vec<Changed>,
     /// What each side alone convicts, suspects and clears.
@@ -130,6 +136,8 @@ impl<'a> Clues<'a> {
         });
         let widths = [0, 1].map(|i| paths.map_or(Vec::new(), |p| widths(p[i], turns(of(i).1))));
         let entering = paths.and_then(|p| Some([entering_of(sides[0], of(0).1, p[0])?, entering_of(sides[1], of(1).1, p[1])?]));
+        let calls = |i: usize, p: [&Paths; 2]| calls_per_transaction(of(i).1, p[i], turns(of(i).1));
+        let calls = paths.and_then(|p| Some([calls(0, p)?, calls(1, p)?]));
         let own = [0, 1].map(|i| own_findings(sides[i], of(i).1));
         let mut clues = Clues {
             base: sides[0],
@@ -139,6 +147,7 @@ impl<'a> Clues<'a> {
             places: paths.map(|p| p.map(places)),
             not_followed: paths.map(|p| p.map(|p| p.not_followed)),
             entering,
+            calls,
             changed: Vec::new(),
             own,
             readings,
@@ -254,7 +263,7 @@ impl<'a> Clues<'a> {
     /// A total divided by the transactions, base and new.
     pub fn each(&self, name: &str) -> Option<[f64; 2]> {
         let [base, new] = self.both(name)?;
-        let [of_base, of_new] = self.transactions();
+        let [of_base, of_new] = if name.starts_with(CALLS) { self.transactions_of_calls() } else { self.transactions() };
         Some([base / of_base, new / of_new])
     }
 
@@ -294,9 +303,23 @@ impl<'a> Clues<'a> {
     pub fn calls_per_transaction(&self) -> Option<Pair> {
         // Any call will do: where it was counted, all were.
         self.both("server.call.read.count")?;
-        let [base, new] = [0, 1].map(|i| self.readings[i].between("server.call.", ".count").map(|c| c.1).sum::<f64>());
-        let [of_base, of_new] = self.transactions();
+        let [base, new] = self.all_calls();
+        let [of_base, of_new] = self.transactions_of_calls();
         Some(self.pair(base / of_base, new / of_new))
+    }
+
+    /// System calls of all kinds, scaled up to all of the time.
+    fn all_calls(&self) -> [f64; 2] {
+        [0, 1].map(|i| self.readings[i].between(CALLS, ".count").map(|c| c.1).sum())
+    }
+
+    /// The transactions that the totals of calls are of: those that went with them in the windows where both were counted in these.
+    fn transactions_of_calls(&self) -> [f64; 2] {
+        let [base, new] = self.all_calls();
+        match self.calls {
+            Some([of_base, of_new]) if base > 0.0 && new > 0.0 && of_base > 0.0 && of_new > 0.0 => [base / of_base, new / of_new],
+            _ => self.transactions(),
+        }
     }
 
     fn transactions(&self) -> [f64; 2] {

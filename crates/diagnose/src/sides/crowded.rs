@@ -30,18 +30,25 @@ pub(super) fn came(clues: &Clues) -> Option<Pair> {
     signs::others_used(clues).filter(|o| o.slow > o.fast + MORE && o.slow > TIMES * o.fast)
 }
 
-/// Why the server's threads wait for each other although their work is the same: others have the CPUs on which they ran. Nothing where the
-/// server was given fewer CPUs itself.
+/// How many times as much as its work the server's threads must wait longer for each other for that to be more than longer work makes.
+const BEYOND_WORK: f64 = 2.0;
+
+/// Why the server's threads wait for each other although their work is the same, or much longer than their longer work makes them: others have
+/// the CPUs on which they ran. Nothing where the server was given fewer CPUs itself.
 pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
     let others = came(clues)?;
     let limited = matches!(signs::affinity(clues), Fits(_)) || matches!(signs::quota(clues), Fits(_));
-    let waited = clues.places(&[Place::CpuServer])?;
-    (signs::grew(clues, waited) && !limited && clues.parts(on_cpu).ratio() < SAME_WORK).then(|| {
-        let (used, waited) = (clues.arrow(others, ""), clues.arrow(waited, "seconds"));
-        format!(
-            "others used {used} CPUs, and on what is left the server's threads wait for each other ({waited} of a request), with no more to do"
-        )
-    })
+    let waited = clues.places(&[Place::CpuServer]).filter(|waited| signs::grew(clues, *waited) && !limited)?;
+    let work = clues.parts(on_cpu).ratio();
+    let than_work = match work {
+        same if same < SAME_WORK => "with no more to do".to_owned(),
+        more if waited.ratio() > BEYOND_WORK * more => format!("{:.1} times as long, with {more:.1} times as much to do", waited.ratio()),
+        _ => return None,
+    };
+    let (used, waited) = (clues.arrow(others, ""), clues.arrow(waited, "seconds"));
+    Some(format!(
+        "others used {used} CPUs, and on what is left the server's threads wait for each other ({waited} of a request), {than_work}"
+    ))
 }
 
 /// Why the server's code and the kernel take longer for the same calls: others run on the CPUs in between.

@@ -1,5 +1,5 @@
 //! What waiting together leads to: threads that sleep in a flush, for a lock, or for packets that were held back, are let go at once, and wait for each other for a CPU; a CPU that
-//! they left free has to wake first, and neighbours that are there on both sides run on it meanwhile.
+//! they left free has to wake first, and neighbours that are there on both sides run on it meanwhile. Who finds a file locked by a commit sleeps and tries again.
 
 use fingerpost_record::Layer;
 use fingerpost_record::place::Kind;
@@ -8,6 +8,7 @@ use super::catalogue::Sign::{self, Fits};
 use super::catalogue::on_cpu;
 use super::clues::Clues;
 use super::{crowded, signs, signs_io};
+use crate::places::Place;
 
 /// Why waits for a CPU belong to how the server commits: it flushes more often, and threads sleep in flushes.
 fn by_flushes(clues: &Clues) -> Option<String> {
@@ -58,6 +59,19 @@ pub(super) fn by_a_shaper(clues: &Clues) -> Option<String> {
     })
 }
 
+/// Calls on files' locks that a transaction makes at least, of a server that locks its files with each.
+const FILE_LOCKS: f64 = 1.0;
+
+/// Why sleeps belong to how the server commits: it locks its files with each transaction, and who finds one locked sleeps for a while and tries
+/// again (SQLite's busy handler); who commits holds the lock until its flushes are done.
+pub(super) fn by_file_locks(clues: &Clues) -> Option<String> {
+    let Fits(text) = signs_io::durability(clues) else { return None };
+    let locks = clues.per_transaction("server.call.fcntl.count").filter(|c| c.fast >= FILE_LOCKS && c.slow >= FILE_LOCKS)?;
+    let slept = clues.places(&[Place::Sleeping]).filter(|slept| signs::grew(clues, *slept))?;
+    let (locks, slept) = (clues.arrow(locks, ""), clues.arrow(slept, "seconds"));
+    Some(format!("{text}; calls on locks of files: {locks}; asleep until one that a commit holds is tried again: {slept} of a request"))
+}
+
 /// Waiting for a CPU that no other process has, or one that is a neighbour on both sides.
 fn for_a_cpu(clues: &Clues, layer: Layer, part: &str) -> bool {
     use Kind::{ClientCpuClient, ClientCpuFree, ClientCpuOthers, ClientCpuServer, CpuClient, CpuFree, CpuOthers, CpuServer};
@@ -70,7 +84,8 @@ fn for_a_cpu(clues: &Clues, layer: Layer, part: &str) -> bool {
 
 /// Whether a part of a budget is longer because of how the server commits.
 pub(super) fn with_flushes(clues: &Clues, layer: Layer, part: &str) -> bool {
-    for_a_cpu(clues, layer, part) && by_flushes(clues).is_some()
+    let tried_again = Kind::of(layer, part) == Kind::Sleeping && by_file_locks(clues).is_some();
+    tried_again || for_a_cpu(clues, layer, part) && by_flushes(clues).is_some()
 }
 
 /// Whether a part of a budget is longer because a queueing discipline lets packets go together.

@@ -5,7 +5,7 @@ use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair, quantity};
 use super::{commits, crowded, let_go, signs_io};
 use crate::entering::Entering;
-use crate::places::Place;
+use crate::places::{Kind, Place};
 use crate::rules::limit;
 
 /// A total that must grow clearly for the cause to fit.
@@ -195,10 +195,15 @@ pub(super) fn together(clues: &Clues) -> bool {
 
 /// The load generator does the same work for each transaction on both sides. Where it runs on the server's machine, a slower CPU makes its
 /// work longer as well: where that grew by less than half as much (of the logarithms), the CPU is not what the server's code suffers from.
+/// Its CPU time has interrupts and waking up in it, of which a server that answers later makes more; what followed requests spend in its own
+/// code has neither, and tells as well where it is known.
 fn client_spared(clues: &Clues, server: f64) -> Option<String> {
-    let client = clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0 && c.slow > 0.0)?;
-    let text = format!("the load generator's own work takes {:.2} times as long, and a slower CPU would slow it as well", client.ratio());
-    (client.ratio().ln() < server.ln() / 2.0).then_some(text)
+    let counted = clues.per_transaction("client.cpu.seconds");
+    let followed = clues.followed().then(|| clues.parts(|layer, part| Kind::of(layer, part) == Kind::Client));
+    let known = [counted, followed].into_iter().flatten().filter(|c| c.fast > 0.0 && c.slow > 0.0);
+    let client = known.map(Pair::ratio).min_by(f64::total_cmp)?;
+    let text = format!("the load generator's own work takes {client:.2} times as long, and a slower CPU would slow it as well");
+    (client.ln() < server.ln() / 2.0).then_some(text)
 }
 
 /// Another compiler or library on the same processor, or a parameter of the sides that names a build.
@@ -305,6 +310,7 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     let slower = on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05;
     // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
     match calls {
+        _ if !slower && filtered && on_user.ratio() > 1.05 && filters_are_untold(clues) => Unknown,
         _ if !slower => Against(text),
         _ if filtered => Fits(text),
         // Without a count of the calls nothing tells slow calls from many.
@@ -342,6 +348,9 @@ pub(super) fn page_size(clues: &Clues) -> Sign {
 
 /// A timer that the path ends in.
 pub(super) fn wait(clues: &Clues) -> Sign {
+    if let Some(other) = let_go::by_file_locks(clues) {
+        return Against(other);
+    }
     followed(clues, &[Place::Sleeping], "sleeping until a time").unwrap_or(Unknown)
 }
 
@@ -354,16 +363,24 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
     if let Some(others) = crowded::slow_the_same_work(clues) {
         return Against(others);
     }
-    // Filters run before a call's entry is traced: without ticks nothing tells them from the server's code.
-    let untold = clues.entering().is_none() && set_now(clues, "server.seccomp.filters") && clues.followed();
     // Code that works longer makes more of the kernel's work besides it, too (interrupts, colder caches); the most of it is its own.
     let most = on_user.more() > MOST_OF_CPU * (on_user.more() + on_kernel.more());
     let spared = on_user.ratio() > 1.0 && client_spared(clues, on_user.ratio()).is_some();
     match on_user.ratio() > 1.05 && (on_user.ratio() > 1.2 * on_kernel.ratio() || most || spared) {
-        true if untold => Unknown,
+        true if filters_are_untold(clues) => Unknown,
         true => Fits(text),
         false => Against(text),
     }
+}
+
+/// The part of what the server's own code takes longer by the trace that ticks must count as user mode for it to be that code.
+const TOLD_BY_TICKS: f64 = 0.5;
+
+/// Whether nothing tells filters that only the slower side has from the server's own code: they run before a call's entry is traced, and ticks
+/// of user mode, which they are not, either are too few or did not grow with that code.
+fn filters_are_untold(clues: &Clues) -> bool {
+    let told = |[fast, slow]: [Entering; 2]| slow.user - fast.user > TOLD_BY_TICKS * (slow.traced_user - fast.traced_user);
+    set_now(clues, "server.seccomp.filters") && clues.followed() && !clues.entering().is_some_and(told)
 }
 
 /// How many times as many round trips are more: the load generator counts them itself, so that chance has no part in it, and a smaller change

@@ -14,7 +14,7 @@ use fingerpost_report::style::Tone;
 use fingerpost_report::view::duration;
 use serde::Serialize;
 
-use crate::exit::{Done, say, usage};
+use crate::exit::{Done, say, told, usage};
 use crate::output;
 
 /// What `--help` and the manual page show at their ends.
@@ -224,7 +224,11 @@ fn import(archive: &Archive, from: Tool, files: &[PathBuf]) -> anyhow::Result<Do
             Ok((run, Imported::AlreadyThere)) => output::sentence(&format!("{} was there already", run.id))?,
             Err(e) => {
                 let hint = if from == Tool::Fingerpost { of_another_tool(file) } else { None };
-                say(&format!("{e:#}{}", hint.map(|tool| format!("; it is a file of {tool}: add `--from {tool}`")).unwrap_or_default()));
+                say(&format!(
+                    "{}{}",
+                    told(&e),
+                    hint.map(|tool| format!("; it is a file of {tool}: add `--from {tool}`")).unwrap_or_default()
+                ));
                 bad += 1;
             }
         }

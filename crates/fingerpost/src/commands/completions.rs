@@ -1,9 +1,8 @@
 //! `fingerpost completions`: what a shell needs to complete our words.
 
 use clap_complete::Shell;
-use clap_complete::env::Shells;
 
-use crate::completion::VARIABLE;
+use crate::completion::{self, VARIABLE};
 use crate::exit::Done;
 use crate::output;
 
@@ -13,7 +12,8 @@ use crate::output;
 zsh:  fingerpost completions zsh > a directory of $fpath, as _fingerpost
 fish: fingerpost completions fish > ~/.config/fish/completions/fingerpost.fish
 
-The script asks fingerpost itself, so that names of runs, labs, probes, settings and causes are completed, too.")]
+The script asks fingerpost itself, so that names of runs, labs, probes, settings with their values, and
+causes are completed, too.")]
 pub struct Args {
     /// The shell
     shell: Shell,
@@ -22,8 +22,7 @@ pub struct Args {
 /// Prints the shell's script.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let (name, mut script) = (args.shell.to_string(), Vec::new());
-    let shells = Shells::builtins();
-    let Some(shell) = shells.completer(&name) else { anyhow::bail!("{name} cannot be completed for") };
+    let Some(shell) = completion::shell(&name) else { anyhow::bail!("{name} cannot be completed for") };
     shell.write_registration(VARIABLE, "fingerpost", "fingerpost", "fingerpost", &mut script)?;
     output::write(|out| out.write_all(&script))?;
     Ok(Done::Well)

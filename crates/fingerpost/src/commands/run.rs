@@ -58,7 +58,7 @@ pub struct Args {
     #[arg(long, value_name = "LIST")]
     cpu: Option<String>,
     /// Words to put before the command of a private server, such as 'taskset -c 0'
-    #[arg(long, value_name = "CMD ARGS", default_value = "")]
+    #[arg(long, value_name = "CMD ARGS", default_value = "", hide_default_value = true)]
     server_prefix: String,
     /// Seed of the random order, to repeat it
     #[arg(long, value_name = "N")]

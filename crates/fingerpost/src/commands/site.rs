@@ -65,7 +65,7 @@ enum Command {
         /// The database's file
         file: PathBuf,
         /// The table; the root when it is left out
-        #[arg(default_value = "")]
+        #[arg(default_value = "", hide_default_value = true)]
         path: std::ffi::OsString,
         /// Take the file as it is, also one that others own or may write to; a damaged one can end the program
         #[arg(long)]

@@ -57,42 +57,84 @@ fn missing(params: &Params) -> Option<String> {
     Settings::new(params, fingerpost_record::Profile::Quick).err().map(|e| e.to_string())
 }
 
+/// Names of all contestants.
+const STORES: [&str; 12] = [
+    "files-open",
+    "files-openat",
+    "files-mmap",
+    "files-uring",
+    "lmdb-loaded",
+    "lmdb",
+    "lmdb-flat",
+    "sqlite",
+    "sqlite-flat",
+    "redb",
+    "redb-flat",
+    "all",
+];
+
 /// The descriptor.
 pub static LAB: Lab = Lab {
     name: "site",
     summary: "reading a web site's pages from files and from an object database (LMDB, SQLite, redb)",
     probes: &["site.round", "site.size", "site.folder", "site.depth", "site.readers", "site.space", "site.import", "site.served"],
     settings: &[
-        Setting { key: "site", default: "made from the seed", help: "a directory whose files are the pages" },
-        Setting { key: "pages", default: "1000", help: "pages of the site that is made" },
-        Setting { key: "urls", default: "100", help: "random URLs in one round" },
-        Setting {
-            key: "store",
-            default: "all",
-            help: "contestants: files-open, files-openat, files-mmap, files-uring, lmdb-loaded, lmdb, lmdb-flat, sqlite …",
-        },
-        Setting {
-            key: "state",
-            default: "warm",
-            help: "warm, cold, both, or warming: eleven rounds from the start; cold and warming drop the system's caches, as root with --allow-system-changes",
-        },
-        Setting {
-            key: "memory",
-            default: "none",
-            help: "with state=warming: memory that a reader may have, its page cache included, such as 8M (with pages=4000 and urls=400); a list such as none,8M; as root with --allow-system-changes",
-        },
-        Setting { key: "parts", default: "rounds,sizes (quick)", help: "rounds, sizes, folders, depth, readers, served, or all" },
-        Setting { key: "folder", default: "10,100,1000,10000", help: "numbers of files in one folder" },
-        Setting { key: "readers", default: "1,2,4,8", help: "numbers of readers at a time" },
-        Setting { key: "dirs", default: "the work directory", help: "directories, each on a file system to measure on" },
-        Setting {
-            key: "filesystems",
-            default: "none",
-            help: "ext4, xfs, btrfs, tmpfs: made on loop images, as root with --allow-system-changes",
-        },
+        Setting::new("site", "made from the seed", "a directory whose files are the pages").path(),
+        Setting::new("pages", "1000", "pages of the site that is made"),
+        Setting::new("urls", "100", "random URLs in one round"),
+        Setting::new(
+            "store",
+            "all",
+            "contestants: files-open, files-openat, files-mmap, files-uring, lmdb-loaded, lmdb, lmdb-flat, sqlite …",
+        )
+        .several(&STORES),
+        Setting::new(
+            "state",
+            "warm",
+            "warm, cold, both, or warming: eleven rounds from the start; cold and warming drop the system's caches, as root with --allow-system-changes",
+        )
+        .one_of(&["warm", "cold", "both", "warming"]),
+        Setting::new(
+            "memory",
+            "none",
+            "with state=warming: memory that a reader may have, its page cache included, such as 8M (with pages=4000 and urls=400); a list such as none,8M; as root with --allow-system-changes",
+        )
+        .several(&["none"]),
+        Setting::new(
+            "parts",
+            "rounds,sizes (quick)",
+            "rounds, sizes, folders, depth, readers, served, or all",
+        )
+        .several(&["rounds", "sizes", "folders", "depth", "readers", "served", "all"]),
+        Setting::new("folder", "10,100,1000,10000", "numbers of files in one folder"),
+        Setting::new("readers", "1,2,4,8", "numbers of readers at a time"),
+        Setting::new(
+            "dirs",
+            "the work directory",
+            "directories, each on a file system to measure on",
+        )
+        .several(&[])
+        .path(),
+        Setting::new(
+            "filesystems",
+            "none",
+            "ext4, xfs, btrfs, tmpfs: made on loop images, as root with --allow-system-changes",
+        )
+        .several(&settings::FILESYSTEMS),
     ],
     missing,
     check: |settings, profile| Settings::new(settings, profile).map(drop),
     takes: |_| None,
     run,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_contestant_is_proposed() {
+        let names: Vec<&str> = fingerpost_workloads::site::Access::all().into_iter().map(|a| a.name()).collect();
+        assert_eq!(STORES.split_last(), Some((&"all", names.as_slice())));
+    }
+}

@@ -95,7 +95,7 @@ pub const FILESYSTEMS: [&str; 4] = ["ext4", "xfs", "btrfs", "tmpfs"];
 impl Settings {
     /// Reads the values of `--set`.
     pub fn new(params: &Params, profile: Profile) -> Result<Settings, LabError> {
-        let stores = list::<Access>(params, "store")?;
+        let stores = if params.text("store") == Some("all") { None } else { list::<Access>(params, "store")? };
         let parts = match params.text("parts") {
             Some("all") => PARTS.map(|(_, part)| part).to_vec(),
             Some(_) => words(params, "parts").iter().map(|w| part(w)).collect::<Result<_, _>>()?,
@@ -107,7 +107,7 @@ impl Settings {
             Some("cold") => vec![State::Cold],
             Some("both") => vec![State::Warm, State::Cold],
             Some("warming") => vec![State::Warming],
-            Some(other) => return wrong("state", other, "warm, cold or both, or warming"),
+            Some(other) => return wrong("state", other, "warm, cold, both or warming"),
         };
         let memory = memory(params)?;
         if memory.iter().any(Option::is_some) && states != [State::Warming] {
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_what_can() {
         assert!(of(&[("store", "lmdb,files")]).unwrap_err().contains("files-open"));
-        assert!(of(&[("state", "hot")]).unwrap_err().contains("warm, cold or both"));
+        assert!(of(&[("state", "hot")]).unwrap_err().contains("warm, cold, both or warming"));
         assert!(of(&[("parts", "rounds,x")]).unwrap_err().contains("sizes"));
         assert!(of(&[("pages", "0")]).unwrap_err().contains("pages=0"));
         assert!(of(&[("site", "/nonexistent")]).unwrap_err().contains("exists"));

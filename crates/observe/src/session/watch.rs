@@ -110,6 +110,13 @@ pub(super) fn watch(
     finish_watch(population, level, taking, states, source, series)
 }
 
+/// What a trace rests on: windows, those of which events were lost, events, and the seconds that windows were open.
+pub(crate) fn of_windows([windows, torn, events]: [f64; 3], open: f64) -> Totals {
+    [("trace.windows", windows), ("trace.windows.torn", torn), ("trace.events", events), ("trace.window.seconds", open)]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+}
+
 fn finish_watch(population: Population, level: Level, taking: Option<Taking>, states: States, source: String, series: Recorder) -> Watched {
     let mut notes = Totals::new();
     let (mut lost, mut recorded, mut events, mut mappings) = (0, None, None, Totals::new());
@@ -117,14 +124,12 @@ fn finish_watch(population: Population, level: Level, taking: Option<Taking>, st
         (_, Level::Counting) => Seen::Counters,
         (Some(taking), _) => {
             lost = taking.lost;
-            notes.insert("trace.windows".into(), taking.count as f64);
-            notes.insert("trace.windows.torn".into(), taking.torn as f64);
-            notes.insert("trace.events".into(), taking.events as f64);
+            let counts = [taking.count, taking.torn, taking.events].map(|n| n as f64);
             mappings = taking.mappings(&population);
             let (tracer, to_follow, source) = taking.finish(&population);
             (recorded, events) = (Some(to_follow), Some(Events(source)));
             let (open, idle) = (tracer.window_seconds(), tracer.ready_while_idle());
-            notes.insert("trace.window.seconds".into(), open);
+            notes.extend(of_windows(counts, open));
             Seen::Traced(tracer.into_threads(), open, idle)
         }
         (None, _) => {

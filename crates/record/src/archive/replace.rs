@@ -52,9 +52,20 @@ fn beside(target: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     file.persist(target).map(drop).map_err(|e| e.error)
 }
 
-/// The kernel's error alone: the path of the file that was to be there is of no use to anybody.
+/// The kernel's error alone: the path of the file that was to be there is of no use to anybody. The crate that makes it keeps no more than
+/// the error's kind, whose own words (“entity not found”) are not the system's.
 fn plain(error: io::Error) -> io::Error {
-    error.raw_os_error().map_or_else(|| io::Error::from(error.kind()), io::Error::from_raw_os_error)
+    use rustix::io::Errno;
+    let number = match error.kind() {
+        io::ErrorKind::NotFound => Some(Errno::NOENT),
+        io::ErrorKind::PermissionDenied => Some(Errno::ACCESS),
+        io::ErrorKind::NotADirectory => Some(Errno::NOTDIR),
+        io::ErrorKind::ReadOnlyFilesystem => Some(Errno::ROFS),
+        io::ErrorKind::StorageFull => Some(Errno::NOSPC),
+        _ => None,
+    };
+    let number = error.raw_os_error().or(number.map(Errno::raw_os_error));
+    number.map_or_else(|| io::Error::from(error.kind()), io::Error::from_raw_os_error)
 }
 
 /// The path behind links that we may follow.

@@ -418,6 +418,8 @@ pub const CAUSES: &[Cause] = &[
     of_probes("kernel.ipc", Layer::Kernel, "local communication between processes"),
     of_probes("network.stack", Layer::Network, "the network stack"),
     of_probes("memory.fault", Layer::Memory, "memory mapping and page faults"),
+    of_probes("memory.mapping", Layer::Memory, "the call that maps memory"),
+    of_probes("memory.first_touch", Layer::Memory, "page faults with their zero-filling"),
     of_probes("memory.bandwidth", Layer::Memory, "memory latency and bandwidth"),
     of_probes("kernel.futex", Layer::Kernel, "locks between threads"),
     of_probes("kernel.locking", Layer::Kernel, "the kernel's own locking"),

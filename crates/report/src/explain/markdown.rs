@@ -1,6 +1,7 @@
 //! An explanation in Markdown.
 
 use fingerpost_diagnose::places::chain;
+use fingerpost_diagnose::wording::overlapping;
 
 use super::experiments::cells;
 use super::followed::{account, chains, rows};
@@ -45,6 +46,7 @@ pub fn markdown(e: &Explanation) -> String {
             evidence.join("; ")
         ));
     }
+    text.extend(overlapping(&e.findings, None).map(|sentence| format!("\n{sentence}\n")));
     text.push_str(&of_experiments(e));
     text
 }

@@ -265,13 +265,8 @@ fn budget(parts: &[SlowPart], programs: bool) -> Grid {
 
 /// The accused with their first figures.
 fn suspects(e: &Explanation) -> Grid {
-    let accused: Vec<Finding> = e
-        .findings
-        .iter()
-        .filter(|f| f.status.accuses())
-        .map(|f| Finding { evidence: f.evidence.iter().take(EVIDENCE).cloned().collect(), ..f.clone() })
-        .collect();
-    if accused.is_empty() { Grid::default() } else { suspects_grid(&accused) }
+    let accused: Vec<Finding> = e.findings.iter().filter(|f| f.status.accuses()).cloned().collect();
+    if accused.is_empty() { Grid::default() } else { suspects_grid(&accused, EVIDENCE) }
 }
 
 /// Others who had what requests waited for: a process, and its control group where that is not the service's.

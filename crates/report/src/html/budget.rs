@@ -1,12 +1,14 @@
 //! Where a transaction's time went, and who is suspected of what.
 
 use fingerpost_diagnose::label;
+use fingerpost_diagnose::wording::overlapping;
 use fingerpost_record::text::clean;
 use fingerpost_record::{Budget, Finding, Layer, Params, Run, Status};
 use maud::{Markup, html};
 
 use super::term::term;
 use super::{Section, scrolling};
+use crate::compare::SHARE_NOT_KNOWN;
 use crate::svg::cells::{self, Piece, layer_class};
 use crate::words::{percent, time};
 
@@ -23,6 +25,8 @@ const LAYERS: [Layer; 9] = [
     Layer::Host,
 ];
 
+/// What is said of a rest that may belong to a cause without a share.
+const UNKNOWN: &str = "unexplained, or of a cause whose share is not known.";
 /// What no part has.
 const REST: &str = "unexplained";
 
@@ -106,23 +110,33 @@ fn parts(b: &Budget, word: &str) -> Markup {
 
 /// The suspects of a run; nothing where none was looked at.
 pub fn findings(run: &Run) -> Option<Section> {
-    let body = suspects(&run.findings, 0.0)?;
+    let body = suspects(&run.findings, None)?;
     Some(Section { key: "suspects", title: "Suspects".into(), body })
 }
 
 /// Suspects with their status: guilty and suspected with their evidence, then those that were cleared and by what, and those not judged and why.
-pub fn suspects(findings: &[Finding], unexplained: f64) -> Option<Markup> {
+/// Of a comparison with what none of them explains.
+pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup> {
+    let overlap = overlapping(findings, unexplained.map(|rest| 1.0 - rest));
+    let unexplained = unexplained.unwrap_or(0.0);
     if findings.is_empty() && unexplained == 0.0 {
         return None;
     }
     let named: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
     let of = |status: Status| -> Vec<&Finding> { findings.iter().filter(|f| f.status == status).collect() };
     let rest = [Status::Cleared, Status::NotJudged].map(|status| (status, of(status)));
+    let unknown = named.iter().any(|f| f.share == 0.0);
     Some(html! {
+        @if let Some(sentence) = overlap { p class="note" { (sentence) } }
         @if !named.is_empty() || unexplained > 0.0 {
             ol class="suspects" {
                 @for f in named { (suspect(f)) }
-                @if unexplained > 0.0 { li class="rest" { div class="who" { strong { (term("unexplained")) } } (cells::share(unexplained, "rest")) p { (percent(unexplained)) " of the difference is explained by no cause." } } }
+                @if unexplained > 0.0 {
+                    li class="rest" {
+                        div class="who" { strong { (term("unexplained")) } } (cells::share(unexplained, "rest"))
+                        p { (percent(unexplained)) " of the difference is " (if unknown { UNKNOWN } else { "explained by no cause." }) }
+                    }
+                }
             }
         }
         @for (status, of) in rest.iter().filter(|(_, of)| !of.is_empty()) {
@@ -142,7 +156,7 @@ fn suspect(f: &Finding) -> Markup {
                 span class="status" { @if guilty { span aria-hidden="true" { "☞ " } (term("guilty")) } @else { (term("suspected")) } }
                 strong { (clean(label(&f.cause))) }
                 span class="layer" { (term(&clean(&f.cause))) ", " (f.layer.as_str()) }
-                @if f.share > 0.0 { span class="share" { (percent(f.share)) } } @else { span class="share" { "share not known" } }
+                @if f.share > 0.0 { span class="share" { (percent(f.share)) } } @else { span class="share" { (SHARE_NOT_KNOWN) } }
             }
             (cells::share(f.share, if guilty { "guilty" } else { "suspected" }))
             ul { @for e in &f.evidence { li { (clean(e)) } } }

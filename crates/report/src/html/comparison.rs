@@ -46,7 +46,7 @@ pub fn sections(c: &Comparison, define: Option<Define>) -> Vec<Section> {
     if !settled.is_empty() {
         add("settled", SETTLED, html! { ul { @for one in settled { li { (one) } } } });
     }
-    if let Some(body) = budget::suspects(&c.causes, c.unexplained) {
+    if let Some(body) = budget::suspects(&c.causes, Some(c.unexplained)) {
         add("why", "Why", body);
     }
     let parts = changed_parts(c);

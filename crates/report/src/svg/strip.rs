@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use fingerpost_record::Unit;
+use fingerpost_record::text::counted;
 use maud::{Markup, html};
 
 /// The most dots of one strip: a full run has hundreds of strips, and its report stays below a MiB.
@@ -86,7 +87,7 @@ pub fn strip(name: &str, unit: Unit, processes: &[Process]) -> Option<Strip> {
         div class="strip" {
             svg viewBox={ "0 0 " (WIDTH) " " (format!("{height:.1}")) } preserveAspectRatio="none" height=(format!("{:.0}", height.max(14.0))) width="100%" role="img" xmlns="http://www.w3.org/2000/svg" {
                 title { "Samples of " (name) }
-                desc { (total) " samples from " (unit.format(least)) " to " (unit.format(greatest)) ", a line for each of " (processes.len()) " processes." }
+                desc { (counted(total as u64, "sample")) " from " (unit.format(least)) " to " (unit.format(greatest)) ", a line for each of " (counted(processes.len() as u64, "process")) "." }
                 path class="dots" d=(calm) {}
                 @if !hit.is_empty() { path class="dots hit" d=(hit) {} }
                 @if !beyond.is_empty() { path class="dots beyond" d=(beyond) {} }

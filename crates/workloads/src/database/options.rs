@@ -210,11 +210,22 @@ fn read_engine(settings: &Params) -> Result<Engine, WorkloadError> {
     };
     for key in ["synchronous", "storage", "query_cache", "dir", "password_file"] {
         if settings.get(key).is_some() && !takes.contains(&key) {
-            let whose = if settings.get("url").is_some() { "a server of your own" } else { engine.name() };
-            return Err(setting(format!("{key} has no effect with {whose}; leave it out")));
+            return Err(setting(no_effect(key, &engine, settings.get("url").is_some())));
         }
     }
     Ok(engine)
+}
+
+/// That a setting is another engine's, and whose.
+fn no_effect(key: &str, engine: &Engine, own: bool) -> String {
+    let whose = if own { "a server of your own" } else { engine.name() };
+    let or = match key {
+        _ if own => "",
+        "synchronous" => ", or set engine=sqlite",
+        "storage" | "query_cache" => ", or set engine=mariadb",
+        _ => "",
+    };
+    format!("{key} has no effect with {whose}; leave it out{or}")
 }
 
 /// The value of a setting that is one of a few words, the first being the default.

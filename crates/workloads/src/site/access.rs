@@ -97,7 +97,7 @@ impl FromStr for Access {
         Access::all().into_iter().find(|a| a.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Access::all().into_iter().map(Access::name).collect();
             let listed = names.join(", ");
-            format!("there is no store “{name}”; take one of {listed}{}", suggest::of_listed(name, &listed))
+            format!("there is no store “{name}”; take some of {listed}, or all{}", suggest::of_listed(name, &listed))
         })
     }
 }

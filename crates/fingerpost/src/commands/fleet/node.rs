@@ -12,7 +12,7 @@ use fingerpost_record::{Run, archive::write_whole, lean, text::clean_short};
 use fingerpost_sys::child;
 use fingerpost_sys::scratch::Scratch;
 
-use crate::exit::{Done, say, usage};
+use crate::exit::{self, Done, say, usage};
 
 /// Arguments of `fleet node`.
 #[derive(Debug, clap::Args)]
@@ -68,7 +68,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let told = measured(&args.words, args.timeout, args.while_stdin).and_then(|run| Ok(slim::pack(&run)?));
     let lines = match &told {
         Ok(packed) => wire::lines(&name, packed),
-        Err(e) => vec![wire::failure(&name, &format!("{e:#}"))],
+        Err(e) => vec![wire::failure(&name, &exit::told(e))],
     };
     crate::output::write(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
     Ok(if told.is_ok() { Done::Well } else { Done::MeasurementFailed })
@@ -90,7 +90,7 @@ fn into(dir: &Path, name: &str, measure: impl FnOnce() -> anyhow::Result<Run>) -
             Ok(Done::Well)
         }
         Err(e) => {
-            let why = format!("{e:#}");
+            let why = exit::told(&e);
             say(&format!("{name}: {}", clean_short(&why, 300)));
             write_whole(&reason, format!("{}\n", wire::failure(name, &why)).as_bytes())?;
             Ok(Done::MeasurementFailed)

@@ -1,0 +1,67 @@
+//! The sentence that a person reads first: nobody who adds up its shares comes to more than there is.
+
+mod runs;
+
+use fingerpost_compare::{Comparison, Options, compare, references};
+use fingerpost_record::cause::words;
+use fingerpost_record::{Finding, Layer, Status};
+use runs::run;
+
+/// A network that is shaped, for all but a little of the difference.
+fn shaped() -> Comparison {
+    let way = (Layer::Network, "on the way between server and client", "", &[][..], [1400.0; 3]);
+    compare(&[run(&[], &[])], &[run(&[way], &[("net.drops", 50.0)])], &Options::default())
+}
+
+/// The same with another suspect, and the sentence made again.
+fn beside(mut c: Comparison, cause: &str, share: f64, evidence: &[&str]) -> Comparison {
+    let evidence = evidence.iter().map(|line| (*line).to_owned()).collect();
+    c.causes.insert(1, Finding { cause: cause.into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence });
+    c.settle(Vec::new());
+    c
+}
+
+#[test]
+fn causes_of_the_same_part_are_said_to_overlap() {
+    let c = shaped();
+    let share = c.causes[0].share;
+    assert!(share > 0.7 && c.causes[0].cause == "network.shaping", "{:#?}", c.causes);
+    assert!(!c.headline.contains("overlap"), "{}", c.headline);
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let two = beside(c.clone(), "cpu.speed", share, &[]);
+    let told = format!(
+        ": {}, {}; probably {}, {}; the shares overlap: together the causes explain {}.",
+        words("network.shaping"),
+        percent(share),
+        words("cpu.speed"),
+        percent(share),
+        percent(1.0 - c.unexplained)
+    );
+    assert!(two.headline.ends_with(&told), "{told} in {}", two.headline);
+    let apart = beside(c.clone(), "cpu.speed", 1.0 - c.unexplained - share, &[]);
+    assert!(!apart.headline.contains("overlap"), "what is left is nobody else's: {}", apart.headline);
+}
+
+#[test]
+fn a_consequence_is_told_with_its_cause() {
+    let c = shaped();
+    let share = c.causes[0].share;
+    let follows = ["it follows from network.shaping (a shaped or full network), which comes first"];
+    let c = beside(c, "app.wait", share, &follows);
+    let told = format!(", {:.0} %, and as its consequence probably {} ({:.0} %).", share * 100.0, words("app.wait"), share * 100.0);
+    assert!(c.headline.ends_with(&told), "{told} in {}", c.headline);
+    let c = beside(c, "app.lock", share / 2.0, &follows);
+    assert!(c.headline.contains(", and as its consequences probably") && !c.headline.contains("overlap"), "{}", c.headline);
+}
+
+#[test]
+fn a_share_that_is_not_known_is_not_called_unexplained() {
+    let load = |name| references::load(name).unwrap();
+    let c = compare(&[load("launch-10.0.4")], &[load("launch-10.1")], &Options::default());
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].share, c.unexplained), ("memory.paging", 0.0, 1.0));
+    assert!(
+        c.headline.ends_with("probably paging on launch-10.0.4; how much of the difference that makes is not known."),
+        "{}",
+        c.headline
+    );
+}
