@@ -2,17 +2,16 @@
 //! them for the figure alone, and `bench/RESULTS.md` says when each was first run.
 //!
 //! Written on 2026-11-22, before the rules of the one engine of diagnosis, without knowledge of the rules of that time. On 2026-11-25 rules were
-//! changed after misses of `cpu.contention/shells` and of `journal`, `binlog`, `each` and `apart` of `storage.durability`, which are among
-//! [`super::plants`] since; before the first of these changes `cpu.contention/pinned`, `app.lock/named`, `app.work/hash` and `app.calls/cache`
-//! were written. `storage.durability/session` and `storage.durability/engine` were written on 2026-11-25, after those changes and before any
-//! later one.
+//! changed after misses of `shells` and `pinned` of `cpu.contention` and of `journal`, `binlog`, `each`, `apart` and `session` of
+//! `storage.durability`, which are among [`super::plants`] since; before the first of these changes `app.lock/named`, `app.work/hash` and
+//! `app.calls/cache` were written, and `storage.durability/engine` before the last two (`session`, `pinned`).
 
-use fingerpost_workloads::planted::script::{Script, Share};
+use fingerpost_workloads::planted::script::Script;
 use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
 
 use super::around::Neighbour;
 use super::kind::{Kind, Needs, USUAL};
-use super::scene::{self, Pair, Scene, computing, little};
+use super::scene::{self, Pair, Scene, change, computing, little, share_but_first};
 
 /// Every plant that is kept apart, then the controls.
 pub static APART: &[Kind] = &[
@@ -178,21 +177,6 @@ pub static APART: &[Kind] = &[
         ..USUAL
     },
     Kind {
-        name: "cpu.contention/pinned",
-        what: "threads of another process use CPU time, all on one of the CPUs",
-        engines: &[MariaDb, PostgreSql, Nginx, Apache, Sqlite],
-        scene: computing,
-        plant: |pair, m| {
-            let cpu = pair.cpus.last().copied().unwrap_or(0);
-            pair.new.around.beside(Neighbour::BurnsOn(m.round() as usize, cpu));
-        },
-        range: (1.0, 8.0),
-        adjustable: true,
-        joins: true,
-        needs: Needs { two_cpus: true, ..USUAL.needs },
-        ..USUAL
-    },
-    Kind {
         name: "app.lock/named",
         what: "all transactions take the same lock of their own naming, in place of one each",
         engines: &[MariaDb, PostgreSql],
@@ -229,27 +213,6 @@ pub static APART: &[Kind] = &[
             pair.new.share(m, &[long]);
         },
         range: (0.01, 0.6),
-        adjustable: true,
-        ..USUAL
-    },
-    Kind {
-        name: "storage.durability/session",
-        what: "some transactions ask for themselves that their commit is on the disk before it is answered, and asked for the contrary",
-        engines: &[PostgreSql, Sqlite],
-        scene: scene::reading_and_writing,
-        plant: |pair, m| {
-            let asks = |kept: bool| match pair.base.plan.engine {
-                PostgreSql => {
-                    let word = if kept { "on" } else { "off" };
-                    vec!["BEGIN".to_owned(), format!("SET LOCAL synchronous_commit TO {word}"), change("item"), "COMMIT".to_owned()]
-                }
-                _ => vec![format!("PRAGMA synchronous = {}", if kept { "full" } else { "normal" }), change("item")],
-            };
-            let (loose, kept) = (asks(false), asks(true));
-            share_but_first(&mut pair.base, m, loose);
-            share_but_first(&mut pair.new, m, kept);
-        },
-        range: (0.002, 1.0),
         adjustable: true,
         ..USUAL
     },
@@ -307,17 +270,6 @@ const fn control(name: &'static str, what: &'static str, plant: fn(&mut Pair, f6
 
 fn any_load(engine: Engine) -> Scene {
     if matches!(engine, PostgreSql | Nginx | Redis) { computing(engine) } else { little(engine) }
-}
-
-/// A change of one row of a table.
-fn change(table: &str) -> String {
-    format!("UPDATE {table} SET val = val + 1 WHERE id = {{r}}")
-}
-
-/// Gives the scene these requests beside its first ones, in place of what was beside them.
-fn share_but_first(scene: &mut Scene, weight: f64, asks: Vec<String>) {
-    scene.script.shares.truncate(1);
-    scene.script.shares.push(Share { weight, asks });
 }
 
 /// What a transaction does that takes a lock by this name for a third of a millisecond.

@@ -6,7 +6,7 @@ use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Ngin
 
 use super::around::Neighbour;
 use super::kind::{Kind, Needs, USUAL};
-use super::scene::{self, Pair, Scene, computing, little, reading_and_writing, sleeping};
+use super::scene::{self, Pair, Scene, change, computing, little, reading_and_writing, share_but_first, sleeping};
 
 /// Two CPUs.
 const TWO_CPUS: Needs = Needs { two_cpus: true, ..USUAL.needs };
@@ -394,6 +394,42 @@ pub static PLANTS: &[Kind] = &[
             pair.new.script.client_work = (m * 1000.0) as u32;
         },
         range: (3.0, 150.0),
+        adjustable: true,
+        ..USUAL
+    },
+    Kind {
+        name: "cpu.contention/pinned",
+        what: "threads of another process use CPU time, all on one of the CPUs",
+        engines: &[MariaDb, PostgreSql, Nginx, Apache, Sqlite],
+        scene: computing,
+        plant: |pair, m| {
+            let cpu = pair.cpus.last().copied().unwrap_or(0);
+            pair.new.around.beside(Neighbour::BurnsOn(m.round() as usize, cpu));
+        },
+        range: (1.0, 8.0),
+        adjustable: true,
+        joins: true,
+        needs: Needs { two_cpus: true, ..USUAL.needs },
+        ..USUAL
+    },
+    Kind {
+        name: "storage.durability/session",
+        what: "some transactions ask for themselves that their commit is on the disk before it is answered, and asked for the contrary",
+        engines: &[PostgreSql, Sqlite],
+        scene: scene::reading_and_writing,
+        plant: |pair, m| {
+            let asks = |kept: bool| match pair.base.plan.engine {
+                PostgreSql => {
+                    let word = if kept { "on" } else { "off" };
+                    vec!["BEGIN".to_owned(), format!("SET LOCAL synchronous_commit TO {word}"), change("item"), "COMMIT".to_owned()]
+                }
+                _ => vec![format!("PRAGMA synchronous = {}", if kept { "full" } else { "normal" }), change("item")],
+            };
+            let (loose, kept) = (asks(false), asks(true));
+            share_but_first(&mut pair.base, m, loose);
+            share_but_first(&mut pair.new, m, kept);
+        },
+        range: (0.002, 1.0),
         adjustable: true,
         ..USUAL
     },

@@ -261,3 +261,14 @@ pub fn held_row(engine: Engine, id: &str) -> Vec<String> {
 
 /// The usual length of a pass: several periods of a CPU quota.
 pub const PASS: Duration = Duration::from_millis(320);
+
+/// A change of one row of a table.
+pub(super) fn change(table: &str) -> String {
+    format!("UPDATE {table} SET val = val + 1 WHERE id = {{r}}")
+}
+
+/// Gives the scene these requests beside its first ones, in place of what was beside them.
+pub(super) fn share_but_first(scene: &mut Scene, weight: f64, asks: Vec<String>) {
+    scene.script.shares.truncate(1);
+    scene.script.shares.push(Share { weight, asks });
+}
