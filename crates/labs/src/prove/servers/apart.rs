@@ -6,7 +6,7 @@
 //! `storage.durability`, which are among [`super::plants`] since; before the first of these changes `app.lock/named`, `app.work/hash` and
 //! `app.calls/cache` were written, and `storage.durability/engine` before the last two (`session`, `pinned`).
 
-use fingerpost_workloads::planted::script::Script;
+use fingerpost_workloads::planted::script::{Script, Share};
 use fingerpost_workloads::planted::servers::Engine::{self, Apache, MariaDb, Nginx, PostgreSql, Proxy, Redis, Sqlite};
 
 use super::around::Neighbour;
