@@ -127,9 +127,13 @@ fn because(c: &Comparison, on: Option<&str>) -> String {
     with + &system + &text
 }
 
+/// Whether a difference between hosts is one of their systems.
+fn of_system(d: &HostDifference) -> bool {
+    ["operating system", "kernel"].contains(&d.what.as_str())
+}
+
 /// The operating systems, where no cause has a known share, nothing was changed on purpose, and the hosts differ in nothing else.
 fn another_system(c: &Comparison) -> String {
-    let of_system = |d: &HostDifference| ["operating system", "kernel"].contains(&d.what.as_str());
     if !c.changes.is_empty() || !c.hosts.iter().all(of_system) {
         return String::new();
     }
@@ -166,7 +170,7 @@ fn changed_besides(c: &Comparison, named: &[&Finding]) -> String {
 
 /// Whether the systems differ, the CPU is cleared, and what is named lies in the kernel or below the program.
 fn operating_system(c: &Comparison) -> bool {
-    let differs = c.hosts.iter().any(|d| d.what == "operating system" || d.what == "kernel");
+    let differs = c.hosts.iter().any(of_system);
     let cpu_cleared = c.causes.iter().any(|f| f.cause == "cpu.speed" && f.status == Status::Cleared);
     let first = c.causes.iter().find(|f| f.status.accuses());
     differs && cpu_cleared && first.is_some_and(|f| matches!(f.layer, Layer::Kernel | Layer::Scheduler | Layer::Network))

@@ -9,6 +9,7 @@ use fingerpost_record::paths::{Leaf, Share};
 use fingerpost_record::{Paths, Readings};
 
 use super::places::name;
+use super::windows::all_calls;
 
 /// Seconds of ticks below which they tell nothing.
 const ENOUGH_TICKS: f64 = 0.3;
@@ -56,9 +57,8 @@ impl Entering {
             paths.leaves.iter().filter(|l| pick(&l.component) && is_own(l)).map(|l| l.all.seconds).sum()
         };
         let traced_calls = sum(&|c| c.starts_with(name::KERNEL));
-        let of_calls = |what: &str| t.between("server.call.", what).map(|c| c.1).sum::<f64>();
         // A window may have missed the server: how long one call took holds all the same.
-        let (count, in_calls) = (of_calls(".count"), of_calls(".cpu_seconds"));
+        let (count, in_calls) = (all_calls(t, ".count")?, all_calls(t, ".cpu_seconds")?);
         let calls = (count > 0.0 && in_calls > 0.0).then(|| traced_calls * count / in_calls)?;
         Some(Entering {
             traced_user: sum(&|c| c == name::USER),

@@ -6,7 +6,7 @@ use fingerpost_record::{Paths, Readings};
 use super::StepFigures;
 use super::entering::Entering;
 use super::places::{Place, Places, Sum, add, places};
-use super::windows::calls_per_transaction;
+use super::windows::{all_calls, calls_per_transaction};
 
 /// What followed requests tell.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -270,8 +270,7 @@ impl Facts {
     }
 
     fn take_calls(&mut self, t: &Readings, in_windows: Option<f64>) {
-        let count = sum(t.between("server.call.", ".count").map(|c| Some(c.1)));
-        self.calls = in_windows.or_else(|| self.per_transaction(count?));
+        self.calls = in_windows.or_else(|| self.per_transaction(all_calls(t, ".count")?));
         let mode = t.known("server.seccomp.mode").map(|mode| f64::from(u8::from(mode > 0.0)));
         self.seccomp_filters = t.known("server.seccomp.filters").into_iter().chain(mode).reduce(f64::max);
         let mitigated = ["server.store_bypass.mitigated", "server.indirect_branch.mitigated"].map(|k| t.known(k));

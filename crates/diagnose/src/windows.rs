@@ -6,6 +6,14 @@
 
 use fingerpost_record::{Paths, Readings};
 
+/// How the totals of the server's system calls begin.
+pub const CALLS: &str = "server.call.";
+
+/// The sum of a total (`.count`, `.cpu_seconds`) over system calls of all kinds; nothing where none was counted.
+pub fn all_calls(t: &Readings, what: &str) -> Option<f64> {
+    t.between(CALLS, what).map(|(_, value)| value).reduce(|sum, value| sum + value)
+}
+
 /// System calls of the server of all kinds per transaction of so many round trips; nothing where either was not counted in windows.
 pub fn calls_per_transaction(t: &Readings, paths: &Paths, turns: f64) -> Option<f64> {
     let calls = t.known("server.calls.in_windows")? / t.known("trace.window.seconds").filter(|s| *s > 0.0)?;

@@ -16,7 +16,7 @@ use crate::places::{Place, Places, name, places};
 use crate::step::StepFigures;
 use crate::steps::Evidence;
 use crate::suspects::suspects;
-use crate::windows::calls_per_transaction;
+use crate::windows::{CALLS, all_calls, calls_per_transaction};
 use fingerpost_record::paths::Share;
 
 /// The system calls whose count times the unit cost of a probe is held against the budget.
@@ -50,9 +50,6 @@ pub const SYSCALL_COUNT: &[(&str, &str)] = &[
 
 /// The part of a budget that the kernel's time outside of traced calls moves to.
 const OUTSIDE_OF_CALLS: &str = "kernel: outside of calls";
-
-/// How the totals of system calls begin, which are counted in windows.
-const CALLS: &str = "server.call.";
 
 /// A total on both sides, per transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -113,8 +110,8 @@ pub struct Clues<'a> {
     not_followed: Option<[f64; 2]>,
     /// Their requests' time on a CPU by trace and by ticks, where both know it.
     entering: Option<[Entering; 2]>,
-    /// System calls of a transaction, where both counted them in the windows of their requests.
-    calls: Option<[f64; 2]>,
+    /// The transactions that their totals of system calls are of.
+    of_calls: [f64; 2],
     /// What was changed between the sides.
     changed: Vec<Changed>,
     /// What each side alone convicts, suspects and clears.
@@ -136,8 +133,7 @@ impl<'a> Clues<'a> {
         });
         let widths = [0, 1].map(|i| paths.map_or(Vec::new(), |p| widths(p[i], turns(of(i).1))));
         let entering = paths.and_then(|p| Some([entering_of(sides[0], of(0).1, p[0])?, entering_of(sides[1], of(1).1, p[1])?]));
-        let calls = |i: usize, p: [&Paths; 2]| calls_per_transaction(of(i).1, p[i], turns(of(i).1));
-        let calls = paths.and_then(|p| Some([calls(0, p)?, calls(1, p)?]));
+        let of_calls = paths.and_then(|p| transactions_of_calls(&readings, p));
         let own = [0, 1].map(|i| own_findings(sides[i], of(i).1));
         let mut clues = Clues {
             base: sides[0],
@@ -147,7 +143,7 @@ impl<'a> Clues<'a> {
             places: paths.map(|p| p.map(places)),
             not_followed: paths.map(|p| p.map(|p| p.not_followed)),
             entering,
-            calls,
+            of_calls: of_calls.unwrap_or([0, 1].map(|i| transactions(&readings[i], sides[i].1))),
             changed: Vec::new(),
             own,
             readings,
@@ -263,7 +259,7 @@ impl<'a> Clues<'a> {
     /// A total divided by the transactions, base and new.
     pub fn each(&self, name: &str) -> Option<[f64; 2]> {
         let [base, new] = self.both(name)?;
-        let [of_base, of_new] = if name.starts_with(CALLS) { self.transactions_of_calls() } else { self.transactions() };
+        let [of_base, of_new] = if name.starts_with(CALLS) { self.of_calls } else { self.transactions() };
         Some([base / of_base, new / of_new])
     }
 
@@ -303,23 +299,8 @@ impl<'a> Clues<'a> {
     pub fn calls_per_transaction(&self) -> Option<Pair> {
         // Any call will do: where it was counted, all were.
         self.both("server.call.read.count")?;
-        let [base, new] = self.all_calls();
-        let [of_base, of_new] = self.transactions_of_calls();
-        Some(self.pair(base / of_base, new / of_new))
-    }
-
-    /// System calls of all kinds, scaled up to all of the time.
-    fn all_calls(&self) -> [f64; 2] {
-        [0, 1].map(|i| self.readings[i].between(CALLS, ".count").map(|c| c.1).sum())
-    }
-
-    /// The transactions that the totals of calls are of: those that went with them in the windows where both were counted in these.
-    fn transactions_of_calls(&self) -> [f64; 2] {
-        let [base, new] = self.all_calls();
-        match self.calls {
-            Some([of_base, of_new]) if base > 0.0 && new > 0.0 && of_base > 0.0 && of_new > 0.0 => [base / of_base, new / of_new],
-            _ => self.transactions(),
-        }
+        let [base, new] = [0, 1].map(|i| all_calls(&self.readings[i], ".count").unwrap_or(0.0) / self.of_calls[i]);
+        Some(self.pair(base, new))
     }
 
     fn transactions(&self) -> [f64; 2] {
@@ -390,6 +371,16 @@ pub(super) fn quantity(value: f64, name: &str) -> String {
 /// Transactions of the pass that the totals are of. A budget of followed requests averages over fewer.
 fn transactions(readings: &Readings, budget: &Budget) -> f64 {
     readings.known("step.transactions").unwrap_or(budget.transactions as f64).max(1.0)
+}
+
+/// The transactions that the totals of system calls are of, where both sides counted calls in the windows of their requests: those that went with
+/// them there.
+fn transactions_of_calls(readings: &[Readings; 2], paths: [&Paths; 2]) -> Option<[f64; 2]> {
+    let of = |i: usize| {
+        let each = calls_per_transaction(&readings[i], paths[i], turns(&readings[i]))?;
+        Some(all_calls(&readings[i], ".count")? / each).filter(|of| of.is_finite() && *of > 0.0)
+    };
+    Some([of(0)?, of(1)?])
 }
 
 /// Whether a transaction takes longer on the new side: by the load generators' own account of all of them, where both gave one.
