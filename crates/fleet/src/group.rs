@@ -60,7 +60,7 @@ impl OfGroup<'_> {
             if first.is_none() && mine.is_empty() {
                 return self.not_accused(node);
             }
-            // What is odd once may be chance, as of a page that was not to be had; what is odd again in the same way is not.
+            // What is odd once may be chance, as of a page that was not available; what is odd again in the same way is not.
             let odd_again = self.again.get(node).and_then(|row| Some(usual.as_ref()?.odd(row)));
             let still = |again: &Vec<Odd>| again.iter().any(|a| mine.iter().any(|m| m.cause == a.cause));
             let standing = match (again.get(&at), &odd_again) {

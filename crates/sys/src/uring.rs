@@ -81,7 +81,7 @@ mod tests {
         let mut reader = match FileReader::new() {
             Ok(reader) => reader,
             // Forbidden by a seccomp filter or a sysctl, or unknown to an old kernel: nothing to test.
-            Err(e) => return eprintln!("skipped: io_uring is not to be had here: {e}"),
+            Err(e) => return eprintln!("skipped: io_uring is not available here: {e}"),
         };
         let dir = tempfile::tempdir().unwrap();
         let mut buffer = vec![0; 1 << 16];

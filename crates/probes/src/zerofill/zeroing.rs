@@ -98,7 +98,7 @@ pub static PROBES: &[Probe] = &[Probe {
             pages after they were taken out of the page tables: the same faults with and without zeroing; per page.",
     pitfalls: "the difference of two times, each several times as long. The pages were freed and allocated just before, so they are as warm as \
                their number allows.",
-    // A difference errs to both sides.
+    // A difference of two times may be too short as well as too long.
     nature: Nature::Blocks,
     lab: Some(LAB),
     variants: || per_pages(&Params::new().with("how", "memfd"), &[16, 64, 256, 1024, 4096]),

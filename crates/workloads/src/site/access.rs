@@ -78,7 +78,7 @@ impl Access {
             Access::FilesOpenat => Box::new(Openat(directory(source).map_err(files)?)),
             Access::FilesMmap => Box::new(Mapped(directory(source).map_err(files)?)),
             Access::FilesUring => {
-                let ring = uring::FileReader::new().map_err(|e| format!("io_uring is not to be had here ({e})"))?;
+                let ring = uring::FileReader::new().map_err(|e| format!("io_uring is not available here ({e})"))?;
                 Box::new(Uring(PathBuffer::new(source), ring))
             }
             Access::Odb(_) => Box::new(Odb(database()?.reader().map_err(|e| e.to_string())?)),

@@ -247,7 +247,7 @@ impl Reader {
         match reader.hear() {
             Ok(word) if word == "ready" => Ok(reader),
             Ok(word) => Err(WorkloadError::Failed(format!("a reader said “{word}”"))),
-            // It never was open: this contestant is not to be had here.
+            // It never was open: this contestant is not available here.
             Err(WorkloadError::Failed(why)) => {
                 reader.stop(scratch);
                 Err(WorkloadError::Missing(why))
