@@ -44,10 +44,9 @@ pub(super) fn worded(mut finding: Finding, workload: &str, totals: &Readings) ->
     if workload != WORKLOAD {
         return finding;
     }
-    if finding.status == Status::Suspected && is_its_work(&finding.cause) {
-        // A service that works is no wrong-doer; a baseline tells whether it works more than before.
+    if let Some(why) = only_a_baseline_tells(&finding, totals) {
         finding.status = Status::NotJudged;
-        finding.evidence.push("whether that is more than it should be shows beside an earlier run (--baseline)".to_owned());
+        finding.evidence.push(why.to_owned());
     }
     if finding.status == Status::Suspected && matches!(finding.cause.as_str(), "cpu.contention" | "client.saturated") {
         // Where most of the machine idles, a thread that waits for a CPU has been woken on a busy one: nobody takes it CPUs.
@@ -69,6 +68,34 @@ pub(super) fn worded(mut finding: Finding, workload: &str, totals: &Readings) ->
         };
     }
     finding
+}
+
+/// Why one look at a service tells of a cause's share but not whether anything is wrong; nothing where it does.
+fn only_a_baseline_tells(finding: &Finding, totals: &Readings) -> Option<&'static str> {
+    if !finding.status.accuses() {
+        return None;
+    }
+    match finding.cause.as_str() {
+        // A service that works is no wrong-doer; a baseline tells whether it works more than before.
+        cause if finding.status == Status::Suspected && is_its_work(cause) => {
+            Some("whether that is more than it should be shows beside an earlier run (--baseline)")
+        }
+        // What it asks others for takes its time, as does its own work.
+        "peer.slow" => Some("whether the other takes longer than it should shows beside an earlier run (--baseline)"),
+        // A client that has connected and sends late waits there as well as data that a network holds back.
+        "network.shaping" if !holds_back(totals) => Some(
+            "nothing was dropped or sent again, and nothing here limits a rate: whether the client or the network takes longer than it should \
+             shows beside an earlier run (--baseline)",
+        ),
+        _ => None,
+    }
+}
+
+/// Whether packets were dropped or sent again, or a queueing discipline of this host limits a rate.
+fn holds_back(totals: &Readings) -> bool {
+    let of = |name: &str| totals.known(name).unwrap_or(0.0);
+    let again = fingerpost_record::cause::cause("network.shaping").and_then(|c| c.thresholds.first()).map_or(0.0, |t| t.value);
+    of("net.drops") > 0.0 || of("net.shapers") > 0.0 || of("tcp.retransmits") > again * of("step.transactions").max(100.0)
 }
 
 /// The screen.
@@ -380,6 +407,16 @@ mod tests {
             worded(finding("client.saturated", Status::Suspected), WORKLOAD, &Readings::of(&e.observations)).status
         };
         assert_eq!((beside(6.0), beside(3.0)), (Status::NotJudged, Status::Suspected), "where CPUs idle, nobody lacks one");
+        let waited = |cause, totals: &[(&str, f64)]| {
+            worded(finding(cause, Status::Guilty), WORKLOAD, &Readings::of(&explanation(totals).observations)).status
+        };
+        assert_eq!(waited("peer.slow", &[]), Status::NotJudged, "a proxy waits for its backend");
+        let requests = ("step.transactions", 1000.0);
+        assert_eq!(waited("network.shaping", &[requests]), Status::NotJudged, "a client that sends late waits in the same place");
+        assert_eq!(waited("network.shaping", &[requests, ("tcp.retransmits", 5.0)]), Status::NotJudged);
+        for proof in [("tcp.retransmits", 20.0), ("net.drops", 1.0), ("net.shapers", 1.0)] {
+            assert_eq!(waited("network.shaping", &[requests, proof]), Status::Guilty, "{proof:?}");
+        }
     }
 
     #[test]
