@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use fingerpost_record::{Outcome, Params};
 
-use crate::ratio::Figure;
+use crate::figure::Figure;
 use crate::side::{Side, SideRow};
 
 /// lmbench's summary gives reading and writing one byte as one figure: their mean.

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use fingerpost_diagnose::mapped::mapped;
 use fingerpost_record::{Estimate, Measurement, Outcome, Readings, Run};
 
-use crate::ratio::{self, Figure, QuantileWeights, Ratio};
+use crate::figure::Figure;
+use crate::ratio::{self, QuantileWeights, Ratio};
 
 /// A share of time that nobody notices.
 const THRESHOLD: f64 = 0.03;

@@ -13,6 +13,7 @@ mod counterparts;
 pub mod curves;
 pub mod desktop;
 pub mod export;
+pub mod figure;
 pub mod flops;
 pub mod gains;
 mod headline;

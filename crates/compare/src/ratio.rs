@@ -6,7 +6,7 @@
 //! - within a run, the variance of the figure, a quantile of the processes, is the exact bootstrap variance (Maritz and Jarrett 1978: what
 //!   resampling the processes infinitely often would give, in closed form), so that nothing is random and no seed is needed;
 //! - to it comes what no run can see of itself, [`RUN_TO_RUN`], and on a virtual machine, for what its host decides, how far consecutive
-//!   parts of the run are apart ([`Figure::host_made`]);
+//!   parts of the run are apart, or are known to be ([`crate::figure::HostMade`]);
 //! - it is never taken as smaller than what the record itself states, which knows of a CPU that did not keep its pace. Our own
 //!   intervals hold the figure of another run, errors of both included: half of that variance is one run's;
 //! - few rounds (of a server under load, three at the quick profile) do not know their spread: it is moderated by that of the probe's other
@@ -19,6 +19,7 @@ use std::collections::HashMap;
 use fingerpost_measure::estimate::{quantile_sorted, sorted};
 use serde::Serialize;
 
+use crate::figure::Figure;
 use crate::special::{beta_inc, t_two_sided, t_upper, z_two_sided};
 use crate::spread::{self, Prior};
 
@@ -45,24 +46,6 @@ const ENOUGH: usize = 3;
 
 /// Up to so many repetitions their spread is moderated by that of others: rounds of a server. Processes of a probe are more.
 const FEW: usize = 7;
-
-/// What one run says about a row.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    /// The estimate.
-    pub value: f64,
-    /// Its interval's lower end.
-    pub low: f64,
-    /// Its interval's upper end.
-    pub high: f64,
-    /// That interval's coverage.
-    pub confidence: f64,
-    /// One value per process or repetition, in the order of their measuring.
-    pub processes: Vec<f64>,
-    /// Where it depends on what a virtual machine's host does for minutes, so that processes are slow together: what runs differ by for
-    /// it at least, as a share of the value (one standard deviation).
-    pub host_made: Option<f64>,
-}
 
 /// A row's value on one side, as a logarithm with its variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -185,9 +168,10 @@ pub fn single(figure: &Figure, weights: &mut QuantileWeights, known: &Known) -> 
     let pace = if few { 0.0 } else { own - within };
     let (own, own_df) = known.rounds.filter(|_| few).map_or((own, own_df), |prior| prior.moderate(own, own_df));
     // What the host does may be for the whole of one run and for none of the next: then runs differ as the parts of one do.
-    let drift = figure.host_made.map_or(Drift::NONE, |least| {
+    let drift = figure.host_made.map_or(Drift::NONE, |host| {
         let (logs, quantile) = placed(figure);
-        between_parts(&logs, quantile).at_least(least)
+        let shown = if host.in_parts { between_parts(&logs, quantile) } else { Drift::NOT_SHOWN };
+        shown.at_least(host.least)
     });
     let variance = own + between + drift.variance;
     // Satterthwaite: only what was estimated from few processes, or few parts, is itself uncertain.
@@ -239,6 +223,8 @@ struct Drift {
 
 impl Drift {
     const NONE: Drift = Drift { variance: 0.0, df: KNOWN };
+    /// Of a run that cannot tell: nothing is seen, by nothing.
+    const NOT_SHOWN: Drift = Drift { variance: 0.0, df: 0.0 };
 
     /// Never smaller than what is known of other runs, which adds degrees of freedom the more the two agree.
     fn at_least(self, deviation: f64) -> Drift {
@@ -368,6 +354,7 @@ pub fn paired(base: &[f64], new: &[f64], higher_is_better: bool) -> Option<Ratio
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::figure::HostMade;
     use crate::spread::PRIOR_RUNS;
 
     fn published(value: f64, half: f64) -> Figure {
@@ -443,6 +430,7 @@ pub(crate) mod tests {
         let figure = |value: f64, spread: f64, rising: bool, host_made: Option<f64>| {
             let place = |i: u32| f64::from(if rising { i } else { i * 7 % 60 });
             let processes = (0..60).map(|i| value * (1.0 + spread * (place(i) - 29.5) / 20.0)).collect();
+            let host_made = host_made.map(|least| HostMade { least, in_parts: true });
             Figure { value, low: value / 1.01, high: value * 1.01, confidence: 0.95, processes, host_made }
         };
         let between = |spread: f64, rising: bool, host_made: Option<f64>, runs: usize| {
@@ -473,6 +461,7 @@ pub(crate) mod tests {
         let (alike, apart) = (seen(0.0101), seen(1.0));
         assert!(alike.df > 10.0 && apart.df < 3.01, "{alike:?} {apart:?}");
         assert_eq!(Drift { variance: 0.0, df: 3.0 }.at_least(0.0), Drift { variance: 0.0, df: 3.0 });
+        assert_eq!(Drift::NOT_SHOWN.at_least(0.1), Drift { variance: 0.1 * 0.1, df: PRIOR_RUNS });
     }
 
     #[test]

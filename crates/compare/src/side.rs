@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 
 use fingerpost_diagnose::hosts;
 use fingerpost_diagnose::steps::{Evidence, Steps};
-use fingerpost_measure::OWN_CACHES;
 use fingerpost_record::{Better, Host, Measurement, Outcome, Params, Profile, Run, Unit};
 use serde::Serialize;
 
 use crate::changes;
-use crate::ratio::Figure;
+use crate::figure::{Figure, HostMade, made_by_the_host};
 use crate::select;
 
 /// Doubts that a side keeps: no host has as many, and a hostile file that does must not cost quadratic time.
@@ -166,7 +165,7 @@ impl Side {
         side
     }
 
-    fn add_row(&mut self, m: &Measurement, host_made: Option<f64>) {
+    fn add_row(&mut self, m: &Measurement, host_made: Option<HostMade>) {
         let row = self.rows.entry((m.probe.clone(), m.version, m.params.clone())).or_insert_with(|| SideRow {
             version: m.version,
             unit: m.unit,
@@ -212,41 +211,6 @@ impl SideRow {
     }
 }
 
-/// Probes that get pages from the kernel and give them back, time and again.
-const TAKE_PAGES: [&str; 4] = ["vm.fault_anon", "vm.fault_file", "vm.munmap", "fs.append"];
-
-/// Probes that wait for the disk.
-const DISK: [&str; 2] = ["fs.fsync", "fs.fdatasync"];
-
-/// Probes of the memory's bandwidth.
-const BANDWIDTH: [&str; 3] = ["memory.read", "memory.write", "memory.copy"];
-
-/// What runs differ by where a virtual machine's memory beyond the caches decides, at least (one standard deviation): a run can be at one
-/// level from beginning to end and the next one at another. In five series of five runs `memory.latency` with 64 MiB varied by 5, 8, 4, 2
-/// and 11 % and `process.fork` by 6, 3, 5, 9 and 4 % (`bench/pairs`, E to I in `bench/RESULTS.md`).
-const OTHERS_MEMORY: f64 = 0.07;
-
-/// Where a virtual machine's figure depends on what its host does with it and with others, for minutes at a time, what runs differ by for
-/// it at least. A row's parameters may be in two places, those that it has and those that were taken out of it:
-///
-/// - of memory beyond a core's own caches, and of processes that have so much, on who else uses it and on how the host backs it. (Not the
-///   primitives' bandwidth: the good tenth of all processes repeats as their spread lets expect, that of the latency does not.);
-/// - of pages taken anew, also on which part of the memory they are from;
-/// - of the disk, on who else writes to the one that the host made it from.
-fn made_by_the_host(probe: &str, params: [&Params; 2]) -> Option<f64> {
-    let among = |probes: &[&str]| probes.contains(&probe);
-    let int = |key: &str| params.into_iter().find_map(|p| p.int(key));
-    let much = ["size", "resident"].into_iter().filter_map(int).any(|bytes| bytes > OWN_CACHES);
-    let of_a_lab = int("threads").is_some();
-    let good_tenth = among(&BANDWIDTH) && !of_a_lab;
-    let works_on_memory = probe.starts_with("memory.") || probe.starts_with("process.");
-    match () {
-        () if works_on_memory && much && !good_tenth => Some(OTHERS_MEMORY),
-        () if among(&TAKE_PAGES) || among(&DISK) => Some(0.0),
-        () => None,
-    }
-}
-
 /// How bad an outcome is.
 fn rank(outcome: Outcome) -> u8 {
     match outcome {
@@ -264,13 +228,6 @@ fn name_of(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_probes_that_are_named_here_exist() {
-        for name in TAKE_PAGES.iter().chain(&DISK).chain(&BANDWIDTH) {
-            assert!(fingerpost_probes::all().any(|probe| probe.name == *name), "{name}");
-        }
-    }
 
     #[test]
     fn a_part_of_a_run_is_judged_by_what_it_was_a_part_of() {
@@ -293,7 +250,14 @@ mod tests {
     #[test]
     fn parts_of_one_run_have_their_host_in_common() {
         let side = |id: &str| {
-            let figure = Figure { value: 1.0, low: 1.0, high: 1.0, confidence: 0.95, processes: Vec::new(), host_made: Some(0.07) };
+            let figure = Figure {
+                value: 1.0,
+                low: 1.0,
+                high: 1.0,
+                confidence: 0.95,
+                processes: Vec::new(),
+                host_made: Some(HostMade { least: 0.07, in_parts: true }),
+            };
             let mut side = Side::default();
             side.info.ids.push(id.to_owned());
             let row = SideRow {
@@ -316,18 +280,5 @@ mod tests {
         assert_eq!(kept("x[api=mmap]", "x[api=brk]"), [false, false]);
         assert_eq!(kept("x[api=mmap]", "y[api=brk]"), [true, true]);
         assert_eq!(kept("x", "x"), [true, true], "a run beside itself is judged like two");
-    }
-
-    #[test]
-    fn what_a_guest_cannot_keep_steady_is_told_by_probe_and_parameters() {
-        let depends = |probe: &str, params: Params| made_by_the_host(probe, [&params, &Params::new()]).is_some();
-        let with = |key: &str, value: i64| Params::new().with(key, value);
-        assert!(depends("memory.latency", with("size", 64 << 20)) && !depends("memory.latency", with("size", 512 << 10)));
-        assert!(depends("process.fork", with("resident", 64 << 20)) && !depends("process.fork", with("resident", 0)));
-        assert!(!depends("memory.read", with("size", 64 << 20)), "the good tenth");
-        assert!(depends("memory.read", with("size", 64 << 20).with("threads", 1)), "a laboratory's median");
-        assert!(depends("vm.fault_anon", with("pages", 1)) && depends("fs.append", with("size", 4096)));
-        assert!(depends("fs.fsync", with("size", 4096)));
-        assert!(!depends("sync.rwlock", with("threads", 2)) && !depends("syscall.null", Params::new()));
     }
 }
