@@ -15,6 +15,7 @@ use crate::format::Format;
 use crate::grid::{Align, Column, Grid, Line};
 use crate::groups;
 use crate::style::{Style, Tone};
+use crate::surer::{SURER, surer};
 use crate::view::parts_of_doubt;
 use crate::words::time;
 use crate::{compare_csv, compare_markdown, json};
@@ -74,6 +75,7 @@ pub fn table(c: &Comparison, style: &Style) -> String {
     let lines = &mut grid.lines;
     section(lines, "Not compared", not_compared_in_short(c).into_iter().map(|l| Line::Note(l, Tone::Faint)));
     lines.extend([Line::Blank, Line::Labelled("Rows".into(), summary(c), Tone::Plain)]);
+    lines.extend(surer(c).map(|how| Line::Labelled(SURER.into(), how.into(), Tone::Plain)));
     grid.render(style)
 }
 

@@ -6,6 +6,7 @@ use crate::compare::{
     CHANGED_PARTS, GAINS, SETTLED, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared, overlap, settled,
     sides, summary, text, waterfall_lines, waterfall_title,
 };
+use crate::surer::{SURER, surer};
 use crate::words::escape;
 
 /// The whole comparison.
@@ -37,6 +38,7 @@ pub fn render(c: &Comparison) -> String {
     }
     section(&mut out, "Not compared", not_compared(c).into_iter());
     out.push_str(&format!("\n{}.\n", summary(c)));
+    surer(c).into_iter().for_each(|how| out.push_str(&format!("\n{SURER}: {how}.\n")));
     out
 }
 

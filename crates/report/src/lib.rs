@@ -28,6 +28,7 @@ pub mod replay;
 pub mod scaling;
 pub mod site;
 pub mod style;
+mod surer;
 pub mod svg;
 pub mod table;
 pub mod view;

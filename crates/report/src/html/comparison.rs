@@ -11,6 +11,7 @@ use super::{Define, Section, budget, forest, scaling, scrolling, waterfall};
 use crate::compare::{
     CHANGED_PARTS, GAINS, SETTLED, changed_parts, gains, interval, not_compared_in_short, number, settled, sides, summary, waterfall_title,
 };
+use crate::surer::{SURER, surer};
 
 /// The title: who against whom. Two runs of one host are called by what they measured, and where that is the same, by their beginnings.
 pub fn title(c: &Comparison) -> String {
@@ -31,6 +32,7 @@ pub fn lead(c: &Comparison) -> Markup {
         dl class="facts" {
             @for (name, text, _) in sides.iter().filter(|s| !s.2) { div { dt { (name) } dd { (text) } } }
             div { dt { "Rows" } dd { (summary(c)) } }
+            @if let Some(how) = surer(c) { div { dt { (SURER) } dd { (how) } } }
         }
         @if !doubts.is_empty() {
             div class="doubts" role="note" { h2 { "Doubts" } ul { @for (name, text, _) in doubts { li { (super::doubt(name.trim_end_matches(" doubt"), text)) } } } }
