@@ -252,9 +252,11 @@ fn its_functions(paths: &Paths, parts: &[SlowPart]) -> Option<String> {
 fn first_sentence(paths: &Paths, parts: &[SlowPart], programs: bool) -> String {
     let Some(most) = parts.iter().max_by(|a, b| a.all.share.total_cmp(&b.all.share)) else { return "Nothing was seen.".into() };
     let who = if programs { "The program spends" } else { "Requests spend" };
+    let whose = if programs { "its" } else { "their" };
+    let how_much = if most.all.share > 0.5 { "most" } else { "the largest part" };
     let doing = doing_of(paths, most.layer, &most.component, |l| l.all.share);
     let whole = if programs { String::new() } else { format!(" of {}", time(paths.latency.mean)) };
-    format!("{who} most of their time {doing}: {}{whole}.", percent(most.all.share)).replace("spends most of their", "spends most of its")
+    format!("{who} {how_much} of {whose} time {doing}: {}{whole}.", percent(most.all.share))
 }
 
 fn budget(parts: &[SlowPart], programs: bool) -> Grid {
@@ -359,7 +361,7 @@ mod tests {
         let text = screen(&explanation(&[("server.call.read.count", 1300.0), ("other.cpu.seconds", 0.5)]), &Style::default());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "service name=shop");
-        assert!(lines[1].contains("Requests spend most of their time"), "{text}");
+        assert!(lines[1].contains("Requests spend the largest part of their time"), "{text}");
         assert!(lines[2].contains("take longer waiting for a lock held by mariadbd"), "{text}");
         assert!(lines[3].starts_with("    The cause is: "), "{text}");
         assert!(lines[4].contains("requests/s, median"), "{text}");
@@ -371,7 +373,10 @@ mod tests {
     #[test]
     fn lately_is_told_with_the_largest_part_first() {
         let (sentence, parts) = lately(&followed::slow_locks().paths[0]).unwrap();
-        assert!(sentence.starts_with("Requests spend most of their time"), "{sentence}");
+        assert!(sentence.starts_with("Requests spend the largest part of their time"), "{sentence}");
+        let mut larger = parts.clone();
+        larger[0].all.share = 0.6;
+        assert!(first_sentence(&followed::slow_locks().paths[0], &larger, true).starts_with("The program spends most of its time"));
         assert!(parts.is_sorted_by(|a, b| a.all.share >= b.all.share) && parts.iter().any(|p| p.component == OWN_CODE));
         assert!(lately(&Paths::default()).is_none());
     }
@@ -422,7 +427,7 @@ mod tests {
     #[test]
     fn a_program_without_requests_is_told_as_one() {
         let text = screen(&explanation(&[(PROGRAMS, 1.0), ("server.call.read.count", 1300.0)]), &Style::default());
-        assert!(text.contains("The program spends most of its time") && text.contains("No request came to it"), "{text}");
+        assert!(text.contains("The program spends the largest part of its time") && text.contains("No request came to it"), "{text}");
         for word in ["transaction", "request's", "of a request", "the server used"] {
             assert!(!text.contains(word), "“{word}” in {text}");
         }
