@@ -109,6 +109,31 @@ fn who_finds_a_file_locked_by_a_commit_sleeps_because_of_its_flushes() {
 }
 
 #[test]
+fn few_flushes_matter_where_they_are_a_good_part_of_a_longer_request() {
+    let with = |rows: &[Row], flushes: f64| {
+        let calls = [("server.call.fsync.count", flushes), ("server.call.fsync.seconds", flushes * 1e-3)];
+        run(rows, &[&calls[..], &[("disk.flushes", flushes), ("disk.flush.seconds", flushes * 1e-3)]].concat())
+    };
+    let on_the_disk = [row(Layer::Storage, "disk: in the device", "", 200.0)];
+    let c = between(with(&[], 0.0), with(&on_the_disk, 70.0));
+    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    let elsewhere = [row(Layer::Application, "waiting for a lock", "", 200.0)];
+    let c = between(with(&[], 0.0), with(&elsewhere, 70.0));
+    assert_eq!(of(&c, "storage.durability").status, Status::Cleared, "{:#?}", c.causes);
+}
+
+#[test]
+fn a_client_that_reads_what_comes_in_more_pieces_does_no_more_of_its_own() {
+    let rows = [row(Layer::Client, "client waiting for a CPU", "the client", 400.0), row(Layer::Kernel, "kernel: write", "", 150.0)];
+    let with = |rows: &[Row], calls: f64, client: f64| run(rows, &[("server.call.read.count", calls), ("client.cpu.seconds", client)]);
+    let its_own = |c: &Comparison| of(c, "client.saturated").evidence.iter().any(|text| text.starts_with("the load generator's own work"));
+    let c = between(with(&[], 40_000.0, 3.0), with(&rows, 40_000.0, 6.6));
+    assert!(its_own(&c) && guilty(&c).contains(&"client.saturated"), "{:#?}", c.causes);
+    let c = between(with(&[], 40_000.0, 3.0), with(&rows, 85_000.0, 6.6));
+    assert!(!its_own(&c) && !guilty(&c).contains(&"client.saturated"), "{:#?}", c.causes);
+}
+
+#[test]
 fn a_cause_that_takes_cpus_has_what_was_waited_for_while_it_had_them() {
     let rows =
         [row(Layer::Scheduler, "waiting for a CPU", "stress", 300.0), row(Layer::Client, "client waiting for a CPU", "the client", 700.0)];

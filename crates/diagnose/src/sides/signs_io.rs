@@ -5,7 +5,7 @@ use fingerpost_record::Layer;
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::clues::{Clues, Pair, quantity};
 use super::let_go;
-use super::signs::{followed, grows, higher, is_good_part, set_now};
+use super::signs::{followed, grew, grows, higher, is_good_part, set_now};
 use crate::places::{Kind, Place, name};
 use crate::rules::{limit, percent};
 
@@ -30,7 +30,10 @@ pub(super) fn durability(clues: &Clues) -> Sign {
     {
         return Against(format!("{text}, at {cost:.2} times the cost each"));
     }
-    if count.ratio() > MORE_FLUSHES && count.slow > 0.01 { Fits(text) } else { Against(text) }
+    // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of the change.
+    let waited = clues.parts(|layer, part| matches!(Kind::of(layer, part), Kind::Storage | Kind::Syncs));
+    let matters = count.slow > 0.01 || clues.followed() && grew(clues, waited);
+    if count.ratio() > MORE_FLUSHES && matters { Fits(text) } else { Against(text) }
 }
 
 /// How many times as many flushes a transaction makes where it commits in another way.
@@ -305,6 +308,10 @@ const CLIENT_DOES_MORE: f64 = 1.5;
 /// the change is in its own work and in what waits for the CPUs that it has.
 fn client_does_more(clues: &Clues) -> Option<String> {
     let work = clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0 && c.ratio() > CLIENT_DOES_MORE)?;
+    // Who is sent the same in more pieces reads more often: that is the server's doing.
+    if clues.calls_per_transaction().is_some_and(|calls| calls.ratio() * SAME_COST >= work.ratio()) {
+        return None;
+    }
     let behind = clues.parts(|layer, part| matches!(Kind::of(layer, part), Kind::ClientCpuClient | Kind::CpuClient));
     let change = clues.turnaround().unwrap_or(clues.wall()).more();
     let more = work.more() + behind.more().max(0.0);
