@@ -248,6 +248,7 @@ impl Pair<'_> {
             ratio,
             verdict,
             real: false,
+            untrusted: [base, new].iter().any(|side| side.outcome != Outcome::Measured),
             note,
             counters: shared_counters(base, new),
         })

@@ -98,6 +98,9 @@ pub struct Row {
     /// Whether there is any difference, be it larger than the threshold or not: the rows' number is allowed for, as in the verdict.
     #[serde(skip)]
     pub real: bool,
+    /// Whether a side's figure is not to be trusted; the note says why, and the verdict is `unresolved`.
+    #[serde(skip)]
+    pub untrusted: bool,
     /// What to know about the row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -42,7 +42,7 @@ pub struct Turns {
 }
 
 /// What idle rows cannot have, and the task: servers are told apart by the rest.
-const NOT_OF_THE_SERVER: [&str; 4] = ["clients", "mix", "load", "task"];
+const NOT_OF_THE_SERVER: [&str; 7] = ["clients", "mix", "connections", "keepalive", "rate", "load", "task"];
 
 /// Every server whose desktop was measured on both sides.
 pub fn analyse(run: &Run) -> Vec<Desktop> {
@@ -134,6 +134,16 @@ mod tests {
         assert_eq!((waker.loaded.worst, waker.loaded.missed, waker.loaded.all), (1800.0, 3.0, 200));
         let (value, least, most) = waker.times.unwrap();
         assert!((value - 2.0).abs() < 1e-9 && (least - 180.0 / 120.0).abs() < 1e-9 && (most - 240.0 / 90.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_web_server_is_the_same_idle_whatever_its_load_is() {
+        let idle = Params::new().with("server", "nginx").with("load", "idle").with("task", "exec");
+        let loaded = idle.clone().with("load", "most").with("connections", 1000).with("keepalive", "on").with("rate", 500);
+        let of = |params: Params, value: f64| Measurement { probe: "web.desktop".into(), params, ..row("idle", "exec", value, "") };
+        let found = analyse(&Run { measurements: vec![of(idle, 100.0), of(loaded, 300.0)], ..Run::default() });
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].params.int("connections"), found[0].tasks[0].loaded.p50), (Some(1000), 300.0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! On each side the time of all applications under a placement is divided by theirs under that side's default; then the two ratios are
 //! compared. Systems of different speed are compared by what the placement changes on each, not by their seconds.
 
-use fingerpost_record::Params;
+use fingerpost_record::{Outcome, Params};
 use serde::Serialize;
 
 use crate::aliases;
@@ -27,6 +27,9 @@ pub struct OfSide {
     pub ratio: Ratio,
     /// How many applications that is of.
     pub applications: usize,
+    /// Whether one of the times is not to be trusted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
 }
 
 /// How the gains of two systems compare.
@@ -61,7 +64,8 @@ impl Gain {
     pub fn words(&self, base: &str, new: &str) -> String {
         let of = |side: &OfSide| {
             let r = side.ratio;
-            format!("{:.2} times the time ({:.2}–{:.2})", r.value, r.low, r.high)
+            let doubt = if side.untrusted { ", untrusted" } else { "" };
+            format!("{:.2} times the time ({:.2}–{:.2}{doubt})", r.value, r.low, r.high)
         };
         let name = match self.base.placement == self.new.placement {
             true => self.base.placement.clone(),
@@ -122,9 +126,20 @@ fn of_side(side: &Side) -> Vec<(OfSide, Level)> {
     let gain = |placement: &&str| {
         let (level, applications) = against(side, default, placement, &mut weights)?;
         let ratio = Ratio::from_log(level.log, level.variance, level.df);
-        Some((OfSide { placement: (*placement).to_owned(), default: default.to_owned(), ratio, applications }, level))
+        let untrusted = untrusted(side, [default, placement]);
+        Some((OfSide { placement: (*placement).to_owned(), default: default.to_owned(), ratio, applications, untrusted }, level))
     };
     placements.iter().filter(|p| **p != default).filter_map(gain).collect()
+}
+
+/// Whether a time of these placements is not to be trusted: of whole sequences where they were timed, else of an application.
+fn untrusted(side: &Side, placements: [&str; 2]) -> bool {
+    let of = |probe: &'static str| {
+        let there = |params: &Params| params.text("placement").is_some_and(|p| placements.contains(&p));
+        side.rows.iter().filter(move |((p, _, params), _)| p == probe && there(params)).map(|(_, row)| row.outcome)
+    };
+    let probe = if of(SUM).next().is_some() { SUM } else { TIME };
+    of(probe).any(|outcome| outcome != Outcome::Measured)
 }
 
 /// ln of the time under a placement in times of that under the default, and of how many applications.
@@ -182,7 +197,7 @@ fn level_of(r: &Ratio) -> Level {
 
 #[cfg(test)]
 mod tests {
-    use fingerpost_record::{Better, Estimate, Measurement, Outcome, Process, Run, Unit};
+    use fingerpost_record::{Better, Estimate, Measurement, Process, Run, Unit};
 
     use super::*;
 
@@ -225,6 +240,18 @@ mod tests {
         assert_eq!(verdict(5e9, 8e9), Less::Less);
         assert_eq!(verdict(8e9, 5e9), Less::More);
         assert_eq!(verdict(8e9, 8e9), Less::Same);
+    }
+
+    #[test]
+    fn a_gain_by_an_untrusted_sum_says_so() {
+        let side = |outcome: Outcome| {
+            let mut run = run(&[("file", 10e9), ("dual", 5e9)]);
+            run.measurements[3].outcome = outcome;
+            Side::of(&[run])
+        };
+        let words = |outcome: Outcome| gains(&side(Outcome::Measured), &side(outcome), 0.03)[0].words("a", "b");
+        assert!(!words(Outcome::Measured).contains("untrusted"));
+        assert!(words(Outcome::Untrusted).contains("0.50 times the time (") && words(Outcome::Untrusted).contains(", untrusted) on b;"));
     }
 
     #[test]

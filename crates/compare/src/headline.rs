@@ -47,16 +47,30 @@ fn nothing_differs(c: &Comparison, new: &str, base: &str, same: usize) -> String
     let (unresolved, with) = (c.rows.len() - same, changed_besides(c, &[]));
     // What was changed stands between commas where the sentence goes on behind it.
     let between = if with.is_empty() { with.clone() } else { format!("{with},") };
-    let none = if unresolved == 1 { "its one row is not".to_owned() } else { format!("none of the {unresolved} rows is") };
     match unresolved {
         0 => format!("{new} performs like {base}{with}: all {same} rows agree within {percent:.0} %."),
-        _ if same == 0 => {
-            format!("No difference between {new} and {base}{between} was found, but {none} precise enough to call them the same.")
+        _ if same == 0 => format!("No difference between {new} and {base}{between} was found, but {}.", too_little(&c.rows)),
+        _ => {
+            let untrusted = c.rows.iter().filter(|r| r.untrusted).count();
+            let of_them =
+                if untrusted == 0 { String::new() } else { format!(", {untrusted} of them because a side's figure is untrusted") };
+            format!(
+                "No difference between {new} and {base}{between} was found: {same} of {} rows agree within {percent:.0} %, {unresolved} could not be resolved{of_them}.",
+                c.rows.len()
+            )
         }
-        _ => format!(
-            "No difference between {new} and {base}{between} was found: {same} of {} rows agree within {percent:.0} %, {unresolved} could not be resolved.",
-            c.rows.len()
-        ),
+    }
+}
+
+/// Why rows of which none is resolved tell nothing.
+fn too_little(rows: &[Row]) -> String {
+    let (all, untrusted) = (rows.len(), rows.iter().filter(|r| r.untrusted).count());
+    match (all, untrusted) {
+        (1, 0) => "its one row is not precise enough to call them the same".to_owned(),
+        (1, _) => "its one row cannot be relied on: a side's figure is untrusted".to_owned(),
+        (_, 0) => format!("none of the {all} rows is precise enough to call them the same"),
+        _ if untrusted == all => format!("none of the {all} rows can be relied on: a side's figure is untrusted in each"),
+        _ => format!("none of the {all} rows is precise enough to call them the same (in {untrusted} a side's figure is untrusted)"),
     }
 }
 

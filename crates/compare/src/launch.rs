@@ -10,6 +10,10 @@ use fingerpost_record::{Estimate, Measurement, Outcome, Readings, Run};
 use crate::figure::Figure;
 use crate::ratio::{self, QuantileWeights, Ratio};
 
+/// What makes figures of another placement.
+const OTHER_PLACEMENT: &str = "name others with --set placements=…";
+/// The same where the machine is taken as it is.
+const OTHER_BOOT: &str = "boot with swap arranged in another way, record that, and compare the two runs";
 /// A share of time that nobody notices.
 const THRESHOLD: f64 = 0.03;
 
@@ -72,6 +76,8 @@ pub struct Launch {
     pub mapped: Option<String>,
     /// What was skipped or failed: its name and why.
     pub missing: Vec<(String, String)>,
+    /// What makes figures of another placement.
+    next: &'static str,
     /// The answer.
     pub answer: Answer,
     /// The answer in a sentence or two.
@@ -108,6 +114,7 @@ pub fn analyse(run: &Run) -> Option<Launch> {
     let mapped = mapped(&Readings::of(run.observations.iter().filter(|o| o.workload == "launch" && o.observer == "mappings")));
     let mut launch = Launch {
         missing: missing.collect(),
+        next: if rows.iter().any(|m| m.params.text("state") == Some("after-boot")) { OTHER_BOOT } else { OTHER_PLACEMENT },
         answer: Answer::NothingToCompare,
         sentence: String::new(),
         mapped: mapped.map(|m| m.sentence()),
@@ -233,7 +240,7 @@ fn sentence(launch: &Launch) -> String {
         if launch.placements.len() > 1 {
             return "No two placements have a whole sequence, so their sums cannot be compared; the applications' own ratios can.".into();
         }
-        return "One placement has figures, so there is nothing to compare it with: name others with --set placements=….".into();
+        return format!("One placement has figures, so there is nothing to compare it with: {}.", launch.next);
     };
     let (Some(ratio), Some(Some(base))) = (cell.ratio, launch.sum.first()) else { return String::new() };
     let (default, name, count) = (&launch.placements[0], &launch.placements[best], launch.lines.len());
@@ -256,10 +263,22 @@ fn sentence(launch: &Launch) -> String {
             "Whether a dedicated swap place helps here is not resolved: under {name} the {count} applications take {times}, {range}; more rounds would tell."
         ),
     };
+    let said = said + &untrusted(launch, best);
     if nothing_swapped(launch) {
         return format!("{said} Nothing was swapped out, so the placements had nothing to differ by: set a lower `pressure`.");
     }
     said
+}
+
+/// Which of the two sums that are told is not to be trusted.
+fn untrusted(launch: &Launch, best: usize) -> String {
+    let doubtful = |i: &usize| launch.sum[*i].as_ref().is_some_and(|cell| cell.doubtful);
+    let names: Vec<&str> = [0, best].iter().filter(|i| doubtful(i)).map(|i| launch.placements[*i].as_str()).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!(" The sum under {one} is untrusted."),
+        all => format!(" The sums under {} are untrusted.", all.join(" and ")),
+    }
 }
 
 /// The placement other than the default that is fastest for certain: whose ratio's interval ends lowest. A lower ratio that may as well
@@ -365,6 +384,25 @@ mod tests {
         let launch = analyse(&run).unwrap();
         assert_eq!(launch.answer, Answer::Helps);
         assert!(launch.sentence.contains("under loop"), "zram is faster by the median, and may be slower: {}", launch.sentence);
+    }
+
+    #[test]
+    fn who_has_one_placement_is_told_how_to_get_another() {
+        let mut run = run(vec![row("launch.time", Some("a"), "file", &[1e9, 1e9])]);
+        assert!(analyse(&run).unwrap().sentence.ends_with("name others with --set placements=…."));
+        run.measurements[0].params = run.measurements[0].params.clone().with("state", "after-boot");
+        assert!(analyse(&run).unwrap().sentence.contains(": boot with swap arranged in another way"));
+    }
+
+    #[test]
+    fn a_sum_that_is_not_to_be_trusted_is_told_with_the_answer() {
+        let base = [10e9, 10.1e9, 9.9e9, 10e9, 10.05e9, 9.95e9];
+        let mut run = two(&base, &base.map(|v| v * 0.8));
+        assert!(!analyse(&run).unwrap().sentence.contains("untrusted"));
+        run.measurements[3].outcome = Outcome::Untrusted;
+        assert!(analyse(&run).unwrap().sentence.ends_with(" The sum under loop is untrusted."), "{}", analyse(&run).unwrap().sentence);
+        run.measurements[1].outcome = Outcome::Untrusted;
+        assert!(analyse(&run).unwrap().sentence.ends_with(" The sums under file and loop are untrusted."));
     }
 
     #[test]

@@ -146,7 +146,7 @@ pub struct Table {
 }
 
 /// The parameters that count those who ask, and what one is called.
-const WHO: [(&str, &str); 2] = [("clients", "client"), ("connections", "connection")];
+pub const WHO: [(&str, &str); 2] = [("clients", "client"), ("connections", "connection")];
 
 /// The scaling tables of a run in the order of its rows.
 pub fn tables(run: &Run) -> Vec<Table> {

@@ -210,6 +210,7 @@ mod tests {
             ratio: None,
             verdict: Verdict::Slower,
             real: true,
+            untrusted: false,
             note: None,
             counters: Vec::new(),
         }

@@ -277,6 +277,7 @@ mod tests {
             ratio: Some(Ratio::from_log(slower.ln(), 1e-4, 1e6)),
             verdict,
             real: verdict != Verdict::Unresolved,
+            untrusted: false,
             note: None,
             counters: Vec::new(),
         }

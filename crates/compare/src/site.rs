@@ -39,6 +39,9 @@ pub struct Duel {
     pub rounds: Vec<Round>,
     /// The ratio over all rounds; nothing for too few.
     pub ratio: Option<Estimate>,
+    /// Whether a row of the two is not to be trusted.
+    #[serde(skip)]
+    pub untrusted: bool,
 }
 
 /// Pages of one size: how many times faster the object database was.
@@ -279,7 +282,8 @@ fn duel(files: &Measurement, odb: &Measurement, params: Params) -> Option<Duel> 
         })
         .collect();
     let name = |m: &Measurement| m.params.text("store").unwrap_or_default().to_owned();
-    Some(Duel { files: name(files), odb: name(odb), params, rounds, ratio: estimate::across_processes(&groups) })
+    let untrusted = [files, odb].iter().any(|row| row.outcome == Outcome::Untrusted);
+    Some(Duel { files: name(files), odb: name(odb), params, rounds, ratio: estimate::across_processes(&groups), untrusted })
 }
 
 /// A run's sizes at which the faster one changes, one for each object database.

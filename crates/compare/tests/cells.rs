@@ -278,15 +278,18 @@ fn blocks(runs: &[Run; 2]) {
     let names = "processes.total processes.running processes.sleeping threads load.1min load.5min load.15min cpu.user.percent \
         cpu.system.percent cpu.idle.percent sharedlibs sharedlibs.code.mib sharedlibs.data.mib sharedlibs.linkedit.mib memregions \
         memregions.resident.mib memregions.private.mib memregions.shared.mib memory.wired.mib memory.active.mib memory.inactive.mib \
-        memory.used.mib memory.free.mib vm.mib vm.extra.mib pageins pageouts";
+        memory.used.mib memory.free.mib vm.mib vm.extra.mib pageins pageins.since_last pageouts pageouts.since_last";
     let printed = [
-        "29 2 27 70 0.14 0.33 0.30 11.3 13.0 75.7 75 17.5 1.16 5.11 1543 29.0 4.64 32.6 45.5 35.9 95.4 126 662 781 40.9 9078 0",
-        "27 2 25 74 0.66 0.30 0.13 47.7 11.2 41.1 79 19.1 1.37 4.89 1321 25.7 4.33 29.9 45.1 41.9 66.3 133 635 862 41.4 2304 0",
+        "29 2 27 70 0.14 0.33 0.30 11.3 13.0 75.7 75 17.5 1.16 5.11 1543 29.0 4.64 32.6 45.5 35.9 95.4 126 662 781 40.9 9078 0 0 0",
+        "27 2 25 74 0.66 0.30 0.13 47.7 11.2 41.1 79 19.1 1.37 4.89 1321 25.7 4.33 29.9 45.1 41.9 66.3 133 635 862 41.4 2304 0 0 0",
     ];
-    for (run, text) in runs.iter().zip(printed) {
+    // “05:53:45” and “17:49:55”, at the right end of the block's first line.
+    let clocks = [(5 * 60 + 53) * 60 + 45, (17 * 60 + 49) * 60 + 55].map(f64::from);
+    for ((run, text), clock) in runs.iter().zip(printed).zip(clocks) {
         let block = totals(run, "top");
+        assert_eq!(block["clock.time_of_day.seconds"], clock);
         let pairs: Vec<(&str, &str)> = names.split_whitespace().zip(text.split(' ')).collect();
-        assert_eq!((pairs.len(), block.len()), (27, 27));
+        assert_eq!((pairs.len(), block.len()), (29, 30));
         pairs.iter().for_each(|(name, cell)| assert_eq!(block[*name], cell.parse::<f64>().unwrap(), "{} {name}", run.id));
     }
     let pageins = |run: &Run, text: &str| run.row("launch.pageins", &column(text).1).and_then(|r| r.estimate).map(|e| e.value);

@@ -4,7 +4,7 @@ mod runs;
 
 use fingerpost_compare::{Comparison, Options, compare, references};
 use fingerpost_record::cause::words;
-use fingerpost_record::{Finding, Layer, Status};
+use fingerpost_record::{Finding, Layer, Outcome, Run, Status};
 use runs::run;
 
 /// A network that is shaped, for all but a little of the difference.
@@ -64,4 +64,22 @@ fn a_share_that_is_not_known_is_not_called_unexplained() {
         "{}",
         c.headline
     );
+}
+
+/// Page-ins that were read too late after the boot: the row is there, and nothing may be said of it.
+#[test]
+fn a_row_that_is_untrusted_is_not_called_too_imprecise() {
+    let of = |probes: &[&str], outcome: Outcome| -> Run {
+        let mut run = references::load("launch-10.1").unwrap();
+        run.measurements.retain(|m| probes.contains(&m.probe.as_str()) && m.params.text("state") != Some("uptime"));
+        run.measurements.iter_mut().filter(|m| m.probe == "launch.pageins").for_each(|m| m.outcome = outcome);
+        run
+    };
+    let headline =
+        |probes: &[&str], outcome: Outcome| compare(&[of(probes, Outcome::Measured)], &[of(probes, outcome)], &Options::default()).headline;
+    let one = headline(&["launch.pageins"], Outcome::Untrusted);
+    assert!(one.ends_with("was found, but its one row cannot be relied on: a side's figure is untrusted."), "{one}");
+    assert!(!headline(&["launch.pageins"], Outcome::Measured).contains("untrusted"));
+    let among = headline(&["launch.pageins", "launch.time"], Outcome::Untrusted);
+    assert!(among.contains("untrusted") && !among.contains("its one row"), "{among}");
 }

@@ -40,8 +40,22 @@ fn the_default_server_gives_a_row_for_each_number_of_connections() {
 #[test]
 fn an_open_loop_prints_its_latency_from_both_starts() {
     let run = web(&["connections=10", "rate=200"]);
+    assert!(rows(&run, "web.desktop").is_empty(), "a quick run has no time for a desktop's tasks, unless they are asked for");
     let from: Vec<&str> = rows(&run, "web.latency").iter().map(|r| r["params"]["from"].as_str().unwrap()).collect();
     assert_eq!(from, ["sent", "intended"]);
+}
+
+#[test]
+fn a_desktops_tasks_have_rows_beside_the_idle_and_beside_the_loaded_server() {
+    let run = web(&["connections=1,10", "desktop=on"]);
+    let rows = rows(&run, "web.desktop");
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        assert!(row["estimate"]["value"].as_f64().unwrap() > 0.0, "{row}");
+        assert_eq!(row["processes"].as_array().unwrap().len(), 3, "{row}");
+        let loaded = row["params"]["load"] == "most";
+        assert_eq!(row["params"]["connections"].as_i64(), loaded.then_some(10), "{row}");
+    }
 }
 
 #[test]
@@ -51,6 +65,7 @@ fn what_cannot_be_loaded_is_a_usage_error_in_one_sentence() {
         ("url=http://192.0.2.1/", "only on addresses of this host"),
         ("server=iis", "embedded, nginx or apache"),
         ("connections=0", "connections=0"),
+        ("desktop=perhaps", "it is on or off"),
     ] {
         let said = home.says(&["run", "web", "--quiet", "--set", setting]);
         assert_eq!(said.status, 2, "{setting}: {}{}", said.out, said.err);

@@ -4,7 +4,6 @@
 //! the rounds of a step are its repetitions. Each round is of another start of the server and of the load generators: two starts of the same
 //! MariaDB differ by some 5 % in all their steps (`bench/RESULTS.md`), of which rounds of one start would tell nothing.
 
-mod desktop;
 mod import;
 #[cfg(test)]
 pub(crate) mod listener;
@@ -12,7 +11,7 @@ pub(crate) mod rows;
 
 use std::time::{Duration, Instant};
 
-use fingerpost_record::{Params, Profile};
+use fingerpost_record::{Better, Params, Profile, Unit};
 use fingerpost_workloads::Workload;
 use fingerpost_workloads::database::options::Options;
 use fingerpost_workloads::database::{self, Database, warm_up};
@@ -21,8 +20,10 @@ use fingerpost_workloads::desktop::Desktop;
 use fingerpost_workloads::database::options::Engine;
 
 use crate::database::rows::Repetitions;
+use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, explain};
-use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
+use crate::rows::Definition;
+use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls, wanted};
 
 /// What a step costs besides its load: connecting, preparing statements, handing over the result.
 const STEP_OVERHEAD: Duration = Duration::from_millis(40);
@@ -37,8 +38,14 @@ const MORE: Duration = Duration::from_millis(5);
 /// The share of a lab's time that importing may take, beyond the imports that a figure needs.
 const IMPORT_SHARE: f64 = 0.08;
 
-/// The share of a lab's time that a desktop's tasks beside the load may take, beyond the stretches that figures need.
-const DESKTOP_SHARE: f64 = 0.12;
+/// A desktop's tasks beside the database.
+static BESIDE: Beside = Beside {
+    lab: "database",
+    rows: Definition { probe: "database.desktop", version: 1, unit: Unit::Nanoseconds, better: Better::Lower },
+    by: "clients",
+    of_load: import::OF_USERS,
+    warm_up,
+};
 
 /// How the time is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +89,8 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
     let began = Instant::now();
     let mut options = Options::from_settings(ctx.settings, ctx.seed)?;
     // Redis has no dump to import.
-    let imports = on(ctx.settings, "import", ctx.profile)? && options.engine.name() != "redis";
-    let beside = on(ctx.settings, "desktop", ctx.profile)?;
+    let imports = wanted(ctx.settings, "import", ctx.profile)? && options.engine.name() != "redis";
+    let beside = wanted(ctx.settings, "desktop", ctx.profile)?;
     options.server_prefix = ctx.server_prefix.to_vec();
     ctx.sink.progress(&format!("starting {} and loading its data", options.engine.name()), 0.0);
     let query_cache = match options.engine {
@@ -97,8 +104,8 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         let steps = workload.steps();
         let left = allowance(ctx.profile, ctx.budget).saturating_sub(began.elapsed());
         let importing = if imports { left.mul_f64(IMPORT_SHARE) } else { Duration::ZERO };
-        let length = desktop::length(left.mul_f64(DESKTOP_SHARE));
-        let beside = if desktop.is_some() { desktop::cost(length, warm_up(length)) } else { Duration::ZERO };
+        let length = desktop::length(left);
+        let beside = if desktop.is_some() { BESIDE.cost(length) } else { Duration::ZERO };
         let left = left.saturating_sub(importing + beside);
         let course = Course {
             by: "clients",
@@ -119,9 +126,8 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         stalls::told("database", all.iter().map(Repetitions::steps)).iter().for_each(|sentence| ctx.sink.warn(sentence));
         let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
         explain(&mut workload, &measured, &course, ctx.sink)?;
-        if let (Some(desktop), Some(step)) = (&mut desktop, steps.iter().max_by_key(|step| step.int("clients"))) {
-            let times = (warm_up(length), length);
-            desktop::rounds(step, ctx.sink, &mut |load| desktop::stretch(desktop, &mut workload, load, step, times));
+        if let Some(desktop) = &mut desktop {
+            BESIDE.measure(desktop, &mut workload, length, ctx.sink);
         }
         // Last, because a server goes on writing what it was given after it has said that it is done.
         if let (true, Some(step)) = (imports, steps.first()) {
@@ -142,16 +148,6 @@ fn renew(workload: &mut dyn Workload, steps: &[Params]) -> Result<(), LabError> 
     let renewed = workload.renew()?;
     let most = steps.iter().filter(|_| renewed).max_by_key(|step| step.int("clients"));
     most.map_or(Ok(()), |step| workload.step(step, SHORTEST_STEP).map(drop))
-}
-
-/// Whether a part that takes time is wanted: not in a quick run, unless it was asked for.
-fn on(settings: &Params, key: &str, profile: Profile) -> Result<bool, LabError> {
-    match settings.get(key).map(ToString::to_string).as_deref() {
-        Some("on") => Ok(true),
-        Some("off") => Ok(false),
-        Some(other) => Err(LabError::Setting(format!("{key}={other}: it is on or off"))),
-        None => Ok(profile != Profile::Quick),
-    }
 }
 
 /// Runs every step once a round and hands each row to the sink as far as it is known.
@@ -204,7 +200,7 @@ fn missing(settings: &Params) -> Option<String> {
 
 /// Whether the settings can be.
 fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
-    ["import", "desktop"].iter().try_for_each(|key| on(settings, key, profile).map(drop))?;
+    ["import", "desktop"].iter().try_for_each(|key| wanted(settings, key, profile).map(drop))?;
     Options::from_settings(settings, 0).map(drop)
 }
 
@@ -212,7 +208,7 @@ fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
 pub static LAB: Lab = Lab {
     name: "database",
     summary: "a site's database under 1 to 50 clients: throughput, latency, scaling (SQLite, MariaDB, PostgreSQL)",
-    probes: &[rows::THROUGHPUT, rows::LATENCY, import::IMPORT, desktop::DESKTOP],
+    probes: &[rows::THROUGHPUT, rows::LATENCY, import::IMPORT, BESIDE.rows.probe],
     settings: &[
         Setting::new("engine", "sqlite", "sqlite (nothing to install), mariadb or postgresql").one_of(&["sqlite", "mariadb", "postgresql"]),
         Setting::new("mix", "read", "read (select, range, order, group, join), write (transactions with commit) or point")
@@ -224,12 +220,7 @@ pub static LAB: Lab = Lab {
         Setting::new("synchronous", "full", "how SQLite waits for the disk: full, normal or off").one_of(&["full", "normal", "off"]),
         Setting::new("server.", "the server's own", "any variable of a private server, as server.NAME=VALUE"),
         Setting::new("import", "on; off with --profile quick", "on: a dump of the data is imported, too, and timed").one_of(&["on", "off"]),
-        Setting::new(
-            "desktop",
-            "on; off with --profile quick",
-            "on: how quickly a waker, a start of a program and a read of a file are done, beside the most clients and beside none",
-        )
-        .one_of(&["on", "off"]),
+        desktop::SETTING,
         Setting::new("dir", "the scratch directory", "where the data goes: a directory on the disk to be measured").path(),
         Setting::new(
             "url",
@@ -333,15 +324,6 @@ mod tests {
         let (result, workload, sink) = course(None, 2);
         result.unwrap();
         assert_eq!((workload.order.len(), sink.rows.len()), (2, 4));
-    }
-
-    #[test]
-    fn what_takes_time_is_asked_for_or_left_to_longer_runs() {
-        let of = |value: &str| on(&Params::new().with("import", value), "import", Profile::Quick);
-        assert!(matches!((of("on"), of("off")), (Ok(true), Ok(false))));
-        assert!(matches!(on(&Params::new(), "import", Profile::Quick), Ok(false)));
-        assert!(matches!(on(&Params::new(), "import", Profile::Standard), Ok(true)));
-        assert!(of("maybe").unwrap_err().to_string().contains("import=maybe"));
     }
 
     #[test]

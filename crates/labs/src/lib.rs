@@ -6,6 +6,7 @@
 pub mod attribute;
 pub mod database;
 pub mod deciding;
+mod desktop;
 mod explained;
 pub mod launch;
 pub mod load;
@@ -131,6 +132,16 @@ pub struct Lab {
 /// Every lab.
 pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB, &site::LAB, &launch::LAB];
 
+/// Whether a part that takes time is wanted: not in a quick run, unless it was asked for.
+fn wanted(settings: &Params, key: &str, profile: Profile) -> Result<bool, LabError> {
+    match settings.get(key).map(ToString::to_string).as_deref() {
+        Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(other) => Err(LabError::Setting(format!("{key}={other}: it is on or off"))),
+        None => Ok(profile != Profile::Quick),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use fingerpost_record::Param;
@@ -171,6 +182,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_takes_time_is_asked_for_or_left_to_longer_runs() {
+        let of = |value: &str| wanted(&Params::new().with("import", value), "import", Profile::Quick);
+        assert!(matches!((of("on"), of("off")), (Ok(true), Ok(false))));
+        assert!(matches!(wanted(&Params::new(), "import", Profile::Quick), Ok(false)));
+        assert!(matches!(wanted(&Params::new(), "import", Profile::Standard), Ok(true)));
+        assert!(of("maybe").unwrap_err().to_string().contains("import=maybe"));
     }
 
     #[test]

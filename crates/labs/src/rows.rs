@@ -41,14 +41,23 @@ impl Definition {
     }
 }
 
+/// The parameters but for these.
+pub fn without(params: &Params, keys: &[&str]) -> Params {
+    params.iter().filter(|(key, _)| !keys.contains(key)).fold(Params::new(), |p, (key, value)| p.with(key, value.clone()))
+}
+
+/// What the rows of a desktop's tasks are, beside whichever server.
+const OF_A_DESKTOP: &str = "how long a small task takes from when it is due, beside an idle and beside a loaded server";
+
 /// Name of a row's probe, and what its figure is.
 pub static ROWS: &[(&str, &str)] = &[
     ("database.throughput", "queries or transactions that all clients together finish in a second, in a closed loop"),
     ("database.latency", "from the sending of a query or transaction to the last byte of its answer"),
     ("database.import", "loading a dump of the data through a client, statement by statement"),
-    ("database.desktop", "how long a small task takes from when it is due, beside an idle and beside a loaded server"),
+    ("database.desktop", OF_A_DESKTOP),
     ("web.throughput", "answers that all connections together receive completely in a second"),
     ("web.latency", "from the sending of a request, or from when it was due, to the last byte of its answer"),
+    ("web.desktop", OF_A_DESKTOP),
     ("site.round", "reading 100 random pages of the site whole, from files or from an object database"),
     ("site.depth", "reading one page that lies so many folders deep"),
     ("site.size", "reading one page of this size, of a store that holds pages of this size only"),
@@ -59,7 +68,7 @@ pub static ROWS: &[(&str, &str)] = &[
     ("site.served", "requests that this program's web server answers in a second from the store"),
     ("launch.time", "from the start of an application until it is ready, while those launched before it stay"),
     ("launch.sum", "the launch times of all applications of one sequence together"),
-    ("launch.pageins", "pages that the system read from swap and files during one sequence"),
+    ("launch.pageins", "page-ins since the machine was booted: faults that waited for a page of a file or of swap"),
 ];
 
 /// What a row is; nothing where no lab makes it.

@@ -5,22 +5,35 @@
 //! `web.latency`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fingerpost_measure::estimate;
 use fingerpost_record::unstated::DESCRIBED;
 use fingerpost_record::{Better, Measurement, Observation, Outcome, Params, Percentiles, Process, Profile, Unit};
+use fingerpost_workloads::desktop::Desktop;
 use fingerpost_workloads::histogram::Histogram;
 use fingerpost_workloads::web::settings::Settings;
-use fingerpost_workloads::web::{self, Web};
+use fingerpost_workloads::web::{self, WARM_UP, Web};
 use fingerpost_workloads::{Step, Workload, quantile};
 
+use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, Measured, explain};
 use crate::rows::Definition;
-use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
+use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls, wanted};
 
 const THROUGHPUT: Definition = Definition { probe: "web.throughput", version: 1, unit: Unit::PerSecond, better: Better::Higher };
 const LATENCY: Definition = Definition { probe: "web.latency", version: 1, unit: Unit::Nanoseconds, better: Better::Lower };
+/// This program, which has the desktop's tasks in a process of their own.
+const OURSELVES: &str = "/proc/self/exe";
+/// A desktop's tasks beside the web server.
+static BESIDE: Beside = Beside {
+    lab: "web",
+    rows: Definition { probe: "web.desktop", version: 1, unit: Unit::Nanoseconds, better: Better::Lower },
+    by: "connections",
+    of_load: &["connections", "keepalive", "rate"],
+    warm_up: |_| WARM_UP,
+};
 /// What a step needs besides its window: connecting, warming up, waiting for the last answers; in the first round a trial more.
 const OVERHEAD: Duration = Duration::from_millis(240);
 /// Windows are not shorter than this, whatever the budget, nor longer than this.
@@ -256,13 +269,29 @@ struct Conduct<'a> {
     sink: &'a mut dyn Sink,
 }
 
+/// Whether a desktop's tasks are measured as well. A load of a number of requests ends when it ends, and so not with them.
+fn with_desktop(settings: &Params, profile: Profile) -> Result<bool, LabError> {
+    let (given, requests) = (settings.get("desktop").is_some(), settings.get("requests").is_some());
+    match wanted(settings, "desktop", profile)? {
+        true if given && requests => {
+            Err(LabError::Setting("desktop=on and requests exclude each other: the tasks need a load that lasts for a time".to_owned()))
+        }
+        wanted => Ok(wanted && !requests),
+    }
+}
+
 fn run(context: &mut Context) -> Result<(), LabError> {
     let settings = Settings::from_params(context.settings)?;
     let beyond_ours = context.allow_system_changes;
+    let beside = with_desktop(context.settings, context.profile)?;
     let (open, requests) = (settings.rate.is_some(), settings.requests.is_some());
     let tables = settings.keep_alive.len();
     let steps = settings.connections.len() * tables;
     let enough = if context.profile == Profile::Quick { context.budget.min(QUICK) } else { context.budget };
+    let stretch = desktop::length(enough);
+    let enough = if beside { enough.saturating_sub(BESIDE.cost(stretch)) } else { enough };
+    // Before the workload, which has the scratch directory to itself from then on.
+    let mut desktop = if beside { Some(Desktop::start(Path::new(OURSELVES), context.scratch)?) } else { None };
     let length = explained::pass(context.profile, enough, tables);
     let mut conduct = Conduct {
         profile: context.profile,
@@ -283,9 +312,16 @@ fn run(context: &mut Context) -> Result<(), LabError> {
         // A number of requests takes as long as it takes: there is no time for stretches.
         let experiments = if requests { 0 } else { deciding::most(conduct.profile) };
         let course = Course { by: "connections", query_cache: None, length, experiments, beyond_ours };
-        explain(&mut web, &measured, &course, conduct.sink)
+        explain(&mut web, &measured, &course, conduct.sink)?;
+        if let Some(desktop) = &mut desktop {
+            BESIDE.measure(desktop, &mut web, stretch, conduct.sink);
+        }
+        Ok(())
     });
     web.stop();
+    drop(web);
+    let stopped = desktop.map_or(Ok(()), |desktop| desktop.stop(context.scratch));
+    stopped.unwrap_or_else(|sentence| context.sink.warn(&sentence));
     result
 }
 
@@ -294,11 +330,17 @@ fn missing(settings: &Params) -> Option<String> {
     web::missing(&Settings::from_params(settings).ok()?)
 }
 
+/// Whether the settings can be.
+fn check(settings: &Params, profile: Profile) -> Result<(), LabError> {
+    with_desktop(settings, profile)?;
+    Settings::from_params(settings).map(drop)
+}
+
 /// The web laboratory.
 pub static LAB: Lab = Lab {
     name: "web",
     summary: "requests a second and latency of a static web server over 1 to 1000 connections",
-    probes: &[THROUGHPUT.probe, LATENCY.probe],
+    probes: &[THROUGHPUT.probe, LATENCY.probe, BESIDE.rows.probe],
     settings: &[
         Setting::new("server", "embedded", "embedded, nginx or apache, started privately").one_of(&["embedded", "nginx", "apache"]),
         Setting::new("mpm", "event", "Apache's way to work on connections: prefork, worker or event")
@@ -315,9 +357,10 @@ pub static LAB: Lab = Lab {
         Setting::new("backlog", "1024", "length of a private server's accept queue"),
         Setting::new("source", "one", "spread: connect from 127.0.0.1 to 127.0.0.100, which have local ports of their own")
             .one_of(&["one", "spread"]),
+        desktop::SETTING,
     ],
     missing,
-    check: |settings, _| Settings::from_params(settings).map(drop),
+    check,
     takes: |_| None,
     run,
 };

@@ -10,7 +10,7 @@ use fingerpost_record::name::product;
 use fingerpost_record::params::named;
 use fingerpost_record::text::{capitalised, clean, counted};
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Better, Finding, Measurement, Params, Profile, Run, Status, Unit};
+use fingerpost_record::{Better, Finding, Measurement, Outcome, Params, Profile, Run, Status, Unit};
 
 use crate::explain::{Explanation, of_run, speaking};
 use crate::view::{Group, Row};
@@ -114,7 +114,21 @@ fn scaling(table: &Table, many: bool) -> String {
     let others: Vec<String> =
         table.params.iter().filter(|(key, _)| !matches!(*key, "engine" | "server")).map(|(key, value)| named(key, value)).collect();
     let which = if many && !others.is_empty() { format!(" ({})", others.join(" ")) } else { String::new() };
-    format!("{}{which} {}.", server(&table.workload, &table.params), table.scaling.sentence(table.who))
+    let rests = doubtful_steps(table);
+    format!("{}{which} {}{rests}.", server(&table.workload, &table.params), table.scaling.sentence(table.who))
+}
+
+/// Which steps of a table are not to be trusted, behind what is said of it.
+fn doubtful_steps(table: &Table) -> String {
+    match table.untrusted.as_slice() {
+        [] => String::new(),
+        all if all.len() == table.scaling.rows.len() => " (untrusted: all of its rows)".to_owned(),
+        [one] => format!(" (untrusted: the row of {})", counted(*one, table.who)),
+        several => {
+            let numbers: Vec<String> = several.iter().map(u64::to_string).collect();
+            format!(" (untrusted: the rows of {} {}s)", numbers.join(", "), table.who)
+        }
+    }
 }
 
 /// What a load from a client machine had answered.
@@ -138,31 +152,40 @@ fn answered(run: &Run) -> Option<String> {
         let time = |ns: f64| Unit::Nanoseconds.format(ns);
         sentence += &format!(": half of the round trips are done in {}, 99 % in {}", time(half), time(most));
     }
-    Some(sentence + ".")
+    Some(sentence + &doubt(row) + ".")
 }
 
 /// Page-ins since boot where that was the question: what `state=after-boot` counts.
 fn since_boot(run: &Run) -> Option<String> {
     let asked = |m: &&Measurement| m.probe == "launch.pageins" && m.params.text("state") == Some("after-boot");
     let own = run.profile != Profile::Imported;
-    let since = run.measurements.iter().filter(asked).find_map(|m| m.estimate).filter(|_| own)?;
-    Some(format!("{:.0} page-ins since boot.", since.value))
+    let (row, since) = run.measurements.iter().filter(asked).find_map(|m| Some((m, m.estimate?))).filter(|_| own)?;
+    Some(format!("{:.0} page-ins since boot{}.", since.value, doubt(row)))
 }
 
 /// Page-ins since boot, by days of uptime.
 fn pageins(run: &Run) -> Option<String> {
     let rows = run.measurements.iter().filter(|m| m.probe == "launch.pageins");
-    let mut days: Vec<(i64, f64)> = rows.filter_map(|m| Some((m.params.int("days")?, m.estimate?.value))).collect();
-    days.sort_by_key(|(days, _)| *days);
-    let (last, count) = *days.last()?;
+    let mut days: Vec<(i64, f64, &Measurement)> = rows.filter_map(|m| Some((m.params.int("days")?, m.estimate?.value, m))).collect();
+    days.sort_by_key(|(days, ..)| *days);
+    let (last, count, row) = *days.last()?;
     let after = match last {
         0 => "in less than a day".to_owned(),
         n => format!("in {}", counted(n.unsigned_abs(), "day")),
     };
-    let more = days.first().filter(|(first, _)| *first < last).map_or(String::new(), |(first, before)| {
+    let more = days.first().filter(|(first, ..)| *first < last).map_or(String::new(), |(first, before, _)| {
         format!(", {:.0} a day since the first that was seen", (count - before) / (last - first) as f64)
     });
-    Some(format!("{count:.0} page-ins since boot, {after} of uptime{more}."))
+    Some(format!("{count:.0} page-ins since boot, {after} of uptime{more}{}.", doubt(row)))
+}
+
+/// What stands behind a figure where its row is not to be trusted.
+fn doubt(row: &Measurement) -> String {
+    match &row.reason {
+        Some(reason) if row.outcome == Outcome::Untrusted => format!(" (untrusted: {reason})"),
+        _ if row.outcome == Outcome::Untrusted => " (untrusted)".to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// The fastest database against files: how many times as fast, with the interval.
@@ -174,16 +197,16 @@ fn contest(duel: &site::Duel) -> Option<String> {
     let (files, odb) = (which(&duel.files, "files"), which(&duel.odb, "object-database"));
     let limit = duel.params.int("memory").map(|bytes| Unit::Bytes.format(bytes as f64));
     let with = limit.map_or(String::new(), |limit| format!(" with {limit} of memory"));
+    let doubt = if duel.untrusted { " (untrusted)" } else { "" };
     Some(if ratio.low > 1.0 {
-        format!("Pages come {} as fast from the object database{odb} as from files{files}{with}.", told(ratio.value, ratio.low, ratio.high))
+        let times = told(ratio.value, ratio.low, ratio.high);
+        format!("Pages come {times} as fast from the object database{odb} as from files{files}{with}{doubt}.")
     } else if ratio.high < 1.0 && ratio.low > 0.0 {
         let times = told(1.0 / ratio.value, 1.0 / ratio.high, 1.0 / ratio.low);
-        format!("Pages come {times} as fast from files{files} as from the fastest object database{odb}{with}.")
+        format!("Pages come {times} as fast from files{files} as from the fastest object database{odb}{with}{doubt}.")
     } else {
-        format!(
-            "Files{files} and the fastest object database{odb}{with} do not differ for certain: {}.",
-            told(ratio.value, ratio.low, ratio.high)
-        )
+        let times = told(ratio.value, ratio.low, ratio.high);
+        format!("Files{files} and the fastest object database{odb}{with} do not differ for certain: {times}{doubt}.")
     })
 }
 
@@ -226,13 +249,16 @@ mod tests {
 
     #[test]
     fn a_collapse_is_told_first_and_a_run_without_conclusions_tells_nothing() {
-        assert!(of(&loaded::collapsed()).iter().any(|a| a.contains("collapses from")), "{:?}", of(&loaded::collapsed()));
+        let mut run = loaded::collapsed();
+        let scaling = |run: &Run| of(run).into_iter().find(|a| a.contains("collapses from")).unwrap();
+        assert!(!scaling(&run).contains("untrusted"), "{}", scaling(&run));
+        run.measurements.iter_mut().for_each(|m| m.outcome = Outcome::Untrusted);
+        assert!(scaling(&run).ends_with(" (untrusted: all of its rows)."), "{}", scaling(&run));
         assert!(of(&Run::default()).is_empty());
     }
 
     #[test]
     fn a_load_is_told_in_one_sentence() {
-        use fingerpost_record::Outcome;
         let row = |probe: &str, percentile: Option<i64>, value: f64| {
             let params = Params::new().with("clients", 4).with("server", "mysql://db-1/x");
             let params = percentile.map_or(params.clone(), |p| params.with("percentile", p));
@@ -256,7 +282,6 @@ mod tests {
 
     #[test]
     fn page_ins_are_told_by_days() {
-        use fingerpost_record::Outcome;
         let row = |days: i64, count: f64| {
             let params = Params::new().with("state", "uptime").with("days", days);
             let none =
@@ -277,6 +302,9 @@ mod tests {
         run.measurements.retain(|m| m.probe == "launch.pageins" || m.params.text("placement") == Some("default"));
         let told = of(&run);
         assert_eq!(told[0], "2304 page-ins since boot.", "{told:?}");
+        let mut late = run.clone();
+        late.measurements.iter_mut().for_each(|m| (m.outcome, m.reason) = (Outcome::Untrusted, Some("up for 120 minutes".into())));
+        assert_eq!(of(&late)[0], "2304 page-ins since boot (untrusted: up for 120 minutes).");
         assert!(told.iter().all(|sentence| !sentence.contains("One placement")), "{told:?}");
     }
 
@@ -290,12 +318,15 @@ mod tests {
             params: Params::new(),
             rounds: Vec::new(),
             ratio: Some(Estimate { value, low, high, confidence: 0.95 }),
+            untrusted: false,
         };
         assert!(
             contest(&duel(27.0, 25.0, 29.0)).unwrap().starts_with("Pages come 27.00 times (25.00–29.00) as fast from the object database")
         );
         assert!(contest(&duel(0.5, 0.4, 0.6)).unwrap().starts_with("Pages come 2.000 times (1.667–2.500) as fast from files"));
         assert!(contest(&duel(1.0, 0.9, 1.1)).unwrap().contains("do not differ for certain"));
+        let doubted = contest(&site::Duel { untrusted: true, ..duel(0.5, 0.4, 0.6) });
+        assert!(doubted.unwrap().ends_with("object database (lmdb) (untrusted)."));
         let limited = site::Duel { params: Params::new().with("memory", 8 << 20), ..duel(1.0, 0.9, 1.1) };
         assert!(contest(&limited).unwrap().contains("(lmdb) with 8.000 MiB of memory do not differ"), "{:?}", contest(&limited));
     }

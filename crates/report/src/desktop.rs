@@ -1,6 +1,7 @@
 //! How promptly a machine answers beside its loaded server: a table of the tasks, and a sentence.
 
 use fingerpost_compare::desktop::{Desktop, Task, Turns};
+use fingerpost_compare::scaling::WHO;
 use fingerpost_record::Unit;
 use fingerpost_record::text::counted;
 use fingerpost_record::unit::significant;
@@ -41,8 +42,8 @@ pub fn cells(desktop: &Desktop) -> impl Iterator<Item = (bool, [String; 6])> {
 /// What is for certain, in one sentence: which tasks take longer beside the load, and how many times; nothing where no task can say.
 pub fn sentence(desktop: &Desktop) -> Option<String> {
     let told: Vec<String> = desktop.tasks.iter().filter_map(times).collect();
-    let clients = desktop.params.int("clients").map(|n| counted(n.unsigned_abs(), "client"));
-    let beside = clients.map_or("the load".to_owned(), |clients| format!("a server with {clients}"));
+    let asking = WHO.iter().find_map(|(by, who)| Some(counted(desktop.params.int(by)?.unsigned_abs(), who)));
+    let beside = asking.map_or("the load".to_owned(), |asking| format!("a server with {asking}"));
     (!told.is_empty()).then(|| format!("Beside {beside}, against the same server idle: {}.", told.join("; ")))
 }
 
@@ -115,6 +116,8 @@ mod tests {
             "Beside a server with 50 clients, against the same server idle: starting a program takes 4.000 times as long (3.000–5.000); \
              reading a small file: no difference for certain; waking by a timer takes 0.5000 times as long (0.4000–0.6000)."
         );
+        let web = Desktop { params: Params::new().with("server", "nginx").with("connections", 1000), ..desktop() };
+        assert!(sentence(&web).unwrap().starts_with("Beside a server with 1000 connections, against"), "{:?}", sentence(&web));
         let mut doubtful = desktop();
         doubtful.tasks.iter_mut().for_each(|t| t.loaded.doubtful = true);
         assert_eq!(sentence(&doubtful), None);

@@ -15,8 +15,11 @@ pub struct Watched {
     pub rows: Vec<(String, String)>,
 }
 
+/// A clock's time, in seconds since midnight.
+const TIME_OF_DAY: &str = "clock.time_of_day.seconds";
+
 /// Totals whose names do not say by themselves what they are.
-const NAMES: [(&str, &str); 26] = [
+const NAMES: [(&str, &str); 28] = [
     ("boot.pageins.about", "page-ins while booting, about"),
     ("boot.pageins.high", "page-ins while booting, at most"),
     ("boot.pageins.low", "page-ins while booting, at least"),
@@ -36,6 +39,8 @@ const NAMES: [(&str, &str); 26] = [
     ("net.out.peak.from.queries_s", "queries when most was sent, from"),
     ("net.out.peak.to.queries_s", "queries when most was sent, to"),
     ("import.times_longer.most", "import of a dump takes longer, up to"),
+    ("pageins.since_last", "page-ins since the last sample"),
+    ("pageouts.since_last", "page-outs since the last sample"),
     ("query_cache.client_machines.most", "client machines, at most"),
     ("query_cache.hits.most.percent", "answered from the query cache, up to"),
     ("query_cache.per_client_machine.queries_s", "one client machine asks, at most"),
@@ -79,6 +84,10 @@ fn row(name: &str, value: f64) -> (String, String) {
         words.truncate(words.len() - end.split('_').count());
         unit
     });
+    if name == TIME_OF_DAY && (0.0..86_400.0).contains(&value) {
+        let seconds = value as u64;
+        return ("time of day".to_owned(), format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60));
+    }
     let figure = if value.fract() == 0.0 && value.abs() < 1e9 { format!("{value:.0}") } else { shortest(value) };
     let told = NAMES.iter().find(|(total, _)| *total == name).map(|(_, told)| (*told).to_owned());
     let told = told.or_else(|| clients(name)).unwrap_or_else(|| words.join(" "));
@@ -108,6 +117,7 @@ mod tests {
         let find = |name: &str| &watched[0].rows.iter().find(|r| r.0 == name).unwrap_or_else(|| panic!("{name}: {watched:?}")).1;
         assert!(watched[0].title.contains("top"));
         assert_eq!([find("pageins"), find("cpu idle"), find("load 15min"), find("sharedlibs data")], ["9078", "75.7 %", "0.3", "1.16 MiB"]);
+        assert_eq!([find("time of day"), find("page-ins since the last sample")], ["05:53:45", "0"]);
         assert_eq!(watched[0].rows.len(), run.observations[0].totals.len());
         for (name, figure) in [("the system's drive", "30 GB"), ("the second drive", "20 GB"), ("both drives turn at", "7200 rpm")] {
             assert!(watched[1].rows.iter().any(|r| (r.0.as_str(), r.1.as_str()) == (name, figure)), "{name}: {watched:?}");

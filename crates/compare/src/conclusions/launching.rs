@@ -1,6 +1,6 @@
 //! Swap on a partition of its own.
 
-use fingerpost_record::{Run, Status};
+use fingerpost_record::{Outcome, Params, Run, Status};
 
 use super::source::{between, count, mean, ratio, row, status, total};
 use super::{Conclusion, Document, Here, Judged};
@@ -204,11 +204,16 @@ pub static LIST: &[Conclusion] = &[
     ),
 ];
 
-/// Page-ins since boot: how many of them, at the most, were for a page in swap.
+/// Page-ins since boot: how many of them, at the most, were for a page in swap. What was read long after the boot does not tell of it.
 fn from_swap(run: &Run) -> Option<Judged> {
-    let since_boot = run.observations.iter().filter(|o| o.workload == "launch" && o.observer == "since-boot");
+    let after_boot = |params: &Params| params.text("state") == Some("after-boot");
+    let since_boot = run.observations.iter().filter(|o| o.workload == "launch" && o.observer == "since-boot" && after_boot(&o.params));
     let (pageins, swap) = since_boot.filter_map(|o| Some((*o.totals.get("major_faults")?, *o.totals.get("swap_in.pages")?))).next()?;
     let figure = format!("{pageins:.0} page-ins since boot, and {swap:.0} pages came from swap");
+    let row = run.measurements.iter().find(|m| m.probe == "launch.pageins" && after_boot(&m.params))?;
+    if row.outcome != Outcome::Measured {
+        return Some(Judged::open(format!("{figure}; untrusted: {}", row.reason.as_deref().unwrap_or("no reason given"))));
+    }
     (pageins > 0.0).then(|| Judged::by(swap >= pageins / 2.0, figure))
 }
 
@@ -263,4 +268,36 @@ fn pageouts(run: &Run) -> Option<Judged> {
     let outs: Vec<f64> = found.paging.iter().filter_map(|p| p.totals.get("swap_out.pages").copied()).collect();
     let most = outs.iter().copied().max_by(f64::total_cmp)?;
     Some(Judged::not(&format!("{most:.0} pages were swapped out at most in a sequence; what that cost is not told apart from the rest")))
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::{Better, Estimate, Measurement, Observation, Unit};
+
+    use super::super::Answer as Said;
+    use super::*;
+
+    #[test]
+    fn page_ins_that_were_read_long_after_the_boot_judge_nothing() {
+        let params = Params::new().with("state", "after-boot").with("placement", "file");
+        let row = |outcome: Outcome| {
+            let none =
+                Measurement::without_figure("launch.pageins", 1, params.clone(), Unit::Count, Better::Lower, outcome, "up for days".into());
+            Measurement { estimate: Some(Estimate { value: 900.0, low: 900.0, high: 900.0, confidence: 0.95 }), ..none }
+        };
+        let seen = Observation {
+            workload: "launch".into(),
+            params: params.clone(),
+            observer: "since-boot".into(),
+            totals: [("major_faults".to_owned(), 900.0), ("swap_in.pages".to_owned(), 10.0)].into(),
+            ..Observation::default()
+        };
+        let run = |outcome| Run { measurements: vec![row(outcome)], observations: vec![seen.clone()], ..Run::default() };
+        assert_eq!(from_swap(&run(Outcome::Measured)).unwrap().answer, Said::False);
+        let late = from_swap(&run(Outcome::Untrusted)).unwrap();
+        assert!(late.answer == Said::NotResolved && late.figure.ends_with("untrusted: up for days"), "{late:?}");
+        let mut later = run(Outcome::Measured);
+        later.observations[0].params = Params::new().with("state", "uptime").with("days", 3);
+        assert_eq!(from_swap(&later), None);
+    }
 }

@@ -293,7 +293,7 @@ pub static LIST: &[Conclusion] = &[
         "The desktop answers less promptly than a fast PC's.",
         MYSQL,
         || Judged::not("it is an impression: nothing was measured"),
-        Here::Never(TWO_SYSTEMS),
+        Here::Never("it is about two systems; `run database` and `run web` record how promptly this one answers beside its loaded server"),
     ),
 ];
 

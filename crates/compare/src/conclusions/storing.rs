@@ -1,5 +1,6 @@
 //! The object database against the file system.
 
+use fingerpost_measure::estimate;
 use fingerpost_record::{Estimate, Measurement, Params, Run, Unit};
 
 use super::source::{between, load, row};
@@ -28,12 +29,10 @@ pub static LIST: &[Conclusion] = &[
         "The object database gets the same pages up to seven times faster than the file system.",
         || {
             let c = between("site-powermac-9500[store=files]", "site-powermac-9500[store=object-database]");
-            let most = ratios().into_iter().fold(0.0, f64::max);
+            let rounds = ratios();
+            let (most, median) = (rounds.iter().copied().fold(0.0, f64::max), estimate::median(&rounds));
             let holds = row(&c, "site.round").verdict == Verdict::Faster && (7.0..7.1).contains(&most);
-            Judged::by(
-                holds,
-                format!("{most:.2} times in the best of eleven rounds, {:.2} in the middle", 1.0 / super::source::ratio(&c, "site.round")),
-            )
+            Judged::by(holds, format!("{most:.2} times in the best of eleven rounds, {median:.2} in their median"))
         },
         Here::By(faster, "site"),
     ),
@@ -52,7 +51,7 @@ pub static LIST: &[Conclusion] = &[
     of(
         "less_with_less_cache",
         "Conclusions",
-        "The next version keeps less in memory and will be four to five times faster still.",
+        "The next version keeps less in memory: its lead will be smaller, and still four to five times.",
         || Judged::not("it is a forecast: the document has no figure of that version"),
         Here::By(less_cache, "site --set state=warming --set pages=4000 --set urls=400 --set memory=none,8M --allow-system-changes"),
     ),

@@ -105,6 +105,7 @@ mod tests {
         assert_eq!(of("fp run database", "engine=m"), ["engine=mariadb"]);
         assert_eq!(of("fp run database", "engine="), ["engine=mariadb", "engine=postgresql", "engine=sqlite"]);
         assert_eq!(of("fp run database", "query_cache=o"), ["query_cache=off", "query_cache=on"]);
+        assert_eq!(of("fp run web", "desktop="), ["desktop=off", "desktop=on"]);
         assert_eq!(of("fp run database", "clients="), [""; 0], "any numbers");
         assert_eq!(of("fp run database", "nothing="), [""; 0]);
         assert_eq!(of("fp run ipc.pipe", "placement="), ["placement=cross", "placement=same"]);

@@ -7,7 +7,7 @@ use fingerpost_measure::estimate::percentiles;
 use fingerpost_record::{Better, Measurement, Outcome, Params, Process, Unit};
 use fingerpost_workloads::database::Imported;
 
-use crate::rows::Definition;
+use crate::rows::{Definition, without};
 use crate::{LabError, Sink};
 
 /// A dump of the data set, from the first statement sent until the last is committed.
@@ -17,9 +17,12 @@ const OF_IMPORT: Definition = Definition { probe: IMPORT, version: 1, unit: Unit
 const ENOUGH: usize = 3;
 const MOST: usize = 9;
 
-/// What rows of imports have in common: neither what users do nor how many they are matters to them.
+/// What users do, and how many they are.
+pub const OF_USERS: &[&str] = &["mix", "clients"];
+
+/// What rows of imports have in common: none of what users do matters to them.
 pub fn params(of_a_step: &Params) -> Params {
-    of_a_step.iter().filter(|(key, _)| !["mix", "clients"].contains(key)).fold(Params::new(), |p, (key, value)| p.with(key, value.clone()))
+    without(of_a_step, OF_USERS)
 }
 
 /// Imports again and again until there are enough, and further while there is time; tells the row each time. What fails is the row's reason.

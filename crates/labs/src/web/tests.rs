@@ -90,3 +90,25 @@ fn the_clients_account_is_kept_over_all_rounds() {
     assert_eq!(seen.totals["cpu.seconds"], 1.0);
     assert_eq!(seen.series[0].points, [(1.25, 0.1)]);
 }
+
+#[test]
+fn a_desktops_tasks_go_with_a_load_that_lasts() {
+    let with = |pairs: &[(&str, &str)], profile| {
+        let settings = pairs.iter().fold(Params::new(), |p, (key, value)| p.with(key, fingerpost_record::Param::parse(value)));
+        with_desktop(&settings, profile)
+    };
+    assert!(matches!(with(&[], Profile::Standard), Ok(true)));
+    assert!(matches!(with(&[], Profile::Quick), Ok(false)));
+    assert!(matches!(with(&[("desktop", "on")], Profile::Quick), Ok(true)));
+    assert!(matches!(with(&[("requests", "1000")], Profile::Standard), Ok(false)));
+    assert!(with(&[("requests", "1000"), ("desktop", "on")], Profile::Quick).unwrap_err().to_string().contains("exclude each other"));
+    assert!(with(&[("desktop", "perhaps")], Profile::Quick).unwrap_err().to_string().contains("desktop=perhaps"));
+}
+
+#[test]
+fn the_idle_servers_rows_do_not_name_a_load() {
+    let settings = Settings::from_params(&Params::new().with("keepalive", "both").with("connections", "1,10").with("rate", 100)).unwrap();
+    let loaded = &settings.steps()[0];
+    let idle = crate::rows::without(loaded, BESIDE.of_load);
+    assert_eq!(idle, Params::new().with("server", "embedded").with("size", 1024), "of {loaded}");
+}

@@ -74,7 +74,7 @@ fn table(t: &Replayed) -> Markup {
                 @if notes { th scope="col" { (term("what stands for what")) } }
             } }
             tbody { @for (line, what) in t.lines.iter().zip(&own) { tr {
-                th scope="row" { (breakable(what)) }
+                th scope="row" class="what" { (breakable(what)) }
                 td class="number" { strong { (own_figure(line.here.as_ref())) } }
                 @for printed in &line.printed { td class="number" { (printed.as_deref().unwrap_or("–")) } }
                 @if notes { td class="note" { (line.here.as_ref().and_then(|h| h.note.as_deref()).map(clean).unwrap_or_default()) } }

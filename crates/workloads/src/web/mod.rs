@@ -39,7 +39,7 @@ use crate::histogram::Histogram;
 use crate::{ClientReport, Stall, Stamps, Step, Subjects, Workload, WorkloadError};
 
 /// Load before the window of a step, on connections that are open already: thousands of round trips.
-const WARM_UP: Duration = Duration::from_millis(120);
+pub const WARM_UP: Duration = Duration::from_millis(120);
 /// The window of a trial, which finds out how many generators a step needs.
 const TRIAL: Duration = Duration::from_millis(200);
 /// The least by which another generator must raise the throughput to be kept.
