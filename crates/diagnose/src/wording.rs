@@ -37,6 +37,14 @@ pub fn doing(component: &str, leaf: Option<&Leaf>) -> String {
     }
 }
 
+/// What a rest is that no share explains: it may belong to a cause that is named without one.
+pub fn unexplained(findings: &[Finding]) -> &'static str {
+    match findings.iter().any(|f| f.status.accuses() && f.share == 0.0) {
+        true => "unexplained or of a cause whose share is not known",
+        false => "unexplained",
+    }
+}
+
 /// What is said of shares that add up to more than the causes explain: of a difference with what they explain together, of the time of requests
 /// (`explained` is none) without. Nothing where they do not.
 pub fn overlapping(findings: &[Finding], explained: Option<f64>) -> Option<String> {
@@ -45,8 +53,14 @@ pub fn overlapping(findings: &[Finding], explained: Option<f64>) -> Option<Strin
     if !overlap(counted, explained.unwrap_or(1.0)) {
         return None;
     }
+    // Without consequences, whose shares are of their cause's parts, the others may be apart.
+    let roots = findings.iter().filter(|f| follows_from(f).is_none());
+    let why = match overlap(roots, explained.unwrap_or(1.0)) {
+        true => "what several of these causes may explain is counted for each of them",
+        false => "what follows from another cause is counted for that cause as well",
+    };
     let together = explained.map_or_else(String::new, |part| format!(" Together they explain {:.0} % of the difference.", part * 100.0));
-    Some(format!("The shares overlap: what several of these causes may explain is counted for each of them.{together}"))
+    Some(format!("The shares overlap: {why}.{together}"))
 }
 
 /// From this share on, one process is told as having had all that was waited for.
@@ -106,6 +120,23 @@ mod tests {
         assert_eq!(overlapping(&two[..1], None), None);
         let chain = [of("app.work", 0.74, &[]), of("cpu.saturated", 0.88, &["it follows from app.work (more work), which comes first"])];
         assert_eq!(overlapping(&chain, None), None, "a request's consequence says itself what it is");
+        let of_both = overlapping(&chain, Some(0.9)).unwrap();
+        assert!(of_both.contains("follows from another cause") && !of_both.contains("several of these"), "{of_both}");
+    }
+
+    #[test]
+    fn a_rest_may_be_of_a_cause_without_a_share() {
+        let of = |share: f64, status| Finding {
+            cause: "memory.paging".into(),
+            layer: Layer::Memory,
+            status,
+            share,
+            evidence: Vec::new(),
+        };
+        let told = |found: Finding| unexplained(&[found]);
+        assert_eq!(told(of(0.0, fingerpost_record::Status::Suspected)), "unexplained or of a cause whose share is not known");
+        assert_eq!(told(of(0.3, fingerpost_record::Status::Suspected)), "unexplained");
+        assert_eq!(told(of(0.0, fingerpost_record::Status::Cleared)), "unexplained");
     }
 
     #[test]

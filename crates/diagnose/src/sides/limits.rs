@@ -48,7 +48,7 @@ pub(super) fn spare(findings: &mut [Finding], trust: &Trust, unexplained: f64) {
     }
     for f in findings.iter_mut().filter(|f| f.status == Status::Suspected) {
         (f.status, f.share) = (Status::NotJudged, 0.0);
-        f.evidence.push(format!("{} of a change that may be too small to matter is unexplained", percent(unexplained)));
+        f.evidence.push(format!("no cause explains {} of a change that may be too small to matter", percent(unexplained)));
     }
 }
 
@@ -66,7 +66,9 @@ pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexp
                 percent(share),
                 percent(TOO_LITTLE_FOLLOWED)
             )),
-            _ if unexplained > f.share => Some(format!("more of the change, {}, is unexplained", percent(unexplained))),
+            _ if unexplained > f.share => {
+                Some(format!("nothing that was recorded tells the cause of more of the change, {}", percent(unexplained)))
+            }
             Some(_) => None,
         };
         if let Some(why) = why {

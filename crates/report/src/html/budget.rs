@@ -1,7 +1,7 @@
 //! Where a transaction's time went, and who is suspected of what.
 
 use fingerpost_diagnose::label;
-use fingerpost_diagnose::wording::overlapping;
+use fingerpost_diagnose::wording::{self, overlapping};
 use fingerpost_record::text::clean;
 use fingerpost_record::{Budget, Finding, Layer, Params, Run, Status};
 use maud::{Markup, html};
@@ -25,8 +25,6 @@ const LAYERS: [Layer; 9] = [
     Layer::Host,
 ];
 
-/// What is said of a rest that may belong to a cause without a share.
-const UNKNOWN: &str = "unexplained, or of a cause whose share is not known.";
 /// What no part has.
 const REST: &str = "unexplained";
 
@@ -118,23 +116,22 @@ pub fn findings(run: &Run) -> Option<Section> {
 /// Of a comparison with what none of them explains.
 pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup> {
     let overlap = overlapping(findings, unexplained.map(|rest| 1.0 - rest));
-    let unexplained = unexplained.unwrap_or(0.0);
-    if findings.is_empty() && unexplained == 0.0 {
+    let left = unexplained.unwrap_or(0.0);
+    if findings.is_empty() && left == 0.0 {
         return None;
     }
     let named: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
     let of = |status: Status| -> Vec<&Finding> { findings.iter().filter(|f| f.status == status).collect() };
     let rest = [Status::Cleared, Status::NotJudged].map(|status| (status, of(status)));
-    let unknown = named.iter().any(|f| f.share == 0.0);
     Some(html! {
         @if let Some(sentence) = overlap { p class="note" { (sentence) } }
-        @if !named.is_empty() || unexplained > 0.0 {
+        @if !named.is_empty() || left > 0.0 {
             ol class="suspects" {
                 @for f in named { (suspect(f)) }
-                @if unexplained > 0.0 {
+                @if left > 0.0 {
                     li class="rest" {
-                        div class="who" { strong { (term("unexplained")) } } (cells::share(unexplained, "rest"))
-                        p { (percent(unexplained)) " of the difference is " (if unknown { UNKNOWN } else { "explained by no cause." }) }
+                        div class="who" { strong { (term(REST)) } } (cells::share(left, "rest"))
+                        p { (percent(left)) " of the difference is " (wording::unexplained(findings)) "." }
                     }
                 }
             }
