@@ -62,7 +62,7 @@ pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexp
             _ if !trust.resolved => Some("the step is surely slower, and not surely by more than what does not matter".to_owned()),
             None => Some("the record has no followed requests, and no interval of its part".to_owned()),
             Some(share) if share > TOO_LITTLE_FOLLOWED => Some(format!(
-                "{} of a side's requests' time could not be followed: above {} nobody is guilty",
+                "{} of a side's requests' time could not be followed: above {} no cause is guilty",
                 percent(share),
                 percent(TOO_LITTLE_FOLLOWED)
             )),
