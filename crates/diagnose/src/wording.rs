@@ -1,5 +1,6 @@
 //! What time goes to, as the end of a sentence: the one wording of it, for requests in the mean and for the slowest of them.
 
+use fingerpost_record::cause::label;
 use fingerpost_record::paths::Leaf;
 use fingerpost_record::{Finding, Layer, Paths};
 
@@ -46,12 +47,12 @@ pub fn unexplained(findings: &[Finding]) -> &'static str {
 }
 
 /// What is said of shares that add up to more than the causes explain: of a difference with what they explain together, of the time of requests
-/// (`explained` is none) without. Nothing where they do not.
+/// (`explained` is none) without, and where two of these are of the same part. Nothing where they do not.
 pub fn overlapping(findings: &[Finding], explained: Option<f64>) -> Option<String> {
     // A consequence says itself that it is one; of a difference, where the shares are one list, it is counted as well.
-    let counted = findings.iter().filter(|f| explained.is_some() || follows_from(f).is_none());
-    if !overlap(counted, explained.unwrap_or(1.0)) {
-        return None;
+    let counted: Vec<&Finding> = findings.iter().filter(|f| explained.is_some() || follows_from(f).is_none()).collect();
+    if !overlap(counted.iter().copied(), explained.unwrap_or(1.0)) {
+        return if explained.is_none() { of_one_part(&counted) } else { None };
     }
     // Without consequences, whose shares are of their cause's parts, the others may be apart.
     let roots = findings.iter().filter(|f| follows_from(f).is_none());
@@ -61,6 +62,14 @@ pub fn overlapping(findings: &[Finding], explained: Option<f64>) -> Option<Strin
     };
     let together = explained.map_or_else(String::new, |part| format!(" Together they explain {:.0} % of the difference.", part * 100.0));
     Some(format!("The shares overlap: {why}.{together}"))
+}
+
+/// That causes of requests' time are of one part of it: the same figure to its last digit was not measured twice.
+fn of_one_part(findings: &[&Finding]) -> Option<String> {
+    let accused: Vec<&&Finding> = findings.iter().filter(|f| f.status.accuses() && f.share > 0.0).collect();
+    let same = accused.iter().find(|f| accused.iter().filter(|g| g.share == f.share).count() > 1)?;
+    let names: Vec<&str> = accused.iter().filter(|f| f.share == same.share).map(|f| label(&f.cause)).collect();
+    Some(format!("The shares of {} overlap: they are of the same part of a request.", names.join(" and ")))
 }
 
 /// From this share on, one process is told as having had all that was waited for.
@@ -120,6 +129,12 @@ mod tests {
         assert_eq!(overlapping(&two[..1], None), None);
         let chain = [of("app.work", 0.74, &[]), of("cpu.saturated", 0.88, &["it follows from app.work (more work), which comes first"])];
         assert_eq!(overlapping(&chain, None), None, "a request's consequence says itself what it is");
+        let one = [of("app.lock", 0.18, &[]), of("cpu.speed", 0.1, &[]), of("app.query_cache", 0.18, &[])];
+        assert_eq!(
+            overlapping(&one, None).as_deref(),
+            Some("The shares of locks and query cache overlap: they are of the same part of a request.")
+        );
+        assert_eq!(overlapping(&one, Some(0.28)), None, "of a difference, what they explain together tells");
         let of_both = overlapping(&chain, Some(0.9)).unwrap();
         assert!(of_both.contains("follows from another cause") && !of_both.contains("several of these"), "{of_both}");
     }
