@@ -46,30 +46,34 @@ pub fn unexplained(findings: &[Finding]) -> &'static str {
     }
 }
 
-/// What is said of shares that add up to more than the causes explain: of a difference with what they explain together, of the time of requests
-/// (`explained` is none) without, and where two of these are of the same part. Nothing where they do not.
+/// What is said of shares that are not to be added up. Of a difference: where they are more than the causes explain together, with that. Of the
+/// time of requests (`explained` is none): where several are of one part, or all are more than the whole. Nothing where they exclude each other.
 pub fn overlapping(findings: &[Finding], explained: Option<f64>) -> Option<String> {
-    // A consequence says itself that it is one; of a difference, where the shares are one list, it is counted as well.
-    let counted: Vec<&Finding> = findings.iter().filter(|f| explained.is_some() || follows_from(f).is_none()).collect();
-    if !overlap(counted.iter().copied(), explained.unwrap_or(1.0)) {
-        return if explained.is_none() { of_one_part(&counted) } else { None };
+    let roots: Vec<&Finding> = findings.iter().filter(|f| follows_from(f).is_none()).collect();
+    let Some(explained) = explained else { return of_requests(&roots) };
+    if !overlap(findings, explained) {
+        return None;
     }
     // Without consequences, whose shares are of their cause's parts, the others may be apart.
-    let roots = findings.iter().filter(|f| follows_from(f).is_none());
-    let why = match overlap(roots, explained.unwrap_or(1.0)) {
-        true => "what several of these causes may explain is counted for each of them",
-        false => "what follows from another cause is counted for that cause as well",
-    };
-    let together = explained.map_or_else(String::new, |part| format!(" Together they explain {:.0} % of the difference.", part * 100.0));
-    Some(format!("The shares overlap: {why}.{together}"))
+    let why = if overlap(roots, explained) { SEVERAL } else { "what follows from another cause is counted for that cause as well" };
+    Some(format!("The shares overlap: {why}. Together they explain {:.0} % of the difference.", explained * 100.0))
 }
 
-/// That causes of requests' time are of one part of it: the same figure to its last digit was not measured twice.
-fn of_one_part(findings: &[&Finding]) -> Option<String> {
-    let accused: Vec<&&Finding> = findings.iter().filter(|f| f.status.accuses() && f.share > 0.0).collect();
-    let same = accused.iter().find(|f| accused.iter().filter(|g| g.share == f.share).count() > 1)?;
-    let names: Vec<&str> = accused.iter().filter(|f| f.share == same.share).map(|f| label(&f.cause)).collect();
-    Some(format!("The shares of {} overlap: they are of the same part of a request.", names.join(" and ")))
+/// Why shares overlap where nothing tells which of the causes has a part.
+const SEVERAL: &str = "what several of these causes may explain is counted for each of them";
+
+/// The same of the time of requests, where a consequence says itself that it is one. The same figure to its last digit was not measured twice: such
+/// shares are of one part.
+fn of_requests(roots: &[&Finding]) -> Option<String> {
+    let accused: Vec<&Finding> = roots.iter().copied().filter(|f| f.status.accuses() && f.share > 0.0).collect();
+    let before = |n: usize| accused[..n].iter().any(|f| f.share == accused[n].share);
+    let parts: Vec<&Finding> = (0..accused.len()).filter(|n| !before(*n)).map(|n| accused[n]).collect();
+    if overlap(parts.iter().copied(), 1.0) {
+        return Some(format!("The shares overlap: {SEVERAL}."));
+    }
+    let of = |part: &Finding| accused.iter().filter(|f| f.share == part.share).map(|f| label(&f.cause)).collect::<Vec<_>>();
+    let several = parts.into_iter().map(of).find(|names| names.len() > 1)?;
+    Some(format!("The shares of {} overlap: they are of the same part of a request.", several.join(" and ")))
 }
 
 /// From this share on, one process is told as having had all that was waited for.
@@ -124,7 +128,7 @@ mod tests {
         let two = [of("cpu.speed", 0.75, &[]), of("network.shaping", 0.75, &[])];
         let told = overlapping(&two, Some(0.91)).unwrap();
         assert!(told.contains("overlap") && told.ends_with("Together they explain 91 % of the difference."), "{told}");
-        let told = overlapping(&two, None).unwrap();
+        let told = overlapping(&[of("cpu.speed", 0.75, &[]), of("network.shaping", 0.5, &[])], None).unwrap();
         assert!(told.contains("overlap") && !told.contains("Together"), "{told}");
         assert_eq!(overlapping(&two[..1], None), None);
         let chain = [of("app.work", 0.74, &[]), of("cpu.saturated", 0.88, &["it follows from app.work (more work), which comes first"])];

@@ -55,7 +55,7 @@ mod tests {
         };
         let told = |findings: &[Finding]| suspects_grid(findings, 2).render(&Style::default());
         assert!(!told(&[of("syscall.entry", 0.6, ""), of("client.saturated", 0.4, "")]).contains("overlap"));
-        let both = told(&[of("syscall.entry", 0.6, "third"), of("client.saturated", 0.6, "")]);
+        let both = told(&[of("syscall.entry", 0.6, "third"), of("client.saturated", 0.7, "")]);
         assert!(both.contains("The shares overlap") && both.contains("second") && !both.contains("third"), "{both}");
         // What it follows from is told further down than is shown.
         let follows = of("cpu.saturated", 0.6, "it follows from app.work (more work), which comes first");
