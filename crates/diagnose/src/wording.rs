@@ -66,12 +66,13 @@ const SEVERAL: &str = "what several of these causes may explain is counted for e
 /// shares are of one part.
 fn of_requests(roots: &[&Finding]) -> Option<String> {
     let accused: Vec<&Finding> = roots.iter().copied().filter(|f| f.status.accuses() && f.share > 0.0).collect();
-    let before = |n: usize| accused[..n].iter().any(|f| f.share == accused[n].share);
+    let alike = |a: &Finding, b: &Finding| a.share.to_bits() == b.share.to_bits();
+    let before = |n: usize| accused[..n].iter().any(|f| alike(f, accused[n]));
     let parts: Vec<&Finding> = (0..accused.len()).filter(|n| !before(*n)).map(|n| accused[n]).collect();
     if overlap(parts.iter().copied(), 1.0) {
         return Some(format!("The shares overlap: {SEVERAL}."));
     }
-    let of = |part: &Finding| accused.iter().filter(|f| f.share == part.share).map(|f| label(&f.cause)).collect::<Vec<_>>();
+    let of = |part: &Finding| accused.iter().filter(|f| alike(f, part)).map(|f| label(&f.cause)).collect::<Vec<_>>();
     let several = parts.into_iter().map(of).find(|names| names.len() > 1)?;
     Some(format!("The shares of {} overlap: they are of the same part of a request.", several.join(" and ")))
 }
