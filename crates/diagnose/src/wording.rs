@@ -146,13 +146,7 @@ mod tests {
 
     #[test]
     fn a_rest_may_be_of_a_cause_without_a_share() {
-        let of = |share: f64, status| Finding {
-            cause: "memory.paging".into(),
-            layer: Layer::Memory,
-            status,
-            share,
-            evidence: Vec::new(),
-        };
+        let of = |share: f64, status| Finding { cause: "memory.paging".into(), layer: Layer::Memory, status, share, evidence: Vec::new() };
         let told = |found: Finding| unexplained(&[found]);
         assert_eq!(told(of(0.0, fingerpost_record::Status::Suspected)), "unexplained or of a cause whose share is not known");
         assert_eq!(told(of(0.3, fingerpost_record::Status::Suspected)), "unexplained");

@@ -114,7 +114,10 @@ fn scaling(table: &Table, many: bool) -> String {
     let others: Vec<String> =
         table.params.iter().filter(|(key, _)| !matches!(*key, "engine" | "server")).map(|(key, value)| named(key, value)).collect();
     let which = if many && !others.is_empty() { format!(" ({})", others.join(" ")) } else { String::new() };
-    format!("{}{which} {}.", server(&table.workload, &table.params), table.scaling.sentence(table.who))
+    let name = server(&table.workload, &table.params);
+    // A product is written as it is.
+    let name = if name.starts_with("the ") { capitalised(&name) } else { name };
+    format!("{name}{which} {}.", table.scaling.sentence(table.who))
 }
 
 /// What a load from a client machine had answered.
