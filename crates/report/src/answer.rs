@@ -116,7 +116,7 @@ fn scaling(table: &Table, many: bool) -> String {
     let which = if many && !others.is_empty() { format!(" ({})", others.join(" ")) } else { String::new() };
     let name = server(&table.workload, &table.params);
     // A product is written as it is.
-    let name = if name.starts_with("the ") { capitalised(&name) } else { name };
+    let name = if name.starts_with("the ") { capitalised(name) } else { name.to_owned() };
     format!("{name}{which} {}.", table.scaling.sentence(table.who))
 }
 
