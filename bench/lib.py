@@ -1,11 +1,18 @@
 """What the scripts under bench/ share: where the binary is, and the statistics of a few values."""
 
+import fcntl
 import os
 import pathlib
+import pty
 import random
 import re
+import select
 import statistics
+import struct
+import subprocess
 import sys
+import termios
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -63,3 +70,32 @@ def numbered(listed):
             low, _, high = part.partition("-")
             found += [f"n{n}" for n in range(int(low), int(high or low) + 1)]
     return found
+
+
+def at_terminal(words, columns, rows, environment, deadline):
+    """What a command prints on a terminal of so many columns, with its colours, and its status; after so many seconds it is ended."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    environment = {**os.environ, "COLUMNS": str(columns), "LINES": str(rows), "TERM": "xterm-256color", **environment}
+    process = subprocess.Popen(words, stdout=slave, stderr=slave, stdin=slave, env=environment)
+    os.close(slave)
+    text, end = b"", time.monotonic() + deadline
+    while time.monotonic() < end:
+        ready, _, _ = select.select([master], [], [], 0.2)
+        if ready:
+            try:
+                part = os.read(master, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            text += part
+        elif process.poll() is not None:
+            break
+    os.close(master)
+    try:
+        status = process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        status = process.wait()
+    return text.decode(errors="replace").replace("\r", ""), status

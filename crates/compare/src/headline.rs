@@ -1,6 +1,7 @@
 //! The one sentence that a person reads first.
 
 use fingerpost_diagnose::hosts::HostDifference;
+use fingerpost_diagnose::wording::unexplained;
 use fingerpost_diagnose::{follows_from, overlap};
 use fingerpost_record::cause::words;
 use fingerpost_record::text::capitalised;
@@ -168,8 +169,7 @@ fn rest(c: &Comparison, named: &[&Finding]) -> String {
             format!("; the shares overlap: together the causes explain {:.0} %", (1.0 - c.unexplained) * 100.0)
         }
         () if c.unexplained > 0.5 => {
-            let by = if shown().any(|f| f.share == 0.0) { "has no cause with a known share" } else { "is unexplained" };
-            format!("; {:.0} % of the difference {by}", c.unexplained * 100.0)
+            format!("; {:.0} % of the difference is {}", c.unexplained * 100.0, unexplained(&c.causes))
         }
         () => String::new(),
     }

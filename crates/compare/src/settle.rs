@@ -4,6 +4,7 @@
 //! The answer of such a pair counts above every passive sign. Who measures it is elsewhere (`compare --settle`).
 
 use fingerpost_diagnose::sides::settled::{Measured, put_first};
+use fingerpost_diagnose::unexplained_beside;
 use fingerpost_record::cause::GUILTY;
 use fingerpost_record::{Finding, Layer, Params, Status};
 use serde::Serialize;
@@ -168,7 +169,10 @@ impl Comparison {
         }
         match of_step {
             _ if measured.is_empty() => {}
-            Some(_) => put_first(&mut self.causes, &measured),
+            Some(_) => {
+                put_first(&mut self.causes, &measured);
+                self.unexplained = unexplained_beside(&self.causes, self.unexplained);
+            }
             None => self.causes.sort_by_key(|f| !f.status.accuses()),
         }
         self.settled = settled;

@@ -333,6 +333,8 @@ fn others_that_came_are_suspected_of_waits_for_a_cpu_that_nothing_else_explains(
     let with = |rows: &[Row], others: f64| run(rows, &[("other.cpu.seconds", others)]);
     let c = between(with(&[], 0.0), with(&waits, 9.0));
     assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("cpu.contention", Status::Suspected), "{:#?}", c.causes);
+    let share = c.causes[0].share;
+    assert!(share > 0.9 && share + c.unexplained <= 1.0 + 1e-9, "what is theirs is not unexplained as well: {share} and {}", c.unexplained);
     let c = between(with(&[], 0.0), with(&waits, 0.0));
     assert_eq!(c.causes[0].cause, "scheduler.unknown", "{:#?}", c.causes);
 }

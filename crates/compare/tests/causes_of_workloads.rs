@@ -143,7 +143,7 @@ fn nobody_is_guilty_by_the_middle_nor_with_too_little_followed_nor_on_an_untrust
     let little = |extra: &[Row]| with_rows(&[&QUIET[..], extra].concat(), &[], 0.2);
     let c = between(little(&[]), little(&[LOCK]));
     assert_eq!(of(&c, "app.lock").status, Status::Suspected);
-    assert!(of(&c, "app.lock").evidence.iter().any(|e| e.contains("above 15 % nobody is guilty")), "{:#?}", of(&c, "app.lock"));
+    assert!(of(&c, "app.lock").evidence.iter().any(|e| e.contains("above 15 % no cause is guilty")), "{:#?}", of(&c, "app.lock"));
     let mut doubtful = run(&[LOCK], &[]);
     let mut latency = doubtful.measurements[0].clone();
     latency.probe = "database.latency".into();

@@ -66,9 +66,31 @@ pub fn overlap<'a>(of: impl IntoIterator<Item = &'a Finding>, explained: f64) ->
     of.into_iter().filter(|f| f.status.accuses()).map(|f| f.share).sum::<f64>() > explained + ROUNDING
 }
 
+/// What is unexplained, beside shares as they are told: together causes have no less than the largest of these, and no more than their sum.
+/// `unexplained` is what is left when each part that any of them moves is counted once; a share may be told of other parts than those (of others
+/// that came, a whole layer's), or be bounded by another's.
+pub fn unexplained_beside(findings: &[Finding], unexplained: f64) -> f64 {
+    let shares = findings.iter().filter(|f| f.status.accuses()).map(|f| f.share);
+    let (largest, sum) = shares.fold((0.0, 0.0), |(largest, sum), share| (f64::max(largest, share), sum + share));
+    unexplained.min(1.0 - largest).max(1.0 - sum).clamp(0.0, 1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use fingerpost_record::Layer;
+
+    #[test]
+    fn what_is_unexplained_fits_to_the_shares() {
+        let mut found = [finding("cpu.contention", Status::Suspected, 0.6), finding("storage.durability", Status::Guilty, 0.3)];
+        let of = |found: &[Finding], unexplained: f64| (unexplained_beside(found, unexplained) * 100.0).round();
+        assert_eq!(of(&found, 0.7), 40.0, "no cause has more than all of them");
+        assert_eq!(of(&found, 0.2), 20.0, "parts that both move are counted once");
+        assert_eq!(of(&found, 0.05), 10.0, "what no share tells is unexplained");
+        found[0].share = 0.0;
+        assert_eq!(of(&found, 0.05), 70.0, "a share that is not known explains nothing");
+        found.iter_mut().for_each(|f| f.status = Status::NotJudged);
+        assert_eq!(of(&found, 0.05), 100.0, "nobody is named");
+    }
 
     #[test]
     fn shares_overlap_where_their_sum_is_more_than_what_is_explained() {

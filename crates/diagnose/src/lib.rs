@@ -31,7 +31,7 @@ pub mod wording;
 use fingerpost_record::{Budget, Finding, Paths, Readings};
 
 pub use budget::budget;
-pub use chain::{follows_from, overlap};
+pub use chain::{follows_from, overlap, unexplained_beside};
 pub use check::check;
 pub use facts::{Facts, PROGRAMS};
 pub use fingerpost_record::cause::label;

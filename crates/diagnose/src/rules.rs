@@ -88,7 +88,7 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
     }
     if status == Status::Guilty && not_followed > TOO_LITTLE_FOLLOWED {
         evidence.push(format!(
-            "{} of the requests' time could not be followed: above {} nobody is guilty",
+            "{} of the requests' time could not be followed: above {} no cause is guilty",
             percent(not_followed),
             percent(TOO_LITTLE_FOLLOWED)
         ));

@@ -1,5 +1,6 @@
 //! What time goes to, as the end of a sentence: the one wording of it, for requests in the mean and for the slowest of them.
 
+use fingerpost_record::cause::label;
 use fingerpost_record::paths::Leaf;
 use fingerpost_record::{Finding, Layer, Paths};
 
@@ -37,16 +38,43 @@ pub fn doing(component: &str, leaf: Option<&Leaf>) -> String {
     }
 }
 
-/// What is said of shares that add up to more than the causes explain: of a difference with what they explain together, of the time of requests
-/// (`explained` is none) without. Nothing where they do not.
+/// What a rest is that no share explains: it may belong to a cause that is named without one.
+pub fn unexplained(findings: &[Finding]) -> &'static str {
+    match findings.iter().any(|f| f.status.accuses() && f.share == 0.0) {
+        true => "unexplained or of a cause whose share is not known",
+        false => "unexplained",
+    }
+}
+
+/// What is said of shares that are not to be added up. Of a difference: where they are more than the causes explain together, with that. Of the
+/// time of requests (`explained` is none): where several are of one part, or all are more than the whole. Nothing where they exclude each other.
 pub fn overlapping(findings: &[Finding], explained: Option<f64>) -> Option<String> {
-    // A consequence says itself that it is one; of a difference, where the shares are one list, it is counted as well.
-    let counted = findings.iter().filter(|f| explained.is_some() || follows_from(f).is_none());
-    if !overlap(counted, explained.unwrap_or(1.0)) {
+    let roots: Vec<&Finding> = findings.iter().filter(|f| follows_from(f).is_none()).collect();
+    let Some(explained) = explained else { return of_requests(&roots) };
+    if !overlap(findings, explained) {
         return None;
     }
-    let together = explained.map_or_else(String::new, |part| format!(" Together they explain {:.0} % of the difference.", part * 100.0));
-    Some(format!("The shares overlap: what several of these causes may explain is counted for each of them.{together}"))
+    // Without consequences, whose shares are of their cause's parts, the others may be apart.
+    let why = if overlap(roots, explained) { SEVERAL } else { "what follows from another cause is counted for that cause as well" };
+    Some(format!("The shares overlap: {why}. Together they explain {:.0} % of the difference.", explained * 100.0))
+}
+
+/// Why shares overlap where nothing tells which of the causes has a part.
+const SEVERAL: &str = "what several of these causes may explain is counted for each of them";
+
+/// The same of the time of requests, where a consequence says itself that it is one. The same figure to its last digit was not measured twice: such
+/// shares are of one part.
+fn of_requests(roots: &[&Finding]) -> Option<String> {
+    let accused: Vec<&Finding> = roots.iter().copied().filter(|f| f.status.accuses() && f.share > 0.0).collect();
+    let alike = |a: &Finding, b: &Finding| a.share.to_bits() == b.share.to_bits();
+    let before = |n: usize| accused[..n].iter().any(|f| alike(f, accused[n]));
+    let parts: Vec<&Finding> = (0..accused.len()).filter(|n| !before(*n)).map(|n| accused[n]).collect();
+    if overlap(parts.iter().copied(), 1.0) {
+        return Some(format!("The shares overlap: {SEVERAL}."));
+    }
+    let of = |part: &Finding| accused.iter().filter(|f| alike(f, part)).map(|f| label(&f.cause)).collect::<Vec<_>>();
+    let several = parts.into_iter().map(of).find(|names| names.len() > 1)?;
+    Some(format!("The shares of {} overlap: they are of the same part of a request.", several.join(" and ")))
 }
 
 /// From this share on, one process is told as having had all that was waited for.
@@ -101,11 +129,28 @@ mod tests {
         let two = [of("cpu.speed", 0.75, &[]), of("network.shaping", 0.75, &[])];
         let told = overlapping(&two, Some(0.91)).unwrap();
         assert!(told.contains("overlap") && told.ends_with("Together they explain 91 % of the difference."), "{told}");
-        let told = overlapping(&two, None).unwrap();
+        let told = overlapping(&[of("cpu.speed", 0.75, &[]), of("network.shaping", 0.5, &[])], None).unwrap();
         assert!(told.contains("overlap") && !told.contains("Together"), "{told}");
         assert_eq!(overlapping(&two[..1], None), None);
         let chain = [of("app.work", 0.74, &[]), of("cpu.saturated", 0.88, &["it follows from app.work (more work), which comes first"])];
         assert_eq!(overlapping(&chain, None), None, "a request's consequence says itself what it is");
+        let one = [of("app.lock", 0.18, &[]), of("cpu.speed", 0.1, &[]), of("app.query_cache", 0.18, &[])];
+        assert_eq!(
+            overlapping(&one, None).as_deref(),
+            Some("The shares of locks and query cache overlap: they are of the same part of a request.")
+        );
+        assert_eq!(overlapping(&one[..2], Some(0.28)), None, "parts that exclude each other");
+        let of_both = overlapping(&chain, Some(0.9)).unwrap();
+        assert!(of_both.contains("follows from another cause") && !of_both.contains("several of these"), "{of_both}");
+    }
+
+    #[test]
+    fn a_rest_may_be_of_a_cause_without_a_share() {
+        let of = |share: f64, status| Finding { cause: "memory.paging".into(), layer: Layer::Memory, status, share, evidence: Vec::new() };
+        let told = |found: Finding| unexplained(&[found]);
+        assert_eq!(told(of(0.0, fingerpost_record::Status::Suspected)), "unexplained or of a cause whose share is not known");
+        assert_eq!(told(of(0.3, fingerpost_record::Status::Suspected)), "unexplained");
+        assert_eq!(told(of(0.0, fingerpost_record::Status::Cleared)), "unexplained");
     }
 
     #[test]

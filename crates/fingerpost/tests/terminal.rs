@@ -283,6 +283,10 @@ const MEANT: &[(&str, Option<&str>)] = &[
     ("prove cpu.quot", Some("“cpu.quota”")),
     ("prove --servers --only cpu.quot", Some("“cpu.quota”")),
     ("show --format jsno", Some("'json'")),
+    ("run launch --set placements=zrm", Some("“zram”")),
+    ("run launch --set manifest=publishd", Some("“published”")),
+    ("load mysql://127.0.0.1/x --set mixx=read", Some("“mix”")),
+    ("site import . x.odb --store lmbd", Some("'lmdb'")),
 ];
 
 #[test]

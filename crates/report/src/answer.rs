@@ -115,7 +115,10 @@ fn scaling(table: &Table, many: bool) -> String {
         table.params.iter().filter(|(key, _)| !matches!(*key, "engine" | "server")).map(|(key, value)| named(key, value)).collect();
     let which = if many && !others.is_empty() { format!(" ({})", others.join(" ")) } else { String::new() };
     let rests = doubtful_steps(table);
-    format!("{}{which} {}{rests}.", server(&table.workload, &table.params), table.scaling.sentence(table.who))
+    let name = server(&table.workload, &table.params);
+    // A product is written as it is.
+    let name = if name.starts_with("the ") { capitalised(name) } else { name.to_owned() };
+    format!("{name}{which} {}{rests}.", table.scaling.sentence(table.who))
 }
 
 /// Which steps of a table are not to be trusted, behind what is said of it.

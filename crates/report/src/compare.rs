@@ -6,7 +6,7 @@ use fingerpost_compare::comparison::{Comparison, Curve, NotCompared, Row, Waterf
 use fingerpost_compare::service::Part;
 use fingerpost_compare::side::SideInfo;
 use fingerpost_compare::{Ratio, Verdict};
-use fingerpost_diagnose::wording::overlapping;
+use fingerpost_diagnose::wording::{overlapping, unexplained};
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Status};
@@ -218,9 +218,7 @@ pub(crate) fn causes(c: &Comparison) -> Vec<(String, Vec<String>, Status)> {
     let mut out: Vec<_> = c.causes.iter().map(|f| (text(&label(f)), f.evidence.iter().map(|e| text(e)).collect(), f.status)).collect();
     if c.unexplained > 0.0 {
         let at = c.causes.iter().take_while(|f| f.status.accuses()).count();
-        let unknown = c.causes.iter().any(|f| f.status.accuses() && f.share == 0.0);
-        let or = if unknown { " or of a cause whose share is not known" } else { "" };
-        out.insert(at, (format!("unexplained{or}, {:.0} %", c.unexplained * 100.0), Vec::new(), Status::Suspected));
+        out.insert(at, (format!("{}, {:.0} %", unexplained(&c.causes), c.unexplained * 100.0), Vec::new(), Status::Suspected));
     }
     out
 }

@@ -8,6 +8,7 @@ use fingerpost_record::unit::significant;
 use fingerpost_record::{Estimate, Param, Params, Run, Unit};
 
 use crate::svg::lines::{Chart, Point, Series, Steps};
+use crate::words::whole_bytes;
 
 /// The source's own rounds.
 const SOURCE: &str = "site-powermac-9500";
@@ -206,7 +207,7 @@ fn curves(of: &[site::Crossing]) -> Option<Chart> {
     (sizes.len() > 1).then(|| Chart {
         title: clean(&format!("Files / object database{params}")).into_owned(),
         across: "size of the pages".to_owned(),
-        steps: sizes.iter().map(|size| Unit::Bytes.format(*size as f64)).collect(),
+        steps: sizes.iter().map(|size| whole_bytes(*size as u64)).collect(),
         up: "fs/odb; above 1 the database is faster".to_owned(),
         unit: Unit::Count,
         from_zero: true,
@@ -216,7 +217,7 @@ fn curves(of: &[site::Crossing]) -> Option<Chart> {
 }
 
 fn at(s: &AtSize) -> String {
-    format!("{} with {}", significant(s.ratio), Unit::Bytes.format(s.size as f64))
+    format!("{} with {}", significant(s.ratio), whole_bytes(s.size as u64))
 }
 
 #[cfg(test)]

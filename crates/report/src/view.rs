@@ -8,6 +8,7 @@ use fingerpost_record::{Better, Host, Measurement, Outcome, Percentiles, Profile
 
 use crate::figure::Figure;
 use crate::groups;
+use crate::words::whole_bytes;
 
 /// A name and what there is to say under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -359,19 +360,16 @@ fn cpus(h: &Host) -> Option<String> {
     }
 }
 
-/// A number of bytes, without decimals where it is a whole number of its unit; a system that does not tell it has 0.
+/// A number of bytes; a system that does not tell it has 0.
 fn known_bytes(bytes: u64) -> Option<String> {
-    let scale = Unit::Bytes.scale_for(bytes as f64);
-    let scaled = bytes as f64 / scale.divisor;
-    let text = if scaled.fract() == 0.0 { format!("{scaled:.0} {}", scale.symbol) } else { Unit::Bytes.format(bytes as f64) };
-    Some(text).filter(|_| bytes > 0)
+    Some(whole_bytes(bytes)).filter(|_| bytes > 0)
 }
 
 fn host_facts(run: &Run) -> Vec<Fact> {
     let h = &run.host;
     let mut facts = Facts::default();
     facts.maybe("Kernel command line", h.cmdline.clone());
-    facts.maybe("SMT", h.cpu.smt.clone());
+    facts.maybe("SMT", h.cpu.smt.as_deref().map(|smt| smt.replace("notsupported", "not supported")));
     facts.maybe("Turbo", h.cpu.turbo.clone());
     facts.maybe("Governor", h.governor.clone());
     facts.maybe("Microcode", h.cpu.microcode.clone());

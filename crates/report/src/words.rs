@@ -12,6 +12,13 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A number of bytes, without decimals where it is a whole number of its unit.
+pub fn whole_bytes(bytes: u64) -> String {
+    let scale = Unit::Bytes.scale_for(bytes as f64);
+    let scaled = bytes as f64 / scale.divisor;
+    if scaled.fract() == 0.0 { format!("{scaled:.0} {}", scale.symbol) } else { Unit::Bytes.format(bytes as f64) }
+}
+
 /// A run's text without what could mislead a reader.
 pub fn clean(text: &str) -> String {
     fingerpost_record::text::clean(text).into_owned()

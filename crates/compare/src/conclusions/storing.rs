@@ -81,7 +81,7 @@ pub static LIST: &[Conclusion] = &[
         "The test case",
         "What else ran on the machine slowed both sides alike.",
         || Judged::not("it is an assumption: nothing was measured without the load"),
-        Here::Never("both sides read in the same rounds here, so that a load hits both"),
+        Here::Never("both sides read in the same rounds here, so that a load affects both"),
     ),
     of(
         "faster_even_with_a_message",

@@ -119,6 +119,7 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     roots::neighbours_of_both(&mut findings, clues);
     roots::add(&mut findings, clues);
     chain::order(&mut findings);
+    let unexplained = chain::unexplained_beside(&findings, unexplained);
     (findings, unexplained)
 }
 

@@ -48,7 +48,7 @@ pub(super) fn spare(findings: &mut [Finding], trust: &Trust, unexplained: f64) {
     }
     for f in findings.iter_mut().filter(|f| f.status == Status::Suspected) {
         (f.status, f.share) = (Status::NotJudged, 0.0);
-        f.evidence.push(format!("{} of a change that may be too small to matter is unexplained", percent(unexplained)));
+        f.evidence.push(format!("no cause explains {} of a change that may be too small to matter", percent(unexplained)));
     }
 }
 
@@ -62,11 +62,13 @@ pub(super) fn hold(findings: &mut [Finding], clues: &Clues, trust: &Trust, unexp
             _ if !trust.resolved => Some("the step is surely slower, and not surely by more than what does not matter".to_owned()),
             None => Some("the record has no followed requests, and no interval of its part".to_owned()),
             Some(share) if share > TOO_LITTLE_FOLLOWED => Some(format!(
-                "{} of a side's requests' time could not be followed: above {} nobody is guilty",
+                "{} of a side's requests' time could not be followed: above {} no cause is guilty",
                 percent(share),
                 percent(TOO_LITTLE_FOLLOWED)
             )),
-            _ if unexplained > f.share => Some(format!("more of the change, {}, is unexplained", percent(unexplained))),
+            _ if unexplained > f.share => {
+                Some(format!("nothing that was recorded tells the cause of more of the change, {}", percent(unexplained)))
+            }
             Some(_) => None,
         };
         if let Some(why) = why {

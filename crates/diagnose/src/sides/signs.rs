@@ -437,7 +437,7 @@ pub(super) fn trace(clues: &Clues) -> Sign {
     match known.iter().find(|(pair, _)| pair.slow > pair.fast) {
         Some((pair, words)) => Fits(format!("{} {words}", clues.arrow(*pair, ""))),
         None if known.len() < watched.len() => Unknown,
-        None => Against("nobody traces or audits the server on the slower side alone".into()),
+        None => Against("no program traces or audits the server on the slower side alone".into()),
     }
 }
 

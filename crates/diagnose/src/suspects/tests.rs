@@ -256,7 +256,7 @@ fn a_verdict_needs_the_interval_and_enough_that_was_followed() {
     let little = paths(&[&WORK[..], &sleeping[..]].concat(), 0.2);
     let found = judged(&step(), &[], Some(&little));
     assert!(found.iter().all(|f| f.status != Status::Guilty), "{found:#?}");
-    assert!(says(&found, "app.wait", "nobody is guilty"));
+    assert!(says(&found, "app.wait", "no cause is guilty"));
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub struct Args {
     /// With --experiment: hold this neighbour, a process with its children or a control group, for a tenth of a second at a time
     #[arg(long, value_name = "PID|CGROUP", requires = "experiment")]
     hold: Vec<String>,
-    /// Tell each second what requests wait for, while the service is watched. Following them meanwhile takes a few per cent of a CPU
+    /// Print each second what requests wait for, while the service is watched. Following them meanwhile takes a few per cent of a CPU
     #[arg(long, requires = "service")]
     live: bool,
     /// What to call the service in the record, in place of its program's name; two records of one name are compared
@@ -85,7 +85,7 @@ pub struct Args {
     /// No progress, no notes
     #[arg(short, long, requires = "service")]
     quiet: bool,
-    /// How to tell progress, on standard error
+    /// How to show progress, on standard error
     #[arg(long, value_enum, default_value_t, requires = "service", hide = true)]
     progress: Progressing,
     /// How to print it

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use fingerpost_labs::load::measure;
 use fingerpost_labs::{LabError, Sink as _};
 use fingerpost_record::archive::checked_label;
-use fingerpost_record::{Outcome, Param, Params, Run, secret};
+use fingerpost_record::{Outcome, Param, Params, Run, secret, suggest};
 use fingerpost_report::Format;
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_workloads::Workload;
@@ -43,7 +43,7 @@ pub struct Args {
     /// A file whose first line is the password. Without it: MYSQL_PWD, PGPASSWORD or REDISCLI_AUTH, else ~/.my.cnf or ~/.pgpass
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// The server is yours to load although its address is a public one
+    /// You may load this server although its address is a public one
     #[arg(long)]
     public: bool,
     /// Keep the run in this file instead of the archive
@@ -189,7 +189,8 @@ fn target(args: &Args) -> anyhow::Result<Target> {
     let known = if web { OF_WEB } else { OF_DATABASES };
     for (key, values) in plan::parse_settings(&plan::all_settings(&args.set))? {
         if !known.contains(&key.as_str()) {
-            return usage(format!("--set {key}: of this server the clients take {}", known.join(", ")));
+            let known = known.join(", ");
+            return usage(format!("--set {key}: of this server the clients take {known}{}", suggest::of_listed(&key, &known)));
         }
         params = params.with(&key, plan::joined(&values));
     }
@@ -266,6 +267,7 @@ mod tests {
         assert!(refused(&["http://8.8.8.8/"]).contains("--public"));
         assert!(refused(&["http://10.0.0.1/", "--password-file", "x"]).contains("without a password"));
         assert!(refused(&["http://10.0.0.1/", "--set", "mix=read"]).contains("keepalive, rate, generators"));
+        assert!(refused(&["http://10.0.0.1/", "--set", "keepalvie=on"]).ends_with("did you mean “keepalive”?"));
         assert!(refused(&["http://10.0.0.1/", "--set", "keepalive=both"]).contains("on or off"));
         assert!(refused(&["redis://10.0.0.1", "--set", "mix=read"]).contains("look-ups by key"));
         assert!(refused(&["https://10.0.0.1/"]).contains("only http"));

@@ -72,7 +72,7 @@ pub struct Args {
     /// No progress, no notes
     #[arg(short, long)]
     quiet: bool,
-    /// How to tell progress, on standard error
+    /// How to show progress, on standard error
     #[arg(long, value_enum, default_value_t, hide = true)]
     progress: Progressing,
 }

@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fingerpost_odb::transfer::{self, Transferred};
 use fingerpost_odb::{Cell, Database, Engine, Entry, Error, Standing, Store, kind_of, standing};
+use fingerpost_record::suggest;
 use fingerpost_record::text::clean;
 
 use super::site_guard::{Work, guarded, limit_growth};
@@ -200,7 +201,7 @@ fn tell(what: &str, went: &Transferred) {
 
 fn list(file: &Path, path: &[u8], trust: bool) -> anyhow::Result<Done> {
     let entries = open(file, trust)?.reader().and_then(|mut reader| reader.list(path)).map_err(mend)?;
-    let Some(entries) = entries else { return usage(format!("there is no table “{}”", clean(&String::from_utf8_lossy(path)))) };
+    let Some(entries) = entries else { return usage(format!("there is no table {}", meant(file, path, trust))) };
     output::write(|out| {
         entries.iter().try_for_each(|(name, entry)| {
             // Names come from a file, which may be hostile to a terminal.
@@ -214,6 +215,18 @@ fn list(file: &Path, path: &[u8], trust: bool) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
+/// A path that there is nothing at, with what is near to it in its table.
+fn meant(file: &Path, path: &[u8], trust: bool) -> String {
+    let split = path.iter().rposition(|byte| *byte == b'/');
+    let (table, name) = split.map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]));
+    let listed = open(file, trust).ok().and_then(|database| database.reader().ok()?.list(table).ok()?).unwrap_or_default();
+    let names: Vec<String> = listed.iter().map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect();
+    let near = suggest::nearest(&String::from_utf8_lossy(name), names.iter().map(String::as_str));
+    let full = |near| format!("{}{near}", String::from_utf8_lossy(&path[..split.map_or(0, |at| at + 1)]));
+    let meant = near.map_or(String::new(), |near| format!("; did you mean “{}”?", clean(&full(near))));
+    format!("“{}”{meant}", clean(&String::from_utf8_lossy(path)))
+}
+
 fn get(file: &Path, path: &[u8], trust: bool) -> anyhow::Result<Done> {
     let mut written = Ok(());
     let found = open(file, trust)?
@@ -222,7 +235,7 @@ fn get(file: &Path, path: &[u8], trust: bool) -> anyhow::Result<Done> {
         .map_err(mend)?;
     written?;
     if !found {
-        return usage(format!("there is no cell “{}”", clean(&String::from_utf8_lossy(path))));
+        return usage(format!("there is no cell {}", meant(file, path, trust)));
     }
     Ok(Done::Well)
 }

@@ -43,7 +43,7 @@ pub struct Args {
     /// How to print the result
     #[arg(long, default_value = "table", value_parser = output::format_parser())]
     format: Format,
-    /// How to tell progress, on standard error
+    /// How to show progress, on standard error
     #[arg(long, value_enum, default_value_t, hide = true)]
     progress: Progressing,
 }

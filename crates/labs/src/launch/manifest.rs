@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fingerpost_record::suggest;
 use fingerpost_workloads::programs::{self, is_program, postgresql_versions};
 use regex_lite::Regex;
 use serde::Deserialize;
@@ -120,7 +121,8 @@ impl App {
 /// # Errors
 /// A sentence that says what is wrong with it, and where.
 pub fn read(path: &Path) -> Result<Vec<App>, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read the manifest {}: {e}", path.display()))?;
+    let meant = || suggest::of_listed(&path.to_string_lossy(), PUBLISHED);
+    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read the manifest {}: {e}{}", path.display(), meant()))?;
     parse(&text).map_err(|e| format!("the manifest {}: {e}", path.display()))
 }
 

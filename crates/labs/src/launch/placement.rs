@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use fingerpost_record::suggest;
+
 use super::drive::{Drive, Drives};
 
 /// One swap area, or a part of a placement of several.
@@ -105,7 +107,7 @@ fn one(word: &str, dir: &Path) -> Result<Placement, String> {
         "striped" => striped(word, place, dir)?,
         "zram" if place.is_none() => vec![Part::Zram],
         "throttled" => vec![Part::Loop(here())],
-        _ => return Err(format!("`{word}` is no placement; write a list of {KINDS}")),
+        _ => return Err(format!("`{word}` is no placement; write a list of {KINDS}{}", suggest::of_listed(kind, KINDS))),
     };
     Ok(Placement { parts, zswap: kind == "zswap", throttled: kind == "throttled", drive, ..Placement::as_is(word) })
 }

@@ -56,7 +56,7 @@ pub fn forms(site: &Site, run: &Run) -> Markup {
                 p class="buttons" { button { "Keep" } }
             }
             details { summary { "Remove this run" }
-                form method="post" action=(at("remove")) { p class="buttons" { "The file is deleted. " button { "Remove it" } } }
+                form method="post" action=(at("remove")) { p class="buttons" { "This deletes its file. " button { "Remove it" } } }
             }
         }
     }

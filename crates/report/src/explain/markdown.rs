@@ -6,6 +6,7 @@ use fingerpost_diagnose::wording::overlapping;
 use super::experiments::cells;
 use super::followed::{account, chains, rows};
 use super::functions;
+use super::suspects::share;
 use super::{Explanation, clean, headline, percent, time};
 
 /// Chains that Markdown shows.
@@ -37,12 +38,12 @@ pub fn markdown(e: &Explanation) -> String {
     for f in &e.findings {
         let label = fingerpost_diagnose::label(&f.cause);
         let evidence: Vec<String> = f.evidence.iter().map(|s| escape(s)).collect();
-        let share = if !f.status.accuses() || f.share == 0.0 { String::new() } else { percent(f.share) };
         text.push_str(&format!(
-            "| {} | {} | {} | {share} | {} |\n",
+            "| {} | {} | {} | {} | {} |\n",
             escape(label),
             escape(&f.cause),
             f.status.as_str(),
+            share(f),
             evidence.join("; ")
         ));
     }

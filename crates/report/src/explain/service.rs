@@ -198,7 +198,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
     }
     lines.extend(e.mapped.iter().map(|sentence| Line::Note(super::mapped_line(sentence), Tone::Faint)));
     if paths.not_followed > TOO_LITTLE_FOLLOWED {
-        let text = format!("{} of the time could not be followed: nobody is guilty by this", percent(paths.not_followed));
+        let text = format!("{} of the time could not be followed: no cause is guilty by this", percent(paths.not_followed));
         lines.push(Line::Note(text, Tone::Doubtful));
     }
     lines.extend(account(paths, e.check.as_ref()).into_iter().filter(|(_, warning)| *warning).map(|(s, _)| Line::Note(s, Tone::Doubtful)));

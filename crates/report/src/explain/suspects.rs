@@ -15,14 +15,22 @@ fn tone(status: Status) -> Tone {
     }
 }
 
+/// The share of a suspect for a column of them: nothing of who is not accused.
+pub(super) fn share(f: &Finding) -> String {
+    match f.status.accuses() {
+        true if f.share == 0.0 => "not known".to_owned(),
+        true => percent(f.share),
+        false => String::new(),
+    }
+}
+
 /// The suspects with their figures, in the order in which they are given, each with at most so many lines of evidence.
 pub(super) fn suspects_grid(findings: &[Finding], evidence: usize) -> Grid {
     let mut grid =
         Grid::titled([("suspect", Align::Left, 0), ("cause", Align::Left, 1), ("verdict", Align::Left, 0), ("share", Align::Right, 0)]);
     for f in findings {
         let label = fingerpost_diagnose::label(&f.cause);
-        let share = if !f.status.accuses() || f.share == 0.0 { String::new() } else { percent(f.share) };
-        grid.lines.push(Line::Cells(vec![clean(label), clean(&f.cause), f.status.as_str().into(), share], tone(f.status)));
+        grid.lines.push(Line::Cells(vec![clean(label), clean(&f.cause), f.status.as_str().into(), share(f)], tone(f.status)));
         grid.lines.extend(f.evidence.iter().take(evidence).map(|e| Line::Note(clean(e), Tone::Faint)));
     }
     grid.lines.extend(overlapping(findings, None).map(|sentence| Line::Note(sentence, Tone::Plain)));
@@ -47,7 +55,7 @@ mod tests {
         };
         let told = |findings: &[Finding]| suspects_grid(findings, 2).render(&Style::default());
         assert!(!told(&[of("syscall.entry", 0.6, ""), of("client.saturated", 0.4, "")]).contains("overlap"));
-        let both = told(&[of("syscall.entry", 0.6, "third"), of("client.saturated", 0.6, "")]);
+        let both = told(&[of("syscall.entry", 0.6, "third"), of("client.saturated", 0.7, "")]);
         assert!(both.contains("The shares overlap") && both.contains("second") && !both.contains("third"), "{both}");
         // What it follows from is told further down than is shown.
         let follows = of("cpu.saturated", 0.6, "it follows from app.work (more work), which comes first");

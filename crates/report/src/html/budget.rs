@@ -1,7 +1,7 @@
 //! Where a transaction's time went, and who is suspected of what.
 
 use fingerpost_diagnose::label;
-use fingerpost_diagnose::wording::overlapping;
+use fingerpost_diagnose::wording::{self, overlapping};
 use fingerpost_record::text::clean;
 use fingerpost_record::{Budget, Finding, Layer, Params, Run, Status};
 use maud::{Markup, html};
@@ -25,8 +25,6 @@ const LAYERS: [Layer; 9] = [
     Layer::Host,
 ];
 
-/// What is said of a rest that may belong to a cause without a share.
-const UNKNOWN: &str = "unexplained, or of a cause whose share is not known.";
 /// What no part has.
 const REST: &str = "unexplained";
 
@@ -39,8 +37,9 @@ pub fn section(run: &Run) -> Option<Section> {
     // A request that was followed is one turn on a connection; where several make a transaction, budgets are of that.
     let turn = |b: &Budget| run.paths.iter().any(|p| p.workload == b.workload && p.params == b.params && p.followed == b.transactions);
     let word = if run.budgets.iter().all(turn) { "request" } else { "transaction" };
+    let all = shared(&run.budgets);
     let body = html! {
-        p { "The time of one " (word) ", part by part. What could not be followed, or in records of before placed, is shown as unexplained, always." }
+        p { "The time of one " (word) @if !all.is_empty() { " of " (step_name(&run.budgets[0].workload, &all)) } ", part by part. What could not be followed (in older records: not put down to a part) is always shown, as unexplained." }
         ul class="legend" {
             @for layer in LAYERS.iter().filter(|l| used(l)) { li { (swatch(layer_class(*layer))) (layer.as_str()) } }
             li { (swatch("l-unexplained")) (REST) }
@@ -48,10 +47,10 @@ pub fn section(run: &Run) -> Option<Section> {
         (scrolling("Budgets, table", html! {
             table class="budgets" {
                 thead { tr { th scope="col" { (term("Step")) } th scope="col" class="number" { (term(&format!("a {word}"))) } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (term(REST)) } } }
-                tbody { @for b in &run.budgets { (line(b)) } }
+                tbody { @for b in &run.budgets { (line(b, &all)) } }
             }
         }))
-        @for b in &run.budgets { (parts(b, word)) }
+        @for b in &run.budgets { (parts(b, word, &all)) }
     };
     Some(Section { key: "budget", title: "Where the time went".into(), body })
 }
@@ -60,8 +59,22 @@ fn swatch(class: &str) -> Markup {
     html! { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class={ "piece " (class) } width="14" height="14" {} } }
 }
 
-fn step(b: &Budget) -> String {
-    step_name(&b.workload, &b.params)
+/// A step by what tells it from the others.
+fn step(b: &Budget, shared: &Params) -> String {
+    let own = b.params.iter().filter(|(key, value)| shared.get(key) != Some(*value));
+    let own = own.fold(Params::new(), |own, (key, value)| own.with(key, value.clone()));
+    if shared.is_empty() { step_name(&b.workload, &b.params) } else { step_name("", &own) }
+}
+
+/// The parameters that all of several steps of one workload have; nothing where that leaves one without a name.
+fn shared(budgets: &[Budget]) -> Params {
+    let [first, others @ ..] = budgets else { return Params::new() };
+    if others.is_empty() || others.iter().any(|b| b.workload != first.workload) {
+        return Params::new();
+    }
+    let of_all = first.params.iter().filter(|(key, value)| others.iter().all(|b| b.params.get(key) == Some(*value)));
+    let all = of_all.fold(Params::new(), |all, (key, value)| all.with(key, value.clone()));
+    if budgets.iter().any(|b| b.params.iter().all(|(key, _)| all.get(key).is_some())) { Params::new() } else { all }
 }
 
 /// A step by its workload and parameters, cleaned.
@@ -69,7 +82,7 @@ pub(super) fn step_name(workload: &str, params: &Params) -> String {
     clean(&format!("{workload} {params}")).trim().to_owned()
 }
 
-fn line(b: &Budget) -> Markup {
+fn line(b: &Budget, shared: &Params) -> Markup {
     let mut pieces: Vec<Piece> = Vec::new();
     for layer in LAYERS {
         for p in b.parts.iter().filter(|p| p.layer == layer) {
@@ -81,7 +94,7 @@ fn line(b: &Budget) -> Markup {
     pieces.push(Piece { class: "l-unexplained", title: format!("{REST}: {}", percent(b.unexplained)), share: b.unexplained });
     html! {
         tr {
-            th scope="row" { (step(b)) }
+            th scope="row" { (step(b, shared)) }
             td class="number" { (time(b.seconds_per_transaction)) }
             td class="graphic" { (cells::stacked(&pieces)) }
             td class="number extra" { (percent(b.unexplained)) }
@@ -89,13 +102,13 @@ fn line(b: &Budget) -> Markup {
     }
 }
 
-fn parts(b: &Budget, word: &str) -> Markup {
+fn parts(b: &Budget, word: &str, shared: &Params) -> Markup {
     let mut parts: Vec<_> = b.parts.iter().collect();
     parts.sort_by(|x, y| y.share.total_cmp(&x.share));
     html! {
         details {
-            summary { "Every part of " (step(b)) ", over " (b.transactions) " " (word) "s" }
-            (scrolling(&format!("Parts of {}", step(b)), html! {
+            summary { "Every part of " (step(b, shared)) ", over " (b.transactions) " " (word) "s" }
+            (scrolling(&format!("Parts of {}", step(b, shared)), html! {
                 table class="narrow" {
                     thead { tr { th scope="col" { (term("part")) } th scope="col" { (term("layer")) } th scope="col" class="number" { (term(&format!("a {word}"))) } th scope="col" class="number" { (term("share")) } } }
                     tbody {
@@ -110,31 +123,51 @@ fn parts(b: &Budget, word: &str) -> Markup {
 
 /// The suspects of a run; nothing where none was looked at.
 pub fn findings(run: &Run) -> Option<Section> {
-    let body = suspects(&run.findings, None)?;
+    let (step, findings) = of_one_step(run);
+    let list = suspects(&findings, None)?;
+    let body = html! {
+        @if let Some(step) = step { p class="params" { "At " (step) "." } }
+        (list)
+    };
     Some(Section { key: "suspects", title: "Suspects".into(), body })
+}
+
+/// The findings, and the step that all that accuse begin with, which is then told once and not with each.
+fn of_one_step(run: &Run) -> (Option<String>, Vec<Finding>) {
+    let steps = run.budgets.iter().map(|b| step_name(&b.workload, &b.params));
+    let begins =
+        |f: &Finding, step: &str| f.evidence.first().is_some_and(|e| e.strip_prefix(step).is_some_and(|rest| rest.starts_with(": ")));
+    let accused = || run.findings.iter().filter(|f| f.status.accuses());
+    let Some(step) = steps.into_iter().find(|step| accused().next().is_some() && accused().all(|f| begins(f, step))) else {
+        return (None, run.findings.clone());
+    };
+    let mut findings = run.findings.clone();
+    for f in findings.iter_mut().filter(|f| begins(f, &step)) {
+        f.evidence[0].drain(..step.len() + 2);
+    }
+    (Some(step), findings)
 }
 
 /// Suspects with their status: guilty and suspected with their evidence, then those that were cleared and by what, and those not judged and why.
 /// Of a comparison with what none of them explains.
 pub fn suspects(findings: &[Finding], unexplained: Option<f64>) -> Option<Markup> {
     let overlap = overlapping(findings, unexplained.map(|rest| 1.0 - rest));
-    let unexplained = unexplained.unwrap_or(0.0);
-    if findings.is_empty() && unexplained == 0.0 {
+    let left = unexplained.unwrap_or(0.0);
+    if findings.is_empty() && left == 0.0 {
         return None;
     }
     let named: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
     let of = |status: Status| -> Vec<&Finding> { findings.iter().filter(|f| f.status == status).collect() };
     let rest = [Status::Cleared, Status::NotJudged].map(|status| (status, of(status)));
-    let unknown = named.iter().any(|f| f.share == 0.0);
     Some(html! {
         @if let Some(sentence) = overlap { p class="note" { (sentence) } }
-        @if !named.is_empty() || unexplained > 0.0 {
+        @if !named.is_empty() || left > 0.0 {
             ol class="suspects" {
                 @for f in named { (suspect(f)) }
-                @if unexplained > 0.0 {
+                @if left > 0.0 {
                     li class="rest" {
-                        div class="who" { strong { (term("unexplained")) } } (cells::share(unexplained, "rest"))
-                        p { (percent(unexplained)) " of the difference is " (if unknown { UNKNOWN } else { "explained by no cause." }) }
+                        div class="who" { strong { (term(REST)) } } (cells::share(left, "rest"))
+                        p { (percent(left)) " of the difference is " (wording::unexplained(findings)) "." }
                     }
                 }
             }

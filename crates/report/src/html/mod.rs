@@ -171,7 +171,7 @@ fn doubts(view: &View) -> Markup {
         @if !view.doubts.is_empty() {
             div class="doubts" role="note" { h2 { "Doubts" } ul { @for d in &view.doubts { li { (doubt("", d)) } } } }
         } @else if view.command.is_some() {
-            p class="good" { "Nothing that was looked at on the host speaks against these figures." }
+            p class="good" { "Nothing was found on the host that makes these figures doubtful." }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fingerpost_compare::zerofill::guesses::Verdict;
 use fingerpost_compare::zerofill::rank::Ranking;
 use fingerpost_compare::zerofill::{self, Analysis};
-use fingerpost_record::text::clean;
+use fingerpost_record::text::{clean, counted};
 use fingerpost_record::{Estimate, Run, Unit};
 use maud::{Markup, html};
 
@@ -87,7 +87,7 @@ fn costs(a: &Analysis) -> Markup {
         @if !a.zeroing.is_empty() {
             h3 { "Zeroing one page, by independent routes" }
             div class="scroll" tabindex="0" role="region" aria-label="Zeroing, table" { table { tbody { @for r in &a.zeroing {
-                tr { th scope="row" { (r.name) } td { (r.pages) " pages at a time" } td class="number" { (words::time(r.per_page)) } }
+                tr { th scope="row" { (r.name) } td { (counted(r.pages.unsigned_abs(), "page")) " at a time" } td class="number" { (words::time(r.per_page)) } }
             } } } }
         }
         @for g in &a.agreement {
@@ -99,30 +99,31 @@ fn costs(a: &Analysis) -> Markup {
 /// Heights in pixels: a bar, and the distance of two.
 const BAR: f64 = 18.0;
 const STEP: f64 = 26.0;
-/// Where the bars begin and end, in per cent of the width.
+/// Where the bars begin and how wide they are, in per cent of the width: on a phone there is room for the words on both sides.
 const FROM: f64 = 14.0;
-const TO: f64 = 82.0;
+const WIDE: f64 = 48.0;
 
 /// One stacked bar per page count: zeroing, faults, allocation.
 fn shares(a: &Analysis) -> Markup {
     let height = STEP * a.shares.len() as f64;
-    let x = |share: f64| format!("{:.2}%", FROM + share.clamp(0.0, 1.0) * (TO - FROM));
-    let width = |share: f64| format!("{:.2}%", share.clamp(0.0, 1.0) * (TO - FROM));
+    let of_bar = |share: f64| format!("{:.2}%", share.clamp(0.0, 1.0) * 100.0);
     html! {
         @if !a.shares.is_empty() {
             h3 { "Where the time goes" }
             figure {
-                figcaption { "Shares of allocating, touching and freeing, by the number of pages." }
+                figcaption { "Shares of allocating, touching and freeing, by the number of pages (on the left); on the right how much of the whole time is zero-filling." }
                 (legend())
                 svg class="chart" width="100%" height=(height) role="img" xmlns="http://www.w3.org/2000/svg" {
                     title { "Share of zero-filling per page count" }
                     desc { @for s in &a.shares { (s.pages) " pages: " (format!("{:.0} % zero-filling, {:.0} % faults. ", s.zero * 100.0, s.fault * 100.0)) } }
                     @for (i, s) in a.shares.iter().enumerate() {
                         @let y = STEP * i as f64;
-                        text x="0" y=(y + 14.0) { (s.pages) @if s.pages == 1 { " page" } @else { " pages" } }
-                        rect x=(x(0.0)) y=(y) width=(width(1.0)) height=(BAR) class="z-rest" {}
-                        rect x=(x(0.0)) y=(y) width=(width(s.zero)) height=(BAR) class="z-zero" {}
-                        rect x=(x(s.zero)) y=(y) width=(width(s.fault)) height=(BAR) class="z-fault" {}
+                        text x="0" y=(y + 14.0) { (s.pages) }
+                        svg class="bar" x=(format!("{FROM}%")) y=(y) width=(format!("{WIDE}%")) height=(BAR) {
+                            rect width="100%" height=(BAR) class="z-rest" {}
+                            rect width=(of_bar(s.zero)) height=(BAR) class="z-zero" {}
+                            rect x=(of_bar(s.zero)) width=(of_bar(s.fault)) height=(BAR) class="z-fault" {}
+                        }
                         text x="100%" y=(y + 14.0) text-anchor="end" { (format!("{:.0} %", s.zero * 100.0)) " of " (Unit::Nanoseconds.format(s.total)) }
                     }
                 }

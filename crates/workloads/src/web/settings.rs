@@ -61,7 +61,7 @@ impl Reach {
             Reach::Host => {
                 "load is put only on addresses of this host: 127.0.0.1, [::1] or localhost; for another host see `fingerpost load`"
             }
-            Reach::Private => "its address is a public one; where the server is yours to load, say so with --public",
+            Reach::Private => "its address is a public one; where you may load that server, say so with --public",
             Reach::Anywhere => "no server has such an address",
         }
     }

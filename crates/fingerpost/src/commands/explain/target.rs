@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fingerpost_observe::follow::answering::Answering;
 use fingerpost_observe::queues::socket_inodes;
 use fingerpost_observe::session::Service;
-use fingerpost_record::Params;
+use fingerpost_record::{Params, suggest};
 use fingerpost_sys::cgroup::members::{self, Found};
 use fingerpost_sys::sample;
 use fingerpost_sys::sockdiag::{self, SockDiag};
@@ -169,8 +169,17 @@ fn by_unit(unit: &str) -> anyhow::Result<Target> {
     // systemd writes a dash of a name that is a path part as it is; templates have their instance in the name.
     let found = members::find(|part| part == full);
     of_groups(found, Params::new().with("unit", full.clone()), || {
-        format!("no unit “{full}” has a process here; “systemctl status {full}” tells whether it runs")
+        let units = units();
+        let otherwise = || format!("“systemctl status {full}” tells whether it runs");
+        format!("no unit “{full}” has a process here; {}", suggest::or_else(&full, units.iter().map(String::as_str), otherwise))
     })
+}
+
+/// The names of the services that have a process here.
+fn units() -> BTreeSet<String> {
+    let named = |part: &&str| part.ends_with(".service");
+    let all = members::find(|part| named(&part));
+    all.iter().filter_map(|found| found.path.rsplit('/').find(named).map(str::to_owned)).collect()
 }
 
 fn by_cgroup(path: &Path) -> anyhow::Result<Target> {

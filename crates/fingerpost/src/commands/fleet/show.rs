@@ -7,7 +7,7 @@ pub use fingerpost_fleet::html::words;
 use fingerpost_fleet::judge::{self, Host, Slower, Standing, Verdicts};
 use fingerpost_fleet::sweep::{Pass, Sweep};
 use fingerpost_record::text::{clean, counted};
-use fingerpost_record::{archive, guard};
+use fingerpost_record::{archive, guard, suggest};
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::html;
 use fingerpost_report::style::Tone;
@@ -58,7 +58,9 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         return Ok(Done::Well);
     };
     let Some(host) = verdicts.hosts.iter().find(|host| host.node == *name) else {
-        return usage(format!("the sweep has no host “{}”", clean(name)));
+        let near = suggest::nearest(name, verdicts.hosts.iter().map(|host| host.node.as_str()));
+        let meant = near.map_or(String::new(), |near| format!("; did you mean “{}”?", clean(near)));
+        return usage(format!("the sweep has no host “{}”{meant}", clean(name)));
     };
     if args.format == Format::Json {
         output::write(|out| fingerpost_report::json::write(out, host))?;
