@@ -129,8 +129,7 @@ fn words_that_no_node_could_run_are_refused_before_any_is_asked() {
     let home = Home::with(&[]);
     std::fs::create_dir(home.path().join("came")).unwrap();
     keep(&home.path().join("came"), "n1", &made(1, |_| 1.0));
-    let begins: [&[&str]; 3] =
-        [&["run", "--ssh", "-w", "n1", "-o", "s"], &["script", "slurm", "-w", "n1"], &["gather", "came", "-o", "s"]];
+    let begins: [&[&str]; 3] = [&["run", "--ssh", "-w", "n1", "-o", "s"], &["script", "slurm", "-w", "n1"], &["gather", "came", "-o", "s"]];
     for begin in begins {
         let said = home.says(&[&["fleet"], begin, &["--", "--profil", "quick"]].concat());
         assert!(said.status == 2 && said.err.contains("'--profile'") && said.out.is_empty(), "{}{}", said.out, said.err);

@@ -114,9 +114,8 @@ impl<'a> OfGroup<'a> {
             }
         }
         let namer = Namer::of(self);
-        let named = fleet::by_every_cpu(&to_name, |(at, first)| {
-            namer.named(self.node(*at), *first, self.odd.get(at).map_or(&[], Vec::as_slice))
-        });
+        let named =
+            fleet::by_every_cpu(&to_name, |(at, first)| namer.named(self.node(*at), *first, self.odd.get(at).map_or(&[], Vec::as_slice)));
         for ((at, _), named) in to_name.iter().zip(named) {
             let host = &mut hosts[*at];
             (host.layer, host.cause, host.evidence) = (named.layer, named.cause, named.evidence);

@@ -128,9 +128,8 @@ impl<'a> Usual<'a> {
             host.cells.iter().for_each(|cell| rows[cell.0 as usize].0 += 1);
             host.failed.iter().filter(|(row, _)| (*row as usize) < known).for_each(|(row, _)| rows[*row as usize].1 += 1);
         }
-        let of_all = |setting: fn(&'a Description) -> &'a str| {
-            common(hosts.iter().map(|host| setting(&host.description)), hosts.len(), most)
-        };
+        let of_all =
+            |setting: fn(&'a Description) -> &'a str| common(hosts.iter().map(|host| setting(&host.description)), hosts.len(), most);
         Some(Usual {
             most,
             quota: middle(hosts.iter().map(|host| quota_of(host)))?,

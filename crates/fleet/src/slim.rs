@@ -47,9 +47,8 @@ fn by_text(value: f64) -> f64 {
 }
 
 /// Powers of ten that a floating-point number holds exactly.
-const POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
-];
+const POWERS: [f64; 23] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22];
 
 /// The same number, by a multiplication and a division with exact powers of ten, each of which is rounded once. Nothing for a figure so
 /// near to the middle between two neighbours, or so large or small, that the first of them could decide.
@@ -133,7 +132,12 @@ mod tests {
         for _ in 0..100_000 {
             let figure = (0.1 + rng.f64()) * 10_f64.powi(rng.i32(-25..25)) * if rng.bool() { 1.0 } else { -1.0 };
             // Also figures that have seven digits and end in 5, or are next to a power of ten.
-            let near = [by_text(figure), by_text(figure) * (1.0 + 5e-7), (rng.i32(0..1_000_000) as f64 + 0.5) / 1e3, 10_f64.powi(rng.i32(-20..20))];
+            let near = [
+                by_text(figure),
+                by_text(figure) * (1.0 + 5e-7),
+                (rng.i32(0..1_000_000) as f64 + 0.5) / 1e3,
+                10_f64.powi(rng.i32(-20..20)),
+            ];
             for value in near.into_iter().flat_map(|v| [v, v.next_up(), v.next_down()]).chain([figure]) {
                 assert_eq!(rounded(value).to_bits(), by_text(value).to_bits(), "{value:e}");
                 by_arithmetic += usize::from(super::by_arithmetic(value).is_some());

@@ -265,7 +265,7 @@ mod tests {
     fn the_grid_has_each_hosts_figures_in_its_column() {
         let mut table = Table { rows: vec![Row::new("syscall.null".into(), 1, Params::new(), Unit::Nanoseconds); 150], ..Table::default() };
         // Hosts with all rows, with some in another order, and with none.
-        let cells = |host: usize| (0..150_u32).rev().filter(move |row| host % 3 == 0 || *row as usize % (host + 1) == 1);
+        let cells = |host: usize| (0..150_u32).rev().filter(move |row| host.is_multiple_of(3) || *row as usize % (host + 1) == 1);
         let of_host = |host: usize| cells(host).map(|row| (row, host as f32, row as f32)).collect();
         table.hosts = (0..130).map(|host| HostRow { cells: of_host(host), ..HostRow::default() }).collect();
         let hosts: Vec<usize> = (0..130).rev().collect();

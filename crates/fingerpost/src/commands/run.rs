@@ -145,7 +145,8 @@ pub fn time_of(words: &[String]) -> anyhow::Result<Duration> {
         Ok(words) => words.args,
         Err(e) => {
             let text = e.render().to_string();
-            let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).filter(|l| !l.is_empty()).collect();
+            let said: Vec<&str> =
+                text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).filter(|l| !l.is_empty()).collect();
             return usage(format!("`run` does not take the words after --: {}", said.join("; ").trim_start_matches("error: ")));
         }
     };

@@ -18,10 +18,12 @@ use crate::output;
 
 /// Arguments of `fleet script`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Slurm: submit it by sbatch in an empty directory. Kubernetes: `kubectl create -f FILE`, and when the pods have ended \
+#[command(
+    after_help = "Slurm: submit it by sbatch in an empty directory. Kubernetes: `kubectl create -f FILE`, and when the pods have ended \
     write the output of `kubectl logs POD` to a file NODE.out for each, in an empty directory. Then: `fingerpost fleet gather DIR -o SWEEP`. \
     To measure the suspects again, do the same with `fingerpost fleet script ENGINE --again SWEEP` in another empty directory, and then: \
-    `fingerpost fleet gather DIR --again SWEEP`.")]
+    `fingerpost fleet gather DIR --again SWEEP`."
+)]
 pub struct ScriptArgs {
     /// The engine
     #[arg(value_parser = ["slurm", "kubernetes"])]
