@@ -125,6 +125,19 @@ fn a_script_is_one_that_a_shell_takes() {
 }
 
 #[test]
+fn words_that_no_node_could_run_are_refused_before_any_is_asked() {
+    let home = Home::with(&[]);
+    std::fs::create_dir(home.path().join("came")).unwrap();
+    keep(&home.path().join("came"), "n1", &made(1, |_| 1.0));
+    let begins: [&[&str]; 3] = [&["run", "--ssh", "-w", "n1", "-o", "s"], &["script", "slurm", "-w", "n1"], &["gather", "came", "-o", "s"]];
+    for begin in begins {
+        let said = home.says(&[&["fleet"], begin, &["--", "--profil", "quick"]].concat());
+        assert!(said.status == 2 && said.err.contains("'--profile'") && said.out.is_empty(), "{}{}", said.out, said.err);
+        assert!(!home.path().join("s").exists());
+    }
+}
+
+#[test]
 fn hosts_are_measured_by_ssh_and_a_host_that_cannot_be_reached_is_a_row() {
     let home = Home::with(&[]);
     let Some(sshd) = Sshd::start(home.path()) else { return };

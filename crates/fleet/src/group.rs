@@ -1,8 +1,8 @@
 //! One group of peers of a sweep: what its hosts are called, and by which layer they are slow.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use fingerpost_compare::{Comparison, Options, compare};
+use fingerpost_compare::{Comparison, Options, Side, compare_sides};
 use fingerpost_diagnose::fleet::{self, Excess, Judged, Unit};
 use fingerpost_record::Run;
 
@@ -20,13 +20,16 @@ const MOST_UNITS: usize = 6;
 
 /// A group of peers with what is known of it.
 pub(crate) struct OfGroup<'a> {
-    pub(crate) sweep: &'a Sweep,
-    pub(crate) table: &'a Table,
+    sweep: &'a Sweep,
+    table: &'a Table,
     /// Its hosts, by their number in the table.
-    pub(crate) members: &'a [usize],
-    pub(crate) judged: &'a Judged,
+    members: &'a [usize],
+    judged: &'a Judged,
     /// What the confirmation's records say, by node.
-    pub(crate) again: &'a BTreeMap<String, HostRow>,
+    again: &'a BTreeMap<String, HostRow>,
+    usual: Option<Usual<'a>>,
+    /// What sets hosts apart without a figure.
+    odd: BTreeMap<usize, Vec<Odd>>,
 }
 
 /// What measuring a suspect again said.
@@ -35,7 +38,27 @@ struct Again {
     said: Slower,
 }
 
-impl OfGroup<'_> {
+impl<'a> OfGroup<'a> {
+    /// Of these members, which were judged; `again` is what is known of the confirmation.
+    pub(crate) fn of(
+        sweep: &'a Sweep,
+        table: &'a Table,
+        members: &'a [usize],
+        judged: &'a Judged,
+        again: &'a BTreeMap<String, HostRow>,
+    ) -> OfGroup<'a> {
+        let hosts = members.iter().map(|host| &table.hosts[*host]);
+        let usual = Usual::of(hosts.clone().collect(), &table.rows);
+        let odd_of = |(at, host): (usize, &HostRow)| Some((at, usual.as_ref()?.odd(host))).filter(|(_, odd)| !odd.is_empty());
+        let odd = hosts.enumerate().filter_map(odd_of).collect();
+        OfGroup { sweep, table, members, judged, again, usual, odd }
+    }
+
+    /// The hosts that stand out, by a figure or otherwise.
+    pub(crate) fn accused(&self) -> BTreeSet<usize> {
+        self.judged.accused().iter().map(|e| e.host).chain(self.odd.keys().copied()).collect()
+    }
+
     fn node(&self, host: usize) -> &str {
         &self.table.hosts[self.members[host]].node
     }
@@ -47,40 +70,56 @@ impl OfGroup<'_> {
     /// The group's hosts with what they are called; `grid` is the centred one that was judged.
     pub(crate) fn hosts(&self, grid: &fleet::Grid) -> Vec<Host> {
         let accused: BTreeMap<usize, &Excess> = self.judged.accused().into_iter().map(|e| (e.host, e)).collect();
-        let usual = Usual::of(self.members.iter().map(|host| &self.table.hosts[*host]).collect(), &self.table.rows);
-        let odd: BTreeMap<usize, Vec<Odd>> = (0..self.members.len())
-            .filter_map(|at| Some((at, usual.as_ref()?.odd(&self.table.hosts[self.members[at]]))))
-            .filter(|(_, odd)| !odd.is_empty())
-            .collect();
         let again = self.confirmed(grid, &accused);
-        let mut namer = Namer::of(self, |host| accused.contains_key(&host) || odd.contains_key(&host));
-        let host = |at: usize| {
-            let node = self.node(at);
-            let (first, mine) = (accused.get(&at).copied(), odd.get(&at).map_or(&[][..], Vec::as_slice));
-            if first.is_none() && mine.is_empty() {
-                return self.not_accused(node);
-            }
-            // What is odd once may be chance, as of a page that was not available; what is odd again in the same way is not.
-            let odd_again = self.again.get(node).and_then(|row| Some(usual.as_ref()?.odd(row)));
-            let still = |again: &Vec<Odd>| again.iter().any(|a| mine.iter().any(|m| m.cause == a.cause));
-            let standing = match (again.get(&at), &odd_again) {
-                (Some(again), _) if again.slow => Standing::Slow,
-                (_, Some(odd)) if still(odd) => Standing::Slow,
-                (None, None) => Standing::Suspected,
-                // Measured again in nothing that accuses it.
-                (None, _) if mine.is_empty() => Standing::Suspected,
-                _ => Standing::NotConfirmed,
-            };
-            let mut host = plain(node, standing);
-            host.again = again.get(&at).map(|again| again.said.clone());
-            let of_host = self.judged.excesses.iter().filter(|e| e.host == at).take(MOST_UNITS);
-            host.slower = of_host.map(|e| self.slower(e.unit, [e.effect, e.low, e.high])).collect();
-            if standing != Standing::NotConfirmed {
-                namer.name(&mut host, first, mine);
-            }
-            host
+        let of_host = |at: usize| match (accused.contains_key(&at), self.odd.get(&at)) {
+            (false, None) => self.not_accused(self.node(at)),
+            (_, odd) => self.suspect(at, odd.map_or(&[], Vec::as_slice), again.get(&at)),
         };
-        (0..self.members.len()).map(host).collect()
+        let mut hosts: Vec<Host> = (0..self.members.len()).map(of_host).collect();
+        self.name(&mut hosts, &accused);
+        hosts
+    }
+
+    /// A host that stands out: what it is called, and in what it is slower.
+    fn suspect(&self, at: usize, odd: &[Odd], again: Option<&Again>) -> Host {
+        let node = self.node(at);
+        // What is odd once may be chance, as of a page that was not available; what is odd again in the same way is not.
+        let odd_again = self.again.get(node).and_then(|row| Some(self.usual.as_ref()?.odd(row)));
+        let still = |again: &Vec<Odd>| again.iter().any(|a| odd.iter().any(|m| m.cause == a.cause));
+        let standing = match (again, &odd_again) {
+            (Some(again), _) if again.slow => Standing::Slow,
+            (_, Some(odd)) if still(odd) => Standing::Slow,
+            (None, None) => Standing::Suspected,
+            // Measured again in nothing that accuses it.
+            (None, _) if odd.is_empty() => Standing::Suspected,
+            _ => Standing::NotConfirmed,
+        };
+        let of_host = self.judged.excesses.iter().filter(|e| e.host == at).take(MOST_UNITS);
+        Host {
+            again: again.map(|again| again.said.clone()),
+            slower: of_host.map(|e| self.slower(e.unit, [e.effect, e.low, e.high])).collect(),
+            ..plain(node, standing)
+        }
+    }
+
+    /// Says of each that is slow or suspected by which layer, on every CPU.
+    fn name(&self, hosts: &mut [Host], accused: &BTreeMap<usize, &Excess>) {
+        let mut left = MOST_NAMED;
+        let mut to_name: Vec<(usize, Option<&Excess>)> = Vec::new();
+        for (at, host) in hosts.iter().enumerate() {
+            if matches!(host.standing, Standing::Slow | Standing::Suspected) {
+                let first = accused.get(&at).copied().filter(|_| left > 0);
+                left -= usize::from(first.is_some());
+                to_name.push((at, first));
+            }
+        }
+        let namer = Namer::of(self);
+        let named =
+            fleet::by_every_cpu(&to_name, |(at, first)| namer.named(self.node(*at), *first, self.odd.get(at).map_or(&[], Vec::as_slice)));
+        for ((at, _), named) in to_name.iter().zip(named) {
+            let host = &mut hosts[*at];
+            (host.layer, host.cause, host.evidence) = (named.layer, named.cause, named.evidence);
+        }
     }
 
     fn not_accused(&self, node: &str) -> Host {
@@ -161,43 +200,54 @@ impl OfGroup<'_> {
 /// Has the engine that compares two systems say what is between a host and its peers.
 struct Namer<'a> {
     group: &'a OfGroup<'a>,
-    /// Peers that nobody accuses, read once.
-    peers: Vec<Run>,
-    named: usize,
+    /// Peers that nobody accuses, read once; nothing where there are none.
+    peers: Option<Side>,
+}
+
+/// By what a host is slow.
+#[derive(Default)]
+struct Named {
+    layer: Option<&'static str>,
+    cause: Option<String>,
+    evidence: Vec<String>,
+}
+
+impl Named {
+    fn told(&mut self, cause: &str, layer: &'static str) {
+        (self.layer, self.cause) = (Some(layer), Some(cause.to_owned()));
+    }
 }
 
 impl<'a> Namer<'a> {
-    fn of(group: &'a OfGroup<'a>, accused: impl Fn(usize) -> bool) -> Namer<'a> {
-        let any = (0..group.members.len()).any(&accused);
-        let innocent = (0..group.members.len()).filter(|other| any && !accused(*other));
-        let peers = innocent.filter_map(|other| group.sweep.read(Pass::First, group.node(other)).ok()).take(COMPARED).collect();
-        Namer { group, peers, named: 0 }
+    fn of(group: &'a OfGroup<'a>) -> Namer<'a> {
+        let accused = group.accused();
+        let innocent = (0..group.members.len()).filter(|other| !accused.is_empty() && !accused.contains(other));
+        let read = innocent.filter_map(|other| group.sweep.read(Pass::First, group.node(other)).ok());
+        let peers: Vec<Run> = read.take(COMPARED).collect();
+        Namer { group, peers: (!peers.is_empty()).then(|| Side::of(&peers)) }
     }
 
-    fn name(&mut self, host: &mut Host, first: Option<&Excess>, odd: &[Odd]) {
-        let told = |host: &mut Host, cause: &str, layer: &'static str| (host.layer, host.cause) = (Some(layer), Some(cause.to_owned()));
-        host.evidence.extend(odd.iter().map(|odd| odd.evidence.clone()));
+    fn named(&self, node: &str, first: Option<&Excess>, odd: &[Odd]) -> Named {
+        let mut named = Named { evidence: odd.iter().map(|odd| odd.evidence.clone()).collect(), ..Named::default() };
         if let Some(odd) = odd.first() {
-            told(host, odd.cause, odd.layer.as_str());
+            named.told(odd.cause, odd.layer.as_str());
         }
-        let Some(first) = first else { return };
-        let Ok(own) = self.group.sweep.read(Pass::First, &host.node) else { return };
-        self.named += 1;
-        if self.peers.is_empty() || self.named > MOST_NAMED {
-            return;
-        }
-        let comparison: Comparison = compare(&self.peers, &[own], &Options { threshold: fleet::LEAST, ..Options::default() });
+        let (Some(first), Some(peers)) = (first, &self.peers) else { return named };
+        let Ok(own) = self.group.sweep.read(Pass::First, node) else { return named };
+        let options = Options { threshold: fleet::LEAST, ..Options::default() };
+        let comparison: Comparison = compare_sides(peers, &Side::of(&[own]), &options);
         if let Some(cause) = comparison.causes.iter().find(|c| c.status.accuses()) {
             // Slow figures are the consequence of what takes the CPU.
             if odd.first().is_none_or(|odd| !odd.of_cpu) {
-                told(host, &cause.cause, cause.layer.as_str());
+                named.told(&cause.cause, cause.layer.as_str());
             }
             // A description that differs is told below, in words that tell the host from its peers; all of them may have one host name.
             let described = |sentence: &String| comparison.hosts.iter().any(|d| sentence.starts_with(&format!("{} differs: ", d.what)));
-            host.evidence.extend(cause.evidence.iter().filter(|sentence| !described(sentence)).cloned());
+            named.evidence.extend(cause.evidence.iter().filter(|sentence| !described(sentence)).cloned());
         } else if let Some(cause) = cause_of(first.unit, &self.group.table.rows).filter(|_| odd.is_empty()) {
-            told(host, cause.cause, cause.layer.as_str());
+            named.told(cause.cause, cause.layer.as_str());
         }
-        host.evidence.extend(comparison.hosts.iter().map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)));
+        named.evidence.extend(comparison.hosts.iter().map(|d| format!("{}: {} on its peers, {} here", d.what, d.base, d.new)));
+        named
     }
 }

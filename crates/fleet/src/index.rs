@@ -4,17 +4,20 @@
 //! at: an index that is lost, damaged, old or of another version is made again from the records.
 //!
 //! ```text
-//! fingerpost/sweep-index/1\n
+//! fingerpost/sweep-index/2\n
 //! u64              bytes of the head
-//! JSON             rows, kinds of hosts, hosts with how many figures each has
+//! JSON             rows, kinds and descriptions of hosts, hosts with how many figures each has
 //! 12 bytes each    figures, host by host: number of the row (u32), logarithm and standard deviation (f32), little-endian
 //! ```
 
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufReader, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use fingerpost_diagnose::fleet::by_every_cpu;
 use fingerpost_record::archive::write_whole;
 use fingerpost_record::{Params, Unit, open};
 use serde::{Deserialize, Serialize};
@@ -24,7 +27,7 @@ use crate::odd::Description;
 use crate::table::{Cell, HostRow, Row, Table};
 
 /// The format's name and version; the version changes with what a figure means.
-const MAGIC: &[u8] = b"fingerpost/sweep-index/1\n";
+const MAGIC: &[u8] = b"fingerpost/sweep-index/2\n";
 /// The longest head that is read: 200,000 hosts take 40 MB.
 const MOST_HEAD: u64 = 64 << 20;
 /// Rows that all hosts together may have: as many as fifty runs that have nothing in common.
@@ -48,6 +51,7 @@ impl Stamp {
 struct Head {
     rows: Vec<HeadRow>,
     kinds: Vec<String>,
+    descriptions: Vec<Description>,
     hosts: Vec<HeadHost>,
 }
 
@@ -68,7 +72,7 @@ struct HeadHost {
     stamp: Stamp,
     cells: usize,
     failed: Vec<(u32, String)>,
-    description: Description,
+    description: usize,
 }
 
 /// Where a sweep's index is.
@@ -80,17 +84,17 @@ pub fn path(sweep: &Path) -> PathBuf {
 pub fn load(path: &Path) -> Option<Table> {
     let opened = open::regular(path).ok()?;
     let bytes = opened.file.metadata().ok()?.len();
-    let mut from = BufReader::with_capacity(1 << 20, opened.file);
+    let mut file = opened.file;
     let mut magic = [0; MAGIC.len()];
-    from.read_exact(&mut magic).ok()?;
+    file.read_exact(&mut magic).ok()?;
     let mut length = [0; 8];
-    from.read_exact(&mut length).ok()?;
+    file.read_exact(&mut length).ok()?;
     let length = u64::from_le_bytes(length);
     if magic != MAGIC || length > MOST_HEAD.min(bytes) {
         return None;
     }
     let mut text = vec![0; length as usize];
-    from.read_exact(&mut text).ok()?;
+    file.read_exact(&mut text).ok()?;
     let head: Head = serde_json::from_slice(&text).ok()?;
     let cells = head.hosts.iter().try_fold(0_u64, |sum, host| sum.checked_add(host.cells as u64))?;
     let whole = (MAGIC.len() as u64 + 8 + length).checked_add(cells.checked_mul(CELL as u64)?)?;
@@ -98,22 +102,27 @@ pub fn load(path: &Path) -> Option<Table> {
         return None;
     }
     let rows: Vec<Row> = head.rows.into_iter().map(|row| Row::new(row.probe, row.version, row.params, row.unit)).collect();
+    let begin = |at: &mut u64, host: &HeadHost| Some((std::mem::replace(at, *at + (host.cells * CELL) as u64), host.cells));
+    let places: Vec<(u64, usize)> = head.hosts.iter().scan(MAGIC.len() as u64 + 8 + length, begin).collect();
+    let cells = by_every_cpu(&places, |(at, count)| cells_of(&file, *at, *count, rows.len()));
+    let descriptions: Vec<Arc<Description>> = head.descriptions.into_iter().map(Arc::new).collect();
     let mut hosts = Vec::with_capacity(head.hosts.len());
-    for host in head.hosts {
-        let group = head.kinds.get(host.kind)?.clone();
-        let cells = cells_of(&mut from, host.cells, rows.len())?;
+    for (host, cells) in head.hosts.into_iter().zip(cells) {
+        let (group, description) = (head.kinds.get(host.kind)?.clone(), Arc::clone(descriptions.get(host.description)?));
+        let cells = cells?;
         if !nodes::is_name(&host.node) || host.failed.iter().any(|(row, _)| *row as usize >= rows.len()) {
             return None;
         }
-        let HeadHost { node, started, without, stamp, failed, description, .. } = host;
+        let HeadHost { node, started, without, stamp, failed, .. } = host;
         hosts.push(HostRow { node, group, started, without, stamp, cells, failed, description });
     }
     Some(Table::made_of(rows, hosts))
 }
 
-fn cells_of(from: &mut BufReader<File>, count: usize, rows: usize) -> Option<Vec<Cell>> {
+/// The figures of a host, so many from this place on.
+fn cells_of(file: &File, at: u64, count: usize, rows: usize) -> Option<Vec<Cell>> {
     let mut bytes = vec![0; count * CELL];
-    from.read_exact(&mut bytes).ok()?;
+    file.read_exact_at(&mut bytes, at).ok()?;
     let four = |at: &[u8]| [at[0], at[1], at[2], at[3]];
     let cell = |b: &[u8]| (u32::from_le_bytes(four(b)), f32::from_le_bytes(four(&b[4..])), f32::from_le_bytes(four(&b[8..])));
     let cells: Vec<Cell> = bytes.chunks_exact(CELL).map(cell).collect();
@@ -127,7 +136,8 @@ pub fn save(path: &Path, table: &Table) {
     kinds.sort();
     kinds.dedup();
     let row = |row: &Row| HeadRow { probe: row.probe.clone(), version: row.version, params: row.params.clone(), unit: row.unit };
-    let host = |host: &HostRow| HeadHost {
+    let (descriptions, numbers) = distinct(table.hosts.iter().map(|host| &*host.description));
+    let host = |(host, description): (&HostRow, usize)| HeadHost {
         node: host.node.clone(),
         kind: kinds.binary_search(&&host.group).unwrap_or_default(),
         started: host.started.clone(),
@@ -135,11 +145,12 @@ pub fn save(path: &Path, table: &Table) {
         stamp: host.stamp,
         cells: host.cells.len(),
         failed: host.failed.clone(),
-        description: host.description.clone(),
+        description,
     };
     let head = Head {
         rows: table.rows.iter().map(row).collect(),
-        hosts: table.hosts.iter().map(host).collect(),
+        descriptions,
+        hosts: table.hosts.iter().zip(numbers).map(host).collect(),
         kinds: kinds.iter().map(|kind| (*kind).clone()).collect(),
     };
     let Ok(head) = serde_json::to_vec(&head) else { return };
@@ -156,6 +167,20 @@ pub fn save(path: &Path, table: &Table) {
     let _ = write_whole(path, &bytes);
 }
 
+/// The descriptions, each once, and for each host the number of its own: those of one kind mostly say the same, and at length.
+fn distinct<'a>(of_hosts: impl Iterator<Item = &'a Description>) -> (Vec<Description>, Vec<usize>) {
+    let (mut known, mut kept): (HashMap<String, usize>, Vec<Description>) = Default::default();
+    let number = |description: &Description| {
+        let text = serde_json::to_string(description).unwrap_or_default();
+        *known.entry(text).or_insert_with(|| {
+            kept.push(description.clone());
+            kept.len() - 1
+        })
+    };
+    let numbers = of_hosts.map(number).collect();
+    (kept, numbers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,8 +188,20 @@ mod tests {
 
     fn table() -> Table {
         let mut table = Table::default();
-        ["n1", "n2"].iter().for_each(|node| table.add(node, &fixture::run(), Stamp(1, 2, 3)));
+        for (node, quota) in [("n1", None), ("n2", Some(0.5)), ("n3", None)] {
+            let mut run = fixture::run();
+            run.host.cgroup.cpu_quota = quota;
+            table.add(node, &run, Stamp(1, 2, 3));
+        }
         table
+    }
+
+    #[test]
+    fn what_hosts_say_alike_is_kept_once() {
+        let table = table();
+        let (kept, numbers) = distinct(table.hosts.iter().map(|host| &*host.description));
+        assert_eq!((kept.len(), numbers), (2, vec![0, 1, 0]));
+        assert_eq!((&kept[0], &kept[1]), (&*table.hosts[0].description, &*table.hosts[1].description));
     }
 
     #[test]

@@ -10,7 +10,6 @@ use serde::Serialize;
 use crate::group::OfGroup;
 use crate::heat::{Heat, Picture};
 use crate::index::Stamp;
-use crate::odd::Usual;
 use crate::sweep::{Pass, State, Sweep, SweepError};
 use crate::table::{HostRow, Row, Table};
 
@@ -133,11 +132,11 @@ fn judged(sweep: &Sweep, pictured: bool) -> Result<Verdicts, SweepError> {
     for (kind, members) in table.groups() {
         let mut grid = table.grid(&members);
         let judged = fleet::judge(&mut grid);
-        let of_group = OfGroup { sweep, table: &table, members: &members, judged: &judged, again: &again };
+        let of_group = OfGroup::of(sweep, &table, &members, &judged, &again);
         verdicts.hosts.extend(of_group.hosts(&grid));
         verdicts.groups.push(of_group.described(kind));
         let names: Vec<&str> = members.iter().map(|host| table.hosts[*host].node.as_str()).collect();
-        let accused = accused(&table, &members, &judged);
+        let accused = of_group.accused();
         verdicts.heat.add(&grid, &families, &names, &accused);
         if let Some(picture) = &mut verdicts.picture {
             picture.add(&grid, &names, &accused);
@@ -170,10 +169,10 @@ pub fn to_confirm(
     mut random: impl FnMut(usize) -> usize,
 ) -> Result<(Vec<String>, Vec<String>), SweepError> {
     let table = Table::of(sweep)?;
-    let (mut suspects, mut beside) = (Vec::new(), BTreeSet::new());
+    let (mut suspects, mut beside, again) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
     for members in table.groups().into_values() {
         let judged = fleet::judge(&mut table.grid(&members));
-        let accused = accused(&table, &members, &judged);
+        let accused = OfGroup::of(sweep, &table, &members, &judged, &again).accused();
         let mut others: Vec<usize> = (0..members.len()).filter(|host| !accused.contains(host)).collect();
         for _ in 0..if accused.is_empty() { 0 } else { controls.min(others.len()) } {
             beside.insert(table.hosts[members[others.swap_remove(random(others.len()))]].node.clone());
@@ -181,14 +180,6 @@ pub fn to_confirm(
         suspects.extend(accused.iter().map(|host| table.hosts[members[*host]].node.clone()));
     }
     Ok((suspects, beside.into_iter().collect()))
-}
-
-/// The hosts of a group that stand out, by a figure or otherwise.
-fn accused(table: &Table, members: &[usize], judged: &fleet::Judged) -> BTreeSet<usize> {
-    let hosts: Vec<&HostRow> = members.iter().map(|host| &table.hosts[*host]).collect();
-    let odd = Usual::of(hosts.clone(), &table.rows)
-        .map(|usual| hosts.iter().enumerate().filter(|(_, host)| !usual.odd(host).is_empty()).map(|(at, _)| at).collect::<Vec<usize>>());
-    judged.accused().iter().map(|e| e.host).chain(odd.unwrap_or_default()).collect()
 }
 
 /// The confirmation's records, by node.

@@ -82,7 +82,9 @@ pub struct Usual<'a> {
     cpus: u32,
     runnable: u64,
     filters: u32,
-    settings: [(&'static str, &'static str, Layer, Option<String>); 3],
+    thp: Option<&'a str>,
+    governor: Option<&'a str>,
+    mitigations: Option<&'a BTreeMap<String, String>>,
     /// Of each row how many hosts measured it and how many could not.
     rows: Vec<(usize, usize)>,
     names: &'a [Row],
@@ -94,24 +96,24 @@ fn middle<T: PartialOrd + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
     values.get(values.len() / 2).copied()
 }
 
-/// The text that nearly all hosts have.
-fn common(texts: impl Iterator<Item = String>, hosts: usize, most: usize) -> Option<String> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    texts.for_each(|text| *counts.entry(text).or_default() += 1);
-    counts.into_iter().find(|(_, count)| *count + most >= hosts && *count * 2 > hosts).map(|(text, _)| text)
+/// What nearly all hosts have.
+fn common<T: Ord>(settings: impl Iterator<Item = T>, hosts: usize, most: usize) -> Option<T> {
+    let mut counts: BTreeMap<T, usize> = BTreeMap::new();
+    settings.for_each(|setting| *counts.entry(setting).or_default() += 1);
+    counts.into_iter().find(|(_, count)| *count + most >= hosts && *count * 2 > hosts).map(|(setting, _)| setting)
 }
 
 fn quota_of(host: &HostRow) -> f64 {
     host.description.quota.unwrap_or(f64::INFINITY)
 }
 
-fn setting(what: &str, d: &Description) -> String {
-    let word = |text: &Option<String>| text.clone().unwrap_or_default();
-    match what {
-        "transparent huge pages" => word(&d.thp),
-        "frequency governor" => word(&d.governor),
-        _ => d.mitigations.iter().map(|(k, v)| format!("{k}: {v}")).collect::<Vec<_>>().join("; "),
-    }
+/// A setting as a word; nothing where it is not known.
+fn word(setting: &Option<String>) -> &str {
+    setting.as_deref().unwrap_or_default()
+}
+
+fn listed(mitigations: &BTreeMap<String, String>) -> String {
+    mitigations.iter().map(|(k, v)| format!("{k}: {v}")).collect::<Vec<_>>().join("; ")
 }
 
 impl<'a> Usual<'a> {
@@ -126,21 +128,17 @@ impl<'a> Usual<'a> {
             host.cells.iter().for_each(|cell| rows[cell.0 as usize].0 += 1);
             host.failed.iter().filter(|(row, _)| (*row as usize) < known).for_each(|(row, _)| rows[*row as usize].1 += 1);
         }
-        let of = |what: &'static str, cause: &'static str, layer: Layer| {
-            (what, cause, layer, common(hosts.iter().map(|host| setting(what, &host.description)), hosts.len(), most))
-        };
-        let settings = [
-            of("transparent huge pages", "memory.page_size", Layer::Memory),
-            of("frequency governor", "cpu.speed", Layer::Cpu),
-            of("mitigations", "cpu.mitigation", Layer::Cpu),
-        ];
+        let of_all =
+            |setting: fn(&'a Description) -> &'a str| common(hosts.iter().map(|host| setting(&host.description)), hosts.len(), most);
         Some(Usual {
             most,
             quota: middle(hosts.iter().map(|host| quota_of(host)))?,
             cpus: middle(hosts.iter().map(|host| host.description.cpus))?,
             runnable: middle(hosts.iter().map(|host| host.description.runnable))?,
             filters: middle(hosts.iter().filter_map(|host| host.description.filters)).unwrap_or(0),
-            settings,
+            thp: of_all(|d| word(&d.thp)),
+            governor: of_all(|d| word(&d.governor)),
+            mitigations: common(hosts.iter().map(|host| &host.description.mitigations), hosts.len(), most),
             rows,
             hosts,
             names,
@@ -161,15 +159,30 @@ impl<'a> Usual<'a> {
             let evidence = format!("seccomp filters: {} here, {} on its peers", filters(d), self.filters);
             found.push(Odd { cause: "syscall.entry", layer: Layer::Kernel, evidence, of_cpu: false });
         }
-        for (what, cause, layer, usual) in &self.settings {
-            let here = setting(what, d);
-            if let Some(usual) = usual.as_ref().filter(|usual| **usual != here && !usual.is_empty() && !here.is_empty()) {
-                let shown = |text: &str| fingerpost_record::text::clean_short(text, 200);
-                let evidence = format!("{what}: {} here, {} on its peers", shown(&here), shown(usual));
-                found.push(Odd { cause, layer: *layer, evidence, of_cpu: false });
-            }
-        }
+        found.extend(self.other_settings(d));
         found.extend(self.failed(host));
+        found
+    }
+
+    /// Settings that are others than those of nearly all peers.
+    fn other_settings(&self, d: &Description) -> Vec<Odd> {
+        let mut found = Vec::new();
+        let mut odd = |what: &str, cause, layer, here: &str, usual: &str| {
+            let shown = |text: &str| fingerpost_record::text::clean_short(text, 200);
+            let evidence = format!("{what}: {} here, {} on its peers", shown(here), shown(usual));
+            found.push(Odd { cause, layer, evidence, of_cpu: false });
+        };
+        let other = |usual: Option<&'a str>, here: &str| usual.filter(|usual| *usual != here && !usual.is_empty() && !here.is_empty());
+        if let Some(usual) = other(self.thp, word(&d.thp)) {
+            odd("transparent huge pages", "memory.page_size", Layer::Memory, word(&d.thp), usual);
+        }
+        if let Some(usual) = other(self.governor, word(&d.governor)) {
+            odd("frequency governor", "cpu.speed", Layer::Cpu, word(&d.governor), usual);
+        }
+        let here = &d.mitigations;
+        if let Some(usual) = self.mitigations.filter(|usual| *usual != here && !usual.is_empty() && !here.is_empty()) {
+            odd("mitigations", "cpu.mitigation", Layer::Cpu, &listed(here), &listed(usual));
+        }
         found
     }
 

@@ -1,14 +1,14 @@
 //! Two sweeps of the same hosts: what a roll-out changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use fingerpost_compare::verdict::{FALSE_DISCOVERIES, adjust};
 use fingerpost_diagnose::fleet::{self, Unit};
 use serde::Serialize;
 
 use crate::judge::{Slower, unit_name};
-use crate::sweep::{Pass, Sweep, SweepError};
-use crate::table::{Cell, Table};
+use crate::sweep::{Sweep, SweepError};
+use crate::table::{Cell, HostRow, Table};
 
 /// What two sweeps say of each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -37,32 +37,34 @@ struct Pair {
 /// # Errors
 /// The system's. A record that cannot be read takes no part.
 pub fn rollout(before: &Sweep, after: &Sweep, treated: Option<&BTreeSet<String>>) -> Result<Rollout, SweepError> {
-    let mut table = Table::of(before)?;
-    let mut pairs = Vec::new();
-    for at in 0..table.hosts.len() {
-        let node = table.hosts[at].node.clone();
-        let Ok(run) = after.read(Pass::First, &node) else { continue };
-        let cells = table.cells(&run);
-        let host = &table.hosts[at];
-        let got = treated.map_or_else(|| host.group != fleet::peer_group(&run.host), |list| list.contains(&node));
-        let old: std::collections::BTreeMap<u32, (f32, f32)> = host.cells.iter().map(|(row, log, own)| (*row, (*log, *own))).collect();
-        let change = |(row, log, own): Cell| old.get(&row).map(|(before, own_before)| (row, log - before, own.hypot(*own_before)));
-        pairs.push(Pair { treated: got, change: cells.into_iter().filter_map(change).collect() });
-    }
+    let (mut table, after) = (Table::of(before)?, Table::of(after)?);
+    let numbers: Vec<u32> = after.rows.iter().map(|row| table.number_of(row)).collect();
+    let later: HashMap<&str, &HostRow> = after.hosts.iter().map(|host| (host.node.as_str(), host)).collect();
+    let pair = |host: &HostRow| {
+        let now = later.get(host.node.as_str())?;
+        let got = treated.map_or_else(|| host.group != now.group, |list| list.contains(&host.node));
+        let old: HashMap<u32, (f32, f32)> = host.cells.iter().map(|(row, log, own)| (*row, (*log, *own))).collect();
+        let change = |(row, log, own): &Cell| {
+            let row = numbers[*row as usize];
+            old.get(&row).map(|(before, own_before)| (row, log - before, own.hypot(*own_before)))
+        };
+        Some(Pair { treated: got, change: now.cells.iter().filter_map(change).collect() })
+    };
+    let pairs: Vec<Pair> = table.hosts.iter().filter_map(pair).collect();
     Ok(judged(&table, &pairs))
 }
 
 fn judged(table: &Table, pairs: &[Pair]) -> Rollout {
     let families: BTreeSet<u8> = table.rows.iter().map(|row| row.group as u8).collect();
-    let units = std::iter::once(Unit::All).chain(families.into_iter().map(Unit::Family)).chain((0..table.rows.len() as u32).map(Unit::Row));
-    let effects: Vec<(Unit, fleet::Effect)> = units
-        .filter_map(|unit| {
-            let of = |treated: bool| -> Vec<(f64, f64)> {
-                pairs.iter().filter(|pair| pair.treated == treated).filter_map(|pair| change_in(table, pair, unit)).collect()
-            };
-            Some((unit, fleet::rollout(&of(true), &of(false))?))
-        })
-        .collect();
+    let rows = (0..table.rows.len() as u32).map(Unit::Row);
+    let units: Vec<Unit> = std::iter::once(Unit::All).chain(families.into_iter().map(Unit::Family)).chain(rows).collect();
+    let effect = |unit: &Unit| {
+        let of = |treated: bool| -> Vec<(f64, f64)> {
+            pairs.iter().filter(|pair| pair.treated == treated).filter_map(|pair| change_in(table, pair, *unit)).collect()
+        };
+        Some((*unit, fleet::rollout(&of(true), &of(false))?))
+    };
+    let effects: Vec<(Unit, fleet::Effect)> = fleet::by_every_cpu(&units, effect).into_iter().flatten().collect();
     let stands = adjust(&effects.iter().map(|(_, e)| e.p).collect::<Vec<_>>());
     let mut changed: Vec<Slower> = effects
         .iter()

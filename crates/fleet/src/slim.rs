@@ -23,30 +23,42 @@ const LEVEL: u32 = 3;
 const DIGITS: usize = 6;
 
 /// The run without its samples, observations, budgets and requests.
-pub fn slim(run: &Run) -> Run {
-    let mut host = run.host.clone();
-    host.compilers.clear();
-    Run {
-        measurements: run.measurements.iter().map(row).collect(),
-        observations: Vec::new(),
-        budgets: Vec::new(),
-        paths: Vec::new(),
-        findings: Vec::new(),
-        host,
-        ..run.clone()
-    }
+pub fn slim(mut run: Run) -> Run {
+    run.host.compilers.clear();
+    run.measurements.iter_mut().for_each(slim_row);
+    Run { observations: Vec::new(), budgets: Vec::new(), paths: Vec::new(), findings: Vec::new(), ..run }
 }
 
-fn row(m: &Measurement) -> Measurement {
-    let mut estimate = m.estimate;
-    if let Some(e) = &mut estimate {
+fn slim_row(m: &mut Measurement) {
+    if let Some(e) = &mut m.estimate {
         [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(|v| *v = rounded(*v));
     }
-    Measurement { estimate, percentiles: None, processes: Vec::new(), ..m.clone() }
+    (m.percentiles, m.processes) = (None, Vec::new());
 }
 
+/// The figure with so many digits.
 fn rounded(value: f64) -> f64 {
+    by_arithmetic(value).unwrap_or_else(|| by_text(value))
+}
+
+/// By printing and reading: right, and slow.
+fn by_text(value: f64) -> f64 {
     format!("{value:.*e}", DIGITS - 1).parse().unwrap_or(value)
+}
+
+/// Powers of ten that a floating-point number holds exactly.
+const POWERS: [f64; 23] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22];
+
+/// The same number, by a multiplication and a division with exact powers of ten, each of which is rounded once. Nothing for a figure so
+/// near to the middle between two neighbours, or so large or small, that the first of them could decide.
+fn by_arithmetic(value: f64) -> Option<f64> {
+    let places = (DIGITS as i32 - 1).saturating_sub(value.abs().log10().floor() as i32);
+    let power = *POWERS.get(places.unsigned_abs() as usize)?;
+    let scaled = if places < 0 { value / power } else { value * power };
+    let whole = scaled.round();
+    let clear = (scaled - whole).abs() < 0.499_999 && whole.abs() >= POWERS[DIGITS - 1] && whole.abs() < POWERS[DIGITS];
+    clear.then(|| if places < 0 { whole * power } else { whole / power })
 }
 
 /// A record as it is kept: JSON, gzipped.
@@ -96,7 +108,7 @@ mod tests {
     #[test]
     fn a_record_keeps_its_figures_and_loses_its_samples() {
         let run = fixture::with_everything();
-        let slim = slim(&run);
+        let slim = slim(run.clone());
         let again = unpack(&pack(&slim).unwrap(), "n1").unwrap();
         assert_eq!(again, slim);
         assert_eq!((again.measurements.len(), again.paths.len()), (run.measurements.len(), 0));
@@ -114,8 +126,31 @@ mod tests {
     }
 
     #[test]
+    fn arithmetic_rounds_as_printing_does() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let mut by_arithmetic = 0;
+        for _ in 0..100_000 {
+            let figure = (0.1 + rng.f64()) * 10_f64.powi(rng.i32(-25..25)) * if rng.bool() { 1.0 } else { -1.0 };
+            // Also figures that have seven digits and end in 5, or are next to a power of ten.
+            let near = [
+                by_text(figure),
+                by_text(figure) * (1.0 + 5e-7),
+                (rng.i32(0..1_000_000) as f64 + 0.5) / 1e3,
+                10_f64.powi(rng.i32(-20..20)),
+            ];
+            for value in near.into_iter().flat_map(|v| [v, v.next_up(), v.next_down()]).chain([figure]) {
+                assert_eq!(rounded(value).to_bits(), by_text(value).to_bits(), "{value:e}");
+                by_arithmetic += usize::from(super::by_arithmetic(value).is_some());
+            }
+        }
+        assert!(by_arithmetic > 500_000, "{by_arithmetic}");
+        let odd = [f64::MAX, f64::MIN_POSITIVE, 5e-324, f64::INFINITY, -0.0];
+        assert!(odd.iter().all(|v| rounded(*v).to_bits() == by_text(*v).to_bits()) && rounded(f64::NAN).is_nan());
+    }
+
+    #[test]
     fn damaged_and_swollen_bytes_are_refused_with_a_sentence() {
-        let whole = pack(&slim(&fixture::run())).unwrap();
+        let whole = pack(&slim(fixture::run())).unwrap();
         for cut in [0, 1, 9, whole.len() / 2, whole.len() - 1] {
             assert!(unpack(&whole[..cut], "n1").is_err(), "{cut}");
         }

@@ -182,30 +182,30 @@ impl Sweep {
     /// That it is no record, with the reason, or the system's.
     pub fn put(&self, pass: Pass, node: &str, packed: &[u8]) -> Result<bool, SweepError> {
         let run = slim::unpack(packed, &format!("the record of {}", clean_short(node, 60)))?;
-        self.put_run(pass, node, &run)
+        Ok(self.put_run(pass, node, run)?.is_some())
     }
 
-    /// The same of a run; its samples are left out.
+    /// The same of a run; its samples are left out. Gives the run as it is kept, where it is the host's record now.
     ///
     /// # Errors
     /// The system's.
-    pub fn put_run(&self, pass: Pass, node: &str, run: &Run) -> Result<bool, SweepError> {
+    pub fn put_run(&self, pass: Pass, node: &str, run: Run) -> Result<Option<Run>, SweepError> {
         self.check(node)?;
         // Packed anew: what a node put into its record beside what a run has is not kept.
-        let path = self.file(pass, node);
-        let packed = slim::pack(&slim::slim(run)).map_err(io_error("pack", &path))?;
+        let (path, run) = (self.file(pass, node), slim::slim(run));
+        let packed = slim::pack(&run).map_err(io_error("pack", &path))?;
         // One that cannot be read any more is no record.
         if let Some(kept) = self.read(pass, node).ok().filter(|_| pass == Pass::First) {
             if kept.id != run.id {
                 write_whole(&self.dir.join("more").join(format!("{node}-{}.json.gz", run.id)), &packed)?;
             }
-            return Ok(false);
+            return Ok(None);
         }
         write_whole(&path, &packed)?;
         if pass == Pass::First {
             let _ = fs::remove_file(self.dir.join("failed").join(node));
         }
-        Ok(true)
+        Ok(Some(run))
     }
 
     /// Keeps the reason why a host has no record.
@@ -284,7 +284,7 @@ mod tests {
         let made = sweep(&home.path().join("s"));
         made.fail("n1", "no route\u{1b}[1m").unwrap();
         made.fail("n2", "hung").unwrap();
-        let packed = slim::pack(&slim::slim(&fixture::run())).unwrap();
+        let packed = slim::pack(&slim::slim(fixture::run())).unwrap();
         assert!(made.put(Pass::First, "n2", &packed).unwrap());
         let again = Sweep::open(&home.path().join("s")).unwrap();
         assert_eq!(again.manifest, made.manifest);
@@ -299,9 +299,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let sweep = sweep(&home.path().join("s"));
         let (first, second) = (fixture::run(), Run { id: "20260101T000000Z-00000002".into(), ..fixture::run() });
-        assert!(sweep.put_run(Pass::First, "n1", &first).unwrap());
-        assert!(!sweep.put_run(Pass::First, "n1", &first).unwrap());
-        assert!(!sweep.put_run(Pass::First, "n1", &second).unwrap());
+        assert_eq!(sweep.put_run(Pass::First, "n1", first.clone()).unwrap(), Some(slim::slim(first.clone())));
+        assert_eq!(sweep.put_run(Pass::First, "n1", first.clone()).unwrap(), None);
+        assert_eq!(sweep.put_run(Pass::First, "n1", second).unwrap(), None);
         assert_eq!(sweep.read(Pass::First, "n1").unwrap().id, first.id);
         assert_eq!(sweep.names("more", ".json.gz").unwrap(), ["n1-20260101T000000Z-00000002"]);
     }
@@ -310,7 +310,7 @@ mod tests {
     fn half_a_record_and_a_strange_name_are_refused_and_leave_nothing() {
         let home = tempfile::tempdir().unwrap();
         let sweep = sweep(&home.path().join("s"));
-        let packed = slim::pack(&slim::slim(&fixture::run())).unwrap();
+        let packed = slim::pack(&slim::slim(fixture::run())).unwrap();
         assert!(sweep.put(Pass::First, "n1", &packed[..packed.len() / 2]).is_err());
         assert!(sweep.put(Pass::First, "../n1", &packed).is_err() && sweep.fail("a/b", "x").is_err());
         assert_eq!(sweep.measured(Pass::First).unwrap(), Vec::<String>::new());

@@ -1,9 +1,10 @@
 //! The figures of a sweep, host by host, as the statistics take them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use fingerpost_compare::causes::groups::{Group, group};
-use fingerpost_diagnose::fleet::{Grid, peer_group};
+use fingerpost_diagnose::fleet::{Grid, by_every_cpu, peer_group};
 use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit};
 
 use crate::index::{self, Stamp};
@@ -35,6 +36,10 @@ impl Row {
         Row { probe, version, params, unit, group: of }
     }
 
+    fn is_of(&self, m: &Measurement) -> bool {
+        self.version == m.version && self.probe == m.probe && self.params == m.params
+    }
+
     /// The row as a person reads it.
     pub fn name(&self) -> String {
         if self.params.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) }
@@ -62,7 +67,7 @@ pub struct HostRow {
     /// Rows that were tried and have no figure, with the reason.
     pub failed: Vec<(u32, String)>,
     /// What of its description is held against its peers'.
-    pub description: Description,
+    pub description: Arc<Description>,
 }
 
 /// All figures of a sweep.
@@ -77,6 +82,8 @@ pub struct Table {
     numbers: HashMap<(String, u32, Params), u32>,
 }
 
+/// Hosts, and rows of them, whose figures are put into the grid together: 64 × 64 of them are in a processor's nearest caches.
+const TOGETHER: usize = 64;
 /// Hosts that are read at a time; between them memory is given back.
 const BATCH: usize = 256;
 
@@ -110,7 +117,7 @@ impl Table {
     fn read(&mut self, sweep: &Sweep, stale: &[(String, Stamp)]) -> bool {
         let before = self.hosts.len();
         for batch in stale.chunks(BATCH) {
-            for ((node, stamp), run) in batch.iter().zip(read_all(sweep, batch)) {
+            for ((node, stamp), run) in batch.iter().zip(by_every_cpu(batch, |(node, _)| sweep.read(Pass::First, node))) {
                 match run {
                     Ok(run) => self.add(node, &run, *stamp),
                     Err(e) => drop(self.unreadable.insert(node.clone(), e.to_string())),
@@ -135,22 +142,39 @@ impl Table {
     /// A host's figures by this table's rows; rows that it lacks are added, the host is not.
     pub fn host(&mut self, node: &str, run: &Run, stamp: Stamp) -> HostRow {
         let cells = self.cells(run);
-        let failed = run.measurements.iter().filter_map(|m| odd::failure(m).map(|reason| (self.number(m), reason))).collect();
+        let mut next = 0;
+        let failed = run.measurements.iter().filter_map(|m| odd::failure(m).map(|reason| (self.number(m, &mut next), reason))).collect();
         let without = run.measurements.iter().filter(|m| m.outcome != Outcome::Measured).count();
-        let (group, started, description) = (peer_group(&run.host), run.started.clone(), Description::of(&run.host));
+        let (group, started, description) = (peer_group(&run.host), run.started.clone(), Arc::new(Description::of(&run.host)));
         HostRow { node: node.into(), group, started, without, stamp, cells, failed, description }
     }
 
     /// The figures of a run by this table's rows; rows that it lacks are added.
     pub fn cells(&mut self, run: &Run) -> Vec<Cell> {
-        run.measurements.iter().filter_map(|m| figure(m).map(|(log, own)| (self.number(m), log, own))).collect()
+        let mut next = 0;
+        run.measurements.iter().filter_map(|m| figure(m).map(|(log, own)| (self.number(m, &mut next), log, own))).collect()
     }
 
-    fn number(&mut self, m: &Measurement) -> u32 {
+    /// The number of a measurement's row. Runs of a sweep mostly have their rows in one order: the row after the last one, `next`, is
+    /// looked at first, which needs no key to be made.
+    fn number(&mut self, m: &Measurement, next: &mut usize) -> u32 {
+        let number = match self.rows.get(*next) {
+            Some(row) if row.is_of(m) => *next as u32,
+            _ => self.found(&m.probe, m.version, &m.params, m.unit),
+        };
+        *next = number as usize + 1;
+        number
+    }
+
+    /// The number here of a row of another table; one that is not here yet is added.
+    pub fn number_of(&mut self, row: &Row) -> u32 {
+        self.found(&row.probe, row.version, &row.params, row.unit)
+    }
+
+    fn found(&mut self, probe: &str, version: u32, params: &Params, unit: Unit) -> u32 {
         let next = self.rows.len() as u32;
-        let key = (m.probe.clone(), m.version, m.params.clone());
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.rows.push(Row::new(m.probe.clone(), m.version, m.params.clone(), m.unit));
+        *self.numbers.entry((probe.to_owned(), version, params.clone())).or_insert_with(|| {
+            self.rows.push(Row::new(probe.to_owned(), version, params.clone(), unit));
             next
         })
     }
@@ -164,11 +188,21 @@ impl Table {
         groups
     }
 
-    /// The figures of these hosts.
+    /// The figures of these hosts. They lie host by host here and row by row there: some hosts' next rows are taken in turns, so that
+    /// what is written lies together.
     pub fn grid(&self, hosts: &[usize]) -> Grid {
         let mut grid = Grid::new(hosts.len(), self.rows.iter().map(|row| row.group as u8).collect());
-        for (at, host) in hosts.iter().enumerate() {
-            self.hosts[*host].cells.iter().for_each(|(row, log, own)| grid.set(at, *row as usize, f64::from(*log), f64::from(*own)));
+        let cells: Vec<&[Cell]> = hosts.iter().map(|host| &self.hosts[*host].cells[..]).collect();
+        for (block, cells) in cells.chunks(TOGETHER).enumerate() {
+            let longest = cells.iter().map(|cells| cells.len()).max().unwrap_or(0);
+            for from in (0..longest).step_by(TOGETHER) {
+                for (at, cells) in cells.iter().enumerate() {
+                    let part = from.min(cells.len())..(from + TOGETHER).min(cells.len());
+                    for (row, log, own) in &cells[part] {
+                        grid.set(block * TOGETHER + at, *row as usize, f64::from(*log), f64::from(*own));
+                    }
+                }
+            }
         }
         grid
     }
@@ -185,16 +219,6 @@ fn figure(m: &Measurement) -> Option<(f32, f32)> {
     let own = (e.high / e.low).ln() / 2.0 / HALF_95;
     let log = if m.better == Better::Lower { e.value.ln() } else { -e.value.ln() };
     Some((log as f32, own as f32))
-}
-
-fn read_all(sweep: &Sweep, nodes: &[(String, Stamp)]) -> Vec<Result<Run, SweepError>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let each = nodes.len().div_ceil(threads).max(1);
-    std::thread::scope(|scope| {
-        let read = |part: &[(String, Stamp)]| part.iter().map(|(node, _)| sweep.read(Pass::First, node)).collect::<Vec<_>>();
-        let parts: Vec<_> = nodes.chunks(each).map(|part| scope.spawn(move || read(part))).collect();
-        parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    })
 }
 
 #[cfg(test)]
@@ -216,5 +240,39 @@ mod tests {
         m.outcome = Outcome::Untrusted;
         assert_eq!(table.cells(&run).len(), whole - 1);
         assert_eq!(table.rows.len(), table.numbers.len());
+    }
+
+    #[test]
+    fn rows_have_their_numbers_in_whatever_order_a_run_has_them() {
+        let mut run = fixture::run();
+        let mut table = Table::default();
+        let of = |table: &mut Table, run: &Run| -> BTreeMap<String, Cell> {
+            table.cells(run).into_iter().map(|cell| (table.rows[cell.0 as usize].name(), cell)).collect()
+        };
+        let first = of(&mut table, &run);
+        let rows = table.rows.len();
+        run.measurements.reverse();
+        assert_eq!(of(&mut table, &run), first);
+        run.measurements.swap(0, 1);
+        run.measurements.remove(2);
+        assert!(of(&mut table, &run).iter().all(|(name, cell)| first[name] == *cell));
+        run.measurements.iter_mut().find(|m| figure(m).is_some()).unwrap().version += 1;
+        of(&mut table, &run);
+        assert_eq!((table.rows.len() - rows, table.numbers.len()), (1, table.rows.len()), "another version is another row");
+    }
+
+    #[test]
+    fn the_grid_has_each_hosts_figures_in_its_column() {
+        let mut table = Table { rows: vec![Row::new("syscall.null".into(), 1, Params::new(), Unit::Nanoseconds); 150], ..Table::default() };
+        // Hosts with all rows, with some in another order, and with none.
+        let cells = |host: usize| (0..150_u32).rev().filter(move |row| host.is_multiple_of(3) || *row as usize % (host + 1) == 1);
+        let of_host = |host: usize| cells(host).map(|row| (row, host as f32, row as f32)).collect();
+        table.hosts = (0..130).map(|host| HostRow { cells: of_host(host), ..HostRow::default() }).collect();
+        let hosts: Vec<usize> = (0..130).rev().collect();
+        let grid = table.grid(&hosts);
+        for row in 0..150_u32 {
+            let expected = |host: &usize| cells(*host).any(|r| r == row).then(|| (*host as f64, f64::from(row)));
+            assert_eq!(grid.row(row as usize), hosts.iter().map(expected).collect::<Vec<_>>());
+        }
     }
 }

@@ -69,7 +69,7 @@ pub fn from_path(path: &Path) -> Result<Run, LoadError> {
 
 /// Reads and validates a run from anywhere; `name` is what errors call it.
 pub fn from_reader(reader: impl Read, name: &str) -> Result<Run, LoadError> {
-    from_slice(&bounded(reader, name)?, name)
+    from_slice(&bounded(reader, 0, name)?, name)
 }
 
 /// The bytes of a file that may be a run: no directory, pipe or device ([`open::regular`]), not larger than [`MAX_BYTES`].
@@ -80,16 +80,17 @@ pub fn bytes_of(path: &Path) -> Result<Vec<u8>, LoadError> {
     if opened.bytes > MAX_BYTES {
         return Err(LoadError::TooLarge { path: name, bytes: opened.bytes });
     }
-    bounded(opened.file, &name)
+    bounded(opened.file, opened.bytes, &name)
 }
 
 fn name_of(path: &Path) -> String {
     clean(&path.display().to_string()).into_owned()
 }
 
-/// The size is bounded while reading too: a device or a growing file does not tell it beforehand.
-fn bounded(reader: impl Read, name: &str) -> Result<Vec<u8>, LoadError> {
-    let mut text = Vec::new();
+/// The size is bounded while reading too: a device or a growing file does not tell it beforehand. `told` is what was told.
+fn bounded(reader: impl Read, told: u64, name: &str) -> Result<Vec<u8>, LoadError> {
+    // One byte more, so that the end is seen without making room for what does not come.
+    let mut text = Vec::with_capacity(told as usize + 1);
     reader.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(|source| LoadError::Io { path: name.into(), source })?;
     if text.len() as u64 > MAX_BYTES {
         return Err(LoadError::TooLarge { path: name.into(), bytes: text.len() as u64 });
@@ -99,27 +100,36 @@ fn bounded(reader: impl Read, name: &str) -> Result<Vec<u8>, LoadError> {
 
 /// Reads and validates a run from memory; `name` is what errors call it.
 pub fn from_slice(text: &[u8], name: &str) -> Result<Run, LoadError> {
-    #[derive(serde::Deserialize)]
-    struct Head {
-        schema: Option<String>,
-    }
-    // The parser quotes what it did not expect, so its message is as hostile as the file.
-    let syntax = |e: serde_json::Error| LoadError::Syntax { path: name.into(), message: clean_short(&e.to_string(), 300) };
     if text.iter().all(u8::is_ascii_whitespace) {
         return Err(LoadError::Syntax { path: name.into(), message: "it is empty".into() });
     }
     bounds::check(text).map_err(|message| LoadError::Invalid { path: name.into(), message })?;
-    let head: Head = serde_json::from_slice(text).map_err(syntax)?;
-    match head.schema {
-        Some(schema) if schema == SCHEMA => {}
-        Some(schema) => return Err(LoadError::Schema { path: name.into(), found: clean_short(&schema, 60) }),
-        None => return Err(LoadError::Syntax { path: name.into(), message: "it has no “schema” field".into() }),
-    }
-    let mut run: Run = serde_json::from_slice(text).map_err(syntax)?;
+    let mut run = parsed(text, name)?;
     // Versions before this kept a command as it was typed.
     crate::secret::cut_run(&mut run);
     validate(&run).map_err(|message| LoadError::Invalid { path: name.into(), message: clean(&message).into_owned() })?;
     run.paths.iter_mut().for_each(crate::paths::valid::clean);
     crate::unstated::state(&mut run);
     Ok(run)
+}
+
+/// The run that a text says. What is no run of this version is looked at again for the format that it names, which tells more than
+/// the field that a later version has not; what is one is parsed once.
+fn parsed(text: &[u8], name: &str) -> Result<Run, LoadError> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        schema: Option<String>,
+    }
+    // The parser quotes what it did not expect, so its message is as hostile as the file.
+    let syntax = |e: serde_json::Error| LoadError::Syntax { path: name.into(), message: clean_short(&e.to_string(), 300) };
+    let run = match serde_json::from_slice::<Run>(text) {
+        Ok(run) if run.schema == SCHEMA => return Ok(run),
+        other => other,
+    };
+    let head: Head = serde_json::from_slice(text).map_err(syntax)?;
+    match head.schema {
+        Some(schema) if schema == SCHEMA => run.map_err(syntax),
+        Some(schema) => Err(LoadError::Schema { path: name.into(), found: clean_short(&schema, 60) }),
+        None => Err(LoadError::Syntax { path: name.into(), message: "it has no “schema” field".into() }),
+    }
 }

@@ -4,16 +4,47 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One parameter's value: a whole number (sizes in bytes, counts) or a word.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Param {
     /// A whole number; sizes are in bytes.
     Int(i64),
     /// A word, such as a placement or an engine.
     Text(String),
+}
+
+/// By hand: the derived form keeps each value aside before it tries the variants.
+impl<'de> Deserialize<'de> for Param {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Value)
+    }
+}
+
+/// Takes what stands where a parameter's value is expected.
+struct Value;
+
+impl Visitor<'_> for Value {
+    type Value = Param;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number or a word")
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Param, E> {
+        Ok(Param::Int(number))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Param, E> {
+        i64::try_from(number).map(Param::Int).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
+    }
+
+    fn visit_str<E: de::Error>(self, word: &str) -> Result<Param, E> {
+        Ok(Param::from(word))
+    }
 }
 
 impl fmt::Display for Param {
@@ -154,6 +185,17 @@ mod tests {
         assert_eq!(Param::parse("99999999999999G"), Param::Text("99999999999999G".into()));
         assert_eq!(Param::parse("K"), Param::Text("K".into()));
         assert_eq!(Param::parse(""), Param::Text(String::new()));
+    }
+
+    #[test]
+    fn a_value_in_a_record_is_a_whole_number_or_a_word() {
+        let read = |text: &str| serde_json::from_str::<Param>(text).map_err(|e| e.to_string());
+        assert_eq!(read("-5"), Ok(Param::Int(-5)));
+        assert_eq!(read("9223372036854775807"), Ok(Param::Int(i64::MAX)));
+        assert_eq!(read(r#""a\u00b5""#), Ok(Param::Text("aµ".into())));
+        for other in ["9223372036854775808", "1.5", "true", "null", "[]", "{}"] {
+            assert!(read(other).unwrap_err().contains("expected a whole number or a word"), "{other}: {:?}", read(other));
+        }
     }
 
     #[test]

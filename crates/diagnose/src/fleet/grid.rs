@@ -131,7 +131,7 @@ impl Grid {
 }
 
 /// What is made of each of these, in their order, by every CPU.
-pub(super) fn by_every_cpu<T: Sync, U: Send>(of: &[T], one: impl Fn(&T) -> U + Sync) -> Vec<U> {
+pub fn by_every_cpu<T: Sync, U: Send>(of: &[T], one: impl Fn(&T) -> U + Sync) -> Vec<U> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let one = &one;
     std::thread::scope(|scope| {

@@ -14,7 +14,7 @@ mod rollout;
 mod slow;
 
 pub use confirm::{Confirmation, Tested, confirm, stand};
-pub use grid::{Grid, Unit, middle};
+pub use grid::{Grid, Unit, by_every_cpu, middle};
 pub use peers::peer_group;
 pub use populations::Populations;
 pub use rollout::{Effect, rollout};

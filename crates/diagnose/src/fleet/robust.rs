@@ -34,10 +34,11 @@ impl Place {
         if values.len() < 2 {
             return None;
         }
-        let centre = median(&mut values.iter().map(|v| v.0).collect::<Vec<_>>());
-        let spread = OF_NORMAL * median(&mut values.iter().map(|v| (v.0 - centre).abs()).collect::<Vec<_>>());
-        let own = median(&mut values.iter().map(|v| v.1).collect::<Vec<_>>());
-        let tail = tail(centre, &mut values.iter().map(|v| v.0).collect::<Vec<_>>());
+        let (mut logs, mut own): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
+        let centre = median(&mut logs);
+        let tail = tail(centre, &mut logs);
+        logs.iter_mut().for_each(|log| *log = (*log - centre).abs());
+        let (spread, own) = (OF_NORMAL * median(&mut logs), median(&mut own));
         Some(Place { centre, spread, tail, own, hosts: values.len() })
     }
 

@@ -39,13 +39,13 @@ enum Command {
     Run(run::Args),
     /// Print the Slurm batch script or the Kubernetes manifest that would be submitted, to read and to change
     Script(sweeps::ScriptArgs),
-    /// Make a sweep of files: runs, and the output of a script's jobs
+    /// Make a sweep of the records in a directory: run files, other sweeps' records, what a script's jobs left
     Gather(gather::GatherArgs),
     /// Peer groups, slow hosts and their layer; with HOST, everything about that one
     Show(show::Args),
     /// Two sweeps: what changed on hosts that got a roll-out, compared with those that did not
     Compare(against::CompareArgs),
-    /// One host in several sweeps
+    /// One host in several sweeps: what each says of it, in the order of time
     History(against::HistoryArgs),
     /// Measure this host and compare it with its peers in a sweep: one line; status 0: like them, 1: slow, 3: not known
     Check(against::CheckArgs),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{Parser as _, ValueEnum};
 use fingerpost_page::Event;
 use fingerpost_record::archive::checked_label;
 use fingerpost_record::{Outcome, Profile, Run, secret};
@@ -133,6 +133,34 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     Ok(conclude(&conducted, progress, stopped))
 }
 
+/// How long measuring takes by these words after `run`, about; or what is wrong with them. Nothing is asked of this host: they are for others.
+pub fn time_of(words: &[String]) -> anyhow::Result<Duration> {
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: Args,
+    }
+    let words = std::iter::once("run").chain(words.iter().map(String::as_str));
+    let args = match Words::try_parse_from(words) {
+        Ok(words) => words.args,
+        Err(e) => {
+            let text = e.render().to_string();
+            let said: Vec<&str> =
+                text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).filter(|l| !l.is_empty()).collect();
+            return usage(format!("`run` does not take the words after --: {}", said.join("; ").trim_start_matches("error: ")));
+        }
+    };
+    Ok(budget_of(&args)?.unwrap_or_else(|| profile::budget(args.profile.into())))
+}
+
+/// The seconds that the user gives, checked.
+fn budget_of(args: &Args) -> anyhow::Result<Option<Duration>> {
+    match args.budget {
+        Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => usage(format!("a budget of {s} seconds cannot be; give 1 to 999999")),
+        other => Ok(other.map(Duration::from_secs_f64)),
+    }
+}
+
 /// What `--watch` stands for.
 fn watching(args: &Args) -> anyhow::Result<Vec<String>> {
     let Some(length) = &args.watch else { return Ok(Vec::new()) };
@@ -164,10 +192,7 @@ fn conducted(args: &Args, command: Option<String>) -> anyhow::Result<(Conducted,
 
 /// Turns arguments into options, or says which of them cannot be.
 fn resolve(args: &Args, settings: &plan::Settings) -> anyhow::Result<Options> {
-    let budget = match args.budget {
-        Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => return usage(format!("a budget of {s} seconds cannot be; give 1 to 999999")),
-        other => other.map(Duration::from_secs_f64),
-    };
+    let budget = budget_of(args)?;
     let label = match args.label.as_deref().map(checked_label).transpose() {
         Ok(label) => label.filter(|label| !label.is_empty()),
         Err(sentence) => return usage(sentence),

@@ -97,7 +97,7 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with = "words")]
     recorded: bool,
     /// Words after `run`
-    #[arg(last = true)]
+    #[arg(last = true, value_name = "ARG")]
     words: Vec<String>,
 }
 

@@ -45,10 +45,14 @@ pub struct Conducting<'a> {
     pub at_once: usize,
     /// The most seconds that one host may take.
     pub timeout: u64,
+    /// What measuring takes on a host by the sweep's words, about.
+    pub takes: Duration,
     /// Set when it is to end.
     pub stop: &'a AtomicBool,
 }
 
+/// What starting on a host and sending its record take, about.
+const AROUND: Duration = Duration::from_secs(5);
 /// The longest that a job may wait in the queue, and run.
 const QUEUED: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How often a node is tried again whose job was taken from it by one of higher priority.
@@ -81,7 +85,7 @@ impl Conducting<'_> {
         }
         let all = nodes.len();
         let rounds = if self.alone() { 1 } else { all.div_ceil(self.at_once) };
-        let progress = Progress::start(&format!("measuring {}", hosts_of(all)), EXPECTED * rounds as u32, Progressing::Person);
+        let progress = Progress::start(&format!("measuring {}", hosts_of(all)), (self.takes + AROUND) * rounds as u32, Progressing::Person);
         let (mut counts, begun) = (Counts::default(), Instant::now());
         let mut trouble = Ok(());
         for attempt in 0..TRIES {
@@ -235,9 +239,6 @@ impl Conducting<'_> {
         Ok(())
     }
 }
-
-/// What one host takes in the middle, for the time that is left.
-const EXPECTED: Duration = Duration::from_secs(200);
 
 fn hosts_of(hosts: usize) -> String {
     counted(hosts as u64, "host")

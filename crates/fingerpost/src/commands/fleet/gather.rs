@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use fingerpost_fleet::sweep::{Manifest, Pass, SCHEMA, State, Sweep};
 use fingerpost_fleet::table::Table;
@@ -15,13 +16,16 @@ use fingerpost_record::text::counted;
 use fingerpost_record::{Run, lean, open};
 
 use super::engine::ASKED;
+use crate::commands::run::time_of;
 use crate::exit::{Done, say, usage};
+use crate::progress::{Progress, Progressing};
 
 /// Arguments of `fleet gather`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A file NODE.json is that node's run, NODE.json.gz its record in another sweep, and NODE.out what its task printed. \
-    What is neither is a row with its reason, and so is a node of -w, or of a batch script's file fingerpost-nodes, that has no file."
+    after_help = "A file NODE.json is that node's run, NODE.json.gz its record (as in the directory `hosts` of another sweep), and NODE.out what \
+    its task printed. A file that holds no record is a row with the reason, and so is a node of -w, or of a batch script's file \
+    fingerpost-nodes, that has no file. Exit status 3: some host has no record."
 )]
 pub struct GatherArgs {
     /// The directory with the files
@@ -47,11 +51,18 @@ const ENDINGS: [&str; 3] = [".json", ".json.gz", ".out"];
 /// The longest list of nodes that is read.
 const MOST_LIST: u64 = 8 << 20;
 
+/// From so many files on gathering takes seconds.
+const MANY: usize = 1000;
+
+/// What taking a record of a thousand rows takes.
+const A_FILE: Duration = Duration::from_millis(5);
+
 /// The longest output of one task that is looked at.
 const MOST_OUTPUT: u64 = 64 << 20;
 
 /// Gathers records into a sweep, on every CPU.
 pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
+    time_of(&args.words)?;
     let files = files_of(&args.dir)?;
     let (sweep, pass) = match (&args.again, &args.output) {
         (Some(dir), _) => (super::open(dir)?, Pass::Again),
@@ -60,30 +71,33 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
             (created(asked, output.as_deref().unwrap_or(Path::new("sweep")), args.words.clone())?, Pass::First)
         }
     };
-    let mut table = Table::default();
-    let (mut kept, mut beside, mut failed) = (0_u64, 0_u64, 0_u64);
+    let gathering = Gathering { sweep: &sweep, pass, table: Mutex::default() };
+    let (mut kept, mut beside, mut failed, mut seen) = (0_u64, 0_u64, 0_u64, 0);
     let mut trouble = Ok(());
-    taken(&sweep, pass, &files, |node, taken| match taken {
-        Ok(Taken::Kept(run)) => {
-            kept += 1;
-            if let Some(stamp) = sweep.stamp(node) {
-                table.add(node, &run, stamp);
+    let progress = progress_of(files.len());
+    gathering.all(&files, |node, taken| {
+        seen += 1;
+        progress.show(&format!("{seen} of {} files", files.len()), seen as f64 / files.len() as f64);
+        match taken {
+            Ok(Taken::Kept) => kept += 1,
+            Ok(Taken::Beside) => beside += 1,
+            // The reason of an attempt before the one that made the record.
+            Ok(Taken::No(_)) if pass == Pass::First && sweep.stamp(node).is_some() => {}
+            Ok(Taken::No(reason)) => {
+                failed += 1;
+                match pass {
+                    // One that goes well does not undo an error before it.
+                    Pass::First => sweep.fail(node, &reason).unwrap_or_else(|e| trouble = Err(e.into())),
+                    Pass::Again => progress.say(&format!("{node}: {reason}")),
+                }
             }
+            Err(e) => trouble = Err(e),
         }
-        Ok(Taken::Beside) => beside += 1,
-        // The reason of an attempt before the one that made the record.
-        Ok(Taken::No(_)) if pass == Pass::First && sweep.stamp(node).is_some() => {}
-        Ok(Taken::No(reason)) => {
-            failed += 1;
-            match pass {
-                Pass::First => trouble = sweep.fail(node, &reason).map_err(Into::into),
-                Pass::Again => say(&format!("{node}: {reason}")),
-            }
-        }
-        Err(e) => trouble = Err(e),
     });
+    drop(progress);
     trouble?;
     if pass == Pass::First {
+        let mut table = gathering.table.into_inner().unwrap_or_else(PoisonError::into_inner);
         table.hosts.sort_by(|a, b| a.node.cmp(&b.node));
         index::save(&index::path(sweep.dir()), &table);
         failed = sweep.states()?.values().filter(|state| **state != State::Measured).count() as u64;
@@ -91,6 +105,13 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
     let doubled = if beside == 0 { String::new() } else { format!(", {} of a host that has one", counted(beside, "further record")) };
     say(&format!("{} gathered{doubled}, {failed} without one", counted(kept, "record")));
     Ok(if failed == 0 { Done::Well } else { Done::MeasurementFailed })
+}
+
+/// What shows how far it is, where it takes longer than a person cares to wait.
+fn progress_of(files: usize) -> Progress {
+    let to = Progressing::unless(files < MANY);
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    Progress::start(&format!("gathering {}", counted(files as u64, "file")), A_FILE * (files / cpus) as u32, to)
 }
 
 /// The nodes of which something is known: every file is a row, also one whose record is none, and so is every node that was asked for.
@@ -124,38 +145,62 @@ fn created(asked: BTreeSet<String>, dir: &Path, args: Vec<String>) -> anyhow::Re
 /// What became of a file.
 enum Taken {
     /// It is the node's record now.
-    Kept(Box<Run>),
+    Kept,
     /// It is a further record of a node that has one.
     Beside,
     /// It is none, because …
     No(String),
 }
 
-/// Takes the files, each by some thread, and tells of each on this one. Files of one node are one thread's, in their order, so that which of
-/// two records is the node's does not depend on which thread is faster. Stops at the first error of the sweep's own.
-fn taken(sweep: &Sweep, pass: Pass, files: &[(String, PathBuf)], mut tell: impl FnMut(&str, anyhow::Result<Taken>)) {
-    let of_nodes: Vec<&[(String, PathBuf)]> = files.chunk_by(|a, b| a.0 == b.0).collect();
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (send, results) = mpsc::sync_channel(64);
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            let (send, next, stop, of_nodes) = (send.clone(), &next, &stop, &of_nodes);
-            scope.spawn(move || {
-                while let Some(of_node) = of_nodes.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed)) {
-                    for (node, path) in *of_node {
-                        if send.send((node, take(sweep, pass, node, path))).is_err() {
-                            return;
+/// Where the files go.
+struct Gathering<'a> {
+    sweep: &'a Sweep,
+    pass: Pass,
+    /// The figures of the sweep's records.
+    table: Mutex<Table>,
+}
+
+impl Gathering<'_> {
+    /// Takes the files, each by some thread, and tells of each on this one. Files of one node are one thread's, in their order, so that which
+    /// of two records is the node's does not depend on which thread is faster. Stops at the first error of the sweep's own.
+    fn all(&self, files: &[(String, PathBuf)], mut tell: impl FnMut(&str, anyhow::Result<Taken>)) {
+        let of_nodes: Vec<&[(String, PathBuf)]> = files.chunk_by(|a, b| a.0 == b.0).collect();
+        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (send, results) = mpsc::sync_channel(64);
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+                let (send, next, stop, of_nodes) = (send.clone(), &next, &stop, &of_nodes);
+                scope.spawn(move || {
+                    while let Some(of_node) = of_nodes.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed)) {
+                        for (node, path) in *of_node {
+                            if send.send((node, self.take(node, path))).is_err() {
+                                return;
+                            }
                         }
                     }
-                }
-            });
+                });
+            }
+            drop(send);
+            for (node, taken) in results {
+                stop.fetch_or(taken.is_err(), Ordering::Relaxed);
+                tell(node, taken);
+            }
+        });
+    }
+
+    /// Takes one file. The error is the sweep's own.
+    fn take(&self, node: &str, path: &Path) -> anyhow::Result<Taken> {
+        let run = match run_of(node, path) {
+            Ok(run) => run,
+            Err(reason) => return Ok(Taken::No(reason)),
+        };
+        let Some(run) = self.sweep.put_run(self.pass, node, run)? else { return Ok(Taken::Beside) };
+        if let (Pass::First, Some(stamp)) = (self.pass, self.sweep.stamp(node)) {
+            // By the thread that read it: what it took is given back where it was taken.
+            self.table.lock().unwrap_or_else(PoisonError::into_inner).add(node, &run, stamp);
         }
-        drop(send);
-        for (node, taken) in results {
-            stop.fetch_or(taken.is_err(), Ordering::Relaxed);
-            tell(node, taken);
-        }
-    });
+        Ok(Taken::Kept)
+    }
 }
 
 /// The files of a directory that can be records, each with the node that its name names.
@@ -177,21 +222,17 @@ fn files_of(dir: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
     if files.is_empty() { usage(format!("{} holds no NODE.json, NODE.json.gz or NODE.out", dir.display())) } else { Ok(files) }
 }
 
-/// Takes one file. The error is the sweep's own.
-fn take(sweep: &Sweep, pass: Pass, node: &str, path: &Path) -> anyhow::Result<Taken> {
+/// The run in a file, or why there is none.
+fn run_of(node: &str, path: &Path) -> Result<Run, String> {
     let run = match path.extension().and_then(|end| end.to_str()) {
-        Some("json") => lean::figures_from_path(path).map_err(|e| e.to_string()),
-        Some("gz") => slim::from_path(path).map_err(|e| e.to_string()),
+        Some("json") => lean::figures_from_path(path),
+        Some("gz") => slim::from_path(path),
         _ => match printed(node, path) {
-            Answer::Failed(reason) => Err(reason),
-            Answer::Record(packed) => slim::unpack(&packed, &format!("the record of {node}")).map_err(|e| e.to_string()),
+            Answer::Failed(reason) => return Err(reason),
+            Answer::Record(packed) => slim::unpack(&packed, &format!("the record of {node}")),
         },
     };
-    let run = match run {
-        Ok(run) => slim::slim(&run),
-        Err(reason) => return Ok(Taken::No(reason)),
-    };
-    Ok(if sweep.put_run(pass, node, &run)? { Taken::Kept(Box::new(run)) } else { Taken::Beside })
+    run.map_err(|e| e.to_string())
 }
 
 /// What a task printed for its node, the last answer of several.

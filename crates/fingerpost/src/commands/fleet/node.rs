@@ -132,7 +132,7 @@ fn measured(words: &[String], timeout: u64, while_stdin: bool) -> anyhow::Result
 fn slim_of(file: &Path) -> anyhow::Result<Run> {
     let run = lean::figures_from_path(file)?;
     anyhow::ensure!(run.complete, "the run was stopped before its end");
-    Ok(slim::slim(&run))
+    Ok(slim::slim(run))
 }
 
 /// The end of what a process complained of. All is read, so that it is not held up.
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&reason).unwrap(), "FINGERPOST n1 failed no space\n");
         let packed = slim::pack(&fixture::run()).unwrap();
         std::fs::write(&record, &packed[..packed.len() / 2]).unwrap();
-        assert!(matches!(into(dir.path(), "n1", || Ok(slim::slim(&fixture::run()))), Ok(Done::Well)));
+        assert!(matches!(into(dir.path(), "n1", || Ok(slim::slim(fixture::run()))), Ok(Done::Well)));
         assert_eq!(slim::from_path(&record).unwrap().id, fixture::run().id);
         assert!(!reason.exists(), "the reason of the attempt before");
         let kept = std::fs::read(&record).unwrap();

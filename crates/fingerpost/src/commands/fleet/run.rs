@@ -14,6 +14,7 @@ use fingerpost_record::text::counted;
 use super::conducting::{Conducting, Engine};
 use super::engine::Slurm;
 use super::{kubernetes, show};
+use crate::commands::run::time_of;
 use crate::conduct;
 use crate::exit::{Done, say, usage};
 
@@ -70,9 +71,11 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let engine = engine_of(&args)?;
     let sweep = sweep_of(&args)?;
+    // Of a sweep that goes on the words were checked when it began.
+    let takes = time_of(&sweep.manifest.args).unwrap_or_default();
     let stop = Arc::new(AtomicBool::new(false));
     conduct::stop_on_signals(&stop)?;
-    let conducting = Conducting { engine, sweep: &sweep, at_once: at_once(&args), timeout: args.timeout, stop: &stop };
+    let conducting = Conducting { engine, sweep: &sweep, at_once: at_once(&args), timeout: args.timeout, takes, stop: &stop };
     conducting.pass(Pass::First, wanted(&sweep)?)?;
     if args.controls > 0 && !stop.load(Ordering::Relaxed) {
         let done = sweep.measured(Pass::Again)?;
@@ -135,6 +138,7 @@ fn sweep_of(args: &Args) -> anyhow::Result<Sweep> {
         return super::open(dir);
     }
     let nodes = super::names(args.nodes.as_deref().unwrap_or_default())?;
+    time_of(&args.words)?;
     if args.words.iter().any(|word| word == "-o" || word.starts_with("--output")) {
         return usage("the records come to the sweep: leave -o out of the words after --");
     }

@@ -12,14 +12,18 @@ use fingerpost_sys::child;
 use super::conducting::own_path;
 use super::engine::{Job, Slurm};
 use super::kubernetes;
+use crate::commands::run::time_of;
 use crate::exit::{Done, say, usage};
 use crate::output;
 
 /// Arguments of `fleet script`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Slurm: submit it by sbatch in an empty directory, and then `fingerpost fleet gather . -o SWEEP`. Kubernetes: \
-    `kubectl create -f FILE`, `kubectl logs` of each pod into NODE.out, and the same. The suspects' turn is `--again SWEEP`, and \
-    `fingerpost fleet gather . --again SWEEP`.")]
+#[command(
+    after_help = "Slurm: submit it by sbatch in an empty directory. Kubernetes: `kubectl create -f FILE`, and when the pods have ended \
+    write the output of `kubectl logs POD` to a file NODE.out for each, in an empty directory. Then: `fingerpost fleet gather DIR -o SWEEP`. \
+    To measure the suspects again, do the same with `fingerpost fleet script ENGINE --again SWEEP` in another empty directory, and then: \
+    `fingerpost fleet gather DIR --again SWEEP`."
+)]
 pub struct ScriptArgs {
     /// The engine
     #[arg(value_parser = ["slurm", "kubernetes"])]
@@ -47,6 +51,7 @@ pub struct ScriptArgs {
 
 /// Prints the script or the manifest.
 pub fn script(args: ScriptArgs) -> anyhow::Result<Done> {
+    time_of(&args.words)?;
     let (nodes, words) = match &args.again {
         None => (super::names(args.nodes.as_deref().unwrap_or_default())?, args.words.clone()),
         Some(dir) => {
