@@ -34,16 +34,17 @@ pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
     }
     let tables = tables(run);
     found.extend(tables.iter().take(MOST).map(|table| scaling(table, tables.len() > 1)));
-    found.extend(zerofill::analyse(run).and_then(|analysis| zerofill::headline(&analysis)));
+    let doubted = |of: &'static str| move |sentence: String| doubted(sentence, run, of);
+    found.extend(zerofill::analyse(run).and_then(|analysis| zerofill::headline(&analysis)).map(doubted("zerofill.")));
     // Where memory was limited in a part of the rounds, the answer is that of the others, and what the limit makes of it comes after it.
     found.extend(site::duels(run).iter().min_by_key(|duel| duel.params.get("memory").is_some()).and_then(contest));
-    found.extend(site::less(run).first().map(|less| format!("{}.", less.sentence)));
+    found.extend(site::less(run).first().map(|less| format!("{}.", less.sentence)).map(doubted("site.")));
     found.extend(since_boot(run));
     // With one placement there is nothing to say but that, where something else was asked.
     let launched = launch::analyse(run).filter(|launch| found.is_empty() || launch.placements.len() > 1);
     found.extend(launched.map(|launch| launch.sentence));
-    found.extend(Flops::of(&run.measurements).and_then(|found| flops::answer(&found)));
-    found.extend(Memory::of(run).and_then(|found| memory::answer(&found)));
+    found.extend(Flops::of(&run.measurements).and_then(|found| flops::answer(&found)).map(doubted("cpu.")));
+    found.extend(Memory::of(run).and_then(|found| memory::answer(&found)).map(doubted("memory.")));
     if found.is_empty() {
         found.extend(pageins(run));
     }
@@ -54,6 +55,17 @@ pub fn of(run: &Run, groups: &[Group]) -> Vec<String> {
         found.extend(primitives(groups));
     }
     found.iter().map(|sentence| clean(sentence).into_owned()).collect()
+}
+
+/// A sentence that rests on the rows of these probes, with how many of them are not to be trusted.
+fn doubted(sentence: String, run: &Run, of: &str) -> String {
+    let rows = || run.measurements.iter().filter(|m| m.estimate.is_some() && m.probe.starts_with(of));
+    let untrusted = rows().filter(|m| m.outcome == Outcome::Untrusted).count();
+    if untrusted == 0 {
+        return sentence;
+    }
+    let is = if untrusted == 1 { "is" } else { "are" };
+    format!("{} ({untrusted} of {} {is} untrusted).", sentence.trim_end_matches('.'), counted(rows().count() as u64, "row"))
 }
 
 /// What the server is called: by its engine, its program, else by the workload.
@@ -332,5 +344,16 @@ mod tests {
         assert!(doubted.unwrap().ends_with("object database (lmdb) (untrusted)."));
         let limited = site::Duel { params: Params::new().with("memory", 8 << 20), ..duel(1.0, 0.9, 1.1) };
         assert!(contest(&limited).unwrap().contains("(lmdb) with 8.000 MiB of memory do not differ"), "{:?}", contest(&limited));
+    }
+
+    #[test]
+    fn an_answer_says_how_many_of_its_rows_are_untrusted() {
+        let mut run = fingerpost_compare::references::load("flops-g5-2.7-gcc-3.3").unwrap();
+        let told = |run: &Run| super::of(run, &[]).join(" ");
+        assert!(told(&run).contains("FLOPS") && !told(&run).contains("untrusted"), "{}", told(&run));
+        run.measurements[0].outcome = Outcome::Untrusted;
+        assert!(told(&run).contains(&format!(" (1 of {} rows is untrusted).", run.measurements.len())), "{}", told(&run));
+        run.measurements[1].outcome = Outcome::Untrusted;
+        assert!(told(&run).contains(&format!(" (2 of {} rows are untrusted).", run.measurements.len())), "{}", told(&run));
     }
 }
