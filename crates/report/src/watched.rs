@@ -18,6 +18,40 @@ pub struct Watched {
 /// A clock's time, in seconds since midnight.
 const TIME_OF_DAY: &str = "clock.time_of_day.seconds";
 
+/// The totals of a header block of `top`, in its own order.
+const TOP: [&str; 30] = [
+    "processes.total",
+    "processes.running",
+    "processes.sleeping",
+    "threads",
+    TIME_OF_DAY,
+    "load.1min",
+    "load.5min",
+    "load.15min",
+    "cpu.user.percent",
+    "cpu.system.percent",
+    "cpu.idle.percent",
+    "sharedlibs",
+    "sharedlibs.code.mib",
+    "sharedlibs.data.mib",
+    "sharedlibs.linkedit.mib",
+    "memregions",
+    "memregions.resident.mib",
+    "memregions.private.mib",
+    "memregions.shared.mib",
+    "memory.wired.mib",
+    "memory.active.mib",
+    "memory.inactive.mib",
+    "memory.used.mib",
+    "memory.free.mib",
+    "vm.mib",
+    "vm.extra.mib",
+    "pageins",
+    "pageins.since_last",
+    "pageouts",
+    "pageouts.since_last",
+];
+
 /// Totals whose names do not say by themselves what they are.
 const NAMES: [(&str, &str); 28] = [
     ("boot.pageins.about", "page-ins while booting, about"),
@@ -74,7 +108,10 @@ pub fn of(run: &Run) -> Vec<Watched> {
 
 fn one(o: &Observation) -> Watched {
     let title = clean(&format!("Watched: {}, by {}", o.workload, o.observer)).into_owned();
-    Watched { title, rows: o.totals.iter().map(|(name, value)| row(name, *value)).collect() }
+    let mut totals: Vec<(&String, &f64)> = o.totals.iter().collect();
+    // Those of another tool stay in the order of their names.
+    totals.sort_by_key(|(name, _)| TOP.iter().position(|of_top| of_top == name).unwrap_or(TOP.len()));
+    Watched { title, rows: totals.into_iter().map(|(name, value)| row(name, *value)).collect() }
 }
 
 fn row(name: &str, value: f64) -> (String, String) {
@@ -119,6 +156,9 @@ mod tests {
         assert_eq!([find("pageins"), find("cpu idle"), find("load 15min"), find("sharedlibs data")], ["9078", "75.7 %", "0.3", "1.16 MiB"]);
         assert_eq!([find("time of day"), find("page-ins since the last sample")], ["05:53:45", "0"]);
         assert_eq!(watched[0].rows.len(), run.observations[0].totals.len());
+        let names: Vec<&str> = watched[0].rows.iter().map(|r| r.0.as_str()).collect();
+        assert_eq!(names[..5], ["processes total", "processes running", "processes sleeping", "threads", "time of day"]);
+        assert_eq!(names[names.len() - 2..], ["pageouts", "page-outs since the last sample"]);
         for (name, figure) in [("the system's drive", "30 GB"), ("the second drive", "20 GB"), ("both drives turn at", "7200 rpm")] {
             assert!(watched[1].rows.iter().any(|r| (r.0.as_str(), r.1.as_str()) == (name, figure)), "{name}: {watched:?}");
         }

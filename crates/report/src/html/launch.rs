@@ -17,7 +17,8 @@ const MOST: usize = 6;
 pub fn section(run: &Run) -> Option<Section> {
     let launch = launch::analyse(run)?;
     let body = html! {
-        p { strong { (clean(&launch.sentence)) } }
+        // With several placements this is what the page begins with.
+        @if launch.placements.len() < 2 { p { strong { (clean(&launch.sentence)) } } }
         (chart(&launch).draw())
         (table(&launch))
         (paging(&launch))

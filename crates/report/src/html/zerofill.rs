@@ -18,7 +18,6 @@ use crate::zerofill as words;
 pub fn section(run: &Run) -> Option<Section> {
     let a = zerofill::analyse(run)?;
     let body = html! {
-        @if let Some(sentence) = zerofill::headline(&a) { p { strong { (sentence) } } }
         @let curve = curve(run, &a);
         @if curve.series.iter().any(|s| s.points.len() > 1) { (curve.draw()) }
         (shares(&a)) (article(&a)) (costs(&a)) (guesses(&a)) (prefault(&a))
