@@ -117,15 +117,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_section_holds_table_and_answer_and_escapes_names() {
+    fn the_section_holds_the_table_and_the_answer_that_no_page_begins_with_and_escapes_names() {
         let mut run = fingerpost_compare::references::load("launch-10.1").unwrap();
         for row in &mut run.measurements[..3] {
             row.params = row.params.clone().with("app", "<script>");
         }
         let body = section(&run).unwrap().body.into_string();
-        assert!(body.contains("OmniWeb") && body.contains("A dedicated swap place helps here"));
+        assert!(body.contains("OmniWeb") && !body.contains("A dedicated swap place helps here"), "the page begins with that");
         assert!(body.contains("&lt;script&gt;") && !body.contains("<script"));
         assert!(section(&Run::default()).is_none());
+        let placement = run.measurements[0].params.text("placement").unwrap().to_owned();
+        run.measurements.retain(|m| m.params.text("placement") == Some(&placement));
+        assert!(section(&run).unwrap().body.into_string().contains("nothing to compare it with"));
     }
 
     #[test]
