@@ -162,6 +162,11 @@ fn largest<'a>(of: impl Iterator<Item = (&'a str, f64)>) -> String {
     of.filter(|(name, _)| !name.is_empty()).max_by(|a, b| a.1.total_cmp(&b.1)).map_or(String::new(), |(name, _)| name.to_owned())
 }
 
+/// Packets that were dropped, at interfaces and for full backlogs of sockets.
+pub(super) fn drops(t: &Readings) -> Option<f64> {
+    sum(["net.drops", "tcp.backlog_drops"].map(|k| t.known(k)))
+}
+
 /// The sum of those that were read; nothing where none was.
 fn sum(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     values.into_iter().flatten().reduce(|a, b| a + b)
@@ -260,7 +265,7 @@ impl Facts {
         let [i, o, i_peak, o_peak] =
             ["net.in.mbit_s", "net.out.mbit_s", "net.in.peak.mbit_s", "net.out.peak.mbit_s"].map(|name| t.known(name));
         self.mbit = i.zip(o).map(|(i, o)| [i, o, i_peak.unwrap_or(i).max(o_peak.unwrap_or(o))]);
-        self.drops = sum(["net.drops", "tcp.backlog_drops"].map(|k| t.known(k)));
+        self.drops = drops(t);
         let listen = t.known("tcp.listen_overflows").into_iter().chain(t.known("tcp.listen_drops")).reduce(f64::max);
         self.listen_overflows = sum([listen, t.known("tcp.request_queue_drops")]);
         self.unasked = t.known(PROGRAMS).is_some() && t.known("accept.backlog").is_some_and(|may| may > 0.0);

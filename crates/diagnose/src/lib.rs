@@ -36,6 +36,7 @@ pub use check::check;
 pub use facts::{Facts, PROGRAMS};
 pub use fingerpost_record::cause::label;
 pub use rules::TOO_LITTLE_FOLLOWED;
+pub use rules_io::packets_lost;
 pub use slow::slow_ones;
 pub use step::{STEP, StepFigures};
 pub use steps::{Evidence, Steps};

@@ -1,9 +1,9 @@
 //! The rules for disks, networks and memory.
 
 use fingerpost_record::paths::Share;
-use fingerpost_record::{Status, Unit, unit::significant};
+use fingerpost_record::{Readings, Status, Unit, unit::significant};
 
-use super::facts::Facts;
+use super::facts::{Facts, drops};
 use super::places::{Place, add};
 use super::rules::{SUSPECTED, Verdict, at_most_suspected, cleared, interval, judged, limit, mostly, part, percent, share_of, told};
 
@@ -91,7 +91,16 @@ fn on_the_way(f: &Facts) -> Option<String> {
 }
 
 fn dropped(f: &Facts) -> bool {
-    f.drops.is_some_and(|n| n > 0.0) || f.retransmits.is_some_and(|n| n > limit("network.shaping") * f.transactions.max(100.0))
+    lost(f.drops, f.retransmits, f.transactions)
+}
+
+/// Whether readings tell of packets that were dropped, or of more that were sent again than chance makes.
+pub fn packets_lost(readings: &Readings) -> bool {
+    lost(drops(readings), readings.known("tcp.retransmits"), readings.known("step.transactions").unwrap_or(0.0))
+}
+
+fn lost(drops: Option<f64>, retransmits: Option<f64>, transactions: f64) -> bool {
+    drops.is_some_and(|n| n > 0.0) || retransmits.is_some_and(|n| n > limit("network.shaping") * transactions.max(100.0))
 }
 
 /// Late acknowledgements now and then are usual; one in three transactions is a pattern.

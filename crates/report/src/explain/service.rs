@@ -5,7 +5,7 @@ use fingerpost_compare::Comparison;
 use fingerpost_diagnose::places::Place;
 use fingerpost_diagnose::slow::{SlowPart, slow_ones};
 use fingerpost_diagnose::wording::doing_of;
-use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label};
+use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label, packets_lost};
 use fingerpost_record::place::name;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Paths, Readings, Status};
@@ -93,9 +93,7 @@ fn only_a_baseline_tells(finding: &Finding, totals: &Readings) -> Option<&'stati
 
 /// Whether packets were dropped or sent again, or a queueing discipline of this host limits a rate.
 fn holds_back(totals: &Readings) -> bool {
-    let of = |name: &str| totals.known(name).unwrap_or(0.0);
-    let again = fingerpost_record::cause::cause("network.shaping").and_then(|c| c.thresholds.first()).map_or(0.0, |t| t.value);
-    of("net.drops") > 0.0 || of("net.shapers") > 0.0 || of("tcp.retransmits") > again * of("step.transactions").max(100.0)
+    packets_lost(totals) || totals.known("net.shapers").is_some_and(|set| set > 0.0)
 }
 
 /// The screen.
@@ -419,7 +417,7 @@ mod tests {
         let requests = ("step.transactions", 1000.0);
         assert_eq!(waited("network.shaping", &[requests]), Status::NotJudged, "a client that sends late waits in the same place");
         assert_eq!(waited("network.shaping", &[requests, ("tcp.retransmits", 5.0)]), Status::NotJudged);
-        for proof in [("tcp.retransmits", 20.0), ("net.drops", 1.0), ("net.shapers", 1.0)] {
+        for proof in [("tcp.retransmits", 20.0), ("net.drops", 1.0), ("tcp.backlog_drops", 1.0), ("net.shapers", 1.0)] {
             assert_eq!(waited("network.shaping", &[requests, proof]), Status::Guilty, "{proof:?}");
         }
     }
