@@ -269,9 +269,8 @@ fn values<'a>(side: &'a Side, other: &Side) -> BTreeMap<&'a str, BTreeMap<&'a st
 /// Whether any two rows of a probe are equal when what differs as a whole is taken out of both.
 fn partners(base: &Side, new: &Side, probe: &str, differing: &[Differing]) -> bool {
     let stays = |key: &str| differing.iter().all(|d| d.key != key);
-    let without = |params: &Params| params.iter().filter(|(key, _)| stays(key)).fold(Params::new(), |p, (k, v)| p.with(k, v.clone()));
     let rest = |side: &Side| -> BTreeSet<Params> {
-        side.rows.keys().filter(|(p, _, _)| p == probe).map(|(_, _, params)| without(params)).collect()
+        side.rows.keys().filter(|(p, _, _)| p == probe).map(|(_, _, params)| params.only(|key, _| stays(key))).collect()
     };
     !rest(base).is_disjoint(&rest(new))
 }

@@ -53,10 +53,10 @@ pub fn analyse(run: &Run) -> Vec<Desktop> {
             m.probe == loaded.probe
                 && m.params.text("load") == Some("idle")
                 && m.params.text("task") == loaded.params.text("task")
-                && without(m, &NOT_OF_THE_SERVER) == without(loaded, &NOT_OF_THE_SERVER)
+                && m.params.without(&NOT_OF_THE_SERVER) == loaded.params.without(&NOT_OF_THE_SERVER)
         };
         let Some(task) = rows.iter().find(is_same).and_then(|idle| task(idle, loaded)) else { continue };
-        let params = without(loaded, &["load", "task"]);
+        let params = loaded.params.without(&["load", "task"]);
         match found.iter_mut().find(|d| d.params == params) {
             Some(desktop) => desktop.tasks.push(task),
             None => found.push(Desktop { params, tasks: vec![task] }),
@@ -64,10 +64,6 @@ pub fn analyse(run: &Run) -> Vec<Desktop> {
     }
     found.iter_mut().for_each(|d| d.tasks.sort_by(|a, b| a.name.cmp(&b.name)));
     found
-}
-
-fn without(row: &Measurement, keys: &[&str]) -> Params {
-    row.params.iter().filter(|(key, _)| !keys.contains(key)).fold(Params::new(), |p, (key, value)| p.with(key, value.clone()))
 }
 
 fn task(idle: &Measurement, loaded: &Measurement) -> Option<Task> {

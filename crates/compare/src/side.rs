@@ -158,9 +158,7 @@ impl Side {
 
     /// The same side as a part by these parameters, which all of its rows have.
     pub(crate) fn part_by(&self, params: &Params) -> Side {
-        let without =
-            |of: &Params| of.iter().filter(|(k, _)| params.get(k).is_none()).fold(Params::new(), |p, (k, v)| p.with(k, v.clone()));
-        let mut side = self.with_params(|_| false, |_, of| without(of));
+        let mut side = self.with_params(|_| false, |_, of| of.only(|key, _| params.get(key).is_none()));
         side.taken_out.0.extend(params.0.clone());
         side
     }

@@ -168,7 +168,7 @@ fn counted(row: &Measurement) -> Memory {
 pub fn less(run: &Run) -> Vec<Less> {
     let found = warming(run);
     let limit = |w: &Warming| w.params.int("memory");
-    let without = |w: &Warming| Params(w.params.0.iter().filter(|(k, _)| *k != "memory").map(|(k, v)| (k.clone(), v.clone())).collect());
+    let without = |w: &Warming| w.params.without(&["memory"]);
     let of = |all: &Warming| -> Option<Less> {
         let limited = found.iter().filter(|w| limit(w).is_some() && w.odb == all.odb && w.files == all.files && without(w) == all.params);
         let little = limited.min_by_key(|w| limit(w))?;
@@ -263,7 +263,7 @@ fn is_files(m: &Measurement) -> bool {
 }
 
 fn without_store(params: &Params) -> Params {
-    Params(params.0.iter().filter(|(k, _)| *k != "store").map(|(k, v)| (k.clone(), v.clone())).collect())
+    params.without(&["store"])
 }
 
 /// Pairs the rounds of two rows: the same process group, the same round, hence the same list.

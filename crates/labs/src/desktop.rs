@@ -9,7 +9,7 @@ use fingerpost_workloads::desktop::{Desktop, Task, Turns};
 use fingerpost_workloads::histogram::Histogram;
 use fingerpost_workloads::{Workload, quantile};
 
-use crate::rows::{Definition, without};
+use crate::rows::Definition;
 use crate::{LabError, Setting, Sink};
 
 /// Idle and loaded alternate this often.
@@ -118,7 +118,7 @@ impl Beside {
     /// How the server is loaded matters to the loaded rows only.
     fn params(&self, step: &Params, load: Load, task: Task) -> Params {
         let (of, load) = match load {
-            Load::Idle => (without(step, self.of_load), "idle"),
+            Load::Idle => (step.without(self.of_load), "idle"),
             Load::Most => (step.clone(), "most"),
         };
         of.with("load", load).with("task", task.name())

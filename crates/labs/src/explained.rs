@@ -76,7 +76,7 @@ pub struct Course<'a> {
 pub fn tables(steps: &[Measured], by: &str) -> Vec<Vec<Measured>> {
     let mut tables: Vec<(Params, Vec<Measured>)> = Vec::new();
     for step in steps.iter().filter(|s| s.transactions > 0 && s.seconds > 0.0 && s.params.int(by).is_some()) {
-        let key: Params = step.params.iter().filter(|(k, _)| *k != by).fold(Params::new(), |key, (k, v)| key.with(k, v.clone()));
+        let key: Params = step.params.without(&[by]);
         match tables.iter_mut().find(|(k, _)| *k == key) {
             Some((_, table)) => table.push(step.clone()),
             None => tables.push((key, vec![step.clone()])),

@@ -41,11 +41,6 @@ impl Definition {
     }
 }
 
-/// The parameters but for these.
-pub fn without(params: &Params, keys: &[&str]) -> Params {
-    params.iter().filter(|(key, _)| !keys.contains(key)).fold(Params::new(), |p, (key, value)| p.with(key, value.clone()))
-}
-
 /// What the rows of a desktop's tasks are, beside whichever server.
 const OF_A_DESKTOP: &str = "how long a small task takes from when it is due, beside an idle and beside a loaded server";
 

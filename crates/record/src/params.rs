@@ -129,6 +129,16 @@ impl Params {
         }
     }
 
+    /// Those that `keep` holds for.
+    pub fn only(&self, keep: impl Fn(&str, &Param) -> bool) -> Params {
+        Params(self.0.iter().filter(|(key, value)| keep(key, value)).map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    /// All but those of these names.
+    pub fn without(&self, names: &[&str]) -> Params {
+        self.only(|key, _| !names.contains(&key))
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -196,6 +206,14 @@ mod tests {
         for other in ["9223372036854775808", "1.5", "true", "null", "[]", "{}"] {
             assert!(read(other).unwrap_err().contains("expected a whole number or a word"), "{other}: {:?}", read(other));
         }
+    }
+
+    #[test]
+    fn a_part_of_parameters_keeps_their_values() {
+        let all = Params::new().with("clients", 10).with("engine", "redis").with("mix", "read");
+        assert_eq!(all.without(&["mix", "clients", "another"]), Params::new().with("engine", "redis"));
+        assert_eq!(all.only(|_, value| matches!(value, Param::Int(_))), Params::new().with("clients", 10));
+        assert_eq!(all.without(&[]), all);
     }
 
     #[test]

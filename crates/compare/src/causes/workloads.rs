@@ -40,7 +40,7 @@ fn clients(fall: &Waterfall) -> i64 {
 }
 
 fn without_clients(fall: &Waterfall) -> Params {
-    fall.params.iter().filter(|(key, _)| !CLIENTS.contains(key)).fold(Params::new(), |rest, (key, value)| rest.with(key, value.clone()))
+    fall.params.without(&CLIENTS)
 }
 
 /// The causes of a step's change, and the share of it that none explains.

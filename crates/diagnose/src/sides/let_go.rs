@@ -12,7 +12,7 @@ use crate::places::Place;
 
 /// Why waits for a CPU belong to how the server commits: it flushes more often, and threads sleep in flushes.
 fn by_flushes(clues: &Clues) -> Option<String> {
-    after(clues, signs_io::durability, |kind| matches!(kind, Kind::Storage | Kind::Syncs), 0.0)
+    after(clues, signs_io::durability, signs_io::in_flushes, 0.0)
 }
 
 /// Why waits for a CPU belong to how the server commits or to a lock.

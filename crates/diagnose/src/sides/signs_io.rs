@@ -31,9 +31,13 @@ pub(super) fn durability(clues: &Clues) -> Sign {
         return Against(format!("{text}, at {cost:.2} times the cost each"));
     }
     // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of the change.
-    let waited = clues.parts(|layer, part| matches!(Kind::of(layer, part), Kind::Storage | Kind::Syncs));
-    let matters = count.slow > 0.01 || clues.followed() && grew(clues, waited);
+    let matters = count.slow > 0.01 || clues.followed() && grew(clues, clues.parts(|layer, part| in_flushes(Kind::of(layer, part))));
     if count.ratio() > MORE_FLUSHES && matters { Fits(text) } else { Against(text) }
+}
+
+/// Whether a part is spent in flushes: in the call, or waiting for the disk.
+pub(super) fn in_flushes(kind: Kind) -> bool {
+    matches!(kind, Kind::Storage | Kind::Syncs)
 }
 
 /// How many times as many flushes a transaction makes where it commits in another way.

@@ -7,7 +7,7 @@ use fingerpost_measure::estimate::percentiles;
 use fingerpost_record::{Better, Measurement, Outcome, Params, Process, Unit};
 use fingerpost_workloads::database::Imported;
 
-use crate::rows::{Definition, without};
+use crate::rows::Definition;
 use crate::{LabError, Sink};
 
 /// A dump of the data set, from the first statement sent until the last is committed.
@@ -22,7 +22,7 @@ pub const OF_USERS: &[&str] = &["mix", "clients"];
 
 /// What rows of imports have in common: none of what users do matters to them.
 pub fn params(of_a_step: &Params) -> Params {
-    without(of_a_step, OF_USERS)
+    of_a_step.without(OF_USERS)
 }
 
 /// Imports again and again until there are enough, and further while there is time; tells the row each time. What fails is the row's reason.

@@ -109,6 +109,6 @@ fn a_desktops_tasks_go_with_a_load_that_lasts() {
 fn the_idle_servers_rows_do_not_name_a_load() {
     let settings = Settings::from_params(&Params::new().with("keepalive", "both").with("connections", "1,10").with("rate", 100)).unwrap();
     let loaded = &settings.steps()[0];
-    let idle = crate::rows::without(loaded, BESIDE.of_load);
+    let idle = loaded.without(BESIDE.of_load);
     assert_eq!(idle, Params::new().with("server", "embedded").with("size", 1024), "of {loaded}");
 }

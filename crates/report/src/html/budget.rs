@@ -61,9 +61,8 @@ fn swatch(class: &str) -> Markup {
 
 /// A step by what tells it from the others.
 fn step(b: &Budget, shared: &Params) -> String {
-    let own = b.params.iter().filter(|(key, value)| shared.get(key) != Some(*value));
-    let own = own.fold(Params::new(), |own, (key, value)| own.with(key, value.clone()));
-    if shared.is_empty() { step_name(&b.workload, &b.params) } else { step_name("", &own) }
+    let own = || b.params.only(|key, value| shared.get(key) != Some(value));
+    if shared.is_empty() { step_name(&b.workload, &b.params) } else { step_name("", &own()) }
 }
 
 /// The parameters that all of several steps of one workload have; nothing where that leaves one without a name.
@@ -72,8 +71,7 @@ fn shared(budgets: &[Budget]) -> Params {
     if others.is_empty() || others.iter().any(|b| b.workload != first.workload) {
         return Params::new();
     }
-    let of_all = first.params.iter().filter(|(key, value)| others.iter().all(|b| b.params.get(key) == Some(*value)));
-    let all = of_all.fold(Params::new(), |all, (key, value)| all.with(key, value.clone()));
+    let all = first.params.only(|key, value| others.iter().all(|b| b.params.get(key) == Some(value)));
     if budgets.iter().any(|b| b.params.iter().all(|(key, _)| all.get(key).is_some())) { Params::new() } else { all }
 }
 
