@@ -197,7 +197,10 @@ fn stamped() {
             assert!(places.iter().all(|p| p.windows(2).all(|pair| pair[0].end <= pair[1].start)));
             let longest = step.latencies.last().unwrap().0 as f64;
             let stamped = drained.stamps.iter().map(|s| s.end - s.start).max().unwrap() as f64;
-            assert!(stamped >= longest * 0.98, "the longest took {longest} ns, of the stamped {stamped} ns");
+            assert!(stamped <= longest * 1.02, "the longest took {longest} ns, of the stamped {stamped} ns");
+            // The stamp of a request on a new connection begins when that is made, later than the request: closing the one before and
+            // making a socket come first, for as long as the scheduler likes.
+            assert!(keep_alive == "off" || stamped >= longest * 0.98, "the longest took {longest} ns, of the stamped {stamped} ns");
             web.step(&params, Duration::from_millis(100)).unwrap();
             assert!(stamps.drain().stamps.is_empty());
         })
