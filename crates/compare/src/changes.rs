@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fingerpost_diagnose::hosts::same;
 use fingerpost_record::unstated::DESCRIBED;
 use fingerpost_record::{Param, Params, client};
 use serde::Serialize;
@@ -181,8 +182,14 @@ fn compilers(base: &Side, new: &Side) -> Option<Change> {
     let unnamed = |side: &Side| side.rows.keys().any(|(probe, _, params)| probe == BUILT_ON_THE_HOST && params.get("compiler").is_none());
     let told = |side: &Side| side.facts.get("compilers").filter(|_| unnamed(side)).map(|values| values.join(" | "));
     let (b, n) = (told(base)?, told(new)?);
-    (b != n).then(|| Change::of("compiler", &b, &n, Some(BUILT_ON_THE_HOST.to_owned())))
+    let others = same(&base.facts, &new.facts, "processor") == Some(false);
+    let names = |word: &&str| NAMES_THE_PROCESSOR.iter().any(|flag| word.starts_with(flag));
+    let kept = |text: &str| text.split(' ').filter(|word| !others || !names(word)).collect::<Vec<_>>().join(" ");
+    (kept(&b) != kept(&n)).then(|| Change::of("compiler", &b, &n, Some(BUILT_ON_THE_HOST.to_owned())))
 }
+
+/// Flags that name the processor: one compiler told of two processors by them is no other build.
+const NAMES_THE_PROCESSOR: [&str; 3] = ["-march=", "-mcpu=", "-mtune="];
 
 /// A parameter with one value in all rows of a probe that have no partner on one side, and another in all of those of the other.
 struct Differing {

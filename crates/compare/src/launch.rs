@@ -270,6 +270,11 @@ fn sentence(launch: &Launch) -> String {
     said
 }
 
+/// What the sentence says of sums that are not to be trusted; nothing where they are.
+pub fn doubt(launch: &Launch) -> String {
+    best(launch).map_or_else(String::new, |(best, _)| untrusted(launch, best))
+}
+
 /// Which of the two sums that are told is not to be trusted.
 fn untrusted(launch: &Launch, best: usize) -> String {
     let doubtful = |i: &usize| launch.sum[*i].as_ref().is_some_and(|cell| cell.doubtful);

@@ -1,6 +1,7 @@
 //! A published table with a column of this machine beside it, and the author's conclusions judged here.
 
 mod choice;
+mod derived;
 
 use fingerpost_record::params::named;
 use fingerpost_record::unit::significant;
@@ -206,7 +207,8 @@ pub fn replay(name: &str, tables: &[&'static str], runs: &[Run]) -> Replay {
 
 fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
     let runs = fullest(&table, runs);
-    let lines = table.columns.iter().enumerate().flat_map(|(i, column)| lines(&table, i, column, &runs)).collect();
+    let mut lines: Vec<Line> = table.columns.iter().enumerate().flat_map(|(i, column)| lines(&table, i, column, &runs)).collect();
+    lines.extend(derived::lines(name, &table, &lines));
     Replayed {
         name,
         unit: unit(&table),
@@ -350,8 +352,8 @@ mod tests {
         let found = replay("mysql-scaling", &["mysql-scaling"], std::slice::from_ref(&run));
         let table = &found.tables[0];
         let column = table.systems.iter().position(|s| s == "opteron-850-linux").unwrap();
-        assert_eq!(table.lines.len(), 7);
-        for line in &table.lines {
+        assert_eq!(table.lines.len(), 14);
+        for line in &table.lines[..7] {
             let printed: f64 = line.printed[column].as_ref().unwrap().parse().unwrap();
             assert_eq!(line.here.as_ref().unwrap().estimate.value, printed, "{}", line.what);
         }
@@ -438,7 +440,7 @@ mod tests {
         let run = references::load("site-powermac-9500").unwrap();
         let found = replay("site", &["site"], std::slice::from_ref(&run));
         let table = &found.tables[0];
-        assert_eq!((table.lines.len(), table.unit), (22, "ticks of 1/60 s"));
+        assert_eq!((table.lines.len(), table.unit), (33, "ticks of 1/60 s"));
         assert_eq!(table.lines[8].printed[0].as_deref(), Some("509"));
         assert!((table.lines[8].here.as_ref().unwrap().estimate.value - 509.0).abs() < 1e-6);
     }

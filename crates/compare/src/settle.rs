@@ -122,7 +122,10 @@ impl Settled {
         let slower = self.ratio.map_or_else(String::new, slower);
         match self.answer {
             Answer::NotDone => format!("{change}, alone: not measured: {}", self.reason.as_deref().unwrap_or("for no known reason")),
-            Answer::Unresolved => format!("{change}, alone: {of} {slower}, which is not resolved"),
+            Answer::Unresolved => {
+                let why = self.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+                format!("{change}, alone: {of} {slower}, which is not resolved{why}")
+            }
             Answer::Nothing => format!("{change}, alone, makes no difference that matters: {of} {slower}"),
             Answer::Against => format!("{change}, alone, works against the difference: {of} {slower}"),
             Answer::Part | Answer::Decides => {
@@ -311,6 +314,8 @@ mod tests {
             assert!((s.share.unwrap() - share).abs() < 0.01, "{s:?}");
             assert!(s.words().contains("query_cache: off → on") && s.words().contains("clients=8"), "{}", s.words());
         }
+        let open = Settled { reason: Some("too few turns".into()), ..settled(4.0, 1.2, Verdict::Unresolved) };
+        assert!(open.words().ends_with("which is not resolved: too few turns"), "{}", open.words());
         let hidden = Settled::judged(&change("x"), &row(1.0, Verdict::Same), &row(2.0, Verdict::Slower), Vec::new());
         assert_eq!((hidden.answer, hidden.share), (Answer::Part, None));
     }

@@ -194,3 +194,17 @@ fn a_published_row_is_put_beside_every_placement_of_ours() {
     let back = compare(&[own], &[reference], &Options::default());
     assert_eq!(back.rows.iter().filter(|r| r.probe == "ipc.pipe" && r.verdict == Verdict::Slower).count(), 2);
 }
+
+/// Two kernels on two processors: what is said of the kernel names the processor as well.
+#[test]
+fn where_the_processor_differs_too_each_cause_in_the_kernel_says_so() {
+    let load = |name| fingerpost_compare::references::load(name).unwrap();
+    let c = compare(&[load("opteron-850-linux")], &[load("g5-2.5-linux")], &Options::default());
+    let of_kernel: Vec<&Finding> = c.causes.iter().filter(|f| f.layer == Layer::Kernel && f.status != Status::Cleared).collect();
+    assert!(of_kernel.len() > 3, "{:#?}", c.causes);
+    for finding in of_kernel {
+        let processor = "processor differs: AMD Opteron 850 on opteron-850-linux, IBM PowerPC 970FX (G5) on g5-2.5-linux";
+        assert_eq!(finding.status, Status::Suspected, "{finding:#?}");
+        assert!(finding.evidence.iter().any(|line| line == processor), "{finding:#?}");
+    }
+}

@@ -80,6 +80,25 @@ fn a_compiler_and_a_processor_are_not_taken_apart() {
     assert_eq!(causes, [("app.build", 0.0), ("cpu.speed", 0.0)], "a share would be a guess");
 }
 
+/// The article has the same compiler on both, each told which processor it is for: that is no change, and modules of which one processor is
+/// ahead in four and the other in three clear no processor.
+#[test]
+fn the_same_compiler_on_two_processors_leaves_the_processor() {
+    for (base, new) in [("flops-opteron-2.4-gcc-4.0", "flops-g5-2.7-gcc-4.0"), ("flops-g5-2.7-gcc-4.0", "flops-opteron-2.4-gcc-4.0")] {
+        let c = between(base, new);
+        assert!(c.changes.is_empty(), "{:?}", c.changes);
+        let of = |f: &Finding| (f.cause.clone(), f.status);
+        assert_eq!(c.causes.iter().map(of).collect::<Vec<_>>(), [("cpu.speed".to_owned(), Status::Suspected)], "{:#?}", c.causes);
+        let evidence = &c.causes[0].evidence[0];
+        assert!(evidence.starts_with("4 of 9 user-mode probes are") && evidence.contains("and 3 the other way"), "{evidence}");
+        assert!(c.headline.contains("probably another processor"), "{}", c.headline);
+    }
+    // The better compilers of both are two compilers, and the processor is still not cleared.
+    let c = between("flops-opteron-2.4-gcc-3.3.3", "flops-g5-2.7-gcc-4.0");
+    let causes: Vec<(&str, f64)> = named(&c).iter().map(|f| (f.cause.as_str(), f.share)).collect();
+    assert_eq!(causes, [("app.build", 0.0), ("cpu.speed", 0.0)], "{:#?}", c.causes);
+}
+
 #[test]
 fn another_flag_on_this_machine_is_the_flag() {
     let (fast, slow) = (run(flops("-O2", 1.0)), run(flops("-O0", 0.3)));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fingerpost_compare::conclusions::{Answer, Document, all};
 use fingerpost_compare::references;
-use fingerpost_record::{Run, fixture};
+use fingerpost_record::{Outcome, Run, fixture};
 
 /// Conclusions for which a document gives no figure, or whose figures are those of another document. Everything else must be true.
 const WITHOUT_FIGURE: [&str; 44] = [
@@ -332,4 +332,26 @@ fn the_rules_for_a_run_hold_for_the_linux_systems_of_the_document() {
     let judged = all().find(|c| c.key == "signals_slow_on_mac").unwrap().by_run(&slow);
     assert_eq!(judged.answer, Answer::False);
     assert!(judged.figure.contains("3.7 times, which is less than 4"), "{}", judged.figure);
+}
+
+/// Whatever a conclusion rests on: where no row is to be trusted, it says so, with the reason; where all are, it does not.
+#[test]
+fn a_conclusion_on_rows_that_are_not_to_be_trusted_says_so() {
+    let mut told = BTreeSet::new();
+    for mut run in references::names().iter().map(|name| references::load(name).unwrap()).chain([fixture::run()]) {
+        let doubt = "others wanted the CPU";
+        run.measurements.iter_mut().for_each(|m| (m.outcome, m.reason) = (Outcome::Measured, None));
+        let trusted: Vec<_> = all().map(|c| c.by_run(&run)).collect();
+        run.measurements.iter_mut().for_each(|m| (m.outcome, m.reason) = (Outcome::Untrusted, Some(doubt.into())));
+        for (c, before) in all().zip(trusted) {
+            let judged = c.by_run(&run);
+            assert!(!before.figure.contains("not to be trusted"), "{}: {}", c.key, before.figure);
+            if judged.answer != Answer::NotMeasured {
+                let of = judged.figure.strip_prefix(&before.figure).unwrap_or_else(|| panic!("{}: {judged:?}", c.key));
+                assert!(of.starts_with("; on ") && of.ends_with(&format!("not to be trusted: {doubt}")), "{}: {of}", c.key);
+                told.insert(c.key);
+            }
+        }
+    }
+    assert!(told.len() >= 12, "{told:?}");
 }

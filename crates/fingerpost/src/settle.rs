@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fingerpost_compare::changes::{Change, Kind};
-use fingerpost_compare::settle::Settled;
+use fingerpost_compare::settle::{Answer, Settled};
 use fingerpost_compare::{Comparison, Row, Side};
-use fingerpost_record::Params;
-use fingerpost_record::text::clean_short;
+use fingerpost_record::text::{clean_short, counted};
+use fingerpost_record::{Params, Run};
 use fingerpost_report::Format;
 
-use crate::ab::pair;
+use crate::ab::{labs, pair};
 use crate::commands::ab::{self, Args};
 use crate::commands::run::ProfileName;
 use crate::exit::{self, say, usage};
@@ -20,11 +20,19 @@ mod trusted;
 const UNSTATED: [&str; 2] = ["none", "default"];
 /// Changes that are measured at most: those of the rows that differ most.
 const MOST: usize = 6;
+/// Seconds for a change of probes' rows: some hundred pairs.
+const OF_PROBES: f64 = 60.0;
+/// Seconds for a change of a lab whose sides take turns stretch by stretch: at least seven pairs of each step.
+const OF_STRETCHES: f64 = 120.0;
+/// Turns of another lab for each side at the least: three of the query cache left 0.36 to 19.83 times (`bench/RESULTS.md`).
+const TURNS: usize = 6;
+/// Seconds of a turn. In the 6 s of those three a database, which was started anew each time, had but its shortest steps, right after a start.
+const OF_TURN: f64 = 20.0;
 
 /// How to settle.
 pub struct Options {
-    /// Seconds for each change.
-    pub budget: f64,
+    /// Seconds for each change; where the user gives none, what its rows need.
+    pub budget: Option<f64>,
     /// The relative difference that does not matter.
     pub threshold: f64,
     /// Whether the system may be changed (and restored).
@@ -79,18 +87,31 @@ fn settable(comparison: &Comparison) -> impl Iterator<Item = &Change> {
 
 /// Measures each change by itself. What cannot be measured is told with its reason; an interrupt ends with what is known until then.
 pub fn settle(comparison: &Comparison, options: &Options, stop: &AtomicBool) -> Vec<Settled> {
+    let all: Vec<_> = settable(comparison).take(MOST).map(|change| (change, planned(comparison, change, options))).collect();
+    let times: Vec<f64> = all.iter().filter_map(|(_, pair)| pair.as_ref().ok()?.args.budget).collect();
+    if times.len() > 1 && !options.quiet {
+        let in_all = about(times.iter().sum());
+        say(&format!("{} are measured, each by itself: {in_all} in all", counted(times.len() as u64, "change")));
+    }
     let mut settled = Vec::new();
-    for change in settable(comparison).take(MOST) {
-        if stop.load(Ordering::Relaxed) {
-            settled.push(Settled::not_done(change, None, "it was interrupted before".into()));
-            continue;
-        }
-        settled.push(match planned(comparison, change, options) {
+    for (change, pair) in all {
+        settled.push(match pair {
+            Ok(_) if stop.load(Ordering::Relaxed) => Settled::not_done(change, None, "it was interrupted before".into()),
             Ok(pair) => measured(&pair, options, stop),
             Err((row, reason)) => Settled::not_done(change, row, reason),
         });
     }
     settled
+}
+
+/// Seconds for a change, and the turns that each side of a lab gets at the least.
+fn time(given: Option<f64>, lab: Option<&fingerpost_labs::Lab>) -> (f64, usize) {
+    match (given, lab) {
+        (Some(seconds), _) => (seconds, labs::LEAST_TURNS),
+        (None, Some(lab)) if lab.takes_turns => (OF_STRETCHES, labs::LEAST_TURNS),
+        (None, Some(_)) => (2.0 * OF_TURN * TURNS as f64, TURNS),
+        (None, None) => (OF_PROBES, labs::LEAST_TURNS),
+    }
 }
 
 /// The pair for a change, or why there is none.
@@ -121,13 +142,15 @@ fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options
         trusted::taken(&key, value).map_err(|why| (Some(row), format!("{key}={value}: {why}")))?;
         Ok(vec![format!("{key}={value}")])
     };
+    let (budget, least_turns) = time(options.budget, lab.copied());
     let args = Args {
         name: lab.map_or_else(|| row.probe.clone(), |lab| lab.name.to_owned()),
         a: side(&change.base)?,
         b: side(&change.new)?,
         set,
         profile: ProfileName::Quick,
-        budget: Some(options.budget),
+        budget: Some(budget),
+        least_turns,
         threshold: options.threshold,
         seed: None,
         allow_system_changes: options.allow_system_changes,
@@ -158,7 +181,10 @@ fn key_of(lab: &fingerpost_labs::Lab, what: &str) -> Option<String> {
 fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
     let not_done = |e: anyhow::Error| Settled::not_done(pair.change, Some(pair.row), exit::told(&e));
     if !options.quiet {
-        say(&format!("measuring {} alone, by {} {}", pair.change.words(), pair.row.probe, pair.row.params));
+        let of = format!("{} {}", pair.row.probe, pair.row.params);
+        let time = pair.args.budget.map_or_else(String::new, |seconds| format!(": {}", about(seconds)));
+        let turns = if pair.args.least_turns == TURNS { format!(", longer where {TURNS} turns a side need it") } else { String::new() };
+        say(&format!("measuring {} alone, by {}{time}{turns}", pair.change.words(), of.trim_end()));
     }
     let (mut runs, alone) = match ab::plan_pair(&pair.args).and_then(|planned| ab::take_pair(&pair.args, &planned, stop)) {
         Ok(measured) => measured,
@@ -180,8 +206,23 @@ fn measured(pair: &Pair, options: &Options, stop: &AtomicBool) -> Settled {
     if let Err(error) = &kept {
         say(&format!("the runs of {} are not kept: {error}", pair.change.what));
     }
+    let tried = pairs_of(&runs[0], row);
     let ids = if kept.is_ok() { runs.map(|run| run.id).to_vec() } else { Vec::new() };
-    Settled::judged(pair.change, pair.row, row, ids)
+    let settled = Settled::judged(pair.change, pair.row, row, ids);
+    let unresolved = settled.answer == Answer::Unresolved;
+    let why = unresolved.then(|| format!("it was measured {} a side; more time, by --budget, may tell", counted(tried as u64, "time")));
+    Settled { reason: why, ..settled }
+}
+
+/// A time as it is told before.
+fn about(seconds: f64) -> String {
+    if seconds < 120.0 { format!("about {seconds:.0} s") } else { format!("about {:.0} min", seconds / 60.0) }
+}
+
+/// How often a row was measured on each side.
+fn pairs_of(run: &Run, row: &Row) -> usize {
+    let same = |params: &Params| row.params.iter().all(|(k, v)| params.get(k) == Some(v));
+    run.measurements.iter().find(|m| m.probe == row.probe && same(&m.params)).map_or(0, |m| m.processes.len())
 }
 
 /// The row of the pair that is the sides' row: all that both state is the same.
@@ -206,7 +247,7 @@ mod tests {
     }
 
     fn options() -> Options {
-        Options { budget: 10.0, threshold: 0.03, allow_system_changes: false, set: Vec::new(), quiet: true }
+        Options { budget: None, threshold: 0.03, allow_system_changes: false, set: Vec::new(), quiet: true }
     }
 
     #[test]
@@ -225,6 +266,19 @@ mod tests {
         let mut set = pair.args.set.clone();
         set.sort();
         assert_eq!(set, ["clients=8", "engine=mariadb", "mix=read", "storage=innodb"]);
+    }
+
+    #[test]
+    fn a_lab_gets_the_time_that_its_way_to_take_turns_needs_unless_one_is_given() {
+        let lab = |name: &str| fingerpost_labs::REGISTRY.iter().find(|lab| lab.name == name).copied();
+        assert_eq!([lab("database"), lab("launch"), None].map(|lab| time(None, lab)), [(120.0, 3), (240.0, 6), (60.0, 3)]);
+        assert_eq!([lab("launch"), None].map(|lab| time(Some(10.0), lab)), [(10.0, 3); 2]);
+        let of = |cache: &str, rate: f64| run(Params::new().with("clients", 8).with("query_cache", cache), rate);
+        let comparison = compare(&[of("off", 100.0)], &[of("on", 300.0)], &Default::default());
+        let pair = planned(&comparison, &comparison.changes[0], &options()).ok().unwrap();
+        assert_eq!((pair.args.budget, pair.args.least_turns), (Some(120.0), 3));
+        // One row that the pair has, without what differs by design.
+        assert_eq!(pairs_of(&of("off", 100.0), &compare(&[of("off", 1.0)], &[of("off", 1.0)], &Default::default()).rows[0]), 9);
     }
 
     #[test]

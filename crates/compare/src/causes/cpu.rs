@@ -11,6 +11,8 @@ use crate::verdict::Verdict;
 const SAME_COUNT: f64 = 0.02;
 /// Share of the other rows that must move with the CPU's factor for it to be named without doubt.
 const MOST: f64 = 0.6;
+/// One user-mode probe of so many must be slower for another processor to be suspected where most are not.
+const PART: usize = 3;
 
 /// Judges the proportional causes and accounts for their part of every row.
 pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
@@ -22,7 +24,13 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     }
     let slower: Vec<&Item> = rows.iter().copied().filter(|i| i.slower).collect();
     if slower.len() * 2 <= rows.len() {
-        return not_the_cpu(view, &rows);
+        let by_work = view.machines.same_processor == Some(false) && slower.len() * PART >= rows.len();
+        if !by_work {
+            return not_the_cpu(view, &rows, slower.len());
+        }
+        let evidence = by_the_work(view, &rows, &slower);
+        let share = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 }) / total;
+        return vec![Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence }];
     }
     let mut logs: Vec<f64> = slower.iter().map(|i| i.log).collect();
     logs.sort_by(f64::total_cmp);
@@ -52,10 +60,30 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     vec![Finding { cause: cause.into(), layer, status, share: (cpu_rows + rest) / total, evidence }]
 }
 
-fn not_the_cpu(view: &View, rows: &[&Item]) -> Vec<Finding> {
+fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
     let resolved = rows.iter().filter(|i| i.row.verdict != Verdict::Unresolved).max_by(|a, b| a.log.total_cmp(&b.log));
     let Some(worst) = resolved else { return Vec::new() };
-    vec![cleared("cpu.speed", Layer::Cpu, format!("user-mode arithmetic does not move: {}", view.describe(worst)))]
+    let (all, most) = (rows.len(), view.describe(worst));
+    let why = match slower {
+        0 => format!("user-mode arithmetic does not move: {most}"),
+        _ => format!("of {all} user-mode probes {slower} are {}, no more than half; the most: {most}", view.word()),
+    };
+    vec![cleared("cpu.speed", Layer::Cpu, why)]
+}
+
+/// What two processors are told apart by where neither is ahead in most of the work.
+fn by_the_work(view: &View, rows: &[&Item], slower: &[&Item]) -> Vec<String> {
+    let apart = |i: &&&Item| matches!(i.row.verdict, Verdict::Slower | Verdict::Faster);
+    let others = rows.iter().filter(apart).count().saturating_sub(slower.len());
+    let mut evidence = vec![format!(
+        "{} of {} user-mode probes are {}, and {others} the other way: which processor is ahead depends on the work",
+        slower.len(),
+        rows.len(),
+        view.word()
+    )];
+    evidence.extend(slower.iter().take(2).map(|i| view.describe(i)));
+    evidence.extend(host_clues(view.fast, view.slow, &["processor", "clock"]));
+    evidence
 }
 
 /// With no probe of the CPU, its clock rate is the best that is known, and only beside that of a processor of the same model.

@@ -210,7 +210,7 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     evidence.extend(super::host_clues(
         view.fast,
         view.slow,
-        &["seccomp", "seccomp filters", "mitigations", "kernel", "operating system", "kernel command line"],
+        &["seccomp", "seccomp filters", "mitigations", "kernel", "operating system", "kernel command line", "processor"],
     ));
     let claimed =
         view.claim(|item| entries(&item.row.probe).map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()));
@@ -253,6 +253,8 @@ fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) 
     let mut evidence = vec![format!("{slower} of {all} rows of {} are {}", cause.words, view.word())];
     evidence.extend(rows.iter().take(4).map(|i| view.describe(i)));
     evidence.extend(fact);
+    // The same code of a kernel costs something else on another processor: a reader is to know that it may be that.
+    evidence.extend(super::host_clues(view.fast, view.slow, &["processor"]));
     let threshold = view.threshold;
     let claimed = view.claim(|i| if i.group == cause.group && i.left > threshold { i.left } else { 0.0 });
     // Two thirds of the group, and no proportional factor that could be behind it.

@@ -212,7 +212,7 @@ fn from_swap(run: &Run) -> Option<Judged> {
     let figure = format!("{pageins:.0} page-ins since boot, and {swap:.0} pages came from swap");
     let row = run.measurements.iter().find(|m| m.probe == "launch.pageins" && after_boot(&m.params))?;
     if row.outcome != Outcome::Measured {
-        return Some(Judged::open(format!("{figure}; untrusted: {}", row.reason.as_deref().unwrap_or("no reason given"))));
+        return Some(Judged::open(figure));
     }
     (pageins > 0.0).then(|| Judged::by(swap >= pageins / 2.0, figure))
 }
@@ -254,10 +254,12 @@ fn placements(system: &str, placement: &str) -> crate::Comparison {
 
 fn helps(run: &Run) -> Option<Judged> {
     let found = launch::analyse(run)?;
+    // Which rows are not to be trusted is told of every conclusion in the same words.
+    let sentence = found.sentence.replace(&launch::doubt(&found), "").trim_end_matches('.').to_owned();
     match found.answer {
-        Answer::Helps => Some(Judged::by(true, found.sentence)),
-        Answer::Hurts | Answer::Same => Some(Judged::by(false, found.sentence)),
-        Answer::Unresolved => Some(Judged::open(found.sentence)),
+        Answer::Helps => Some(Judged::by(true, sentence)),
+        Answer::Hurts | Answer::Same => Some(Judged::by(false, sentence)),
+        Answer::Unresolved => Some(Judged::open(sentence)),
         Answer::NothingToCompare => None,
     }
 }
@@ -293,9 +295,11 @@ mod tests {
             ..Observation::default()
         };
         let run = |outcome| Run { measurements: vec![row(outcome)], observations: vec![seen.clone()], ..Run::default() };
-        assert_eq!(from_swap(&run(Outcome::Measured)).unwrap().answer, Said::False);
-        let late = from_swap(&run(Outcome::Untrusted)).unwrap();
-        assert!(late.answer == Said::NotResolved && late.figure.ends_with("untrusted: up for days"), "{late:?}");
+        let judged = |run: &Run| LIST.iter().find(|c| c.key == "pageins_are_libraries").unwrap().by_run(run);
+        assert_eq!(judged(&run(Outcome::Measured)).answer, Said::False);
+        let late = judged(&run(Outcome::Untrusted));
+        let why = "on a row of launch.pageins that is not to be trusted: up for days";
+        assert!(late.answer == Said::NotResolved && late.figure.ends_with(why), "{late:?}");
         let mut later = run(Outcome::Measured);
         later.observations[0].params = Params::new().with("state", "uptime").with("days", 3);
         assert_eq!(from_swap(&later), None);

@@ -4,6 +4,7 @@
 //! To add one, write it into the list of its document. A conclusion for which the document gives no figure says so itself; one that cannot
 //! be judged from a run of this machine says why not.
 
+mod doubted;
 mod launching;
 mod machines;
 mod own;
@@ -122,7 +123,7 @@ pub(crate) const NO_ROW: &str = "the run has no figure for it; measured by: ";
 #[derive(Clone, Copy)]
 pub(crate) enum Here {
     /// By this; nothing where the run lacks the rows, with the names of what measures them.
-    By(fn(&Run) -> Option<Judged>, &'static str),
+    By(doubted::Judge, &'static str),
     /// Not at all, because of this.
     Never(&'static str),
 }
@@ -161,11 +162,13 @@ impl Conclusion {
         (self.source)()
     }
 
-    /// What this run says of it.
+    /// What this run says of it, and whether that rests on rows that are not to be trusted.
     pub fn by_run(&self, run: &Run) -> Judged {
         match self.here {
             Here::Never(why) => Judged::not(why),
-            Here::By(judge, needs) => judge(run).unwrap_or_else(|| Judged::not(&format!("{NO_ROW}fingerpost run {needs}"))),
+            Here::By(judge, needs) => {
+                doubted::judged(judge, run).unwrap_or_else(|| Judged::not(&format!("{NO_ROW}fingerpost run {needs}")))
+            }
         }
     }
 }

@@ -37,13 +37,11 @@ pub fn against_mac(run: &Run, probes: &[(&str, &str, f64)]) -> Option<Judged> {
     for (probe, words, least) in probes {
         let published = mac.measurements.iter().find(|m| m.probe == *probe)?;
         let (theirs, ours) = (published.estimate?.value, value(run, probe, &published.params)?);
-        let trusted = best(run, probe, &published.params)?.outcome == Outcome::Measured;
         let enough = theirs >= least * ours;
         holds &= enough;
         parts.push(format!(
-            "{words} {} here{}, {} there, {:.1} times{}",
+            "{words} {} here, {} there, {:.1} times{}",
             published.unit.format(ours),
-            if trusted { "" } else { " (untrusted)" },
             published.unit.format(theirs),
             theirs / ours,
             if enough { String::new() } else { format!(", which is less than {least}") }

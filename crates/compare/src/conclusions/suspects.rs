@@ -196,7 +196,7 @@ fn latency_here(run: &Run) -> Option<Judged> {
     let scaling = own::clients(run)?;
     let query = 1e9 / scaling.rows.iter().find(|r| r.clients == 1).map(|r| r.throughput).filter(|v| *v > 0.0)?;
     let figure = format!(
-        "a round trip takes {}, a transaction of one client {}: {:.0} %",
+        "a round trip takes {}, a transaction of one client {}: {:.1} %",
         Unit::Nanoseconds.format(trip),
         Unit::Nanoseconds.format(query),
         100.0 * trip / query
@@ -213,14 +213,16 @@ fn thread_beside_connection(run: &Run) -> Option<Judged> {
 }
 
 fn switches_of_a_mutex(run: &Run) -> Option<Judged> {
-    let fought = |m: &&fingerpost_record::Measurement| m.probe == "sync.mutex_contended" && m.outcome == Outcome::Measured;
-    let most = run.measurements.iter().filter(fought).filter_map(|m| {
+    let fought = |m: &&fingerpost_record::Measurement| m.probe == "sync.mutex_contended";
+    let found = run.measurements.iter().filter(fought).filter_map(|m| {
         let switches =
             |p: &fingerpost_record::Process| Some(p.counters.get("switches_voluntary")? + p.counters.get("switches_involuntary")?);
         let each: Vec<f64> = m.processes.iter().filter_map(switches).collect();
-        Some((m.params.int("threads")?, fingerpost_measure::estimate::across_processes(&each)?.value, m.estimate?.value))
+        let switches = fingerpost_measure::estimate::across_processes(&each)?.value;
+        Some((m.outcome == Outcome::Measured, m.params.int("threads")?, switches, m.estimate?.value))
     });
-    let (threads, switches, ns) = most.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    // A row to be trusted comes before one that is not.
+    let (_, threads, switches, ns) = found.max_by(|a, b| a.0.cmp(&b.0).then(a.2.total_cmp(&b.2)))?;
     let figure = format!(
         "{switches:.3} switches for each time that one of {threads} threads takes a mutex that all want, {} each",
         Unit::Nanoseconds.format(ns)

@@ -80,9 +80,9 @@ impl Costs {
 }
 
 /// Part III's four timings, in its unit.
-const PART_THREE: [f64; 4] = [11.2, 24.0, 11.5, 33.6];
+pub const PART_THREE: [f64; 4] = [11.2, 24.0, 11.5, 33.6];
 /// What part III prints for them, in the order of [`FIELDS`]. Two of them do not follow from its formulas.
-const PRINTED: [f64; 7] = [0.3, 5.45, 12.8, 3.5, 9.3, 7.5, 6.15];
+pub const PRINTED: [f64; 7] = [0.3, 5.45, 12.8, 3.5, 9.3, 7.5, 6.15];
 
 /// What the article prints for a field of its own timings, in whatever unit they are given, where its formula gives something else.
 /// In the order of [`FIELDS`]; nothing for other timings.

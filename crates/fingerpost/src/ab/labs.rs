@@ -26,10 +26,12 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::turns;
 
-/// Turns that a pair needs at least, and takes at most.
-const TURNS: std::ops::RangeInclusive<usize> = 3..=50;
-/// Turns that the budget is divided into.
-const USUAL_TURNS: u32 = 5;
+/// Turns that an interval needs at the least.
+pub const LEAST_TURNS: usize = 3;
+/// Turns that a pair takes at most.
+const MOST_TURNS: usize = 50;
+/// Turns that the budget is divided into, where no more are asked for.
+const USUAL_TURNS: usize = 5;
 /// What a turn may take beyond its time before it counts as hung: starting and filling a server.
 const GRACE: Duration = Duration::from_secs(300);
 
@@ -60,10 +62,9 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch, stop: &AtomicBool, prog
     let mut rng = fastrand::Rng::with_seed(seed);
     let begun = Instant::now();
     let mut turns: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
-    for turn in 0..*TURNS.end() {
+    for turn in 0..MOST_TURNS {
         let spent = begun.elapsed();
-        let mean = spent / turn.max(1) as u32;
-        if turn >= *TURNS.start() && spent + mean > budget {
+        if !goes_on(turn, spent, subject.options) {
             break;
         }
         let mut pair = [None, None];
@@ -75,7 +76,7 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch, stop: &AtomicBool, prog
             progress.show(&format!("turn {} of {}, side {}", turn + 1, subject.lab.name, NAMES[side]), share);
             switch.set(side, &first).map_err(anyhow::Error::msg)?;
             let file = dir.join(format!("{turn}-{side}.json"));
-            pair[side] = Some(one_run(subject, side, budget / USUAL_TURNS / 2, &file, None)?);
+            pair[side] = Some(one_run(subject, side, time_of_turn(subject.options), &file, None)?);
         }
         let [Some(a), Some(b)] = pair else { break };
         turns[0].push(a);
@@ -83,6 +84,16 @@ pub fn measure(subject: &Subject, scratch: &mut Scratch, stop: &AtomicBool, prog
     }
     switch.restore(scratch).map_err(anyhow::Error::msg)?;
     Ok([merge(&turns[0]), merge(&turns[1])])
+}
+
+/// Whether another turn is taken after so many: all that there are to be at the least, and what fits into the time.
+fn goes_on(turns: usize, spent: Duration, options: &Options) -> bool {
+    turns < options.least_turns || spent + spent / turns.max(1) as u32 <= options.budget
+}
+
+/// What one side is given in one turn.
+fn time_of_turn(options: &Options) -> Duration {
+    options.budget / options.least_turns.max(USUAL_TURNS) as u32 / 2
 }
 
 /// One run a side, both at the same time, of which one at a time loads the machine.
@@ -226,7 +237,25 @@ fn merge_row(row: &Measurement, turns: &[Run]) -> Measurement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fingerpost_record::{Better, Estimate, Unit};
+    use fingerpost_record::{Better, Estimate, Profile, Unit};
+
+    #[test]
+    fn the_least_turns_are_taken_whatever_the_time_and_more_where_they_fit() {
+        let options = |budget, least_turns| Options {
+            budget: Duration::from_secs(budget),
+            least_turns,
+            profile: Profile::Quick,
+            threshold: 0.03,
+            seed: 1,
+            allow_system_changes: false,
+            quiet: true,
+        };
+        let (short, long) = (options(60, LEAST_TURNS), options(240, 6));
+        assert_eq!([&short, &long].map(|of| time_of_turn(of).as_secs()), [6, 20]);
+        let on = |turns, spent, of| goes_on(turns, Duration::from_secs(spent), of);
+        assert!(on(0, 0, &short) && on(2, 500, &short) && !on(3, 500, &short), "three, however long they take");
+        assert!(on(5, 500, &long) && !on(6, 240, &long) && on(6, 180, &long), "six, and a seventh within the time");
+    }
 
     fn turn(value: f64) -> Run {
         let mut row = Measurement::without_figure(

@@ -20,6 +20,8 @@ pub const NAMES: [&str; 2] = ["A", "B"];
 pub struct Options {
     /// The time for everything.
     pub budget: Duration,
+    /// Turns of a lab that each side gets at the least, whatever the time.
+    pub least_turns: usize,
     /// How careful to be.
     pub profile: Profile,
     /// The relative difference that does not matter: measuring ends when every row is known to be on one side of it.

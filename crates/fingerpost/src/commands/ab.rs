@@ -63,6 +63,9 @@ pub struct Args {
     /// How to show the comparison
     #[arg(long, default_value = "table", value_parser = output::format_parser())]
     pub(crate) format: Format,
+    /// Turns of a lab that each side gets at the least.
+    #[arg(skip = ab::labs::LEAST_TURNS)]
+    pub(crate) least_turns: usize,
     /// No progress, no notes
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -174,7 +177,15 @@ fn options(args: &Args, subject: &Subject) -> anyhow::Result<Options> {
         None => usual_budget(profile, subject),
     };
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 53));
-    Ok(Options { budget, profile, threshold: args.threshold, seed, allow_system_changes: args.allow_system_changes, quiet: args.quiet })
+    Ok(Options {
+        budget,
+        least_turns: args.least_turns,
+        profile,
+        threshold: args.threshold,
+        seed,
+        allow_system_changes: args.allow_system_changes,
+        quiet: args.quiet,
+    })
 }
 
 /// Half a minute resolves one percent of one CPU-bound row; several rows share at most six times as much. A lab gets its time on

@@ -44,9 +44,9 @@ pub struct Args {
     /// one makes the difference
     #[arg(long, conflicts_with = "paired")]
     settle: bool,
-    /// With --settle: seconds for each change
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, requires = "settle", value_parser = budget)]
-    budget: f64,
+    /// With --settle: seconds for each change [default: 60; of a lab that loads a server 120, of another 240]
+    #[arg(long, value_name = "SECONDS", requires = "settle", value_parser = budget)]
+    budget: Option<f64>,
     /// With --settle: allow changes of the system (placements of swap); every change is undone
     #[arg(long, requires = "settle")]
     allow_system_changes: bool,

@@ -1,0 +1,156 @@
+//! What documents print beside a table's figures and make of them: MySQL's scaling, the ratios of the site's rounds, the costs that follow from
+//! four timings of zero-filling.
+
+use std::collections::BTreeMap;
+
+use fingerpost_record::Estimate;
+
+use super::{Here, Line};
+use crate::references::{self, Table};
+use crate::zerofill::solve::{self, Costs, FIELDS, Timings};
+
+/// The lines that follow from a table's own lines, with what the document prints in them.
+pub fn lines(name: &str, table: &Table, own: &[Line]) -> Vec<Line> {
+    match name {
+        "mysql-scaling" => scaling(table, own),
+        "site" => ratios(table, own),
+        "zerofill-3" => costs(own),
+        _ => Vec::new(),
+    }
+}
+
+/// One figure of this machine divided by another, times a factor; from end to end of both intervals.
+fn quotient(of: &Here, by: &Here, times: f64) -> Here {
+    let (a, b) = (of.estimate, by.estimate);
+    let estimate =
+        Estimate { value: times * a.value / b.value, low: times * a.low / b.high, high: times * a.high / b.low, confidence: a.confidence };
+    Here { estimate, trusted: of.trusted && by.trusted, note: of.note.clone() }
+}
+
+/// Each throughput in per cent of that of one client. The document prints it, in two places not as its own figures give it.
+fn scaling(table: &Table, own: &[Line]) -> Vec<Line> {
+    let percents = |system: &&str| -> Option<BTreeMap<String, f64>> {
+        let told = references::load(system)?.observations.into_iter().map(|o| o.totals);
+        told.into_iter().find(|totals| totals.contains_key("clients01.percent"))
+    };
+    let printed: Vec<_> = table.systems().iter().map(percents).collect();
+    let one = own.first().and_then(|line| line.here.clone());
+    let line = |(at, line): (usize, &Line)| {
+        let key = format!("clients{:02}.percent", table.columns[at].params.int("clients").unwrap_or_default());
+        let of_one = |(here, one): (&Here, &Here)| match at {
+            0 => Here { estimate: Estimate { value: 100.0, low: 100.0, high: 100.0, ..one.estimate }, ..here.clone() },
+            _ => quotient(here, one, 100.0),
+        };
+        Line {
+            what: format!("scaling in %, {}", line.what),
+            printed: printed.iter().map(|totals| Some(totals.as_ref()?.get(&key)?.to_string())).collect(),
+            here: line.here.as_ref().zip(one.as_ref()).map(of_one),
+        }
+    };
+    own.iter().enumerate().map(line).collect()
+}
+
+/// The time of the file system divided by that of the object database, round by round, in as many digits as the document has.
+fn ratios(table: &Table, own: &[Line]) -> Vec<Line> {
+    let (files, odb) = own.split_at(own.len() / 2);
+    let text = |a: &Option<String>, b: &Option<String>| {
+        let ratio = a.as_ref()?.parse::<f64>().ok()? / b.as_ref()?.parse::<f64>().ok()?;
+        Some(short(ratio, 8))
+    };
+    let line = |(round, (f, o)): (usize, (&Line, &Line))| Line {
+        what: format!("{} fs/odb, round {}", table.columns[0].probe, round + 1),
+        printed: f.printed.iter().zip(&o.printed).map(|(f, o)| text(f, o)).collect(),
+        here: f.here.as_ref().zip(o.here.as_ref()).map(|(f, o)| quotient(f, o, 1.0)),
+    };
+    files.iter().zip(odb).enumerate().map(line).collect()
+}
+
+/// A figure with at most so many decimals, and no zeros behind them.
+fn short(value: f64, decimals: usize) -> String {
+    format!("{value:.decimals$}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Part III's derived fields, as it prints them; of two of them what its formulas give besides.
+fn costs(own: &[Line]) -> Vec<Line> {
+    let here: Option<Vec<&Here>> = own.iter().map(|line| line.here.as_ref()).collect();
+    let [alloc_1, touch_1, alloc_2, touch_2] = solve::PART_THREE;
+    let timings = Timings { alloc_1, touch_1, alloc_2, touch_2 };
+    let (misprints, own_costs) = (solve::misprints(&timings), solve::solve(&timings).ok());
+    let line = |(at, (_, name, _)): (usize, (&str, &str, &str))| {
+        let by_formula = own_costs.as_ref().filter(|_| misprints[at].is_some());
+        let formula = by_formula.map_or_else(String::new, |costs| format!(" (its formula gives {})", short(costs.values()[at], 5)));
+        Line {
+            what: format!("derived: {name}{formula} api=vm_allocate"),
+            printed: vec![Some(solve::PRINTED[at].to_string())],
+            here: here.as_ref().and_then(|here| derived(here, at)),
+        }
+    };
+    FIELDS.into_iter().enumerate().map(line).collect()
+}
+
+/// One derived field of this machine's four timings; its interval is the widest that the ends of theirs give.
+fn derived(here: &[&Here], field: usize) -> Option<Here> {
+    let solved = |of: &dyn Fn(usize, &Estimate) -> f64| -> Option<Costs> {
+        let values: Vec<f64> = here.iter().enumerate().map(|(i, h)| of(i, &h.estimate)).collect();
+        let [alloc_1, touch_1, alloc_2, touch_2] = values.try_into().ok()?;
+        solve::solve(&Timings { alloc_1, touch_1, alloc_2, touch_2 }).ok()
+    };
+    let value = solved(&|_, e| e.value)?.values()[field];
+    let ends = (0..1_usize << here.len()).filter_map(|corner| {
+        let costs = solved(&|i, e| if corner >> i & 1 == 0 { e.low } else { e.high })?;
+        Some(costs.values()[field])
+    });
+    let (low, high) = ends.fold((value, value), |(low, high), end| (low.min(end), high.max(end)));
+    let estimate = Estimate { value, low, high, confidence: here[0].estimate.confidence };
+    Some(Here { estimate, trusted: here.iter().all(|h| h.trusted), note: here[0].note.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::replay;
+    use crate::references;
+
+    fn lines_of(table: &'static str, system: &str) -> Vec<(String, String, f64)> {
+        let run = references::load(system).unwrap();
+        let found = replay(table, &[table], std::slice::from_ref(&run));
+        let at = found.tables[0].systems.iter().position(|s| s == system).unwrap();
+        let line = |l: &super::Line| Some((l.what.clone(), l.printed[at].clone()?, l.here.as_ref()?.estimate.value));
+        found.tables[0].lines.iter().filter_map(line).collect()
+    }
+
+    #[test]
+    fn the_scaling_is_printed_beside_the_throughput_with_its_misprints() {
+        let found = lines_of("mysql-scaling", "g5-2.7-darwin");
+        let percents: Vec<&str> = found[7..].iter().map(|l| l.1.as_str()).collect();
+        assert_eq!(percents, ["100", "143", "59", "32", "26", "26", "25"]);
+        assert!(found[7].0.starts_with("scaling in %, database.throughput clients=1 ") && found[7].2 == 100.0, "{:?}", found[7]);
+        assert_eq!(format!("{:.1}", found[13].2), "24.5");
+    }
+
+    #[test]
+    fn the_third_column_of_the_sites_table_is_printed_in_its_digits() {
+        let found = lines_of("site", "site-powermac-9500");
+        let printed = "1.89545455 3.27777778 4.45631068 5.18666667 5.26470588 4.24637681 5.5 5.06060606 7.06944444 7.02898551 6.2";
+        assert_eq!(found[22..].iter().map(|l| l.1.as_str()).collect::<Vec<_>>().join(" "), printed);
+        assert!(found[30].0 == "site.round fs/odb, round 9" && (found[30].2 - 509.0 / 72.0).abs() < 1e-9, "{:?}", found[30]);
+    }
+
+    #[test]
+    fn the_derived_fields_of_part_three_are_printed_and_what_its_formulas_give() {
+        let found = lines_of("zerofill-3", "zerofill-g4-1ghz");
+        let printed: Vec<&str> = found[4..].iter().map(|l| l.1.as_str()).collect();
+        assert_eq!(printed, ["0.3", "5.45", "12.8", "3.5", "9.3", "7.5", "6.15"]);
+        assert_eq!(found[9].0, "derived: deallocation (its formula gives 7.35) api=vm_allocate");
+        assert_eq!(found[10].0, "derived: zero-fill (its formula gives 6.1875) api=vm_allocate");
+        assert!((found[9].2 - 7.35).abs() < 1e-9 && (found[10].2 - 6.1875).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_cannot_be_derived_has_no_figure() {
+        let mut run = references::load("zerofill-g4-1ghz").unwrap();
+        run.measurements.retain(|m| m.params.int("pages") == Some(1));
+        let found = replay("x", &["zerofill-3"], std::slice::from_ref(&run));
+        let here = |from: usize| found.tables[0].lines[from..].iter().filter(|l| l.here.is_some()).count();
+        assert_eq!((found.tables[0].lines.len(), here(0), here(4)), (11, 2, 0));
+    }
+}
