@@ -213,12 +213,11 @@ fn print(explanations: &[Explanation], comparison: Option<&Comparison>, format: 
             writeln!(out)
         }
         Format::Markdown => {
-            explanations.iter().try_for_each(|e| write!(out, "{}", markdown(e)))?;
+            write!(out, "{}", markdown(explanations))?;
             comparison.map_or(Ok(()), |c| compare::write(out, c, fingerpost_report::Format::Markdown, &output::style(wide)))
         }
         Format::Table => {
-            let pictures: Vec<String> = explanations.iter().map(|e| render(e, &output::style(wide))).collect();
-            write!(out, "{}", pictures.join("\n"))?;
+            write!(out, "{}", render(explanations, &output::style(wide)))?;
             comparison.map_or(Ok(()), |c| write!(out, "\n{}", report::service::beside(c, &output::style(wide))))
         }
     })
