@@ -181,6 +181,7 @@ fn headline(e: &Explanation) -> String {
     let unfollowed =
         if e.paths.is_none() && e.budget.parts.is_empty() { "; requests could not be followed: this is the threads' time" } else { "" };
     let gap = match e.gap {
+        Some(gap) if gap < 0.0 => format!("; the traced pass was {} faster than the one without tracing: its cost is not known", percent(-gap)),
         Some(gap) => format!("; tracing cost {}", percent(gap)),
         None => String::new(),
     };
@@ -244,6 +245,13 @@ mod tests {
         assert!(text.contains("unexplained") && text.contains("10.0 %"));
         assert!(text.contains("locks") && text.contains("guilty") && text.contains("cleared"));
         assert!(!text.contains('\x1b'), "a run file cannot steer the terminal");
+    }
+
+    #[test]
+    fn a_traced_pass_that_was_faster_has_no_negative_cost() {
+        let text = render(&[Explanation { gap: Some(-0.572), ..explanation() }], &Style::default());
+        assert!(text.contains("the traced pass was 57.2 % faster") && text.contains("its cost is not known"), "{text}");
+        assert!(!text.contains("cost -"), "{text}");
     }
 
     #[test]

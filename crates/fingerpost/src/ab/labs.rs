@@ -110,7 +110,7 @@ fn one_turn(lab: &str, common: &Params, setting: &Setting, options: &Options, fi
     if !matches!(code, Some(0 | 3)) {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().last().unwrap_or("it said nothing").trim_start_matches("fingerpost: ").to_owned();
-        return if code == Some(2) { crate::exit::usage(last) } else { Err(anyhow::anyhow!("a turn of {lab} broke off: {last}")) };
+        return if code == Some(2) { crate::exit::usage(last) } else { Err(anyhow::anyhow!("a run of {lab} ended early: {last}")) };
     }
     Ok(load::from_path(file)?)
 }

@@ -93,6 +93,18 @@ pub struct Args {
     format: Format,
 }
 
+impl Args {
+    /// Whether what was seen goes into a file of the user's choice and not into the archive.
+    pub fn is_to_file(&self) -> bool {
+        self.output.is_some()
+    }
+
+    /// Whether a command is explained: of that nothing is kept.
+    pub fn is_of_command(&self) -> bool {
+        !self.command.is_empty()
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   fingerpost explain latest                   the last run of a server
@@ -314,7 +326,7 @@ fn start_held(words: &[String], format: Format) -> anyhow::Result<Child> {
             Some(Change::Ended) => anyhow::bail!("the shell that starts the command ended before it did"),
             None if Instant::now() > deadline => {
                 end(&mut child)?;
-                anyhow::bail!("the shell that starts the command did not come to its start");
+                anyhow::bail!("the shell that starts the command did not start it in time");
             }
             None => std::thread::sleep(Duration::from_micros(200)),
         }
@@ -346,7 +358,7 @@ fn end(child: &mut Child) -> anyhow::Result<()> {
     }
     let status = child.wait()?;
     if !status.success() && !ended_by_us {
-        say(&format!("the command did not end well ({status}); its time is explained all the same"));
+        say(&format!("the command ended with {status}; its time is explained nevertheless"));
     }
     Ok(())
 }

@@ -148,7 +148,7 @@ fn heat(verdicts: &Verdicts) -> String {
     if heat.hosts.is_empty() {
         return String::new();
     }
-    let mut text = String::from("\nPer cent slower than the middle of the peers:\n");
+    let mut text = String::from("\nPer cent slower than the median of the peers:\n");
     for (n, family) in heat.families.iter().enumerate() {
         text.push_str(&format!("  {} {family}\n", letter(n)));
     }
