@@ -112,9 +112,13 @@ fn a_roll_out_is_told_from_what_hit_everybody_and_a_check_is_one_line() {
         days.as_array().unwrap().iter().map(|day| (&day["sweep"], &day["host"]["standing"])).collect();
     assert_eq!(days.len(), 2);
     assert!(days.iter().all(|(_, standing)| **standing == "ok") && days[0].0 != days[1].0, "{days:?}");
-    assert!(json(&["fleet", "history", "n99", "before"])[0]["host"].is_null());
+    let mistyped = home.says(&["fleet", "history", "n3x", "before", "--format", "json"]);
+    assert!(mistyped.status == 2 && mistyped.out.is_empty() && mistyped.err.contains("did you mean “n3”?"), "{}", mistyped.err);
     let checked = json(&["fleet", "check", "--against", "before", "--name", "n3", "--recorded"]);
-    assert_eq!([&checked["node"], &checked["standing"], &checked["rows"], &checked["peers"]], [&"n3".into(), &"ok".into(), &21.into(), &23.into()]);
+    assert_eq!(
+        [&checked["node"], &checked["standing"], &checked["rows"], &checked["peers"]],
+        [&"n3".into(), &"ok".into(), &21.into(), &23.into()]
+    );
     let ok = home.says(&["fleet", "check", "--against", "before", "--name", "n3", "--recorded"]);
     assert_eq!((ok.status, ok.out.as_str()), (0, "ok n3: 21 rows beside 23 peers\n"), "{}", ok.err);
     // A run of this host beside made-up peers: nobody of its kind.

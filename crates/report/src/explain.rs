@@ -181,7 +181,9 @@ fn headline(e: &Explanation) -> String {
     let unfollowed =
         if e.paths.is_none() && e.budget.parts.is_empty() { "; requests could not be followed: this is the threads' time" } else { "" };
     let gap = match e.gap {
-        Some(gap) if gap < 0.0 => format!("; the traced pass was {} faster than the one without tracing: its cost is not known", percent(-gap)),
+        Some(gap) if gap < 0.0 => {
+            format!("; the traced pass was {} faster than the one without tracing: its cost is not known", percent(-gap))
+        }
         Some(gap) => format!("; tracing cost {}", percent(gap)),
         None => String::new(),
     };

@@ -86,14 +86,16 @@ mod tests {
     fn rows(count: i64, reason: Option<&str>) -> Run {
         let mut run = fixture::run();
         let row = run.measurements.iter().find(|m| m.estimate.is_some()).expect("a row with a figure").clone();
-        run.measurements = (1..=count).map(|clients| {
-            let mut row = row.clone();
-            row.params = fingerpost_record::Params::new().with("clients", clients).with("engine", "redis");
-            if let Some(reason) = reason {
-                (row.outcome, row.reason) = (Outcome::Untrusted, Some(reason.to_owned()));
-            }
-            row
-        }).collect();
+        run.measurements = (1..=count)
+            .map(|clients| {
+                let mut row = row.clone();
+                row.params = fingerpost_record::Params::new().with("clients", clients).with("engine", "redis");
+                if let Some(reason) = reason {
+                    (row.outcome, row.reason) = (Outcome::Untrusted, Some(reason.to_owned()));
+                }
+                row
+            })
+            .collect();
         run
     }
 

@@ -204,13 +204,7 @@ fn of_long_names() -> Run {
 
 #[test]
 fn every_page_is_fit_for_all_in_light_and_dark_and_on_a_phone() {
-    let runs = [
-        loaded::healthy(),
-        loaded::collapsed(),
-        fixture::run(),
-        fixture::followed::slow_locks(),
-        of_long_names(),
-    ];
+    let runs = [loaded::healthy(), loaded::collapsed(), fixture::run(), fixture::followed::slow_locks(), of_long_names()];
     let Some((_turn, server, browser)) = setting(&runs) else { return };
     let (healthy, collapsed) = (loaded::healthy().id, loaded::collapsed().id);
     let mut wrong = Vec::new();

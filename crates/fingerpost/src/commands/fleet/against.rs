@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use fingerpost_fleet::judge::{self, Host, Standing};
 use fingerpost_fleet::sweep::{Pass, Sweep};
 use fingerpost_fleet::{check as checking, nodes, rollout};
+use fingerpost_record::suggest;
 use fingerpost_record::text::{clean, counted};
 use serde::Serialize;
 
@@ -92,9 +93,12 @@ pub fn history(args: HistoryArgs) -> anyhow::Result<Done> {
     }
     let mut sweeps = args.sweeps.iter().map(|dir| super::open(dir)).collect::<anyhow::Result<Vec<Sweep>>>()?;
     sweeps.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
-    let mut days = Vec::new();
+    let (mut days, mut found, mut others) = (Vec::new(), false, Vec::new());
     for sweep in &sweeps {
-        let host = judge::judge(sweep)?.hosts.into_iter().find(|host| host.node == args.host);
+        let mut hosts = judge::judge(sweep)?.hosts;
+        let host = hosts.iter().position(|host| host.node == args.host).map(|at| hosts.swap_remove(at));
+        found |= host.is_some();
+        others.extend(hosts.into_iter().map(|host| host.node));
         let (id, started) = (sweep.manifest.id.clone(), sweep.manifest.started.clone());
         let day = Day { sweep: sweep.dir().display().to_string(), id, started, host };
         // Judging takes a while of a large sweep: each is told as soon as it is known.
@@ -102,6 +106,11 @@ pub fn history(args: HistoryArgs) -> anyhow::Result<Done> {
             Format::Table => output::lines(&[day.line()])?,
             Format::Json => days.push(day),
         }
+    }
+    if !found {
+        let near = suggest::nearest(&args.host, others.iter().map(String::as_str));
+        let meant = near.map_or(String::new(), |near| format!("; did you mean “{}”?", clean(near)));
+        return usage(format!("no sweep has a host “{}”{meant}", clean(&args.host)));
     }
     if args.format == Format::Json {
         output::json(&days)?;
