@@ -54,7 +54,7 @@ fn numbers_out_of_range_are_refused_everywhere() {
         assert_ne!(edited, whole, "{from} is not in the run");
         let file = home.write("x.json", edited);
         let said = home.says(&["show".as_ref(), file.as_os_str()]);
-        assert!(said.refused().contains("cannot be a run"), "{to}: {}", said.err);
+        assert!(said.refused().contains("is not a valid run"), "{to}: {}", said.err);
     }
 }
 

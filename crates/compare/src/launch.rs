@@ -260,7 +260,7 @@ fn sentence(launch: &Launch) -> String {
             format!("A dedicated swap place changes nothing here: under {name} the {count} applications take {times}, {range}.")
         }
         _ => format!(
-            "Whether a dedicated swap place helps here is not resolved: under {name} the {count} applications take {times}, {range}; more rounds would tell."
+            "Whether a dedicated swap place helps here is not resolved: under {name} the {count} applications take {times}, {range}; more rounds would decide it."
         ),
     };
     let said = said + &untrusted(launch, best);

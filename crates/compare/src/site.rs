@@ -221,7 +221,7 @@ impl Less {
             let met = m.met.filter(|met| *met > 0.0).map_or(String::new(), |met| format!(", meeting the limit {met:.0} times"));
             m.bytes.map_or(String::new(), |bytes| format!(", of which it had {}{met}", Unit::Bytes.format(bytes)))
         };
-        let unmet = if self.met == Some(false) { "; no reader came to that limit, which changed nothing" } else { "" };
+        let unmet = if self.met == Some(false) { "; no reader reached that limit, which changed nothing" } else { "" };
         format!(
             "{} is {} as fast as {} in the last rounds with all memory{}, and {} with {limit}{}{unmet}",
             self.odb,
@@ -432,7 +432,7 @@ mod tests {
         // A limit that no reader came to is told to be one.
         let unmet = less(&loaded(1.5, 1.5, 64 << 20, 0.0));
         assert_eq!((unmet[0].met, unmet[0].smaller()), (Some(false), None));
-        assert!(unmet[0].sentence.ends_with("no reader came to that limit, which changed nothing"), "{}", unmet[0].sentence);
+        assert!(unmet[0].sentence.ends_with("no reader reached that limit, which changed nothing"), "{}", unmet[0].sentence);
         let mut alone = loaded(1.5, 15.0, 2 << 20, 900.0);
         alone.measurements.retain(|m| m.params.get("memory").is_some());
         assert!(less(&alone).is_empty(), "there is nothing to be less than");

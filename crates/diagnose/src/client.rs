@@ -71,7 +71,7 @@ pub fn join(server: &mut Run, begun_s: f64, client: &Run) -> Result<(), String> 
         return Err(format!("the run {} is not one of a running service; `fingerpost explain --port N` makes one", server.id));
     }
     if !client.complete {
-        return Err(format!("the load of the run {} did not come to its end", client.id));
+        return Err(format!("the load of the run {} did not end", client.id));
     }
     same_time((begun_s, begun_s + server.duration_s), span(theirs)?)?;
     server.observations.retain(|o| o.workload != WORKLOAD);
@@ -365,7 +365,7 @@ mod tests {
         assert!(join(&mut service(), 1000.0, &service()).unwrap_err().contains("not one of a load generator"));
         assert!(join(&mut client.clone(), 1000.0, &client).unwrap_err().contains("not one of a running service"));
         let broken = Run { complete: false, ..client };
-        assert!(join(&mut service(), 1000.0, &broken).unwrap_err().contains("did not come to its end"));
+        assert!(join(&mut service(), 1000.0, &broken).unwrap_err().contains("did not end"));
         assert_eq!(beside(&service()), None);
     }
 }

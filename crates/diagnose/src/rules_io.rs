@@ -32,7 +32,7 @@ fn figures(f: &Facts) -> Vec<String> {
 pub(super) fn throttle(f: &Facts) -> Option<Verdict> {
     let limits = f.disk_limits.map(|n| format!("{n} limits on block I/O are set on the server's control groups"));
     let share = share_of(f, "storage.throttle");
-    let held = part(f, &[Place::DiskHeld], "I/O held back before it came to the device's queue");
+    let held = part(f, &[Place::DiskHeld], "I/O held back before it reached the device's queue");
     let evidence: Vec<String> = held.into_iter().chain(limits).chain(figures(f)).collect();
     if share.is_none() && f.disk_limits == Some(0.0) {
         return cleared(evidence);

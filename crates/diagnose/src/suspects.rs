@@ -29,7 +29,7 @@ pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
     if facts.unasked {
         found.iter_mut().filter(|f| f.status.accuses()).for_each(|f| {
             (f.status, f.share) = (Status::NotJudged, 0.0);
-            f.evidence.push("nothing was asked of the service meanwhile: what its threads waited for kept no request waiting".to_owned());
+            f.evidence.push("no request came during this time: what its threads waited for delayed none".to_owned());
         });
     }
     chain::order(&mut found);

@@ -5,9 +5,16 @@ use std::io::IsTerminal;
 use crate::cli::Command;
 use crate::exit::{say, words};
 
+/// After what is kept in a file of the user's choice.
+const IN_A_FILE: &str = "as a page: fingerpost report ./FILE -o run.html; beside another run: fingerpost compare OTHER ./FILE";
+
 /// The next step after a command; nothing after those that are an end in themselves.
 fn after(command: &Command) -> Option<&'static str> {
     Some(match command {
+        // A run in a file of its own is not the archive's latest, and what is seen of a command is not kept.
+        Command::Run(args) if args.is_to_file() => IN_A_FILE,
+        Command::Explain(args) if args.is_to_file() => IN_A_FILE,
+        Command::Explain(args) if args.is_of_command() => return None,
         Command::Run(_) => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1",
         Command::Explain(_) => "see it: fingerpost serve; as a file to mail: fingerpost report latest -o run.html",
         Command::Show(_) => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1",
@@ -35,4 +42,25 @@ pub fn sentence(command: &Command) -> Option<&'static str> {
 /// Says it.
 pub fn tell(sentence: &str) {
     say(&format!("next: {sentence}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use crate::cli::Cli;
+
+    fn after(words: &[&str]) -> Option<&'static str> {
+        super::after(&Cli::try_parse_from(["fingerpost"].iter().chain(words)).expect("they can be parsed").command)
+    }
+
+    #[test]
+    fn the_next_step_is_about_what_was_kept() {
+        let latest = |words: &[&str]| after(words).is_some_and(|next| next.contains("latest"));
+        assert!(latest(&["run"]) && latest(&["explain", "latest"]) && latest(&["explain", "--port", "80"]));
+        for kept_elsewhere in [&["run", "-o", "r.json"][..], &["explain", "--port", "80", "-o", "r.json"]] {
+            assert!(!latest(kept_elsewhere) && after(kept_elsewhere).is_some_and(|next| next.contains("./FILE")), "{kept_elsewhere:?}");
+        }
+        assert_eq!(after(&["explain", "--", "true"]), None);
+    }
 }

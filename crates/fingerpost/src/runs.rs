@@ -108,7 +108,7 @@ pub fn side(words: &OsStr) -> anyhow::Result<Side> {
         wanted.extend(sources(run)?.into_iter().map(|from| Wanted { from, part: part.clone() }));
     }
     if wanted.is_empty() {
-        return usage(format!("“{words}” names no run"));
+        return usage(format!("“{words}” names no run: write a path, the start of an id, latest, or ref:NAME"));
     }
     let mut side = Side::default();
     for batch in wanted.chunks(BATCH) {

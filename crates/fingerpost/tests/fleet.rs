@@ -95,10 +95,27 @@ fn a_roll_out_is_told_from_what_hit_everybody_and_a_check_is_one_line() {
         said.err
     );
     assert!(!said.out.contains("cpu."), "what hit everybody comes off: {}", said.out);
+    let json = |words: &[&str]| -> serde_json::Value {
+        let said = home.says(&[words, &["--format", "json"]].concat());
+        serde_json::from_str(&said.out).unwrap_or_else(|e| panic!("{words:?}: {e}: {}{}", said.out, said.err))
+    };
+    let compared = json(&["fleet", "compare", "before", "after"]);
+    assert_eq!((&compared["treated"], &compared["controls"]), (&12.into(), &12.into()), "{compared}");
+    let memory = compared["changed"].as_array().unwrap().iter().find(|c| c["what"] == "memory.read size=1").expect("the row that changed");
+    assert!((1.1..1.3).contains(&memory["ratio"].as_f64().unwrap()), "{memory}");
     let same = home.says(&["fleet", "compare", "before", "before", "--treated", "n[0-11]"]);
     assert!(same.out.starts_with("0 of "), "{}", same.out);
     let history = home.says(&["fleet", "history", "n3", "after", "before"]).well();
     assert_eq!(history.lines().filter(|line| line.contains("among its peers")).count(), 2, "{history}");
+    let days = json(&["fleet", "history", "n3", "after", "before"]);
+    let days: Vec<(&serde_json::Value, &serde_json::Value)> =
+        days.as_array().unwrap().iter().map(|day| (&day["sweep"], &day["host"]["standing"])).collect();
+    assert_eq!(days.len(), 2);
+    assert!(days.iter().all(|(_, standing)| **standing == "ok") && days[0].0 != days[1].0, "{days:?}");
+    let mistyped = home.says(&["fleet", "history", "n3x", "before", "--format", "json"]);
+    assert!(mistyped.status == 2 && mistyped.out.is_empty() && mistyped.err.contains("did you mean “n3”?"), "{}", mistyped.err);
+    let checked = json(&["fleet", "check", "--against", "before", "--name", "n3", "--recorded"]);
+    assert!(checked["node"] == "n3" && checked["standing"] == "ok" && checked["rows"] == 21 && checked["peers"] == 23, "{checked}");
     let ok = home.says(&["fleet", "check", "--against", "before", "--name", "n3", "--recorded"]);
     assert_eq!((ok.status, ok.out.as_str()), (0, "ok n3: 21 rows beside 23 peers\n"), "{}", ok.err);
     // A run of this host beside made-up peers: nobody of its kind.

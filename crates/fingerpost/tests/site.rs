@@ -286,7 +286,7 @@ fn memory_is_limited_while_a_site_loads() {
     assert!(rows.len() == 3 && (rows.iter().all(measured) || rows.iter().all(refused)), "{said} {rows:?}");
     if rows.iter().all(measured) {
         // Sixty pages are far less than that.
-        assert!(said.contains("with memory=8M no reader came to the limit, which changed nothing"), "{said}");
+        assert!(said.contains("with memory=8M no reader reached the limit, which changed nothing"), "{said}");
         let counter = |r: &serde_json::Value, name: &str| r["processes"][0]["counters"][name].as_f64();
         let counted = |r: &serde_json::Value| counter(r, "memory_bytes").is_some_and(|b| b > 0.0 && b < f64::from(8 << 20));
         assert!(rows.iter().all(|r| counted(r) && counter(r, "memory_limit_met") == Some(0.0)), "{rows:?}");

@@ -52,7 +52,7 @@ pub fn content(verdicts: &Verdicts, link: Option<&dyn Fn(&str) -> String>) -> Co
     sections.push(Section { key: "peers", title: "Peers".into(), body: groups(verdicts) });
     let lead = html! {
         p class="headline" { span aria-hidden="true" { "☞ " } (clean(&verdicts.headline)) }
-        p { "Each host is held against the middle of its peers: hosts of the same processor, microcode, memory, kernel and hypervisor. Slow is who was beyond them "
+        p { "Each host is compared with the median of its peers: hosts of the same processor, microcode, memory, kernel and hypervisor. Slow is who was beyond them "
             "twice, the second time beside random hosts of its kind; suspected is who was once and was not measured again." }
     };
     Content { title: format!("Sweep {}", clean(&verdicts.id)), lead, sections }
@@ -170,7 +170,7 @@ fn families(verdicts: &Verdicts) -> Section {
                 } }
             } } }
     };
-    let body = html! { p class="note" { "Per cent slower than the middle of the peers, in the middle of each part's rows; with some hosts that do not stand out." } (scrolling("Hosts by parts of the system, table", table)) };
+    let body = html! { p class="note" { "Per cent slower than the median of the peers, in the middle of each part's rows; with some hosts that do not stand out." } (scrolling("Hosts by parts of the system, table", table)) };
     Section { key: "parts", title: "By part of the system".into(), body }
 }
 

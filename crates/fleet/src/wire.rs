@@ -4,6 +4,7 @@
 //! each with the node that it is of, its place and a part in base 64, and a last one with their number and a checksum:
 //!
 //! ```text
+//! FINGERPOST NODE began
 //! FINGERPOST NODE 0 H4sIAAAA…
 //! FINGERPOST NODE end 14 5f1d8a02
 //! FINGERPOST NODE failed REASON
@@ -32,6 +33,17 @@ pub fn lines(node: &str, bytes: &[u8]) -> Vec<String> {
     let parts: Vec<&str> = (0..text.len()).step_by(PART).map(|at| &text[at..text.len().min(at + PART)]).collect();
     let last = format!("{MARK}{node} end {} {:08x}", parts.len(), sum(bytes));
     parts.iter().enumerate().map(|(n, part)| format!("{MARK}{node} {n} {part}")).chain([last]).collect()
+}
+
+/// The line that says that the node has begun to measure: until it came, its job may stand in a queue.
+pub fn began(node: &str) -> String {
+    format!("{MARK}{node} began")
+}
+
+/// The node whose line says so.
+pub fn begun(line: &str) -> Option<&str> {
+    let (_, line) = line.trim_end().split_once(MARK)?;
+    line.strip_suffix(" began").filter(|node| !node.contains(' '))
 }
 
 /// The line that says why there is no record.
@@ -188,6 +200,14 @@ mod tests {
         got.sort_by(|x, y| x.0.cmp(&y.0));
         let reason = Answer::Failed("no\u{fffd}[31m space".into());
         assert_eq!(got, [("n1".into(), Answer::Record(a)), ("n2".into(), Answer::Record(b)), ("n3".into(), reason)]);
+    }
+
+    #[test]
+    fn that_a_node_began_is_no_answer() {
+        let line = began("n1");
+        assert_eq!([begun(&line), begun(&format!("12: {line}\n"))], [Some("n1"), Some("n1")]);
+        assert_eq!([begun("FINGERPOST n1 failed it never began"), begun("n1 began")], [None, None]);
+        assert!(collect(&[line]).is_empty());
     }
 
     #[test]

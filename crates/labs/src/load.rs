@@ -74,7 +74,7 @@ pub fn measure(workload: &mut dyn Workload, step: &Params, whole: Duration, desc
             }
             Err(error) if turns.is_empty() => return Err(error),
             Err(error) => {
-                sink.warn(&format!("the load broke off: {error}"));
+                sink.warn(&format!("the load ended early: {error}"));
                 all.fail(error.to_string());
                 break;
             }

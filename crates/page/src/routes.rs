@@ -298,7 +298,7 @@ async fn upload(State(site): Shared, parts: Result<Multipart, axum::extract::mul
 async fn first_file(mut parts: Multipart) -> Result<(String, Bytes), String> {
     let broken = |e: axum::extract::multipart::MultipartError| match e.status() {
         StatusCode::PAYLOAD_TOO_LARGE => format!("The file is larger than the {} MiB that a run may have.", MAX_BYTES >> 20),
-        _ => "The upload broke off or is not a form with a file.".to_owned(),
+        _ => "The upload ended early, or is not a form with a file.".to_owned(),
     };
     while let Some(field) = parts.next_field().await.map_err(broken)? {
         if let Some(name) = field.file_name().map(str::to_owned) {

@@ -53,7 +53,7 @@ pub enum LoadError {
         found: String,
     },
     /// The file is well-formed, and says something that cannot be.
-    #[error("{path} cannot be a run: {message}")]
+    #[error("{path} is not a valid run: {message}")]
     Invalid {
         /// The file.
         path: String,

@@ -23,6 +23,7 @@ use serde::Serialize;
 pub use markdown::markdown;
 pub use screen::render;
 
+use crate::steps::Steps;
 use crate::words::{clean, percent, time};
 
 /// Everything that explains one step of a workload, or one command. Serialised as it stands, it is the JSON form.
@@ -159,6 +160,11 @@ pub fn speaking(explanations: Vec<Explanation>) -> Vec<Explanation> {
     found
 }
 
+/// What the steps have alike, which is told once where they are shown below each other.
+pub(crate) fn steps(explanations: &[Explanation]) -> Steps {
+    Steps::of(explanations.iter().map(|e| (e.workload.as_str(), &e.params)))
+}
+
 /// The sentence about memory as a line of its own.
 pub(crate) fn mapped_line(sentence: &str) -> String {
     format!("Memory that was asked for: {}.", clean(sentence))
@@ -175,6 +181,9 @@ fn headline(e: &Explanation) -> String {
     let unfollowed =
         if e.paths.is_none() && e.budget.parts.is_empty() { "; requests could not be followed: this is the threads' time" } else { "" };
     let gap = match e.gap {
+        Some(gap) if gap < 0.0 => {
+            format!("; the traced pass was {} faster than the one without tracing: its cost is not known", percent(-gap))
+        }
         Some(gap) => format!("; tracing cost {}", percent(gap)),
         None => String::new(),
     };
@@ -232,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_picture_shows_every_part_and_the_rest() {
-        let text = render(&explanation(), &Style::default());
+        let text = render(&[explanation()], &Style::default());
         assert!(text.contains("1.000 ms per transaction over 1000 transactions"), "{text}");
         assert!(text.contains("waiting for a lock") && text.contains("60.0 %") && text.contains("tracing cost 2.0 %"));
         assert!(text.contains("unexplained") && text.contains("10.0 %"));
@@ -241,8 +250,15 @@ mod tests {
     }
 
     #[test]
+    fn a_traced_pass_that_was_faster_has_no_negative_cost() {
+        let text = render(&[Explanation { gap: Some(-0.572), ..explanation() }], &Style::default());
+        assert!(text.contains("the traced pass was 57.2 % faster") && text.contains("its cost is not known"), "{text}");
+        assert!(!text.contains("cost -"), "{text}");
+    }
+
+    #[test]
     fn in_short_only_the_accused_have_figures() {
-        let text = render(&explanation(), &Style::default());
+        let text = render(&[explanation()], &Style::default());
         assert!(text.contains("guilty") && text.contains("60 % of | it") && text.contains("cleared  host steal"), "{text}");
         assert_eq!(text.matches("60 % of | it").count(), 1, "the cleared are names");
     }
@@ -302,9 +318,9 @@ mod tests {
         assert_eq!((found[0].budget.parts.len(), found[0].budget.unexplained), (0, 1.0));
         assert_eq!(found[0].threads[0].state, "blocked: a lock or condition");
         assert!(found[0].findings.iter().all(|f| f.status != Status::Guilty));
-        let text = render(&found[0], &Style::default());
+        let text = render(&found[..1], &Style::default());
         assert!(text.contains("what the threads did") && text.contains("requests could not be followed"), "{text}");
-        assert!(markdown(&found[0]).contains("| blocked: a lock or condition | application | 3.000 s | 75.0 % |"));
+        assert!(markdown(&found[..1]).contains("| blocked: a lock or condition | application | 3.000 s | 75.0 % |"));
     }
 
     #[test]
@@ -321,7 +337,7 @@ mod tests {
     fn followed_requests_are_shown_by_class_chain_and_one_by_one() {
         let run = fingerpost_record::fixture::followed::slow_locks();
         let found = of_run(&run);
-        let text = render(&found[0], &Style::default());
+        let text = render(&found[..1], &Style::default());
         for words in [
             "slowest 1 %",
             "take longer waiting for a lock held by mariadbd",
@@ -334,9 +350,30 @@ mod tests {
         ] {
             assert!(text.contains(words), "no “{words}” in {text}");
         }
-        let text = markdown(&found[0]);
+        let text = markdown(&found[..1]);
         assert!(text.contains("| waiting for a lock | application |") && text.contains("| lock → server user code | mariadbd |"), "{text}");
         assert_eq!(serde_json::to_value(&found[0]).unwrap()["slow"]["parts"][0]["component"], "waiting for a lock");
+    }
+
+    /// Two steps of one database, whose engine is the same.
+    fn two_steps() -> Run {
+        let mut run = fingerpost_record::fixture::followed::slow_locks();
+        let paths = run.paths.remove(0);
+        let step = |clients| Paths { params: Params::new().with("clients", clients).with("engine", "mariadb"), ..paths.clone() };
+        Run { paths: vec![step(5), step(50)], ..Run::default() }
+    }
+
+    #[test]
+    fn what_all_steps_share_is_told_once_in_every_form() {
+        let found = of_run(&two_steps());
+        let page = crate::html::report(&two_steps(), None);
+        for text in [render(&found, &Style::default()), markdown(&found), page] {
+            let (all, fives) = (text.matches("database engine=mariadb").count(), text.matches("clients=50").count());
+            assert!(all == 1 && fives > 0, "{all} and {fives}: {text}");
+            assert!(!text.contains("clients=50 engine") && !text.contains("database clients"), "{text}");
+        }
+        let alone = [render(&found[..1], &Style::default()), markdown(&found[..1])];
+        assert!(alone.iter().all(|text| text.contains("database clients=5 engine=mariadb")), "{alone:?}");
     }
 
     #[test]
@@ -344,13 +381,13 @@ mod tests {
         let mut run = fingerpost_record::fixture::followed::healthy();
         run.paths[0].latency.p50 /= 2.0;
         let found = of_run(&run);
-        let text = render(&found[0], &Style::default());
+        let text = render(&found[..1], &Style::default());
         assert!(text.contains("the median latency of the followed requests") && text.contains("doubt this budget"), "{text}");
     }
 
     #[test]
     fn markdown_cells_cannot_break_out_of_the_table() {
-        let text = markdown(&explanation());
+        let text = markdown(&[explanation()]);
         assert!(text.contains("60 % of \\| it"), "{text}");
         assert!(text.contains("| unexplained | | 99.60 µs | 10.0 % |"), "{text}");
     }

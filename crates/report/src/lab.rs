@@ -25,9 +25,9 @@ pub fn pictures(run: &Run, style: &Style) -> String {
 
 /// The steps that speak for the run's servers, explained in short; nothing where none was watched.
 fn explained(run: &Run, style: &Style) -> Option<String> {
-    let found: Vec<String> = explain::speaking(explain::of_run(run)).iter().map(|e| explain::render(e, style)).collect();
+    let found = explain::speaking(explain::of_run(run));
     let more = "Every step and every figure: fingerpost explain";
-    (!found.is_empty()).then(|| format!("{}\n{more} {}\n", found.join("\n"), clean(&run.id)))
+    (!found.is_empty()).then(|| format!("{}\n{more} {}\n", explain::render(&found, style), clean(&run.id)))
 }
 
 /// What laboratories add to a run in Markdown.
@@ -37,7 +37,8 @@ pub fn markdown(run: &Run) -> String {
         Flops::of(&run.measurements).map(|found| flops::markdown(&found)),
         Memory::of(run).map(|found| memory::markdown(&found)),
     ];
-    let explained: String = explain::speaking(explain::of_run(run)).iter().map(|e| format!("\n{}", explain::markdown(e))).collect();
+    let found = explain::speaking(explain::of_run(run));
+    let explained = if found.is_empty() { String::new() } else { format!("\n{}", explain::markdown(&found)) };
     let desktop = desktop::markdown(&fingerpost_compare::desktop::analyse(run));
     [scaling::markdown(&tables(run)), explained, desktop].into_iter().chain(labs.into_iter().flatten()).collect()
 }

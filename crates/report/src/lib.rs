@@ -27,6 +27,7 @@ pub mod memory;
 pub mod replay;
 pub mod scaling;
 pub mod site;
+mod steps;
 pub mod style;
 mod surer;
 pub mod svg;

@@ -1,7 +1,7 @@
 //! Markdown, as issue trackers render it.
 
 use crate::table::summary;
-use crate::view::{Group, Row, View, outcome_name};
+use crate::view::{Group, Row, Shared, View, outcome_name};
 use crate::words::escape;
 
 /// The whole run: what was found, the laboratories' tables, the rows.
@@ -15,10 +15,18 @@ pub fn render(view: &View, labs: &str) -> String {
     for doubt in &view.doubts {
         text.push_str(&format!("- **Doubt**: {}\n", escape(doubt)));
     }
+    let reasons = view.shared_reasons();
+    for reason in &reasons {
+        text.push_str(&format!("- **Doubt**: {}\n", escape(&reason.sentence())));
+    }
     text.push_str(labs);
     for group in &view.groups {
+        let shared = group.shared_params();
         text.push_str(&format!("\n## {}\n\n", escape(group.title)));
-        text.push_str(&group_table(group));
+        if !shared.is_empty() {
+            text.push_str(&format!("All rows: {}\n\n", escape(&shared.join(" "))));
+        }
+        text.push_str(&group_table(group, &shared, &reasons));
     }
     for w in &view.watched {
         text.push_str(&format!("\n## {}\n\n", escape(&w.title)));
@@ -31,12 +39,12 @@ pub fn render(view: &View, labs: &str) -> String {
     text
 }
 
-fn group_table(group: &Group) -> String {
+fn group_table(group: &Group, shared: &[String], reasons: &[Shared]) -> String {
     let mut text = String::new();
     if group.shown().next().is_some() {
         text.push_str("| probe | parameters | value | interval | p50 | p90 | p99 | remarks |\n");
         text.push_str("| --- | --- | ---: | --- | ---: | ---: | ---: | --- |\n");
-        group.shown().for_each(|row| text.push_str(&row_line(row)));
+        group.shown().for_each(|row| text.push_str(&row_line(row, shared, reasons)));
     }
     let skipped = group.skipped();
     if !text.is_empty() && !skipped.is_empty() {
@@ -48,7 +56,8 @@ fn group_table(group: &Group) -> String {
     text
 }
 
-fn row_line(row: &Row) -> String {
+/// A row, without the parameters that the title has. Of a reason that stands above, once for all of its rows, the outcome alone is told.
+fn row_line(row: &Row, shared: &[String], reasons: &[Shared]) -> String {
     let figures = match &row.figure {
         Some(f) => {
             let [p50, p90, p99] = row.percentiles.map_or([const { String::new() }; 3], |p| [p.p50, p.p90, p.p99].map(|v| f.number(v)));
@@ -56,8 +65,52 @@ fn row_line(row: &Row) -> String {
         }
         None => [const { String::new() }; 5],
     };
-    let remark = row.reason.as_ref().map(|r| format!("{}: {r}", outcome_name(row.outcome))).unwrap_or_default();
+    let outcome = outcome_name(row.outcome);
+    let remark = match &row.reason {
+        Some(_) if reasons.iter().any(|reason| reason.has(row)) => outcome.to_owned(),
+        Some(reason) => format!("{outcome}: {reason}"),
+        None => String::new(),
+    };
     let cells: Vec<String> =
-        [row.probe.clone(), row.params.clone()].into_iter().chain(figures).chain([remark]).map(|c| escape(&c)).collect();
+        [row.probe.clone(), row.params_without(shared)].into_iter().chain(figures).chain([remark]).map(|c| escape(&c)).collect();
     format!("| {} |\n", cells.join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::{Outcome, Run, fixture};
+
+    use super::*;
+
+    /// Rows of one probe, of which the clients differ and the engine does not.
+    fn rows(count: i64, reason: Option<&str>) -> Run {
+        let mut run = fixture::run();
+        let row = run.measurements.iter().find(|m| m.estimate.is_some()).expect("a row with a figure").clone();
+        run.measurements = (1..=count)
+            .map(|clients| {
+                let mut row = row.clone();
+                row.params = fingerpost_record::Params::new().with("clients", clients).with("engine", "redis");
+                if let Some(reason) = reason {
+                    (row.outcome, row.reason) = (Outcome::Untrusted, Some(reason.to_owned()));
+                }
+                row
+            })
+            .collect();
+        run
+    }
+
+    #[test]
+    fn what_all_rows_share_is_told_once() {
+        let text = render(&View::of(&rows(3, Some("only 2 processes"))), "");
+        assert_eq!(text.matches("engine=redis").count(), 1 + text.matches("--set engine=redis").count(), "{text}");
+        assert!(text.contains("\nAll rows: engine=redis\n") && text.contains(" | clients=2 | "), "{text}");
+        assert_eq!(text.matches("only 2 processes").count(), 1, "{text}");
+        assert!(text.contains("- **Doubt**: 3 rows are untrusted: only 2 processes") && text.contains("| untrusted |"), "{text}");
+    }
+
+    #[test]
+    fn one_row_keeps_its_parameters_and_its_reason() {
+        let text = render(&View::of(&rows(1, Some("only 2 processes"))), "");
+        assert!(text.contains("| clients=1 engine=redis |") && text.contains("| untrusted: only 2 processes |"), "{text}");
+    }
 }

@@ -140,7 +140,7 @@ pub fn leads(rankings: &[Ranking]) -> Vec<(String, String)> {
         .map(|(from, to, leaders)| {
             let range = if from == to { counted(from.unsigned_abs(), "page") } else { format!("{from}–{to} pages") };
             let names: Vec<String> = leaders.iter().map(|l| clean(l).into_owned()).collect();
-            let who = if names.len() == 1 { names[0].clone() } else { format!("{} (not to be told apart)", names.join(" or ")) };
+            let who = if names.len() == 1 { names[0].clone() } else { format!("{} (not distinguishable)", names.join(" or ")) };
             (range, who)
         })
         .collect()

@@ -32,7 +32,7 @@ pub enum ImportError {
         message: String,
     },
     /// Well-formed, and says something that cannot be.
-    #[error("this {format} result cannot be: {message}")]
+    #[error("this {format} result is not valid: {message}")]
     Invalid {
         /// The format.
         format: &'static str,

@@ -118,7 +118,7 @@ fn stretch_by_stretch(subject: &Subject, dir: &Path, stop: &AtomicBool, progress
             let share = begun.elapsed().as_secs_f64() / budget.as_secs_f64();
             progress.show(&format!("stretch {} of {}, side {}", n.div_ceil(2), subject.lab.name, NAMES[side]), share.min(0.99));
         });
-        started.map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a run of {} broke off", subject.lab.name))))
+        started.map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a run of {} ended early", subject.lab.name))))
     });
     let [a, b] = results;
     let mut runs = [a?, b?];
@@ -196,7 +196,7 @@ fn one_run(subject: &Subject, side: usize, time: Duration, file: &Path, turns: O
     if !matches!(code, Some(0 | 3)) {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().last().unwrap_or("it said nothing").trim_start_matches("fingerpost: ").to_owned();
-        return if code == Some(2) { crate::exit::usage(last) } else { Err(anyhow::anyhow!("a run of {lab} broke off: {last}")) };
+        return if code == Some(2) { crate::exit::usage(last) } else { Err(anyhow::anyhow!("a run of {lab} ended early: {last}")) };
     }
     Ok(load::from_path(file)?)
 }

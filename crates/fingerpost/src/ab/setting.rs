@@ -78,7 +78,7 @@ impl Setting {
                 let known = [Thp::Always, Thp::Madvise, Thp::Never];
                 match known.into_iter().find(|t| t.as_str() == value) {
                     Some(thp) => self.thp = Some(thp),
-                    None => return usage(format!("thp={value} cannot be: it is always, madvise or never")),
+                    None => return usage(format!("thp={value} is not a valid value; it takes always, madvise or never")),
                 }
             }
             ("server-prefix", _) => self.server_prefix = Some(value.to_owned()),

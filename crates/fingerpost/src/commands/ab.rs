@@ -94,7 +94,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Err(error) => say(&format!("the runs are not kept: {error}")),
     }
     if interrupted {
-        say("interrupted; compared is what was measured until then");
+        say("interrupted; what was measured until then is compared");
     }
     Ok(if interrupted || kept.is_err() { Done::MeasurementFailed } else { Done::Well })
 }
@@ -110,7 +110,7 @@ pub(crate) struct Planned {
 pub(crate) fn plan_pair(args: &Args) -> anyhow::Result<Planned> {
     let settings = [Setting::parse(&args.a)?, Setting::parse(&args.b)?];
     if settings[0] == settings[1] {
-        return usage("both sides are alike: give --a and --b different settings");
+        return usage("both sides are the same: give --a and --b different settings");
     }
     let subject = subject(args, &settings)?;
     let options = options(args, &subject)?;
@@ -172,7 +172,7 @@ fn built(compile: &[Compile; 2], scratch: &mut Scratch) -> anyhow::Result<[Vec<R
 fn options(args: &Args, subject: &Subject) -> anyhow::Result<Options> {
     let profile: Profile = args.profile.into();
     let budget = match args.budget {
-        Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => return usage(format!("a budget of {s} seconds cannot be; give 1 to 999999")),
+        Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => return usage(format!("--budget {s}: give 1 to 999999 seconds")),
         Some(s) => Duration::from_secs_f64(s),
         None => usual_budget(profile, subject),
     };

@@ -22,7 +22,7 @@ pub struct Args {
 /// Prints the shell's script.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let (name, mut script) = (args.shell.to_string(), Vec::new());
-    let Some(shell) = completion::shell(&name) else { anyhow::bail!("{name} cannot be completed for") };
+    let Some(shell) = completion::shell(&name) else { anyhow::bail!("there are no completions for {name}") };
     shell.write_registration(VARIABLE, "fingerpost", "fingerpost", "fingerpost", &mut script)?;
     output::write(|out| out.write_all(&script))?;
     Ok(Done::Well)

@@ -93,6 +93,18 @@ pub struct Args {
     format: Format,
 }
 
+impl Args {
+    /// Whether what was seen goes into a file of the user's choice and not into the archive.
+    pub fn is_to_file(&self) -> bool {
+        self.output.is_some()
+    }
+
+    /// Whether a command is explained: of that nothing is kept.
+    pub fn is_of_command(&self) -> bool {
+        !self.command.is_empty()
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   fingerpost explain latest                   the last run of a server
@@ -213,12 +225,11 @@ fn print(explanations: &[Explanation], comparison: Option<&Comparison>, format: 
             writeln!(out)
         }
         Format::Markdown => {
-            explanations.iter().try_for_each(|e| write!(out, "{}", markdown(e)))?;
+            write!(out, "{}", markdown(explanations))?;
             comparison.map_or(Ok(()), |c| compare::write(out, c, fingerpost_report::Format::Markdown, &output::style(wide)))
         }
         Format::Table => {
-            let pictures: Vec<String> = explanations.iter().map(|e| render(e, &output::style(wide))).collect();
-            write!(out, "{}", pictures.join("\n"))?;
+            write!(out, "{}", render(explanations, &output::style(wide)))?;
             comparison.map_or(Ok(()), |c| write!(out, "\n{}", report::service::beside(c, &output::style(wide))))
         }
     })
@@ -315,7 +326,7 @@ fn start_held(words: &[String], format: Format) -> anyhow::Result<Child> {
             Some(Change::Ended) => anyhow::bail!("the shell that starts the command ended before it did"),
             None if Instant::now() > deadline => {
                 end(&mut child)?;
-                anyhow::bail!("the shell that starts the command did not come to its start");
+                anyhow::bail!("the shell that starts the command did not start it in time");
             }
             None => std::thread::sleep(Duration::from_micros(200)),
         }
@@ -347,7 +358,7 @@ fn end(child: &mut Child) -> anyhow::Result<()> {
     }
     let status = child.wait()?;
     if !status.success() && !ended_by_us {
-        say(&format!("the command did not end well ({status}); its time is explained all the same"));
+        say(&format!("the command ended with {status}; its time is explained nevertheless"));
     }
     Ok(())
 }

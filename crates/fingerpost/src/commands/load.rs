@@ -43,7 +43,7 @@ pub struct Args {
     /// A file whose first line is the password. Without it: MYSQL_PWD, PGPASSWORD or REDISCLI_AUTH, else ~/.my.cnf or ~/.pgpass
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// You may load this server although its address is a public one
+    /// Load a server at a public address, which is refused otherwise
     #[arg(long)]
     public: bool,
     /// Keep the run in this file instead of the archive

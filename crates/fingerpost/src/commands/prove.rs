@@ -102,7 +102,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         return servers::run(&args.servers, args.format, args.quiet, args.in_own_network);
     }
     if !(args.seconds.is_finite() && (1.0..1e5).contains(&args.seconds)) {
-        return usage(format!("{} seconds cannot be; give 1 to 99999", args.seconds));
+        return usage(format!("--seconds {}: give 1 to 99999", args.seconds));
     }
     let plants = choose(&args.causes)?;
     if args.in_own_network {

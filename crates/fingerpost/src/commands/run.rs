@@ -77,6 +77,13 @@ pub struct Args {
     progress: Progressing,
 }
 
+impl Args {
+    /// Whether the run goes into a file of the user's choice and not into the archive.
+    pub fn is_to_file(&self) -> bool {
+        self.output.is_some()
+    }
+}
+
 /// A profile's name on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ProfileName {
@@ -156,7 +163,7 @@ pub fn time_of(words: &[String]) -> anyhow::Result<Duration> {
 /// The seconds that the user gives, checked.
 fn budget_of(args: &Args) -> anyhow::Result<Option<Duration>> {
     match args.budget {
-        Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => usage(format!("a budget of {s} seconds cannot be; give 1 to 999999")),
+        Some(s) if !(s.is_finite() && s > 0.0 && s < 1e6) => usage(format!("--budget {s}: give 1 to 999999 seconds")),
         other => Ok(other.map(Duration::from_secs_f64)),
     }
 }

@@ -132,7 +132,7 @@ fn verdict(status: ExitStatus, work: Work) -> Result<Done, String> {
         (_, Some(libc::SIGXFSZ)) => Err("it is damaged, and would grow without end".to_owned()),
         (_, Some(libc::SIGKILL)) if work == Work::Verify => Err("reading it takes too long; it may be damaged".to_owned()),
         (_, Some(libc::SIGKILL)) => Err("the process that had it open was killed".to_owned()),
-        _ => Err("it is damaged, and the database engine broke off".to_owned()),
+        _ => Err("it is damaged, and the database engine crashed".to_owned()),
     }
 }
 
@@ -171,9 +171,9 @@ mod tests {
     fn every_end_of_the_process_is_a_sentence_or_a_status() {
         let exit = |code: i32| verdict(ExitStatus::from_raw(code << 8), Work::Read);
         assert_eq!((exit(0), exit(2), exit(3)), (Ok(Done::Well), Ok(Done::BadInput), Ok(Done::MeasurementFailed)));
-        assert!(exit(BROKE_OFF).unwrap_err().contains("broke off"), "a panic");
+        assert!(exit(BROKE_OFF).unwrap_err().contains("crashed"), "a panic");
         for signal in [libc::SIGABRT, libc::SIGSEGV, libc::SIGBUS] {
-            assert!(verdict(ExitStatus::from_raw(signal), Work::Serve).unwrap_err().contains("broke off"));
+            assert!(verdict(ExitStatus::from_raw(signal), Work::Serve).unwrap_err().contains("crashed"));
         }
         assert!(verdict(ExitStatus::from_raw(libc::SIGXCPU), Work::Read).unwrap_err().contains("would not end"));
     }

@@ -25,7 +25,7 @@ pub fn check(probes: &[&Probe], labs: &[LabRun], settings: &Settings) -> anyhow:
             continue;
         }
         if let Some(wrong) = values.iter().find(|value| !can_be(&known, key, value)) {
-            return usage(format!("{key}={wrong} cannot be; {}", takes(&known, key, wrong)));
+            return usage(format!("{key}={wrong} is not a valid value; {}", takes(&known, key, wrong)));
         }
     }
     Ok(())

@@ -182,7 +182,7 @@ fn list<T: FromStr<Err = String>>(params: &Params, key: &str) -> Result<Option<V
 
 fn wrong<T>(key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, LabError> {
     let near = suggest::of_listed(&value.to_string(), wanted);
-    Err(LabError::Setting(format!("{key}={value} cannot be; it takes {wanted}{near}")))
+    Err(LabError::Setting(format!("{key}={value} is not a valid value; it takes {wanted}{near}")))
 }
 
 fn numbers(params: &Params, key: &str, low: usize, high: usize) -> Result<Option<Vec<usize>>, LabError> {

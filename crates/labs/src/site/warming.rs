@@ -61,7 +61,7 @@ impl Start {
     pub fn unmet(&self) -> Option<String> {
         let (limit, _) = self.limit.zip(self.memory_group.as_ref()?.met()).filter(|(_, met)| *met == 0)?;
         let set = named("memory", &Param::Int(limit as i64));
-        Some(format!("with {set} no reader came to the limit, which changed nothing; give less, or a larger site (pages=, urls=)"))
+        Some(format!("with {set} no reader reached the limit, which changed nothing; give less, or a larger site (pages=, urls=)"))
     }
 
     /// What the readers' group counted: how much memory it has, and how often its limit was met.

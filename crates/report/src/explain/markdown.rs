@@ -16,9 +16,16 @@ fn escape(text: &str) -> String {
     clean(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('`', "\\`").replace('*', "\\*").replace('[', "\\[")
 }
 
-/// The explanation in Markdown.
-pub fn markdown(e: &Explanation) -> String {
-    let mut text = format!("## {}\n\n{}\n\n", escape(format!("{} {}", e.workload, e.params).trim()), escape(&headline(e)));
+/// Explanations of steps in Markdown, with an empty line between them; what all of them have alike is told once, above them.
+pub fn markdown(explanations: &[Explanation]) -> String {
+    let steps = super::steps(explanations);
+    let all = steps.all().map(|all| format!("All steps below: {}\n", escape(&all)));
+    let each = explanations.iter().map(|e| of_one(e, &steps.name(&e.workload, &e.params)));
+    all.into_iter().chain(each).collect::<Vec<String>>().join("\n")
+}
+
+fn of_one(e: &Explanation, name: &str) -> String {
+    let mut text = format!("## {}\n\n{}\n\n", escape(name), escape(&headline(e)));
     if let Some(client) = &e.client {
         let notes: Vec<String> = client.notes.iter().chain([&client.who]).map(|note| format!("- {}\n", escape(note))).collect();
         text.push_str(&format!("**{}**\n\n{}\n", escape(&client.sentence), notes.concat()));

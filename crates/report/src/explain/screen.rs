@@ -14,13 +14,21 @@ pub(super) const BAR: usize = 40;
 /// Parts below this share are in the sums, and not in the picture.
 const SMALL: f64 = 0.001;
 
-/// The explanation for a terminal: the picture, who is accused, and the names of those who are not; with `wide`, what cleared them, too.
-pub fn render(e: &Explanation, style: &Style) -> String {
+/// Explanations of steps for a terminal, one below the other; what all of them have alike is told once, above them.
+pub fn render(explanations: &[Explanation], style: &Style) -> String {
+    let steps = super::steps(explanations);
+    let all = steps.all().map(|all| format!("{}\n", style.paint(Tone::Strong, &wrap::indented(&all, 2, style.width))));
+    let each = explanations.iter().map(|e| render_one(e, &steps.name(&e.workload, &e.params), style));
+    all.into_iter().chain(each).collect::<Vec<String>>().join("\n")
+}
+
+/// One explanation: the picture, who is accused, and the names of those who are not; with `wide`, what cleared them, too.
+fn render_one(e: &Explanation, name: &str, style: &Style) -> String {
     if style.wide || e.workload == service::WORKLOAD {
-        return render_whole(e, style);
+        return render_whole(e, name, style);
     }
     let accused = e.findings.iter().filter(|f| f.status.accuses()).cloned().collect();
-    let mut text = render_whole(&Explanation { findings: accused, ..e.clone() }, style);
+    let mut text = render_whole(&Explanation { findings: accused, ..e.clone() }, name, style);
     for status in [Status::Cleared, Status::NotJudged] {
         let of: Vec<&str> = e.findings.iter().filter(|f| f.status == status).map(|f| fingerpost_diagnose::label(&f.cause)).collect();
         if !of.is_empty() {
@@ -32,13 +40,12 @@ pub fn render(e: &Explanation, style: &Style) -> String {
 }
 
 /// The explanation with the evidence of every suspect.
-fn render_whole(e: &Explanation, style: &Style) -> String {
+fn render_whole(e: &Explanation, name: &str, style: &Style) -> String {
     if e.workload == service::WORKLOAD {
         return service::screen(e, style);
     }
     let mut text = String::new();
-    let title = format!("{} {}", clean(&e.workload), e.params);
-    let sentences = [(Tone::Strong, clean(&title)), (Tone::Faint, headline(e))];
+    let sentences = [(Tone::Strong, name.to_owned()), (Tone::Faint, headline(e))];
     for (tone, sentence) in sentences {
         text.push_str(&style.paint(tone, &wrap::indented(sentence.trim(), 2, style.width)));
         text.push('\n');

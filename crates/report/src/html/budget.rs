@@ -3,12 +3,13 @@
 use fingerpost_diagnose::label;
 use fingerpost_diagnose::wording::{self, overlapping};
 use fingerpost_record::text::clean;
-use fingerpost_record::{Budget, Finding, Layer, Params, Run, Status};
+use fingerpost_record::{Budget, Finding, Layer, Run, Status};
 use maud::{Markup, html};
 
 use super::term::term;
 use super::{Section, scrolling};
 use crate::compare::SHARE_NOT_KNOWN;
+use crate::steps::{Steps, full_name};
 use crate::svg::cells::{self, Piece, layer_class};
 use crate::words::{percent, time};
 
@@ -37,9 +38,9 @@ pub fn section(run: &Run) -> Option<Section> {
     // A request that was followed is one turn on a connection; where several make a transaction, budgets are of that.
     let turn = |b: &Budget| run.paths.iter().any(|p| p.workload == b.workload && p.params == b.params && p.followed == b.transactions);
     let word = if run.budgets.iter().all(turn) { "request" } else { "transaction" };
-    let all = shared(&run.budgets);
+    let steps = Steps::of(run.budgets.iter().map(|b| (b.workload.as_str(), &b.params)));
     let body = html! {
-        p { "The time of one " (word) @if !all.is_empty() { " of " (step_name(&run.budgets[0].workload, &all)) } ", part by part. What could not be followed (in older records: not put down to a part) is always shown, as unexplained." }
+        p { "The time of one " (word) @if let Some(all) = steps.all() { " of " (all) } ", part by part. What could not be followed (in older records: not put down to a part) is always shown, as unexplained." }
         ul class="legend" {
             @for layer in LAYERS.iter().filter(|l| used(l)) { li { (swatch(layer_class(*layer))) (layer.as_str()) } }
             li { (swatch("l-unexplained")) (REST) }
@@ -47,10 +48,10 @@ pub fn section(run: &Run) -> Option<Section> {
         (scrolling("Budgets, table", html! {
             table class="budgets" {
                 thead { tr { th scope="col" { (term("Step")) } th scope="col" class="number" { (term(&format!("a {word}"))) } th scope="col" class="graphic" { span class="axis-name" { "share of its wall time" } (cells::share_head()) } th scope="col" class="number extra" { (term(REST)) } } }
-                tbody { @for b in &run.budgets { (line(b, &all)) } }
+                tbody { @for b in &run.budgets { (line(b, &steps)) } }
             }
         }))
-        @for b in &run.budgets { (parts(b, word, &all)) }
+        @for b in &run.budgets { (parts(b, word, &steps)) }
     };
     Some(Section { key: "budget", title: "Where the time went".into(), body })
 }
@@ -59,28 +60,7 @@ fn swatch(class: &str) -> Markup {
     html! { svg class="key" width="14" height="14" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" { rect class={ "piece " (class) } width="14" height="14" {} } }
 }
 
-/// A step by what tells it from the others.
-fn step(b: &Budget, shared: &Params) -> String {
-    let own = || b.params.only(|key, value| shared.get(key) != Some(value));
-    if shared.is_empty() { step_name(&b.workload, &b.params) } else { step_name("", &own()) }
-}
-
-/// The parameters that all of several steps of one workload have; nothing where that leaves one without a name.
-fn shared(budgets: &[Budget]) -> Params {
-    let [first, others @ ..] = budgets else { return Params::new() };
-    if others.is_empty() || others.iter().any(|b| b.workload != first.workload) {
-        return Params::new();
-    }
-    let all = first.params.only(|key, value| others.iter().all(|b| b.params.get(key) == Some(value)));
-    if budgets.iter().any(|b| b.params.iter().all(|(key, _)| all.get(key).is_some())) { Params::new() } else { all }
-}
-
-/// A step by its workload and parameters, cleaned.
-pub(super) fn step_name(workload: &str, params: &Params) -> String {
-    clean(&format!("{workload} {params}")).trim().to_owned()
-}
-
-fn line(b: &Budget, shared: &Params) -> Markup {
+fn line(b: &Budget, steps: &Steps) -> Markup {
     let mut pieces: Vec<Piece> = Vec::new();
     for layer in LAYERS {
         for p in b.parts.iter().filter(|p| p.layer == layer) {
@@ -92,7 +72,7 @@ fn line(b: &Budget, shared: &Params) -> Markup {
     pieces.push(Piece { class: "l-unexplained", title: format!("{REST}: {}", percent(b.unexplained)), share: b.unexplained });
     html! {
         tr {
-            th scope="row" { (step(b, shared)) }
+            th scope="row" { (steps.name(&b.workload, &b.params)) }
             td class="number" { (time(b.seconds_per_transaction)) }
             td class="graphic" { (cells::stacked(&pieces)) }
             td class="number extra" { (percent(b.unexplained)) }
@@ -100,13 +80,14 @@ fn line(b: &Budget, shared: &Params) -> Markup {
     }
 }
 
-fn parts(b: &Budget, word: &str, shared: &Params) -> Markup {
+fn parts(b: &Budget, word: &str, steps: &Steps) -> Markup {
+    let name = steps.name(&b.workload, &b.params);
     let mut parts: Vec<_> = b.parts.iter().collect();
     parts.sort_by(|x, y| y.share.total_cmp(&x.share));
     html! {
         details {
-            summary { "Every part of " (step(b, shared)) ", over " (b.transactions) " " (word) "s" }
-            (scrolling(&format!("Parts of {}", step(b, shared)), html! {
+            summary { "Every part of " (name) ", over " (b.transactions) " " (word) "s" }
+            (scrolling(&format!("Parts of {name}"), html! {
                 table class="narrow" {
                     thead { tr { th scope="col" { (term("part")) } th scope="col" { (term("layer")) } th scope="col" class="number" { (term(&format!("a {word}"))) } th scope="col" class="number" { (term("share")) } } }
                     tbody {
@@ -132,7 +113,7 @@ pub fn findings(run: &Run) -> Option<Section> {
 
 /// The findings, and the step that all that accuse begin with, which is then told once and not with each.
 fn of_one_step(run: &Run) -> (Option<String>, Vec<Finding>) {
-    let steps = run.budgets.iter().map(|b| step_name(&b.workload, &b.params));
+    let steps = run.budgets.iter().map(|b| full_name(&b.workload, &b.params));
     let begins =
         |f: &Finding, step: &str| f.evidence.first().is_some_and(|e| e.strip_prefix(step).is_some_and(|rest| rest.starts_with(": ")));
     let accused = || run.findings.iter().filter(|f| f.status.accuses());

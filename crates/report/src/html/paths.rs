@@ -7,11 +7,10 @@ use fingerpost_record::text::clean;
 use fingerpost_record::{Layer, Paths, Run};
 use maud::{Markup, html};
 
-use super::budget::step_name;
 use super::term::term;
 use super::{Section, scrolling};
 use crate::explain::followed::{account, chains, rows};
-use crate::explain::{Explanation, mapped_line, of_run};
+use crate::explain::{Explanation, mapped_line, of_run, steps};
 use crate::svg::cells::{self, Piece, layer_class};
 use crate::svg::icicle::{Branch, flame_graph, icicle};
 use crate::svg::timeline::{self, Stretch};
@@ -37,13 +36,20 @@ pub fn section(run: &Run) -> Option<Section> {
     if found.is_empty() {
         return None;
     }
-    let body = html! { @for e in &found { @if e.slow.is_some() { (followed(e)) } @if !e.threads.is_empty() { (unfollowed(e)) } } };
+    let steps = steps(&found);
+    let body = html! {
+        @if let Some(all) = steps.all() { p class="params" { "All steps: " (all) } }
+        @for e in &found {
+            @let name = steps.name(&e.workload, &e.params);
+            @if e.slow.is_some() { (followed(e, &name)) }
+            @if !e.threads.is_empty() { (unfollowed(e, &name)) }
+        }
+    };
     Some(Section { key: "requests", title: "What requests waited for".into(), body })
 }
 
-fn followed(e: &Explanation) -> Markup {
+fn followed(e: &Explanation, name: &str) -> Markup {
     let (Some(slow), Some(paths)) = (&e.slow, &e.paths) else { return html! {} };
-    let name = step_name(&e.workload, &e.params);
     html! {
         h3 { (name) }
         p class="verdict" { strong { (clean(&slow.sentence)) } }
@@ -55,11 +61,11 @@ fn followed(e: &Explanation) -> Markup {
             p class=(if warning { "doubts" } else { "note" }) { (sentence) }
         }
         @if let Some(mapped) = &e.mapped { p class="note" { (mapped_line(mapped)) } }
-        (classes(slow, &name))
-        (chain_pictures(paths, &name))
-        @if let Some(stacks) = &paths.stacks { (flames("Functions on a CPU", &format!("Each box is a function, as wide as its share of {} samples of the service's threads on a CPU", stacks.counted()), stacks, &name)) }
-        @for graph in &paths.graphs { (of_requests(graph, &name)) }
-        (slowest(paths, &name))
+        (classes(slow, name))
+        (chain_pictures(paths, name))
+        @if let Some(stacks) = &paths.stacks { (flames("Functions on a CPU", &format!("Each box is a function, as wide as its share of {} samples of the service's threads on a CPU", stacks.counted()), stacks, name)) }
+        @for graph in &paths.graphs { (of_requests(graph, name)) }
+        (slowest(paths, name))
     }
 }
 
@@ -279,11 +285,11 @@ fn stretch(s: &SlowSpan) -> Stretch {
 }
 
 /// What the threads did, where requests could not be followed.
-fn unfollowed(e: &Explanation) -> Markup {
+fn unfollowed(e: &Explanation, name: &str) -> Markup {
     html! {
-        h3 { (step_name(&e.workload, &e.params)) }
+        h3 { (name) }
         p class="doubts" { "Requests, or too much of their time, could not be followed; following needs root or CAP_PERFMON. This is what the server’s threads did: their time, and no request’s." }
-        (scrolling(&format!("{}: what the threads did, table", step_name(&e.workload, &e.params)), html! {
+        (scrolling(&format!("{name}: what the threads did, table"), html! {
             table class="narrow" {
                 thead { tr { th scope="col" { (term("state")) } th scope="col" { (term("layer")) } th scope="col" class="number" { (term("time")) } th scope="col" class="number" { (term("of their life")) } } }
                 tbody { @for s in &e.threads { tr { th scope="row" { (clean(&s.state)) } td { (s.layer.as_str()) } td class="number" { (time(s.seconds)) } td class="number" { (percent(s.share)) } } } }

@@ -59,7 +59,7 @@ fn measure(order: Order, file: &Path) -> Answer {
         });
         let all = threads.into_iter().map(|(task, started)| {
             let thread = started.map_err(|e| format!("no thread could be started for {}: {e}", task.name()))?;
-            let turns = thread.join().map_err(|_| format!("the thread for {} broke off", task.name()))?;
+            let turns = thread.join().map_err(|_| format!("the thread for {} ended early", task.name()))?;
             Ok((task, turns))
         });
         all.collect()

@@ -213,7 +213,7 @@ fn text(params: &Params, key: &str) -> Option<String> {
 
 fn wrong<T>(key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, WorkloadError> {
     let near = suggest::of_listed(&value.to_string(), wanted);
-    Err(WorkloadError::Setting(format!("{key}={value} cannot be; it takes {wanted}{near}")))
+    Err(WorkloadError::Setting(format!("{key}={value} is not a valid value; it takes {wanted}{near}")))
 }
 
 fn number(params: &Params, key: &str, low: i64, high: i64) -> Result<Option<i64>, WorkloadError> {

@@ -46,7 +46,7 @@ pub fn join_fresh(run: &mut Run, path: &Path, stop: &AtomicBool, progress: &Prog
         let last = Instant::now() >= deadline || stop.load(Ordering::Relaxed);
         match load::from_path(path) {
             Ok(client) if client.complete => break client,
-            Ok(_) if last => return usage(format!("the load of {} has not come to its end; join it later", path.display())),
+            Ok(_) if last => return usage(format!("the load in {} has not ended; join it when it has", path.display())),
             Err(error) if last => return Err(error.into()),
             _ => std::thread::sleep(LOOK_EVERY),
         }

@@ -134,12 +134,12 @@ fn wait(target: &Target, length: Duration, stop: &AtomicBool, progress: &Progres
         std::thread::sleep(LOOK_EVERY.min(length.saturating_sub(begun.elapsed())));
         progress.show("watching the service", begun.elapsed().as_secs_f64() / length.as_secs_f64());
         if !target.lives() {
-            progress.say("the service has ended; what was seen of it is told");
+            progress.say("the service has ended; what was seen until then is printed");
             return;
         }
     }
     if stop.load(Ordering::Relaxed) {
-        progress.say(&format!("ended early, after {:.1} s; what was seen is told", begun.elapsed().as_secs_f64()));
+        progress.say(&format!("ended early, after {:.1} s; what was seen until then is printed", begun.elapsed().as_secs_f64()));
     }
 }
 

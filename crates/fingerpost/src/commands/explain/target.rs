@@ -105,7 +105,7 @@ fn rights(pids: &[i32]) -> Option<String> {
         .iter()
         .any(|pid| std::fs::read_dir(format!("/proc/{pid}/fd")).is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied));
     unreadable.then(|| {
-        "processes of another user are seen from outside only: what their threads did is told, and not what they waited for; root sees the rest".to_owned()
+        "of another user's processes only what /proc shows can be read: what their threads did, and not what they waited for; run this as root for the rest".to_owned()
     })
 }
 

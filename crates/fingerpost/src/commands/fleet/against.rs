@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
-use fingerpost_fleet::judge::{self, Standing};
+use fingerpost_fleet::judge::{self, Host, Standing};
 use fingerpost_fleet::sweep::{Pass, Sweep};
 use fingerpost_fleet::{check as checking, nodes, rollout};
+use fingerpost_record::suggest;
 use fingerpost_record::text::{clean, counted};
+use serde::Serialize;
 
+use super::show::Format;
 use super::{node, show};
 use crate::exit::{Done, usage};
 use crate::output;
@@ -23,6 +26,9 @@ pub struct CompareArgs {
     /// The hosts that got the roll-out; else those whose kernel, microcode or memory differs between the sweeps
     #[arg(long, value_name = "NODES")]
     treated: Option<String>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
 /// What is told of what changed.
@@ -33,6 +39,10 @@ pub fn compare(args: CompareArgs) -> anyhow::Result<Done> {
     let treated = args.treated.as_deref().map(super::names).transpose()?.map(|names| names.into_iter().collect());
     let (before, after) = (super::open(&args.before)?, super::open(&args.after)?);
     let said = rollout::rollout(&before, &after, treated.as_ref())?;
+    if args.format == Format::Json {
+        output::json(&said)?;
+        return Ok(Done::Well);
+    }
     let hosts = |n: usize| counted(n as u64, "host");
     let who = format!("{} got it, {} did not", hosts(said.treated), hosts(said.controls));
     if !said.resolved {
@@ -44,7 +54,10 @@ pub fn compare(args: CompareArgs) -> anyhow::Result<Done> {
     }
     let alone = if said.controls == 0 { " What happened to all hosts meanwhile is in these figures." } else { "" };
     output::sentence(&format!("{} of {} changed; {who}.{alone}", said.changed.len(), counted(said.looked_at as u64, "figure")))?;
-    output::write(|out| said.changed.iter().take(MOST_TOLD).try_for_each(|s| writeln!(out, "  {}", show::changed(s))))?;
+    let mut lines: Vec<String> = said.changed.iter().take(MOST_TOLD).map(|s| format!("  {}", show::changed(s))).collect();
+    let more = said.changed.len().saturating_sub(MOST_TOLD);
+    lines.extend((more > 0).then(|| format!("  and {more} smaller changes: --format json has all")));
+    output::lines(&lines)?;
     Ok(Done::Well)
 }
 
@@ -57,6 +70,20 @@ pub struct HistoryArgs {
     /// The sweeps
     #[arg(value_name = "SWEEP", required = true)]
     sweeps: Vec<PathBuf>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What one sweep says of the host.
+#[derive(Serialize)]
+struct Day {
+    /// The sweep's directory, its id, and when it began.
+    sweep: String,
+    id: String,
+    started: String,
+    /// Nothing where the sweep does not have the host.
+    host: Option<Host>,
 }
 
 /// Prints what each sweep says of one host, in the order of time.
@@ -66,18 +93,40 @@ pub fn history(args: HistoryArgs) -> anyhow::Result<Done> {
     }
     let mut sweeps = args.sweeps.iter().map(|dir| super::open(dir)).collect::<anyhow::Result<Vec<Sweep>>>()?;
     sweeps.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
+    let (mut days, mut found, mut others) = (Vec::new(), false, Vec::new());
     for sweep in &sweeps {
-        let verdicts = judge::judge(sweep)?;
-        let started = clean(&sweep.manifest.started).into_owned();
-        let Some(host) = verdicts.hosts.iter().find(|host| host.node == args.host) else {
-            output::lines(&[format!("{started}  not in {}", clean(&sweep.dir().display().to_string()))])?;
-            continue;
-        };
-        let strongest = host.slower.first().map_or(String::new(), |s| format!("; {}", show::said(s)));
-        let reason = host.reason.as_deref().map_or(String::new(), |reason| format!(": {}", clean(reason)));
-        output::lines(&[format!("{started}  {}{reason}{strongest}", show::words(host.standing))])?;
+        let mut hosts = judge::judge(sweep)?.hosts;
+        let host = hosts.iter().position(|host| host.node == args.host).map(|at| hosts.swap_remove(at));
+        found |= host.is_some();
+        others.extend(hosts.into_iter().map(|host| host.node));
+        let (id, started) = (sweep.manifest.id.clone(), sweep.manifest.started.clone());
+        let day = Day { sweep: sweep.dir().display().to_string(), id, started, host };
+        // Judging takes a while of a large sweep: each is told as soon as it is known.
+        match args.format {
+            Format::Table => output::lines(&[day.line()])?,
+            Format::Json => days.push(day),
+        }
+    }
+    if !found {
+        let near = suggest::nearest(&args.host, others.iter().map(String::as_str));
+        let meant = near.map_or(String::new(), |near| format!("; did you mean “{}”?", clean(near)));
+        return usage(format!("no sweep has a host “{}”{meant}", clean(&args.host)));
+    }
+    if args.format == Format::Json {
+        output::json(&days)?;
     }
     Ok(Done::Well)
+}
+
+impl Day {
+    /// For a person.
+    fn line(&self) -> String {
+        let started = clean(&self.started);
+        let Some(host) = &self.host else { return format!("{started}  not in {}", clean(&self.sweep)) };
+        let strongest = host.slower.first().map_or(String::new(), |s| format!("; {}", show::said(s)));
+        let reason = host.reason.as_deref().map_or(String::new(), |reason| format!(": {}", clean(reason)));
+        format!("{started}  {}{reason}{strongest}", show::words(host.standing))
+    }
 }
 
 /// Arguments of `fleet check`.
@@ -96,6 +145,9 @@ pub struct CheckArgs {
     /// Judge the sweep's own record of the node, without measuring
     #[arg(long, conflicts_with = "words")]
     recorded: bool,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
     /// Words after `run`
     #[arg(last = true, value_name = "ARG")]
     words: Vec<String>,
@@ -106,7 +158,15 @@ const BUDGET: &str = "--budget=15";
 /// Seconds after which a check that hangs is given up.
 const GIVEN_UP: u64 = 60;
 
-/// Measures, and prints one line.
+/// What `fleet check --format json` prints.
+#[derive(Serialize)]
+struct Told<'a> {
+    node: &'a str,
+    #[serde(flatten)]
+    said: &'a checking::Checked,
+}
+
+/// Measures, and prints one line or document.
 pub fn check(args: CheckArgs) -> anyhow::Result<Done> {
     let sweep = super::open(&args.against)?;
     let host_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -129,7 +189,10 @@ pub fn check(args: CheckArgs) -> anyhow::Result<Done> {
         (Standing::Ok, _) => (format!("ok {name}: {beside}"), Done::Well),
         _ => (format!("unknown {name}: {beside}, and it takes 7 peers and a row in common"), Done::MeasurementFailed),
     };
-    output::write(|out| writeln!(out, "{line}"))?;
+    match args.format {
+        Format::Table => output::write(|out| writeln!(out, "{line}"))?,
+        Format::Json => output::json(&Told { node: &name, said: &said })?,
+    }
     Ok(done)
 }
 

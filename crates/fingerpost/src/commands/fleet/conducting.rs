@@ -1,6 +1,6 @@
 //! One pass of a sweep: these hosts are measured by the engine, and what comes is kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -63,9 +63,23 @@ const BEFORE_AGAIN: Duration = Duration::from_secs(5);
 /// Hosts by what became of them.
 #[derive(Default)]
 struct Counts {
-    began: usize,
+    /// Those that said that they have begun, and have not answered yet.
+    running: BTreeSet<String>,
     done: usize,
     failed: usize,
+}
+
+impl Counts {
+    fn over(&self) -> usize {
+        self.done + self.failed
+    }
+
+    /// Of so many hosts: the others wait, in an engine's queue or for their turn.
+    fn said(&self, all: usize) -> String {
+        let (running, done, failed) = (self.running.len(), self.done, self.failed);
+        let waiting = all.saturating_sub(self.over() + running);
+        format!("{done} done, {running} running, {waiting} waiting, {failed} failed")
+    }
 }
 
 impl Conducting<'_> {
@@ -93,12 +107,15 @@ impl Conducting<'_> {
             let last = attempt + 1 == TRIES;
             let mut event = |event| {
                 match event {
-                    Event::Began(nodes) => counts.began += nodes,
+                    Event::Began(node) => {
+                        counts.running.insert(node);
+                    }
                     Event::Answered(node, Answer::Failed(reason)) if !last && engine::was_preempted(&reason) => {
-                        counts.began = counts.began.saturating_sub(1);
+                        counts.running.remove(&node);
                         taken_away.push(node);
                     }
                     Event::Answered(node, answer) => {
+                        counts.running.remove(&node);
                         let kept = self.keep(pass, &node, answer);
                         counts.done += usize::from(matches!(kept, Ok(true)));
                         counts.failed += usize::from(matches!(kept, Ok(false)));
@@ -108,7 +125,7 @@ impl Conducting<'_> {
                         }
                     }
                 }
-                self.show(&progress, &counts, all);
+                progress.show(&counts.said(all), counts.over() as f64 / all as f64);
             };
             self.measure(std::mem::take(&mut nodes), &hosts, &mut event)?;
             nodes = taken_away;
@@ -137,13 +154,6 @@ impl Conducting<'_> {
             cancel(&job);
         }
         Ok(())
-    }
-
-    fn show(&self, progress: &Progress, counts: &Counts, all: usize) {
-        let (over, left) = (counts.done + counts.failed, all.saturating_sub(counts.began));
-        let running = counts.began.saturating_sub(over);
-        let said = format!("{} done, {running} running, {} failed, {left} left", counts.done, counts.failed);
-        progress.show(&said, over as f64 / all as f64);
     }
 
     fn wait(&self, time: Duration) {
@@ -256,4 +266,19 @@ fn cancel(job: &str) {
 pub fn own_path() -> anyhow::Result<String> {
     let path = std::env::current_exe().context("cannot tell where this program is")?;
     path.to_str().map(str::to_owned).context("this program's path is no text that can be passed on")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_stand_in_a_queue_wait_and_do_not_run() {
+        let mut counts = Counts::default();
+        assert_eq!(counts.said(40), "0 done, 0 running, 40 waiting, 0 failed");
+        counts.running.extend(["n1", "n2"].map(str::to_owned));
+        (counts.done, counts.failed) = (3, 1);
+        assert_eq!(counts.said(40), "3 done, 2 running, 34 waiting, 1 failed");
+        assert_eq!(counts.over(), 4);
+    }
 }

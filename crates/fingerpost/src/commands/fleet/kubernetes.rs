@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use fingerpost_fleet::kubernetes::{self, Job, Phase, Pod};
-use fingerpost_fleet::wire::{Answer, Collector, LONGEST_LINE};
+use fingerpost_fleet::wire::{self, Answer, Collector, LONGEST_LINE};
 use fingerpost_record::text::clean_short;
 use fingerpost_sys::child;
 use fingerpost_sys::scratch::Scratch;
@@ -148,7 +148,7 @@ impl Cluster<'_> {
 
     fn follow(&self, name: &str, able: &BTreeMap<String, String>, event: &mut dyn FnMut(Event)) -> anyhow::Result<()> {
         let mut left: BTreeSet<&str> = able.keys().map(String::as_str).collect();
-        let (mut began, mut taken) = (0, BTreeSet::new());
+        let (mut began, mut taken) = (BTreeSet::new(), BTreeSet::new());
         let rounds = able.len().div_ceil(self.at_once.max(1)) as u32;
         let deadline = Instant::now() + PLACING + Duration::from_secs(self.timeout + 60) * rounds;
         let (mut failures, mut pods) = (0, Vec::new());
@@ -158,10 +158,11 @@ impl Cluster<'_> {
                 Err(_) if failures < MOST_FAILURES => failures += 1,
                 Err(e) => return Err(e),
             }
-            let running = pods.iter().filter(|pod| !matches!(pod.phase, Phase::Waits(_))).count();
-            if running > began {
-                event(Event::Began(running - began));
-                began = running;
+            for pod in pods.iter().filter(|pod| !matches!(pod.phase, Phase::Waits(_))) {
+                let Some(node) = pod.node.as_deref().filter(|node| left.contains(node)) else { continue };
+                if began.insert(pod.name.clone()) {
+                    event(Event::Began(node.to_owned()));
+                }
             }
             for pod in pods.iter().filter(|pod| pod.phase == Phase::Ended && !self.stop.load(Ordering::Relaxed)) {
                 let Some(node) = pod.node.as_deref().filter(|node| left.contains(node)) else { continue };
@@ -217,7 +218,7 @@ impl Cluster<'_> {
 fn last_words(log: &[u8]) -> String {
     let end = &log[log.len().saturating_sub(1000)..];
     let text = String::from_utf8_lossy(end);
-    clean_short(text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("none"), 160)
+    clean_short(text.lines().rfind(|line| !line.trim().is_empty() && wire::begun(line).is_none()).unwrap_or("none"), 160)
 }
 
 /// Why a node has no answer, by the pod that is on it.

@@ -65,6 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     if let Some(dir) = &args.into {
         return into(dir, &name, || measured(&args.words, args.timeout, args.while_stdin));
     }
+    crate::output::write(|out| writeln!(out, "{}", wire::began(&name)))?;
     let told = measured(&args.words, args.timeout, args.while_stdin).and_then(|run| Ok(slim::pack(&run)?));
     let lines = match &told {
         Ok(packed) => wire::lines(&name, packed),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use fingerpost_fleet::wire::{Answer, Collector, LONGEST_LINE};
+use fingerpost_fleet::wire::{self, Answer, Collector, LONGEST_LINE};
 use fingerpost_record::text::clean_short;
 use fingerpost_sys::child;
 
@@ -22,8 +22,8 @@ pub struct Task {
 
 /// What happens.
 pub enum Event {
-    /// A child was started for so many nodes.
-    Began(usize),
+    /// A node has begun to measure. Before, its job may wait in a queue, or the program is on its way there.
+    Began(String),
     /// A node's answer. One that gave none is failed, with the reason.
     Answered(String, Answer),
 }
@@ -44,7 +44,6 @@ pub fn run(tasks: Vec<Task>, at_once: usize, timeout: Duration, stop: &AtomicBoo
             scope.spawn(move || {
                 while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed)) {
                     // That nobody listens is no reason to leave a child.
-                    let _ = tell.send(Event::Began(task.nodes.len()));
                     one(task, timeout, stop, &mut |event| drop(tell.send(event)));
                 }
             });
@@ -57,10 +56,14 @@ pub fn run(tasks: Vec<Task>, at_once: usize, timeout: Duration, stop: &AtomicBoo
 /// Runs one child to its end, its deadline or the stop.
 fn one(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn FnMut(Event)) {
     let mut open: std::collections::BTreeSet<&str> = task.nodes.iter().map(String::as_str).collect();
-    let reason = match followed(task, timeout, stop, &mut |node, answer| {
+    let reason = match followed(task, timeout, stop, &mut |event| {
         // Who answers twice is believed once.
-        if open.remove(node.as_str()) {
-            tell(Event::Answered(node, answer));
+        let counts = match &event {
+            Event::Began(node) => open.contains(node.as_str()),
+            Event::Answered(node, _) => open.remove(node.as_str()),
+        };
+        if counts {
+            tell(event);
         }
     }) {
         Ok(reason) => reason,
@@ -75,7 +78,7 @@ fn one(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn FnMut(E
     }
 }
 
-fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, answer: &mut dyn FnMut(String, Answer)) -> anyhow::Result<String> {
+fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, tell: &mut dyn FnMut(Event)) -> anyhow::Result<String> {
     let mut command = Command::new(&task.words[0]);
     let input = if task.send_program { Stdio::piped() } else { Stdio::null() };
     command.args(&task.words[1..]).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -102,8 +105,11 @@ fn followed(task: &Task, timeout: Duration, stop: &AtomicBool, answer: &mut dyn 
         loop {
             match lines.recv_timeout(LOOK) {
                 Ok(line) => {
+                    if let Some(node) = wire::begun(&line).filter(|node| expected.contains(node)) {
+                        tell(Event::Began(node.to_owned()));
+                    }
                     if let Some((node, got)) = collector.line(&line, |node| expected.contains(node)) {
-                        answer(node, got);
+                        tell(Event::Answered(node, got));
                     }
                 }
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
@@ -188,6 +194,21 @@ mod tests {
         assert_eq!(got[0], ("n1".to_owned(), Answer::Failed("no space".into())));
         let Answer::Failed(reason) = &got[1].1 else { panic!("{got:?}") };
         assert!(got.len() == 2 && got[1].0 == "n2" && reason.contains("exit status: 7") && reason.ends_with("dead"), "{reason}");
+    }
+
+    #[test]
+    fn a_node_runs_when_it_says_so_and_not_when_its_child_was_started() {
+        let script = "echo FINGERPOST n1 began; echo FINGERPOST x began; echo FINGERPOST n1 failed no; echo FINGERPOST n1 began";
+        let words = ["sh", "-c", script].map(str::to_owned).to_vec();
+        let task = Task { words, nodes: ["n1", "n2"].map(str::to_owned).to_vec(), send_program: false };
+        let mut told = Vec::new();
+        run(vec![task], 1, Duration::from_secs(60), &AtomicBool::new(false), |event| {
+            told.push(match event {
+                Event::Began(node) => format!("{node} began"),
+                Event::Answered(node, _) => format!("{node} answered"),
+            });
+        });
+        assert_eq!(told, ["n1 began", "n1 answered", "n2 answered"]);
     }
 
     #[test]

@@ -32,9 +32,11 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-enum Format {
+/// How verdicts are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
+pub enum Format {
     /// For a person
+    #[default]
     Table,
     /// One JSON document
     Json,
@@ -89,11 +91,14 @@ fn report(sweep: &Sweep, path: &Path) -> anyhow::Result<Done> {
 pub fn table(verdicts: &Verdicts) -> anyhow::Result<()> {
     output::sentence(&verdicts.headline)?;
     let mut lines = Vec::new();
-    for host in
-        verdicts.hosts.iter().filter(|host| !matches!(host.standing, Standing::Ok | Standing::Left | Standing::Unresolved)).take(MOST_TOLD)
-    {
+    let quiet = |host: &&Host| matches!(host.standing, Standing::Ok | Standing::Left | Standing::Unresolved);
+    let told: Vec<&Host> = verdicts.hosts.iter().filter(|host| !quiet(host)).collect();
+    for host in told.iter().take(MOST_TOLD) {
         lines.push(String::new());
         lines.extend(of_host(host, 3));
+    }
+    if told.len() > MOST_TOLD {
+        lines.extend([String::new(), format!("and {} more: --format json has all", counted((told.len() - MOST_TOLD) as u64, "host"))]);
     }
     lines.push(String::new());
     for group in &verdicts.groups {
@@ -143,7 +148,7 @@ fn heat(verdicts: &Verdicts) -> String {
     if heat.hosts.is_empty() {
         return String::new();
     }
-    let mut text = String::from("\nPer cent slower than the middle of the peers:\n");
+    let mut text = String::from("\nPer cent slower than the median of the peers:\n");
     for (n, family) in heat.families.iter().enumerate() {
         text.push_str(&format!("  {} {family}\n", letter(n)));
     }

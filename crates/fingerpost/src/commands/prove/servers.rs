@@ -130,7 +130,7 @@ fn sets(options: &Options) -> Vec<Set> {
 /// What may be drawn; a glob that nothing matches is a mistake.
 fn wanted(options: &Options) -> anyhow::Result<Vec<Candidate>> {
     if !(1..=MOST).contains(&options.trials) {
-        return usage(format!("{} trials cannot be; give 1 to {MOST}", options.trials));
+        return usage(format!("--trials {}: give 1 to {MOST}", options.trials));
     }
     let all = candidates(&sets(options));
     let matches = |c: &Candidate, glob: &str| {

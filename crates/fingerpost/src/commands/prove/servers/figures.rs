@@ -43,7 +43,7 @@ fn lines(score: &Score, grid: &mut Grid) {
     say("Right layer first", shown(&score.layer));
     say("Both of two causes", shown(&score.both));
     say("Accused in controls", shown(&score.false_accusations));
-    say("Nobody, of small or unresolved effects", shown(&score.nobody));
+    say("No cause named, where the effect was small or not resolved", shown(&score.nobody));
     for bin in score.calibration.iter().filter(|b| b.right.all > 0) {
         say(&format!("Right where {:.0} to {:.0} % was claimed", bin.from * 100.0, bin.to * 100.0), shown(&bin.right));
     }
