@@ -132,6 +132,10 @@ impl Sink for Recorder<'_> {
         self.doing(doing, done);
     }
 
+    fn takes_turns(&self) -> bool {
+        self.turns.is_some()
+    }
+
     fn wait_for_turn(&mut self) {
         self.turns.iter_mut().for_each(|turns| turns.wait(self.stop));
     }

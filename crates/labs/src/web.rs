@@ -2,7 +2,8 @@
 //!
 //! Steps (numbers of connections, with and without keep-alive) run in random order in rounds, so that drift of the host hits all of
 //! them alike. A round of a step is one repetition: its throughput is one value of `web.throughput`, its median latency one of
-//! `web.latency`.
+//! `web.latency`. A run has one start of its server: with a start each round, rounds of nginx vary more, and runs no less (`bench/RESULTS.md`). Where
+//! two runs take turns, each round is of another start, so that what a start makes of a server is not taken for a difference of the sides.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -221,7 +222,7 @@ fn told_overflows(rows: &[Row]) -> Option<String> {
 }
 
 /// All rounds of all steps.
-fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
+fn course(web: &mut dyn Workload, context: &mut Conduct) -> Vec<Row> {
     let mut rows: Vec<Row> = web.steps().into_iter().map(|params| Row { params, rounds: Vec::new(), failure: None, failures: 0 }).collect();
     let (rounds, window) = plan(context.profile, context.budget, rows.len());
     let window = if context.requests { REQUESTS_LIMIT } else { window };
@@ -229,6 +230,14 @@ fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
     let began = Instant::now();
     let total = rounds as usize * rows.len();
     for round in 0..rounds {
+        if round > 0
+            && context.sink.takes_turns()
+            && let Err(error) = web.renew()
+        {
+            let n = round + 1;
+            context.sink.warn(&format!("the web server could not be started for round {n}, and the rounds before it are all: {error}"));
+            break;
+        }
         let mut order: Vec<usize> = (0..rows.len()).collect();
         random.shuffle(&mut order);
         for (done, index) in order.into_iter().enumerate() {

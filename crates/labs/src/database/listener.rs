@@ -15,6 +15,8 @@ pub struct Listener {
     pub warnings: Vec<String>,
     /// Steps that may still be done before the user interrupts.
     pub patience: usize,
+    /// Whether the run takes turns with another one.
+    pub in_turns: bool,
 }
 
 impl Sink for Listener {
@@ -27,6 +29,9 @@ impl Sink for Listener {
     }
     fn warn(&mut self, sentence: &str) {
         self.warnings.push(sentence.to_owned());
+    }
+    fn takes_turns(&self) -> bool {
+        self.in_turns
     }
     fn progress(&mut self, _: &str, done: f64) {
         assert!((0.0..=1.0).contains(&done));

@@ -112,3 +112,53 @@ fn the_idle_servers_rows_do_not_name_a_load() {
     let idle = loaded.without(BESIDE.of_load);
     assert_eq!(idle, Params::new().with("server", "embedded").with("size", 1024), "of {loaded}");
 }
+
+/// Counts its starts; one of them cannot be.
+struct Renewed {
+    starts: u32,
+    fail_at: u32,
+}
+
+impl Workload for Renewed {
+    fn name(&self) -> &'static str {
+        "web"
+    }
+    fn start(&mut self) -> Result<(), LabError> {
+        Ok(())
+    }
+    fn renew(&mut self) -> Result<bool, LabError> {
+        self.starts += 1;
+        if self.starts == self.fail_at { Err(LabError::Failed("no port is free".into())) } else { Ok(true) }
+    }
+    fn steps(&self) -> Vec<Params> {
+        [1, 10].map(|n| Params::new().with("connections", n)).to_vec()
+    }
+    fn subjects(&self) -> fingerpost_workloads::Subjects {
+        fingerpost_workloads::Subjects::default()
+    }
+    fn step(&mut self, _: &Params, _: Duration) -> Result<Step, LabError> {
+        Ok(step(1000 * u64::from(self.starts), 100))
+    }
+    fn stop(&mut self) {}
+}
+
+fn starts_of_rounds(in_turns: bool, fail_at: u32) -> (Vec<Vec<u64>>, Vec<String>) {
+    let mut web = Renewed { starts: 1, fail_at };
+    let mut sink = crate::database::listener::Listener { patience: 100, in_turns, ..Default::default() };
+    let mut conduct = Conduct { profile: Profile::Quick, budget: QUICK, seed: 1, requests: false, sink: &mut sink };
+    let rows = course(&mut web, &mut conduct);
+    (rows.iter().map(|row| row.rounds.iter().map(|s| s.transactions / 1000).collect()).collect(), sink.warnings)
+}
+
+#[test]
+fn each_round_of_a_run_that_takes_turns_is_of_another_start_of_the_server() {
+    assert_eq!(starts_of_rounds(true, 0).0, [[1, 2, 3, 4, 5, 6]; 2]);
+    assert_eq!(starts_of_rounds(false, 0).0, [[1; 6]; 2]);
+}
+
+#[test]
+fn a_server_that_does_not_start_again_leaves_the_rounds_before_it() {
+    let (rounds, warnings) = starts_of_rounds(true, 3);
+    assert_eq!(rounds, [[1, 2]; 2]);
+    assert_eq!(warnings, ["the web server could not be started for round 3, and the rounds before it are all: no port is free"]);
+}

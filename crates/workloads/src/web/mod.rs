@@ -264,6 +264,15 @@ impl Workload for Web<'_> {
         self.pool.grow(1, self.scratch)
     }
 
+    fn renew(&mut self) -> Result<bool, WorkloadError> {
+        if matches!(self.settings.server, Server::Url(_)) {
+            return Ok(false);
+        }
+        self.stop();
+        self.running = Some(private::start_again(&self.settings, self.scratch, &self.prefix, self.cpus)?);
+        self.pool.grow(1, self.scratch).map(|()| true)
+    }
+
     fn steps(&self) -> Vec<Params> {
         self.settings.steps()
     }

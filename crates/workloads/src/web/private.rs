@@ -69,6 +69,15 @@ pub fn start(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus
     server_dir::make_passable(&root)
         .and_then(|()| server_dir::write_readable(&root.join(FILE), &file_content(settings.size)))
         .map_err(failed)?;
+    start_again(settings, scratch, prefix, cpus)
+}
+
+/// Starts the private server that [`start`] started and that was stopped since, with a directory of its own and the file that is there.
+///
+/// # Errors
+/// As for [`start`].
+pub fn start_again(settings: &Settings, scratch: &mut Scratch, prefix: &[String], cpus: usize) -> Result<Running, WorkloadError> {
+    let root = scratch.path().join("web-root");
     if !settings.proxy {
         return start_private(settings, &root, "web-server", None, scratch, prefix, cpus);
     }
@@ -98,8 +107,9 @@ fn start_private(
 ) -> Result<Running, WorkloadError> {
     let failed = |e: std::io::Error| WorkloadError::Failed(format!("the web server's directory could not be made: {e}"));
     let mut last = WorkloadError::Failed(format!("no port could be had in {ATTEMPTS} attempts"));
-    for attempt in 0..ATTEMPTS {
-        let dir = ServerDir::make(scratch.path().join(format!("{name}-{attempt}")), account()).map_err(failed)?;
+    for _ in 0..ATTEMPTS {
+        let free = (0..).map(|n| scratch.path().join(format!("{name}-{n}"))).find(|path| std::fs::symlink_metadata(path).is_err());
+        let dir = ServerDir::make(free.unwrap_or_else(|| scratch.path().join(name)), account()).map_err(failed)?;
         let run = dir.hand_over("run").map_err(failed)?;
         let plan = Plan {
             dir: &dir,
