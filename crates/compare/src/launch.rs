@@ -270,6 +270,11 @@ fn sentence(launch: &Launch) -> String {
     said
 }
 
+/// The sum of times under the best of the other placements, in times of that under the default.
+pub fn gain(launch: &Launch) -> Option<f64> {
+    best(launch)?.1.ratio.map(|ratio| ratio.value)
+}
+
 /// What the sentence says of sums that are not to be trusted; nothing where they are.
 pub fn doubt(launch: &Launch) -> String {
     best(launch).map_or_else(String::new, |(best, _)| untrusted(launch, best))

@@ -223,8 +223,9 @@ fn switches_of_a_mutex(run: &Run) -> Option<Judged> {
     });
     // A row to be trusted comes before one that is not.
     let (_, threads, switches, ns) = found.max_by(|a, b| a.0.cmp(&b.0).then(a.2.total_cmp(&b.2)))?;
+    let switched = if switches < 0.0005 { "fewer than 0.001".to_owned() } else { format!("{switches:.3}") };
     let figure = format!(
-        "{switches:.3} switches for each time that one of {threads} threads takes a mutex that all want, {} each",
+        "{switched} switches for each time that one of {threads} threads takes a mutex that all want, {} each",
         Unit::Nanoseconds.format(ns)
     );
     Some(Judged::by(switches < FEW_SWITCHES, figure))
@@ -241,6 +242,6 @@ fn in_the_kernel(run: &Run) -> Option<Judged> {
         user += in_user;
     }
     let whole = kernel + user;
-    let figure = format!("{:.0} % of {whole:.1} s that the servers had a CPU for they were in the kernel", 100.0 * kernel / whole);
+    let figure = format!("of {whole:.1} s that the servers were on a CPU, {:.0} % was in the kernel", 100.0 * kernel / whole);
     (whole > 0.0).then(|| Judged::by(kernel >= SUBSTANTIAL * whole, figure))
 }

@@ -1,10 +1,11 @@
 //! Which runs of this machine the tables and the conclusions are held against.
 
-use fingerpost_record::{Measurement, Run};
+use fingerpost_record::{Measurement, Outcome, Run};
 
 use super::ours;
+use crate::aliases;
 use crate::conclusions;
-use crate::references::{self, Table};
+use crate::references::{self, Column, Table};
 
 /// The runs that tables and conclusions take this machine's figures from: of candidates, the preferred first, each that has rows of a table, or
 /// for a conclusion, which none before it has. `figures` gives a candidate's figures, `whole` all of it; what cannot be read gives nothing and
@@ -53,14 +54,25 @@ pub fn chosen<C>(
     own
 }
 
-/// How well a row fits that has what the published one has, and one of a machine that was given less memory than it has.
-const PLAIN: usize = 2;
-const LIMITED: usize = 1;
+/// How well a row fits that has what the published one has and nothing besides.
+const PLAIN: usize = 100;
+/// What one fits worse that is not to be trusted.
+const UNTRUSTED: usize = 40;
+/// The same of a machine that was given less memory than it has.
+const LIMITED: usize = 20;
+/// The same for each parameter that the published figure does not state, of so many at most.
+const MOST_UNSTATED: usize = 20;
 
 /// How well each column of a table is served by a run: 0 where it has no figure for it.
 fn fits(table: &Table, run: &Run) -> Vec<usize> {
     let limited = |row: &Measurement| row.params.get("memory").is_some_and(|memory| memory.to_string() != "none");
-    let fit = |column| ours(run, column).map_or(0, |own| if limited(&own.row) { LIMITED } else { PLAIN });
+    let fit = |column: &Column| {
+        let Some(own) = ours(run, column) else { return 0 };
+        let unstated = aliases::matches(&column.probe, &column.params, &own.row.params).map_or(0, |found| found.unstated.len());
+        let doubted = if own.row.outcome == Outcome::Measured { 0 } else { UNTRUSTED };
+        let less = if limited(&own.row) { LIMITED } else { 0 };
+        PLAIN - doubted - less - unstated.min(MOST_UNSTATED)
+    };
     table.columns.iter().map(fit).collect()
 }
 
@@ -101,6 +113,14 @@ mod tests {
         assert_eq!(taken.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["limited", "plain"]);
         let found = replay("site", &["site"], &taken);
         assert_eq!(found.tables[0].run.as_deref(), Some("plain"));
+        // Neither is one that is not to be trusted preferred for being newer, nor one with what the source does not state.
+        let mut doubted = Run { id: "doubted".into(), ..runs[1].clone() };
+        doubted.measurements.iter_mut().for_each(|m| m.outcome = Outcome::Untrusted);
+        let mut other = Run { id: "other".into(), ..runs[1].clone() };
+        other.measurements.iter_mut().for_each(|m| m.params = m.params.clone().with("urls", 400));
+        for worse in [doubted, other] {
+            assert_eq!(replay("site", &["site"], &[worse, runs[1].clone()]).tables[0].run.as_deref(), Some("plain"));
+        }
         // Where there is no other, the one with a limit is taken.
         assert_eq!(replay("site", &["site"], &runs[..1]).tables[0].run.as_deref(), Some("limited"));
     }

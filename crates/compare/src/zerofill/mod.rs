@@ -83,6 +83,22 @@ impl Given {
         Timings { alloc_1: self.alloc_1.value, touch_1: self.touch_1.value, alloc_2: self.alloc_2.value, touch_2: self.touch_2.value }
     }
 
+    /// Half of the interval of each derived field, in the order of [`solve::FIELDS`]: what each timing's own half makes of it, which the
+    /// formulas take over as it is, added in squares. Nothing where the timings cannot be taken apart.
+    pub fn halves(&self) -> Option<[f64; 7]> {
+        let center = solve::solve(&self.timings()).ok()?.values();
+        let mut squares = [0.0; 7];
+        for (field, e) in [&self.alloc_1, &self.touch_1, &self.alloc_2, &self.touch_2].into_iter().enumerate() {
+            // A small step, as timings that cannot be are refused; the formulas have straight lines only.
+            let (half, step) = ((e.high - e.low) / 2.0, 1e-6 * e.value);
+            let mut moved = self.timings();
+            *[&mut moved.alloc_1, &mut moved.touch_1, &mut moved.alloc_2, &mut moved.touch_2][field] += step;
+            let moved = solve::solve(&moved).ok()?.values();
+            squares.iter_mut().zip(moved.iter().zip(center)).for_each(|(sum, (new, old))| *sum += ((new - old) / step * half).powi(2));
+        }
+        Some(squares.map(f64::sqrt))
+    }
+
     fn of(run: &Run, api: &str) -> Option<Given> {
         let (alloc, touch) = (points::curve(run, "zerofill.alloc", "api", api), points::curve(run, "zerofill.touch", "api", api));
         Some(Given { alloc_1: at(&alloc, 1)?, touch_1: at(&touch, 1)?, alloc_2: at(&alloc, 2)?, touch_2: at(&touch, 2)? })
