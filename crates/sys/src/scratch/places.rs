@@ -9,12 +9,12 @@ use crate::owned::{self, Dir, Trust};
 
 /// The name of the control directory below a directory of ours.
 pub const CONTROL: &str = "control";
+/// What its name begins with where only a temporary directory is left.
+const TEMPORARY: &str = "fingerpost-control-";
 /// What the names of the directories of one run begin with, in the control directory.
 pub const RUN: &str = "run-";
 /// The name of the file that is locked.
 pub const LOCK: &str = "lock";
-/// What its name begins with where only a temporary directory is left.
-const TEMPORARY: &str = "fingerpost-control-";
 
 /// The control directory, made where there is none: the first place that is there and that nobody else could change.
 ///
