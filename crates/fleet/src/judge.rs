@@ -9,8 +9,7 @@ use serde::Serialize;
 
 use crate::group::OfGroup;
 use crate::heat::{Heat, Picture};
-use crate::index::Stamp;
-use crate::sweep::{Pass, State, Sweep, SweepError};
+use crate::sweep::{Pass, Stamp, State, Sweep, SweepError};
 use crate::table::{HostRow, Row, Table};
 
 /// What a host is called.

@@ -3,6 +3,7 @@
 //! What nodes send is foreign text: names, lines and records are bounded and checked. Nothing here starts a process.
 
 pub mod check;
+mod description;
 pub mod figures;
 mod group;
 pub mod heat;
