@@ -4,7 +4,8 @@ use fingerpost_diagnose::fleet;
 use fingerpost_record::Run;
 use serde::Serialize;
 
-use crate::judge::{Slower, Standing, cause_of, unit_name};
+use crate::family::{cause_of, unit_name};
+use crate::standing::{Slower, Standing};
 use crate::sweep::{Stamp, Sweep, SweepError};
 use crate::table::Table;
 

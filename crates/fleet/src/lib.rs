@@ -4,6 +4,7 @@
 
 pub mod check;
 mod description;
+mod family;
 pub mod figures;
 mod group;
 pub mod heat;
@@ -17,6 +18,7 @@ pub mod parquet;
 mod png;
 pub mod rollout;
 pub mod slim;
+mod standing;
 pub mod sweep;
 pub mod table;
 pub mod wire;
