@@ -19,6 +19,7 @@ pub mod show;
 pub mod site;
 mod site_guard;
 mod site_serve;
+mod threshold;
 pub mod zerofill;
 
 use clap::CommandFactory;
