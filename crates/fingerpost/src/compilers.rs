@@ -11,7 +11,7 @@ use fingerpost_probes::{Probe, flops};
 use fingerpost_record::{Measurement, Outcome, Param, Params};
 use fingerpost_sys::child;
 
-use crate::plan::{Row, Settings, joined};
+use crate::plan::parts::{Row, Settings, joined};
 
 /// The settings that this takes.
 pub const SETTINGS: [&str; 2] = ["cc", "cflags"];

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 use fingerpost_compare::references;
@@ -13,8 +13,6 @@ use fingerpost_labs::prove;
 use fingerpost_record::archive::Archive;
 use fingerpost_record::cause::CAUSES;
 use fingerpost_record::text;
-
-use crate::cli::Cli;
 
 mod bash;
 mod values;
@@ -27,9 +25,9 @@ const MOST_RUNS: usize = 100;
 /// The shells that can ask. bash cuts words at signs that our words have in them, so that it has an adapter of its own.
 const SHELLS: [&dyn EnvCompleter; 5] = [&bash::Bash, &Elvish, &Fish, &Powershell, &Zsh];
 
-/// Answers a shell and ends, where one asks.
-pub fn answer() {
-    CompleteEnv::with_factory(|| with_names(Cli::command())).var(VARIABLE).shells(Shells(&SHELLS)).complete();
+/// Answers a shell and ends, where one asks; `command` is the whole command line.
+pub fn answer(command: impl Fn() -> Command) {
+    CompleteEnv::with_factory(|| with_names(command())).var(VARIABLE).shells(Shells(&SHELLS)).complete();
 }
 
 /// The shell's adapter, by its name.

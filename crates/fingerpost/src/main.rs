@@ -27,6 +27,8 @@ mod turns;
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
+
 fn main() -> ExitCode {
     defect::tell_in_one_sentence();
     // A probe process is this same binary. It must reach its loop with as little done, and as little memory touched, as possible.
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
         return status;
     }
     // A shell asks what the word at the cursor may be.
-    completion::answer();
+    completion::answer(cli::Cli::command);
     for place in fingerpost_sys::search::harden() {
         let shown = place.display().to_string();
         exit::say(&format!("{shown} in PATH is not searched for programs: other users can change what lies there"));

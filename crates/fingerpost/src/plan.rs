@@ -1,9 +1,7 @@
 //! From what the user named to what will be measured.
 
+pub mod parts;
 mod values;
-
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use fingerpost_labs::Lab;
 use fingerpost_probes::Probe;
@@ -13,31 +11,7 @@ use wildmatch::WildMatch;
 use crate::compilers::{self, Compile};
 use crate::exit::usage;
 
-/// One probe with one set of parameters.
-#[derive(Clone)]
-pub struct Row {
-    /// What to measure.
-    pub probe: &'static Probe,
-    /// With which parameters.
-    pub params: Params,
-    /// The program that measures it, where that is not this one. It speaks the probe protocol.
-    pub program: Option<PathBuf>,
-}
-
-impl Row {
-    /// A row that this program measures.
-    pub fn new(probe: &'static Probe, params: Params) -> Row {
-        Row { probe, params, program: None }
-    }
-}
-
-/// A lab with the settings that are its own.
-pub struct LabRun {
-    /// The lab.
-    pub lab: &'static Lab,
-    /// Its settings.
-    pub settings: Params,
-}
+pub use parts::{LabRun, Row, Settings, joined};
 
 /// Everything that one run measures.
 #[derive(Default)]
@@ -49,9 +23,6 @@ pub struct Plan {
     /// C programs to build, whose rows come to the others.
     pub compile: Option<Compile>,
 }
-
-/// `--set` values by key; each may be a comma list.
-pub type Settings = BTreeMap<String, Vec<Param>>;
 
 /// Reads `KEY=VALUE[,VALUE...]` words.
 pub fn parse_settings(words: &[String]) -> anyhow::Result<Settings> {
@@ -177,11 +148,6 @@ fn lab_settings<'a>(lab: &Lab, settings: &'a Settings, used: &mut Vec<&'a str>) 
         }
     }
     own
-}
-
-/// A value that holds commas of its own, as the user wrote it.
-pub fn joined(values: &[Param]) -> String {
-    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn known_settings(plan: &Plan) -> Vec<String> {

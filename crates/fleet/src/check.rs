@@ -4,9 +4,9 @@ use fingerpost_diagnose::fleet;
 use fingerpost_record::Run;
 use serde::Serialize;
 
-use crate::index::Stamp;
-use crate::judge::{Slower, Standing, cause_of, unit_name};
-use crate::sweep::{Sweep, SweepError};
+use crate::family::{cause_of, unit_name};
+use crate::standing::{Slower, Standing};
+use crate::sweep::{Stamp, Sweep, SweepError};
 use crate::table::Table;
 
 /// What a check says.

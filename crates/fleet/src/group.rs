@@ -6,8 +6,9 @@ use fingerpost_compare::{Comparison, Options, Side, compare_sides};
 use fingerpost_diagnose::fleet::{self, Excess, Judged, Unit};
 use fingerpost_record::Run;
 
-use crate::judge::{Host, PeerGroup, Slower, Standing, cause_of, plain, unit_name};
+use crate::family::{cause_of, unit_name};
 use crate::odd::{Odd, Usual};
+use crate::standing::{Host, PeerGroup, Slower, Standing, plain};
 use crate::sweep::{Pass, Sweep};
 use crate::table::{HostRow, Table};
 

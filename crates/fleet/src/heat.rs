@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use fingerpost_diagnose::fleet::{Grid, Unit};
 use serde::Serialize;
 
+use crate::family::family_name;
 use crate::table::Row;
 
 /// Hosts that are not accused, for the eye to compare with.
@@ -75,7 +76,7 @@ impl Picture {
         let mut families: Vec<(usize, String)> = Vec::new();
         for (at, n) in columns.iter().enumerate() {
             if at == 0 || row(*n).group != row(columns[at - 1]).group {
-                families.push((at, crate::judge::family_name(row(*n).group as u8, rows)));
+                families.push((at, family_name(row(*n).group as u8, rows)));
             }
         }
         Picture { rows: columns.iter().map(|n| row(*n).name()).collect(), families, columns, ..Picture::default() }

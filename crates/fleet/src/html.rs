@@ -195,9 +195,9 @@ mod tests {
             slower: vec![Slower { what: evil.into(), ratio: 1.2, low: 1.1, high: 1.3 }],
             evidence: vec![evil.into()],
             reason: Some(evil.into()),
-            ..crate::judge::plain("n1", Standing::Slow)
+            ..crate::standing::plain("n1", Standing::Slow)
         };
-        let failed = Host { reason: Some(evil.into()), ..crate::judge::plain("n2", Standing::Failed) };
+        let failed = Host { reason: Some(evil.into()), ..crate::standing::plain("n2", Standing::Failed) };
         let verdicts = Verdicts { headline: evil.into(), hosts: vec![host, failed], ..Verdicts::default() };
         let page = fingerpost_report::html::page(&content(&verdicts, None));
         assert!(!page.contains("<script>") && !page.contains('\u{1b}') && page.contains("n2") && page.contains("+20.0 %"), "{page}");

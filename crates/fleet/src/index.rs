@@ -10,10 +10,10 @@
 //! 12 bytes each    figures, host by host: number of the row (u32), logarithm and standard deviation (f32), little-endian
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,8 +22,9 @@ use fingerpost_record::archive::write_whole;
 use fingerpost_record::{Params, Unit, open};
 use serde::{Deserialize, Serialize};
 
+use crate::description::Description;
 use crate::nodes;
-use crate::odd::Description;
+use crate::sweep::{Pass, Stamp, Sweep, SweepError};
 use crate::table::{Cell, HostRow, Row, Table};
 
 /// The format's name and version; the version changes with what a figure means.
@@ -32,20 +33,10 @@ const MAGIC: &[u8] = b"fingerpost/sweep-index/2\n";
 const MOST_HEAD: u64 = 64 << 20;
 /// Rows that all hosts together may have: as many as fifty runs that have nothing in common.
 const MOST_ROWS: usize = 1 << 20;
+/// Hosts that are read at a time; between them memory is given back.
+const BATCH: usize = 256;
 /// Bytes of a figure.
 const CELL: usize = 12;
-
-/// What tells that a record has not changed: its size and the nanoseconds of its time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Stamp(u64, i64, i64);
-
-impl Stamp {
-    /// The stamp of a file; nothing where there is none.
-    pub fn of(path: &Path) -> Option<Stamp> {
-        let found = std::fs::symlink_metadata(path).ok()?;
-        Some(Stamp(found.len(), found.mtime(), found.mtime_nsec()))
-    }
-}
 
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -73,6 +64,47 @@ struct HeadHost {
     cells: usize,
     failed: Vec<(u32, String)>,
     description: usize,
+}
+
+impl Table {
+    /// The figures of a sweep: from its index those whose records have not changed, the others from their records, on every CPU. What was
+    /// read anew is in the index afterwards.
+    ///
+    /// # Errors
+    /// The system's. A record that is none is in `unreadable`.
+    pub fn of(sweep: &Sweep) -> Result<Table, SweepError> {
+        let path = path(sweep.dir());
+        let mut table = load(&path).unwrap_or_default();
+        let known = table.hosts.len();
+        let stamps: HashMap<String, Stamp> =
+            sweep.measured(Pass::First)?.into_iter().filter_map(|node| sweep.stamp(&node).map(|stamp| (node, stamp))).collect();
+        table.hosts.retain(|host| stamps.get(&host.node) == Some(&host.stamp));
+        let fresh: HashSet<&str> = table.hosts.iter().map(|host| host.node.as_str()).collect();
+        let mut stale: Vec<(String, Stamp)> =
+            stamps.iter().filter(|(node, _)| !fresh.contains(node.as_str())).map(|(node, stamp)| (node.clone(), *stamp)).collect();
+        stale.sort();
+        let changed = table.hosts.len() != known;
+        let read = table.read(sweep, &stale);
+        table.hosts.sort_by(|a, b| a.node.cmp(&b.node));
+        if changed || read {
+            save(&path, &table);
+        }
+        Ok(table)
+    }
+
+    /// Reads these records; says whether there was one.
+    fn read(&mut self, sweep: &Sweep, stale: &[(String, Stamp)]) -> bool {
+        let before = self.hosts.len();
+        for batch in stale.chunks(BATCH) {
+            for ((node, stamp), run) in batch.iter().zip(by_every_cpu(batch, |(node, _)| sweep.read(Pass::First, node))) {
+                match run {
+                    Ok(run) => self.add(node, &run, *stamp),
+                    Err(e) => drop(self.unreadable.insert(node.clone(), e.to_string())),
+                }
+            }
+        }
+        self.hosts.len() > before
+    }
 }
 
 /// Where a sweep's index is.

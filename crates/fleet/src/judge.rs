@@ -2,89 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fingerpost_compare::causes::groups::{GROUP_CAUSES, Group, GroupCause};
-use fingerpost_diagnose::fleet::{self, Unit};
+use fingerpost_diagnose::fleet;
 use fingerpost_record::Run;
 use serde::Serialize;
 
+use crate::family::family_name;
 use crate::group::OfGroup;
 use crate::heat::{Heat, Picture};
-use crate::index::Stamp;
-use crate::sweep::{Pass, State, Sweep, SweepError};
-use crate::table::{HostRow, Row, Table};
-
-/// What a host is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// Beyond its peers, and again when measured again.
-    Slow,
-    /// Beyond its peers, and not measured again.
-    Suspected,
-    /// There is no record.
-    Failed,
-    /// Not begun, or interrupted.
-    Left,
-    /// Too few peers to say.
-    Unresolved,
-    /// Beyond its peers, and not when measured again.
-    NotConfirmed,
-    /// Among its peers.
-    Ok,
-}
-
-/// How many times slower a host is in something.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Slower {
-    /// In what: a row, a family, or all rows.
-    pub what: String,
-    /// How many times slower than the middle of the peers.
-    pub ratio: f64,
-    /// The lower end of its 95 % interval.
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
-}
-
-/// A host of the sweep.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Host {
-    /// The node.
-    pub node: String,
-    /// What it is called.
-    pub standing: Standing,
-    /// Why, in a sentence, where that needs one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The layer that makes it slow.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub layer: Option<&'static str>,
-    /// The cause, where one was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
-    /// What says so.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<String>,
-    /// In what it is slower, strongest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub slower: Vec<Slower>,
-    /// What measuring again said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub again: Option<Slower>,
-}
-
-/// A group of peers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PeerGroup {
-    /// What they have in common.
-    pub kind: String,
-    /// How many they are.
-    pub hosts: usize,
-    /// Whether they are enough to accuse one of them.
-    pub resolved: bool,
-    /// Where they are two populations, a sentence each.
-    pub populations: Vec<String>,
-}
+use crate::standing::plain;
+pub use crate::standing::{Host, PeerGroup, Slower, Standing};
+use crate::sweep::{Pass, Stamp, State, Sweep, SweepError};
+use crate::table::{HostRow, Table};
 
 /// What a sweep says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -187,40 +115,6 @@ fn confirmations(sweep: &Sweep, table: &mut Table) -> Result<BTreeMap<String, Ho
     let read = |node: String| sweep.read(Pass::Again, &node).ok().map(|run| (node, run));
     let runs: Vec<(String, Run)> = sweep.measured(Pass::Again)?.into_iter().filter_map(read).collect();
     Ok(runs.into_iter().map(|(node, run)| (node.clone(), table.host(&node, &run, Stamp::default()))).collect())
-}
-
-pub(crate) fn plain(node: &str, standing: Standing) -> Host {
-    Host { node: node.to_owned(), standing, reason: None, layer: None, cause: None, evidence: Vec::new(), slower: Vec::new(), again: None }
-}
-
-/// A family as a person calls it.
-pub(crate) fn family_name(family: u8, rows: &[Row]) -> String {
-    let group = rows.iter().map(|row| row.group).find(|group| *group as u8 == family);
-    let words = |group: Group| match group {
-        Group::Cpu => "arithmetic in user mode",
-        Group::Workload => "servers and programs under load",
-        other => GROUP_CAUSES.iter().find(|c| c.group == other).map_or("other rows", |c| c.words),
-    };
-    group.map_or_else(String::new, |group| words(group).to_owned())
-}
-
-/// The cause that a family points at by itself.
-pub(crate) fn cause_of(unit: Unit, rows: &[Row]) -> Option<&'static GroupCause> {
-    let of = match unit {
-        Unit::All => return None,
-        Unit::Family(family) => rows.iter().map(|row| row.group).find(|g| *g as u8 == family)?,
-        Unit::Row(row) => rows[row as usize].group,
-    };
-    GROUP_CAUSES.iter().find(|cause| cause.group == of)
-}
-
-/// A unit as a person calls it.
-pub(crate) fn unit_name(unit: Unit, rows: &[Row]) -> String {
-    match unit {
-        Unit::All => "all rows".to_owned(),
-        Unit::Family(family) => family_name(family, rows),
-        Unit::Row(row) => rows[row as usize].name(),
-    }
 }
 
 fn headline(v: &Verdicts) -> String {

@@ -3,6 +3,8 @@
 //! What nodes send is foreign text: names, lines and records are bounded and checked. Nothing here starts a process.
 
 pub mod check;
+mod description;
+mod family;
 pub mod figures;
 mod group;
 pub mod heat;
@@ -16,6 +18,7 @@ pub mod parquet;
 mod png;
 pub mod rollout;
 pub mod slim;
+mod standing;
 pub mod sweep;
 pub mod table;
 pub mod wire;

@@ -8,58 +8,17 @@ use std::collections::BTreeMap;
 
 use fingerpost_compare::causes::groups::GROUP_CAUSES;
 use fingerpost_diagnose::fleet::FEWEST;
-use fingerpost_record::{Host, Layer, Measurement, Outcome};
-use serde::{Deserialize, Serialize};
+use fingerpost_record::Layer;
 
+use crate::description::Description;
 use crate::table::{HostRow, Row};
 
 /// More hosts than this share of a group, and than [`FEW`], are no odd ones but another kind (as of figures, `diagnose::fleet`).
 const MANY: f64 = 0.1;
 /// So many hosts may be odd in a group of any size.
 const FEW: usize = 2;
-/// Reasons of rows that could not be measured are kept up to this length.
-const REASON: usize = 120;
 /// Rows without a figure that are told of one host.
 const MOST_FAILED: usize = 3;
-
-/// What is kept of a host's description, to be held against its peers'.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Description {
-    /// CPUs' worth of time that a quota allows.
-    pub quota: Option<f64>,
-    /// CPUs that the run was allowed.
-    pub cpus: u32,
-    /// Processes that were runnable both before the run and after it.
-    pub runnable: u64,
-    /// Seccomp filters in force.
-    pub filters: Option<u32>,
-    /// Transparent huge pages.
-    pub thp: Option<String>,
-    /// Frequency governor.
-    pub governor: Option<String>,
-    /// Mitigations.
-    pub mitigations: BTreeMap<String, String>,
-}
-
-impl Description {
-    /// Of a host.
-    pub fn of(host: &Host) -> Description {
-        Description {
-            quota: host.cgroup.cpu_quota,
-            cpus: host.cpu.count,
-            runnable: host.after.as_ref().map_or(0, |after| after.runnable.min(host.before.runnable)),
-            filters: host.seccomp_filters,
-            thp: host.thp.clone(),
-            governor: host.governor.clone(),
-            mitigations: host.mitigations.clone(),
-        }
-    }
-}
-
-/// Why a row of a host that was tried has no figure.
-pub fn failure(m: &Measurement) -> Option<String> {
-    (m.outcome == Outcome::Failed).then(|| fingerpost_record::text::clean_short(m.reason.as_deref().unwrap_or("no reason given"), REASON))
-}
 
 /// One way in which a host is odd.
 #[derive(Clone, Debug, PartialEq)]
@@ -233,9 +192,9 @@ impl<'a> Usual<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::Stamp;
+    use crate::sweep::Stamp;
     use crate::table::Table;
-    use fingerpost_record::{Run, fixture};
+    use fingerpost_record::{Outcome, Run, fixture};
 
     fn found(change: impl Fn(&mut Run), hosts: usize, odd: usize) -> Vec<&'static str> {
         let mut table = Table::default();

@@ -6,7 +6,8 @@ use fingerpost_compare::verdict::{FALSE_DISCOVERIES, adjust};
 use fingerpost_diagnose::fleet::{self, Unit};
 use serde::Serialize;
 
-use crate::judge::{Slower, unit_name};
+use crate::family::unit_name;
+use crate::standing::Slower;
 use crate::sweep::{Sweep, SweepError};
 use crate::table::{Cell, HostRow, Table};
 

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use fingerpost_record::archive::{ArchiveError, write_whole};
@@ -25,7 +25,6 @@ use fingerpost_record::{Run, open};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::index::Stamp;
 use crate::{nodes, slim};
 
 /// The name and version of the manifest's format.
@@ -107,6 +106,18 @@ impl Pass {
             Pass::First => "hosts",
             Pass::Again => "again",
         }
+    }
+}
+
+/// What tells that a record has not changed: its size and the nanoseconds of its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Stamp(pub(crate) u64, pub(crate) i64, pub(crate) i64);
+
+impl Stamp {
+    /// The stamp of a file; nothing where there is none.
+    pub fn of(path: &Path) -> Option<Stamp> {
+        let found = std::fs::symlink_metadata(path).ok()?;
+        Some(Stamp(found.len(), found.mtime(), found.mtime_nsec()))
     }
 }
 

@@ -1,15 +1,14 @@
 //! The figures of a sweep, host by host, as the statistics take them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use fingerpost_compare::causes::groups::{Group, group};
-use fingerpost_diagnose::fleet::{Grid, by_every_cpu, peer_group};
+use fingerpost_diagnose::fleet::{Grid, peer_group};
 use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit};
 
-use crate::index::{self, Stamp};
-use crate::odd::{self, Description};
-use crate::sweep::{Pass, Sweep, SweepError};
+use crate::description::{self, Description};
+use crate::sweep::Stamp;
 
 /// What makes half of a 95 % interval one standard deviation.
 const HALF_95: f64 = 1.959_96;
@@ -84,49 +83,8 @@ pub struct Table {
 
 /// Hosts, and rows of them, whose figures are put into the grid together: 64 × 64 of them are in a processor's nearest caches.
 const TOGETHER: usize = 64;
-/// Hosts that are read at a time; between them memory is given back.
-const BATCH: usize = 256;
 
 impl Table {
-    /// The figures of a sweep: from its index those whose records have not changed, the others from their records, on every CPU. What was
-    /// read anew is in the index afterwards.
-    ///
-    /// # Errors
-    /// The system's. A record that is none is in `unreadable`.
-    pub fn of(sweep: &Sweep) -> Result<Table, SweepError> {
-        let path = index::path(sweep.dir());
-        let mut table = index::load(&path).unwrap_or_default();
-        let known = table.hosts.len();
-        let stamps: HashMap<String, Stamp> =
-            sweep.measured(Pass::First)?.into_iter().filter_map(|node| sweep.stamp(&node).map(|stamp| (node, stamp))).collect();
-        table.hosts.retain(|host| stamps.get(&host.node) == Some(&host.stamp));
-        let fresh: HashSet<&str> = table.hosts.iter().map(|host| host.node.as_str()).collect();
-        let mut stale: Vec<(String, Stamp)> =
-            stamps.iter().filter(|(node, _)| !fresh.contains(node.as_str())).map(|(node, stamp)| (node.clone(), *stamp)).collect();
-        stale.sort();
-        let changed = table.hosts.len() != known;
-        let read = table.read(sweep, &stale);
-        table.hosts.sort_by(|a, b| a.node.cmp(&b.node));
-        if changed || read {
-            index::save(&path, &table);
-        }
-        Ok(table)
-    }
-
-    /// Reads these records; says whether there was one.
-    fn read(&mut self, sweep: &Sweep, stale: &[(String, Stamp)]) -> bool {
-        let before = self.hosts.len();
-        for batch in stale.chunks(BATCH) {
-            for ((node, stamp), run) in batch.iter().zip(by_every_cpu(batch, |(node, _)| sweep.read(Pass::First, node))) {
-                match run {
-                    Ok(run) => self.add(node, &run, *stamp),
-                    Err(e) => drop(self.unreadable.insert(node.clone(), e.to_string())),
-                }
-            }
-        }
-        self.hosts.len() > before
-    }
-
     /// A table of these rows and hosts.
     pub(crate) fn made_of(rows: Vec<Row>, hosts: Vec<HostRow>) -> Table {
         let number = |(n, row): (usize, &Row)| ((row.probe.clone(), row.version, row.params.clone()), n as u32);
@@ -143,7 +101,8 @@ impl Table {
     pub fn host(&mut self, node: &str, run: &Run, stamp: Stamp) -> HostRow {
         let cells = self.cells(run);
         let mut next = 0;
-        let failed = run.measurements.iter().filter_map(|m| odd::failure(m).map(|reason| (self.number(m, &mut next), reason))).collect();
+        let failed =
+            run.measurements.iter().filter_map(|m| description::failure(m).map(|reason| (self.number(m, &mut next), reason))).collect();
         let without = run.measurements.iter().filter(|m| m.outcome != Outcome::Measured).count();
         let (group, started, description) = (peer_group(&run.host), run.started.clone(), Arc::new(Description::of(&run.host)));
         HostRow { node: node.into(), group, started, without, stamp, cells, failed, description }

@@ -3,6 +3,7 @@
 //! There is no index and no lock. A run file appears under its name only when it is whole (written beside, then renamed), so readers
 //! and writers need not know of each other, and a directory copied by hand is an archive too.
 
+mod error;
 mod head;
 mod labels;
 mod names;
@@ -14,107 +15,22 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use thiserror::Error;
-
-use crate::load::{self, LoadError};
+use crate::load;
 use crate::run::Run;
 use crate::suggest;
-use crate::text::{clean, clean_short, counted};
+use crate::text::{clean_short, counted};
 
-pub use head::{Head, entry};
+pub use error::ArchiveError;
+use error::shown;
+pub use head::{Entry, Head, entry};
 pub use labels::{Words, checked_label, checked_note};
 pub use names::{new_id, rfc3339};
+use replace::replaced;
+pub use replace::write_whole;
 pub use writer::Writer;
-
-/// Why something could not be done with the archive. Each prints as one sentence.
-#[derive(Debug, Error)]
-pub enum ArchiveError {
-    /// No environment variable says where the archive could be.
-    #[error("there is no place for the archive: set FINGERPOST_HOME to a directory (XDG_DATA_HOME and HOME are not set either)")]
-    NoHome,
-    /// The system refused.
-    #[error("cannot {doing} {path}: {source}")]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// The file or directory.
-        path: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Nothing is called that.
-    #[error("there is no run “{wanted}” in {dir}{hint}")]
-    NotFound {
-        /// What was asked for.
-        wanted: String,
-        /// The archive's directory.
-        dir: String,
-        /// What may have been meant, or where to look.
-        hint: String,
-    },
-    /// Several runs are called that.
-    #[error("“{wanted}” could be any of {count} runs ({examples}); give more of the id")]
-    Ambiguous {
-        /// What was asked for.
-        wanted: String,
-        /// How many it could be.
-        count: usize,
-        /// The first few ids.
-        examples: String,
-    },
-    /// Removing needs the whole id.
-    #[error("“{wanted}” is not the whole id of a run; removing needs it whole{hint}")]
-    NotWhole {
-        /// What was asked for.
-        wanted: String,
-        /// The id that it may have meant.
-        hint: String,
-    },
-    /// Another run is kept under the id.
-    #[error("{path} has the id {id}, and the archive keeps a different run under it; remove that one first, or leave this one out")]
-    Conflict {
-        /// The file that was to be imported.
-        path: String,
-        /// The id.
-        id: String,
-    },
-    /// A label or note cannot be kept.
-    #[error("{0}")]
-    Words(String),
-    /// The file is not a run.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-}
-
-impl ArchiveError {
-    fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
-        ArchiveError::Io { doing, path: shown(path), source }
-    }
-}
 
 /// Where the runs that there are can be seen.
 const LOOK: &str = "`fingerpost archive list` shows those that there are";
-
-/// Writes a file in one step: a reader sees the old one or the new one, whole. A pipe, a device, and a symbolic
-/// link of ours or root's stay what they are; another user's link is replaced.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
-    writer::replaced(path, bytes, false)
-}
-
-fn shown(path: &Path) -> String {
-    clean(&path.display().to_string()).into_owned()
-}
-
-/// A run file of the archive, as [`Archive::list`] finds it.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// The file.
-    pub path: PathBuf,
-    /// Its size.
-    pub bytes: u64,
-    /// The run's head, or the sentence that says why there is none.
-    pub head: Result<Head, String>,
-}
 
 /// What became of one imported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,7 +174,7 @@ impl Archive {
         let target = self.path_of(&run.id);
         if target.exists() {
             // Labels and notes are the user's own words about the same run.
-            let same = load::from_path(&target).is_ok_and(|kept| labels::without(kept) == labels::without(run.clone()));
+            let same = load::from_path(&target).is_ok_and(|kept| without(kept) == without(run.clone()));
             return if same {
                 Ok((run, Imported::AlreadyThere))
             } else {
@@ -266,7 +182,7 @@ impl Archive {
             };
         }
         fs::create_dir_all(&self.dir).map_err(|e| ArchiveError::io("make the archive", &self.dir, e))?;
-        writer::replaced(&target, bytes, true)?;
+        replaced(&target, bytes, true)?;
         Ok((run, Imported::Added))
     }
 
@@ -275,7 +191,7 @@ impl Archive {
         let source = self.resolve(wanted)?;
         let bytes = load::bytes_of(&source)?;
         let run = load::from_slice(&bytes, &shown(&source))?;
-        writer::replaced(target, &bytes, true)?;
+        replaced(target, &bytes, true)?;
         Ok(run)
     }
 
@@ -322,6 +238,11 @@ impl Archive {
         }
         Ok(run.id)
     }
+}
+
+/// The run without its user's words.
+fn without(run: Run) -> Run {
+    Run { label: None, note: None, ..run }
 }
 
 /// What a name that no run has was most likely meant to be: `latest`, an id, or the id whose beginning is nearly this.

@@ -54,6 +54,8 @@ fn is_field(name: &[u8]) -> bool {
 
 /// Lists and objects within each other: as many as the parser takes.
 const DEEPEST: usize = 128;
+/// The most rows that one run may have.
+pub const MAX_ROWS: usize = 20_000;
 /// The longest string, in bytes.
 pub const MAX_TEXT: usize = 64 << 10;
 

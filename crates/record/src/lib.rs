@@ -26,6 +26,7 @@ pub mod open;
 pub mod params;
 pub mod paths;
 pub mod place;
+mod range;
 pub mod reading;
 pub mod run;
 pub mod secret;

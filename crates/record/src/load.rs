@@ -6,7 +6,7 @@ use std::path::Path;
 use thiserror::Error;
 
 use crate::bounds;
-pub use crate::bounds::MAX_TEXT;
+pub use crate::bounds::{MAX_ROWS, MAX_TEXT};
 use crate::open;
 use crate::run::{Run, SCHEMA};
 use crate::text::{clean, clean_short};
@@ -14,8 +14,6 @@ pub use crate::valid::{valid_id, validate};
 
 /// The largest run file that is read. A thorough run of everything is some ten MiB. What it may cost in memory: [`crate::bounds`].
 pub const MAX_BYTES: u64 = 64 << 20;
-/// The most rows that one run may have.
-pub const MAX_ROWS: usize = 20_000;
 
 /// Why a file is not a run. Each prints as one sentence.
 #[derive(Debug, Error)]

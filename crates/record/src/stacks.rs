@@ -119,7 +119,7 @@ impl Stacks {
 
 /// Says what in the stacks of one step cannot be, if anything.
 pub(crate) fn valid(s: &Stacks) -> Result<(), String> {
-    crate::valid::amounts("the stacks", [s.self_cost])?;
+    crate::range::amounts("the stacks", [s.self_cost])?;
     let most = |what: &str, found: usize, most: usize| {
         if found <= most { Ok(()) } else { Err(format!("it has {found} {what}, more than {most}")) }
     };

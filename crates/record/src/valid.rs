@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use crate::bounds::{MAX_ROWS, MAX_TEXT};
 use crate::experiment::{Asked, Experiment, MOST_EXPERIMENTS, MOST_PAIRS};
 use crate::findings::{Budget, Finding, Observation};
 use crate::host::{Host, Load};
-use crate::load::{MAX_ROWS, MAX_TEXT};
 use crate::measurement::{Estimate, Measurement, Outcome, Process};
 use crate::params::{Param, Params};
 use crate::paths;
+use crate::range::{MOST_BYTES, amounts, at_most, counts, finite, out_of_range, sizes};
 use crate::run::Run;
 use crate::text::clean_short;
 
@@ -60,54 +61,8 @@ pub fn valid_id(id: &str) -> Result<(), String> {
 
 /// Seconds that a run can have taken: thirty years.
 const MOST_SECONDS: f64 = 1e9;
-/// The largest number that a record may hold, without its sign. What is computed from a few such numbers is finite still.
-const LARGEST: f64 = 1e30;
-/// The least number but 0, without its sign. What is divided by it is finite still.
-const LEAST: f64 = 1e-100;
-/// The largest count of anything, bytes included. Sums of as many counts as a file can hold do not overflow.
-const MOST_COUNTED: u64 = 1_000_000_000_000;
-/// The largest size in bytes, and the largest whole number of a parameter: pages of so many are a number still.
-const MOST_BYTES: u64 = 1_000_000_000_000_000;
 /// Shares are of a time that other means measured: they can be beyond 1 and below 0, and not by this much.
 const MOST_SHARE: f64 = 1e9;
-
-/// What is wrong with a number, if anything.
-fn out_of_range(value: f64) -> bool {
-    !value.is_finite() || value.abs() > LARGEST || (value != 0.0 && value.abs() < LEAST)
-}
-
-/// Numbers of either sign.
-pub(crate) fn finite(what: &str, values: impl IntoIterator<Item = f64>) -> Result<(), String> {
-    match values.into_iter().find(|v| out_of_range(*v)) {
-        Some(v) if !v.is_finite() => Err(format!("{what} has a value that is not a number")),
-        Some(v) => Err(format!("{what} has the value {v:e}, and nothing that is measured is so large or so small")),
-        None => Ok(()),
-    }
-}
-
-/// Numbers that cannot be negative: times, counts, sizes.
-pub(crate) fn amounts(what: &str, values: impl IntoIterator<Item = f64>) -> Result<(), String> {
-    match values.into_iter().find(|v| out_of_range(*v) || *v < 0.0) {
-        Some(v) => Err(format!("{what} has {v:e} where an amount stands")),
-        None => Ok(()),
-    }
-}
-
-fn at_most(what: &str, values: impl IntoIterator<Item = u64>, most: u64) -> Result<(), String> {
-    match values.into_iter().find(|v| *v > most) {
-        Some(v) => Err(format!("{what} has the count {v}, more than {most}")),
-        None => Ok(()),
-    }
-}
-
-fn counts(what: &str, values: impl IntoIterator<Item = u64>) -> Result<(), String> {
-    at_most(what, values, MOST_COUNTED)
-}
-
-/// Sizes in bytes.
-fn sizes(what: &str, values: impl IntoIterator<Item = u64>) -> Result<(), String> {
-    at_most(what, values, MOST_BYTES)
-}
 
 /// Parameters: whole numbers in range.
 fn valid_params(params: &Params) -> Result<(), String> {

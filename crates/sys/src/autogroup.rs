@@ -5,7 +5,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{child, journal};
+use crate::child;
 
 /// The group of a process's session as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ impl Autogroup {
     pub fn of(pid: i32) -> Option<Autogroup> {
         let enabled = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|text| text.trim() == "1");
         let nice = parse(&enabled.then(|| fs::read_to_string(file(pid)).ok()).flatten()?)?;
-        Some(Autogroup { pid, started: child::start_time(pid)?, boot: journal::boot_id(), nice })
+        Some(Autogroup { pid, started: child::start_time(pid)?, boot: child::boot_id(), nice })
     }
 
     /// Gives the group a nice value, −20 to 19.
@@ -38,7 +38,7 @@ impl Autogroup {
     /// # Errors
     /// The kernel's.
     pub fn restore(&self) -> io::Result<()> {
-        let same = self.boot == journal::boot_id() && child::start_time(self.pid) == Some(self.started);
+        let same = self.boot == child::boot_id() && child::start_time(self.pid) == Some(self.started);
         if same { self.set(self.nice) } else { Ok(()) }
     }
 
@@ -68,7 +68,7 @@ mod tests {
         for text in ["", "/autogroup-57", "/ nice 40", "nice", " nice x"] {
             assert_eq!(parse(text), None, "{text}");
         }
-        let mut group = Autogroup { pid: 42, started: 7, boot: journal::boot_id(), nice: 3 };
+        let mut group = Autogroup { pid: 42, started: 7, boot: child::boot_id(), nice: 3 };
         assert!(group.is_plausible());
         group.started = u64::MAX;
         assert!(group.restore().is_ok(), "whoever has that number now is somebody else");

@@ -21,6 +21,7 @@ use crate::cgroup::write_setting;
 use crate::owned::{self, Dir, Identity, Removal, Trust};
 use crate::{child, loopdev, swap, threads, zram};
 
+pub use crate::child::boot_id;
 pub use permit::PREFIXES;
 
 /// A `postmaster.pid` has eight short lines.
@@ -351,11 +352,6 @@ fn gone(result: io::Result<()>) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
-}
-
-/// The random id of this boot.
-pub fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|s| s.trim().to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

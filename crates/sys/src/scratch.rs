@@ -25,6 +25,7 @@ use crate::journal::log::Log;
 use crate::journal::{self, Undo};
 use crate::owned::{self, Dir, Trust};
 
+use places::{LOCK, RUN};
 pub(crate) use sweep::{Found, reclaim};
 pub use sweep::{sweep, sweep_in};
 
@@ -32,10 +33,6 @@ pub use sweep::{sweep, sweep_in};
 const TERM_GRACE: Duration = Duration::from_secs(5);
 /// A sweep that looks at a directory while it is being made holds its lock for a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
-/// What the names of the directories of one run begin with, in the control directory.
-const RUN: &str = "run-";
-/// The name of the file that is locked.
-const LOCK: &str = "lock";
 
 /// The directories of one run. Dropping it undoes the journal and removes them.
 #[derive(Debug)]
@@ -205,7 +202,7 @@ impl Scratch {
         let child = child::die_with_parent(command).spawn()?;
         let pgid = child.id() as i32;
         // It is not waited for yet, so it has a start time even if it has ended.
-        let undo = Undo::KillGroup { pgid, start: child::start_time(pgid).unwrap_or(0), boot: journal::boot_id() };
+        let undo = Undo::KillGroup { pgid, start: child::start_time(pgid).unwrap_or(0), boot: child::boot_id() };
         let ticket = self.record(undo)?;
         Ok(Server { child, ticket })
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::procfs::parse_list;
-use crate::{affinity, journal, sample};
+use crate::{affinity, child, sample};
 
 /// Threads that are changed at most: what a journal has room for.
 pub const MOST: usize = 2000;
@@ -63,7 +63,7 @@ impl Before {
         match was.len() {
             0 => Err("the server's threads could not be looked at".to_owned()),
             n if n > MOST => Err(format!("the server has more than {MOST} threads")),
-            _ => Ok(Before { boot: journal::boot_id(), to, was }),
+            _ => Ok(Before { boot: child::boot_id(), to, was }),
         }
     }
 
@@ -85,7 +85,7 @@ impl Before {
     /// # Errors
     /// The first of the kernel's, after all were tried.
     pub fn restore(&self) -> io::Result<()> {
-        if self.boot != journal::boot_id() {
+        if self.boot != child::boot_id() {
             return Ok(());
         }
         let mut result = Ok(());

@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub(crate) budget: Option<f64>,
     /// The relative difference that does not matter: 0.005 or 0.5%. Measuring ends when it is known on which side of it a row lies
-    #[arg(long, default_value = "0.005", value_parser = super::compare::threshold)]
+    #[arg(long, default_value = "0.005", value_parser = super::threshold::threshold)]
     pub(crate) threshold: f64,
     /// Seed of the random order, to repeat it
     #[arg(long, value_name = "N")]

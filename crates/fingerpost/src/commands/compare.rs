@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use fingerpost_compare::{Comparison, Options, Side, Verdict, compare_sides, replay};
 use fingerpost_report::{Format, compare as view};
 
+use super::threshold::threshold;
 use crate::exit::{Done, say, usage};
 use crate::{conduct, output, runs, settle};
 
@@ -72,13 +73,6 @@ enum FailOn {
     Slower,
     /// Any row got slower or faster
     Different,
-}
-
-/// Reads a threshold, as a share or a percentage.
-pub fn threshold(text: &str) -> Result<f64, String> {
-    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 0.01));
-    let value = number.trim().parse::<f64>().map_err(|e| e.to_string())? * unit;
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("a threshold lies between 0 and 1, or 0% and 100%".into()) }
 }
 
 /// Reads seconds for a change.
@@ -150,16 +144,4 @@ fn settled(args: &Args, base: &Side, new: &Side, comparison: &mut Comparison) ->
     let settled = settle::settle(comparison, &options, &stop);
     comparison.settle(settled);
     Ok(stop.load(Ordering::Relaxed))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::threshold;
-
-    #[test]
-    fn a_threshold_is_a_share_or_a_percentage() {
-        assert_eq!(threshold("0.03"), Ok(0.03));
-        assert_eq!(threshold("5%"), Ok(0.05));
-        assert!(["-1", "200%", "nan", "x", ""].iter().all(|bad| threshold(bad).is_err()));
-    }
 }

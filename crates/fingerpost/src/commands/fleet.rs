@@ -5,6 +5,7 @@ mod conducting;
 mod engine;
 mod export;
 mod gather;
+mod given;
 mod kubernetes;
 mod node;
 mod pool;
@@ -12,9 +13,7 @@ mod run;
 mod show;
 mod sweeps;
 
-use std::path::Path;
-
-use crate::exit::{Done, usage};
+use crate::exit::Done;
 
 /// What `--help` and the manual page show at their ends.
 const EXAMPLES: &str = "\
@@ -72,14 +71,4 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Command::Drain(args) => sweeps::drain(args),
         Command::Node(args) => node::run(args),
     }
-}
-
-/// Opens a sweep, or says what is wrong with it.
-fn open(dir: &Path) -> anyhow::Result<fingerpost_fleet::sweep::Sweep> {
-    fingerpost_fleet::sweep::Sweep::open(dir).or_else(|e| usage(e.to_string()))
-}
-
-/// The names of a list, or what is wrong with it.
-fn names(list: &str) -> anyhow::Result<Vec<String>> {
-    fingerpost_fleet::nodes::parse(list).or_else(usage)
 }

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 use fingerpost_record::suggest;
 
-use crate::cli::Cli;
 use crate::exit::{Done, usage};
 use crate::output;
 
@@ -27,9 +26,8 @@ pub struct Args {
     dir: Option<PathBuf>,
 }
 
-/// Prints one page, or writes all.
-pub fn run(args: Args) -> anyhow::Result<Done> {
-    let mut top = Cli::command();
+/// Prints one page, or writes all, of the whole command line.
+pub fn run(args: Args, mut top: Command) -> anyhow::Result<Done> {
     top.build();
     if let Some(dir) = args.dir {
         std::fs::create_dir_all(&dir)

@@ -19,7 +19,10 @@ pub mod show;
 pub mod site;
 mod site_guard;
 mod site_serve;
+mod threshold;
 pub mod zerofill;
+
+use clap::CommandFactory;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Done;
@@ -41,7 +44,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Done> {
         Command::Serve(args) => serve::run(args),
         Command::Archive(args) => archive::run(args),
         Command::Completions(args) => completions::run(args),
-        Command::Man(args) => man::run(args),
+        Command::Man(args) => man::run(args, Cli::command()),
         Command::Explain(args) => explain::run(args),
         Command::Load(args) => load::run(args),
         Command::Fleet(args) => fleet::run(args),

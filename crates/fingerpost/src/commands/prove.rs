@@ -7,14 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use clap::ValueEnum;
 use fingerpost_labs::attribute::KeptOpen;
 use fingerpost_labs::prove::{self, Course, PLANTS, Plant, Proof, Result as Verdict, Trial};
 use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::{Profile, suggest};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{child, network, system, task};
-use serde::{Deserialize, Serialize};
 use wildmatch::WildMatch;
 
 use crate::ab::pair;
@@ -22,8 +20,11 @@ use crate::exit::{Done, say, usage};
 use crate::progress::{Progress, Progressing};
 use crate::{conduct, cpus, output};
 
+mod document;
 mod servers;
 mod table;
+
+use document::{Document, Format, status};
 
 /// Arguments of `prove`.
 #[derive(Debug, clap::Args)]
@@ -71,31 +72,6 @@ Examples:
 const STATUS: &str = "Exit status: 0 when every cause that could be planted was named first and no control was accused, 1 otherwise, \
     3 when a trial failed twice. Each plant is written to a journal, undone after its trial, and changes nothing that fingerpost did not make.";
 
-/// Formats of the proof.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For a person
-    #[default]
-    Table,
-    /// One JSON document
-    Json,
-}
-
-/// The whole proof.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Document {
-    /// A row for each plant and control.
-    pub plants: Vec<Proof>,
-    /// Plants whose cause came first, and plants that were tried.
-    pub named_first: [usize; 2],
-    /// Plants whose layer came first, and plants that were tried.
-    pub layer_first: [usize; 2],
-    /// Controls on which somebody was accused, and controls that were tried.
-    pub false_accusations: [usize; 2],
-    /// How long all of it took.
-    pub seconds: f64,
-}
-
 /// Plants, judges, prints.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     if args.servers.servers {
@@ -118,17 +94,6 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
         Format::Table => output::write(|out| table::write(out, &document, &output::style(false)))?,
     }
     Ok(status(document.plants.iter().map(|p| p.result), stop.load(Ordering::Relaxed)))
-}
-
-/// How it ends by what became of the plants.
-fn status(mut results: impl Iterator<Item = Verdict> + Clone, interrupted: bool) -> Done {
-    if interrupted || results.clone().any(|r| r == Verdict::Failed) {
-        Done::MeasurementFailed
-    } else if results.any(|r| !matches!(r, Verdict::Right | Verdict::Skipped)) {
-        Done::FailOn
-    } else {
-        Done::Well
-    }
 }
 
 fn choose(wanted: &[String]) -> anyhow::Result<Vec<&'static Plant>> {

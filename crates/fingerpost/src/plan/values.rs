@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fingerpost_probes::Probe;
 use fingerpost_record::{Param, Params, suggest};
 
-use super::{LabRun, Settings};
+use super::parts::{LabRun, Settings};
 use crate::exit::usage;
 
 /// Whether a probe with these variants can have this value: a word must be one of theirs, a number may be any where they have numbers.

@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-use super::Entry;
 use crate::load::{self, MAX_BYTES};
 use crate::run::{Profile, SCHEMA};
 use crate::text::{clean, clean_short};
@@ -50,6 +49,17 @@ impl Head {
     pub fn name(&self) -> String {
         name::of(self.label.as_deref(), &self.command).unwrap_or_default()
     }
+}
+
+/// A run file of the archive, as [`super::Archive::list`] finds it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// The run's head, or the sentence that says why there is none.
+    pub head: Result<Head, String>,
 }
 
 /// Reads one file's head: what [`super::Archive::list`] does for each. What is wrong with it is in the entry.

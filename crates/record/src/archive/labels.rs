@@ -5,7 +5,9 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Archive, ArchiveError, shown, writer};
+use super::Archive;
+use super::error::{ArchiveError, shown};
+use super::replace::replaced;
 use crate::load;
 use crate::run::{LONGEST_LABEL, LONGEST_NOTE, Run};
 use crate::text::misleads;
@@ -48,11 +50,6 @@ fn checked(what: &str, text: &str, most: usize, also: impl Fn(char) -> bool) -> 
     }
 }
 
-/// The run without its user's words.
-pub(super) fn without(run: Run) -> Run {
-    Run { label: None, note: None, ..run }
-}
-
 impl Archive {
     /// Changes the label and the note of a kept run, named as [`Archive::resolve_to_remove`] takes it; its file is written anew in one step.
     ///
@@ -67,7 +64,7 @@ impl Archive {
         let text =
             rewritten(&bytes, [("label", label), ("note", note)]).map_err(|e| ArchiveError::Words(format!("{}: {e}", shown(&path))))?;
         let run = load::from_slice(&text, &shown(&path))?;
-        writer::replaced(&path, &text, true)?;
+        replaced(&path, &text, true)?;
         Ok(run)
     }
 }
@@ -125,7 +122,7 @@ impl<'de> Visitor<'de> for Collect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::Imported;
+    use crate::archive::{Imported, without};
     use crate::fixture;
 
     fn words(label: Option<&str>, note: Option<&str>) -> Words {

@@ -11,11 +11,24 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use super::error::ArchiveError;
+
 /// What the names of files begin and end with while they are written.
 pub(super) const PREFIX: &str = ".fingerpost-";
 pub(super) const SUFFIX: &str = ".tmp";
 /// As many links as the kernel follows.
 const LINKS: usize = 40;
+
+/// Writes a file in one step: a reader sees the old one or the new one, whole. A pipe, a device, and a symbolic
+/// link of ours or root's stay what they are; another user's link is replaced.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+    replaced(path, bytes, false)
+}
+
+/// Puts a file in place of another ([`replace`]).
+pub(super) fn replaced(path: &Path, bytes: &[u8], durable: bool) -> Result<(), ArchiveError> {
+    replace(path, bytes, durable).map_err(|e| ArchiveError::io("write", path, e))
+}
 
 /// Puts a file in place of another in one step; where that is no regular file (`/dev/stdout`, a FIFO), writes into it. `durable` waits
 /// until it is on the disk.

@@ -5,8 +5,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::replace::{self, SUFFIX, is_special};
-use super::{Archive, ArchiveError};
+use super::Archive;
+use super::error::ArchiveError;
+use super::replace::{SUFFIX, is_special, replaced};
 use crate::guard::{Guard, Kind};
 use crate::run::Run;
 use crate::valid::storable;
@@ -107,11 +108,6 @@ fn encode(run: &Run) -> Vec<u8> {
     guard.flush().expect("memory takes what is written to it");
     text.push(b'\n');
     text
-}
-
-/// Puts a file in place of another ([`replace::replace`]).
-pub(super) fn replaced(path: &Path, bytes: &[u8], durable: bool) -> Result<(), ArchiveError> {
-    replace::replace(path, bytes, durable).map_err(|e| ArchiveError::io("write", path, e))
 }
 
 /// Removes temporary files that killed runs left behind.

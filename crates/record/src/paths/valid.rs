@@ -1,9 +1,9 @@
 //! What followed requests may say, and their strings made safe to show.
 
 use super::{Latency, Leaf, MOST_CHAIN, MOST_LEAVES, MOST_NAME, MOST_PATHS, MOST_SLOWEST, MOST_SPANS, Paths, Share, Slow};
+use crate::range::amounts;
 use crate::stacks::MOST_GRAPHS;
 use crate::text::clean_short;
-use crate::valid::amounts;
 
 /// How far rounding may carry a share beyond 1, or a span beyond its request.
 const ROUNDING: f64 = 1e-6;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Identity, identity, random_name};
+use super::identity::{Identity, identity, random_name};
 
 /// How long writers that were killed, or that have just lost their server, may take to end.
 const WRITERS_END: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{self, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::uid;
+use super::identity::uid;
 
 /// As many links as the kernel follows.
 const LINKS: usize = 40;

@@ -11,6 +11,10 @@ use crate::owned::{self, Dir, Trust};
 pub const CONTROL: &str = "control";
 /// What its name begins with where only a temporary directory is left.
 const TEMPORARY: &str = "fingerpost-control-";
+/// What the names of the directories of one run begin with, in the control directory.
+pub const RUN: &str = "run-";
+/// The name of the file that is locked.
+pub const LOCK: &str = "lock";
 
 /// The control directory, made where there is none: the first place that is there and that nobody else could change.
 ///

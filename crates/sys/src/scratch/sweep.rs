@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::{LOCK, RUN, places};
+use super::places::{self, LOCK, RUN};
 use crate::journal::log::{Log, order};
 use crate::journal::{PREFIXES, Undo};
 use crate::owned::{self, Dir, Trust};

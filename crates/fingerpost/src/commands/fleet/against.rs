@@ -36,8 +36,8 @@ const MOST_TOLD: usize = 40;
 
 /// Prints what a roll-out changed.
 pub fn compare(args: CompareArgs) -> anyhow::Result<Done> {
-    let treated = args.treated.as_deref().map(super::names).transpose()?.map(|names| names.into_iter().collect());
-    let (before, after) = (super::open(&args.before)?, super::open(&args.after)?);
+    let treated = args.treated.as_deref().map(super::given::names).transpose()?.map(|names| names.into_iter().collect());
+    let (before, after) = (super::given::open(&args.before)?, super::given::open(&args.after)?);
     let said = rollout::rollout(&before, &after, treated.as_ref())?;
     if args.format == Format::Json {
         output::json(&said)?;
@@ -91,7 +91,7 @@ pub fn history(args: HistoryArgs) -> anyhow::Result<Done> {
     if !nodes::is_name(&args.host) {
         return usage(format!("“{}” cannot be the name of a node", clean(&args.host)));
     }
-    let mut sweeps = args.sweeps.iter().map(|dir| super::open(dir)).collect::<anyhow::Result<Vec<Sweep>>>()?;
+    let mut sweeps = args.sweeps.iter().map(|dir| super::given::open(dir)).collect::<anyhow::Result<Vec<Sweep>>>()?;
     sweeps.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
     let (mut days, mut found, mut others) = (Vec::new(), false, Vec::new());
     for sweep in &sweeps {
@@ -168,7 +168,7 @@ struct Told<'a> {
 
 /// Measures, and prints one line or document.
 pub fn check(args: CheckArgs) -> anyhow::Result<Done> {
-    let sweep = super::open(&args.against)?;
+    let sweep = super::given::open(&args.against)?;
     let host_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     let name = args.name.clone().unwrap_or_else(host_name);
     if !nodes::is_name(&name) {

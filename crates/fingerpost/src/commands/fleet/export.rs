@@ -33,7 +33,7 @@ pub struct Args {
 
 /// Writes a line a figure, a few hosts in memory at a time.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let sweep = super::open(&args.sweep)?;
+    let sweep = super::given::open(&args.sweep)?;
     let mut done = Done::Well;
     if args.csv {
         output::write(|out| csv(&sweep, out, &mut done))?;

@@ -65,7 +65,7 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
     time_of(&args.words)?;
     let files = files_of(&args.dir)?;
     let (sweep, pass) = match (&args.again, &args.output) {
-        (Some(dir), _) => (super::open(dir)?, Pass::Again),
+        (Some(dir), _) => (super::given::open(dir)?, Pass::Again),
         (None, output) => {
             let asked = asked_of(&args, &files)?;
             (created(asked, output.as_deref().unwrap_or(Path::new("sweep")), args.words.clone())?, Pass::First)
@@ -117,7 +117,7 @@ fn progress_of(files: usize) -> Progress {
 /// The nodes of which something is known: every file is a row, also one whose record is none, and so is every node that was asked for.
 fn asked_of(args: &GatherArgs, files: &[(String, PathBuf)]) -> anyhow::Result<BTreeSet<String>> {
     let mut asked: BTreeSet<String> = files.iter().map(|(node, _)| node.clone()).collect();
-    asked.extend(args.nodes.as_deref().map(super::names).transpose()?.into_iter().flatten());
+    asked.extend(args.nodes.as_deref().map(super::given::names).transpose()?.into_iter().flatten());
     let path = args.dir.join(ASKED);
     if path.exists() {
         let mut list = String::new();

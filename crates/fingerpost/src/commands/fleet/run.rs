@@ -135,9 +135,9 @@ fn at_once(args: &Args) -> usize {
 /// The sweep to go on with, or a new one.
 fn sweep_of(args: &Args) -> anyhow::Result<Sweep> {
     if let Some(dir) = &args.resume {
-        return super::open(dir);
+        return super::given::open(dir);
     }
-    let nodes = super::names(args.nodes.as_deref().unwrap_or_default())?;
+    let nodes = super::given::names(args.nodes.as_deref().unwrap_or_default())?;
     time_of(&args.words)?;
     if args.words.iter().any(|word| word == "-o" || word.starts_with("--output")) {
         return usage("the records come to the sweep: leave -o out of the words after --");

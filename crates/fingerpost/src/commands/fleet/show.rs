@@ -47,7 +47,7 @@ const MOST_TOLD: usize = 60;
 
 /// Prints the verdicts.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let sweep = super::open(&args.sweep)?;
+    let sweep = super::given::open(&args.sweep)?;
     if let Some(path) = &args.output {
         return report(&sweep, path);
     }

@@ -53,9 +53,9 @@ pub struct ScriptArgs {
 pub fn script(args: ScriptArgs) -> anyhow::Result<Done> {
     time_of(&args.words)?;
     let (nodes, words) = match &args.again {
-        None => (super::names(args.nodes.as_deref().unwrap_or_default())?, args.words.clone()),
+        None => (super::given::names(args.nodes.as_deref().unwrap_or_default())?, args.words.clone()),
         Some(dir) => {
-            let sweep = super::open(dir)?;
+            let sweep = super::given::open(dir)?;
             let (suspects, controls) =
                 judge::to_confirm(&sweep, args.controls, |n| fastrand::usize(..n)).or_else(|e| usage(e.to_string()))?;
             if suspects.is_empty() {
@@ -104,7 +104,7 @@ pub struct DrainArgs {
 
 /// Prints or runs the lines that drain the nodes that are slow for sure. Suspected ones are left.
 pub fn drain(args: DrainArgs) -> anyhow::Result<Done> {
-    let verdicts = judge::judge(&super::open(&args.sweep)?).or_else(|e| usage(e.to_string()))?;
+    let verdicts = judge::judge(&super::given::open(&args.sweep)?).or_else(|e| usage(e.to_string()))?;
     if !verdicts.hosts.iter().any(|host| host.standing == Standing::Slow) {
         say("no host is slow by two measurements: there is nothing to drain");
     }

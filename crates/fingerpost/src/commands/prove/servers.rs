@@ -19,7 +19,7 @@ use fingerpost_sys::{child, network, system, task};
 use serde::Serialize;
 use wildmatch::WildMatch;
 
-use super::Format;
+use super::document::{Format, status};
 use crate::exit::{Done, usage};
 use crate::progress::{Progress, Progressing};
 use crate::{conduct, cpus, output};
@@ -116,7 +116,7 @@ pub fn run(options: &Options, format: Format, quiet: bool, in_own_network: bool)
         Format::Json => output::json(&document)?,
         Format::Table => output::write(|out| figures::write(out, &document, &output::style(false)))?,
     }
-    Ok(super::status(document.trials.iter().map(|row| row.result), interrupted))
+    Ok(status(document.trials.iter().map(|row| row.result), interrupted))
 }
 
 fn sets(options: &Options) -> Vec<Set> {

@@ -8,7 +8,7 @@ use fingerpost_report::Style;
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
 
-use super::Document;
+use super::document::Document;
 
 /// Writes the rows, the sums, and for each row that is not right what was said instead.
 pub fn write(out: &mut dyn Write, document: &Document, style: &Style) -> io::Result<()> {
