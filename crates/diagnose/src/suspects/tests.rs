@@ -213,6 +213,28 @@ fn a_client_that_is_the_limit_says_why() {
 }
 
 #[test]
+fn nobody_but_the_load_generator_is_guilty_on_an_untrusted_row() {
+    let told = StepFigures { client_saturated: Some("its 1 CPU was 99 % busy".into()), ..step() };
+    let rows: [Row; 2] =
+        [(Layer::Application, "sleeping", "", &[], [900.0; 3]), (Layer::Client, "client waiting for a CPU", "", &[], [500.0; 3])];
+    let mut found = judged(&told, &[], Some(&followed(&rows)));
+    assert_eq!((status(&found, "app.wait"), found[0].cause.as_str()), (Status::Guilty, "app.wait"));
+    doubt(&mut found, "the client was the limit");
+    assert_eq!((status(&found, "app.wait"), status(&found, "client.saturated")), (Status::Suspected, Status::Guilty));
+    assert_eq!(found[0].cause, "client.saturated", "who is guilty comes first: {found:#?}");
+    assert!(says(&found, "app.wait", "not to be trusted: the client was the limit"), "{found:#?}");
+}
+
+#[test]
+fn what_follows_from_what_is_said_once_on_an_untrusted_row() {
+    let rows = [(Layer::Application, "server user code", "", &[][..], [600.0; 3]), cpu("the server itself", &[], 2000.0)];
+    let mut found = judged(&step(), &[("server.user.seconds", 18.0)], Some(&followed(&rows)));
+    doubt(&mut found, "one in ten failed");
+    let saturated = found.iter().find(|f| f.cause == "cpu.saturated").unwrap();
+    assert_eq!(saturated.evidence.iter().filter(|e| e.contains("follows from app.work")).count(), 1, "{saturated:#?}");
+}
+
+#[test]
 fn steal_is_the_hosts() {
     first("host.steal", &[], &[("cpu.steal.seconds", 8.0)]);
 }
