@@ -121,8 +121,10 @@ pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
     if evidence.is_empty() {
         return None;
     }
+    // What is queued and not dropped is held up as well: without followed requests only a network that limits nothing is cleared.
+    let free = f.drops.is_some() && f.retransmits.is_some() && f.shapers == Some(0.0);
     match judged(f, share_of(f, "network.shaping"), dropped(f) || acks_delayed(f) == Some(false), dropped(f), evidence.clone()) {
-        None if f.drops.is_some() => cleared(evidence),
+        None if free => cleared(evidence),
         verdict => verdict,
     }
 }
@@ -183,8 +185,10 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
     // A major fault is also how a program's own code is first read: only many of them, under pressure, are paging.
     let paging = f.swap_per_s.is_some_and(|n| n > PAGES_SWAPPED.value)
         || f.major_per_s.is_some_and(|n| n > MAJOR_FAULTS.value) && pressure > MEMORY_PRESSURE.value;
+    // What was not read clears nobody.
+    let read = f.swap_per_s.is_some() && f.major_per_s.is_some();
     match judged(f, share_of(f, "memory.limit"), true, paging || pressure > SUSPECTED, evidence.clone()) {
-        None => cleared(evidence),
+        None if read => cleared(evidence),
         verdict => verdict,
     }
 }

@@ -298,11 +298,28 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
         assert!(says(&found, cause, "CAP_PERFMON"), "{cause}: it says what would allow following");
         assert!(found.iter().all(|f| f.status != Status::Guilty), "{found:#?}");
     }
+    let shaped = |shapers: f64| status(&judged(&step(), &[("net.shapers", shapers)], None), "network.shaping");
+    assert_eq!((shaped(0.0), shaped(1.0)), (Status::Cleared, Status::NotJudged), "what a shaper queues it need not drop");
+    assert_eq!(status(&judged(&step(), &[], None), "network.shaping"), Status::NotJudged, "nobody looked whether the network limits");
     let sleeping = judged(&step(), &[("server.blocked.lock.seconds", 900.0)], None);
     assert_eq!(status(&sleeping, "app.lock"), Status::NotJudged, "sleeping threads convict nobody");
     let nothing = suspects(&Facts::default(), &Readings::default());
     assert!(nothing.len() > 20 && nothing.iter().all(|f| f.status == Status::NotJudged), "where nothing was read, nobody is judged");
     assert!(says(&nothing, "network.delay", "tcp.delayed_acks is not known: the observer “network” was not there"), "{nothing:#?}");
+}
+
+/// Major faults alone cleared it, with swapping that nobody had read.
+#[test]
+fn memory_is_not_cleared_by_half_of_what_tells() {
+    let of = |left_out: &[&str]| {
+        let read = QUIET.iter().filter(|(name, _)| !left_out.contains(name)).map(|(k, v)| ((*k).to_owned(), *v));
+        let read = Readings::by("all", "made up", read);
+        status(&suspects(&Facts::of(&step(), &read, None), &read), "memory.limit")
+    };
+    assert_eq!(of(&[]), Status::Cleared);
+    for left_out in ["memory.swap_in.pages", "server.faults.major"] {
+        assert_eq!(of(&[left_out]), Status::NotJudged, "{left_out}");
+    }
 }
 
 #[test]
