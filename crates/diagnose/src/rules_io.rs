@@ -121,9 +121,14 @@ pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
     if evidence.is_empty() {
         return None;
     }
+    // What tells it from late acknowledgements is not known, and there is something to tell.
+    let share = share_of(f, "network.shaping");
+    if !dropped(f) && acks_delayed(f).is_none() && share.is_some_and(|s| s.high >= SUSPECTED) {
+        return None;
+    }
     // What is queued and not dropped is held up as well: without followed requests only a network that limits nothing is cleared.
     let free = f.drops.is_some() && f.retransmits.is_some() && f.shapers == Some(0.0);
-    match judged(f, share_of(f, "network.shaping"), dropped(f) || acks_delayed(f) == Some(false), dropped(f), evidence.clone()) {
+    match judged(f, share, dropped(f) || acks_delayed(f) == Some(false), dropped(f), evidence.clone()) {
         None if free => cleared(evidence),
         verdict => verdict,
     }

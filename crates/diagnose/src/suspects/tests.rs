@@ -308,6 +308,21 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
     assert!(says(&nothing, "network.delay", "tcp.delayed_acks is not known: the observer “network” was not there"), "{nothing:#?}");
 }
 
+/// Sixty per cent of a request on the way were cleared because nobody had counted late acknowledgements.
+#[test]
+fn acknowledgements_that_nobody_counted_clear_no_network() {
+    let of = |way_us: f64| {
+        let read = QUIET.iter().filter(|(name, _)| *name != "tcp.delayed_acks").map(|(k, v)| ((*k).to_owned(), *v));
+        let read = Readings::by("all", "made up", read);
+        let way: Row = (Layer::Network, "on the way between server and client", "", &[], [way_us; 3]);
+        suspects(&Facts::of(&step(), &read, Some(&followed(&[way]))), &read)
+    };
+    let found = of(600.0);
+    assert_eq!(status(&found, "network.shaping"), Status::NotJudged, "{found:#?}");
+    assert!(says(&found, "network.shaping", "tcp.delayed_acks is not known"), "{found:#?}");
+    assert_eq!(status(&of(1.0), "network.shaping"), Status::Cleared, "next to nothing is spent there, whatever it is");
+}
+
 /// Major faults alone cleared it, with swapping that nobody had read.
 #[test]
 fn memory_is_not_cleared_by_half_of_what_tells() {

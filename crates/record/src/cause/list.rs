@@ -66,7 +66,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[OnTheWay],
         moves: &[Kind::Network],
         tells: "data on the way, with drops or a backlog, and no late acknowledgements; CPUs idle",
-        needs: &[Followed, Reading("net.drops")],
+        needs: &[Followed, Reading("net.drops"), Reading("tcp.delayed_acks")],
         thresholds: &[
             threshold(
                 "segments sent again of transactions",
