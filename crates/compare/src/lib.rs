@@ -24,6 +24,7 @@ pub mod pooled;
 pub mod ratio;
 pub mod references;
 pub mod replay;
+pub mod scaling;
 pub mod select;
 pub mod service;
 pub mod settle;
@@ -82,6 +83,7 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
         zerofill::apart::judge(&rows, &mut causes, &mut unexplained, options.threshold);
     }
     clear_by_findings(&mut causes, base, new, &rows);
+    never_clear_the_convicted(&mut causes, [base, new], most);
     let mut comparison = Comparison {
         base: base.info.clone(),
         new: new.info.clone(),
@@ -128,4 +130,27 @@ fn clear_by_findings(causes: &mut Vec<Finding>, base: &Side, new: &Side, rows: &
         }
     }
 }
-pub mod scaling;
+
+/// What a run's own findings convict is not cleared by other rows than theirs: probes of the disk that cost what they did say nothing of a server
+/// that waits for it. The step that speaks for the difference was judged anew, with what each side alone says of it.
+fn never_clear_the_convicted(causes: &mut Vec<Finding>, sides: [&Side; 2], judged: Option<&comparison::Waterfall>) {
+    let judged = judged.map(|fall| format!("{} {}: ", fall.workload, fall.params));
+    let of_another =
+        |side: &Side, figure: &str| judged.as_ref().is_none_or(|own| side.evidence().names_a_step(figure) && !figure.starts_with(own));
+    let shown = |cause: &str, side: &Side| {
+        let convicts = |own: &&Finding| own.cause == cause && own.status == Status::Guilty;
+        let figure = |own: &Finding| own.evidence.first().filter(|figure| of_another(side, figure)).cloned();
+        let figure = side.steps.findings.iter().filter(convicts).find_map(figure)?;
+        Some(format!("{} alone shows it: {figure}", side.info.name))
+    };
+    let (mut shown_alone, rest): (Vec<Finding>, Vec<Finding>) = std::mem::take(causes)
+        .into_iter()
+        .partition(|f| f.status == Status::Cleared && sides.iter().any(|side| shown(&f.cause, side).is_some()));
+    for f in &mut shown_alone {
+        f.status = Status::NotJudged;
+        f.evidence.extend(sides.into_iter().filter_map(|side| shown(&f.cause, side)));
+    }
+    // What nothing tells of comes last.
+    *causes = rest;
+    causes.extend(shown_alone);
+}

@@ -132,6 +132,33 @@ fn one_subsystem_alone_is_named_and_the_others_are_cleared() {
     }
 }
 
+/// A server that waits for its disk is no better off for probes of files that cost what they did.
+#[test]
+fn what_a_run_itself_convicts_is_not_cleared_by_probes() {
+    let of = |cause: &str, status| Finding {
+        cause: cause.into(),
+        layer: Layer::Storage,
+        status,
+        share: 0.6,
+        evidence: vec!["database clients=10: waiting for disks is 60 % of a request".into()],
+    };
+    let slower = || run(|probe, ns, _| if probe.starts_with("signal.") { ns * 2.0 } else { ns });
+    let told = |c: &Comparison| c.causes.iter().find(|f| f.cause == "storage.latency").unwrap().clone();
+    assert_eq!(told(&against(slower())).status, Status::Cleared);
+    for (in_base, status, found) in
+        [(true, Status::Guilty, Status::NotJudged), (false, Status::Guilty, Status::NotJudged), (false, Status::Suspected, Status::Cleared)]
+    {
+        let (mut base, mut new) = (run(|_, ns, _| ns), slower());
+        let side = if in_base { &mut base } else { &mut new };
+        side.findings.push(of("storage.latency", status));
+        let c = compare(&[base], &[new], &Options::default());
+        assert_eq!(told(&c).status, found, "{:#?}", told(&c));
+        let figure = told(&c).evidence.iter().any(|e| e.contains("alone shows it: database clients=10: waiting for disks is 60 %"));
+        assert_eq!(figure, found == Status::NotJudged, "{:#?}", told(&c));
+        assert_eq!(first(&c).cause, "kernel.signal", "whoever is accused still comes first");
+    }
+}
+
 #[test]
 fn two_causes_at_once_are_both_named() {
     let c = against(run(|probe, ns, calls| (if probe.starts_with("vm.fault") { 3.0 * ns } else { ns }) + 200.0 * calls));

@@ -355,6 +355,24 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
     assert!(c.causes[0].evidence.iter().any(|e| e.contains("CAP_PERFMON")));
 }
 
+/// A setting that is the same on both sides cleared what the requests of one side waited for, where those of the other were not followed.
+#[test]
+fn what_one_side_alone_convicts_is_not_cleared_where_the_other_was_not_followed() {
+    let confined = [("server.cpus_allowed", 1.0)];
+    let mut unfollowed = run(&[], &confined);
+    unfollowed.paths.clear();
+    unfollowed.budgets[0].parts.clear();
+    unfollowed.budgets[0].unexplained = 1.0;
+    let followed = run(&[cpu("idle CPU")], &confined);
+    for (base, new) in [(unfollowed.clone(), followed.clone()), (followed, unfollowed)] {
+        let c = between(base, new);
+        let found = of(&c, "cpu.affinity");
+        assert_eq!(found.status, Status::NotJudged, "{found:#?}");
+        assert!(found.evidence.iter().any(|e| e.contains("alone shows it") && e.contains("% of a request")), "{found:#?}");
+        assert_eq!(of(&c, "cpu.quota").status, Status::Cleared, "who is shown by neither is cleared: {:#?}", of(&c, "cpu.quota"));
+    }
+}
+
 #[test]
 fn a_device_that_is_slower_for_all_is_not_the_neighbours_that_was_always_beside() {
     let beside = |us: f64| -> Row { (Layer::Storage, "disk: in the device", "backup", &["disk"], [us; 3]) };

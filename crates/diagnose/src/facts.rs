@@ -87,6 +87,8 @@ pub struct Facts {
     pub drops: Option<f64>,
     /// TCP segments sent again.
     pub retransmits: Option<f64>,
+    /// Queueing disciplines that limit a rate or delay packets.
+    pub shapers: Option<f64>,
     /// Connections that found the accept queue full.
     pub listen_overflows: Option<f64>,
     /// Connections waiting to be accepted at most, and how many may.
@@ -271,6 +273,7 @@ impl Facts {
         self.unasked = t.known(PROGRAMS).is_some() && t.known("accept.backlog").is_some_and(|may| may > 0.0);
         self.accept = t.known("accept.queue.max").zip(t.known("accept.backlog")).map(|(most, may)| [most, may]);
         self.retransmits = t.known("tcp.retransmits");
+        self.shapers = t.known("net.shapers");
         self.delayed_acks = t.known("tcp.delayed_acks").and_then(|n| self.per_transaction(n));
     }
 

@@ -4,6 +4,7 @@
 //! interval. Counters tell causes apart that act in one place. Where requests could not be followed, counters that point to a cause make
 //! it suspected, and nothing makes it guilty.
 
+use fingerpost_record::cause::thresholds::{CPUS_FULL, CPUS_IDLE, LITTLE_OF_CPUS, MUCH_OF_CPUS, MUCH_WORK};
 use fingerpost_record::paths::Share;
 use fingerpost_record::text::counted;
 use fingerpost_record::{Status, cause, unit::significant};
@@ -37,9 +38,12 @@ pub const TOO_LITTLE_FOLLOWED: f64 = cause::NOT_FOLLOWED.value;
 pub(crate) const NOT_FOLLOWED: &str = "requests could not be followed, so that nothing shows whether they waited for it; following them needs root, \
      CAP_PERFMON or kernel.perf_event_paranoid=-1, and a readable tracefs";
 
+/// From so many per cent on, tenths of one are not told.
+const WHOLE: f64 = 10.0;
+
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent == 0.0 || percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+    if percent == 0.0 || percent >= WHOLE { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
 }
 
 /// A share with its interval.
@@ -183,8 +187,8 @@ fn affinity(f: &Facts) -> Option<Verdict> {
     }
     let mut evidence = vec![allowed];
     evidence.extend(part(f, &[Place::CpuIdle], "waiting for a CPU while one idled"));
-    let full = f.server_cpus.is_some_and(|used| used > 0.7 * may);
-    judged(f, share_of(f, "cpu.affinity"), !throttled(f), full && f.idle.is_some_and(|idle| idle > 0.25), evidence)
+    let full = f.server_cpus.is_some_and(|used| used > CPUS_FULL.value * may);
+    judged(f, share_of(f, "cpu.affinity"), !throttled(f), full && f.idle.is_some_and(|idle| idle > CPUS_IDLE.value), evidence)
 }
 
 fn lowered(f: &Facts) -> bool {
@@ -197,8 +201,8 @@ fn others(f: &Facts) -> (Option<Share>, bool, Vec<String>) {
     evidence.extend(part(f, &[Place::CpuOther], "waiting for a CPU that another process had"));
     evidence.extend(told(f.place(Place::CpuOther)));
     evidence.extend(f.other_cpus.map(|n| format!("other processes used {} CPUs{}", significant(n), mostly(&f.other_name))));
-    let much = f.other_cpus.zip(f.cpus).is_some_and(|(used, all)| used > 0.1 * all);
-    (f.share(&[Place::CpuOther]), much && f.idle.is_some_and(|idle| idle < 0.25) && !throttled(f), evidence)
+    let much = f.other_cpus.zip(f.cpus).is_some_and(|(used, all)| used > MUCH_OF_CPUS.value * all);
+    (f.share(&[Place::CpuOther]), much && f.idle.is_some_and(|idle| idle < CPUS_IDLE.value) && !throttled(f), evidence)
 }
 
 fn contention(f: &Facts) -> Option<Verdict> {
@@ -207,7 +211,7 @@ fn contention(f: &Facts) -> Option<Verdict> {
         return None;
     }
     match judged(f, share, !lowered(f), points && !lowered(f), evidence.clone()) {
-        None if f.other_cpus.is_some_and(|n| n < 0.05) => cleared(evidence),
+        None if f.other_cpus.is_some_and(|n| n < LITTLE_OF_CPUS.value) => cleared(evidence),
         verdict if throttled(f) => {
             at_most_suspected(verdict, "a quota stopped the server meanwhile: other processes that ran then took nothing from it")
         }
@@ -272,7 +276,7 @@ fn work(f: &Facts) -> Option<Verdict> {
     evidence.extend(f.server_cpus.zip(f.cpus).map(|(used, all)| format!("the server used {} of {all} CPUs", significant(used))));
     // Work is what a server is for: only a comparison can tell whether it is too much.
     at_most_suspected(
-        judged(f, Some(share), share.share >= 0.25, false, evidence),
+        judged(f, Some(share), share.share >= MUCH_WORK.value, false, evidence),
         "whether that is more than it should be shows in a comparison of two runs",
     )
 }
@@ -296,7 +300,7 @@ fn system_calls(f: &Facts) -> Option<Verdict> {
     evidence.extend(filters.map(|(_, text)| text));
     evidence.push(format!("{} system calls per transaction", significant(calls)));
     evidence.extend(f.seccomp_filters.map(|n| format!("{n} seccomp filters on the server")));
-    let proof = filtered(f) || share.share >= 0.25;
+    let proof = filtered(f) || share.share >= MUCH_WORK.value;
     at_most_suspected(
         judged(f, Some(share), proof, false, evidence),
         "whether a call takes longer than it should shows in a comparison of two runs",
@@ -400,7 +404,7 @@ fn client(f: &Facts) -> Option<Verdict> {
     }
     // A client that says that it was the limit is, even where its own part of a request is small.
     let told = f.client_saturated.is_some();
-    let busy = f.client_busy.is_some_and(|busy| busy > limit("client.saturated")) && share.is_some_and(|s| s.share > 0.25);
+    let busy = f.client_busy.is_some_and(|busy| busy > limit("client.saturated")) && share.is_some_and(|s| s.share > MUCH_WORK.value);
     let least = |s: Share| if told { Share { share: s.share.max(SUSPECTED), ..s } } else { s };
     let takes_cpus = f.share(&[Place::CpuClient]).is_some_and(|s| s.share >= SUSPECTED);
     let verdict = judged(f, share.map(least), told || busy || takes_cpus, true, evidence);

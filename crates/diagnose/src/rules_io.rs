@@ -1,5 +1,8 @@
 //! The rules for disks, networks and memory.
 
+use fingerpost_record::cause::thresholds::{
+    DISK_BUSY, DISK_IDLE, DISK_IN_USE, MAJOR_FAULTS, MANY_SYNCS, MEMORY_PRESSURE, OTHERS_BESIDE_OURS, PAGES_SWAPPED,
+};
 use fingerpost_record::paths::Share;
 use fingerpost_record::{Readings, Status, Unit, unit::significant};
 
@@ -43,7 +46,9 @@ pub(super) fn throttle(f: &Facts) -> Option<Verdict> {
 /// Others' I/O that competes: at least as much as our own, or a stream in its own right, on a device that is busy.
 fn others_compete(f: &Facts) -> bool {
     let Some(others) = f.other_disk_per_s else { return false };
-    others > limit("storage.contention") && f.disk_per_s.is_none_or(|own| others > 0.5 * own) && f.disk_busy.is_none_or(|busy| busy > 0.3)
+    others > limit("storage.contention")
+        && f.disk_per_s.is_none_or(|own| others > OTHERS_BESIDE_OURS.value * own)
+        && f.disk_busy.is_none_or(|busy| busy > DISK_IN_USE.value)
 }
 
 /// Time in a device that others keep busy is theirs as much as the queue before it: it serves their requests between ours.
@@ -71,9 +76,10 @@ pub(super) fn latency(f: &Facts) -> Option<Verdict> {
     }
     let of_the_disk: &[Place] = &[Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
     let places = if others_compete(f) { &[Place::DiskOwn] } else { of_the_disk };
-    let busy = f.disk_busy.is_some_and(|busy| busy > 0.5) && f.syncs.is_none_or(|n| n > 0.0) && f.disk_per_s.is_none_or(|b| b > 0.0);
+    let busy =
+        f.disk_busy.is_some_and(|busy| busy > DISK_BUSY.value) && f.syncs.is_none_or(|n| n > 0.0) && f.disk_per_s.is_none_or(|b| b > 0.0);
     match judged(f, f.share(places), true, busy && !others_compete(f) && f.disk_limits.is_none_or(|n| n == 0.0), evidence.clone()) {
-        None if f.disk_busy.is_some_and(|busy| busy < 0.05) => cleared(evidence),
+        None if f.disk_busy.is_some_and(|busy| busy < DISK_IDLE.value) => cleared(evidence),
         verdict => verdict,
     }
 }
@@ -83,7 +89,7 @@ pub(super) fn durability(f: &Facts) -> Option<Verdict> {
     let each = f.sync_s.map_or(String::new(), |s| format!(", {} each", seconds(s)));
     let evidence = vec![format!("{} fsyncs per transaction{each}", significant(count))];
     let why = "whether they are more than before shows in a comparison of two runs";
-    at_most_suspected(judged(f, Some(share), count > 1.5, false, evidence), why)
+    at_most_suspected(judged(f, Some(share), count > MANY_SYNCS.value, false, evidence), why)
 }
 
 fn on_the_way(f: &Facts) -> Option<String> {
@@ -115,8 +121,15 @@ pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
     if evidence.is_empty() {
         return None;
     }
-    match judged(f, share_of(f, "network.shaping"), dropped(f) || acks_delayed(f) == Some(false), dropped(f), evidence.clone()) {
-        None if f.drops.is_some() => cleared(evidence),
+    // What tells it from late acknowledgements is not known, and there is something to tell.
+    let share = share_of(f, "network.shaping");
+    if !dropped(f) && acks_delayed(f).is_none() && share.is_some_and(|s| s.high >= SUSPECTED) {
+        return None;
+    }
+    // What is queued and not dropped is held up as well: without followed requests only a network that limits nothing is cleared.
+    let free = f.drops.is_some() && f.retransmits.is_some() && f.shapers == Some(0.0);
+    match judged(f, share, dropped(f) || acks_delayed(f) == Some(false), dropped(f), evidence.clone()) {
+        None if free => cleared(evidence),
         verdict => verdict,
     }
 }
@@ -175,9 +188,12 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
     }
     let pressure = f.memory_pressure.unwrap_or(0.0);
     // A major fault is also how a program's own code is first read: only many of them, under pressure, are paging.
-    let paging = f.swap_per_s.is_some_and(|n| n > 10.0) || f.major_per_s.is_some_and(|n| n > 20.0) && pressure > 0.02;
+    let paging = f.swap_per_s.is_some_and(|n| n > PAGES_SWAPPED.value)
+        || f.major_per_s.is_some_and(|n| n > MAJOR_FAULTS.value) && pressure > MEMORY_PRESSURE.value;
+    // What was not read clears nobody.
+    let read = f.swap_per_s.is_some() && f.major_per_s.is_some();
     match judged(f, share_of(f, "memory.limit"), true, paging || pressure > SUSPECTED, evidence.clone()) {
-        None => cleared(evidence),
+        None if read => cleared(evidence),
         verdict => verdict,
     }
 }

@@ -36,6 +36,19 @@ pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
     found
 }
 
+/// Takes guilt from everybody where the step's row is not to be trusted, with the reason; but from the load generator, whose limit is what
+/// makes such a row untrusted.
+pub fn doubt(findings: &mut Vec<Finding>, why: &str) {
+    let held = |f: &&mut Finding| f.status == Status::Guilty && f.cause != "client.saturated";
+    for f in findings.iter_mut().filter(held) {
+        f.status = Status::Suspected;
+        f.evidence.push(format!("the row is not to be trusted: {why}"));
+    }
+    // What follows from what is told anew with the order.
+    findings.iter_mut().for_each(|f| f.evidence.retain(|line| !line.starts_with(chain::FOLLOWS)));
+    chain::order(findings);
+}
+
 /// What a verdict on a cause lacks, a sentence each; nothing where it lacks nothing: then the workload has no such thing.
 fn missing(cause: &Cause, followed: bool, readings: &Readings) -> Option<Vec<String>> {
     let why = |need: &Need| match *need {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fingerpost_compare::scaling::{Scaling, Shape};
 use fingerpost_diagnose::deciding::Eagerness;
+use fingerpost_diagnose::suspects;
 use fingerpost_observe::Level;
 use fingerpost_record::{Finding, Params, Profile};
 use fingerpost_workloads::Workload;
@@ -49,6 +50,8 @@ pub struct Measured {
     pub seconds: f64,
     /// Transactions under way at any time: the clients of a closed loop, by Little's law the mean number in an open one.
     pub under_way: f64,
+    /// Why its row is not to be trusted, where that is so.
+    pub doubt: Option<String>,
 }
 
 impl Measured {
@@ -132,6 +135,9 @@ pub fn explain(workload: &mut dyn Workload, steps: &[Measured], course: &Course,
             match attribute(workload, &request, sink) {
                 Ok(mut attributed) if n + 1 == places.len() => {
                     attributed.findings = decided(workload, step, &attributed, course, sink);
+                    if let Some(why) = &step.doubt {
+                        suspects::doubt(&mut attributed.findings, why);
+                    }
                     hand_over_findings(&attributed, sink);
                 }
                 Ok(_) => {}
@@ -165,7 +171,7 @@ mod tests {
 
     fn step(clients: i64, keep_alive: &str, throughput: u64) -> Measured {
         let params = Params::new().with("keepalive", keep_alive).with("clients", clients);
-        Measured { params, transactions: throughput * 2, seconds: 2.0, under_way: clients as f64 }
+        Measured { params, transactions: throughput * 2, seconds: 2.0, under_way: clients as f64, doubt: None }
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Row {
         let transactions = self.rounds.iter().map(|s| s.transactions).sum();
         let connections = self.params.int("connections")? as f64;
         let under_way = if open { (spent / seconds).min(connections) } else { connections };
-        (seconds > 0.0).then(|| Measured { params: self.params.clone(), transactions, seconds, under_way })
+        (seconds > 0.0).then(|| Measured { params: self.params.clone(), transactions, seconds, under_way, doubt: self.doubt() })
     }
 
     /// What the client saw of itself; `server` is what that called itself.

@@ -4,6 +4,7 @@
 //! it, which places and parts it moves, what its verdict needs, what it draws after itself, and the thresholds with where each comes from.
 
 mod list;
+pub mod thresholds;
 
 pub use list::CAUSES;
 

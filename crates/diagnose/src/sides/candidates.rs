@@ -16,7 +16,7 @@ use super::decided;
 use super::limits::{self, Trust};
 use super::roots;
 use crate::chain;
-use crate::rules::{GUILTY, SUSPECTED};
+use crate::rules::{GUILTY, SUSPECTED, percent};
 
 /// The guilty so far, each with its share of the change.
 #[derive(Default)]
@@ -80,10 +80,13 @@ impl Change {
     }
 }
 
+/// All is so many times what was followed where half of it lies outside.
+const HALF_OUTSIDE: f64 = 2.0;
+
 /// Whether more than half of what transactions take longer lies outside of followed requests, with the whole interval of the row.
 fn mostly_outside(clues: &Clues, trust: &Trust) -> bool {
     let Some(turn) = clues.turnaround() else { return false };
-    trust.ratio.is_some() && trust.change(turn.more())[0] > 2.0 * clues.wall().more().max(0.0)
+    trust.ratio.is_some() && trust.change(turn.more())[0] > HALF_OUTSIDE * clues.wall().more().max(0.0)
 }
 
 /// The causes in order, those cleared and those not judged last, and the share of the change that none of them explains.
@@ -137,10 +140,29 @@ fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
         finding(c.entry(), status, 0.0, evidence)
     };
     let mut findings: Vec<Finding> = CATALOGUE.iter().map(finding).collect();
+    findings.iter_mut().for_each(|f| never_clear_what_one_side_shows(f, clues));
     decided::apply(&mut findings, clues, trust);
     roots::add(&mut findings, clues);
     chain::order(&mut findings);
     (findings, 1.0)
+}
+
+/// What one side alone convicts is not cleared, where the requests of the other side could not be followed either: nobody knows whether that
+/// side has it as well, so that it is not suspected of the difference.
+fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
+    let convicted = |own: &&Finding| own.status == Status::Guilty;
+    let names = [clues.slow().name, clues.fast().name];
+    let shown: Vec<String> = clues
+        .own(&f.cause)
+        .into_iter()
+        .zip(names)
+        .filter_map(|(own, name)| own.filter(convicted).map(|own| format!("{name} alone shows it: {} of a request", percent(own.share))))
+        .collect();
+    if f.status == Status::Cleared && !shown.is_empty() {
+        f.status = Status::NotJudged;
+        f.evidence.extend(shown);
+        f.evidence.push("how much of a request it is on both sides is not known, and neither is its part of the change".to_owned());
+    }
 }
 
 pub(super) fn finding(cause: &Cause, status: Status, share: f64, evidence: Vec<String>) -> Finding {
@@ -225,22 +247,22 @@ fn never_clear_the_convicted(f: &mut Finding, clues: &Clues, change: f64) {
     if f.status != Status::Cleared || slow.is_none() && fast.is_none() {
         return;
     }
-    let percent = |own: &Finding| format!("{:.0} % of a request", own.share * 100.0);
+    let share = |own: &Finding| format!("{:.0} % of a request", own.share * 100.0);
     let name = |slow: bool| if slow { clues.slow().name } else { clues.fast().name };
     match (slow, fast) {
         (Some(slow), None) => {
             f.status = Status::Suspected;
             let moved = CATALOGUE.iter().find(|c| c.cause == f.cause).map(|c| clues.parts(|l, p| c.moves(clues, l, p)));
             f.share = moved.map_or(0.0, |m: Pair| (m.more() / change).clamp(0.0, 1.0));
-            f.evidence.push(format!("{} alone shows it: {}", name(true), percent(slow)));
+            f.evidence.push(format!("{} alone shows it: {}", name(true), share(slow)));
         }
         (Some(slow), Some(fast)) => {
             f.status = Status::NotJudged;
-            f.evidence.push(format!("both sides alone show it ({} and {}): it is not what differs", percent(fast), percent(slow)));
+            f.evidence.push(format!("both sides alone show it ({} and {}): it is not what differs", share(fast), share(slow)));
         }
         (None, Some(fast)) => {
             f.status = Status::NotJudged;
-            f.evidence.push(format!("{} alone shows it ({}), which is the faster side", name(false), percent(fast)));
+            f.evidence.push(format!("{} alone shows it ({}), which is the faster side", name(false), share(fast)));
         }
         (None, None) => {}
     }

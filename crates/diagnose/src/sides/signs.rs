@@ -1,5 +1,10 @@
 //! What tells the causes of CPUs, kernel and memory from their neighbours, and the helpers that all discriminators share.
 
+use fingerpost_record::cause::thresholds::{
+    AS_MANY_CALLS, CLIENT_TOO, FEW_CALLS, FEW_FAULTS, GOOD_PART, IN_PROPORTION, LONGER_WAIT, MORE_OF_A_COUNT, MORE_STOLEN,
+    MORE_THAN_KERNEL, MORE_TO_DO, SLOWER_CODE, TWICE,
+};
+
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair, quantity};
@@ -24,7 +29,7 @@ pub(super) fn set_now(clues: &Clues, name: &str) -> bool {
 pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
     let Some(level) = clues.total(name) else { return Unknown };
     let text = format!("{words}: {}", clues.arrow(level, name));
-    if level.ratio() > 2.0 && level.slow > 0.0 { Fits(text) } else { Against(text) }
+    if level.ratio() > TWICE.value && level.slow > 0.0 { Fits(text) } else { Against(text) }
 }
 
 /// CPUs of the machine that idled meanwhile, as CPUs' worth.
@@ -33,7 +38,7 @@ fn idle(clues: &Clues) -> Option<f64> {
 }
 
 pub(super) fn quota(clues: &Clues) -> Sign {
-    grows(clues, "throttle.seconds", 2.0, "throttled time")
+    grows(clues, "throttle.seconds", TWICE.value, "throttled time")
 }
 
 /// The part of what lies outside of followed requests that the time of a quota's stops must make for it to be the quota's.
@@ -80,17 +85,14 @@ fn weight(clues: &Clues) -> Option<Pair> {
     Some(Pair { fast: weight.fast / usual(version.fast)?, slow: weight.slow / usual(version.slow)? })
 }
 
-/// What of the change a place must make up for its cause to fit.
-const GOOD_PART: f64 = 0.1;
-
 /// Whether these seconds are a good part of what a transaction takes longer.
 pub(super) fn is_good_part(clues: &Clues, more: f64) -> bool {
-    more > GOOD_PART * clues.wall().more().max(0.0)
+    more > GOOD_PART.value * clues.wall().more().max(0.0)
 }
 
 /// Whether a wait became clearly longer, and is a good part of the change.
 pub(super) fn grew(clues: &Clues, waited: Pair) -> bool {
-    is_good_part(clues, waited.more()) && waited.ratio() > 1.2
+    is_good_part(clues, waited.more()) && waited.ratio() > LONGER_WAIT.value
 }
 
 /// Whether requests spent clearly more in these places; nothing where they were not followed on both sides.
@@ -143,7 +145,7 @@ pub(super) fn steal(clues: &Clues) -> Sign {
         fast * 100.0
     );
     let lost = clues.parts(on_cpu).slow * (slow - fast);
-    if slow > fast + 0.03 && lost > 0.1 * clues.wall().more() { Fits(text) } else { Against(text) }
+    if slow > fast + MORE_STOLEN.value && lost > GOOD_PART.value * clues.wall().more() { Fits(text) } else { Against(text) }
 }
 
 pub(super) fn mitigation(clues: &Clues) -> Sign {
@@ -161,7 +163,7 @@ pub(super) fn mitigation(clues: &Clues) -> Sign {
     let Some(fact) = differs.first() else { return Against("the mitigations are the same".into()) };
     let on_user = clues.parts(user);
     let text = format!("user code takes {:.2} times as long; {fact}", on_user.ratio());
-    if on_user.ratio() > 1.05 { Fits(text) } else { Against(text) }
+    if on_user.ratio() > SLOWER_CODE.value { Fits(text) } else { Against(text) }
 }
 
 pub(super) fn speed(clues: &Clues) -> Sign {
@@ -190,7 +192,7 @@ pub(super) fn speed(clues: &Clues) -> Sign {
 /// Whether user code and kernel take longer in proportion, and neither by nothing.
 pub(super) fn together(clues: &Clues) -> bool {
     let (on_user, on_kernel) = (clues.parts(user).ratio(), clues.parts(kernel).ratio());
-    on_user > 1.05 && on_kernel > 1.05 && (on_user / on_kernel).ln().abs() < 0.25
+    on_user > SLOWER_CODE.value && on_kernel > SLOWER_CODE.value && (on_user / on_kernel).ln().abs() < IN_PROPORTION.value
 }
 
 /// The load generator does the same work for each transaction on both sides. Where it runs on the server's machine, a slower CPU makes its
@@ -203,7 +205,7 @@ fn client_spared(clues: &Clues, server: f64) -> Option<String> {
     let known = [counted, followed].into_iter().flatten().filter(|c| c.fast > 0.0 && c.slow > 0.0);
     let client = known.map(Pair::ratio).min_by(f64::total_cmp)?;
     let text = format!("the load generator's own work takes {client:.2} times as long, and a slower CPU would slow it as well");
-    (client.ln() < server.ln() / 2.0).then_some(text)
+    (client.ln() < server.ln() * CLIENT_TOO.value).then_some(text)
 }
 
 /// Another compiler or library on the same processor, or a parameter of the sides that names a build.
@@ -235,10 +237,10 @@ pub(super) fn more_to_do(clues: &Clues) -> Option<String> {
         return Some(more);
     }
     let grew = |pair: Option<Pair>, least: f64, words: &str| {
-        let pair = pair.filter(|p| p.ratio() > 1.3 && p.slow > least)?;
+        let pair = pair.filter(|p| p.ratio() > MORE_TO_DO.value && p.slow > least)?;
         Some(format!("{words} a transaction: {}", clues.arrow(pair, "")))
     };
-    grew(faults(clues), 5.0, "faults").or_else(|| grew(clues.calls_per_transaction(), 10.0, "system calls"))
+    grew(faults(clues), FEW_FAULTS.value, "faults").or_else(|| grew(clues.calls_per_transaction(), FEW_CALLS.value, "system calls"))
 }
 
 /// Seconds that entering and leaving the kernel takes at most, mitigations with it, where no filter runs.
@@ -293,7 +295,7 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     facts.extend(calls.map(|c| format!("{} calls a transaction", clues.arrow(c, ""))));
     let text = facts.into_iter().fold(text, |t, fact| format!("{t}; {fact}"));
     // Calls that map and unmap memory get slower with the number of its pages, and faults are no calls.
-    if !filtered && faults(clues).is_some_and(|p| p.ratio() > 1.5 && p.slow > 5.0) {
+    if !filtered && faults(clues).is_some_and(|p| p.ratio() > MORE_OF_A_COUNT.value && p.slow > FEW_FAULTS.value) {
         return Against(format!("{text}; the pages that it handles grew in number"));
     }
     // Packets that are held up are held up in the calls that send them.
@@ -307,15 +309,15 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     if !filtered && entering.is_some_and(|[fast, slow]| slow.more_than(&fast) > DEAREST_ENTRY * slow.calls.max(1.0)) {
         return Against(format!("{text}; that is more than entering a call takes"));
     }
-    let slower = on_kernel.ratio() > 1.05 && on_kernel.ratio() > on_user.ratio() * 1.05;
+    let slower = on_kernel.ratio() > SLOWER_CODE.value && on_kernel.ratio() > on_user.ratio() * SLOWER_CODE.value;
     // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
     match calls {
-        _ if !slower && filtered && on_user.ratio() > 1.05 && filters_are_untold(clues) => Unknown,
+        _ if !slower && filtered && on_user.ratio() > SLOWER_CODE.value && filters_are_untold(clues) => Unknown,
         _ if !slower => Against(text),
         _ if filtered => Fits(text),
         // Without a count of the calls nothing tells slow calls from many.
         None => Unknown,
-        Some(calls) if calls.ratio() < 1.2 => Fits(text),
+        Some(calls) if calls.ratio() < AS_MANY_CALLS.value => Fits(text),
         Some(_) => Against(text),
     }
 }
@@ -326,18 +328,18 @@ pub(super) fn memory_limit(clues: &Clues) -> Sign {
         ("server.faults.major", "major faults"),
         ("memory.direct_reclaim.pages", "pages reclaimed directly"),
     ] {
-        if let fits @ Fits(_) = grows(clues, name, 1.5, words) {
+        if let fits @ Fits(_) = grows(clues, name, MORE_OF_A_COUNT.value, words) {
             return fits;
         }
     }
-    grows(clues, "psi.memory.some.seconds", 1.5, "stalled for memory")
+    grows(clues, "psi.memory.some.seconds", MORE_OF_A_COUNT.value, "stalled for memory")
 }
 
 pub(super) fn page_size(clues: &Clues) -> Sign {
     let mut facts = clues.fast().host_clues(&clues.slow(), &["transparent huge pages"]);
     let off = set_now(clues, "server.thp_disabled") || clues.total("thp.always").is_some_and(|p| p.slow < p.fast);
     facts.extend((facts.is_empty() && off).then(|| "the server may use huge pages on the faster side only".to_owned()));
-    match (grows(clues, "server.faults.minor", 1.5, "minor faults"), facts.first()) {
+    match (grows(clues, "server.faults.minor", MORE_OF_A_COUNT.value, "minor faults"), facts.first()) {
         (Fits(text), Some(fact)) => Fits(format!("{text}; {fact}")),
         // Misses of the TLB without more faults are what small pages cost a server that keeps its memory; nothing counts them.
         (_, Some(_)) => Unknown,
@@ -366,7 +368,7 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
     // Code that works longer makes more of the kernel's work besides it, too (interrupts, colder caches); the most of it is its own.
     let most = on_user.more() > MOST_OF_CPU * (on_user.more() + on_kernel.more());
     let spared = on_user.ratio() > 1.0 && client_spared(clues, on_user.ratio()).is_some();
-    match on_user.ratio() > 1.05 && (on_user.ratio() > 1.2 * on_kernel.ratio() || most || spared) {
+    match on_user.ratio() > SLOWER_CODE.value && (on_user.ratio() > MORE_THAN_KERNEL.value * on_kernel.ratio() || most || spared) {
         true if filters_are_untold(clues) => Unknown,
         true => Fits(text),
         false => Against(text),

@@ -1,6 +1,9 @@
 //! What tells the causes of disks, networks, locks and clients from their neighbours.
 
 use fingerpost_record::Layer;
+use fingerpost_record::cause::thresholds::{
+    DEARER_SYNC, DISK_BUSY, FLUSHES_MATTER, LONGER_WAIT, MORE_OF_A_COUNT, MOST_PASSES, OTHERS_BYTES, TWICE,
+};
 
 use super::catalogue::Sign::{self, Against, Fits, Unknown};
 use super::clues::{Clues, Pair, quantity};
@@ -31,7 +34,8 @@ pub(super) fn durability(clues: &Clues) -> Sign {
         return Against(format!("{text}, at {cost:.2} times the cost each"));
     }
     // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of the change.
-    let matters = count.slow > 0.01 || clues.followed() && grew(clues, clues.parts(|layer, part| in_flushes(Kind::of(layer, part))));
+    let matters =
+        count.slow > FLUSHES_MATTER.value || clues.followed() && grew(clues, clues.parts(|layer, part| in_flushes(Kind::of(layer, part))));
     if count.ratio() > MORE_FLUSHES && matters { Fits(text) } else { Against(text) }
 }
 
@@ -41,7 +45,7 @@ pub(super) fn in_flushes(kind: Kind) -> bool {
 }
 
 /// How many times as many flushes a transaction makes where it commits in another way.
-const MORE_FLUSHES: f64 = 1.5;
+const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
 /// Up to so many times as long, a flush takes the same time: its quantiles vary by this between passes of one device.
 const SAME_COST: f64 = 1.2;
 
@@ -94,8 +98,8 @@ pub(super) fn disk_contention(clues: &Clues) -> Sign {
     }
     let Some(others) = clues.total("other.disk.bytes") else { return Unknown };
     let text = format!("others moved {} on the disk, {} on the faster side", bytes(others.slow), bytes(others.fast));
-    let slower = flush_cost(clues).is_none_or(|cost| cost > 1.2);
-    if others.ratio() > 2.0 && others.slow > 65_536.0 && slower { Fits(text) } else { Against(text) }
+    let slower = flush_cost(clues).is_none_or(|cost| cost > SAME_COST);
+    if others.ratio() > TWICE.value && others.slow > OTHERS_BYTES.value && slower { Fits(text) } else { Against(text) }
 }
 
 /// Whether others' I/O was beside ours on the faster side nearly as much, and none of it before ours.
@@ -123,13 +127,17 @@ pub(super) fn throttle(clues: &Clues) -> Sign {
         return sign;
     }
     if let Some(cost) = flush_cost(clues)
-        && cost < 1.5
+        && cost < DEARER_SYNC.value
     {
         return Against(format!("a sync took {cost:.2} times as long, and no limit is set on the slower side alone"));
     }
     let Some(busy) = busy(clues) else { return Unknown };
     let text = format!("the disk was busy {:.0} % of the time", busy * 100.0);
-    if busy < 0.5 && !matches!(disk_contention(clues), Fits(_)) { Fits(text + " while the server waited for it") } else { Against(text) }
+    if busy < DISK_BUSY.value && !matches!(disk_contention(clues), Fits(_)) {
+        Fits(text + " while the server waited for it")
+    } else {
+        Against(text)
+    }
 }
 
 pub(super) fn disk_latency(clues: &Clues) -> Sign {
@@ -141,7 +149,7 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
         };
     }
     match (busy(clues), flush_cost(clues)) {
-        (Some(busy), cost) if busy >= 0.5 => Fits(format!(
+        (Some(busy), cost) if busy >= DISK_BUSY.value => Fits(format!(
             "the disk was busy {:.0} % of the time{}",
             busy * 100.0,
             cost.map_or(String::new(), |c| format!(", a flush took {c:.2} times as long"))
@@ -171,7 +179,7 @@ fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
         quantity(each, "seconds"),
         (part * 100.0).min(100.0)
     );
-    if pair.ratio() > 1.5 && part >= MOST { Fits(text) } else { Against(text) }
+    if pair.ratio() > MORE_OF_A_COUNT.value && part >= MOST { Fits(text) } else { Against(text) }
 }
 
 /// Overflows a transaction above which they are a matter of ours at any cost: with the plant 0.0016, of which each took many seconds, as a
@@ -184,7 +192,7 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
         return Fits(text);
     }
     match clues.per_transaction("tcp.listen_overflows") {
-        Some(pair) if pair.slow >= MANY_OVERFLOWS => grows(clues, "tcp.listen_overflows", 1.5, "listen overflows"),
+        Some(pair) if pair.slow >= MANY_OVERFLOWS => grows(clues, "tcp.listen_overflows", MORE_OF_A_COUNT.value, "listen overflows"),
         _ => costs(clues, "tcp.listen_overflows", HANDSHAKE_AGAIN, "listen overflows"),
     }
 }
@@ -208,7 +216,7 @@ fn not_let_in(clues: &Clues) -> Option<String> {
 /// Packets that were lost, more of them on the slower side. Segments are sent again, too, where their acknowledgement comes late (tail loss
 /// probes, RFC 8985): that is a loss only where they are many beside those.
 fn lost(clues: &Clues) -> Option<String> {
-    let fits = |name, words| match grows(clues, name, 1.5, words) {
+    let fits = |name, words| match grows(clues, name, MORE_OF_A_COUNT.value, words) {
         Fits(text) => Some(text),
         _ => None,
     };
@@ -232,7 +240,7 @@ pub(super) fn delay(clues: &Clues) -> Sign {
         Some(text) => Against(text),
         // So often they are a pattern, however long each was.
         None if clues.per_transaction("tcp.delayed_acks").is_some_and(|pair| pair.slow >= limit("network.delay")) => {
-            grows(clues, "tcp.delayed_acks", 2.0, "delayed acknowledgements")
+            grows(clues, "tcp.delayed_acks", TWICE.value, "delayed acknowledgements")
         }
         None => costs(clues, "tcp.delayed_acks", DELAYED_ACK, "delayed acknowledgements"),
     }
@@ -283,12 +291,12 @@ pub(super) fn peer(clues: &Clues) -> Sign {
 
 pub(super) fn app_lock(clues: &Clues) -> Sign {
     followed(clues, &[Place::Lock], "waiting for a lock whose holder works or sleeps")
-        .unwrap_or_else(|| grows(clues, "server.blocked.lock.seconds", 1.2, "waiting for locks"))
+        .unwrap_or_else(|| grows(clues, "server.blocked.lock.seconds", LONGER_WAIT.value, "waiting for locks"))
 }
 
 pub(super) fn client_saturated(clues: &Clues) -> Sign {
     // Over several passes, the share of those in which it said so.
-    if clues.total("step.client.saturated").is_some_and(|p| p.slow > 0.5 && p.fast < 0.5) {
+    if clues.total("step.client.saturated").is_some_and(|p| p.slow > MOST_PASSES.value && p.fast < MOST_PASSES.value) {
         return Fits("the load generator found itself to be the limit on the slower side only".into());
     }
     if let Some(text) = client_does_more(clues).or_else(|| client_stopped(clues)) {

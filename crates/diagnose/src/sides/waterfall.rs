@@ -110,6 +110,9 @@ pub fn between(base: &Budget, new: &Budget) -> Waterfall {
     }
 }
 
+/// Seconds that a primitive adds to a transaction and that are told: a nanosecond is less than any probe tells apart.
+const WORTH_TELLING: f64 = 1e-9;
+
 /// Unit costs times counts: what the slower primitives alone would add to a transaction that makes as many calls as before.
 fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
     let change = fall.new_seconds - fall.base_seconds;
@@ -119,7 +122,7 @@ fn predict(fall: &mut Waterfall, clues: &Clues, costs: &[UnitCost]) {
         let Some(cost) = costs.iter().find(|c| c.probe == *probe) else { continue };
         // Slower calls at the old count, and additional calls at the new cost.
         let added = ((cost.new - cost.base) * before + (after - before) * cost.new) * 1e-9;
-        if added.abs() < 1e-9 {
+        if added.abs() < WORTH_TELLING {
             continue;
         }
         needed.extend(would_need(call, cost, after, change));

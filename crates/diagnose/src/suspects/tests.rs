@@ -213,6 +213,28 @@ fn a_client_that_is_the_limit_says_why() {
 }
 
 #[test]
+fn nobody_but_the_load_generator_is_guilty_on_an_untrusted_row() {
+    let told = StepFigures { client_saturated: Some("its 1 CPU was 99 % busy".into()), ..step() };
+    let rows: [Row; 2] =
+        [(Layer::Application, "sleeping", "", &[], [900.0; 3]), (Layer::Client, "client waiting for a CPU", "", &[], [500.0; 3])];
+    let mut found = judged(&told, &[], Some(&followed(&rows)));
+    assert_eq!((status(&found, "app.wait"), found[0].cause.as_str()), (Status::Guilty, "app.wait"));
+    doubt(&mut found, "the client was the limit");
+    assert_eq!((status(&found, "app.wait"), status(&found, "client.saturated")), (Status::Suspected, Status::Guilty));
+    assert_eq!(found[0].cause, "client.saturated", "who is guilty comes first: {found:#?}");
+    assert!(says(&found, "app.wait", "not to be trusted: the client was the limit"), "{found:#?}");
+}
+
+#[test]
+fn what_follows_from_what_is_said_once_on_an_untrusted_row() {
+    let rows = [(Layer::Application, "server user code", "", &[][..], [600.0; 3]), cpu("the server itself", &[], 2000.0)];
+    let mut found = judged(&step(), &[("server.user.seconds", 18.0)], Some(&followed(&rows)));
+    doubt(&mut found, "one in ten failed");
+    let saturated = found.iter().find(|f| f.cause == "cpu.saturated").unwrap();
+    assert_eq!(saturated.evidence.iter().filter(|e| e.contains("follows from app.work")).count(), 1, "{saturated:#?}");
+}
+
+#[test]
 fn steal_is_the_hosts() {
     first("host.steal", &[], &[("cpu.steal.seconds", 8.0)]);
 }
@@ -276,11 +298,43 @@ fn without_followed_requests_counters_point_and_nobody_is_guilty() {
         assert!(says(&found, cause, "CAP_PERFMON"), "{cause}: it says what would allow following");
         assert!(found.iter().all(|f| f.status != Status::Guilty), "{found:#?}");
     }
+    let shaped = |shapers: f64| status(&judged(&step(), &[("net.shapers", shapers)], None), "network.shaping");
+    assert_eq!((shaped(0.0), shaped(1.0)), (Status::Cleared, Status::NotJudged), "what a shaper queues it need not drop");
+    assert_eq!(status(&judged(&step(), &[], None), "network.shaping"), Status::NotJudged, "nobody looked whether the network limits");
     let sleeping = judged(&step(), &[("server.blocked.lock.seconds", 900.0)], None);
     assert_eq!(status(&sleeping, "app.lock"), Status::NotJudged, "sleeping threads convict nobody");
     let nothing = suspects(&Facts::default(), &Readings::default());
     assert!(nothing.len() > 20 && nothing.iter().all(|f| f.status == Status::NotJudged), "where nothing was read, nobody is judged");
     assert!(says(&nothing, "network.delay", "tcp.delayed_acks is not known: the observer “network” was not there"), "{nothing:#?}");
+}
+
+/// Sixty per cent of a request on the way were cleared because nobody had counted late acknowledgements.
+#[test]
+fn acknowledgements_that_nobody_counted_clear_no_network() {
+    let of = |way_us: f64| {
+        let read = QUIET.iter().filter(|(name, _)| *name != "tcp.delayed_acks").map(|(k, v)| ((*k).to_owned(), *v));
+        let read = Readings::by("all", "made up", read);
+        let way: Row = (Layer::Network, "on the way between server and client", "", &[], [way_us; 3]);
+        suspects(&Facts::of(&step(), &read, Some(&followed(&[way]))), &read)
+    };
+    let found = of(600.0);
+    assert_eq!(status(&found, "network.shaping"), Status::NotJudged, "{found:#?}");
+    assert!(says(&found, "network.shaping", "tcp.delayed_acks is not known"), "{found:#?}");
+    assert_eq!(status(&of(1.0), "network.shaping"), Status::Cleared, "next to nothing is spent there, whatever it is");
+}
+
+/// Major faults alone cleared it, with swapping that nobody had read.
+#[test]
+fn memory_is_not_cleared_by_half_of_what_tells() {
+    let of = |left_out: &[&str]| {
+        let read = QUIET.iter().filter(|(name, _)| !left_out.contains(name)).map(|(k, v)| ((*k).to_owned(), *v));
+        let read = Readings::by("all", "made up", read);
+        status(&suspects(&Facts::of(&step(), &read, None), &read), "memory.limit")
+    };
+    assert_eq!(of(&[]), Status::Cleared);
+    for left_out in ["memory.swap_in.pages", "server.faults.major"] {
+        assert_eq!(of(&[left_out]), Status::NotJudged, "{left_out}");
+    }
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl Repetitions {
         let seconds: f64 = self.steps.iter().map(|s| s.elapsed.as_secs_f64()).sum();
         let transactions = self.steps.iter().map(|s| s.transactions).sum();
         let under_way = self.params.int("clients")? as f64;
-        (seconds > 0.0).then(|| Measured { params: self.params.clone(), transactions, seconds, under_way })
+        (seconds > 0.0).then(|| Measured { params: self.params.clone(), transactions, seconds, under_way, doubt: self.doubt() })
     }
 
     /// The client's account of all repetitions together; nothing when there was none.
@@ -215,6 +215,9 @@ mod tests {
         let rows = repetitions([saturated(true), saturated(true), saturated(false)]).rows();
         assert_eq!((rows[0].outcome, rows[0].reason.as_deref()), (Outcome::Untrusted, Some("its own CPU was the limit")));
         assert_eq!(repetitions([saturated(true), saturated(false), saturated(false)]).rows()[0].outcome, Outcome::Measured);
+        let doubts = |saturations: [bool; 3]| repetitions(saturations.map(saturated)).measured().unwrap().doubt;
+        assert_eq!(doubts([true, true, false]).as_deref(), Some("its own CPU was the limit"), "who explains the step knows it too");
+        assert_eq!(doubts([true, false, false]), None);
     }
 
     #[test]

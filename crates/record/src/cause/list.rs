@@ -1,6 +1,12 @@
 //! Every cause, in the order of the article's search: network, disks, code, run queue, locks, calls, memory, client, host.
 
 use super::Need::{Followed, Reading};
+use super::thresholds::{
+    AS_MANY_CALLS, CLIENT_TOO, CPUS_FULL, CPUS_IDLE, DEARER_SYNC, DISK_BUSY, DISK_IDLE, DISK_IN_USE, FEW_CALLS, FEW_FAULTS, FLUSHES_MATTER,
+    GOOD_PART, IN_PROPORTION, LITTLE_OF_CPUS, LONGER_WAIT, MAJOR_FAULTS, MANY_SYNCS, MEMORY_PRESSURE, MORE_OF_A_COUNT, MORE_STOLEN,
+    MORE_THAN_KERNEL, MORE_TO_DO, MOST_PASSES, MUCH_OF_CPUS, MUCH_WORK, OTHERS_BESIDE_OURS, OTHERS_BYTES, PAGES_SWAPPED, SLOWER_CODE,
+    TWICE,
+};
 use super::{Cause, Threshold};
 use crate::findings::Layer;
 use crate::place::Kind;
@@ -60,12 +66,16 @@ pub const CAUSES: &[Cause] = &[
         places: &[OnTheWay],
         moves: &[Kind::Network],
         tells: "data on the way, with drops or a backlog, and no late acknowledgements; CPUs idle",
-        needs: &[Followed, Reading("net.drops")],
-        thresholds: &[threshold(
-            "segments sent again of transactions",
-            0.01,
-            "three times what a full listen queue alone makes (0.003); without a plant none is sent again (labs/tests/recorded)",
-        )],
+        needs: &[Followed, Reading("net.drops"), Reading("tcp.delayed_acks")],
+        thresholds: &[
+            threshold(
+                "segments sent again of transactions",
+                0.01,
+                "three times what a full listen queue alone makes (0.003); without a plant none is sent again (labs/tests/recorded)",
+            ),
+            MORE_OF_A_COUNT,
+            GOOD_PART,
+        ],
         ..PLAIN
     },
     Cause {
@@ -76,6 +86,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[Peer],
         moves: &[Kind::Peer],
         tells: "the path leaves by a connection of the server's own",
+        thresholds: &[LONGER_WAIT, GOOD_PART],
         ..PLAIN
     },
     Cause {
@@ -88,6 +99,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "time in the device and in its queue behind the server's own I/O",
         needs: &[Followed, Reading("disk.busy.seconds")],
         follows: &["storage.durability"],
+        thresholds: &[DISK_BUSY, DISK_IDLE, LONGER_WAIT, GOOD_PART],
         ..PLAIN
     },
     Cause {
@@ -99,6 +111,7 @@ pub const CAUSES: &[Cause] = &[
         moves: DISKS,
         tells: "I/O held back before it comes to the device's queue; a limit on the group",
         needs: &[Followed, Reading("cgroup.disk_limits")],
+        thresholds: &[DEARER_SYNC, DISK_BUSY],
         ..PLAIN
     },
     Cause {
@@ -110,11 +123,18 @@ pub const CAUSES: &[Cause] = &[
         moves: DISKS,
         tells: "waiting in the queue behind another's I/O, or in a device that others keep busy",
         needs: &[Followed, Reading("other.disk.bytes")],
-        thresholds: &[threshold(
-            "others' I/O in bytes a second",
-            1e6,
-            "without a plant others did at most 28 kB/s, beside one that syncs 640 kB/s, with it 3 GB/s (labs/tests/recorded)",
-        )],
+        thresholds: &[
+            threshold(
+                "others' I/O in bytes a second",
+                1e6,
+                "without this plant others did at most 51 kB/s, beside a server that syncs 640 kB/s, with it 3 GB/s (labs/tests/recorded)",
+            ),
+            OTHERS_BESIDE_OURS,
+            DISK_IN_USE,
+            TWICE,
+            OTHERS_BYTES,
+            LONGER_WAIT,
+        ],
         ..PLAIN
     },
     Cause {
@@ -126,6 +146,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "more syncs per transaction at the same cost each",
         needs: &[Followed, Reading("server.call.fsync.count")],
         follows: &["app.setting"],
+        thresholds: &[MORE_OF_A_COUNT, FLUSHES_MATTER, MANY_SYNCS],
         ..PLAIN
     },
     Cause {
@@ -136,6 +157,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::UserCode],
         tells: "more user time per request, with as many calls",
         follows: &["app.build", "app.setting"],
+        thresholds: &[SLOWER_CODE, MORE_THAN_KERNEL, MUCH_WORK],
         ..PLAIN
     },
     Cause {
@@ -193,11 +215,15 @@ pub const CAUSES: &[Cause] = &[
             "host.steal",
             "kernel.trace",
         ],
-        thresholds: &[threshold(
-            "share of its CPUs that the server uses",
-            0.5,
-            "one thread that computes uses 0.91 to 0.96 of a CPU, which is half of two, and waits for none (labs/tests/recorded)",
-        )],
+        thresholds: &[
+            threshold(
+                "share of its CPUs that the server uses",
+                0.5,
+                "one thread that computes uses 0.88 to 0.99 of a CPU, which is half of two, and waits for none (labs/tests/recorded)",
+            ),
+            LONGER_WAIT,
+            GOOD_PART,
+        ],
     },
     Cause {
         name: "cpu.contention",
@@ -208,6 +234,7 @@ pub const CAUSES: &[Cause] = &[
         moves: BESIDE_OTHERS,
         tells: "waiting for a CPU that a named process had, at the usual weight and nice value",
         needs: &[Followed, Reading("other.cpu.seconds")],
+        thresholds: &[MUCH_OF_CPUS, LITTLE_OF_CPUS, CPUS_IDLE, LONGER_WAIT, GOOD_PART],
         ..PLAIN
     },
     Cause {
@@ -235,11 +262,14 @@ pub const CAUSES: &[Cause] = &[
         moves: HELD_BACK,
         tells: "waiting for a CPU while the group is throttled",
         needs: &[Followed, Reading("throttle.seconds")],
-        thresholds: &[threshold(
-            "share of the quota's periods that it cuts short",
-            0.05,
-            "a quota that held cut all of its periods short, others none (labs/tests/recorded)",
-        )],
+        thresholds: &[
+            threshold(
+                "share of the quota's periods that it cuts short",
+                0.05,
+                "a quota that held cut all of its periods short (labs/tests/recorded); one that is never reached cuts none",
+            ),
+            TWICE,
+        ],
         ..PLAIN
     },
     Cause {
@@ -251,6 +281,7 @@ pub const CAUSES: &[Cause] = &[
         moves: HELD_BACK,
         tells: "waiting for a CPU while one idles that the server may not use; no throttling",
         needs: &[Followed, Reading("server.cpus_allowed")],
+        thresholds: &[CPUS_FULL, CPUS_IDLE],
         ..PLAIN
     },
     Cause {
@@ -261,6 +292,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::Lock],
         tells: "waiting for a lock whose holder works or sleeps",
         follows: &["app.setting"],
+        thresholds: &[LONGER_WAIT, GOOD_PART],
         ..PLAIN
     },
     Cause {
@@ -270,6 +302,7 @@ pub const CAUSES: &[Cause] = &[
         places: &[Sleeping],
         moves: &[Kind::Sleeping],
         tells: "a timer in the path",
+        thresholds: &[LONGER_WAIT, GOOD_PART],
         ..PLAIN
     },
     Cause {
@@ -292,6 +325,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "every call slower by the same amount of time, user code unchanged; seccomp, mitigations",
         needs: &[Followed, Reading("server.call.read.count")],
         follows: &["kernel.trace"],
+        thresholds: &[SLOWER_CODE, AS_MANY_CALLS, MORE_OF_A_COUNT, FEW_FAULTS, MUCH_WORK],
         ..PLAIN
     },
     Cause {
@@ -324,6 +358,7 @@ pub const CAUSES: &[Cause] = &[
         moves: ON_CPU,
         tells: "user code takes longer too, and the speculation status of the tasks or the host differs",
         needs: &[Reading("server.store_bypass.mitigated")],
+        thresholds: &[SLOWER_CODE],
         ..PLAIN
     },
     Cause {
@@ -333,6 +368,7 @@ pub const CAUSES: &[Cause] = &[
         words: "a slower CPU",
         moves: ON_CPU,
         tells: "user code and the kernel take longer in proportion, with as much to do",
+        thresholds: &[SLOWER_CODE, IN_PROPORTION, CLIENT_TOO, MORE_TO_DO, FEW_CALLS, FEW_FAULTS],
         ..PLAIN
     },
     Cause {
@@ -344,11 +380,10 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::Network],
         tells: "steps of 40 ms with late acknowledgements, no drops",
         needs: &[Followed, Reading("tcp.delayed_acks")],
-        thresholds: &[threshold(
-            "delayed acknowledgements of transactions",
-            0.3,
-            "with the plant 1.0, without at most 0.05 (labs/tests/recorded)",
-        )],
+        thresholds: &[
+            threshold("delayed acknowledgements of transactions", 0.3, "with the plant 1.0, without at most 0.05 (labs/tests/recorded)"),
+            TWICE,
+        ],
         ..PLAIN
     },
     Cause {
@@ -360,6 +395,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::Network],
         tells: "the listen queue overflows; a handshake is repeated after a second",
         needs: &[Followed, Reading("tcp.listen_overflows")],
+        thresholds: &[MORE_OF_A_COUNT],
         ..PLAIN
     },
     Cause {
@@ -371,6 +407,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::Memory, Kind::Faults],
         tells: "pages swapped in, reclaim, major faults, memory pressure",
         needs: &[Followed, Reading("memory.swap_in.pages")],
+        thresholds: &[MORE_OF_A_COUNT, PAGES_SWAPPED, MAJOR_FAULTS, MEMORY_PRESSURE],
         ..PLAIN
     },
     Cause {
@@ -381,6 +418,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::Memory, Kind::UserCode, Kind::Faults],
         tells: "huge pages on one side only, and more faults on the other",
         needs: &[Reading("server.faults.minor")],
+        thresholds: &[MORE_OF_A_COUNT],
         ..PLAIN
     },
     Cause {
@@ -392,11 +430,15 @@ pub const CAUSES: &[Cause] = &[
         moves: OF_CLIENT,
         tells: "the client says that it was the limit, or used its CPUs up",
         needs: &[Followed, Reading("client.cpu.seconds")],
-        thresholds: &[threshold(
-            "share of its CPUs that the client uses",
-            0.8,
-            "a client that was the limit used 1.00 of its CPUs, others at most 0.49 (labs/tests/recorded)",
-        )],
+        thresholds: &[
+            threshold(
+                "share of its CPUs that the client uses",
+                0.8,
+                "a client that was the limit used 1.00 of its CPUs, others at most 0.49 (labs/tests/recorded)",
+            ),
+            MOST_PASSES,
+            MUCH_WORK,
+        ],
         ..PLAIN
     },
     Cause {
@@ -407,6 +449,7 @@ pub const CAUSES: &[Cause] = &[
         moves: ON_CPU,
         tells: "steal time, alike for all",
         needs: &[Reading("cpu.steal.seconds")],
+        thresholds: &[MORE_STOLEN, GOOD_PART],
         ..PLAIN
     },
     of_probes("kernel.clock", Layer::Kernel, "reading the clock"),

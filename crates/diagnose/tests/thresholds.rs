@@ -1,0 +1,59 @@
+//! No verdict turns on a figure without a name: those of causes are in the registry (`fingerpost_record::cause`), each with its source.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The files in which causes are judged.
+fn rules() -> Vec<PathBuf> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let sides = fs::read_dir(src.join("sides")).unwrap().flatten().map(|entry| entry.path());
+    sides.chain(["rules.rs", "rules_io.rs"].map(|name| src.join(name))).collect()
+}
+
+/// The figure that a word begins or ends with, brackets and commas left out.
+fn figure(word: &str) -> Option<f64> {
+    let digits = word.trim_matches(|c: char| !c.is_ascii_digit());
+    let rest = word.replacen(digits, "", 1);
+    let bare = rest.chars().all(|c| "(),;{}[]!-".contains(c));
+    digits.replace('_', "").parse().ok().filter(|_| bare && !digits.is_empty())
+}
+
+/// Comparisons with a figure, and figures that are handed to a sign as its threshold. Nothing and one mean themselves.
+fn unnamed(code: &str) -> Vec<String> {
+    let own = |figure: f64| figure != 0.0 && figure != 1.0;
+    let compared = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let beside = |at: usize| [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|i| words.get(i));
+        let compares = |word: &str| ["<", ">", "<=", ">="].contains(&word);
+        let of_comparison = (0..words.len()).filter(|at| compares(words[*at])).flat_map(beside).any(|w| figure(w).is_some_and(own));
+        of_comparison || line.contains("grows(") && words.iter().any(|w| figure(w).is_some_and(own))
+    };
+    let lines = code.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
+    lines.filter(|line| !line.trim_start().starts_with("//")).filter(compared).map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn no_verdict_turns_on_a_figure_without_a_name() {
+    let of = |path: &PathBuf| unnamed(&fs::read_to_string(path).unwrap());
+    let files = rules();
+    assert!(files.len() > 15, "{files:?}");
+    for path in &files {
+        assert_eq!(of(path), [""; 0], "{}", path.display());
+    }
+}
+
+#[test]
+fn a_figure_without_a_name_is_found() {
+    for line in [
+        "if ratio > 1.5 { Fits } else { Against }",
+        "f.idle.is_some_and(|idle| idle < 0.25)",
+        "(0.3 < busy)",
+        "others.slow > 65_536.0",
+        "used > 0.7 * may",
+        "grows(clues, \"net.drops\", 1.5, words)",
+    ] {
+        assert_eq!(unnamed(line), [line]);
+    }
+    let named = "if pair.slow > 0.0 && ratio >= MOST && n > 1.0 { x } // > 2.0";
+    assert_eq!(unnamed(&format!("// ratio > 1.5\n{}", named.split(" //").next().unwrap())), [""; 0]);
+}
