@@ -141,7 +141,7 @@ mod tests {
             ["62", "443", "629", "629.0"],
             "{line}"
         );
-        assert!(text.contains("Here: true: saturates at 10 clients"), "{text}");
+        assert!(text.contains("Here: true: 50 clients get 231 % of one client's: it saturates at 10 clients"), "{text}");
         assert!(markdown(&found).contains("| ---: |") && markdown(&found).starts_with("# The mysteries, on your machine"));
     }
 
