@@ -228,7 +228,8 @@ impl Pair<'_> {
         }
         let higher = base.better == fingerpost_record::Better::Higher;
         let levels = (ratio::level_with(&base.figures, weights, known), ratio::level_with(&new.figures, weights, known));
-        let in_pairs = if options.paired { pairwise(base, new, higher).map(|r| of_two_starts(r, options.starts)) } else { None };
+        let pairs = if options.paired { pairs(base, new, higher) } else { Vec::new() };
+        let in_pairs = ratio::of_pairs(&pairs).map(|r| of_two_starts(r, options.starts));
         let ratio = in_pairs.or(match levels {
             (Some(b), Some(n)) => Some(ratio::between(b, n, higher)),
             _ => None,
@@ -246,6 +247,7 @@ impl Pair<'_> {
             base: estimate(base, levels.0),
             new: estimate(new, levels.1),
             ratio,
+            pairs,
             verdict,
             real: false,
             untrusted: [base, new].iter().any(|side| side.outcome != Outcome::Measured),
@@ -267,11 +269,11 @@ impl Pair<'_> {
     }
 }
 
-/// The ratio pair by pair, where there is one run a side with as many processes.
-fn pairwise(base: &SideRow, new: &SideRow, higher: bool) -> Option<Ratio> {
-    let ([b], [n]) = (base.figures.as_slice(), new.figures.as_slice()) else { return None };
+/// The pairs of a row, where there is one run a side with as many processes; else none.
+fn pairs(base: &SideRow, new: &SideRow, higher: bool) -> Vec<f64> {
+    let ([b], [n]) = (base.figures.as_slice(), new.figures.as_slice()) else { return Vec::new() };
     let all_positive = b.processes.iter().chain(&n.processes).all(|v| *v > 0.0);
-    (b.processes.len() == n.processes.len() && all_positive).then(|| ratio::paired(&b.processes, &n.processes, higher)).flatten()
+    if b.processes.len() == n.processes.len() && all_positive { ratio::pairs(&b.processes, &n.processes, higher) } else { Vec::new() }
 }
 
 /// A ratio of two sides of one start each, with what two starts of the same server differ by.

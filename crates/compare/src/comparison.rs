@@ -93,6 +93,9 @@ pub struct Row {
     /// How many times slower the new side is; absent where a figure is not positive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Ratio>,
+    /// ln of how many times slower in each pair, where the row was compared pair by pair; else empty.
+    #[serde(skip)]
+    pub pairs: Vec<f64>,
     /// What that says.
     pub verdict: Verdict,
     /// Whether there is any difference, be it larger than the threshold or not: the rows' number is allowed for, as in the verdict.

@@ -335,17 +335,24 @@ fn welch(a: Level, b: Level) -> f64 {
     if parts > 0.0 { ((a.variance + b.variance).powi(2) / parts).clamp(1.0, 1e6) } else { 1e6 }
 }
 
+/// ln of how many times slower the new side is in each pair of positive values.
+pub fn pairs(base: &[f64], new: &[f64], higher_is_better: bool) -> Vec<f64> {
+    let both = base.iter().zip(new).filter(|(b, n)| **b > 0.0 && **n > 0.0);
+    both.map(|(b, n)| if higher_is_better { (b / n).ln() } else { (n / b).ln() }).collect()
+}
+
 /// The ratio of values that were measured in pairs, as the two settings of one interleaved run are: drift hits both of a pair
 /// and cancels, and there is no other run to vary to. Nothing with fewer than three pairs of positive values.
 pub fn paired(base: &[f64], new: &[f64], higher_is_better: bool) -> Option<Ratio> {
-    let mut logs: Vec<f64> = base.iter().zip(new).filter(|(b, n)| **b > 0.0 && **n > 0.0).map(|(b, n)| (n / b).ln()).collect();
-    if logs.len() < ENOUGH {
+    of_pairs(&pairs(base, new, higher_is_better))
+}
+
+/// The ratio of pairs as [`pairs`] lists them: their median. Nothing with fewer than three.
+pub fn of_pairs(pairs: &[f64]) -> Option<Ratio> {
+    if pairs.len() < ENOUGH {
         return None;
     }
-    if higher_is_better {
-        logs.iter_mut().for_each(|l| *l = -*l);
-    }
-    logs.sort_by(f64::total_cmp);
+    let logs = sorted(pairs);
     let variance = QuantileWeights::default().variance(&logs, 0.5);
     let middle = (logs[(logs.len() - 1) / 2] + logs[logs.len() / 2]) / 2.0;
     Some(Ratio::from_log(middle, variance, (logs.len() - 1) as f64))

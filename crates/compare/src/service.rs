@@ -208,6 +208,7 @@ mod tests {
             base: estimate(base),
             new: estimate(new),
             ratio: None,
+            pairs: Vec::new(),
             verdict: Verdict::Slower,
             real: true,
             untrusted: false,

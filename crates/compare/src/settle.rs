@@ -279,6 +279,7 @@ mod tests {
             base: of(slower),
             new: of(1.0),
             ratio: Some(Ratio::from_log(slower.ln(), 1e-4, 1e6)),
+            pairs: Vec::new(),
             verdict,
             real: verdict != Verdict::Unresolved,
             untrusted: false,

@@ -19,6 +19,7 @@ pub mod mapped;
 pub mod places;
 pub(crate) mod rules;
 mod rules_io;
+pub mod service;
 pub mod sides;
 pub mod slow;
 mod step;

@@ -22,6 +22,7 @@ use crate::plan::{LabRun, Plan, Row};
 use crate::profile;
 use crate::progress::{Progress, Progressing};
 use crate::recorder::{Recorder, RowListener};
+use crate::turns::Taker;
 
 /// How a run is to be made.
 pub struct Options {
@@ -79,7 +80,7 @@ pub fn conduct(plan: &Plan, options: &Options, stop: &AtomicBool) -> anyhow::Res
     if let Some(sentence) = trouble {
         progress.say(&sentence);
     }
-    let mut recorder = Recorder::new(run, writer, progress, stop);
+    let mut recorder = Recorder::new(run, writer, progress, stop).taking(Taker::from_environment());
     recorder.run.instrument = measure_instrument(options, &dir, stop);
     let rows = prepare(plan, &mut scratch, &mut recorder)?;
     let stretches = stretches(plan, options);

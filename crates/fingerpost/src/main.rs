@@ -23,6 +23,7 @@ mod recorder;
 mod runs;
 mod settle;
 mod timings;
+mod turns;
 
 use std::process::ExitCode;
 

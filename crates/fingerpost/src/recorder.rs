@@ -1,6 +1,7 @@
 //! Turns results into the record as soon as they exist, and keeps its file up to date.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use fingerpost_labs::{Lab, Sink};
 use fingerpost_measure::estimate;
@@ -11,6 +12,7 @@ use fingerpost_record::{Better, Budget, Experiment, Finding, Measurement, Observ
 
 use crate::plan::Row;
 use crate::progress::Progress;
+use crate::turns::Taker;
 
 /// Processes that a trusted figure needs at least.
 const MIN_PROCESSES: usize = 3;
@@ -26,12 +28,19 @@ pub struct Recorder<'a> {
     /// Which stretch of the whole run is under way: where it begins, and how long it is, as shares.
     pub stretch: (f64, f64),
     stop: &'a AtomicBool,
+    /// Where this run takes turns with another one.
+    turns: Option<Taker>,
 }
 
 impl<'a> Recorder<'a> {
     /// A recorder for a run that has just begun.
     pub fn new(run: Run, writer: Writer, progress: Progress, stop: &'a AtomicBool) -> Self {
-        Recorder { run, writer, progress, stretch: (0.0, 1.0), stop }
+        Recorder { run, writer, progress, stretch: (0.0, 1.0), stop, turns: None }
+    }
+
+    /// The same, for a run that takes turns with another one.
+    pub fn taking(self, turns: Option<Taker>) -> Self {
+        Recorder { turns, ..self }
     }
 
     /// Puts a row in the place of the same row, or at the end.
@@ -121,6 +130,18 @@ impl Sink for Recorder<'_> {
 
     fn progress(&mut self, doing: &str, done: f64) {
         self.doing(doing, done);
+    }
+
+    fn wait_for_turn(&mut self) {
+        self.turns.iter_mut().for_each(|turns| turns.wait(self.stop));
+    }
+
+    fn turn_over(&mut self) {
+        self.turns.iter_mut().for_each(|turns| turns.over(self.stop));
+    }
+
+    fn waited(&self) -> Duration {
+        self.turns.as_ref().map_or(Duration::ZERO, Taker::waited)
     }
 
     fn interrupted(&self) -> bool {

@@ -23,7 +23,7 @@ use crate::database::rows::Repetitions;
 use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, explain};
 use crate::rows::Definition;
-use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls, wanted};
+use crate::{Context, Lab, LabError, Setting, Sink, deciding, in_turn, stalls, wanted};
 
 /// What a step costs besides its load: connecting, preparing statements, handing over the result.
 const STEP_OVERHEAD: Duration = Duration::from_millis(40);
@@ -125,15 +125,17 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
         all.iter().filter_map(|r| r.observation(&described)).for_each(|observation| ctx.sink.observation(observation));
         stalls::told("database", all.iter().map(Repetitions::steps)).iter().for_each(|sentence| ctx.sink.warn(sentence));
         let measured: Vec<_> = all.iter().filter_map(Repetitions::measured).collect();
-        explain(&mut workload, &measured, &course, ctx.sink)?;
-        if let Some(desktop) = &mut desktop {
-            BESIDE.measure(desktop, &mut workload, length, ctx.sink);
-        }
-        // Last, because a server goes on writing what it was given after it has said that it is done.
-        if let (true, Some(step)) = (imports, steps.first()) {
-            import::repeat(&import::params(step), importing, ctx.sink, &mut || workload.import());
-        }
-        Ok(())
+        in_turn(ctx.sink, |sink| {
+            explain(&mut workload, &measured, &course, sink)?;
+            if let Some(desktop) = &mut desktop {
+                BESIDE.measure(desktop, &mut workload, length, sink);
+            }
+            // Last, because a server goes on writing what it was given after it has said that it is done.
+            if let (true, Some(step)) = (imports, steps.first()) {
+                import::repeat(&import::params(step), importing, sink, &mut || workload.import());
+            }
+            Ok(())
+        })
     });
     workload.stop();
     workload.take_warnings().iter().for_each(|sentence| ctx.sink.warn(sentence));
@@ -177,7 +179,7 @@ fn rounds(
             }
             let params = &steps[i];
             sink.progress(&format!("database, round {round} of {}: {params}", plan.rounds), 0.7 * done / total);
-            match workload.step(params, plan.length) {
+            match in_turn(sink, |_| workload.step(params, plan.length)) {
                 Ok(step) => repetitions[i].add(step),
                 // Nothing was ever measured, and the rest would fail alike.
                 Err(error) if done == 0.0 => return Err(error),
@@ -236,6 +238,7 @@ pub static LAB: Lab = Lab {
     ],
     missing,
     check,
+    takes_turns: true,
     takes: |_| None,
     run,
 };

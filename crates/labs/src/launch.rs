@@ -325,6 +325,7 @@ pub static LAB: Lab = Lab {
     ],
     missing,
     check: |settings, _| Plan::check(settings),
+    takes_turns: false,
     takes: plan::takes,
     run,
 };

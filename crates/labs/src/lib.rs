@@ -41,6 +41,15 @@ pub trait Sink {
     fn warn(&mut self, _sentence: &str) {}
     /// What is being done now, and the share done so far, 0 to 1.
     fn progress(&mut self, _doing: &str, _done: f64) {}
+    /// Returns when this run may load the machine, where it takes turns with another run. What is measured until [`Sink::turn_over`] has the
+    /// machine to itself.
+    fn wait_for_turn(&mut self) {}
+    /// This run's turn is over: returns when the other has had its own.
+    fn turn_over(&mut self) {}
+    /// How long this run has waited for turns.
+    fn waited(&self) -> Duration {
+        Duration::ZERO
+    }
     /// Whether the user asked to stop: finish the step, keep what there is, clean up, return.
     fn interrupted(&self) -> bool {
         false
@@ -123,6 +132,8 @@ pub struct Lab {
     pub missing: fn(&Params) -> Option<String>,
     /// Says which of its settings cannot be, as far as that is known before anything is started or kept.
     pub check: fn(&Params, Profile) -> Result<(), LabError>,
+    /// Whether it asks for a turn before each stretch that it measures, so that two runs of it can take turns stretch by stretch.
+    pub takes_turns: bool,
     /// How long it takes by these settings alone; nothing where that is the profile's or the budget's to say.
     pub takes: fn(&Params) -> Option<Duration>,
     /// Runs it.
@@ -131,6 +142,14 @@ pub struct Lab {
 
 /// Every lab.
 pub static REGISTRY: &[&Lab] = &[&database::LAB, &web::LAB, &site::LAB, &launch::LAB];
+
+/// Measures something when it is this run's turn.
+fn in_turn<T>(sink: &mut dyn Sink, measure: impl FnOnce(&mut dyn Sink) -> T) -> T {
+    sink.wait_for_turn();
+    let measured = measure(sink);
+    sink.turn_over();
+    measured
+}
 
 /// Whether a part that takes time is wanted: not in a quick run, unless it was asked for.
 fn wanted(settings: &Params, key: &str, profile: Profile) -> Result<bool, LabError> {

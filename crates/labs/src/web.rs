@@ -20,7 +20,7 @@ use fingerpost_workloads::{Step, Workload, quantile};
 use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, Measured, explain};
 use crate::rows::Definition;
-use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls, wanted};
+use crate::{Context, Lab, LabError, Setting, Sink, deciding, in_turn, stalls, wanted};
 
 const THROUGHPUT: Definition = Definition { probe: "web.throughput", version: 1, unit: Unit::PerSecond, better: Better::Higher };
 const LATENCY: Definition = Definition { probe: "web.latency", version: 1, unit: Unit::Nanoseconds, better: Better::Lower };
@@ -241,7 +241,7 @@ fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
             }
             let share = (round as usize * (total / rounds as usize) + done) as f64 / total as f64;
             context.sink.progress(&format!("web {}", row.params), 0.7 * share);
-            match web.step(&row.params, window) {
+            match in_turn(context.sink, |_| web.step(&row.params, window)) {
                 Ok(step) => row.rounds.push(step),
                 // A step may fail once because the machine was busy; one that only fails is given up, for every attempt takes seconds.
                 Err(e) => {
@@ -252,7 +252,7 @@ fn course(web: &mut Web, context: &mut Conduct) -> Vec<Row> {
             row.measurements().into_iter().for_each(|m| context.sink.measurement(m));
         }
         // Another round only when it fits; a number of requests takes as long as it takes.
-        let spent = began.elapsed();
+        let spent = began.elapsed().saturating_sub(context.sink.waited());
         if spent + spent / (round + 1) > context.budget.mul_f64(1.1) {
             break;
         }
@@ -312,11 +312,13 @@ fn run(context: &mut Context) -> Result<(), LabError> {
         // A number of requests takes as long as it takes: there is no time for stretches.
         let experiments = if requests { 0 } else { deciding::most(conduct.profile) };
         let course = Course { by: "connections", query_cache: None, length, experiments, beyond_ours };
-        explain(&mut web, &measured, &course, conduct.sink)?;
-        if let Some(desktop) = &mut desktop {
-            BESIDE.measure(desktop, &mut web, stretch, conduct.sink);
-        }
-        Ok(())
+        in_turn(conduct.sink, |sink| {
+            explain(&mut web, &measured, &course, sink)?;
+            if let Some(desktop) = &mut desktop {
+                BESIDE.measure(desktop, &mut web, stretch, sink);
+            }
+            Ok(())
+        })
     });
     web.stop();
     drop(web);
@@ -361,6 +363,7 @@ pub static LAB: Lab = Lab {
     ],
     missing,
     check,
+    takes_turns: true,
     takes: |_| None,
     run,
 };

@@ -235,7 +235,15 @@ const MAX_OUTPUT: usize = 4 << 20;
 ///
 /// The command must put itself in a group of its own if it is to be told apart from us; [`Command::process_group`] is set here.
 pub fn run_bounded(command: &mut Command, deadline: Instant) -> io::Result<Output> {
-    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    run_bounded_on(command, Stdio::null(), deadline)
+}
+
+/// The same, with this as its standard input.
+///
+/// # Errors
+/// As above.
+pub fn run_bounded_on(command: &mut Command, input: Stdio, deadline: Instant) -> io::Result<Output> {
+    command.process_group(0).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let group = child.id() as i32;
     let mut pipes = Pipes { out: child.stdout.take(), err: child.stderr.take(), stdout: Vec::new(), stderr: Vec::new() };

@@ -1,7 +1,9 @@
 //! Labs, in turns.
 //!
-//! A lab holds servers, settings and a course of its own, so each turn of each side is a run of this very program: a fresh process with
-//! the side's environment, CPUs and settings. The figure of a row in one turn is one value of the pair.
+//! A lab holds servers, settings and a course of its own, so each side is a run of this very program: a fresh process with the side's
+//! environment, CPUs and settings. Where the lab can, both runs are under way at the same time and take turns stretch by stretch
+//! ([`crate::turns`]): a round of a step on one side and the same on the other are a pair, seconds apart. Else whole runs take turns, and the
+//! figure of a row in one of them is one value of the pair.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,16 +12,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use fingerpost_diagnose::Steps;
+use fingerpost_labs::Lab;
 use fingerpost_measure::estimate;
 use fingerpost_record::{Measurement, Outcome, Params, Process, Run, load, secret};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::{child, task};
 
+use super::pair::differing;
 use super::setting::{Setting, Thp};
 use super::thp::Switch;
 use super::{NAMES, Options};
 use crate::plan;
 use crate::progress::Progress;
+use crate::turns;
 
 /// Turns that a pair needs at least, and takes at most.
 const TURNS: std::ops::RangeInclusive<usize> = 3..=50;
@@ -28,26 +33,37 @@ const USUAL_TURNS: u32 = 5;
 /// What a turn may take beyond its time before it counts as hung: starting and filling a server.
 const GRACE: Duration = Duration::from_secs(300);
 
-/// Runs a lab on both sides in turns and merges the turns of each.
-pub fn measure(
-    lab: &str,
-    common: &Params,
-    settings: &[Setting; 2],
-    options: &Options,
-    scratch: &mut Scratch,
-    stop: &AtomicBool,
-    progress: &Progress,
-) -> anyhow::Result<[Run; 2]> {
-    let mut switch = Switch::new(settings, options.allow_system_changes, scratch)?;
-    let first = switch.first();
+/// What is measured on both sides.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// The lab.
+    pub lab: &'static Lab,
+    /// Settings of both sides.
+    pub common: &'a Params,
+    /// What differs.
+    pub settings: &'a [Setting; 2],
+    /// How it is to be made.
+    pub options: &'a Options,
+}
+
+/// Runs a lab on both sides in turns, and hands over one run a side.
+pub fn measure(subject: &Subject, scratch: &mut Scratch, stop: &AtomicBool, progress: &Progress) -> anyhow::Result<[Run; 2]> {
+    let mut switch = Switch::new(subject.settings, subject.options.allow_system_changes, scratch)?;
     let dir = scratch.subdir("turns")?;
-    let mut rng = fastrand::Rng::with_seed(options.seed);
+    // A server that both sides load can have one of them at a time, and so can a setting of the whole system.
+    let url = |setting: &Setting| setting.params.get("url").or(subject.common.get("url")).is_some();
+    if subject.lab.takes_turns && !switch.is_needed() && !subject.settings.iter().all(url) {
+        return stretch_by_stretch(subject, &dir, stop, progress);
+    }
+    let first = switch.first();
+    let Options { seed, budget, .. } = *subject.options;
+    let mut rng = fastrand::Rng::with_seed(seed);
     let begun = Instant::now();
     let mut turns: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
     for turn in 0..*TURNS.end() {
         let spent = begun.elapsed();
         let mean = spent / turn.max(1) as u32;
-        if turn >= *TURNS.start() && spent + mean > options.budget {
+        if turn >= *TURNS.start() && spent + mean > budget {
             break;
         }
         let mut pair = [None, None];
@@ -55,11 +71,11 @@ pub fn measure(
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            let share = spent.as_secs_f64() / options.budget.as_secs_f64();
-            progress.show(&format!("turn {} of {lab}, side {}", turn + 1, NAMES[side]), share);
+            let share = spent.as_secs_f64() / budget.as_secs_f64();
+            progress.show(&format!("turn {} of {}, side {}", turn + 1, subject.lab.name, NAMES[side]), share);
             switch.set(side, &first).map_err(anyhow::Error::msg)?;
             let file = dir.join(format!("{turn}-{side}.json"));
-            pair[side] = Some(one_turn(lab, common, &settings[side], options, &file)?);
+            pair[side] = Some(one_run(subject, side, budget / USUAL_TURNS / 2, &file, None)?);
         }
         let [Some(a), Some(b)] = pair else { break };
         turns[0].push(a);
@@ -69,12 +85,65 @@ pub fn measure(
     Ok([merge(&turns[0]), merge(&turns[1])])
 }
 
-/// One run of this program with one side's setting.
-fn one_turn(lab: &str, common: &Params, setting: &Setting, options: &Options, file: &Path) -> anyhow::Result<Run> {
-    let time = options.budget / USUAL_TURNS / 2;
+/// One run a side, both at the same time, of which one at a time loads the machine.
+fn stretch_by_stretch(subject: &Subject, dir: &Path, stop: &AtomicBool, progress: &Progress) -> anyhow::Result<[Run; 2]> {
+    let Options { seed, budget, .. } = *subject.options;
+    let ((a, to_a), (b, to_b)) = (turns::ends()?, turns::ends()?);
+    let begun = Instant::now();
+    // Where one breaks off, the other has nothing to be beside.
+    let broken = AtomicBool::new(false);
+    let results = std::thread::scope(|scope| {
+        let started = [(0, to_a), (1, to_b)].map(|(side, input)| {
+            let file = dir.join(format!("{side}.json"));
+            let broken = &broken;
+            scope.spawn(move || {
+                let run = one_run(subject, side, budget / 2, &file, Some(input));
+                broken.fetch_or(run.is_err(), Ordering::Relaxed);
+                run
+            })
+        });
+        let stop = || stop.load(Ordering::Relaxed) || broken.load(Ordering::Relaxed);
+        turns::give(&[a, b], &mut fastrand::Rng::with_seed(seed), stop, |n, side| {
+            let share = begun.elapsed().as_secs_f64() / budget.as_secs_f64();
+            progress.show(&format!("stretch {} of {}, side {}", n.div_ceil(2), subject.lab.name, NAMES[side]), share.min(0.99));
+        });
+        started.map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a run of {} broke off", subject.lab.name))))
+    });
+    let [a, b] = results;
+    let mut runs = [a?, b?];
+    cut_to_pairs(&mut runs, &differing(subject.settings));
+    Ok(runs)
+}
+
+/// Leaves of each row as many rounds as both sides have, so that the n-th of one side is beside the n-th of the other.
+fn cut_to_pairs(runs: &mut [Run; 2], differing: &[String]) {
+    let [a, b] = runs;
+    let keys: Vec<&str> = differing.iter().map(String::as_str).collect();
+    for row in &mut a.measurements {
+        let same = |other: &&mut Measurement| other.probe == row.probe && other.params.without(&keys) == row.params.without(&keys);
+        let Some(other) = b.measurements.iter_mut().find(same) else { continue };
+        let pairs = row.processes.len().min(other.processes.len());
+        for row in [row, other] {
+            if row.processes.len() > pairs {
+                row.processes.truncate(pairs);
+                let values: Vec<f64> = row.processes.iter().filter_map(|p| p.value).collect();
+                row.estimate = estimate::across_processes(&values);
+            }
+        }
+    }
+}
+
+/// One run of this program with one side's setting, which takes turns with another where it has a socket for that.
+fn one_run(subject: &Subject, side: usize, time: Duration, file: &Path, turns: Option<Stdio>) -> anyhow::Result<Run> {
+    let Subject { lab, common, options, .. } = *subject;
+    let (lab, setting) = (lab.name, &subject.settings[side]);
     let mut command = Command::new("/proc/self/exe");
     command.args(["run", lab, "--quiet", "--profile", options.profile.as_str(), "--budget", &time.as_secs_f64().to_string()]);
     command.arg("-o").arg(file);
+    if turns.is_some() {
+        // Both have their steps in the same order.
+        command.args(["--seed", &options.seed.to_string()]);
+    }
     let mut secrets = Vec::new();
     for (key, value) in common.iter().chain(setting.params.iter()) {
         let word = format!("{key}={value}");
@@ -100,17 +169,23 @@ fn one_turn(lab: &str, common: &Params, setting: &Setting, options: &Options, fi
     if options.allow_system_changes {
         command.arg("--allow-system-changes");
     }
-    command.envs(setting.env.iter().map(|(k, v)| (k, v))).stdin(Stdio::null());
+    command.envs(setting.env.iter().map(|(k, v)| (k, v)));
     if setting.thp == Some(Thp::Never) {
         task::no_huge_pages(&mut command);
     }
-    let output =
-        child::run_bounded(child::die_with_parent(&mut command), Instant::now() + time * 3 + GRACE).context("cannot start a turn")?;
+    // With turns it waits for the other as long as it works itself.
+    let longest = Instant::now() + time * 6 + GRACE;
+    let input = turns.map(|socket| {
+        command.env(turns::VARIABLE, "stdin");
+        socket
+    });
+    let output = child::run_bounded_on(child::die_with_parent(&mut command), input.unwrap_or_else(Stdio::null), longest)
+        .context("cannot start a run")?;
     let code = output.status.and_then(|s| s.code());
     if !matches!(code, Some(0 | 3)) {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().last().unwrap_or("it said nothing").trim_start_matches("fingerpost: ").to_owned();
-        return if code == Some(2) { crate::exit::usage(last) } else { Err(anyhow::anyhow!("a turn of {lab} broke off: {last}")) };
+        return if code == Some(2) { crate::exit::usage(last) } else { Err(anyhow::anyhow!("a run of {lab} broke off: {last}")) };
     }
     Ok(load::from_path(file)?)
 }

@@ -34,7 +34,7 @@ pub fn compare(runs: &[Run; 2], settings: &[Setting; 2], threshold: f64) -> Comp
 pub const OF_ROWS: [(&str, &str); 2] = [("cc", "compiler"), ("placements", "placement")];
 
 /// Parameters of rows that a side sets and the other does not, or otherwise.
-fn differing(settings: &[Setting; 2]) -> Vec<String> {
+pub fn differing(settings: &[Setting; 2]) -> Vec<String> {
     let keys = settings.iter().flat_map(|s| s.params.iter().map(|(k, _)| k.to_owned()));
     let set: Vec<String> = keys.filter(|key| settings[0].params.get(key) != settings[1].params.get(key)).collect();
     let of_rows = |key: &String| OF_ROWS.iter().find(|(setting, _)| setting == key).map(|(_, of_rows)| (*of_rows).to_owned());

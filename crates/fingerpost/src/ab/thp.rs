@@ -60,6 +60,11 @@ impl Switch {
         Ok(())
     }
 
+    /// Whether the sides want different settings of the system, or one that it has not.
+    pub fn is_needed(&self) -> bool {
+        self.ticket.is_some()
+    }
+
     /// What the system had at first.
     pub fn first(&self) -> String {
         self.now.clone()

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use fingerpost_compare::Comparison;
+use fingerpost_labs::Lab;
 use fingerpost_record::archive::{new_id, rfc3339};
 use fingerpost_record::{Profile, Run, SCHEMA, Tool};
 use fingerpost_report::{Format, compare as view};
@@ -71,7 +72,7 @@ pub struct Args {
 enum Subject {
     /// The rows of both sides, and what is built for them where a side names a compiler or its flags.
     Probes([Vec<Row>; 2], Option<[Compile; 2]>),
-    Lab(&'static str),
+    Lab(&'static Lab),
 }
 
 /// Measures both sides, keeps them, and prints the comparison.
@@ -134,7 +135,7 @@ fn subject(args: &Args, settings: &[Setting; 2]) -> anyhow::Result<Subject> {
     };
     let [a, b] = [plan_of(&settings[0])?, plan_of(&settings[1])?];
     if let Some(lab) = a.labs.first() {
-        return Ok(Subject::Lab(lab.lab.name));
+        return Ok(Subject::Lab(lab.lab));
     }
     if let Some(why) = settings.iter().find_map(Setting::lost_on_probes) {
         return usage(why);
@@ -208,7 +209,7 @@ fn measure(args: &Args, subject: &Subject, settings: &[Setting; 2], options: &Op
         }
         Subject::Lab(lab) => {
             let common = Setting::parse(&args.set)?.params;
-            ab::labs::measure(lab, &common, settings, options, &mut scratch, stop, &progress)?
+            ab::labs::measure(&ab::labs::Subject { lab, common: &common, settings, options }, &mut scratch, stop, &progress)?
         }
     };
     for (run, id) in runs.iter_mut().zip(ids) {

@@ -124,6 +124,7 @@ pub static LAB: Lab = Lab {
     ],
     missing,
     check: |settings, profile| Settings::new(settings, profile).map(drop),
+    takes_turns: false,
     takes: |_| None,
     run,
 };

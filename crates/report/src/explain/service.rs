@@ -3,9 +3,10 @@
 
 use fingerpost_compare::Comparison;
 use fingerpost_diagnose::places::Place;
+use fingerpost_diagnose::service::{is_of_the_load, without_a_baseline};
 use fingerpost_diagnose::slow::{SlowPart, slow_ones};
 use fingerpost_diagnose::wording::doing_of;
-use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label, packets_lost};
+use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label};
 use fingerpost_record::place::name;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Paths, Readings, Status};
@@ -40,21 +41,11 @@ fn of_programs(e: &Explanation) -> bool {
 }
 
 /// A finding in the words of a service: it has requests, or is a program, and never transactions.
-pub(super) fn worded(mut finding: Finding, workload: &str, totals: &Readings) -> Finding {
+pub(super) fn worded(finding: Finding, workload: &str, totals: &Readings) -> Finding {
     if workload != WORKLOAD {
         return finding;
     }
-    if let Some(why) = only_a_baseline_tells(&finding, totals) {
-        finding.status = Status::NotJudged;
-        finding.evidence.push(why.to_owned());
-    }
-    if finding.status == Status::Suspected && matches!(finding.cause.as_str(), "cpu.contention" | "client.saturated") {
-        // Where most of the machine idles, a thread that waits for a CPU has been woken on a busy one: nobody takes it CPUs.
-        if let Some(idle) = idle(totals).filter(|idle| *idle > MOSTLY_IDLE) {
-            finding.status = Status::NotJudged;
-            finding.evidence.push(format!("{} of all CPU time was idle: there is no lack of CPUs", percent(idle)));
-        }
-    }
+    let mut finding = without_a_baseline(finding, totals);
     let programs = totals.known(PROGRAMS).is_some();
     for text in &mut finding.evidence {
         *text = text.replace("server user code", OWN_CODE);
@@ -68,32 +59,6 @@ pub(super) fn worded(mut finding: Finding, workload: &str, totals: &Readings) ->
         };
     }
     finding
-}
-
-/// Why one look at a service tells of a cause's share but not whether anything is wrong; nothing where it does.
-fn only_a_baseline_tells(finding: &Finding, totals: &Readings) -> Option<&'static str> {
-    if !finding.status.accuses() {
-        return None;
-    }
-    match finding.cause.as_str() {
-        // A service that works is no wrong-doer; a baseline tells whether it works more than before.
-        cause if finding.status == Status::Suspected && is_its_work(cause) => {
-            Some("whether that is more than it should be shows beside an earlier run (--baseline)")
-        }
-        // What it asks others for takes its time, as does its own work.
-        "peer.slow" => Some("whether the other takes longer than it should shows beside an earlier run (--baseline)"),
-        // A client that has connected and sends late waits there as well as data that a network holds back.
-        "network.shaping" if !holds_back(totals) => Some(
-            "nothing was dropped or sent again, and nothing here limits a rate: whether the client or the network takes longer than it should \
-             shows beside an earlier run (--baseline)",
-        ),
-        _ => None,
-    }
-}
-
-/// Whether packets were dropped or sent again, or a queueing discipline of this host limits a rate.
-fn holds_back(totals: &Readings) -> bool {
-    packets_lost(totals) || totals.known("net.shapers").is_some_and(|set| set > 0.0)
 }
 
 /// The screen.
@@ -216,27 +181,6 @@ fn probably(e: &Explanation) -> Option<String> {
     let of = if of_programs(e) { "of its time" } else { "of a request" };
     let share = if first.share > 0.0 { format!(", {} {of}", percent(first.share)) } else { String::new() };
     Some(format!("{certainty}: {words}{share}."))
-}
-
-/// Above this share of idle time who waits for a CPU does so by where it was woken, not for a lack of CPUs. Ten services with pauses of 10 to 40 ms
-/// between requests had 86 to 94 % (`bench/attach healthy`); beside hogs there was 0 to 1 %.
-const MOSTLY_IDLE: f64 = 0.5;
-
-/// The share of all CPUs' time that was idle.
-fn idle(totals: &Readings) -> Option<f64> {
-    let of = |names: &[&str]| names.iter().filter_map(|name| totals.known(&format!("cpu.{name}.seconds"))).sum::<f64>();
-    let all = of(&["user", "system", "interrupts", "idle", "iowait", "steal"]);
-    (all > 0.0).then(|| of(&["idle", "iowait"]) / all)
-}
-
-/// Causes that say what a service does for its requests: its own code, its calls.
-fn is_its_work(cause: &str) -> bool {
-    matches!(cause, "app.work" | "app.calls" | "syscall.entry" | "process.creation")
-}
-
-/// Causes that its load makes, and of nobody that anything is wrong: its work, more load than CPUs, clients on the same machine.
-fn is_of_the_load(cause: &str) -> bool {
-    is_its_work(cause) || matches!(cause, "cpu.saturated" | "client.saturated")
 }
 
 /// Its functions by name, where most of the time goes to what it does on a CPU.
@@ -403,23 +347,6 @@ mod tests {
         assert_eq!(probably(&e).as_deref(), Some("The cause may be: CPU quota, 50.0 % of a request."));
         e.findings.pop();
         assert_eq!(probably(&e), None);
-        let told = |cause| worded(finding(cause, Status::Suspected), WORKLOAD, &Readings::of(&e.observations)).status;
-        assert_eq!((told("app.work"), told("cpu.contention")), (Status::NotJudged, Status::Suspected));
-        let beside = |idle| {
-            let e = explanation(&[("cpu.idle.seconds", idle), ("cpu.user.seconds", 4.0)]);
-            worded(finding("client.saturated", Status::Suspected), WORKLOAD, &Readings::of(&e.observations)).status
-        };
-        assert_eq!((beside(6.0), beside(3.0)), (Status::NotJudged, Status::Suspected), "where CPUs idle, nobody lacks one");
-        let waited = |cause, totals: &[(&str, f64)]| {
-            worded(finding(cause, Status::Guilty), WORKLOAD, &Readings::of(&explanation(totals).observations)).status
-        };
-        assert_eq!(waited("peer.slow", &[]), Status::NotJudged, "a proxy waits for its backend");
-        let requests = ("step.transactions", 1000.0);
-        assert_eq!(waited("network.shaping", &[requests]), Status::NotJudged, "a client that sends late waits in the same place");
-        assert_eq!(waited("network.shaping", &[requests, ("tcp.retransmits", 5.0)]), Status::NotJudged);
-        for proof in [("tcp.retransmits", 20.0), ("net.drops", 1.0), ("tcp.backlog_drops", 1.0), ("net.shapers", 1.0)] {
-            assert_eq!(waited("network.shaping", &[requests, proof]), Status::Guilty, "{proof:?}");
-        }
     }
 
     #[test]
