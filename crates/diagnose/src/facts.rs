@@ -37,6 +37,8 @@ pub struct Facts {
     pub idle: Option<f64>,
     /// Share of all CPUs' time that the hypervisor took.
     pub steal: Option<f64>,
+    /// All CPUs' time in the ticks that the kernel counts it in.
+    pub cpu_ticks: Option<f64>,
     /// CPUs that the server kept busy, on average.
     pub server_cpus: Option<f64>,
     /// Seconds for which a quota stopped the server.
@@ -231,6 +233,7 @@ impl Facts {
         self.cpus = t.known("machine.cpus").or(t.known("cpu.count"));
         self.idle = of_all(sum(["idle", "iowait"].map(cpu)));
         self.steal = of_all(cpu("steal"));
+        self.cpu_ticks = all.map(|seconds| seconds * TICKS);
         self.server_cpus = sum(["server.user.seconds", "server.kernel.seconds"].map(|k| t.known(k))).and_then(|s| rate(s, elapsed));
         self.throttled_s = t.known("throttle.seconds");
         let stops = self.throttled_s.and_then(|s| rate(s, elapsed));
@@ -313,6 +316,9 @@ pub(crate) fn usual_weight(version: f64) -> Option<f64> {
         _ => None,
     }
 }
+
+/// Ticks of a second in which `/proc/stat` tells CPU time (`USER_HZ`, include/asm-generic/param.h).
+const TICKS: f64 = 100.0;
 
 fn rate(total: f64, elapsed_s: f64) -> Option<f64> {
     (elapsed_s > 0.0).then(|| total / elapsed_s)

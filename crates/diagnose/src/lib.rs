@@ -9,6 +9,7 @@ mod budget;
 mod chain;
 pub mod check;
 pub mod client;
+mod counts;
 pub mod deciding;
 pub mod entering;
 pub mod facts;

@@ -9,6 +9,7 @@ use fingerpost_record::paths::Share;
 use fingerpost_record::text::counted;
 use fingerpost_record::{Status, cause, unit::significant};
 
+use super::counts;
 use super::facts::Facts;
 use super::places::{Place, Sum, add};
 use super::rules_io as io;
@@ -111,6 +112,33 @@ pub(super) fn at_most_suspected(verdict: Option<Verdict>, why: &str) -> Option<V
     Some(v)
 }
 
+/// A verdict without a reading that tells the cause from another: nobody is guilty, and it is said what is missing.
+pub(super) fn without(missing: bool, what: &str, verdict: Option<Verdict>) -> Option<Verdict> {
+    let mut v = verdict?;
+    if missing && v.status.accuses() {
+        v.status = Status::Suspected;
+        v.evidence.push(what.to_owned());
+    }
+    Some(v)
+}
+
+/// How a sentence begins that says which cause has what is spent in a place that is this one's as well.
+pub(crate) const TOLD_OF: &str = "what is waited there is told of ";
+
+/// A verdict that another cause, which is there, keeps from being one: what is more than little with its whole interval is not cleared.
+fn told_of(other: &str, is_there: bool, share: Option<Share>, verdict: Option<Verdict>) -> Option<Verdict> {
+    let mut v = verdict?;
+    let much = share.is_some_and(|s| s.share >= SUSPECTED || s.high >= GUILTY);
+    if is_there && much && v.status == Status::Cleared {
+        (v.status, v.share) = (Status::NotJudged, 0.0);
+        v.evidence.push(format!("{TOLD_OF}{other} ({}): how much would be left without that is not known", cause::label(other)));
+    }
+    Some(v)
+}
+
+/// What nobody read where the throttled time is missing.
+const NO_THROTTLE: &str = "throttle.seconds is not known: a quota that stops the server would fit as well";
+
 pub(super) fn cleared(evidence: Vec<String>) -> Option<Verdict> {
     Some(Verdict { status: Status::Cleared, share: 0.0, evidence })
 }
@@ -188,7 +216,9 @@ fn affinity(f: &Facts) -> Option<Verdict> {
     let mut evidence = vec![allowed];
     evidence.extend(part(f, &[Place::CpuIdle], "waiting for a CPU while one idled"));
     let full = f.server_cpus.is_some_and(|used| used > CPUS_FULL.value * may);
-    judged(f, share_of(f, "cpu.affinity"), !throttled(f), full && f.idle.is_some_and(|idle| idle > CPUS_IDLE.value), evidence)
+    let share = share_of(f, "cpu.affinity");
+    let verdict = judged(f, share, !throttled(f), full && f.idle.is_some_and(|idle| idle > CPUS_IDLE.value), evidence);
+    without(f.throttled_s.is_none(), NO_THROTTLE, told_of("cpu.quota", throttled(f), share, verdict))
 }
 
 fn lowered(f: &Facts) -> bool {
@@ -210,13 +240,17 @@ fn contention(f: &Facts) -> Option<Verdict> {
     if share.is_none() && f.other_cpus.is_none() {
         return None;
     }
-    match judged(f, share, !lowered(f), points && !lowered(f), evidence.clone()) {
+    let verdict = match judged(f, share, !lowered(f), points && !lowered(f), evidence.clone()) {
         None if f.other_cpus.is_some_and(|n| n < LITTLE_OF_CPUS.value) => cleared(evidence),
         verdict if throttled(f) => {
             at_most_suspected(verdict, "a quota stopped the server meanwhile: other processes that ran then took nothing from it")
         }
         verdict => verdict,
-    }
+    };
+    let unranked = f.nice.is_none() && f.weight.is_none();
+    let no_rank = "neither server.nice nor cgroup.cpu_weight is known: a lower priority of the server would fit as well";
+    let verdict = without(unranked, no_rank, told_of("cpu.priority", lowered(f), share, verdict));
+    without(f.throttled_s.is_none(), NO_THROTTLE, verdict)
 }
 
 fn priority(f: &Facts) -> Option<Verdict> {
@@ -244,10 +278,11 @@ fn saturated(f: &Facts) -> Option<Verdict> {
     if used < limit("cpu.saturated") * may {
         return cleared(evidence);
     }
-    at_most_suspected(
+    let verdict = at_most_suspected(
         judged(f, Some(share), !throttled(f), false, evidence),
         "the load asks for more CPUs than there are; whether its work is more than it should be shows in a comparison of two runs",
-    )
+    );
+    without(f.throttled_s.is_none(), NO_THROTTLE, told_of("cpu.quota", throttled(f), Some(share), verdict))
 }
 
 fn filtered(f: &Facts) -> bool {
@@ -415,8 +450,10 @@ fn client(f: &Facts) -> Option<Verdict> {
 }
 
 fn steal(f: &Facts) -> Option<Verdict> {
-    let stolen = f.steal?;
-    let share = Share { seconds: 0.0, share: stolen, low: stolen, high: stolen };
+    let (stolen, ticks) = (f.steal?, f.cpu_ticks?);
+    // What was taken is counted in ticks. It comes in bursts, so that the interval is no wider than it ought to be.
+    let [low, high] = counts::interval(stolen * ticks).map(|n| (n / ticks).min(1.0));
+    let share = Share { seconds: 0.0, share: stolen, low, high };
     let evidence = vec![format!("the hypervisor took {} of all CPU time", percent(stolen))];
     match judged(f, f.followed.is_some().then_some(share), true, stolen >= SUSPECTED, evidence.clone()) {
         None => cleared(evidence),

@@ -6,9 +6,12 @@ use fingerpost_record::cause::thresholds::{
 use fingerpost_record::paths::Share;
 use fingerpost_record::{Readings, Status, Unit, unit::significant};
 
+use super::counts;
 use super::facts::{Facts, drops};
 use super::places::{Place, add};
-use super::rules::{SUSPECTED, Verdict, at_most_suspected, cleared, interval, judged, limit, mostly, part, percent, share_of, told};
+use super::rules::{
+    SUSPECTED, Verdict, at_most_suspected, cleared, interval, judged, limit, mostly, part, percent, share_of, told, without,
+};
 
 /// Everything that waits for a disk.
 const DISK: [Place; 5] = [Place::DiskHeld, Place::DiskBehindOthers, Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
@@ -161,8 +164,10 @@ pub(super) fn accept_queue(f: &Facts) -> Option<Verdict> {
             .map(|share| format!("{} of the load generator's latency lies outside of what the server's connections show", percent(share))),
     );
     let share = f.share(&[Place::OnTheWay]).map(|mut share| {
+        // Each overflow costs about as much: what they cost together is as uncertain as their number.
         let lost = f.stalled.max(outside.unwrap_or(0.0));
-        add(&mut share, &Share { seconds: 0.0, share: lost, low: lost, high: lost });
+        let [low, high] = counts::interval(overflows).map(|n| lost * n / overflows);
+        add(&mut share, &Share { seconds: 0.0, share: lost, low, high });
         Share { share: share.share.min(1.0), low: share.low.min(1.0), ..share }
     });
     judged(f, share, true, true, evidence)
@@ -172,7 +177,8 @@ pub(super) fn peer(f: &Facts) -> Option<Verdict> {
     let share = share_of(f, "peer.slow")?;
     let mut evidence = vec![format!("waiting for another service is {} of a request", interval(share))];
     evidence.extend(told(f.place(Place::Peer)));
-    judged(f, Some(share), acks_delayed(f) != Some(true), false, evidence)
+    let verdict = judged(f, Some(share), acks_delayed(f) != Some(true), false, evidence);
+    without(f.delayed_acks.is_none(), "tcp.delayed_acks is not known: acknowledgements that come late would fit as well", verdict)
 }
 
 pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {

@@ -3,6 +3,7 @@
 use fingerpost_record::{Change, Finding, Status};
 
 use super::decides;
+use crate::rules::TOLD_OF;
 
 /// Pairs of stretches of an experiment: enough for an interval that leaves a few out.
 const PAIRS: usize = 10;
@@ -45,7 +46,8 @@ pub struct Planned {
 }
 
 /// The experiments to make, the one about the largest share first, at most `most` of them. An offer is taken where it decides about a cause
-/// that is accused, or about one that could not be judged while somebody is accused; where the user asked, also with nobody accused.
+/// that is accused, or about one that could not be judged while somebody is accused, and that is told of no other; where the user asked, also
+/// with nobody accused.
 pub fn plan(findings: &[Finding], offers: &[Offer], eagerness: Eagerness, most: usize) -> Vec<Planned> {
     let accused: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses()).collect();
     let undecided = accused.len() > 1 || accused.first().is_some_and(|f| f.status == Status::Suspected);
@@ -56,7 +58,7 @@ pub fn plan(findings: &[Finding], offers: &[Offer], eagerness: Eagerness, most: 
         let finding = findings.iter().find(|f| f.cause == cause);
         match (finding, eagerness) {
             (Some(f), _) if f.status.accuses() => Some(f.share),
-            (Some(f), _) if f.status == Status::NotJudged => Some(0.0),
+            (Some(f), _) if f.status == Status::NotJudged && !is_told_elsewhere(f) => Some(0.0),
             (_, Eagerness::Asked) => Some(0.0),
             _ => None,
         }
@@ -73,6 +75,11 @@ pub fn plan(findings: &[Finding], offers: &[Offer], eagerness: Eagerness, most: 
     all.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     all.truncate(most);
     all
+}
+
+/// Whether another cause has what is spent where this one acts: that one is tried.
+fn is_told_elsewhere(f: &Finding) -> bool {
+    f.evidence.iter().any(|line| line.starts_with(TOLD_OF))
 }
 
 /// How an experiment goes.
@@ -147,6 +154,18 @@ mod tests {
         assert_eq!(chosen(&lock, &ALL, Eagerness::WhereUndecided), []);
         let unknown = [finding("app.lock", Status::Suspected, 0.6), finding("cpu.quota", Status::NotJudged, 0.0)];
         assert_eq!(chosen(&unknown, &ALL, Eagerness::WhereUndecided), [Change::Quota], "what could not be judged is asked");
+    }
+
+    #[test]
+    fn what_is_told_of_an_accused_cause_is_not_asked_besides() {
+        let mut left = finding("cpu.contention", Status::NotJudged, 0.0);
+        let asked = |left: &Finding| {
+            let found = [finding("cpu.priority", Status::Suspected, 0.6), finding("cpu.quota", Status::Suspected, 0.2), left.clone()];
+            chosen(&found, &[Change::Hold, Change::Quota], Eagerness::WhereUndecided)
+        };
+        assert_eq!(asked(&left), [Change::Quota, Change::Hold]);
+        left.evidence.push(format!("{TOLD_OF}cpu.priority"));
+        assert_eq!(asked(&left), [Change::Quota]);
     }
 
     #[test]

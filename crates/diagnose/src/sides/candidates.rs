@@ -2,7 +2,8 @@
 //!
 //! A cause is **guilty** when the parts of the budget that it moves make up a good share of the change with the whole of its interval, and its
 //! discriminator fits or the slower side alone convicts it; **suspected** when only one of those speaks for it; **cleared** when its parts did
-//! not grow or its discriminator speaks against it; **not judged** where nothing was observed on both sides that tells. Each part of the
+//! not grow, with the whole interval and with what could not be followed, or a fact speaks against it; **not judged** where neither holds, and
+//! where nothing was observed on both sides that tells. Each part of the
 //! budget is explained once: the first guilty cause in the catalogue's order takes the parts that it moves, and a later one whose parts are
 //! all taken is at most suspected. What one side alone convicts is never cleared.
 
@@ -10,11 +11,13 @@ use fingerpost_record::cause::{Cause, Need};
 use fingerpost_record::{Finding, Layer, Status};
 
 use super::catalogue::{CATALOGUE, Candidate, Rest, Sign};
+use super::clearing::{Doubts, why_not};
 use super::clues::{Clues, Pair};
 use super::crowded;
 use super::decided;
 use super::limits::{self, Trust};
 use super::roots;
+use super::unread;
 use crate::chain;
 use crate::rules::{GUILTY, SUSPECTED, percent};
 
@@ -53,6 +56,10 @@ struct Case {
     low: Option<f64>,
     /// The upper end of `share`.
     high: Option<f64>,
+    /// Of the change, what could not be followed and `high` does not have.
+    unseen: f64,
+    /// The seconds of the change at least.
+    least: f64,
     sign: Sign,
     own: Option<Status>,
     evidence: Vec<String>,
@@ -98,12 +105,13 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     if !clues.have_parts() {
         return unfollowed(clues, trust);
     }
-    let mut taken = Taken::default();
+    let (mut taken, mut doubts) = (Taken::default(), Vec::new());
     let mut findings: Vec<Finding> = CATALOGUE
         .iter()
         .map(|candidate| {
             let mut case = Case::of(candidate, clues, change, &taken, trust);
             let status = case.status();
+            doubts.extend(case.doubt(status, clues));
             match status {
                 Status::Guilty => taken.by(candidate, case.left),
                 // What is suspected of parts that another is guilty of comes after it.
@@ -117,8 +125,12 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     fill_gaps(&mut findings, clues, change.seconds);
     let unexplained = (1.0 - explained(&findings, clues, change)).clamp(0.0, 1.0);
     limits::hold(&mut findings, clues, trust, unexplained);
+    unread::hold(&mut findings, clues);
     limits::spare(&mut findings, trust, unexplained);
+    // What is not cleared changes nothing about who is accused: it is told when that is settled.
+    let doubts = Doubts::of(doubts, &findings);
     decided::apply(&mut findings, clues, trust);
+    doubts.apply(&mut findings, clues);
     roots::neighbours_of_both(&mut findings, clues);
     roots::add(&mut findings, clues);
     chain::order(&mut findings);
@@ -133,8 +145,9 @@ fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
                    CAP_PERFMON or kernel.perf_event_paranoid=-1";
     let finding = |c: &Candidate| {
         let (status, evidence) = match (c.sign)(clues) {
-            Sign::Fits(text) => (Status::Suspected, vec![text, unknown.to_owned()]),
+            Sign::Fits(text) => (Status::Suspected, [vec![text, unknown.to_owned()], unread::missing(c.cause, clues)].concat()),
             Sign::Against(text) => (Status::Cleared, vec![text]),
+            Sign::NotGrown(text, _) => (Status::NotJudged, vec![text, unknown.to_owned()]),
             Sign::Unknown => (Status::NotJudged, missing(c.entry(), clues)),
         };
         finding(c.entry(), status, 0.0, evidence)
@@ -192,6 +205,8 @@ impl Case {
         let [least, most] = trust.change(change.seconds);
         let low = clues.followed().then(|| ((free.more() + sure_rest - clues.width(is_free)) / most).clamp(0.0, 1.0));
         let high = clues.followed().then(|| ((moved.more() + rest + clues.width(moves)) / least).clamp(0.0, 1.0));
+        // Of what it may take of the rest `high` has all.
+        let unseen = if takes == Rest::No { (clues.rest().more() / least).clamp(0.0, 1.0) } else { 0.0 };
         let own = match clues.own(candidate.cause) {
             [Some(slow), fast] if slow.status.accuses() && fast.is_none_or(|c| c.status > slow.status) => Some(slow.status),
             _ => None,
@@ -206,7 +221,7 @@ impl Case {
         if sign == Sign::Unknown {
             evidence.extend(missing(candidate.entry(), clues));
         }
-        Case { candidate, share, left, low, high, sign, own, evidence }
+        Case { candidate, share, left, low, high, unseen, least, sign, own, evidence }
     }
 
     fn status(&self) -> Status {
@@ -216,7 +231,7 @@ impl Case {
         match (&self.sign, self.own) {
             (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if free && surely => Status::Guilty,
             (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if large => Status::Suspected,
-            (Sign::Against(_), _) => Status::Cleared,
+            (Sign::Against(_) | Sign::NotGrown(..), _) => Status::Cleared,
             (Sign::Unknown, Some(Status::Suspected)) if free => Status::Suspected,
             // A part that both budgets have and that did not grow clears a cause even without a sign.
             _ if self.share < SUSPECTED && self.high.is_none_or(|high| high < GUILTY) => Status::Cleared,
@@ -225,9 +240,21 @@ impl Case {
         }
     }
 
+    /// Why it is not cleared, where its part of the change alone would clear it.
+    fn doubt(&self, status: Status, clues: &Clues) -> Option<(&'static str, String)> {
+        let by_its_part = status == Status::Cleared && !matches!(self.sign, Sign::Against(_));
+        let high = match self.sign {
+            // A budget has all places of the disk in one part: what others of them took says nothing of these.
+            Sign::NotGrown(_, Some(at_most)) if self.candidate.entry().layer == Layer::Storage => Some((at_most / self.least).max(0.0)),
+            _ => self.high,
+        };
+        let why = by_its_part.then(|| why_not(high, self.unseen, clues.not_followed()))?;
+        Some((self.candidate.cause, why?))
+    }
+
     fn finding(self, status: Status) -> Finding {
         let mut evidence = match self.sign {
-            Sign::Fits(text) | Sign::Against(text) => vec![text],
+            Sign::Fits(text) | Sign::Against(text) | Sign::NotGrown(text, _) => vec![text],
             Sign::Unknown => Vec::new(),
         };
         evidence.extend(self.evidence);

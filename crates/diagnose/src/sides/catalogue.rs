@@ -32,8 +32,11 @@ use super::{commits, crowded, let_go, signs, signs_io};
 pub enum Sign {
     /// What tells this cause from its neighbours is there.
     Fits(String),
-    /// What would have to be there is not.
+    /// What would have to be there is not: a fact about the cause, which excludes it whatever its part of the change.
     Against(String),
+    /// What it takes did not grow, or too little, by the middle of an interval: that clears it with the whole interval alone. The seconds of a
+    /// transaction by which the places where it acts grew at most, where they tell it.
+    NotGrown(String, Option<f64>),
     /// Nothing was observed on both sides that would tell.
     Unknown,
 }

@@ -223,6 +223,16 @@ impl<'a> Clues<'a> {
         Some(if self.new_is_slow { Pair { fast: base, slow: new } } else { Pair { fast: new, slow: base } })
     }
 
+    /// Seconds of a transaction by which these places grew at most, with the whole interval, where both sides' requests were followed.
+    pub fn grew_at_most(&self, of: &[Place]) -> Option<f64> {
+        let places = self.places.as_ref()?;
+        let [base, new] = [0, 1].map(|i| {
+            let (shares, turns) = (of.iter().filter_map(|place| places[i].get(place)).map(|sum| sum.share), turns(&self.readings[i]));
+            shares.fold((0.0, 0.0), |(seconds, width), s| (seconds + s.seconds * turns, width + half_width(&s) * turns))
+        });
+        Some(self.pair(base.0, new.0).more() + base.1.hypot(new.1))
+    }
+
     /// Who had most of a place on the slower side; nothing where that is not known.
     pub fn whom(&self, place: Place) -> Option<&str> {
         let places = &self.places.as_ref()?[usize::from(self.new_is_slow)];
@@ -421,16 +431,19 @@ fn by_who_had_it<'a>(parts: &[(Layer, &'a str, f64)], paths: &'a Paths) -> Vec<(
     fine
 }
 
+/// Half the interval of a share, in seconds of a request.
+fn half_width(of: &Share) -> f64 {
+    if of.share > 0.0 { (of.high - of.low).max(0.0) / 2.0 * of.seconds / of.share } else { 0.0 }
+}
+
 /// Half the interval of each leaf, in seconds of a transaction, under the name of its part.
 fn widths(paths: &Paths, turns: f64) -> Vec<(Layer, &str, f64)> {
-    let width =
-        |leaf: &'_ Share| if leaf.share > 0.0 { (leaf.high - leaf.low).max(0.0) / 2.0 * leaf.seconds / leaf.share * turns } else { 0.0 };
     paths
         .leaves
         .iter()
         .map(|leaf| {
             let (layer, component) = Place::fine(leaf);
-            (layer, component, width(&leaf.all))
+            (layer, component, half_width(&leaf.all) * turns)
         })
         .collect()
 }

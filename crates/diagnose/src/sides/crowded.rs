@@ -4,7 +4,7 @@
 use fingerpost_record::Layer;
 use fingerpost_record::place::Kind;
 
-use super::catalogue::Sign::Fits;
+use super::catalogue::Sign::{Against, Fits};
 use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair};
 use super::signs;
@@ -34,10 +34,11 @@ pub(super) fn came(clues: &Clues) -> Option<Pair> {
 const BEYOND_WORK: f64 = 2.0;
 
 /// Why the server's threads wait for each other although their work is the same, or much longer than their longer work makes them: others have
-/// the CPUs on which they ran. Nothing where the server was given fewer CPUs itself.
+/// the CPUs on which they ran. Nothing where the server was given fewer CPUs itself, or where nobody read how many.
 pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
     let others = came(clues)?;
-    let limited = matches!(signs::affinity(clues), Fits(_)) || matches!(signs::quota(clues), Fits(_));
+    // Without the throttled time others are suspected at most (`unread`).
+    let limited = !matches!(signs::affinity(clues), Against(_)) || matches!(signs::quota(clues), Fits(_));
     let waited = clues.places(&[Place::CpuServer]).filter(|waited| signs::grew(clues, *waited) && !limited)?;
     let work = clues.parts(on_cpu).ratio();
     let than_work = match work {

@@ -84,6 +84,12 @@ pub(super) fn leave(f: &mut Finding, left: f64, words: &str) {
     };
 }
 
+/// Whether an experiment of the slower side took a cause away whole, and nothing came of it.
+pub(super) fn clears(clues: &Clues, f: &Finding) -> bool {
+    let [slow, _] = clues.experiments();
+    slow.iter().any(|e| e.answer == Answer::Same && decides(e.change).clears && tests(e, f))
+}
+
 fn tests(experiment: &Experiment, f: &Finding) -> bool {
     decides(experiment.change).causes.contains(&f.cause.as_str()) && experiment.tests.contains(&f.cause)
 }

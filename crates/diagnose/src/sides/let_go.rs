@@ -4,7 +4,7 @@
 use fingerpost_record::Layer;
 use fingerpost_record::place::Kind;
 
-use super::catalogue::Sign::{self, Fits};
+use super::catalogue::Sign::{self, Against, Fits};
 use super::catalogue::on_cpu;
 use super::clues::Clues;
 use super::{crowded, signs, signs_io};
@@ -39,10 +39,10 @@ fn after(clues: &Clues, sign: fn(&Clues) -> Sign, sleeps: fn(Kind) -> bool, time
     })
 }
 
-/// Whether no others came, and the server was given no less of the CPUs.
+/// Whether it is known that no others came, and that the server was given no less of the CPUs: what nobody read is not nothing.
 fn left_alone(clues: &Clues) -> bool {
-    let own = [signs::affinity, signs::quota, signs::priority].iter().any(|sign| matches!(sign(clues), Fits(_)));
-    !own && crowded::came(clues).is_none()
+    let as_before = [signs::affinity, signs::quota, signs::priority].iter().all(|sign| matches!(sign(clues), Against(_)));
+    as_before && signs::others_used(clues).is_some() && crowded::came(clues).is_none()
 }
 
 /// Why waits for a CPU belong to a queueing discipline: it lets packets that it held go together, so that those who get them all want a CPU at

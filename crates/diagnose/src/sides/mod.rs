@@ -4,6 +4,7 @@
 
 pub mod candidates;
 pub mod catalogue;
+mod clearing;
 pub mod clues;
 mod commits;
 mod crowded;
@@ -15,6 +16,7 @@ mod roots;
 pub mod settled;
 mod signs;
 mod signs_io;
+mod unread;
 pub mod watched;
 pub mod waterfall;
 

@@ -5,7 +5,7 @@ use fingerpost_record::cause::thresholds::{
     MORE_THAN_KERNEL, MORE_TO_DO, SLOWER_CODE, TWICE,
 };
 
-use super::catalogue::Sign::{self, Against, Fits, Unknown};
+use super::catalogue::Sign::{self, Against, Fits, NotGrown, Unknown};
 use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair, quantity};
 use super::{commits, crowded, let_go, signs_io};
@@ -100,7 +100,7 @@ pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<S
     let pair = clues.places(places)?;
     let whom = places.first().and_then(|place| clues.whom(*place)).map_or(String::new(), |name| format!(", most of it with {name}"));
     let text = format!("{words}: {} of a request{whom}", clues.arrow(pair, "seconds"));
-    Some(if grew(clues, pair) { Fits(text) } else { Against(text) })
+    Some(if grew(clues, pair) { Fits(text) } else { NotGrown(text, clues.grew_at_most(places)) })
 }
 
 /// CPUs' worth of time that other processes used.
@@ -463,8 +463,12 @@ pub(super) fn saturated(clues: &Clues) -> Sign {
         return Against(format!("{text}, {:.2} of {} on the faster side", used.fast, may.fast));
     }
     match sign {
-        Fits(sign) if used.slow >= limit("cpu.saturated") * may.slow => Fits(format!("{sign}; {text}")),
-        Fits(sign) | Against(sign) => Against(format!("{sign}; {text}")),
+        Fits(sign) | NotGrown(sign, _) | Against(sign) if used.slow < limit("cpu.saturated") * may.slow => {
+            Against(format!("{sign}; {text}"))
+        }
+        Fits(sign) => Fits(format!("{sign}; {text}")),
+        NotGrown(sign, at_most) => NotGrown(format!("{sign}; {text}"), at_most),
+        Against(sign) => Against(format!("{sign}; {text}")),
         Unknown => Unknown,
     }
 }

@@ -5,12 +5,12 @@ use fingerpost_record::cause::thresholds::{
     DEARER_SYNC, DISK_BUSY, FLUSHES_MATTER, LONGER_WAIT, MORE_OF_A_COUNT, MOST_PASSES, OTHERS_BYTES, TWICE,
 };
 
-use super::catalogue::Sign::{self, Against, Fits, Unknown};
+use super::catalogue::Sign::{self, Against, Fits, NotGrown, Unknown};
 use super::clues::{Clues, Pair, quantity};
 use super::let_go;
 use super::signs::{followed, grew, grows, higher, is_good_part, set_now};
 use crate::places::{Kind, Place, name};
-use crate::rules::{limit, percent};
+use crate::rules::{SUSPECTED, limit, percent};
 
 fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
     Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
@@ -168,7 +168,8 @@ const DELAYED_ACK: f64 = 0.040;
 /// The part of what transactions take longer that a count, times what each costs at least, must make: it is then the most of it.
 const MOST: f64 = 0.5;
 
-/// A count that costs so many seconds each: whether its growth makes most of the time that transactions take longer.
+/// A count that costs so many seconds each: whether its growth makes most of the time that transactions take longer. One that makes less, and
+/// more than next to nothing, does not clear it: each may have cost more than the least.
 fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
     let Some(pair) = clues.per_transaction(name) else { return Unknown };
     let change = clues.turnaround().unwrap_or(clues.wall()).more();
@@ -179,7 +180,11 @@ fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
         quantity(each, "seconds"),
         (part * 100.0).min(100.0)
     );
-    if pair.ratio() > MORE_OF_A_COUNT.value && part >= MOST { Fits(text) } else { Against(text) }
+    match part {
+        most if pair.ratio() > MORE_OF_A_COUNT.value && most >= MOST => Fits(text),
+        some if some >= SUSPECTED => NotGrown(text, None),
+        _ => Against(text),
+    }
 }
 
 /// Overflows a transaction above which they are a matter of ours at any cost: with the plant 0.0016, of which each took many seconds, as a
@@ -280,8 +285,12 @@ pub(super) fn shaping(clues: &Clues) -> Sign {
     if let Fits(text) = delay(clues) {
         return Against(text);
     }
-    followed(clues, &[Place::OnTheWay], "on the way between server and client")
-        .unwrap_or_else(|| higher(clues, "queue.network.mean", "bytes on the way between the sockets"))
+    let on_the_way = followed(clues, &[Place::OnTheWay], "on the way between server and client");
+    match on_the_way.unwrap_or_else(|| higher(clues, "queue.network.mean", "bytes on the way between the sockets")) {
+        // Acknowledgements that come late would fit as well.
+        Fits(_) if clues.total("tcp.delayed_acks").is_none() => Unknown,
+        sign => sign,
+    }
 }
 
 /// Another service that the path leads to.

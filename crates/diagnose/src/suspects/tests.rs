@@ -8,6 +8,8 @@ use fingerpost_record::{Layer, Paths, Readings};
 use super::super::{PROGRAMS, StepFigures};
 use super::*;
 
+mod missing;
+
 /// What observers read of a server on two CPUs with nothing wrong.
 const QUIET: &[(&str, f64)] = &[
     ("machine.cpus", 2.0),

@@ -100,7 +100,6 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Followed, Reading("disk.busy.seconds")],
         follows: &["storage.durability"],
         thresholds: &[DISK_BUSY, DISK_IDLE, LONGER_WAIT, GOOD_PART],
-        ..PLAIN
     },
     Cause {
         name: "storage.throttle",
@@ -326,7 +325,6 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Followed, Reading("server.call.read.count")],
         follows: &["kernel.trace"],
         thresholds: &[SLOWER_CODE, AS_MANY_CALLS, MORE_OF_A_COUNT, FEW_FAULTS, MUCH_WORK],
-        ..PLAIN
     },
     Cause {
         name: "kernel.trace",

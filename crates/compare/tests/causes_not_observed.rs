@@ -1,0 +1,174 @@
+//! What nobody read, and what is small in the middle of a wide interval alone: neither clears a cause of a difference nor convicts one.
+
+mod runs;
+
+use fingerpost_compare::{Comparison, Options, compare};
+use fingerpost_record::fixture::followed::Row;
+use fingerpost_record::{Finding, Layer, Run, Status};
+use runs::{QUIET, run, with_rows};
+
+fn guilty(c: &Comparison) -> Vec<&str> {
+    c.causes.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect()
+}
+
+fn of<'a>(c: &'a Comparison, cause: &str) -> &'a Finding {
+    c.causes.iter().find(|f| f.cause == cause).unwrap_or_else(|| panic!("{cause} was not looked at: {:#?}", c.causes))
+}
+
+fn says(c: &Comparison, cause: &str, words: &str) -> bool {
+    of(c, cause).evidence.iter().any(|line| line.contains(words))
+}
+
+fn between(base: Run, new: Run) -> Comparison {
+    compare(&[base], &[new], &Options::default())
+}
+
+/// A run without the readings whose names begin so.
+fn without(mut run: Run, left_out: &[&str]) -> Run {
+    run.observations[0].totals.retain(|name, _| !left_out.iter().any(|of| name.starts_with(of)));
+    run
+}
+
+const fn row<'a>(layer: Layer, component: &'a str, whom: &'a str, us: f64) -> Row<'a> {
+    (layer, component, whom, &[], [us; 3])
+}
+
+const fn cpu(whom: &str) -> Row<'_> {
+    row(Layer::Scheduler, "waiting for a CPU", whom, 900.0)
+}
+
+const WORK: Row = row(Layer::Application, "server user code", "", 900.0);
+
+#[test]
+fn a_quota_that_nobody_read_would_fit_as_well() {
+    let busy = [("server.user.seconds", 8.0), ("server.kernel.seconds", 3.0)];
+    let beside = [("other.cpu.seconds", 12.0)];
+    for (cause, rows, base, new) in [
+        ("cpu.affinity", [cpu("idle CPU")], &[][..], &[("server.cpus_allowed", 1.0)][..]),
+        ("cpu.contention", [cpu("stress")], &[], &beside),
+        ("cpu.saturated", [cpu("the server itself")], &busy, &busy),
+    ] {
+        let with = |left_out: &[&str]| between(without(run(&[], base), left_out), without(run(&rows, new), left_out));
+        let c = with(&[]);
+        assert_eq!(guilty(&c), [cause], "{:#?}", c.causes);
+        let c = with(&["throttle."]);
+        assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), (cause, Status::Suspected), "{:#?}", c.causes);
+        assert!(says(&c, cause, "throttle.seconds cannot be compared") && says(&c, cause, "a quota"), "{:#?}", c.causes);
+    }
+}
+
+#[test]
+fn a_priority_that_nobody_read_would_fit_as_well() {
+    let with = |left_out: &[&str]| {
+        between(without(run(&[], &[]), left_out), without(run(&[cpu("stress")], &[("other.cpu.seconds", 12.0)]), left_out))
+    };
+    assert_eq!(guilty(&with(&["server.nice"])), ["cpu.contention"], "the weight is known");
+    let c = with(&["server.nice", "cgroup.cpu_weight"]);
+    assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("cpu.contention", Status::Suspected), "{:#?}", c.causes);
+    assert!(
+        says(&c, "cpu.contention", "server.nice cannot be compared") && says(&c, "cpu.contention", "a lower priority"),
+        "{:#?}",
+        c.causes
+    );
+}
+
+#[test]
+fn acknowledgements_that_nobody_counted_would_fit_as_well_as_a_network_that_is_shaped() {
+    let way = [row(Layer::Network, "on the way between server and client", "", 1400.0)];
+    let with = |left_out: &[&str], new: &[(&str, f64)]| between(without(run(&[], &[]), left_out), without(run(&way, new), left_out));
+    assert_eq!(guilty(&with(&[], &[])), ["network.shaping"]);
+    let c = with(&["tcp.delayed_acks"], &[]);
+    assert_eq!(of(&c, "network.shaping").status, Status::NotJudged, "{:#?}", c.causes);
+    assert!(says(&c, "network.shaping", "tcp.delayed_acks cannot be compared"), "{:#?}", c.causes);
+    assert_eq!(guilty(&with(&["tcp.delayed_acks"], &[("net.drops", 50.0)])), ["network.shaping"], "packets were lost, whatever else");
+}
+
+#[test]
+fn others_that_nobody_looked_for_are_not_none() {
+    let rows =
+        [row(Layer::Storage, "disk: in the device", "", 200.0), row(Layer::Scheduler, "waiting for a CPU", "the server itself", 300.0)];
+    let with = |left_out: &[&str]| {
+        let of = |rows: &[Row], n: f64| run(rows, &[("server.call.fsync.count", n), ("disk.flushes", n), ("disk.flush.seconds", n * 2e-4)]);
+        between(without(of(&[], 100.0), left_out), without(of(&rows, 2000.0), left_out))
+    };
+    let c = with(&[]);
+    assert!(of(&c, "storage.durability").share > 0.9, "who sleeps in a flush waits for a CPU after it: {:#?}", c.causes);
+    for left_out in ["other.", "throttle.", "server.cpus_allowed"] {
+        let c = with(&[left_out]);
+        assert!(of(&c, "storage.durability").share < 0.5, "{left_out}: {:#?}", c.causes);
+    }
+}
+
+#[test]
+fn a_part_that_is_small_in_the_middle_clears_with_its_whole_interval_alone() {
+    let slept = row(Layer::Application, "sleeping", "", 50.0);
+    let c = between(run(&[], &[]), run(&[slept, WORK], &[]));
+    assert_eq!((of(&c, "app.wait").status, guilty(&c)), (Status::Cleared, vec!["app.work"]), "{:#?}", c.causes);
+    let mut wide = run(&[slept, WORK], &[]);
+    wide.paths[0].leaves.iter_mut().filter(|l| l.component == "sleeping").for_each(|l| (l.all.low, l.all.high) = (0.0, 0.5));
+    let c = between(run(&[], &[]), wide);
+    assert_eq!((of(&c, "app.wait").status, guilty(&c)), (Status::NotJudged, vec!["app.work"]), "{:#?}", c.causes);
+    assert!(says(&c, "app.wait", "neither clears nor accuses"), "{:#?}", of(&c, "app.wait"));
+}
+
+/// A budget has all that waits for a disk in one part.
+#[test]
+fn a_place_of_the_disk_is_not_doubted_for_what_another_took() {
+    let with = |held: f64, flushes: f64| {
+        let rows =
+            [row(Layer::Storage, "disk: in the device", "", 900.0), row(Layer::Storage, "disk: held back before the queue", "", held)];
+        let rows = if flushes > 0.0 { &rows[..] } else { &[] };
+        run(rows, &[("server.call.fsync.count", 10_000.0 + flushes), ("server.call.fsync.seconds", 1.0 + flushes * 1e-4)])
+    };
+    let c = between(with(0.0, 0.0), with(1.0, 150_000.0));
+    assert_eq!(guilty(&c), ["storage.durability"], "{:#?}", c.causes);
+    assert_eq!(of(&c, "storage.throttle").status, Status::Cleared, "{:#?}", of(&c, "storage.throttle"));
+    let mut wide = with(1.0, 150_000.0);
+    wide.paths[0].leaves.iter_mut().filter(|l| l.component.contains("held")).for_each(|l| l.all.high = 0.5);
+    let c = between(with(0.0, 0.0), wide);
+    assert_eq!(of(&c, "storage.throttle").status, Status::NotJudged, "{:#?}", of(&c, "storage.throttle"));
+}
+
+#[test]
+fn what_could_not_be_followed_clears_nobody_but_by_facts() {
+    let with = |not_followed: f64| {
+        let of = |extra: &[Row]| with_rows(&[&QUIET[..], extra].concat(), &[], not_followed);
+        between(of(&[]), of(&[WORK]))
+    };
+    let (seen, unseen) = (with(0.01), with(0.3));
+    for cause in ["app.lock", "app.wait", "peer.slow", "cpu.contention", "storage.throttle", "network.shaping"] {
+        assert_eq!(of(&seen, cause).status, Status::Cleared, "{:#?}", of(&seen, cause));
+        assert_eq!(of(&unseen, cause).status, Status::NotJudged, "{:#?}", of(&unseen, cause));
+        assert!(says(&unseen, cause, "30 % of a side's requests' time could not be followed"), "{:#?}", of(&unseen, cause));
+    }
+    for cause in ["cpu.quota", "cpu.affinity", "cpu.priority", "kernel.trace"] {
+        assert_eq!(of(&unseen, cause).status, Status::Cleared, "what is not there needs no share: {:#?}", of(&unseen, cause));
+    }
+}
+
+#[test]
+fn a_count_that_makes_some_of_the_change_does_not_clear_it() {
+    // Of 1.4 ms of 10,000 transactions, 100 late acknowledgements make 29 %, 5 make 1 %.
+    let with = |acks: f64| {
+        between(
+            run(&[], &[]),
+            run(&[WORK, row(Layer::Network, "on the way between server and client", "", 500.0)], &[("tcp.delayed_acks", acks)]),
+        )
+    };
+    let c = with(100.0);
+    assert_eq!(of(&c, "network.delay").status, Status::NotJudged, "{:#?}", of(&c, "network.delay"));
+    assert_eq!(of(&with(5.0), "network.delay").status, Status::Cleared, "{:#?}", of(&with(5.0), "network.delay"));
+}
+
+#[test]
+fn a_record_without_followed_requests_clears_by_facts_alone() {
+    let unfollowed = |rows: &[Row]| {
+        let mut run = run(rows, &[]);
+        run.paths.clear();
+        run
+    };
+    let c = between(unfollowed(&[]), unfollowed(&[WORK]));
+    assert_eq!(of(&c, "app.wait").status, Status::NotJudged, "{:#?}", of(&c, "app.wait"));
+    assert!(says(&c, "app.wait", "no interval of its part"), "{:#?}", of(&c, "app.wait"));
+    assert_eq!(of(&c, "cpu.quota").status, Status::Cleared, "{:#?}", of(&c, "cpu.quota"));
+}
