@@ -74,8 +74,8 @@ impl Throttling {
 }
 
 /// [`Throttling`] of each group from a process's own to the root that we can see, own first: the quota that stops a process may be any
-/// ancestor's, and the kernel counts it there alone. Groups that count nothing are left out, such as those to which version 2 does not
-/// delegate the CPU controller.
+/// ancestor's, and the kernel counts it there alone. A group of version 2 without the CPU controller counts nothing, because it has no quota: it
+/// was never stopped, as far as all groups up to the real root are seen; in a name space of its own a group that counts nothing is left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Throttlings(Vec<Counted>);
 
@@ -189,7 +189,10 @@ impl Hierarchies {
     /// How often the quotas of our own group and of its ancestors ran out; nothing without the controller.
     pub fn throttlings(&self) -> Throttlings {
         let (Some(paths), Some(hierarchy)) = (self.paths.as_ref(), self.of(Controller::Cpu)) else { return Throttlings::default() };
-        let counted = |(above, group): (usize, PathBuf)| Some(Counted { throttling: throttling(paths, &group)?, above, group });
+        // Only groups below the real root have a type.
+        let all_seen = hierarchy.version == Version::V2 && paths.read(hierarchy.mount.join("cgroup.type")).is_err();
+        let of = |group: &Path| throttling(paths, group).or_else(|| (all_seen && has_no_quota(paths, group)).then(Throttling::default));
+        let counted = |(above, group): (usize, PathBuf)| Some(Counted { throttling: of(&group)?, above, group });
         Throttlings(hierarchy.ancestry().enumerate().filter_map(counted).collect())
     }
 
@@ -255,6 +258,11 @@ pub(super) fn throttling(paths: &Paths, dir: &Path) -> Option<Throttling> {
         throttled_periods: *stat.get("nr_throttled")?,
         throttled_seconds: nanoseconds.or(microseconds)?,
     })
+}
+
+/// Whether a group of version 2 can be read and counts no stops: it has no CPU controller, and so no quota.
+fn has_no_quota(paths: &Paths, dir: &Path) -> bool {
+    paths.read(dir.join("cpu.stat")).is_ok_and(|text| text.contains("usage_usec") && !text.contains("nr_throttled"))
 }
 
 #[cfg(test)]
@@ -369,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_count_nothing_are_left_out() {
+    fn groups_that_count_nothing_were_not_stopped_where_all_are_seen() {
         // Version 2: the controller is not delegated to the process's own group, and the root has no quota.
         let usage = "usage_usec 5\nuser_usec 5\nsystem_usec 0\n".to_owned();
         let stats = [("cg/a/b/c/cpu.stat", usage.clone()), ("cg/a/b/cpu.stat", cpu_stat(Version::V2, 9, 3, 1)), ("cg/cpu.stat", usage)];
@@ -378,6 +386,18 @@ mod tests {
         let stopped = Throttling { periods: 9, throttled_periods: 3, throttled_seconds: 1.0 };
         assert_eq!(groups.throttlings().since(&zeroed(&groups)), Some((stopped, 1)));
         assert_eq!(groups.throttlings().since(&Throttlings::default()), None, "a reading of other groups says nothing");
+        // Without the controller nothing is counted, and nothing can stop: unless there are groups above that are not seen.
+        let alone = [
+            ("proc/self/cgroup", "0::/\n"),
+            ("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n"),
+            ("cg/cgroup.controllers", "cpu memory\n"),
+            ("cg/cpu.stat", "usage_usec 5\nuser_usec 3\nsystem_usec 2\n"),
+        ];
+        let (_dir, paths) = tree(&alone);
+        let groups = Hierarchies::of_self(&paths);
+        assert_eq!(groups.throttlings().since(&groups.throttlings()), Some((Throttling::default(), 0)));
+        let (_dir, paths) = tree(&[alone.as_slice(), &[("cg/cgroup.type", "domain\n")]].concat());
+        assert_eq!(Hierarchies::of_self(&paths).throttlings(), Throttlings::default());
         let (_dir, paths) = nested(Version::V2, &[]);
         assert_eq!(Hierarchies::of_self(&paths).throttlings(), Throttlings::default());
     }
