@@ -153,7 +153,7 @@ fn one_run(subject: &Subject, side: usize, time: Duration, file: &Path, turns: O
     command.arg("-o").arg(file);
     if turns.is_some() {
         // Both have their steps in the same order.
-        command.args(["--seed", &options.seed.to_string()]);
+        command.args(["--seed", &options.seed.to_string()]).env(turns::VARIABLE, "stdin");
     }
     let mut secrets = Vec::new();
     for (key, value) in common.iter().chain(setting.params.iter()) {
@@ -186,11 +186,7 @@ fn one_run(subject: &Subject, side: usize, time: Duration, file: &Path, turns: O
     }
     // With turns it waits for the other as long as it works itself.
     let longest = Instant::now() + time * 6 + GRACE;
-    let input = turns.map(|socket| {
-        command.env(turns::VARIABLE, "stdin");
-        socket
-    });
-    let output = child::run_bounded_on(child::die_with_parent(&mut command), input.unwrap_or_else(Stdio::null), longest)
+    let output = child::run_bounded_on(child::die_with_parent(&mut command), turns.unwrap_or_else(Stdio::null), longest)
         .context("cannot start a run")?;
     let code = output.status.and_then(|s| s.code());
     if !matches!(code, Some(0 | 3)) {
