@@ -81,7 +81,9 @@ pub(super) fn latency(f: &Facts) -> Option<Verdict> {
     let places = if others_compete(f) { &[Place::DiskOwn] } else { of_the_disk };
     let busy =
         f.disk_busy.is_some_and(|busy| busy > DISK_BUSY.value) && f.syncs.is_none_or(|n| n > 0.0) && f.disk_per_s.is_none_or(|b| b > 0.0);
-    match judged(f, f.share(places), true, busy && !others_compete(f) && f.disk_limits.is_none_or(|n| n == 0.0), evidence.clone()) {
+    let verdict = judged(f, f.share(places), true, busy && !others_compete(f) && f.disk_limits.is_none_or(|n| n == 0.0), evidence.clone());
+    match verdict {
+        verdict if reads_again(f) => at_most_suspected(verdict, "it was waited for to read pages again that lack of memory took away"),
         None if f.disk_busy.is_some_and(|busy| busy < DISK_IDLE.value) => cleared(evidence),
         verdict => verdict,
     }
@@ -181,6 +183,18 @@ pub(super) fn peer(f: &Facts) -> Option<Verdict> {
     without(f.delayed_acks.is_none(), "tcp.delayed_acks is not known: acknowledgements that come late would fit as well", verdict)
 }
 
+/// Major faults under memory pressure. A major fault is also how a program's own code is first read: only many of them, under pressure, are
+/// paging.
+fn pages_in(f: &Facts) -> bool {
+    f.major_per_s.is_some_and(|n| n > MAJOR_FAULTS.value) && f.memory_pressure.is_some_and(|share| share > MEMORY_PRESSURE.value)
+}
+
+/// Whether what a server that flushes nothing waits for the disk for is pages that lack of memory took away: the kernel counts a wait as
+/// memory pressure where it is for a page that was there before.
+fn reads_again(f: &Facts) -> bool {
+    pages_in(f) && f.syncs == Some(0.0)
+}
+
 pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
     let mut evidence: Vec<String> = part(f, &[Place::Memory], "waiting for memory").into_iter().collect();
     evidence.extend(f.swap_per_s.map(|n| format!("{} pages swapped a second", significant(n))));
@@ -193,16 +207,23 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
         return None;
     }
     let pressure = f.memory_pressure.unwrap_or(0.0);
-    // A major fault is also how a program's own code is first read: only many of them, under pressure, are paging.
-    let paging = f.swap_per_s.is_some_and(|n| n > PAGES_SWAPPED.value)
-        || f.major_per_s.is_some_and(|n| n > MAJOR_FAULTS.value) && pressure > MEMORY_PRESSURE.value;
+    let paging = f.swap_per_s.is_some_and(|n| n > PAGES_SWAPPED.value) || pages_in(f);
+    let share = if reads_again(f) {
+        evidence.extend(part(f, &WITH_THE_DISK, "waiting for memory, and for the disk to read pages again,"));
+        f.share(&WITH_THE_DISK)
+    } else {
+        share_of(f, "memory.limit")
+    };
     // What was not read clears nobody.
     let read = f.swap_per_s.is_some() && f.major_per_s.is_some();
-    match judged(f, share_of(f, "memory.limit"), true, paging || pressure > SUSPECTED, evidence.clone()) {
+    match judged(f, share, true, paging || pressure > SUSPECTED, evidence.clone()) {
         None if read => cleared(evidence),
         verdict => verdict,
     }
 }
+
+/// Where the time of a request goes that lacks memory and waits for its pages.
+const WITH_THE_DISK: [Place; 4] = [Place::Memory, Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
 
 pub(super) fn page_size(f: &Facts) -> Option<Verdict> {
     let faults = f.minor_faults?;

@@ -83,7 +83,7 @@ fn settings_that_cannot_work_are_refused() {
     for (words, hint) in [
         (&["ab", "syscall.null", "--a", "fdz=3"][..], "fdz"),
         (&["ab", "syscall.null", "--a", "preload=/proc/self/exe"], "statically"),
-        (&["ab", "syscall.null", "--a", "env.A=1", "--b", "env.A=1"], "alike"),
+        (&["ab", "syscall.null", "--a", "env.A=1", "--b", "env.A=1"], "the same"),
         (&["ab", "syscal", "--a", "env.A=1"], "fingerpost list"),
         (&["ab", "syscall.null", "--a", "env.A=1", "--budget", "-1"], "budget"),
     ] {

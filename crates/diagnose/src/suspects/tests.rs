@@ -340,6 +340,20 @@ fn memory_is_not_cleared_by_half_of_what_tells() {
 }
 
 #[test]
+fn pages_that_are_read_again_for_lack_of_memory_are_no_slow_disk() {
+    let from_disk = || followed(&[disk("disk: in the device", "", 500.0)]);
+    let lacking = [("server.faults.major", 4000.0), ("psi.memory.some.seconds", 2.0)];
+    let found = judged(&step(), &lacking, Some(&from_disk()));
+    assert_eq!((found[0].cause.as_str(), found[0].status), ("memory.limit", Status::Guilty), "{found:#?}");
+    assert_eq!(status(&found, "storage.latency"), Status::Suspected);
+    // Files that are read for the first time, and commits, wait for the disk.
+    for with in [[("server.faults.major", 4000.0), ("psi.memory.some.seconds", 0.0)], [("server.call.fsync.count", 40_000.0), lacking[1]]] {
+        let found = judged(&step(), &with, Some(&from_disk()));
+        assert_eq!(status(&found, "storage.latency"), Status::Guilty, "{with:?}");
+    }
+}
+
+#[test]
 fn every_rule_is_of_a_cause_of_the_registry() {
     for rule in RULES {
         assert!(cause(rule.cause).is_some(), "{}", rule.cause);

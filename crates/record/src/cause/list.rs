@@ -92,7 +92,7 @@ pub const CAUSES: &[Cause] = &[
     Cause {
         name: "storage.latency",
         layer: Layer::Storage,
-        label: "disk writes and fsync",
+        label: "disk latency",
         words: "a slower disk",
         places: &[DiskOwn, DiskBesideOthers, DiskDevice],
         moves: DISKS,
