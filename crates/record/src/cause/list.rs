@@ -1,13 +1,13 @@
 //! Every cause, in the order of the article's search: network, disks, code, run queue, locks, calls, memory, client, host.
 
+use super::Cause;
 use super::Need::{Followed, Reading};
 use super::thresholds::{
     AS_MANY_CALLS, CLIENT_TOO, CPUS_FULL, CPUS_IDLE, DEARER_SYNC, DISK_BUSY, DISK_IDLE, DISK_IN_USE, FEW_CALLS, FEW_FAULTS, FLUSHES_MATTER,
     GOOD_PART, IN_PROPORTION, LITTLE_OF_CPUS, LONGER_WAIT, MAJOR_FAULTS, MANY_SYNCS, MEMORY_PRESSURE, MORE_OF_A_COUNT, MORE_STOLEN,
     MORE_THAN_KERNEL, MORE_TO_DO, MOST_PASSES, MUCH_OF_CPUS, MUCH_WORK, OTHERS_BESIDE_OURS, OTHERS_BYTES, PAGES_SWAPPED, SLOWER_CODE,
-    TWICE,
+    TWICE, Threshold,
 };
-use super::{Cause, Threshold};
 use crate::findings::Layer;
 use crate::place::Kind;
 use crate::place::Place::Kernel as InKernel;

@@ -1,7 +1,31 @@
 //! Figures that verdicts turn on, by name, each with where it comes from. `labs/tests/recorded` is every plant of `prove` as it was once
 //! recorded, both sides of it. Where nothing was measured the source says so: then the figure is a convention, and may be another.
 
-use super::{GUILTY, Threshold};
+/// A figure that a verdict turns on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Threshold {
+    /// What it is a threshold of.
+    pub of: &'static str,
+    /// The figure.
+    pub value: f64,
+    /// Who says so: a source, or what was measured.
+    pub source: &'static str,
+}
+
+/// A share from which on a cause that its evidence singles out is guilty: the whole interval must lie above it.
+pub const GUILTY: Threshold = Threshold {
+    of: "share of a request's time, or of the difference",
+    value: 0.10,
+    source: "a convention: what takes a tenth of the time is the least that is worth a repair; no measurement is behind it",
+};
+/// A share from which on a cause is suspected.
+pub const SUSPECTED: Threshold = Threshold { of: GUILTY.of, value: 0.05, source: "a convention: half of what makes guilty" };
+/// Above this share of requests' time that could not be followed nobody is guilty.
+pub const NOT_FOLLOWED: Threshold = Threshold {
+    of: "share of requests' time that could not be followed",
+    value: 0.15,
+    source: "by its meaning: it could hold half as much again as the least that makes guilty",
+};
 
 const fn of(of: &'static str, value: f64, source: &'static str) -> Threshold {
     Threshold { of, value, source }
