@@ -282,9 +282,7 @@ fn of_two_starts(ratio: Ratio, spread: f64) -> Ratio {
     if starts == 0.0 {
         return ratio;
     }
-    // Satterthwaite: what is known beforehand was not estimated from these pairs.
-    let df = if own > 0.0 { ((own + starts) / own).powi(2) * ratio.df } else { 1e6 };
-    Ratio { common: ratio.common + starts, ..Ratio::from_log(ratio.value.ln(), own + starts, df.min(1e6)) }
+    Ratio { common: ratio.common + starts, ..Ratio::with_common(ratio.value.ln(), own, ratio.df, starts) }
 }
 
 /// Which side's runs are further apart than each of them lets expect.

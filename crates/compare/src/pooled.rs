@@ -104,9 +104,7 @@ fn pool_turns(turns: &[f64], rows: &[Ratio]) -> Option<Ratio> {
     let mean = turns.iter().sum::<f64>() / n;
     let own = (turns.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / df / n).max(TINY);
     let common = rows.iter().map(|r| r.common).sum::<f64>() / rows.len() as f64;
-    // Satterthwaite: what is known beforehand was not estimated from these turns.
-    let df = ((own + common) / own).powi(2) * df;
-    Some(Ratio { common, ..Ratio::from_log(mean, own + common, df.min(1e6)) })
+    Some(Ratio::with_common(mean, own, df, common))
 }
 
 /// The ratio that several have in common; nothing for fewer than two.
@@ -129,9 +127,7 @@ pub fn pool(ratios: &[Ratio]) -> Option<Ratio> {
     let random: Vec<f64> = own.iter().map(|v| 1.0 / (v + between)).collect();
     let of_rows = (scatter(&random) / degrees).max(1.0) / random.iter().sum::<f64>();
     let common = mean(&random, &ratios.iter().map(|r| r.common).collect::<Vec<_>>());
-    // Satterthwaite: what is common was not estimated from these rows.
-    let df = ((of_rows + common) / of_rows).powi(2) * degrees;
-    Some(Ratio { common, ..Ratio::from_log(mean(&random, &logs), of_rows + common, df.min(1e6)) })
+    Some(Ratio::with_common(mean(&random, &logs), of_rows, degrees, common))
 }
 
 #[cfg(test)]

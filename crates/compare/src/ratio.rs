@@ -121,6 +121,13 @@ impl Ratio {
         Ratio { value: log.exp(), low: (log - half).exp(), high: (log + half).exp(), error, df, common: 0.0 }
     }
 
+    /// A ratio whose squared error is one that was estimated, with its degrees of freedom, and one that all rows have in common and that is known
+    /// beforehand: it was not estimated from these values, and so has no part in the degrees of freedom (Satterthwaite).
+    pub fn with_common(log: f64, own: f64, df: f64, common: f64) -> Ratio {
+        let df = if own > 0.0 { ((own + common) / own).powi(2) * df } else { f64::INFINITY };
+        Ratio { common, ..Ratio::from_log(log, own + common, df.min(KNOWN)) }
+    }
+
     /// The probability of a ratio at least this far from one, either way, where nothing differs.
     pub fn p_of_no_difference(&self) -> f64 {
         let distance = self.value.ln().abs();

@@ -172,9 +172,9 @@ pub fn give(sides: &[UnixStream; 2], rng: &mut fastrand::Rng, stop: impl Fn() ->
                     answer(&sides[side], GO);
                 }
                 Next::Release => {
-                    for side in (0..2).filter(|side| states[*side] == State::Over).collect::<Vec<_>>() {
-                        states[side] = State::Away;
-                        answer(&sides[side], GO);
+                    for (state, socket) in states.iter_mut().zip(sides).filter(|(state, _)| **state == State::Over) {
+                        *state = State::Away;
+                        answer(socket, GO);
                     }
                 }
             }

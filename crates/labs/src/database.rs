@@ -23,7 +23,7 @@ use crate::database::rows::Repetitions;
 use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, explain};
 use crate::rows::Definition;
-use crate::{Context, Lab, LabError, Setting, Sink, deciding, in_turn, stalls, wanted};
+use crate::{Context, Lab, LabError, Setting, Sink, deciding, in_turn, not_started_again, stalls, wanted};
 
 /// What a step costs besides its load: connecting, preparing statements, handing over the result.
 const STEP_OVERHEAD: Duration = Duration::from_millis(40);
@@ -168,7 +168,7 @@ fn rounds(
         if round > 1
             && let Err(error) = renew(workload, steps)
         {
-            sink.warn(&format!("the database could not be started for round {round}, and the rounds before it are all: {error}"));
+            sink.warn(&not_started_again("database", round, &error));
             break;
         }
         let mut order: Vec<usize> = (0..steps.len()).collect();

@@ -156,6 +156,11 @@ fn in_turn<T>(sink: &mut dyn Sink, measure: impl FnOnce(&mut dyn Sink) -> T) -> 
     measured
 }
 
+/// What is said of a server that does not start again for a round.
+fn not_started_again(server: &str, round: usize, error: &LabError) -> String {
+    format!("the {server} could not be started for round {round}, and the rounds before it are all: {error}")
+}
+
 /// Whether a part that takes time is wanted: not in a quick run, unless it was asked for.
 fn wanted(settings: &Params, key: &str, profile: Profile) -> Result<bool, LabError> {
     match settings.get(key).map(ToString::to_string).as_deref() {

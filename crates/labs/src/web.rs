@@ -21,7 +21,7 @@ use fingerpost_workloads::{Step, Workload, quantile};
 use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, Measured, explain};
 use crate::rows::Definition;
-use crate::{Context, Lab, LabError, Setting, Sink, deciding, in_turn, stalls, wanted};
+use crate::{Context, Lab, LabError, Setting, Sink, deciding, in_turn, not_started_again, stalls, wanted};
 
 const THROUGHPUT: Definition = Definition { probe: "web.throughput", version: 1, unit: Unit::PerSecond, better: Better::Higher };
 const LATENCY: Definition = Definition { probe: "web.latency", version: 1, unit: Unit::Nanoseconds, better: Better::Lower };
@@ -234,8 +234,7 @@ fn course(web: &mut dyn Workload, context: &mut Conduct) -> Vec<Row> {
             && context.sink.takes_turns()
             && let Err(error) = web.renew()
         {
-            let n = round + 1;
-            context.sink.warn(&format!("the web server could not be started for round {n}, and the rounds before it are all: {error}"));
+            context.sink.warn(&not_started_again("web server", round as usize + 1, &error));
             break;
         }
         let mut order: Vec<usize> = (0..rows.len()).collect();

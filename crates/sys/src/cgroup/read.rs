@@ -191,7 +191,10 @@ impl Hierarchies {
         let (Some(paths), Some(hierarchy)) = (self.paths.as_ref(), self.of(Controller::Cpu)) else { return Throttlings::default() };
         // Only groups below the real root have a type.
         let all_seen = hierarchy.version == Version::V2 && paths.read(hierarchy.mount.join("cgroup.type")).is_err();
-        let of = |group: &Path| throttling(paths, group).or_else(|| (all_seen && has_no_quota(paths, group)).then(Throttling::default));
+        let of = |group: &Path| {
+            let text = paths.read(group.join("cpu.stat")).ok()?;
+            stops(&text).or_else(|| (all_seen && has_no_quota(&text)).then(Throttling::default))
+        };
         let counted = |(above, group): (usize, PathBuf)| Some(Counted { throttling: of(&group)?, above, group });
         Throttlings(hierarchy.ancestry().enumerate().filter_map(counted).collect())
     }
@@ -248,9 +251,14 @@ fn limit(paths: &Paths, file: &Path) -> Option<u64> {
     paths.number(file).filter(|&n| n < NO_LIMIT)
 }
 
-/// Reads `cpu.stat` of a group: version 1 counts `throttled_time` in nanoseconds, version 2 `throttled_usec`.
+/// Reads `cpu.stat` of a group.
 pub(super) fn throttling(paths: &Paths, dir: &Path) -> Option<Throttling> {
-    let stat = parse_counters(&paths.read(dir.join("cpu.stat")).ok()?);
+    stops(&paths.read(dir.join("cpu.stat")).ok()?)
+}
+
+/// What a group's `cpu.stat` counts of stops: version 1 has `throttled_time` in nanoseconds, version 2 `throttled_usec`.
+fn stops(text: &str) -> Option<Throttling> {
+    let stat = parse_counters(text);
     let nanoseconds = stat.get("throttled_time").map(|&ns| ns as f64 / 1e9);
     let microseconds = stat.get("throttled_usec").map(|&us| us as f64 / 1e6);
     Some(Throttling {
@@ -260,9 +268,9 @@ pub(super) fn throttling(paths: &Paths, dir: &Path) -> Option<Throttling> {
     })
 }
 
-/// Whether a group of version 2 can be read and counts no stops: it has no CPU controller, and so no quota.
-fn has_no_quota(paths: &Paths, dir: &Path) -> bool {
-    paths.read(dir.join("cpu.stat")).is_ok_and(|text| text.contains("usage_usec") && !text.contains("nr_throttled"))
+/// Whether this is the `cpu.stat` of a group of version 2 that counts no stops: it has no CPU controller, and so no quota.
+fn has_no_quota(text: &str) -> bool {
+    text.contains("usage_usec") && !text.contains("nr_throttled")
 }
 
 #[cfg(test)]
