@@ -172,3 +172,47 @@ fn a_record_without_followed_requests_clears_by_facts_alone() {
     assert!(says(&c, "app.wait", "no interval of its part"), "{:#?}", of(&c, "app.wait"));
     assert_eq!(of(&c, "cpu.quota").status, Status::Cleared, "{:#?}", of(&c, "cpu.quota"));
 }
+
+/// Perf's rings lose what happens while a CPU idles: what they saw beside what programs in the kernel saw is a difference of the two ways.
+#[test]
+fn requests_that_were_followed_in_two_ways_are_not_compared() {
+    let by = |source: &str, rows: &[Row]| {
+        let mut run = run(rows, &[]);
+        run.paths.iter_mut().for_each(|p| p.source = source.into());
+        run
+    };
+    let (rings, programs) = ("perf tracepoints (no right to load programs)", "programs in the kernel (eBPF)");
+    for (base, new, alike) in [(rings, rings, true), (programs, programs, true), (rings, programs, false), (programs, rings, false)] {
+        let c = between(by(base, &[]), by(new, &[WORK]));
+        assert_eq!(guilty(&c).is_empty(), !alike, "{base}, {new}: {:#?}", c.causes);
+        let words = "by perf's rings on one side and by programs in the kernel on the other";
+        assert_eq!(c.causes.iter().any(|f| says(&c, &f.cause, words)), !alike, "{:#?}", c.causes);
+    }
+}
+
+/// The throughput of its row, times a factor: what was followed does not show all that the load generator saw.
+fn slower(mut run: Run, by: f64) -> Run {
+    let row = &mut run.measurements[0];
+    let scale = |x: &mut f64| *x *= by;
+    row.estimate.iter_mut().for_each(|e| [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(scale));
+    row.processes.iter_mut().filter_map(|p| p.value.as_mut()).for_each(scale);
+    run
+}
+
+/// What a connection waits to be let in is in no followed request, and is as uncertain as all of these together.
+#[test]
+fn guilt_by_what_no_part_has_needs_its_whole_interval_too() {
+    let with = |transactions: f64, overflows: f64, width: f64| {
+        let mut run = run(&[], &[("tcp.listen_overflows", overflows)]);
+        let step = [("step.clients", 16.0), ("step.elapsed.seconds", 1.0), ("step.transactions", transactions)];
+        run.observations[0].totals.extend(step.map(|(name, n)| (name.to_owned(), n)));
+        for leaf in &mut run.paths[0].leaves {
+            (leaf.all.low, leaf.all.high) = ((leaf.all.share - width).max(0.0), leaf.all.share + width);
+        }
+        run
+    };
+    for (width, accused) in [(0.01, Status::Guilty), (0.6, Status::Suspected)] {
+        let c = between(with(4000.0, 0.0, width), slower(with(2400.0, 3.0, width), 0.6));
+        assert_eq!(of(&c, "network.accept_queue").status, accused, "{:#?}", of(&c, "network.accept_queue"));
+    }
+}

@@ -22,6 +22,9 @@ pub const NONE: &str = "none";
 /// How much two clock rates may differ before the difference is mentioned: idle clocks wander.
 const CLOCK_TOLERANCE: f64 = 0.02;
 
+/// The fact of the speculation of a run's own processes.
+pub const TASK_MITIGATIONS: &str = "mitigations of its processes";
+
 /// A host as named facts, in the order in which they are worth reading. What the host does not tell is absent.
 pub fn facts(host: &Host) -> Vec<(&'static str, String)> {
     let mut out = Vec::new();
@@ -35,6 +38,7 @@ pub fn facts(host: &Host) -> Vec<(&'static str, String)> {
     put("operating system", Some(host.os.clone()));
     put("kernel command line", word(&host.cmdline));
     put("mitigations", (!host.mitigations.is_empty()).then(|| list(&host.mitigations)));
+    put(TASK_MITIGATIONS, (!host.task_mitigations.is_empty()).then(|| list(&host.task_mitigations)));
     put("processor", Some(host.cpu.model.clone()));
     put("clock", host.cpu.mhz.map(|mhz| format!("{mhz:.0} MHz")));
     put("CPUs allowed", (host.cpu.count > 0).then(|| host.cpu.count.to_string()));
@@ -70,11 +74,12 @@ pub fn facts(host: &Host) -> Vec<(&'static str, String)> {
 }
 
 /// The order of [`facts`], for sorting.
-const ORDER: [&str; 35] = [
+const ORDER: [&str; 36] = [
     "kernel",
     "operating system",
     "kernel command line",
     "mitigations",
+    TASK_MITIGATIONS,
     "processor",
     "clock",
     "CPUs allowed",
@@ -128,7 +133,9 @@ pub fn same(base: &BTreeMap<&'static str, Vec<String>>, new: &BTreeMap<&'static 
 fn difference(what: &str, base: &[String], new: &[String]) -> HostDifference {
     let (base, new) = match what {
         // These are long lists with few differences; only what differs is shown.
-        "mitigations" | "kernel command line" | "mount options" => without_common(&base.join(" | "), &new.join(" | "), what),
+        "mitigations" | TASK_MITIGATIONS | "kernel command line" | "mount options" => {
+            without_common(&base.join(" | "), &new.join(" | "), what)
+        }
         _ => (shown(base), shown(new)),
     };
     HostDifference { what: what.to_owned(), base, new }
@@ -136,7 +143,7 @@ fn difference(what: &str, base: &[String], new: &[String]) -> HostDifference {
 
 fn without_common(base: &str, new: &str, what: &str) -> (String, String) {
     let separator = match what {
-        "mitigations" => "; ",
+        "mitigations" | TASK_MITIGATIONS => "; ",
         "mount options" => ",",
         _ => " ",
     };
@@ -260,6 +267,7 @@ mod tests {
         }
         (host.seccomp, host.seccomp_filters, host.hz) = (Some(2), Some(1), Some(250));
         host.compilers.push("cc".into());
+        host.task_mitigations.insert("speculative store bypass".into(), "thread vulnerable".into());
         host.cgroup.cpu_weight = Some(1);
         host.cgroup.cpuset = Some("0".into());
         host.cgroup.pids_limit = Some(1);

@@ -4,7 +4,7 @@
 //! interval. Counters tell causes apart that act in one place. Where requests could not be followed, counters that point to a cause make
 //! it suspected, and nothing makes it guilty.
 
-use fingerpost_record::cause::thresholds::{CPUS_FULL, CPUS_IDLE, LITTLE_OF_CPUS, MUCH_OF_CPUS, MUCH_WORK};
+use fingerpost_record::cause::thresholds::{CPUS_FULL, CPUS_IDLE, LITTLE_OF_CPUS, MOST_OF_WAITING, MUCH_OF_CPUS, MUCH_WORK};
 use fingerpost_record::paths::Share;
 use fingerpost_record::text::counted;
 use fingerpost_record::{Status, cause, unit::significant};
@@ -172,9 +172,6 @@ fn throttled(f: &Facts) -> bool {
     f.throttled_s.is_some_and(|s| s > 0.0) && f.throttled_periods.is_none_or(|share| share >= limit("cpu.quota"))
 }
 
-/// The part of what requests waited for a CPU for which a quota must have stopped the server for that waiting to be the quota's.
-const MOST_OF_WAITING: f64 = 0.5;
-
 /// A thread that a quota stopped is ready to run, whoever has the CPU meanwhile; what a named process had is that process's.
 fn quota(f: &Facts) -> Option<Verdict> {
     let limit = f.quota.map_or("no quota is set".to_owned(), |q| format!("a quota of {} CPUs is set", significant(q)));
@@ -194,7 +191,7 @@ fn quota(f: &Facts) -> Option<Verdict> {
     let all = f.share(&CPU).filter(|all| verdict.status != Status::Guilty && all.share >= SUSPECTED);
     let Some(all) = all else { return Some(verdict) };
     // While it stood still all of its requests waited: that much of their waiting is the quota's.
-    if let Some(stopped) = f.stopped.filter(|stopped| *stopped >= MOST_OF_WAITING * all.share) {
+    if let Some(stopped) = f.stopped.filter(|stopped| *stopped >= MOST_OF_WAITING.value * all.share) {
         let part = (stopped / all.share).min(1.0);
         let share = Share { seconds: all.seconds * part, share: all.share * part, low: all.low * part, ..all };
         evidence.push(format!("the server stood still for {} of the time, whoever ran then", percent(stopped)));

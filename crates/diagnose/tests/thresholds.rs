@@ -42,6 +42,28 @@ fn no_verdict_turns_on_a_figure_without_a_name() {
     }
 }
 
+/// Constants of a rule's own that hold a figure: it would have a name and no source.
+fn without_a_source(code: &str) -> Vec<String> {
+    let lines = code.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
+    let of_figure = |line: &&str| {
+        let value = line.split_once(": f64 = ").filter(|(name, _)| name.contains("const ")).map(|(_, value)| value);
+        value.is_some_and(|value| figure(value.trim_end_matches(';')).is_some())
+    };
+    lines.filter(of_figure).map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn no_verdict_turns_on_a_figure_without_a_source() {
+    // From so many per cent on, tenths are not told: that is how figures are printed, and no verdict.
+    let printed = ["const WHOLE: f64 = 10.0;", "const WORTH_TELLING: f64 = 1e-9;", "const FAR_TOO_MANY: f64 = 10.0;"];
+    for path in rules() {
+        let mut found = without_a_source(&fs::read_to_string(&path).unwrap());
+        found.retain(|line| !printed.contains(&line.as_str()));
+        assert_eq!(found, [""; 0], "{}", path.display());
+    }
+    assert_eq!(without_a_source("const MORE: f64 = 0.2;\npub(super) const X: f64 = 5e-6;\nconst Y: f64 = Z.value;").len(), 2);
+}
+
 #[test]
 fn a_figure_without_a_name_is_found() {
     for line in [

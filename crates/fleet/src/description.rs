@@ -23,7 +23,7 @@ pub struct Description {
     pub thp: Option<String>,
     /// Frequency governor.
     pub governor: Option<String>,
-    /// Mitigations.
+    /// Mitigations, of the kernel and of the run's own processes.
     pub mitigations: BTreeMap<String, String>,
 }
 
@@ -37,9 +37,15 @@ impl Description {
             filters: host.seccomp_filters,
             thp: host.thp.clone(),
             governor: host.governor.clone(),
-            mitigations: host.mitigations.clone(),
+            mitigations: mitigations(host),
         }
     }
+}
+
+/// Those of the kernel, by their file's name, and those of the run's own processes in words.
+fn mitigations(host: &Host) -> BTreeMap<String, String> {
+    let of_processes = host.task_mitigations.iter().map(|(what, state)| (format!("{what} of its processes"), state.clone()));
+    host.mitigations.clone().into_iter().chain(of_processes).collect()
 }
 
 /// Why a row of a host that was tried has no figure.

@@ -71,8 +71,12 @@ fn word(setting: &Option<String>) -> &str {
     setting.as_deref().unwrap_or_default()
 }
 
-fn listed(mitigations: &BTreeMap<String, String>) -> String {
-    mitigations.iter().map(|(k, v)| format!("{k}: {v}")).collect::<Vec<_>>().join("; ")
+/// The mitigations that both hosts tell, and that differ: here and usual.
+fn mitigated_otherwise(here: &BTreeMap<String, String>, usual: &BTreeMap<String, String>) -> Option<[String; 2]> {
+    let differ: Vec<&String> =
+        here.iter().filter(|(what, state)| usual.get(*what).is_some_and(|u| u != *state)).map(|(what, _)| what).collect();
+    let listed = |of: &BTreeMap<String, String>| differ.iter().map(|what| format!("{what}: {}", of[*what])).collect::<Vec<_>>().join("; ");
+    (!differ.is_empty()).then(|| [listed(here), listed(usual)])
 }
 
 impl<'a> Usual<'a> {
@@ -138,9 +142,8 @@ impl<'a> Usual<'a> {
         if let Some(usual) = other(self.governor, word(&d.governor)) {
             odd("frequency governor", "cpu.speed", Layer::Cpu, word(&d.governor), usual);
         }
-        let here = &d.mitigations;
-        if let Some(usual) = self.mitigations.filter(|usual| *usual != here && !usual.is_empty() && !here.is_empty()) {
-            odd("mitigations", "cpu.mitigation", Layer::Cpu, &listed(here), &listed(usual));
+        if let Some([here, usual]) = self.mitigations.and_then(|usual| mitigated_otherwise(&d.mitigations, usual)) {
+            odd("mitigations", "cpu.mitigation", Layer::Cpu, &here, &usual);
         }
         found
     }
@@ -157,8 +160,8 @@ impl<'a> Usual<'a> {
         if d.cpus > 0 && d.cpus < self.cpus && self.few(|other| other.cpus < self.cpus) {
             odd("cpu.affinity", format!("CPUs allowed: {} here, {} on its peers", d.cpus, self.cpus));
         }
-        // More than there are CPUs, before the run and after it: something else wants them all the time.
-        let crowded = |d: &Description| d.runnable > u64::from(d.cpus.max(1)) && d.runnable > self.runnable + 1;
+        // As many as there are CPUs, before the run and after it: something else wants them all the time.
+        let crowded = |d: &Description| d.runnable >= u64::from(d.cpus.max(1)) && d.runnable > self.runnable + 1;
         if crowded(d) && self.few(crowded) {
             odd("cpu.contention", format!("runnable processes beside the run: {} here, {} on its peers", d.runnable, self.runnable));
         }
@@ -202,6 +205,7 @@ mod tests {
             let mut run = fixture::run();
             (run.host.cgroup.cpu_quota, run.host.cpu.count, run.host.thp) = (None, 4, Some("madvise".into()));
             run.host.seccomp_filters = Some(0);
+            run.host.task_mitigations = [("speculative store bypass".to_owned(), "thread vulnerable".to_owned())].into();
             run.host.before.runnable = 2;
             run.host.after = Some(run.host.before.clone());
             if host < odd {
@@ -228,6 +232,16 @@ mod tests {
         assert_eq!(found(busy, 8, 1), ["cpu.contention"]);
         // At the beginning only.
         assert_eq!(found(|run| run.host.before.runnable = 7, 8, 1), Vec::<&str>::new());
+        // As many as CPUs want them all, whatever their peers have beside the run.
+        let all_wanted = |run: &mut Run| {
+            run.host.before.runnable = 4;
+            run.host.after = Some(run.host.before.clone());
+        };
+        assert_eq!(found(all_wanted, 8, 1), ["cpu.contention"]);
+        let mitigated = |run: &mut Run| _ = run.host.task_mitigations.insert("speculative store bypass".into(), "thread mitigated".into());
+        assert_eq!(found(mitigated, 8, 1), ["cpu.mitigation"]);
+        // A record of a version that does not tell is no other.
+        assert_eq!(found(|run| run.host.task_mitigations.clear(), 8, 1), Vec::<&str>::new());
         let cannot = |run: &mut Run| {
             let m = run.measurements.iter_mut().find(|m| m.outcome == Outcome::Measured && m.probe == "syscall.null").unwrap();
             (m.outcome, m.estimate, m.reason) = (Outcome::Failed, None, Some("no".into()));

@@ -15,6 +15,7 @@ pub mod timer;
 pub mod toolchain;
 mod virtualization;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use doubts::{Doubt, Severity, doubts};
@@ -112,6 +113,7 @@ fn describe_without_compilers(paths: &Paths, work_dir: &Path) -> Host {
         virtualization: virtualization::hypervisor(paths),
         container: virtualization::container(paths),
         mitigations: kernel::mitigations(paths),
+        task_mitigations: task_mitigations(&status),
         governor: cpu::governor(paths),
         thp: paths.value("sys/kernel/mm/transparent_hugepage/enabled").and_then(|text| kernel::chosen(&text)),
         idle_memory: idle::memory(paths),
@@ -136,6 +138,12 @@ fn describe_without_compilers(paths: &Paths, work_dir: &Path) -> Host {
         after: None,
         doubts: Vec::new(),
     }
+}
+
+/// The speculation of this process, which those that measure inherit.
+fn task_mitigations(status: &Status) -> BTreeMap<String, String> {
+    let told = [("speculative store bypass", &status.store_bypass), ("indirect branch speculation", &status.indirect_branch)];
+    told.into_iter().filter_map(|(what, state)| Some((what.to_owned(), state.clone()?))).collect()
 }
 
 /// How busy the machine is now.

@@ -127,6 +127,10 @@ pub struct Host {
     /// Per vulnerability, what the kernel says about it.
     #[serde(default)]
     pub mitigations: BTreeMap<String, String>,
+    /// What the kernel says of the speculation of the run's own processes, which they inherit and may have chosen (`prctl(2)`,
+    /// `PR_SET_SPECULATION_CTRL`). Empty where it does not say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub task_mitigations: BTreeMap<String, String>,
     /// CPU frequency governor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,

@@ -68,8 +68,11 @@ pub enum Way {
     Counters,
     /// Samples of `/proc`.
     Sampling,
-    /// The kernel's events, by perf's rings or by programs in the kernel: the tracepoints are the same.
-    Tracing,
+    /// The kernel's events by programs in the kernel.
+    Programs,
+    /// The kernel's events by perf's rings, which lose some while a CPU idles and take more than twice the time of what they observe
+    /// (`docs/observers.md`).
+    Rings,
     /// Nothing was seen.
     Nothing,
 }
@@ -79,7 +82,8 @@ impl Way {
     pub fn of(source: &str) -> Way {
         match source {
             s if s.starts_with("none") => Way::Nothing,
-            s if s.starts_with("perf tracepoints") || s.starts_with("programs in the kernel") => Way::Tracing,
+            s if s.starts_with("programs in the kernel") => Way::Programs,
+            s if s.starts_with("perf tracepoints") => Way::Rings,
             s if s.contains("sampl") => Way::Sampling,
             _ => Way::Counters,
         }
@@ -299,8 +303,8 @@ mod tests {
     #[test]
     fn the_way_is_told_by_the_source() {
         for (source, way) in [
-            ("perf tracepoints (this kernel lacks x)", Way::Tracing),
-            ("programs in the kernel (eBPF)", Way::Tracing),
+            ("perf tracepoints (this kernel lacks x)", Way::Rings),
+            ("programs in the kernel (eBPF)", Way::Programs),
             ("/proc sampling", Way::Sampling),
             ("socket diagnosis, sampled", Way::Sampling),
             ("/proc counters", Way::Counters),

@@ -384,6 +384,8 @@ fn host_facts(run: &Run) -> Vec<Fact> {
     facts.maybe("Virtualisation", h.virtualization.clone());
     facts.maybe("Container", h.container.clone());
     facts.list("Control group", cgroup(h));
+    let of_processes = h.task_mitigations.iter().map(|(what, state)| format!("{what}: {state}"));
+    facts.list("Speculation of its processes", of_processes);
     facts.maybe("Seccomp", h.seccomp.map(|mode| format!("mode {mode}, {} filters", h.seccomp_filters.unwrap_or(0))));
     let fs = &h.filesystem;
     if !fs.kind.is_empty() {

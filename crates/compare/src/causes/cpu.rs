@@ -1,5 +1,6 @@
 //! Everything slower in proportion: the CPU's speed, its mitigations, or the host under a guest.
 
+use fingerpost_diagnose::hosts::TASK_MITIGATIONS;
 use fingerpost_record::{Finding, Layer, Status};
 
 use super::groups::{Group, waits_for_device};
@@ -52,7 +53,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     evidence.extend(host_clues(
         view.fast,
         view.slow,
-        &["processor", "clock", "governor", "turbo", "microcode", "mitigations", "virtualisation", "CPU quota"],
+        &["processor", "clock", "governor", "turbo", "microcode", "mitigations", TASK_MITIGATIONS, "virtualisation", "CPU quota"],
     ));
     let cpu_rows = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 });
     let rest = view.claim(|i| if waits_for_device(&i.row.probe) { 0.0 } else { factor });
@@ -131,7 +132,7 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
         (Some(_), Some(_)) if steal(view.slow) > steal(view.fast) + 1.0 => steal_words(steal(view.slow), steal(view.fast)),
         (Some(_), Some(_)) => ("cpu.speed", Layer::Cpu, "instructions and cycles are the same, each takes longer".into()),
         _ if steal(view.slow) > steal(view.fast) + 1.0 => steal_words(steal(view.slow), steal(view.fast)),
-        _ if !host_clues(view.fast, view.slow, &["mitigations"]).is_empty()
+        _ if !host_clues(view.fast, view.slow, &["mitigations", TASK_MITIGATIONS]).is_empty()
             && host_clues(view.fast, view.slow, &["processor", "clock"]).is_empty() =>
         {
             (

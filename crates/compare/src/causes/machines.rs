@@ -1,5 +1,6 @@
 //! What the two sides' machines have in common, so that what is the same on both is not blamed for a difference.
 
+use fingerpost_diagnose::hosts::TASK_MITIGATIONS;
 use fingerpost_diagnose::hosts::same;
 use fingerpost_record::{Finding, Layer, Status};
 
@@ -9,9 +10,10 @@ use super::probes::{Item, View};
 use crate::side::Side;
 
 /// Settings of a kernel that change what its work costs.
-const KERNEL_SETTINGS: [&str; 10] = [
+const KERNEL_SETTINGS: [&str; 11] = [
     "kernel command line",
     "mitigations",
+    TASK_MITIGATIONS,
     "seccomp",
     "seccomp filters",
     "transparent huge pages",

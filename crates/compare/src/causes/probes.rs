@@ -14,6 +14,7 @@
 
 use std::collections::HashMap;
 
+use fingerpost_diagnose::hosts::TASK_MITIGATIONS;
 use fingerpost_record::{Better, Finding, Layer, Observation, Status, Unit};
 
 use super::groups::{GROUP_CAUSES, Group, GroupCause, entries, group};
@@ -210,7 +211,7 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     evidence.extend(super::host_clues(
         view.fast,
         view.slow,
-        &["seccomp", "seccomp filters", "mitigations", "kernel", "operating system", "kernel command line", "processor"],
+        &["seccomp", "seccomp filters", "mitigations", TASK_MITIGATIONS, "kernel", "operating system", "kernel command line", "processor"],
     ));
     let claimed =
         view.claim(|item| entries(&item.row.probe).map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()));

@@ -8,6 +8,7 @@ use fingerpost_record::{Budget, Finding, Outcome, Params, Unit};
 
 use crate::changes::{Change, Kind};
 use crate::comparison::{Row, Waterfall};
+use crate::service::{LATENCY, PERCENTILE, RATE, WORKLOAD};
 use crate::side::Side;
 use crate::verdict::Verdict;
 
@@ -62,16 +63,22 @@ pub(crate) fn judge(fall: &Waterfall, sides: [&Side; 2], rows: &[Row], changes: 
 
 /// How far the rows of a step can be relied on.
 fn trust(fall: &Waterfall, sides: [&Side; 2], rows: &[Row]) -> Trust {
-    let name = format!("{}.throughput", fall.workload);
-    let row = rows.iter().find(|r| r.probe == name && covers(fall, &r.params));
+    let throughput = format!("{}.throughput", fall.workload);
+    let row = rows.iter().find(|r| r.probe == throughput && covers(fall, &r.params));
     // Seen from the slower side.
     let ratio = row.and_then(|r| r.ratio).map(|r| match fall.new_seconds >= fall.base_seconds {
         true => [r.value, r.low, r.high],
         false => [1.0 / r.value, 1.0 / r.high, 1.0 / r.low],
     });
+    // Of a running service none is its requests' mean time; few stretches of its rate or its median say that it was watched too shortly.
+    let speaks = |probe: &str, params: &Params| match probe {
+        RATE => fall.workload == WORKLOAD,
+        LATENCY => fall.workload == WORKLOAD && params.int(PERCENTILE) == Some(50),
+        other => other == throughput,
+    };
     let of_step = |side: &Side| {
-        let row =
-            side.rows.iter().find(|((probe, _, params), row)| *probe == name && covers(fall, params) && row.outcome != Outcome::Measured);
+        let mut all = side.rows.iter();
+        let row = all.find(|((probe, _, params), row)| speaks(probe, params) && covers(fall, params) && row.outcome != Outcome::Measured);
         row.map(|(_, row)| format!("{}: {}", side.info.name, row.reason.as_deref().unwrap_or("no reason given")))
     };
     Trust { untrusted: sides.into_iter().find_map(of_step), ratio, resolved: row.is_none_or(|r| r.verdict != Verdict::Unresolved) }

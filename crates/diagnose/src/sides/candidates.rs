@@ -7,6 +7,7 @@
 //! budget is explained once: the first guilty cause in the catalogue's order takes the parts that it moves, and a later one whose parts are
 //! all taken is at most suspected. What one side alone convicts is never cleared.
 
+use fingerpost_record::cause::thresholds::HALF_OUTSIDE;
 use fingerpost_record::cause::{Cause, Need};
 use fingerpost_record::{Finding, Layer, Status};
 
@@ -87,13 +88,10 @@ impl Change {
     }
 }
 
-/// All is so many times what was followed where half of it lies outside.
-const HALF_OUTSIDE: f64 = 2.0;
-
 /// Whether more than half of what transactions take longer lies outside of followed requests, with the whole interval of the row.
 fn mostly_outside(clues: &Clues, trust: &Trust) -> bool {
     let Some(turn) = clues.turnaround() else { return false };
-    trust.ratio.is_some() && trust.change(turn.more())[0] > HALF_OUTSIDE * clues.wall().more().max(0.0)
+    trust.ratio.is_some() && trust.change(turn.more())[0] > HALF_OUTSIDE.value * clues.wall().more().max(0.0)
 }
 
 /// The causes in order, those cleared and those not judged last, and the share of the change that none of them explains.
@@ -141,13 +139,15 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
 /// Where requests could not be followed on both sides, what tells a cause from its neighbours is all there is: it makes a cause suspected
 /// or clears it, and how much of the change it makes is not known.
 fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
-    let unknown = "requests were not followed on both sides, so that its part of the change is not known; following them needs root, \
-                   CAP_PERFMON or kernel.perf_event_paranoid=-1";
+    let why = clues.why_not_followed().unwrap_or("what requests' time went to is not known on both sides");
+    let unknown = format!(
+        "{why}, so that its part of the change is not known; following them needs root, CAP_PERFMON or kernel.perf_event_paranoid=-1"
+    );
     let finding = |c: &Candidate| {
         let (status, evidence) = match (c.sign)(clues) {
-            Sign::Fits(text) => (Status::Suspected, [vec![text, unknown.to_owned()], unread::missing(c.cause, clues)].concat()),
+            Sign::Fits(text) => (Status::Suspected, [vec![text, unknown.clone()], unread::missing(c.cause, clues)].concat()),
             Sign::Against(text) => (Status::Cleared, vec![text]),
-            Sign::NotGrown(text, _) => (Status::NotJudged, vec![text, unknown.to_owned()]),
+            Sign::NotGrown(text, _) => (Status::NotJudged, vec![text, unknown.clone()]),
             Sign::Unknown => (Status::NotJudged, missing(c.entry(), clues)),
         };
         finding(c.entry(), status, 0.0, evidence)
@@ -185,7 +185,7 @@ pub(super) fn finding(cause: &Cause, status: Status, share: f64, evidence: Vec<S
 /// What was not observed on both sides, a sentence each.
 fn missing(cause: &Cause, clues: &Clues) -> Vec<String> {
     let why = |need: &Need| match *need {
-        Need::Followed => (!clues.followed()).then(|| "requests were not followed on both sides".to_owned()),
+        Need::Followed => clues.why_not_followed().map(str::to_owned),
         Need::Reading(name) => clues.why_missing(name).map(|why| format!("{name} cannot be compared: {why}")),
     };
     let all: Vec<String> = cause.needs.iter().filter_map(why).collect();
@@ -201,10 +201,18 @@ impl Case {
         let rest = if takes == Rest::No { 0.0 } else { change.rest };
         let free_rest = if taken.has_rest(clues) { 0.0 } else { rest };
         let sure_rest = if takes == Rest::Surely { free_rest } else { 0.0 };
+        // What no part has is a difference between the whole and all parts, and is as little known as these together.
+        let width_of = |pick: &dyn Fn(Layer, &str) -> bool, rest: f64| {
+            clues.width(pick).hypot(if rest > 0.0 { clues.width(|_, _| true) } else { 0.0 })
+        };
         let share = |seconds: f64| (seconds / change.seconds).clamp(0.0, 1.0);
-        let [least, most] = trust.change(change.seconds);
-        let low = clues.followed().then(|| ((free.more() + sure_rest - clues.width(is_free)) / most).clamp(0.0, 1.0));
-        let high = clues.followed().then(|| ((moved.more() + rest + clues.width(moves)) / least).clamp(0.0, 1.0));
+        let [least, most] = match trust.ratio {
+            Some(_) => trust.change(change.seconds),
+            // Without a row of their mean time, the requests that were followed tell how sure the change is.
+            None => limits::around(change.seconds, clues.width(|_, _| true)),
+        };
+        let low = clues.followed().then(|| ((free.more() + sure_rest - width_of(&is_free, sure_rest)) / most).clamp(0.0, 1.0));
+        let high = clues.followed().then(|| ((moved.more() + rest + width_of(&moves, rest)) / least).clamp(0.0, 1.0));
         // Of what it may take of the rest `high` has all.
         let unseen = if takes == Rest::No { (clues.rest().more() / least).clamp(0.0, 1.0) } else { 0.0 };
         let own = match clues.own(candidate.cause) {

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use fingerpost_record::{Budget, Experiment, Finding, Host, Layer, Observation, Paths, Reading, Readings, Unit, unit::significant};
+use fingerpost_record::{
+    Budget, Experiment, Finding, Host, Layer, Observation, Paths, Reading, Readings, Unit, reading::Way, unit::significant,
+};
 
 use super::older::resolved;
 use crate::chain;
@@ -104,6 +106,8 @@ pub struct Clues<'a> {
     parts: [Vec<(Layer, &'a str, f64)>; 2],
     /// Half the 95 % interval of each part of followed requests, in seconds per transaction.
     widths: [Vec<(Layer, &'a str, f64)>; 2],
+    /// Whether both sides' requests were followed, and each in another way: then neither their places nor their budgets are compared.
+    ways_differ: bool,
     /// The places of their followed requests, where both have them.
     places: Option<[Places; 2]>,
     /// The share of their requests' time that could not be followed, where both were followed.
@@ -126,7 +130,8 @@ impl<'a> Clues<'a> {
         let readings = sides.map(|(side, budget)| Readings::of(of_step(side, budget)));
         let new_is_slow = longer(&readings, [base_budget, new_budget]);
         let of = |i: usize| (sides[i], &readings[i]);
-        let paths = paths_of(sides[0]).zip(paths_of(sides[1])).map(|(b, n)| [b, n]);
+        let both = paths_of(sides[0]).zip(paths_of(sides[1])).map(|(b, n)| [b, n]);
+        let paths = both.filter(|[b, n]| Way::of(&b.source) == Way::of(&n.source));
         let parts = [0, 1].map(|i| {
             let parts = resolved(of(i).1, sides[i].1);
             paths.map_or_else(|| parts.clone(), |p| by_who_had_it(&parts, p[i]))
@@ -140,6 +145,7 @@ impl<'a> Clues<'a> {
             new: sides[1],
             parts,
             widths,
+            ways_differ: both.is_some() && paths.is_none(),
             places: paths.map(|p| p.map(places)),
             not_followed: paths.map(|p| p.map(|p| p.not_followed)),
             entering,
@@ -200,7 +206,7 @@ impl<'a> Clues<'a> {
         of(0).hypot(of(1))
     }
 
-    /// Whether both sides' requests were followed.
+    /// Whether both sides' requests were followed, in the same way.
     pub fn followed(&self) -> bool {
         self.places.is_some()
     }
@@ -211,9 +217,19 @@ impl<'a> Clues<'a> {
         Some(if self.new_is_slow { [base, new] } else { [new, base] })
     }
 
-    /// Whether both budgets have parts. Where requests could not be followed, how much a cause makes of the change is not known.
+    /// Why the requests of the two sides are not compared, where they were not followed on both in the same way.
+    pub fn why_not_followed(&self) -> Option<&'static str> {
+        match (self.followed(), self.ways_differ) {
+            (true, _) => None,
+            (false, true) => Some("requests were followed by perf's rings on one side and by programs in the kernel on the other"),
+            (false, false) => Some("requests were not followed on both sides"),
+        }
+    }
+
+    /// Whether both budgets have parts that can be compared. Where requests could not be followed, how much a cause makes of the change is
+    /// not known.
     pub fn have_parts(&self) -> bool {
-        self.parts.iter().all(|parts| !parts.is_empty())
+        !self.ways_differ && self.parts.iter().all(|parts| !parts.is_empty())
     }
 
     /// Seconds of a request in these places, where both sides' requests were followed.

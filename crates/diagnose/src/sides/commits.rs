@@ -1,6 +1,7 @@
 //! What another way to commit leads to besides the wait for the disk: calls on files that go with it.
 
 use fingerpost_record::Layer;
+use fingerpost_record::cause::thresholds::{MOST_OF_COMMITS, NO_FLUSHES};
 use fingerpost_record::place::Kind;
 
 use super::catalogue::Sign::Fits;
@@ -27,18 +28,13 @@ const OF_COMMITS: [&str; 16] = [
     "pwrite64",
     "pwritev",
 ];
-/// The part of the kernel's growth that such calls must make for the way of committing to be what changed.
-const MOST_OF_COMMITS: f64 = 0.5;
-/// The part of the slower side's flushes that the faster one may make and still commit in another way.
-const NO_FLUSHES: f64 = 0.1;
-
 /// Why more calls belong to how the server commits: it flushes on the slower side alone, and most of what calls take longer is in those on files.
 pub(super) fn journals(clues: &Clues) -> Option<String> {
     let Fits(text) = durability(clues) else { return None };
     let flushed = flush_count(clues)?;
     let grew = clues.parts(|layer, part| Kind::of(layer, part) == Kind::Kernel).more();
     let of_files = clues.parts(of_commits).more();
-    (flushed.fast < NO_FLUSHES * flushed.slow && grew > 0.0 && of_files > MOST_OF_COMMITS * grew)
+    (flushed.fast < NO_FLUSHES.value * flushed.slow && grew > 0.0 && of_files > MOST_OF_COMMITS.value * grew)
         .then(|| format!("{text}; most of what calls take longer is in those on files, which go with how it commits"))
 }
 

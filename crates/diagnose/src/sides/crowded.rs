@@ -2,6 +2,7 @@
 //! own threads, which then wait for each other, and caches hold what the others used.
 
 use fingerpost_record::Layer;
+use fingerpost_record::cause::thresholds::{BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK};
 use fingerpost_record::place::Kind;
 
 use super::catalogue::Sign::{Against, Fits};
@@ -10,28 +11,15 @@ use super::clues::{Clues, Pair};
 use super::signs;
 use crate::places::Place;
 
-/// CPUs' worth of time that others must use more on the slower side to have come; a quiet machine's own processes use less than 0.05.
-const MORE: f64 = 0.2;
-/// The same, as how many times as much.
-const TIMES: f64 = 1.5;
-/// Times as long on a CPU that a request's work may take and still be the same work.
-pub(super) const SAME_WORK: f64 = 1.1;
-
-/// How much of the CPU time that others use on the slower side they must use on the faster one to be the same neighbours on both.
-const ALIKE: f64 = 0.6;
-
 /// CPUs' worth of time that others use, where they are neighbours on both sides.
 pub(super) fn on_both_sides(clues: &Clues) -> Option<Pair> {
-    signs::others_used(clues).filter(|o| o.fast >= MORE && o.fast >= ALIKE * o.slow)
+    signs::others_used(clues).filter(|o| o.fast >= OTHERS_CAME.value && o.fast >= SAME_NEIGHBOURS.value * o.slow)
 }
 
 /// CPUs' worth of time that others use, where that is clearly more on the slower side.
 pub(super) fn came(clues: &Clues) -> Option<Pair> {
-    signs::others_used(clues).filter(|o| o.slow > o.fast + MORE && o.slow > TIMES * o.fast)
+    signs::others_used(clues).filter(|o| o.slow > o.fast + OTHERS_CAME.value && o.slow > OTHERS_CAME_TIMES.value * o.fast)
 }
-
-/// How many times as much as its work the server's threads must wait longer for each other for that to be more than longer work makes.
-const BEYOND_WORK: f64 = 2.0;
 
 /// Why the server's threads wait for each other although their work is the same, or much longer than their longer work makes them: others have
 /// the CPUs on which they ran. Nothing where the server was given fewer CPUs itself, or where nobody read how many.
@@ -42,8 +30,10 @@ pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
     let waited = clues.places(&[Place::CpuServer]).filter(|waited| signs::grew(clues, *waited) && !limited)?;
     let work = clues.parts(on_cpu).ratio();
     let than_work = match work {
-        same if same < SAME_WORK => "with no more to do".to_owned(),
-        more if waited.ratio() > BEYOND_WORK * more => format!("{:.1} times as long, with {more:.1} times as much to do", waited.ratio()),
+        same if same < SAME_WORK.value => "with no more to do".to_owned(),
+        more if waited.ratio() > BEYOND_WORK.value * more => {
+            format!("{:.1} times as long, with {more:.1} times as much to do", waited.ratio())
+        }
         _ => return None,
     };
     let (used, waited) = (clues.arrow(others, ""), clues.arrow(waited, "seconds"));

@@ -2,6 +2,7 @@
 //! they left free has to wake first, and neighbours that are there on both sides run on it meanwhile. Who finds a file locked by a commit sleeps and tries again.
 
 use fingerpost_record::Layer;
+use fingerpost_record::cause::thresholds::{FILE_LOCKS, SAME_WORK};
 use fingerpost_record::place::Kind;
 
 use super::catalogue::Sign::{self, Against, Fits};
@@ -50,7 +51,7 @@ fn left_alone(clues: &Clues) -> bool {
 pub(super) fn by_a_shaper(clues: &Clues) -> Option<String> {
     let shapers = signs_io::shapers(clues)?;
     let waited = clues.parts(|layer, part| for_a_cpu(clues, layer, part));
-    let same_work = clues.parts(on_cpu).ratio() < crowded::SAME_WORK;
+    let same_work = clues.parts(on_cpu).ratio() < SAME_WORK.value;
     (same_work && signs::grew(clues, waited) && left_alone(clues)).then(|| {
         let (set, waited) = (clues.arrow(shapers, ""), clues.arrow(waited, "seconds"));
         format!(
@@ -59,14 +60,11 @@ pub(super) fn by_a_shaper(clues: &Clues) -> Option<String> {
     })
 }
 
-/// Calls on files' locks that a transaction makes at least, of a server that locks its files with each.
-const FILE_LOCKS: f64 = 1.0;
-
 /// Why sleeps belong to how the server commits: it locks its files with each transaction, and who finds one locked sleeps for a while and tries
 /// again (SQLite's busy handler); who commits holds the lock until its flushes are done.
 pub(super) fn by_file_locks(clues: &Clues) -> Option<String> {
     let Fits(text) = signs_io::durability(clues) else { return None };
-    let locks = clues.per_transaction("server.call.fcntl.count").filter(|c| c.fast >= FILE_LOCKS && c.slow >= FILE_LOCKS)?;
+    let locks = clues.per_transaction("server.call.fcntl.count").filter(|c| c.fast >= FILE_LOCKS.value && c.slow >= FILE_LOCKS.value)?;
     let slept = clues.places(&[Place::Sleeping]).filter(|slept| signs::grew(clues, *slept))?;
     let (locks, slept) = (clues.arrow(locks, ""), clues.arrow(slept, "seconds"));
     Some(format!("{text}; calls on locks of files: {locks}; asleep until one that a commit holds is tried again: {slept} of a request"))

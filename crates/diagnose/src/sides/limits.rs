@@ -1,6 +1,7 @@
 //! What nobody is guilty without: the same limits as of one side.
 
 use fingerpost_record::cause::cause;
+use fingerpost_record::cause::thresholds::MOST_UNEXPLAINED;
 use fingerpost_record::{Finding, Status};
 
 use super::clues::Clues;
@@ -37,13 +38,14 @@ impl Trust {
     }
 }
 
-/// Of a change that may be too small to matter, the share that may be unexplained for anybody to be suspected: what chance makes has no
-/// cause, and finds a little of everything.
-const MOST_UNEXPLAINED: f64 = 0.5;
+/// The ends of a change of so many seconds that is known to so many; at least a tenth of it is left, as in [`Trust::change`].
+pub(super) fn around(seconds: f64, width: f64) -> [f64; 2] {
+    [(seconds - width).max(0.1 * seconds), seconds + width]
+}
 
 /// Lets suspects go where the change may be too small to matter and they explain less of it than nobody does.
 pub(super) fn spare(findings: &mut [Finding], trust: &Trust, unexplained: f64) {
-    if trust.resolved || unexplained <= MOST_UNEXPLAINED {
+    if trust.resolved || unexplained <= MOST_UNEXPLAINED.value {
         return;
     }
     for f in findings.iter_mut().filter(|f| f.status == Status::Suspected) {

@@ -1,14 +1,12 @@
 //! Budgets of records from before requests were followed: they have parts for queues.
 
+use fingerpost_record::cause::thresholds::FEW_THREADS;
 use fingerpost_record::{Budget, Layer, Part, Readings};
 
 /// What such a budget calls its queues.
 const QUEUES: [&str; 2] = ["request waits for the server", "in a program's own queue"];
 /// What lies on no side.
 const ON_THE_WAY: &str = "on the way between server and client";
-
-/// Below so many threads a client, threads serve several clients each: a convention.
-const FEW_THREADS: f64 = 0.8;
 
 /// The parts of a budget: layer, component, seconds per transaction. Where few threads serve many clients, a request that waits behind
 /// others waits for what those do: the time in the server's queue is spread over the server's own parts, in proportion. A budget of
@@ -22,7 +20,7 @@ pub(super) fn resolved<'a>(readings: &Readings, budget: &'a Budget) -> Vec<(Laye
     let (served, queued) = (sum(&own), sum(&|_, part| queue(part)));
     let threads = readings.known("server.threads").zip(readings.known("step.clients"));
     // With a thread per connection the threads' own account was exact already.
-    let few = threads.is_some_and(|(threads, clients)| threads < FEW_THREADS * clients);
+    let few = threads.is_some_and(|(threads, clients)| threads < FEW_THREADS.value * clients);
     let factor = if few && served > 0.0 { 1.0 + queued / served } else { 1.0 };
     let part = |p: &'a Part| {
         let seconds = match () {

@@ -1,8 +1,10 @@
 //! What tells the causes of CPUs, kernel and memory from their neighbours, and the helpers that all discriminators share.
 
+use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{
-    AS_MANY_CALLS, CLIENT_TOO, FEW_CALLS, FEW_FAULTS, GOOD_PART, IN_PROPORTION, LONGER_WAIT, MORE_OF_A_COUNT, MORE_STOLEN,
-    MORE_THAN_KERNEL, MORE_TO_DO, SLOWER_CODE, TWICE,
+    AS_MANY_CALLS, CLIENT_TOO, DEAREST_ENTRY, FEW_CALLS, FEW_FAULTS, GOOD_PART, IN_PROPORTION, LESS_BUSY, LIKE_AMOUNTS, LONGER_WAIT,
+    MORE_OF_A_COUNT, MORE_ROUND_TRIPS, MORE_STOLEN, MORE_THAN_KERNEL, MORE_TO_DO, MOST_BY_NUMBER, MOST_OF_CPU, MOST_OF_OUTSIDE,
+    SLOWER_CODE, TOLD_BY_TICKS, TWICE,
 };
 
 use super::catalogue::Sign::{self, Against, Fits, NotGrown, Unknown};
@@ -10,6 +12,7 @@ use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair, quantity};
 use super::{commits, crowded, let_go, signs_io};
 use crate::entering::Entering;
+use crate::hosts::TASK_MITIGATIONS;
 use crate::places::{Kind, Place};
 use crate::rules::limit;
 
@@ -32,6 +35,19 @@ pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
     if level.ratio() > TWICE.value && level.slow > 0.0 { Fits(text) } else { Against(text) }
 }
 
+/// The ends of the ratio of two sides' parts, with the 95 % interval of their difference; nothing where requests were not followed on both.
+fn ends(clues: &Clues, pick: fn(Layer, &str) -> bool) -> Option<[f64; 2]> {
+    clues.followed().then(|| {
+        let (pair, width) = (clues.parts(pick), clues.width(pick));
+        [pair.slow - width, pair.slow + width].map(|slow| slow.max(0.0) / pair.fast.max(1e-12))
+    })
+}
+
+/// What speaks against a cause: surely where it holds with whole intervals, else as little as a middle value says.
+fn against(text: String, surely: Option<bool>) -> Sign {
+    if surely == Some(true) { Against(text) } else { NotGrown(text, None) }
+}
+
 /// CPUs of the machine that idled meanwhile, as CPUs' worth.
 fn idle(clues: &Clues) -> Option<f64> {
     Some(clues.total("cpu.idle.seconds")?.slow / clues.total("elapsed.seconds")?.slow.max(1e-9))
@@ -40,9 +56,6 @@ fn idle(clues: &Clues) -> Option<f64> {
 pub(super) fn quota(clues: &Clues) -> Sign {
     grows(clues, "throttle.seconds", TWICE.value, "throttled time")
 }
-
-/// The part of what lies outside of followed requests that the time of a quota's stops must make for it to be the quota's.
-const MOST_OF_OUTSIDE: f64 = 0.5;
 
 /// Whether a quota's stops make the most of what transactions take longer outside of followed requests. A stop lasts for tens of
 /// milliseconds, and what it holds up is cut by windows that are shorter. The kernel adds up the stops of each CPU: all of the server
@@ -55,7 +68,7 @@ pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
     };
     let cpus = clues.total("server.cpus_allowed").map_or(1.0, |may| may.slow.max(1.0));
     let share = (stopped.slow / elapsed.slow.max(1e-9) / cpus).min(1.0);
-    matches!(quota(clues), Fits(_)) && outside.more() > 0.0 && share * turn.slow >= MOST_OF_OUTSIDE * outside.more()
+    matches!(quota(clues), Fits(_)) && outside.more() > 0.0 && share * turn.slow >= MOST_OF_OUTSIDE.value * outside.more()
 }
 
 pub(super) fn affinity(clues: &Clues) -> Sign {
@@ -149,7 +162,7 @@ pub(super) fn steal(clues: &Clues) -> Sign {
 }
 
 pub(super) fn mitigation(clues: &Clues) -> Sign {
-    let mut differs = clues.fast().host_clues(&clues.slow(), &["mitigations"]);
+    let mut differs = clues.fast().host_clues(&clues.slow(), &["mitigations", TASK_MITIGATIONS]);
     let tasks = [
         ("server.store_bypass.mitigated", "speculative store bypass"),
         ("server.indirect_branch.mitigated", "indirect branch speculation"),
@@ -174,13 +187,13 @@ pub(super) fn speed(clues: &Clues) -> Sign {
         return Against(format!("{text}; {more}"));
     }
     if !together(clues) {
-        return Against(text);
+        return against(text, surely_apart(clues));
     }
     if let Some(others) = crowded::slow_the_same_work(clues) {
         return Against(others);
     }
     if let Some(spared) = client_spared(clues, proportion.0.min(proportion.1)) {
-        return Against(format!("{text}; {spared}"));
+        return against(format!("{text}; {spared}"), surely_spared(clues));
     }
     // Of one processor model only its clock could differ; another build or setting is named first.
     match build(clues).into_iter().chain(setting(clues)).next() {
@@ -195,6 +208,18 @@ pub(super) fn together(clues: &Clues) -> bool {
     on_user > SLOWER_CODE.value && on_kernel > SLOWER_CODE.value && (on_user / on_kernel).ln().abs() < IN_PROPORTION.value
 }
 
+/// Whether they do not, with their whole intervals; nothing where these are not known.
+fn surely_apart(clues: &Clues) -> Option<bool> {
+    let ([user_low, user_high], [kernel_low, kernel_high]) = (ends(clues, user)?, ends(clues, kernel)?);
+    let out_of_proportion = IN_PROPORTION.value.exp();
+    Some(
+        user_high <= SLOWER_CODE.value
+            || kernel_high <= SLOWER_CODE.value
+            || user_low >= out_of_proportion * kernel_high
+            || kernel_low >= out_of_proportion * user_high,
+    )
+}
+
 /// The load generator does the same work for each transaction on both sides. Where it runs on the server's machine, a slower CPU makes its
 /// work longer as well: where that grew by less than half as much (of the logarithms), the CPU is not what the server's code suffers from.
 /// Its CPU time has interrupts and waking up in it, of which a server that answers later makes more; what followed requests spend in its own
@@ -206,6 +231,14 @@ fn client_spared(clues: &Clues, server: f64) -> Option<String> {
     let client = known.map(Pair::ratio).min_by(f64::total_cmp)?;
     let text = format!("the load generator's own work takes {client:.2} times as long, and a slower CPU would slow it as well");
     (client.ln() < server.ln() * CLIENT_TOO.value).then_some(text)
+}
+
+/// Whether it is spared with whole intervals; nothing where these are not known. What it used of a CPU is counted over all transactions.
+fn surely_spared(clues: &Clues) -> Option<bool> {
+    let server = ends(clues, user)?[0].min(ends(clues, kernel)?[0]);
+    let counted = clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0).map_or(f64::INFINITY, Pair::ratio);
+    let client = counted.min(ends(clues, |layer, part| Kind::of(layer, part) == Kind::Client)?[1]);
+    Some(client.ln() < server.ln() * CLIENT_TOO.value)
 }
 
 /// Another compiler or library on the same processor, or a parameter of the sides that names a build.
@@ -243,9 +276,6 @@ pub(super) fn more_to_do(clues: &Clues) -> Option<String> {
     grew(faults(clues), FEW_FAULTS.value, "faults").or_else(|| grew(clues.calls_per_transaction(), FEW_CALLS.value, "system calls"))
 }
 
-/// Seconds that entering and leaving the kernel takes at most, mitigations with it, where no filter runs.
-const DEAREST_ENTRY: f64 = 5e-6;
-
 /// Kernel time that grew outside of calls, in words.
 fn outside_of_calls(fast: &Entering, slow: &Entering) -> Option<String> {
     let (more, seconds) = (slow.more_than(fast), |s| quantity(s, "seconds"));
@@ -256,9 +286,6 @@ fn outside_of_calls(fast: &Entering, slow: &Entering) -> Option<String> {
         format!("of {by_trace} more that the trace sees outside of calls, ticks count {} as the kernel's{each}: {words}", seconds(more))
     })
 }
-
-/// The part that other calls must have of what they would have of a slower entry.
-const LIKE_AMOUNTS: f64 = 0.3;
 
 /// Entering costs every call a like amount. Where one kind of call has all the growth and others, made as often, have next to none, it is
 /// that call's work that grew.
@@ -276,10 +303,16 @@ fn one_call(clues: &Clues) -> Option<String> {
     let others: f64 = rest.iter().map(|c| c.2).sum();
     let (expected, had) = (grew.more() * others / count.max(1e-9), rest.iter().map(|c| c.1.more()).sum::<f64>());
     // Few others tell nothing.
-    (grew.more() > 0.0 && others > count / 2.0 && had < LIKE_AMOUNTS * expected).then(|| {
+    (grew.more() > 0.0 && others > count / 2.0 && had < LIKE_AMOUNTS.value * expected).then(|| {
         let arrow = clues.arrow(grew, "seconds");
         format!("of the calls {most} alone takes longer ({arrow} of a request), and entering costs all of them a like amount")
     })
+}
+
+/// Whether the kernel takes no longer than before, or no longer than user code does, with whole intervals; nothing where these are not known.
+fn surely_no_dearer(clues: &Clues) -> Option<bool> {
+    let ([user_low, _], [_, kernel_high]) = (ends(clues, user)?, ends(clues, kernel)?);
+    Some(kernel_high <= SLOWER_CODE.value || kernel_high <= user_low * SLOWER_CODE.value)
 }
 
 pub(super) fn entry(clues: &Clues) -> Sign {
@@ -306,14 +339,14 @@ pub(super) fn entry(clues: &Clues) -> Sign {
         return Against(text);
     }
     // So much no entry takes: it is traps, or work of the kernel's that no call asks for.
-    if !filtered && entering.is_some_and(|[fast, slow]| slow.more_than(&fast) > DEAREST_ENTRY * slow.calls.max(1.0)) {
+    if !filtered && entering.is_some_and(|[fast, slow]| slow.more_than(&fast) > DEAREST_ENTRY.value * slow.calls.max(1.0)) {
         return Against(format!("{text}; that is more than entering a call takes"));
     }
     let slower = on_kernel.ratio() > SLOWER_CODE.value && on_kernel.ratio() > on_user.ratio() * SLOWER_CODE.value;
     // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
     match calls {
         _ if !slower && filtered && on_user.ratio() > SLOWER_CODE.value && filters_are_untold(clues) => Unknown,
-        _ if !slower => Against(text),
+        _ if !slower => against(text, surely_no_dearer(clues)),
         _ if filtered => Fits(text),
         // Without a count of the calls nothing tells slow calls from many.
         None => Unknown,
@@ -356,9 +389,6 @@ pub(super) fn wait(clues: &Clues) -> Sign {
     followed(clues, &[Place::Sleeping], "sleeping until a time").unwrap_or(Unknown)
 }
 
-/// What of a growth on the CPUs must be in the server's own code for that to be what grew.
-const MOST_OF_CPU: f64 = 0.8;
-
 pub(super) fn app_work(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let text = format!("user code takes {:.2} times as long, the kernel {:.2} times", on_user.ratio(), on_kernel.ratio());
@@ -366,33 +396,27 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
         return Against(others);
     }
     // Code that works longer makes more of the kernel's work besides it, too (interrupts, colder caches); the most of it is its own.
-    let most = on_user.more() > MOST_OF_CPU * (on_user.more() + on_kernel.more());
+    let most = on_user.more() > MOST_OF_CPU.value * (on_user.more() + on_kernel.more());
     let spared = on_user.ratio() > 1.0 && client_spared(clues, on_user.ratio()).is_some();
     match on_user.ratio() > SLOWER_CODE.value && (on_user.ratio() > MORE_THAN_KERNEL.value * on_kernel.ratio() || most || spared) {
         true if filters_are_untold(clues) => Unknown,
         true => Fits(text),
-        false => Against(text),
+        // That the kernel grew as well, or the load generator, has no interval of its own: only code that takes no longer clears.
+        false => against(text, ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value)),
     }
 }
-
-/// The part of what the server's own code takes longer by the trace that ticks must count as user mode for it to be that code.
-const TOLD_BY_TICKS: f64 = 0.5;
 
 /// Whether nothing tells filters that only the slower side has from the server's own code: they run before a call's entry is traced, and ticks
 /// of user mode, which they are not, either are too few or did not grow with that code.
 fn filters_are_untold(clues: &Clues) -> bool {
-    let told = |[fast, slow]: [Entering; 2]| slow.user - fast.user > TOLD_BY_TICKS * (slow.traced_user - fast.traced_user);
+    let told = |[fast, slow]: [Entering; 2]| slow.user - fast.user > TOLD_BY_TICKS.value * (slow.traced_user - fast.traced_user);
     set_now(clues, "server.seccomp.filters") && clues.followed() && !clues.entering().is_some_and(told)
 }
-
-/// How many times as many round trips are more: the load generator counts them itself, so that chance has no part in it, and a smaller change
-/// makes less than what matters.
-const MORE_ROUND_TRIPS: f64 = 1.1;
 
 /// Round trips between client and server that a transaction makes more of on the slower side: each asks for the server's work, its calls, and
 /// waits for CPUs and the network again.
 pub(super) fn round_trips(clues: &Clues) -> Option<String> {
-    let turns = clues.total("step.turns_per_transaction").filter(|t| t.fast >= 1.0 && t.ratio() > MORE_ROUND_TRIPS)?;
+    let turns = clues.total("step.turns_per_transaction").filter(|t| t.fast >= 1.0 && t.ratio() > MORE_ROUND_TRIPS.value)?;
     Some(format!("a transaction makes {} round trips to the server", clues.arrow(turns, "")))
 }
 
@@ -409,12 +433,14 @@ pub(super) fn calls(clues: &Clues) -> Sign {
     let text = format!("{} calls a transaction, the kernel {:.2} times as long", clues.arrow(calls, ""), on_kernel.ratio());
     let often = limit("app.calls");
     // Slower calls besides are another's doing; a call's cost grows with what it moves, and so may a part of it.
-    let at_same_cost = on_kernel.ratio() < calls.ratio() * often || by_number(clues).is_some_and(|part| part >= MOST_BY_NUMBER);
-    if calls.ratio() > often && calls.slow > 1.0 && at_same_cost { Fits(text) } else { Against(text) }
+    let at_same_cost = on_kernel.ratio() < calls.ratio() * often || by_number(clues).is_some_and(|part| part >= MOST_BY_NUMBER.value);
+    match calls.ratio() > often && calls.slow > 1.0 {
+        true if at_same_cost => Fits(text),
+        // What each costs has an interval that the ratio of the kernel's time does not tell.
+        true => NotGrown(text, None),
+        false => Against(text),
+    }
 }
-
-/// The part of the kernel's growth that the calls' numbers must make, at what each cost before, for it to be their number that grew.
-const MOST_BY_NUMBER: f64 = 0.5;
 
 /// What part of the growth in the calls that both sides made their greater number makes, at what each cost on the faster side.
 fn by_number(clues: &Clues) -> Option<f64> {
@@ -443,9 +469,6 @@ pub(super) fn trace(clues: &Clues) -> Sign {
     }
 }
 
-/// Below this, a server keeps its CPUs less busy than before.
-const LESS_BUSY: f64 = 0.9;
-
 /// Waiting for a CPU that the server itself had, where it keeps its CPUs busy.
 pub(super) fn saturated(clues: &Clues) -> Sign {
     let Some(sign) = followed(clues, &[Place::CpuServer], "waiting for a CPU that the server itself had") else { return Unknown };
@@ -459,7 +482,7 @@ pub(super) fn saturated(clues: &Clues) -> Sign {
     let used = in_cpus(used, elapsed);
     let text = format!("the server used {:.2} of {} CPUs on the slower side", used.slow, may.slow);
     // CPUs that have less to do than on the faster side are not what became too few.
-    if (Pair { fast: used.fast / may.fast, slow: used.slow / may.slow }).ratio() < LESS_BUSY {
+    if (Pair { fast: used.fast / may.fast, slow: used.slow / may.slow }).ratio() < LESS_BUSY.value {
         return Against(format!("{text}, {:.2} of {} on the faster side", used.fast, may.fast));
     }
     match sign {

@@ -2,7 +2,8 @@
 
 use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{
-    DEARER_SYNC, DISK_BUSY, FLUSHES_MATTER, LONGER_WAIT, MORE_OF_A_COUNT, MOST_PASSES, OTHERS_BYTES, TWICE,
+    CLIENT_DOES_MORE, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, FEW_FLUSHES, FLUSHES_MATTER, HANDSHAKE_AGAIN, LONGER_WAIT, MANY_OVERFLOWS,
+    MORE_BESIDE, MORE_OF_A_COUNT, MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES, SAME_COST, SENT_AGAIN, TWICE,
 };
 
 use super::catalogue::Sign::{self, Against, Fits, NotGrown, Unknown};
@@ -31,7 +32,7 @@ pub(super) fn durability(clues: &Clues) -> Sign {
     if let Some(cost) = flush_cost(clues)
         && cost > count.ratio()
     {
-        return Against(format!("{text}, at {cost:.2} times the cost each"));
+        return NotGrown(format!("{text}, at {cost:.2} times the cost each"), None);
     }
     // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of the change.
     let matters =
@@ -46,12 +47,6 @@ pub(super) fn in_flushes(kind: Kind) -> bool {
 
 /// How many times as many flushes a transaction makes where it commits in another way.
 const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
-/// Up to so many times as long, a flush takes the same time: its quantiles vary by this between passes of one device.
-const SAME_COST: f64 = 1.2;
-
-/// Flushes of a device that its count of milliseconds says little of: ten of less than one each may count as none.
-const FEW_FLUSHES: f64 = 30.0;
-
 /// How many times as long one sync takes: the server's own calls where they were traced, else the device's flushes where there are enough.
 fn flush_cost(clues: &Clues) -> Option<f64> {
     let call = |name: &str| {
@@ -67,7 +62,7 @@ fn flush_cost(clues: &Clues) -> Option<f64> {
         return Some((seconds.slow / count.slow) / (seconds.fast / count.fast));
     }
     let (count, seconds) = flushes(clues)?;
-    clues.total("disk.flushes").filter(|n| n.fast > FEW_FLUSHES && n.slow > FEW_FLUSHES)?;
+    clues.total("disk.flushes").filter(|n| n.fast > FEW_FLUSHES.value && n.slow > FEW_FLUSHES.value)?;
     let each = |seconds: f64, count: f64| (count > 0.0).then(|| seconds / count);
     Some(each(seconds.slow, count.slow)? / each(seconds.fast, count.fast)?.max(1e-12))
 }
@@ -75,13 +70,9 @@ fn flush_cost(clues: &Clues) -> Option<f64> {
 /// Why a longer time in the device is no slower device: there are more flushes, and each takes no longer.
 fn more_of_the_same(clues: &Clues) -> Option<String> {
     let (count, cost) = (flush_count(clues)?, flush_cost(clues)?);
-    let more = count.ratio() > MORE_FLUSHES && cost < SAME_COST;
+    let more = count.ratio() > MORE_FLUSHES && cost < SAME_COST.value;
     more.then(|| format!("flushes a transaction: {}, at {cost:.2} times the cost each", clues.arrow(count, "")))
 }
-
-/// The part of the time of our I/O in the device in which others' was there too must have grown by this for them to be what changed: a
-/// device that is slower for everybody has others' I/O beside ours for the same part of a longer time.
-const MORE_BESIDE: f64 = 0.2;
 
 pub(super) fn disk_contention(clues: &Clues) -> Sign {
     let words = "waiting for the disk behind others' I/O, or in the device beside it";
@@ -98,7 +89,7 @@ pub(super) fn disk_contention(clues: &Clues) -> Sign {
     }
     let Some(others) = clues.total("other.disk.bytes") else { return Unknown };
     let text = format!("others moved {} on the disk, {} on the faster side", bytes(others.slow), bytes(others.fast));
-    let slower = flush_cost(clues).is_none_or(|cost| cost > SAME_COST);
+    let slower = flush_cost(clues).is_none_or(|cost| cost > SAME_COST.value);
     if others.ratio() > TWICE.value && others.slow > OTHERS_BYTES.value && slower { Fits(text) } else { Against(text) }
 }
 
@@ -107,7 +98,7 @@ fn always_beside(clues: &Clues) -> bool {
     let behind = clues.places(&[Place::DiskBehindOthers]).map_or(0.0, Pair::more);
     let (Some(beside), Some(alone)) = (clues.places(&[Place::DiskBesideOthers]), clues.places(&[Place::DiskDevice])) else { return false };
     let part = |beside: f64, alone: f64| if beside > 0.0 { beside / (beside + alone) } else { 0.0 };
-    behind < beside.more() && part(beside.slow, alone.slow) < part(beside.fast, alone.fast) + MORE_BESIDE
+    behind < beside.more() && part(beside.slow, alone.slow) < part(beside.fast, alone.fast) + MORE_BESIDE.value
 }
 
 fn bytes(n: f64) -> String {
@@ -154,19 +145,12 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
             busy * 100.0,
             cost.map_or(String::new(), |c| format!(", a flush took {c:.2} times as long"))
         )),
-        (_, Some(cost)) if cost > SAME_COST => Fits(format!("a flush took {cost:.2} times as long")),
+        (_, Some(cost)) if cost > SAME_COST.value => Fits(format!("a flush took {cost:.2} times as long")),
         (_, Some(cost)) => Against(format!("a flush took {cost:.2} times as long")),
         (Some(busy), None) => Against(format!("the disk was busy {:.0} % of the time only", busy * 100.0)),
         (None, None) => Unknown,
     }
 }
-
-/// Seconds after which a handshake that found the accept queue full is tried again, the first time (`TCP_TIMEOUT_INIT`, include/net/tcp.h).
-const HANDSHAKE_AGAIN: f64 = 1.0;
-/// Seconds by which an acknowledgement is delayed, at least (`TCP_DELACK_MIN`, include/net/tcp.h, on x86 and ARM).
-const DELAYED_ACK: f64 = 0.040;
-/// The part of what transactions take longer that a count, times what each costs at least, must make: it is then the most of it.
-const MOST: f64 = 0.5;
 
 /// A count that costs so many seconds each: whether its growth makes most of the time that transactions take longer. One that makes less, and
 /// more than next to nothing, does not clear it: each may have cost more than the least.
@@ -181,15 +165,11 @@ fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
         (part * 100.0).min(100.0)
     );
     match part {
-        most if pair.ratio() > MORE_OF_A_COUNT.value && most >= MOST => Fits(text),
+        most if pair.ratio() > MORE_OF_A_COUNT.value && most >= MOST_OF_CHANGE.value => Fits(text),
         some if some >= SUSPECTED => NotGrown(text, None),
         _ => Against(text),
     }
 }
-
-/// Overflows a transaction above which they are a matter of ours at any cost: with the plant 0.0016, of which each took many seconds, as a
-/// handshake that is refused again waits twice as long (labs/tests/recorded).
-const MANY_OVERFLOWS: f64 = 0.001;
 
 /// The kernel counts the overflows of all of the host: few that others have, and that cost little, are no matter of ours.
 pub(super) fn accept_queue(clues: &Clues) -> Sign {
@@ -197,8 +177,8 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
         return Fits(text);
     }
     match clues.per_transaction("tcp.listen_overflows") {
-        Some(pair) if pair.slow >= MANY_OVERFLOWS => grows(clues, "tcp.listen_overflows", MORE_OF_A_COUNT.value, "listen overflows"),
-        _ => costs(clues, "tcp.listen_overflows", HANDSHAKE_AGAIN, "listen overflows"),
+        Some(pair) if pair.slow >= MANY_OVERFLOWS.value => grows(clues, "tcp.listen_overflows", MORE_OF_A_COUNT.value, "listen overflows"),
+        _ => costs(clues, "tcp.listen_overflows", HANDSHAKE_AGAIN.value, "listen overflows"),
     }
 }
 
@@ -213,7 +193,7 @@ fn not_let_in(clues: &Clues) -> Option<String> {
     // A queue that is shorter than the number of clients is full between two looks as well.
     let short =
         || Some(clues.total("accept.backlog").filter(|b| b.slow > 0.0 && b.slow < b.fast)?.slow < clues.total("step.clients")?.slow);
-    let most = waited.more() >= MOST * clues.turnaround().unwrap_or(clues.wall()).more().max(0.0) && waited.more() > 0.0;
+    let most = waited.more() >= MOST_OF_CHANGE.value * clues.turnaround().unwrap_or(clues.wall()).more().max(0.0) && waited.more() > 0.0;
     (most && (overflows || full() == Some(true) || short() == Some(true)))
         .then(|| format!("clients that wait to be let in, with the listen queue full: {} of a transaction", clues.arrow(waited, "seconds")))
 }
@@ -226,17 +206,14 @@ fn lost(clues: &Clues) -> Option<String> {
         _ => None,
     };
     let more = |name| clues.per_transaction(name).map_or(0.0, Pair::more);
-    let probes = more("tcp.retransmits") < MOST * more("tcp.delayed_acks");
+    let probes = more("tcp.retransmits") < MOST_OF_CHANGE.value * more("tcp.delayed_acks");
     fits("net.drops", "drops").or_else(|| fits("tcp.retransmits", "retransmits").filter(|_| !probes))
 }
-
-/// Seconds until a segment that was lost is sent again, at least (`TCP_RTO_MIN`, include/net/tcp.h).
-const SENT_AGAIN: f64 = 0.2;
 
 /// Whether segments that were lost and sent again make the most of what transactions take longer: their requests outlast the windows in
 /// which requests are followed.
 pub(super) fn outlast_windows(clues: &Clues) -> bool {
-    lost(clues).is_some() && matches!(costs(clues, "tcp.retransmits", SENT_AGAIN, ""), Fits(_))
+    lost(clues).is_some() && matches!(costs(clues, "tcp.retransmits", SENT_AGAIN.value, ""), Fits(_))
 }
 
 pub(super) fn delay(clues: &Clues) -> Sign {
@@ -247,7 +224,7 @@ pub(super) fn delay(clues: &Clues) -> Sign {
         None if clues.per_transaction("tcp.delayed_acks").is_some_and(|pair| pair.slow >= limit("network.delay")) => {
             grows(clues, "tcp.delayed_acks", TWICE.value, "delayed acknowledgements")
         }
-        None => costs(clues, "tcp.delayed_acks", DELAYED_ACK, "delayed acknowledgements"),
+        None => costs(clues, "tcp.delayed_acks", DELAYED_ACK.value, "delayed acknowledgements"),
     }
 }
 
@@ -321,22 +298,18 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
     if full(share.slow) && !full(share.fast) { Fits(text) } else { Against(text) }
 }
 
-/// How many times as much a load generator must do for a transaction for it to be the client's doing: that it wakes more often, and finds its
-/// caches colder, beside a server that is slow for another reason is less.
-const CLIENT_DOES_MORE: f64 = 1.5;
-
 /// A load generator that does clearly more for each transaction than on the other side, by its CPU time, between requests and in them: the most of
 /// the change is in its own work and in what waits for the CPUs that it has.
 fn client_does_more(clues: &Clues) -> Option<String> {
-    let work = clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0 && c.ratio() > CLIENT_DOES_MORE)?;
+    let work = clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0 && c.ratio() > CLIENT_DOES_MORE.value)?;
     // Who is sent the same in more pieces reads more often: that is the server's doing.
-    if clues.calls_per_transaction().is_some_and(|calls| calls.ratio() * SAME_COST >= work.ratio()) {
+    if clues.calls_per_transaction().is_some_and(|calls| calls.ratio() * SAME_COST.value >= work.ratio()) {
         return None;
     }
     let behind = clues.parts(|layer, part| matches!(Kind::of(layer, part), Kind::ClientCpuClient | Kind::CpuClient));
     let change = clues.turnaround().unwrap_or(clues.wall()).more();
     let more = work.more() + behind.more().max(0.0);
-    (clues.followed() && change > 0.0 && more > MOST * change).then(|| {
+    (clues.followed() && change > 0.0 && more > MOST_OF_CHANGE.value * change).then(|| {
         let (work, behind) = (clues.arrow(work, "seconds"), clues.arrow(behind, "seconds"));
         format!("the load generator's own work: {work} a transaction, waiting for a CPU that it had: {behind}")
     })
@@ -349,7 +322,7 @@ pub(super) fn client_stopped(clues: &Clues) -> Option<String> {
     let (elapsed, turn) = (clues.total("elapsed.seconds")?, clues.turnaround().unwrap_or(clues.wall()));
     let share = |stopped: f64, elapsed: f64| (stopped / elapsed.max(1e-9)).min(1.0);
     let (fast, slow) = (share(stopped.fast, elapsed.fast), share(stopped.slow, elapsed.slow));
-    let most = turn.more() > 0.0 && slow * turn.slow - fast * turn.fast >= MOST * turn.more();
+    let most = turn.more() > 0.0 && slow * turn.slow - fast * turn.fast >= MOST_OF_CHANGE.value * turn.more();
     most.then(|| format!("a quota stopped the load generator for {} of the time on the slower side", percent(slow)))
 }
 

@@ -3,6 +3,7 @@
 //! [`plants`] is the table of what is planted; [`setting`] makes and unmakes each plant; [`trial`] runs the rehearsal with and without it
 //! in turns and has `compare` judge. [`servers`] does the same in real servers. Nothing here prints.
 
+mod asking;
 pub mod plants;
 pub mod servers;
 pub mod setting;

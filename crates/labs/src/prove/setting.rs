@@ -124,6 +124,11 @@ impl Setting {
         Ok(())
     }
 
+    /// Processes beside the server that run now, and may be held for a moment.
+    pub fn neighbours(&self) -> Vec<i32> {
+        self.neighbours.iter().map(|n| n.child.id() as i32).collect()
+    }
+
     /// Ends it.
     pub fn leave(&mut self) -> Result<(), WorkloadError> {
         self.neighbours.clear();

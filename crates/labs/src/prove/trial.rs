@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fingerpost_compare::{Options, compare};
+use fingerpost_compare::{Comparison, Options, compare};
+use fingerpost_diagnose::deciding::Eagerness;
 use fingerpost_measure::estimate;
 use fingerpost_observe::Level;
 use fingerpost_record::{
@@ -17,9 +18,10 @@ use fingerpost_workloads::{Step, Workload, WorkloadError};
 
 use super::plants::{Change, Plant};
 use super::setting::Setting;
-use super::{Proof, Result as Verdict, Runs};
+use super::{Proof, Result as Verdict, Runs, asking};
 use crate::Sink;
 use crate::attribute::{KeptOpen, Request, attribute_traced};
+use crate::deciding::ask;
 
 /// Pairs of turns: what noise takes from one or two of them must not decide.
 const PAIRS: usize = 6;
@@ -112,14 +114,17 @@ pub(super) fn huge_pages_are_off() -> bool {
 
 /// Compares both sides and holds the verdict against the plant.
 pub fn judged(plant: &Plant, runs: Runs) -> Trial {
-    let [base, new] = &runs;
-    let options = Options { threshold: THRESHOLD, paired: true, ..Options::default() };
-    let comparison = compare(std::slice::from_ref(base), std::slice::from_ref(new), &options);
+    let comparison = compared(&runs);
     let mut proof = Proof::of(plant, comparison.causes);
     proof.slower = comparison.rows.first().and_then(|row| row.ratio).map(|r| r.value);
     proof.unexplained = comparison.unexplained;
     proof.headline = comparison.headline;
     Trial { proof, runs: Some(runs) }
+}
+
+fn compared([base, new]: &Runs) -> Comparison {
+    let options = Options { threshold: THRESHOLD, paired: true, ..Options::default() };
+    compare(std::slice::from_ref(base), std::slice::from_ref(new), &options)
 }
 
 /// One side: its surroundings, its server, and what was measured of it.
@@ -140,7 +145,7 @@ fn measured(plant: &Plant, course: &Course, scratch: &mut Scratch) -> Result<Run
         }
     }
     if result.is_ok() {
-        result = in_turns(&mut sides, plant, course);
+        result = in_turns(&mut sides, plant, course).and_then(|()| decided(&mut sides, plant, course));
     }
     let mut kept = Vec::new();
     for mut side in sides {
@@ -175,6 +180,37 @@ fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result
             result?;
         }
     }
+    Ok(())
+}
+
+/// What the passes leave undecided is decided by experiment.
+fn decided(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result<(), WorkloadError> {
+    let [base, new] = sides else { return Ok(()) };
+    let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(NAME, &Params::new(), course.host));
+    let found = compared(&runs);
+    let Some(eagerness) = asking::eagerness(&found) else { return Ok(()) };
+    experiments(new, plant, &found.causes, eagerness, course)?;
+    let asked = asking::helped(&found.causes, &new.kept.experiments);
+    if asked.is_empty() { Ok(()) } else { experiments(base, plant, &asked, Eagerness::WhereUndecided, course) }
+}
+
+/// Experiments on one side under its load.
+fn experiments(
+    side: &mut SideOfTrial,
+    plant: &Plant,
+    findings: &[Finding],
+    eagerness: Eagerness,
+    course: &Course,
+) -> Result<(), WorkloadError> {
+    if course.stop.load(Ordering::Relaxed) {
+        return Err(WorkloadError::Failed("interrupted".into()));
+    }
+    side.setting.enter()?;
+    let (params, clients) = (Params::new(), (plant.recipes)()[0].clients as f64);
+    let question = asking::question(&params, findings, (&side.kept, clients), eagerness, side.setting.neighbours());
+    let answered = ask(&mut side.rehearsal, &question);
+    side.setting.leave()?;
+    side.kept.experiments.extend(answered.map_err(WorkloadError::Failed)?);
     Ok(())
 }
 

@@ -3,10 +3,13 @@
 use super::Cause;
 use super::Need::{Followed, Reading};
 use super::thresholds::{
-    AS_MANY_CALLS, CLIENT_TOO, CPUS_FULL, CPUS_IDLE, DEARER_SYNC, DISK_BUSY, DISK_IDLE, DISK_IN_USE, FEW_CALLS, FEW_FAULTS, FLUSHES_MATTER,
-    GOOD_PART, IN_PROPORTION, LITTLE_OF_CPUS, LONGER_WAIT, MAJOR_FAULTS, MANY_SYNCS, MEMORY_PRESSURE, MORE_OF_A_COUNT, MORE_STOLEN,
-    MORE_THAN_KERNEL, MORE_TO_DO, MOST_PASSES, MUCH_OF_CPUS, MUCH_WORK, OTHERS_BESIDE_OURS, OTHERS_BYTES, PAGES_SWAPPED, SLOWER_CODE,
-    TWICE, Threshold,
+    AS_MANY_CALLS, BEYOND_WORK, CLIENT_DOES_MORE, CLIENT_TOO, CPUS_FULL, CPUS_IDLE, DEARER_SYNC, DEAREST_ENTRY, DELAYED_ACK, DISK_BUSY,
+    DISK_IDLE, DISK_IN_USE, FEW_CALLS, FEW_FAULTS, FEW_FLUSHES, FILE_LOCKS, FLUSHES_MATTER, GOOD_PART, HANDSHAKE_AGAIN, IN_PROPORTION,
+    LESS_BUSY, LIKE_AMOUNTS, LITTLE_OF_CPUS, LONGER_WAIT, MAJOR_FAULTS, MANY_OVERFLOWS, MANY_SYNCS, MEMORY_PRESSURE, MORE_BESIDE,
+    MORE_OF_A_COUNT, MORE_ROUND_TRIPS, MORE_STOLEN, MORE_THAN_KERNEL, MORE_TO_DO, MOST_BY_NUMBER, MOST_OF_CHANGE, MOST_OF_COMMITS,
+    MOST_OF_CPU, MOST_OF_OUTSIDE, MOST_OF_WAITING, MOST_PASSES, MUCH_OF_CPUS, MUCH_WORK, NO_FLUSHES, OTHERS_BESIDE_OURS, OTHERS_BYTES,
+    OTHERS_CAME, OTHERS_CAME_TIMES, PAGES_SWAPPED, SAME_COST, SAME_NEIGHBOURS, SAME_WORK, SENT_AGAIN, SLOWER_CODE, TOLD_BY_TICKS, TWICE,
+    Threshold,
 };
 use crate::findings::Layer;
 use crate::place::Kind;
@@ -75,6 +78,7 @@ pub const CAUSES: &[Cause] = &[
             ),
             MORE_OF_A_COUNT,
             GOOD_PART,
+            SENT_AGAIN,
         ],
         ..PLAIN
     },
@@ -133,6 +137,7 @@ pub const CAUSES: &[Cause] = &[
             TWICE,
             OTHERS_BYTES,
             LONGER_WAIT,
+            MORE_BESIDE,
         ],
         ..PLAIN
     },
@@ -145,7 +150,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "more syncs per transaction at the same cost each",
         needs: &[Followed, Reading("server.call.fsync.count")],
         follows: &["app.setting"],
-        thresholds: &[MORE_OF_A_COUNT, FLUSHES_MATTER, MANY_SYNCS],
+        thresholds: &[MORE_OF_A_COUNT, FLUSHES_MATTER, MANY_SYNCS, SAME_COST, FEW_FLUSHES, MOST_OF_COMMITS, NO_FLUSHES],
         ..PLAIN
     },
     Cause {
@@ -156,7 +161,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::UserCode],
         tells: "more user time per request, with as many calls",
         follows: &["app.build", "app.setting"],
-        thresholds: &[SLOWER_CODE, MORE_THAN_KERNEL, MUCH_WORK],
+        thresholds: &[SLOWER_CODE, MORE_THAN_KERNEL, MUCH_WORK, MOST_OF_CPU],
         ..PLAIN
     },
     Cause {
@@ -169,12 +174,16 @@ pub const CAUSES: &[Cause] = &[
         needs: &[Followed, Reading("server.call.read.count")],
         // A socket that takes little at a time is written to more often.
         follows: &["app.build", "app.setting", "network.shaping"],
-        thresholds: &[threshold(
-            "times as many calls",
-            1.5,
-            "counts come from windows: two sides of one server that made the same calls told 1.47 times as many (labs/tests/recorded, \
+        thresholds: &[
+            threshold(
+                "times as many calls",
+                1.5,
+                "counts come from windows: two sides of one server that made the same calls told 1.47 times as many (labs/tests/recorded, \
              control.memory_unused)",
-        )],
+            ),
+            MORE_ROUND_TRIPS,
+            MOST_BY_NUMBER,
+        ],
         ..PLAIN
     },
     Cause {
@@ -222,6 +231,7 @@ pub const CAUSES: &[Cause] = &[
             ),
             LONGER_WAIT,
             GOOD_PART,
+            LESS_BUSY,
         ],
     },
     Cause {
@@ -233,7 +243,18 @@ pub const CAUSES: &[Cause] = &[
         moves: BESIDE_OTHERS,
         tells: "waiting for a CPU that a named process had, at the usual weight and nice value",
         needs: &[Followed, Reading("other.cpu.seconds")],
-        thresholds: &[MUCH_OF_CPUS, LITTLE_OF_CPUS, CPUS_IDLE, LONGER_WAIT, GOOD_PART],
+        thresholds: &[
+            MUCH_OF_CPUS,
+            LITTLE_OF_CPUS,
+            CPUS_IDLE,
+            LONGER_WAIT,
+            GOOD_PART,
+            OTHERS_CAME,
+            OTHERS_CAME_TIMES,
+            SAME_NEIGHBOURS,
+            SAME_WORK,
+            BEYOND_WORK,
+        ],
         ..PLAIN
     },
     Cause {
@@ -268,6 +289,8 @@ pub const CAUSES: &[Cause] = &[
                 "a quota that held cut all of its periods short (labs/tests/recorded); one that is never reached cuts none",
             ),
             TWICE,
+            MOST_OF_OUTSIDE,
+            MOST_OF_WAITING,
         ],
         ..PLAIN
     },
@@ -291,7 +314,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::Lock],
         tells: "waiting for a lock whose holder works or sleeps",
         follows: &["app.setting"],
-        thresholds: &[LONGER_WAIT, GOOD_PART],
+        thresholds: &[LONGER_WAIT, GOOD_PART, FILE_LOCKS],
         ..PLAIN
     },
     Cause {
@@ -324,7 +347,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "every call slower by the same amount of time, user code unchanged; seccomp, mitigations",
         needs: &[Followed, Reading("server.call.read.count")],
         follows: &["kernel.trace"],
-        thresholds: &[SLOWER_CODE, AS_MANY_CALLS, MORE_OF_A_COUNT, FEW_FAULTS, MUCH_WORK],
+        thresholds: &[SLOWER_CODE, AS_MANY_CALLS, MORE_OF_A_COUNT, FEW_FAULTS, MUCH_WORK, DEAREST_ENTRY, LIKE_AMOUNTS, TOLD_BY_TICKS],
     },
     Cause {
         name: "kernel.trace",
@@ -381,6 +404,8 @@ pub const CAUSES: &[Cause] = &[
         thresholds: &[
             threshold("delayed acknowledgements of transactions", 0.3, "with the plant 1.0, without at most 0.05 (labs/tests/recorded)"),
             TWICE,
+            DELAYED_ACK,
+            MOST_OF_CHANGE,
         ],
         ..PLAIN
     },
@@ -393,7 +418,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::Network],
         tells: "the listen queue overflows; a handshake is repeated after a second",
         needs: &[Followed, Reading("tcp.listen_overflows")],
-        thresholds: &[MORE_OF_A_COUNT],
+        thresholds: &[MORE_OF_A_COUNT, HANDSHAKE_AGAIN, MANY_OVERFLOWS, MOST_OF_CHANGE],
         ..PLAIN
     },
     Cause {
@@ -436,6 +461,7 @@ pub const CAUSES: &[Cause] = &[
             ),
             MOST_PASSES,
             MUCH_WORK,
+            CLIENT_DOES_MORE,
         ],
         ..PLAIN
     },

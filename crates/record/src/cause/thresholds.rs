@@ -195,3 +195,130 @@ pub const FLUSHES_MATTER: Threshold = of(
 /// Passes in which the load generator said that it was the limit.
 pub const MOST_PASSES: Threshold =
     of("share of the passes in which the load generator found itself to be the limit", 0.5, "by its meaning: most of them");
+/// Others that came.
+pub const OTHERS_CAME: Threshold = of(
+    "CPUs that others use more for them to have come",
+    0.2,
+    "a quiet machine's own processes use less than 0.05, four times less (see `LITTLE_OF_CPUS`)",
+);
+/// The same, as how many times as much.
+pub const OTHERS_CAME_TIMES: Threshold =
+    of("times as much CPU time of others for them to have come", 1.5, "a convention: half as much again; no measurement is behind it");
+/// Work that is the same.
+pub const SAME_WORK: Threshold = of(
+    "times as long on a CPU for a request that is the same work",
+    1.1,
+    "a convention: twice what code that nobody changed varied by (1.05); no measurement is behind it",
+);
+/// Neighbours on both sides.
+pub const SAME_NEIGHBOURS: Threshold = of(
+    "part of the slower side's CPU time of others that the same neighbours use on the faster one",
+    0.6,
+    "a convention: most of it; no measurement is behind it",
+);
+/// Waiting beyond what longer work makes.
+pub const BEYOND_WORK: Threshold = of(
+    "times as much as its work that a server's threads wait longer for each other",
+    2.0,
+    "a convention, below a trial of PostgreSQL that waited nine times as long with 1.9 times as much to do (bench/RESULTS.md)",
+);
+/// A link that is not full.
+pub const LINK_FREE: Threshold =
+    of("share of a link's rate at its peak that holds nothing back", 0.5, "a convention: half of it; no measurement is behind it");
+/// Writes that no disk is held back by.
+pub const WRITES_FREE: Threshold =
+    of("bytes a second that hold back no disk", 1e6, "the slowest disk that this project knows of writes fifty times as much in sequence");
+/// A server that has enough to do.
+pub const CPUS_BUSY: Threshold =
+    of("share of the CPUs from which on a server has enough to do", 0.8, "a convention; no measurement is behind it");
+/// Stops that make what lies outside of followed requests.
+pub const MOST_OF_OUTSIDE: Threshold =
+    of("part of what lies outside of followed requests that a quota's stops make", 0.5, "by its meaning: most of it");
+/// Entering the kernel.
+pub const DEAREST_ENTRY: Threshold = of(
+    "seconds that entering and leaving the kernel takes, mitigations with it, without filters",
+    5e-6,
+    "a convention; no measurement is behind it",
+);
+/// Calls that a slower entry slows alike.
+pub const LIKE_AMOUNTS: Threshold =
+    of("part that other calls have of what a slower entry would cost them", 0.3, "a convention; no measurement is behind it");
+/// Growth in the server's own code.
+pub const MOST_OF_CPU: Threshold = of(
+    "part of the growth on the CPUs that is in the server's own code",
+    0.8,
+    "a convention: code that works longer draws some of the kernel after it; no measurement is behind it",
+);
+/// Ticks of the server's own code.
+pub const TOLD_BY_TICKS: Threshold =
+    of("part of the traced growth of the server's own code that ticks count as user mode", 0.5, "by its meaning: most of it");
+/// Round trips of a transaction.
+pub const MORE_ROUND_TRIPS: Threshold = of(
+    "times as many round trips of a transaction that are more",
+    1.1,
+    "the load generator counts them itself, so that chance has no part in it; a smaller change makes less than what matters",
+);
+/// Growth by the number of calls.
+pub const MOST_BY_NUMBER: Threshold =
+    of("part of the kernel's growth that the number of calls makes, at what each cost before", 0.5, "by its meaning: most of it");
+/// CPUs that have less to do.
+pub const LESS_BUSY: Threshold =
+    of("times as busy as before at most for CPUs that have less to do", 0.9, "a convention: a tenth less; no measurement is behind it");
+/// A flush that takes as long.
+pub const SAME_COST: Threshold = of(
+    "times as long for a flush that takes the same time",
+    1.2,
+    "quantiles of flushes of one device vary by this from pass to pass; with more syncs on one device 0.5 to 1.2 (labs/tests/recorded)",
+);
+/// Flushes that a device's milliseconds say little of.
+pub const FEW_FLUSHES: Threshold =
+    of("flushes whose milliseconds say little", 30.0, "by arithmetic: ten of less than a millisecond each may count as none");
+/// Others' I/O beside ours.
+pub const MORE_BESIDE: Threshold = of(
+    "growth of the part of our time in the device in which others' I/O is there too",
+    0.2,
+    "a convention: a device that is slower for everybody has it unchanged; no measurement is behind it",
+);
+/// A handshake that is tried again.
+pub const HANDSHAKE_AGAIN: Threshold = of("seconds after which a handshake is tried again", 1.0, "`TCP_TIMEOUT_INIT`, include/net/tcp.h");
+/// An acknowledgement that is delayed.
+pub const DELAYED_ACK: Threshold =
+    of("seconds by which an acknowledgement is delayed, at least", 0.040, "`TCP_DELACK_MIN`, include/net/tcp.h, on x86 and ARM");
+/// What a count makes of a change.
+pub const MOST_OF_CHANGE: Threshold =
+    of("part of the change that a count makes, times what each costs at least", 0.5, "by its meaning: most of it");
+/// Connections that were not let in.
+pub const MANY_OVERFLOWS: Threshold = of(
+    "overflows of the listen queue of a transaction, at any cost",
+    0.001,
+    "with the plant 0.0016, each of which took seconds, as a handshake that is refused again waits twice as long (labs/tests/recorded)",
+);
+/// A segment that is sent again.
+pub const SENT_AGAIN: Threshold =
+    of("seconds until a segment that was lost is sent again, at least", 0.2, "`TCP_RTO_MIN`, include/net/tcp.h");
+/// A load generator that does more.
+pub const CLIENT_DOES_MORE: Threshold = of(
+    "times as much work of the load generator for it to be its doing",
+    1.5,
+    "a convention: above what colder caches and more waking make beside a slow server; no measurement is behind it",
+);
+/// Threads that serve several clients each.
+pub const FEW_THREADS: Threshold =
+    of("threads a client below which a thread serves several", 0.8, "a convention; no measurement is behind it");
+/// A change that nothing explains.
+pub const MOST_UNEXPLAINED: Threshold =
+    of("unexplained part of a change that may be too small to matter", 0.5, "by its meaning: most of it");
+/// Calls that go with commits.
+pub const MOST_OF_COMMITS: Threshold =
+    of("part of the kernel's growth in calls that commits make on files", 0.5, "by its meaning: most of it");
+/// A side that does not flush.
+pub const NO_FLUSHES: Threshold =
+    of("part of the slower side's flushes that is none", 0.1, "a convention: a tenth; no measurement is behind it");
+/// Files' locks.
+pub const FILE_LOCKS: Threshold =
+    of("calls on files' locks of a transaction of a server that locks its files", 1.0, "by its meaning: one with each");
+/// A change of which most was not followed.
+pub const HALF_OUTSIDE: Threshold = of("times what was followed for half of it to lie outside", 2.0, "by arithmetic");
+/// Waiting that a quota makes.
+pub const MOST_OF_WAITING: Threshold =
+    of("part of what requests waited for a CPU for which a quota stopped the server", 0.5, "by its meaning: most of it");

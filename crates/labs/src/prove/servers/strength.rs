@@ -8,7 +8,7 @@ use super::kind::Kind;
 use super::set::Set;
 
 /// The effects that are drawn, as how many times slower: evenly on a logarithmic scale.
-pub const EFFECTS: (f64, f64) = (1.2, 3.5);
+pub const EFFECTS: (f64, f64) = (1.1, 4.0);
 /// The same for each of two plants, so that both together stay below four.
 const EACH_OF_TWO: (f64, f64) = (1.3, 1.9);
 /// Of so many trials …

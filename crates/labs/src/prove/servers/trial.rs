@@ -8,7 +8,7 @@ use fingerpost_compare::ratio::paired;
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_diagnose::deciding::Eagerness;
 use fingerpost_observe::Level;
-use fingerpost_record::{Answer, Finding, Host, Params, Process, Run, Status};
+use fingerpost_record::{Finding, Host, Params, Process, Run};
 use fingerpost_sys::scratch::Scratch;
 use fingerpost_sys::task;
 use fingerpost_workloads::planted::servers::Engine;
@@ -22,9 +22,9 @@ use super::score::{Effect, Result as Verdict, Row};
 use super::set::Set;
 use super::strength::{Outline, corrected};
 use crate::attribute::{KeptOpen, Request, attribute_traced};
-use crate::deciding::{Question, ask};
-use crate::prove::Runs;
+use crate::deciding::ask;
 use crate::prove::trial::{Kept, THRESHOLD, at_most_twice, huge_pages_are_off};
+use crate::prove::{Runs, asking};
 
 /// Pairs of turns, at least and at most: passes that vary are made more of.
 const PAIRS: (usize, usize) = (5, 16);
@@ -37,9 +37,6 @@ const GLANCE: Duration = Duration::from_millis(150);
 const CORRECTIONS: usize = 3;
 /// An effect as near to the one wanted needs no correction.
 const NEAR: f64 = 0.15;
-
-/// Experiments on a side at most.
-const EXPERIMENTS: usize = 3;
 
 /// What all trials share.
 pub struct Course<'a> {
@@ -328,31 +325,23 @@ fn in_turns(sides: &mut [Side], kind: &Kind, outline: &Outline, course: &Course)
     Ok(())
 }
 
-/// What the passes leave undecided is decided by experiment on the slower side; what helped there, and can be done on the other side as well,
-/// is tried there too.
+/// What the passes leave undecided is decided by experiment.
 fn decided(sides: &mut [Side], outline: &Outline, course: &Course) -> Result<(), WorkloadError> {
     let (name, params) = (first_name(outline), params(outline));
     let [base, new] = sides else { return Ok(()) };
     let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(name, &params, course.host));
     let found = compared(&runs, outline.engine);
-    if !found.rows.first().and_then(|row| row.ratio).is_some_and(|r| r.low > 1.0) {
-        return Ok(());
-    }
-    let nobody = !found.causes.iter().any(|f| f.status.accuses());
-    experiments(new, &params, &found.causes, if nobody { Eagerness::Asked } else { Eagerness::WhereUndecided }, course)?;
-    let helped = |f: &&Finding| new.kept.experiments.iter().any(|e| e.answer == Answer::Faster && e.tests.contains(&f.cause));
-    let asked: Vec<Finding> = found.causes.iter().filter(helped).map(|f| Finding { status: Status::Suspected, ..f.clone() }).collect();
+    let Some(eagerness) = asking::eagerness(&found) else { return Ok(()) };
+    experiments(new, &params, &found.causes, eagerness, course)?;
+    let asked = asking::helped(&found.causes, &new.kept.experiments);
     if asked.is_empty() { Ok(()) } else { experiments(base, &params, &asked, Eagerness::WhereUndecided, course) }
 }
 
 /// Experiments on one side under its load.
 fn experiments(side: &mut Side, params: &Params, findings: &[Finding], eagerness: Eagerness, course: &Course) -> Result<(), WorkloadError> {
     let own_neighbours = side.surround.neighbours();
-    let rates: Vec<f64> = side.kept.throughput.iter().filter_map(|p| p.value).collect();
-    let rate = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
     turn(side, course, |planted, kept| {
-        let load = (rate, planted.clients() as f64 / rate.max(f64::MIN_POSITIVE));
-        let question = Question { params, findings, load, closed: true, most: EXPERIMENTS, beyond_ours: false, eagerness, own_neighbours };
+        let question = asking::question(params, findings, (kept, planted.clients() as f64), eagerness, own_neighbours);
         kept.experiments.extend(ask(planted, &question).map_err(WorkloadError::Failed)?);
         Ok(())
     })
