@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, HashMap};
 use fingerpost_record::{Estimate, Outcome, Params};
 
 use crate::aliases;
-use crate::comparison::{NotCompared, Options, Row};
 use crate::counterparts;
 use crate::figure::Figure;
+use crate::options::Options;
 use crate::pooled::{self, Pooled};
 use crate::ratio::{self, CONFIDENCE, Known, Level, QuantileWeights, Ratio};
+use crate::row::{NotCompared, Row};
 use crate::service;
 use crate::side::{Side, SideRow};
 use crate::special::t_two_sided;

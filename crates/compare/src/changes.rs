@@ -10,8 +10,7 @@ use fingerpost_record::{Param, Params, client};
 use serde::Serialize;
 
 use crate::align::with_unstated_parameters;
-use crate::comparison::Row;
-use crate::select;
+use crate::row::Row;
 use crate::side::Side;
 
 /// What kind of thing was changed.
@@ -318,9 +317,4 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
         );
     }
     found
-}
-
-/// The parameters that were taken out of a part of a run: those that are told, else those that its id tells.
-pub(crate) fn taken_out_of(id: &str, told: &Params) -> Params {
-    if told.is_empty() { select::parse(id).map(|(_, wanted)| wanted).unwrap_or_default() } else { told.clone() }
 }

@@ -1,37 +1,20 @@
 //! The result of a comparison, as `compare --format json` prints it.
 
 use fingerpost_diagnose::hosts::HostDifference;
-pub use fingerpost_diagnose::sides::waterfall::{Waterfall, WaterfallStep};
-use fingerpost_record::{Better, Estimate, Finding, Params, Unit};
+use fingerpost_record::Finding;
 use serde::Serialize;
 
 use crate::changes::Change;
 use crate::gains::Gain;
 use crate::pooled::Pooled;
-use crate::ratio::Ratio;
 use crate::service::Load;
-use crate::settle::Settled;
+use crate::settled::Settled;
 use crate::side::SideInfo;
-use crate::verdict::Verdict;
 
-/// How to compare.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
-    /// The relative difference that does not matter: 0.03 calls 3 % more or less the same.
-    pub threshold: f64,
-    /// Whether the n-th process of a row on one side was measured beside the n-th on the other, as the two settings of one
-    /// interleaved run are. Rows of one run a side with as many processes are then compared pair by pair.
-    pub paired: bool,
-    /// By how much two starts of the same server are known to differ, as the standard deviation of a logarithm, where all of a side's processes
-    /// are of one start: pairs do not show it. 0 where each process is a start of its own.
-    pub starts: f64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { threshold: 0.03, paired: false, starts: 0.0 }
-    }
-}
+pub use crate::curves::Curve;
+pub use crate::options::Options;
+pub use crate::row::{NotCompared, Row};
+pub use fingerpost_diagnose::sides::waterfall::{Waterfall, WaterfallStep};
 
 /// Two sides, row by row, and what makes the difference.
 #[derive(Clone, Debug, Serialize)]
@@ -73,89 +56,4 @@ pub struct Comparison {
     pub causes: Vec<Finding>,
     /// The share of the difference, 0 to 1, that no cause explains. Zero when nothing differs.
     pub unexplained: f64,
-}
-
-/// A row that both sides have.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// The probe.
-    pub probe: String,
-    /// Its parameters; where an imported side leaves some unstated, the other side's.
-    pub params: Params,
-    /// The unit of `base` and `new`.
-    pub unit: Unit,
-    /// Their good direction.
-    pub better: Better,
-    /// The base side's figure.
-    pub base: Estimate,
-    /// The new side's figure.
-    pub new: Estimate,
-    /// How many times slower the new side is; absent where a figure is not positive.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ratio: Option<Ratio>,
-    /// ln of how many times slower in each pair, where the row was compared pair by pair; else empty.
-    #[serde(skip)]
-    pub pairs: Vec<f64>,
-    /// What that says.
-    pub verdict: Verdict,
-    /// Whether there is any difference, be it larger than the threshold or not: the rows' number is allowed for, as in the verdict.
-    #[serde(skip)]
-    pub real: bool,
-    /// Whether a side's figure is not to be trusted; the note says why, and the verdict is `unresolved`.
-    #[serde(skip)]
-    pub untrusted: bool,
-    /// What to know about the row.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    /// Counters per operation that both sides have: name, base, new.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub counters: Vec<(String, f64, f64)>,
-}
-
-impl Row {
-    /// ln of how many times slower, where there is a ratio.
-    pub fn log(&self) -> Option<f64> {
-        self.ratio.map(|r| r.value.ln())
-    }
-
-    /// A counter's ratio, new to base.
-    pub fn counter_ratio(&self, name: &str) -> Option<f64> {
-        self.counters.iter().find(|c| c.0 == name).filter(|c| c.1 > 0.0).map(|c| c.2 / c.1)
-    }
-}
-
-/// A row that was not compared.
-#[derive(Clone, Debug, Serialize)]
-pub struct NotCompared {
-    /// The probe.
-    pub probe: String,
-    /// Its parameters.
-    pub params: Params,
-    /// The unit of the figures.
-    pub unit: Unit,
-    /// The base side's figure, when it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub base: Option<f64>,
-    /// The new side's figure, when it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub new: Option<f64>,
-    /// Why, in words.
-    pub why: String,
-}
-
-/// Throughput over the number of clients.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Curve {
-    /// The probe.
-    pub probe: String,
-    /// Its parameters but `clients`.
-    pub params: Params,
-    /// Clients, base and new, by clients.
-    pub points: Vec<(i64, f64, f64)>,
-    /// From how many clients on the base side collapses ([`crate::scaling::COLLAPSED`]).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub base_collapses_from: Option<i64>,
-    /// From how many clients on the new side collapses.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub new_collapses_from: Option<i64>,
 }

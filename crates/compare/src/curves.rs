@@ -3,9 +3,27 @@
 use std::collections::BTreeMap;
 
 use fingerpost_record::{Better, Params};
+use serde::Serialize;
 
-use crate::comparison::{Curve, Row};
+use crate::row::Row;
 use crate::scaling::{Scaling, Shape};
+
+/// Throughput over the number of clients.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    /// The probe.
+    pub probe: String,
+    /// Its parameters but `clients`.
+    pub params: Params,
+    /// Clients, base and new, by clients.
+    pub points: Vec<(i64, f64, f64)>,
+    /// From how many clients on the base side collapses ([`crate::scaling::COLLAPSED`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_collapses_from: Option<i64>,
+    /// From how many clients on the new side collapses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_collapses_from: Option<i64>,
+}
 
 /// Clients, base and new.
 type Points = Vec<(i64, f64, f64)>;

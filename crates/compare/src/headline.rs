@@ -1,6 +1,7 @@
 //! The one sentence that a person reads first.
 
 use fingerpost_diagnose::hosts::HostDifference;
+use fingerpost_diagnose::sides::waterfall::Waterfall;
 use fingerpost_diagnose::wording::unexplained;
 use fingerpost_diagnose::{follows_from, overlap};
 use fingerpost_record::cause::words;
@@ -8,14 +9,22 @@ use fingerpost_record::text::capitalised;
 use fingerpost_record::{Finding, Layer, Status};
 
 use crate::causes::changed::{BUILD, PLACEMENT, SETTING};
-use crate::causes::probes::is_cost;
+use crate::causes::view::is_cost;
 use crate::changes::{Change, Kind};
-use crate::comparison::{Comparison, Curve, Row, Waterfall};
+use crate::comparison::Comparison;
+use crate::curves::Curve;
 use crate::pooled::Pooled;
+use crate::row::Row;
 use crate::verdict::Verdict;
 
+/// The headline, and a sentence for the load of each service.
+pub fn first_said(comparison: &Comparison, most: Option<&Waterfall>) -> String {
+    let loads = comparison.loads.iter().map(|load| load.sentence.clone());
+    std::iter::once(headline(comparison, most)).chain(loads).collect::<Vec<_>>().join(" ")
+}
+
 /// Says in one sentence which side is slower, by how much, and why.
-pub fn headline(c: &Comparison, changed: Option<&Waterfall>) -> String {
+fn headline(c: &Comparison, changed: Option<&Waterfall>) -> String {
     let told = sentence(c, changed);
     // A side without a name of its own may begin the sentence; a host's name is left as it is.
     if told.starts_with("the ") { capitalised(&told) } else { told }

@@ -20,14 +20,17 @@ mod headline;
 pub mod import;
 pub mod launch;
 pub mod memory;
+mod options;
 pub mod pooled;
 pub mod ratio;
 pub mod references;
 pub mod replay;
+mod row;
 pub mod scaling;
 pub mod select;
 pub mod service;
 pub mod settle;
+mod settled;
 pub mod side;
 pub mod site;
 pub mod spread;
@@ -102,14 +105,8 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
         causes,
         unexplained,
     };
-    comparison.headline = first_said(&comparison, most);
+    comparison.headline = headline::first_said(&comparison, most);
     comparison
-}
-
-/// The headline, and a sentence for the load of each service.
-fn first_said(comparison: &Comparison, most: Option<&comparison::Waterfall>) -> String {
-    let loads = comparison.loads.iter().map(|load| load.sentence.clone());
-    std::iter::once(headline::headline(comparison, most)).chain(loads).collect::<Vec<_>>().join(" ")
 }
 
 /// Suspects that a run's own findings cleared, and none accuses, stay cleared, with the figure that clears them: those of workloads that

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::causes::groups::{GROUP_CAUSES, Group, group};
-use crate::comparison::Row;
 use crate::ratio::Ratio;
+use crate::row::Row;
 use crate::verdict::{self, Verdict};
 
 /// Rows that a part must have: two that agree do so half of the time.

@@ -2,18 +2,19 @@
 
 mod choice;
 mod derived;
+mod line;
+mod ours;
 
-use fingerpost_record::params::named;
-use fingerpost_record::unit::significant;
-use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Run, Unit};
+use fingerpost_record::{Better, Estimate, Outcome, Run, Unit};
 use serde::Serialize;
 
-use crate::aliases;
-use crate::conclusions::{self, Answer, Document, Judged, best};
+use crate::conclusions::{self, Answer, Document, Judged};
 use crate::references::{self, Column, Printed, Table};
 
 pub use choice::chosen;
 use choice::{fullest, suited};
+pub use line::{Here, Line};
+use ours::{Ours, ours};
 
 /// Published tables replayed on this machine.
 #[derive(Clone, Debug, Serialize)]
@@ -49,36 +50,6 @@ pub struct Replayed {
     pub measured_by: String,
     /// The lines.
     pub lines: Vec<Line>,
-}
-
-/// One line: what it is a figure of, as printed, and as measured here.
-#[derive(Clone, Debug, Serialize)]
-pub struct Line {
-    /// The probe, with the parameters that the source states.
-    pub what: String,
-    /// Each system's figure as printed; nothing where the source has none.
-    pub printed: Vec<Option<String>>,
-    /// This machine's figure in the table's unit.
-    pub here: Option<Here>,
-}
-
-/// A figure of this machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Here {
-    /// The figure with its interval, in the table's unit.
-    pub estimate: Estimate,
-    /// Whether the run says that it is to be trusted.
-    pub trusted: bool,
-    /// What stands for what, and what the source leaves unsaid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
-impl Here {
-    /// The value alone, in three or four digits.
-    pub fn text(&self) -> String {
-        significant(self.estimate.value)
-    }
 }
 
 /// One conclusion.
@@ -263,63 +234,6 @@ fn lines(table: &Table, column: usize, of: &Column, runs: &[&Run]) -> Vec<Line> 
         }),
     };
     (0..rounds).map(line).collect()
-}
-
-/// A row of this machine that is a published one or stands for it.
-struct Ours {
-    row: Measurement,
-    note: Option<String>,
-}
-
-impl Ours {
-    /// With a further note.
-    fn also(self, note: &str) -> Ours {
-        let note = self.note.map_or_else(|| note.to_owned(), |first| format!("{first}; {note}"));
-        Ours { note: Some(note), ..self }
-    }
-}
-
-fn ours(run: &Run, column: &Column) -> Option<Ours> {
-    if column.probe == "lmbench.null_io" && run.measurements.iter().all(|m| m.probe != column.probe) {
-        return null_io(run);
-    }
-    if let Some(average) = average(run, column) {
-        return Some(average);
-    }
-    let row = best(run, &column.probe, &column.params)?;
-    let note = aliases::matches(&column.probe, &column.params, &row.params)?;
-    let unsaid: Vec<String> = note.unstated.iter().filter_map(|key| Some(named(key, row.params.get(key)?))).collect();
-    let aliased = note.aliased.iter().map(|(key, published, ours)| format!("{key} {ours} stands for {published}"));
-    let parts: Vec<String> = aliased.chain((!unsaid.is_empty()).then(|| unsaid.join(" "))).collect();
-    Some(Ours { row: row.clone(), note: (!parts.is_empty()).then(|| parts.join("; ")) })
-}
-
-/// The published average of the eight modules is their arithmetic mean; a run of this machine has the modules.
-fn average(run: &Run, column: &Column) -> Option<Ours> {
-    if column.probe != "cpu.flops" || column.params.text("module") != Some("average") {
-        return None;
-    }
-    let published: Vec<Params> = (1..=8).map(|n| Params::new().with("module", n)).collect();
-    let modules = published.iter().map(|one| best(run, &column.probe, one).and_then(|row| Some((row, row.estimate?))));
-    let modules: Vec<(&Measurement, Estimate)> = modules.collect::<Option<_>>()?;
-    let mean = |of: fn(&Estimate) -> f64| modules.iter().map(|(_, e)| of(e)).sum::<f64>() / modules.len() as f64;
-    let estimate = Estimate { value: mean(|e| e.value), low: mean(|e| e.low), high: mean(|e| e.high), confidence: modules[0].1.confidence };
-    let trusted = modules.iter().all(|(row, _)| row.outcome == Outcome::Measured);
-    let outcome = if trusted { Outcome::Measured } else { Outcome::Untrusted };
-    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), ..modules[0].0.clone() };
-    Some(Ours { row, note: Some("mean of the eight modules".into()) })
-}
-
-/// lmbench's figure is the mean of reading and writing one byte.
-fn null_io(run: &Run) -> Option<Ours> {
-    let none = Params::new();
-    let (read, write) = (best(run, "syscall.read", &none)?, best(run, "syscall.write", &none)?);
-    let (a, b) = (read.estimate?, write.estimate?);
-    let mid = |a: f64, b: f64| (a + b) / 2.0;
-    let estimate = Estimate { value: mid(a.value, b.value), low: mid(a.low, b.low), high: mid(a.high, b.high), confidence: a.confidence };
-    let outcome = if write.outcome == Outcome::Measured { read.outcome } else { write.outcome };
-    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), ..read.clone() };
-    Some(Ours { row, note: Some("mean of syscall.read and syscall.write".into()) })
 }
 
 fn here(own: &Ours, scale: f64, one: Option<f64>) -> Here {

@@ -44,6 +44,11 @@ pub fn whole(id: &str) -> Option<&str> {
     id.split_once('[').map(|(run, _)| run)
 }
 
+/// The parameters that were taken out of a part of a run: those that are told, else those that its id tells.
+pub(crate) fn taken_out_of(id: &str, told: &Params) -> Params {
+    if told.is_empty() { parse(id).map(|(_, wanted)| wanted).unwrap_or_default() } else { told.clone() }
+}
+
 /// Keeps the rows with these parameters and takes the parameters out of them.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use fingerpost_record::paths::Leaf;
 use fingerpost_record::{Params, Paths, Unit};
 use serde::Serialize;
 
-use crate::comparison::Row;
+use crate::row::Row;
 use crate::side::Side;
 use crate::verdict::Verdict;
 

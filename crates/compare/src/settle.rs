@@ -6,146 +6,16 @@
 use fingerpost_diagnose::sides::settled::{Measured, put_first};
 use fingerpost_diagnose::unexplained_beside;
 use fingerpost_record::cause::GUILTY;
-use fingerpost_record::{Finding, Layer, Params, Status};
-use serde::Serialize;
+use fingerpost_record::{Finding, Layer, Status};
 
 use crate::causes::changed::{BUILD, PLACEMENT, SETTING, TOGETHER};
 use crate::causes::workloads;
 use crate::changes::{Change, Kind};
-use crate::comparison::{Comparison, Row};
-use crate::{Ratio, Verdict};
+use crate::comparison::Comparison;
+use crate::headline::first_said;
+use crate::settled::MOST;
 
-/// The share of a difference, by logarithms, from which on a change is said to make it: what is left is no more than a fifth.
-const MOST: f64 = 0.8;
-
-/// What a change made by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// The difference, or nearly all of it.
-    Decides,
-    /// A part of it.
-    Part,
-    /// No difference that matters.
-    Nothing,
-    /// A difference the other way.
-    Against,
-    /// It was measured and is not known.
-    Unresolved,
-    /// It could not be measured.
-    NotDone,
-}
-
-/// One change that was measured by itself.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Settled {
-    /// The parameter's name.
-    pub what: String,
-    /// How it was on the base side.
-    pub base: String,
-    /// How it was on the new side.
-    pub new: String,
-    /// The row by which it was judged: the one that differs most of those that the change concerns.
-    pub probe: String,
-    /// That row's parameters.
-    pub params: Params,
-    /// How many times slower that row is with the change alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ratio: Option<Ratio>,
-    /// The part of the row's difference that this is, by logarithms: 1 is all of it, more than 1 is more than all. Absent where the sides'
-    /// row does not differ, or nothing was measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<f64>,
-    /// What that says.
-    pub answer: Answer,
-    /// Why nothing is known, or what to know about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The ids of the two runs that were measured and kept, base first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub runs: Vec<String>,
-}
-
-impl Settled {
-    /// A change that could not be measured.
-    pub fn not_done(change: &Change, row: Option<&Row>, reason: String) -> Settled {
-        let (probe, params) = row.map_or_else(Default::default, |r| (r.probe.clone(), r.params.clone()));
-        let Change { what, base, new, .. } = change.clone();
-        Settled {
-            what,
-            base,
-            new,
-            probe,
-            params,
-            ratio: None,
-            share: None,
-            answer: Answer::NotDone,
-            reason: Some(reason),
-            runs: Vec::new(),
-        }
-    }
-
-    /// What the change alone did to the row (`alone`), of all that differs in it (`whole`).
-    pub fn judged(change: &Change, whole: &Row, alone: &Row, runs: Vec<String>) -> Settled {
-        let share = match (whole.verdict, whole.log(), alone.log()) {
-            (Verdict::Slower | Verdict::Faster, Some(all), Some(part)) if all != 0.0 => Some(part / all),
-            _ => None,
-        };
-        let answer = match (alone.verdict, share) {
-            (Verdict::Unresolved, _) => Answer::Unresolved,
-            (Verdict::Same, _) => Answer::Nothing,
-            (_, Some(share)) if share < 0.0 => Answer::Against,
-            (_, Some(share)) if share >= MOST => Answer::Decides,
-            (_, Some(_)) => Answer::Part,
-            // The sides' own row does not differ: what this change makes, another one takes back.
-            (_, None) => Answer::Part,
-        };
-        Settled { ratio: alone.ratio, share, answer, reason: None, runs, ..Settled::not_done(change, Some(whole), String::new()) }
-    }
-
-    /// The least part of the difference that the interval leaves for it: its end nearer to no difference.
-    fn least(&self) -> Option<f64> {
-        let (ratio, share) = (self.ratio?, self.share?);
-        let nearer = if ratio.value >= 1.0 { ratio.low } else { ratio.high };
-        Some(share * nearer.ln() / ratio.value.ln()).filter(|least| least.is_finite())
-    }
-
-    /// Whether it says anything of the difference.
-    fn is_known(&self) -> bool {
-        !matches!(self.answer, Answer::NotDone | Answer::Unresolved)
-    }
-
-    /// In words, as a line of evidence.
-    pub fn words(&self) -> String {
-        let change = format!("{}: {} → {}", self.what, self.base, self.new);
-        let of = if self.params.0.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) };
-        let slower = self.ratio.map_or_else(String::new, slower);
-        match self.answer {
-            Answer::NotDone => format!("{change}, alone: not measured: {}", self.reason.as_deref().unwrap_or("for no known reason")),
-            Answer::Unresolved => {
-                let why = self.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-                format!("{change}, alone: {of} {slower}, which is not resolved{why}")
-            }
-            Answer::Nothing => format!("{change}, alone, makes no difference that matters: {of} {slower}"),
-            Answer::Against => format!("{change}, alone, works against the difference: {of} {slower}"),
-            Answer::Part | Answer::Decides => {
-                let share = self.share.map_or_else(String::new, |s| format!(", {:.0} % of the difference", 100.0 * s));
-                format!("{change}, alone: {of} {slower}{share}")
-            }
-        }
-    }
-}
-
-/// `2.00 × slower (1.90 to 2.10)`; below one, the other way round.
-fn slower(r: Ratio) -> String {
-    let (word, [value, low, high]) =
-        if r.value < 1.0 { ("faster", [r.value, r.high, r.low].map(|v| 1.0 / v)) } else { ("slower", [r.value, r.low, r.high]) };
-    format!("{} × {word} ({} to {})", times(value), times(low), times(high))
-}
-
-fn times(ratio: f64) -> String {
-    if (0.1..10.0).contains(&ratio) { format!("{ratio:.2}") } else { fingerpost_record::unit::significant(ratio) }
-}
+pub use crate::settled::{Answer, Settled};
 
 impl Comparison {
     /// Adds what was measured of single changes, and has the causes and the headline say so.
@@ -179,7 +49,7 @@ impl Comparison {
             None => self.causes.sort_by_key(|f| !f.status.accuses()),
         }
         self.settled = settled;
-        self.headline = crate::first_said(self, of_step.as_ref());
+        self.headline = first_said(self, of_step.as_ref());
     }
 }
 
@@ -270,7 +140,9 @@ fn decide(finding: &mut Finding, settled: &[Settled], of: Of) {
 mod tests {
     use super::*;
     use crate::changes::Kind;
-    use fingerpost_record::{Better, Estimate, Layer, Unit};
+    use crate::row::Row;
+    use crate::{Ratio, Verdict};
+    use fingerpost_record::{Better, Estimate, Layer, Params, Unit};
 
     fn row(slower: f64, verdict: Verdict) -> Row {
         let of = |value| Estimate { value, low: value, high: value, confidence: 0.95 };

@@ -9,7 +9,6 @@ use fingerpost_diagnose::steps::{Evidence, Steps};
 use fingerpost_record::{Better, Host, Measurement, Outcome, Params, Profile, Run, Unit};
 use serde::Serialize;
 
-use crate::changes;
 use crate::figure::{Figure, HostMade, made_by_the_host};
 use crate::select;
 
@@ -101,10 +100,10 @@ impl Side {
             self.info.name = name_of(run);
             let own = run.profile != Profile::Imported;
             self.info.measured = own.then(|| fingerpost_record::name::of(run.label.as_deref(), &run.command)).flatten();
-            self.taken_out = changes::taken_out_of(&run.id, taken_out);
+            self.taken_out = select::taken_out_of(&run.id, taken_out);
         }
         // Of several parts, what all of them are parts by.
-        let of_this = changes::taken_out_of(&run.id, taken_out);
+        let of_this = select::taken_out_of(&run.id, taken_out);
         self.taken_out.0.retain(|key, value| of_this.get(key) == Some(value));
         self.imported &= run.profile == Profile::Imported;
         self.info.ids.push(run.id.clone());

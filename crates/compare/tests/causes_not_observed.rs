@@ -5,7 +5,7 @@ mod runs;
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
 use fingerpost_record::{Finding, Layer, Run, Status};
-use runs::{QUIET, run, with_rows};
+use runs::{QUIET, run, slower, with_rows};
 
 fn guilty(c: &Comparison) -> Vec<&str> {
     c.causes.iter().filter(|f| f.status == Status::Guilty).map(|f| f.cause.as_str()).collect()
@@ -188,15 +188,6 @@ fn requests_that_were_followed_in_two_ways_are_not_compared() {
         let words = "by perf's rings on one side and by programs in the kernel on the other";
         assert_eq!(c.causes.iter().any(|f| says(&c, &f.cause, words)), !alike, "{:#?}", c.causes);
     }
-}
-
-/// The throughput of its row, times a factor: what was followed does not show all that the load generator saw.
-fn slower(mut run: Run, by: f64) -> Run {
-    let row = &mut run.measurements[0];
-    let scale = |x: &mut f64| *x *= by;
-    row.estimate.iter_mut().for_each(|e| [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(scale));
-    row.processes.iter_mut().filter_map(|p| p.value.as_mut()).for_each(scale);
-    run
 }
 
 /// What a connection waits to be let in is in no followed request, and is as uncertain as all of these together.

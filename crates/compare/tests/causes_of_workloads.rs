@@ -5,7 +5,7 @@ mod runs;
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
 use fingerpost_record::{Answer, Better, Change, Estimate, Experiment, Finding, Layer, Measure, Params, Run, Status, Unit};
-use runs::{QUIET, run, with_rows};
+use runs::{QUIET, run, slower, with_rows};
 
 /// A cause, what it adds to a request in microseconds, and what the observers see of it.
 type Plant<'a> = (&'a str, Row<'a>, &'a [(&'a str, f64)]);
@@ -484,15 +484,6 @@ fn experiment(change: Change, tests: &[&str], [value, low, high]: [f64; 3]) -> E
         answer: Answer::Faster,
         reason: None,
     }
-}
-
-/// The throughput of its row, times a factor: what was followed does not show all that the load generator saw.
-fn slower(mut run: Run, by: f64) -> Run {
-    let row = &mut run.measurements[0];
-    let scale = |x: &mut f64| *x *= by;
-    row.estimate.iter_mut().for_each(|e| [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(scale));
-    row.processes.iter_mut().filter_map(|p| p.value.as_mut()).for_each(scale);
-    run
 }
 
 #[test]

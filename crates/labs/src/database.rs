@@ -22,8 +22,10 @@ use fingerpost_workloads::database::options::Engine;
 use crate::database::rows::Repetitions;
 use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, explain};
+use crate::lab::{not_started_again, wanted};
 use crate::rows::Definition;
-use crate::{Context, Lab, LabError, Setting, Sink, deciding, in_turn, not_started_again, stalls, wanted};
+use crate::sink::in_turn;
+use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
 
 /// What a step costs besides its load: connecting, preparing statements, handing over the result.
 const STEP_OVERHEAD: Duration = Duration::from_millis(40);

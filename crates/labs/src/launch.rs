@@ -36,9 +36,6 @@ use crate::{Context, Lab, LabError, Setting};
 
 /// The longest that a quick run with the default placements may become.
 const QUICK: Duration = Duration::from_secs(30);
-/// More repetitions than these tell nothing new.
-const MOST_ROUNDS: usize = 30;
-
 /// Swap areas smaller than this are no use.
 const LEAST_SWAP: u64 = 64 << 20;
 

@@ -20,8 +20,10 @@ use fingerpost_workloads::{Step, Workload, quantile};
 
 use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, Measured, explain};
+use crate::lab::{not_started_again, wanted};
 use crate::rows::Definition;
-use crate::{Context, Lab, LabError, Setting, Sink, deciding, in_turn, not_started_again, stalls, wanted};
+use crate::sink::in_turn;
+use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
 
 const THROUGHPUT: Definition = Definition { probe: "web.throughput", version: 1, unit: Unit::PerSecond, better: Better::Higher };
 const LATENCY: Definition = Definition { probe: "web.latency", version: 1, unit: Unit::Nanoseconds, better: Better::Lower };

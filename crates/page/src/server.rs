@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::TcpListener;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,9 +20,10 @@ use tower_service::Service;
 
 use crate::connections::{Activity, Connections};
 use crate::guard::{self, Token};
+use crate::options::Options;
 use crate::routes;
 use crate::site::Site;
-use crate::{Page, pages, shutdown};
+use crate::{pages, shutdown};
 
 /// Connections at a time; a browser opens six.
 const CONNECTIONS: usize = 256;
@@ -36,17 +38,17 @@ const CONNECTION: Duration = Duration::from_secs(900);
 /// Bytes of a request's head.
 const HEAD_BYTES: usize = 16 << 10;
 
-/// Serves until told to stop.
-pub fn run(page: Page, stop: Arc<AtomicBool>) -> io::Result<()> {
+/// Serves a socket that is bound already, behind the token, until told to stop.
+pub fn run(listener: TcpListener, token: Token, options: Options, stop: Arc<AtomicBool>) -> io::Result<()> {
     // Blocking work (reading runs) has threads of its own.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(8).enable_all().build()?;
-    let port = page.listener.local_addr()?.port();
-    page.listener.set_nonblocking(true)?;
-    let site = Arc::new(Site::new(page.options, page.token.base()));
+    let port = listener.local_addr()?.port();
+    listener.set_nonblocking(true)?;
+    let site = Arc::new(Site::new(options, token.base()));
     site.index.warm();
-    let guarded = Arc::new(Guarded { router: routes::router(site.clone()), token: page.token, port, answers: Semaphore::new(ANSWERS) });
+    let guarded = Arc::new(Guarded { router: routes::router(site.clone()), token, port, answers: Semaphore::new(ANSWERS) });
     runtime.block_on(async {
-        let listener = tokio::net::TcpListener::from_std(page.listener)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
         tokio::select! {
             () = accept(listener, guarded) => {}
             () = shutdown::requested(stop) => {}

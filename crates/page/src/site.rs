@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::index::Index;
 use crate::jobs::Jobs;
-use crate::{Choice, Options};
+use crate::options::{Choice, Options};
 
 /// Everything that the pages are made from.
 pub struct Site {

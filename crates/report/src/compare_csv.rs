@@ -2,7 +2,7 @@
 
 use fingerpost_compare::comparison::{Comparison, NotCompared, Row};
 
-use crate::compare::{in_order, text};
+use crate::compare_words::{in_order, text};
 use crate::csv::{line, word};
 
 const HEADER: [&str; 15] = [

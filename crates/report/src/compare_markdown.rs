@@ -2,7 +2,7 @@
 
 use fingerpost_compare::comparison::Comparison;
 
-use crate::compare::{
+use crate::compare_words::{
     CHANGED_PARTS, GAINS, SETTLED, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared, overlap, settled,
     sides, summary, text, waterfall_lines, waterfall_title,
 };

@@ -7,6 +7,7 @@ pub mod answer;
 pub mod compare;
 pub mod compare_csv;
 pub mod compare_markdown;
+mod compare_words;
 pub mod csv;
 mod csv_derived;
 pub mod desktop;

@@ -1,14 +1,16 @@
 //! A run as groups of rows of cleaned text and figures: what every format is made of.
 
-use std::collections::{HashMap, HashSet};
+pub mod order;
+mod rows;
+#[cfg(test)]
+mod tests;
 
-use fingerpost_record::params::named;
-use fingerpost_record::text::clean;
-use fingerpost_record::{Better, Host, Measurement, Outcome, Percentiles, Profile, Run, Unit};
+use fingerpost_record::{Host, Outcome, Profile, Run, Unit};
+use rows::{group_rows, text};
 
-use crate::figure::Figure;
-use crate::groups;
 use crate::words::whole_bytes;
+
+pub use rows::{COUNTERS, Group, Row, Shared, Skipped, outcome_name};
 
 /// A name and what there is to say under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,62 +44,6 @@ pub struct View {
     pub site: crate::site::SiteView,
     /// What the author of published figures watched besides.
     pub watched: Vec<crate::watched::Watched>,
-}
-
-/// Rows that are shown under one title.
-#[derive(Clone, Debug)]
-pub struct Group {
-    /// A word for anchors.
-    pub key: &'static str,
-    /// The title.
-    pub title: &'static str,
-    /// The rows, skipped ones included.
-    pub rows: Vec<Row>,
-}
-
-/// One measurement.
-#[derive(Clone, Debug)]
-pub struct Row {
-    /// The probe's name.
-    pub probe: String,
-    /// The version of its definition.
-    pub version: u32,
-    /// The parameters as a person reads them: `fds=100 placement=same`.
-    pub params: String,
-    /// The same one by one.
-    pub param_words: Vec<String>,
-    /// Names and values, for data formats.
-    pub param_list: Vec<(String, String)>,
-    /// lmbench's name for such a row.
-    pub lmbench: Option<String>,
-    /// The unit of all values.
-    pub unit: Unit,
-    /// Which direction is the good one.
-    pub better: Better,
-    /// What became of it.
-    pub outcome: Outcome,
-    /// Why, when it is not measured.
-    pub reason: Option<String>,
-    /// The figure.
-    pub figure: Option<Figure>,
-    /// Where all samples lie.
-    pub percentiles: Option<Percentiles>,
-    /// Processes, samples, and disturbed ones among them.
-    pub counts: [usize; 3],
-    /// The median over the processes of each of [`COUNTERS`], per operation.
-    pub counters: [Option<f64>; 4],
-}
-
-/// The hardware counters that a row shows where they could be read.
-pub const COUNTERS: [&str; 4] = ["instructions_user", "instructions_kernel", "cycles_user", "cycles_kernel"];
-
-/// Skipped rows of a group that share a reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// The probes, each once, with the parameters where another variant was not skipped.
-    pub names: Vec<String>,
-    /// The reason.
-    pub reason: String,
 }
 
 impl View {
@@ -164,29 +110,6 @@ pub fn parts_of_doubt(doubt: &str) -> (&str, &str) {
     end.map_or((doubt, ""), |at| (&doubt[..=at], &doubt[at + 2..]))
 }
 
-/// Rows that share an outcome and its reason: it is told once, with this many rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shared {
-    /// What became of the rows.
-    pub outcome: Outcome,
-    /// Why.
-    pub reason: String,
-    /// How many rows.
-    pub rows: usize,
-}
-
-impl Shared {
-    /// As a sentence: `94 rows are untrusted: only 2 processes were measured; a figure needs 3`.
-    pub fn sentence(&self) -> String {
-        format!("{} rows are {}: {}", self.rows, outcome_name(self.outcome), self.reason)
-    }
-
-    /// Whether a row is one of them.
-    pub fn has(&self, row: &Row) -> bool {
-        row.outcome == self.outcome && row.reason.as_deref() == Some(&self.reason)
-    }
-}
-
 /// A reason that fewer rows have than these is told at each.
 const SHARED_FROM: usize = 3;
 
@@ -204,115 +127,6 @@ impl View {
         list.retain(|shared| shared.rows >= SHARED_FROM);
         list
     }
-}
-
-impl Group {
-    /// The parameters that all of its rows have alike: they belong into the title, not into each row. None of a single row.
-    pub fn shared_params(&self) -> Vec<String> {
-        let mut rows = self.shown();
-        let Some(first) = rows.next() else { return Vec::new() };
-        let mut shared = first.param_words.clone();
-        let mut count = 1;
-        for row in rows {
-            shared.retain(|param| row.param_words.contains(param));
-            count += 1;
-        }
-        if count > 1 { shared } else { Vec::new() }
-    }
-
-    /// The title with what all rows have in common.
-    pub fn titled(&self, shared: &[String]) -> String {
-        std::iter::once(self.title).chain(shared.iter().map(String::as_str)).collect::<Vec<_>>().join("  ")
-    }
-
-    /// The rows that are shown one by one: all but the skipped ones.
-    pub fn shown(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|r| r.outcome != Outcome::Skipped)
-    }
-
-    /// The skipped rows, those of one reason together.
-    pub fn skipped(&self) -> Vec<Skipped> {
-        let mut list: Vec<Skipped> = Vec::new();
-        // Probes of which some variant was not skipped: their skipped variants are named with their parameters.
-        let partly: HashSet<&str> = self.shown().map(|r| r.probe.as_str()).collect();
-        let mut told: HashSet<(&str, String)> = HashSet::new();
-        let mut place: HashMap<&str, usize> = HashMap::new();
-        for row in self.rows.iter().filter(|r| r.outcome == Outcome::Skipped) {
-            let reason = row.reason.as_deref().unwrap_or_default();
-            let name = if partly.contains(row.probe.as_str()) { row.name() } else { row.probe.clone() };
-            if !told.insert((reason, name.clone())) {
-                continue;
-            }
-            let at = *place.entry(reason).or_insert(list.len());
-            if at == list.len() {
-                list.push(Skipped { names: vec![], reason: reason.to_owned() });
-            }
-            list[at].names.push(name);
-        }
-        list
-    }
-}
-
-impl Row {
-    /// Its parameters without those that the title has.
-    pub fn params_without(&self, shared: &[String]) -> String {
-        self.param_words.iter().filter(|word| !shared.contains(word)).map(String::as_str).collect::<Vec<_>>().join(" ")
-    }
-
-    /// The row of a measurement.
-    pub fn of(m: &Measurement) -> Row {
-        Row {
-            probe: text(&m.probe),
-            version: m.version,
-            params: text(&m.params.to_string()),
-            param_words: m.params.iter().map(|(k, v)| text(&named(k, v))).collect(),
-            param_list: m.params.iter().map(|(k, v)| (text(k), text(&v.to_string()))).collect(),
-            lmbench: groups::lmbench_name(&m.probe, &m.params),
-            unit: m.unit,
-            better: m.better,
-            outcome: m.outcome,
-            reason: m.reason.as_deref().map(text),
-            figure: m.estimate.map(|e| Figure::new(e, m.unit)),
-            percentiles: m.percentiles,
-            counts: [
-                m.processes.len(),
-                m.processes.iter().map(|p| p.samples.len()).sum(),
-                m.processes.iter().map(|p| p.disturbed.len()).sum(),
-            ],
-            counters: COUNTERS.map(|name| m.counter(name)),
-        }
-    }
-
-    /// The probe with its parameters.
-    pub fn name(&self) -> String {
-        if self.params.is_empty() { self.probe.clone() } else { format!("{} {}", self.probe, self.params) }
-    }
-}
-
-/// The outcome's name as the record writes it.
-pub fn outcome_name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Measured => "measured",
-        Outcome::Untrusted => "untrusted",
-        Outcome::Skipped => "skipped",
-        Outcome::Failed => "failed",
-    }
-}
-
-fn text(hostile: &str) -> String {
-    clean(hostile).trim().to_owned()
-}
-
-fn group_rows(measurements: &[Measurement]) -> Vec<Group> {
-    let mut list: Vec<Group> = Vec::new();
-    for m in order::of(measurements) {
-        let (_, group) = groups::group_of(&m.probe);
-        match list.last_mut() {
-            Some(last) if last.key == group.key => last.rows.push(Row::of(m)),
-            _ => list.push(Group { key: group.key, title: group.title, rows: vec![Row::of(m)] }),
-        }
-    }
-    list
 }
 
 fn headline(run: &Run) -> Vec<Fact> {
@@ -491,7 +305,3 @@ impl Facts {
         self.maybe(name, Some(items.into_iter().collect::<Vec<_>>().join("; ")));
     }
 }
-
-pub mod order;
-#[cfg(test)]
-mod tests;

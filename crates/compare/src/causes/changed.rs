@@ -3,7 +3,7 @@
 use fingerpost_diagnose::hosts;
 use fingerpost_record::{Finding, Layer, Status};
 
-use super::probes::View;
+use super::view::View;
 use crate::changes::{Change, Kind};
 
 /// The cause of another build of the program.

@@ -5,7 +5,7 @@ use fingerpost_record::{Finding, Layer, Status};
 
 use super::groups::{Group, waits_for_device};
 use super::host_clues;
-use super::probes::{Item, View, cleared};
+use super::view::{Item, View, cleared};
 use crate::verdict::Verdict;
 
 /// Counters per operation that agree within this share are the same.

@@ -6,7 +6,7 @@ use fingerpost_record::{Finding, Layer, Status};
 
 use super::groups::{Group, waits_for_device};
 use super::host_clues;
-use super::probes::{Item, View};
+use super::view::{Item, View};
 use crate::side::Side;
 
 /// Settings of a kernel that change what its work costs.

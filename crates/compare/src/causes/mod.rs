@@ -8,6 +8,7 @@ mod cpu;
 pub mod groups;
 mod machines;
 pub mod probes;
+pub(crate) mod view;
 pub mod workloads;
 
 pub(crate) use fingerpost_diagnose::sides::order;

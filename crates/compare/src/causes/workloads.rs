@@ -3,11 +3,11 @@
 use fingerpost_diagnose::sides::candidates;
 use fingerpost_diagnose::sides::clues::{Changed, Clues};
 use fingerpost_diagnose::sides::limits::Trust;
-use fingerpost_diagnose::sides::waterfall::{self, UnitCost};
+use fingerpost_diagnose::sides::waterfall::{self, UnitCost, Waterfall};
 use fingerpost_record::{Budget, Finding, Outcome, Params, Unit};
 
 use crate::changes::{Change, Kind};
-use crate::comparison::{Row, Waterfall};
+use crate::row::Row;
 use crate::service::{LATENCY, PERCENTILE, RATE, WORKLOAD};
 use crate::side::Side;
 use crate::verdict::Verdict;

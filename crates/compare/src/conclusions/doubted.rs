@@ -5,7 +5,7 @@
 
 use fingerpost_record::{Measurement, Outcome, Params, Run};
 
-use super::{Answer, Judged};
+use super::judged::{Answer, Judged};
 
 /// How a conclusion is judged from a run.
 pub type Judge = fn(&Run) -> Option<Judged>;

@@ -2,8 +2,9 @@
 
 use fingerpost_record::{Outcome, Params, Run, Status};
 
+use super::conclusion::{Conclusion, Document, Here};
+use super::judged::Judged;
 use super::source::{between, count, mean, ratio, row, status, total};
-use super::{Conclusion, Document, Here, Judged};
 use crate::launch::{self, Answer};
 use crate::verdict::Verdict;
 

@@ -1,7 +1,8 @@
 //! What No More Apple Mysteries says of processors and compilers besides its tables.
 
+use super::conclusion::{Conclusion, Here, of_mysteries as of};
+use super::judged::Judged;
 use super::source::between;
-use super::{Conclusion, Here, Judged, of_mysteries as of};
 use crate::verdict::Verdict;
 
 const FLOPS: &[&str] = &["flops"];

@@ -2,7 +2,8 @@
 
 use fingerpost_record::{Better, Measurement, Outcome, Params, Run};
 
-use super::{Judged, source};
+use super::judged::Judged;
+use super::source;
 use crate::aliases;
 use crate::scaling::{Scaling, tables};
 

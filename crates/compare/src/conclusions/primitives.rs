@@ -2,8 +2,10 @@
 
 use fingerpost_record::Status;
 
+use super::conclusion::{Conclusion, Here, of_mysteries as of};
+use super::judged::Judged;
+use super::own;
 use super::source::{all, between, g5, load, ratio, row, said, status};
-use super::{Conclusion, Here, Judged, of_mysteries as of, own};
 use crate::verdict::Verdict;
 
 const PROCESS: &[&str] = &["lmbench-process"];

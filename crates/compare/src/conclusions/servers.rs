@@ -3,8 +3,10 @@
 use fingerpost_record::text::counted;
 use fingerpost_record::{Budget, Observation, Params, Run, Status};
 
+use super::conclusion::{Conclusion, Here, of_mysteries as of};
+use super::judged::Judged;
 use super::source::{at_clients, between, g5, ratio, row, said, status, total, value};
-use super::{Conclusion, Here, Judged, of_mysteries as of, own, source};
+use super::{own, source};
 use crate::scaling::Shape;
 use crate::verdict::Verdict;
 

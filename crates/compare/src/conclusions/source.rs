@@ -2,7 +2,9 @@
 
 use fingerpost_record::{Run, Status};
 
-use crate::comparison::{Comparison, Options, Row};
+use crate::comparison::Comparison;
+use crate::options::Options;
+use crate::row::Row;
 use crate::verdict::Verdict;
 use crate::{compare, references, select};
 

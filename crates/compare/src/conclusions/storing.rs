@@ -3,8 +3,9 @@
 use fingerpost_measure::estimate;
 use fingerpost_record::{Estimate, Measurement, Params, Run, Unit};
 
+use super::conclusion::{Conclusion, Document, Here};
+use super::judged::Judged;
 use super::source::{between, load, row};
-use super::{Conclusion, Document, Here, Judged};
 use crate::site;
 use crate::verdict::Verdict;
 

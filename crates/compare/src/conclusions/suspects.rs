@@ -2,8 +2,10 @@
 
 use fingerpost_record::{Outcome, Params, Run, Status, Unit};
 
+use super::conclusion::{Conclusion, Here, of_mysteries as of};
+use super::judged::Judged;
 use super::source::{at_clients, g5, ratio, row, total, value};
-use super::{Conclusion, Here, Judged, of_mysteries as of, own, source};
+use super::{own, source};
 
 const MYSQL: &[&str] = &["mysql-scaling"];
 const CACHED: &[&str] = &["mysql-query-cache"];

@@ -3,8 +3,9 @@
 use fingerpost_diagnose::mapped::mapped;
 use fingerpost_record::{Readings, Run, Status};
 
+use super::conclusion::{Conclusion, Document, Here};
+use super::judged::Judged;
 use super::source::{between, load};
-use super::{Conclusion, Document, Here, Judged};
 use crate::zerofill::guesses::{self, Verdict};
 use crate::zerofill::solve::{self, Costs};
 use crate::zerofill::{self, apart, points, rank, zeroing};

@@ -2,7 +2,7 @@
 
 use fingerpost_record::{Measurement, Outcome, Run};
 
-use super::ours;
+use super::ours::ours;
 use crate::aliases;
 use crate::conclusions;
 use crate::references::{self, Column, Table};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use fingerpost_record::Estimate;
 
-use super::{Here, Line};
+use super::line::{Here, Line};
 use crate::references::{self, Table};
 use crate::zerofill::Given;
 use crate::zerofill::solve::{self, FIELDS, Timings};

@@ -5,7 +5,7 @@
 
 use fingerpost_record::{Finding, Layer, Status, Unit};
 
-use crate::comparison::Row;
+use crate::row::Row;
 use crate::special::z_two_sided;
 
 /// What a comparison says of the call that maps.

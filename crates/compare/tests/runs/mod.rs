@@ -113,3 +113,12 @@ pub fn with_rows(rows: &[Row], readings: &[(&str, f64)], not_followed: f64) -> R
         ..Run::default()
     }
 }
+
+/// The throughput of its row, times a factor: what was followed does not show all that the load generator saw.
+pub fn slower(mut run: Run, by: f64) -> Run {
+    let row = &mut run.measurements[0];
+    let scale = |x: &mut f64| *x *= by;
+    row.estimate.iter_mut().for_each(|e| [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(scale));
+    row.processes.iter_mut().filter_map(|p| p.value.as_mut()).for_each(scale);
+    run
+}

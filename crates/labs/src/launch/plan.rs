@@ -8,12 +8,14 @@ use fingerpost_sys::cgroup::{Controller, Group, Hierarchies};
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::{swap, system, zram};
 
-use super::MOST_ROUNDS;
 use super::drive::Drives;
 use super::manifest::{self, App};
 use super::placement::{self, Placement};
 use super::pressure::Means;
 use crate::{Context, LabError};
+
+/// More repetitions than these tell nothing new.
+const MOST_ROUNDS: usize = 30;
 
 /// How the caches are when a sequence begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

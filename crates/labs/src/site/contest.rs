@@ -9,13 +9,14 @@ use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Process,
 use fingerpost_workloads::site::Access;
 use fingerpost_workloads::site::reader::Reader;
 
-use super::VERSION;
 use super::places::Place;
 use super::prepare::Prepared;
 use super::settings::{Settings, State};
 use super::warming::Start;
 use crate::{Context, LabError};
 
+/// The version of the definitions of all rows. In version 1 every page was copied into a buffer, also from where it lay in memory.
+const VERSION: u32 = 2;
 /// Processes of each contestant that a figure needs at least.
 const LEAST_GROUPS: usize = 3;
 /// Rounds in the life of a process.

@@ -17,9 +17,6 @@ use fingerpost_record::Params;
 use crate::{Context, Lab, LabError, Setting};
 use settings::{Part, Settings};
 
-/// The version of the definitions of all rows. In version 1 every page was copied into a buffer, also from where it lay in memory.
-const VERSION: u32 = 2;
-
 fn run(context: &mut Context) -> Result<(), LabError> {
     let settings = Settings::new(context.settings, context.profile)?;
     let places = places::make(&settings, context)?;

@@ -9,9 +9,10 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{Body, body};
+use crate::event::Live;
 use crate::jobs::{Phase, Refused, State};
+use crate::options::Choice;
 use crate::site::Site;
-use crate::{Choice, Live};
 
 /// What the form says.
 #[derive(Clone, Debug, Default, Deserialize)]

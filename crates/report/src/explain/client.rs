@@ -3,10 +3,11 @@
 use fingerpost_diagnose::client::{Beside, beside};
 use fingerpost_record::Run;
 
-use super::service::WORKLOAD;
-use super::{Explanation, clean};
+use super::explanation::Explanation;
+use super::wording::WORKLOAD;
 use crate::grid::{Grid, Line};
 use crate::style::Tone;
+use crate::words::clean;
 
 impl Explanation {
     /// With what a load generator elsewhere saw of this service, where the run has it.

@@ -4,9 +4,10 @@ use fingerpost_diagnose::deciding::verdict;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Answer, Asked, Experiment, Measure, Pair, Run, Unit};
 
-use super::{Explanation, clean};
+use super::explanation::Explanation;
 use crate::grid::{Align, Grid, Line};
 use crate::style::Tone;
+use crate::words::clean;
 
 impl Explanation {
     /// With the experiments that were made on it, and what their answers say of the suspects.

@@ -7,10 +7,10 @@ use fingerpost_record::Paths;
 use fingerpost_record::paths::{Latency, Leaf, Slow};
 use fingerpost_record::text::counted;
 
-use super::screen::{BAR, bar};
-use super::{clean, percent, time};
+use super::bar::{BAR, bar};
 use crate::grid::{Align, Grid, Line};
 use crate::style::Tone;
+use crate::words::{clean, percent, time};
 
 /// Parts, chains and spans below this share are in the sums, and not in the picture.
 const SMALL: f64 = 0.005;

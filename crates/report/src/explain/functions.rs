@@ -3,8 +3,8 @@
 use fingerpost_record::Paths;
 use fingerpost_record::stacks::{Function, RequestStacks, StackClass, StackKind, Stacks};
 
-use super::{clean, percent};
 use crate::grid::{Align, Grid, Line};
+use crate::words::{clean, percent};
 
 /// Functions that a screen shows, and that a sentence names.
 const SHOWN: usize = 6;

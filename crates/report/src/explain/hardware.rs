@@ -3,11 +3,13 @@
 use fingerpost_record::Readings;
 use fingerpost_record::unit::significant;
 
-use super::service::HARDWARE;
-use super::{Explanation, clean};
+use super::explanation::Explanation;
 use crate::grid::{Grid, Line};
 use crate::style::Tone;
+use crate::words::clean;
 
+/// The observer that has hardware counters.
+pub const HARDWARE: &str = "hardware";
 /// A class of threads' time with its name.
 const CLASSES: [(&str, &str); 3] =
     [("requests", "with a request"), ("slow", "with one of the slowest 1 %"), ("client", "its clients here")];

@@ -4,10 +4,12 @@ use fingerpost_diagnose::places::chain;
 use fingerpost_diagnose::wording::overlapping;
 
 use super::experiments::cells;
+use super::explanation::Explanation;
 use super::followed::{account, chains, rows};
 use super::functions;
+use super::lines::{headline, mapped_line, steps};
 use super::suspects::share;
-use super::{Explanation, clean, headline, percent, time};
+use crate::words::{clean, percent, time};
 
 /// Chains that Markdown shows.
 const CHAINS: usize = 20;
@@ -18,7 +20,7 @@ fn escape(text: &str) -> String {
 
 /// Explanations of steps in Markdown, with an empty line between them; what all of them have alike is told once, above them.
 pub fn markdown(explanations: &[Explanation]) -> String {
-    let steps = super::steps(explanations);
+    let steps = steps(explanations);
     let all = steps.all().map(|all| format!("All steps below: {}\n", escape(&all)));
     let each = explanations.iter().map(|e| of_one(e, &steps.name(&e.workload, &e.params)));
     all.into_iter().chain(each).collect::<Vec<String>>().join("\n")
@@ -38,7 +40,7 @@ fn of_one(e: &Explanation, name: &str) -> String {
         String::new()
     });
     if let Some(mapped) = &e.mapped {
-        text.push_str(&format!("{}\n\n", escape(&super::mapped_line(mapped))));
+        text.push_str(&format!("{}\n\n", escape(&mapped_line(mapped))));
     }
     text.push_str(&of_threads(e));
     text.push_str("| suspect | cause | verdict | share | evidence |\n| --- | --- | --- | ---: | --- |\n");

@@ -3,9 +3,9 @@
 use fingerpost_diagnose::places::{Place, places};
 use fingerpost_record::{Observation, Paths, Readings, Unit};
 
-use super::{clean, percent};
 use crate::grid::{Grid, Line};
 use crate::style::Tone;
+use crate::words::{clean, percent};
 
 /// Groups that are shown.
 const SHOWN: usize = 4;

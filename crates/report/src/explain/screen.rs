@@ -1,22 +1,25 @@
 //! The explanation on a terminal: the picture of where the time went, and the suspects.
 
-use fingerpost_diagnose::threads::State;
 use fingerpost_record::{Budget, Status};
 
+use super::bar::bar;
+use super::explanation::Explanation;
+use super::lines::{headline, mapped_line, steps};
 use super::suspects::suspects_grid;
-use super::{Explanation, clean, experiments, followed, headline, mapped_line, percent, service, time};
+use super::threads::threads_grid;
+use super::wording::WORKLOAD;
+use super::{experiments, followed, service};
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
+use crate::words::{clean, percent, time};
 use crate::wrap;
 
-/// Cells of the bar for the whole of the time.
-pub(super) const BAR: usize = 40;
 /// Parts below this share are in the sums, and not in the picture.
 const SMALL: f64 = 0.001;
 
 /// Explanations of steps for a terminal, one below the other; what all of them have alike is told once, above them.
 pub fn render(explanations: &[Explanation], style: &Style) -> String {
-    let steps = super::steps(explanations);
+    let steps = steps(explanations);
     let all = steps.all().map(|all| format!("{}\n", style.paint(Tone::Strong, &wrap::indented(&all, 2, style.width))));
     let each = explanations.iter().map(|e| render_one(e, &steps.name(&e.workload, &e.params), style));
     all.into_iter().chain(each).collect::<Vec<String>>().join("\n")
@@ -24,7 +27,7 @@ pub fn render(explanations: &[Explanation], style: &Style) -> String {
 
 /// One explanation: the picture, who is accused, and the names of those who are not; with `wide`, what cleared them, too.
 fn render_one(e: &Explanation, name: &str, style: &Style) -> String {
-    if style.wide || e.workload == service::WORKLOAD {
+    if style.wide || e.workload == WORKLOAD {
         return render_whole(e, name, style);
     }
     let accused = e.findings.iter().filter(|f| f.status.accuses()).cloned().collect();
@@ -41,7 +44,7 @@ fn render_one(e: &Explanation, name: &str, style: &Style) -> String {
 
 /// The explanation with the evidence of every suspect.
 fn render_whole(e: &Explanation, name: &str, style: &Style) -> String {
-    if e.workload == service::WORKLOAD {
+    if e.workload == WORKLOAD {
         return service::screen(e, style);
     }
     let mut text = String::new();
@@ -76,24 +79,6 @@ fn picture(e: &Explanation, style: &Style) -> String {
         return shown.join("\n");
     }
     if e.budget.parts.is_empty() { threads_grid(&e.threads).render(style) } else { budget_grid(&e.budget).render(style) }
-}
-
-/// What threads did. It is no budget: they are nobody's requests.
-pub(super) fn threads_grid(states: &[State]) -> Grid {
-    let mut grid = Grid::titled([
-        ("what the threads did", Align::Left, 0),
-        ("layer", Align::Left, 2),
-        ("time", Align::Right, 0),
-        ("of their life", Align::Right, 0),
-        ("", Align::Left, 3),
-    ]);
-    for s in states {
-        grid.lines.push(Line::Cells(
-            vec![clean(&s.state), s.layer.to_string(), time(s.seconds), percent(s.share), bar(0.0, s.share)],
-            Tone::Plain,
-        ));
-    }
-    grid
 }
 
 fn budget_grid(budget: &Budget) -> Grid {
@@ -138,26 +123,4 @@ fn budget_grid(budget: &Budget) -> Grid {
     ];
     grid.lines.push(Line::Cells(rest, tone));
     grid
-}
-
-/// A bar that begins where the one above it ended, as the parts of a whole lie side by side.
-pub(super) fn bar(start: f64, share: f64) -> String {
-    let cell = |x: f64| (x.clamp(0.0, 1.0) * BAR as f64).round() as usize;
-    let (from, to) = (cell(start), cell(start + share.max(0.0)));
-    let filled = (to - from).max(usize::from(share > 0.0 && from < BAR));
-    format!("{}{}", " ".repeat(from), "█".repeat(filled))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bars_lie_side_by_side() {
-        assert_eq!(bar(0.0, 0.5), "█".repeat(20));
-        assert_eq!(bar(0.5, 0.25), format!("{}{}", " ".repeat(20), "█".repeat(10)));
-        assert_eq!(bar(0.0, 0.001), "█", "what there is can be seen");
-        assert_eq!(bar(1.0, 0.3).trim(), "");
-        assert_eq!(bar(0.5, -0.2).trim(), "");
-    }
 }

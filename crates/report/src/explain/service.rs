@@ -3,27 +3,29 @@
 
 use fingerpost_compare::Comparison;
 use fingerpost_diagnose::places::Place;
-use fingerpost_diagnose::service::{is_of_the_load, without_a_baseline};
+use fingerpost_diagnose::service::is_of_the_load;
 use fingerpost_diagnose::slow::{SlowPart, slow_ones};
 use fingerpost_diagnose::wording::doing_of;
 use fingerpost_diagnose::{PROGRAMS, TOO_LITTLE_FOLLOWED, label};
 use fingerpost_record::place::name;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Finding, Paths, Readings, Status};
+use fingerpost_record::{Finding, Paths, Status};
 
+use super::bar::bar;
+use super::explanation::Explanation;
 use super::followed::{account, rows};
-use super::screen::{bar, threads_grid};
+use super::lines::mapped_line;
 use super::suspects::suspects_grid;
-use super::{Explanation, clean, client, experiments, functions, hardware, neighbours, percent, time};
-use crate::compare;
+use super::threads::threads_grid;
+use super::wording::OWN_CODE;
+use super::{client, experiments, functions, hardware, neighbours};
+use crate::compare_words as compare;
 use crate::grid::{Align, Grid, Line};
 use crate::style::{Style, Tone};
+use crate::words::{clean, percent, time};
 
-/// The workload under which a record has a service.
-pub const WORKLOAD: &str = "service";
-
-/// The observer that has hardware counters.
-pub const HARDWARE: &str = "hardware";
+pub use super::hardware::HARDWARE;
+pub use super::wording::WORKLOAD;
 
 /// Parts of the budget that fit on a screen.
 const PARTS: usize = 8;
@@ -33,32 +35,9 @@ const OTHERS: usize = 5;
 const WORTH_NAMING: f64 = 0.01;
 /// Figures that stand below a suspect.
 const EVIDENCE: usize = 3;
-/// What a record calls “server user code”.
-const OWN_CODE: &str = "the program's own code";
 
 fn of_programs(e: &Explanation) -> bool {
     e.observations.iter().any(|o| o.totals.contains_key(PROGRAMS))
-}
-
-/// A finding in the words of a service: it has requests, or is a program, and never transactions.
-pub(super) fn worded(finding: Finding, workload: &str, totals: &Readings) -> Finding {
-    if workload != WORKLOAD {
-        return finding;
-    }
-    let mut finding = without_a_baseline(finding, totals);
-    let programs = totals.known(PROGRAMS).is_some();
-    for text in &mut finding.evidence {
-        *text = text.replace("server user code", OWN_CODE);
-        *text = if programs {
-            text.replace("per transaction", "in all").replace("of a request", "of the program's time").replace("the server", "the program")
-        } else {
-            text.replace("transaction", "request").replace(
-                "the client shares the server's CPUs; it did not find itself to be the limit",
-                "its clients run on this machine and use the same CPUs",
-            )
-        };
-    }
-    finding
 }
 
 /// The screen.
@@ -159,7 +138,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         );
         lines.push(Line::Note(text, Tone::Faint));
     }
-    lines.extend(e.mapped.iter().map(|sentence| Line::Note(super::mapped_line(sentence), Tone::Faint)));
+    lines.extend(e.mapped.iter().map(|sentence| Line::Note(mapped_line(sentence), Tone::Faint)));
     if paths.not_followed > TOO_LITTLE_FOLLOWED {
         let text = format!("{} of the time could not be followed: no cause is guilty by this", percent(paths.not_followed));
         lines.push(Line::Note(text, Tone::Doubtful));

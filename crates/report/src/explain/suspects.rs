@@ -3,9 +3,9 @@
 use fingerpost_diagnose::wording::overlapping;
 use fingerpost_record::{Finding, Status};
 
-use super::{clean, percent};
 use crate::grid::{Align, Grid, Line};
 use crate::style::Tone;
+use crate::words::{clean, percent};
 
 fn tone(status: Status) -> Tone {
     match status {

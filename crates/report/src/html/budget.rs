@@ -6,9 +6,10 @@ use fingerpost_record::text::clean;
 use fingerpost_record::{Budget, Finding, Layer, Run, Status};
 use maud::{Markup, html};
 
+use super::content::Section;
+use super::parts::scrolling;
 use super::term::term;
-use super::{Section, scrolling};
-use crate::compare::SHARE_NOT_KNOWN;
+use crate::compare_words::SHARE_NOT_KNOWN;
 use crate::steps::{Steps, full_name};
 use crate::svg::cells::{self, Piece, layer_class};
 use crate::words::{percent, time};

@@ -6,9 +6,11 @@ use fingerpost_compare::side::SideInfo;
 use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
+use super::content::{Define, Section};
+use super::parts::{doubt, scrolling};
 use super::term::term;
-use super::{Define, Section, budget, forest, scaling, scrolling, waterfall};
-use crate::compare::{
+use super::{budget, forest, scaling, waterfall};
+use crate::compare_words::{
     CHANGED_PARTS, GAINS, SETTLED, changed_parts, gains, interval, not_compared_in_short, number, settled, sides, summary, waterfall_title,
 };
 use crate::surer::{SURER, surer};
@@ -35,7 +37,7 @@ pub fn lead(c: &Comparison) -> Markup {
             @if let Some(how) = surer(c) { div { dt { (SURER) } dd { (how) } } }
         }
         @if !doubts.is_empty() {
-            div class="doubts" role="note" { h2 { "Doubts" } ul { @for (name, text, _) in doubts { li { (super::doubt(name.trim_end_matches(" doubt"), text)) } } } }
+            div class="doubts" role="note" { h2 { "Doubts" } ul { @for (name, text, _) in doubts { li { (doubt(name.trim_end_matches(" doubt"), text)) } } } }
         }
     }
 }

@@ -4,8 +4,9 @@ use fingerpost_compare::desktop::{Desktop, analyse};
 use fingerpost_record::Run;
 use maud::{Markup, html};
 
+use super::content::Section;
+use super::parts::scrolling;
 use super::term::term;
-use super::{Section, scrolling};
 use crate::desktop::{COLUMNS, MEANING, cells, sentence, title};
 use crate::grid::Align;
 

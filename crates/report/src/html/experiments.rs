@@ -4,8 +4,9 @@ use fingerpost_record::Run;
 use fingerpost_record::text::clean;
 use maud::html;
 
+use super::content::Section;
+use super::parts::scrolling;
 use super::term::term;
-use super::{Section, scrolling};
 use crate::explain::experiments::cells;
 
 /// The experiments of a run; nothing where none was made.

@@ -4,7 +4,7 @@ use fingerpost_compare::flops::{Column, Flops, MIX};
 use fingerpost_record::{Estimate, Unit};
 use maud::{Markup, html};
 
-use super::Section;
+use super::content::Section;
 use super::term::term;
 use crate::flops::{heading, mflops, sentences, share, shares, title};
 use crate::svg::lines::{Chart, Point, Series, Steps};

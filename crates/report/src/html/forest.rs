@@ -5,9 +5,10 @@ use fingerpost_compare::comparison::{Comparison, Row};
 use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
+use super::content::Define;
+use super::parts::scrolling;
 use super::term::{defined, term};
-use super::{Define, scrolling};
-use crate::compare::{cells as words, interval, number};
+use crate::compare_words::{cells as words, interval, number};
 use crate::svg::cells::{RatioAxis, Sense};
 
 /// Largest effects first; rows that cannot be told apart come after those that can.

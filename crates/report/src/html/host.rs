@@ -1,6 +1,7 @@
 //! The host's description.
 
-use super::{Section, facts};
+use super::content::Section;
+use super::parts::facts;
 use crate::view::View;
 
 /// Everything known about the host, in full; nothing where all that a source tells of it stands in the heading.

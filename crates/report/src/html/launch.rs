@@ -5,7 +5,7 @@ use fingerpost_record::text::clean;
 use fingerpost_record::{Run, Unit};
 use maud::{Markup, html};
 
-use super::Section;
+use super::content::Section;
 use super::term::term;
 use crate::launch as words;
 use crate::svg::lines::{Chart, Point, Series, Steps};

@@ -4,7 +4,7 @@ use fingerpost_compare::memory::{Cache, Curve, Memory};
 use fingerpost_record::Estimate;
 use maud::{Markup, html};
 
-use super::Section;
+use super::content::Section;
 use super::term::term;
 use crate::memory::{bandwidth_rows, between, name_of, rate, sentences, size, thread_counts};
 use crate::style::Tone;

@@ -5,6 +5,7 @@
 
 mod budget;
 pub mod comparison;
+mod content;
 mod desktop;
 mod experiments;
 mod flops;
@@ -12,6 +13,7 @@ mod forest;
 mod host;
 mod launch;
 mod memory;
+mod parts;
 mod paths;
 mod probes;
 mod replay;
@@ -24,47 +26,16 @@ mod watched;
 mod waterfall;
 mod zerofill;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-pub use zerofill::legend as zerofill_legend;
-
 use fingerpost_compare::Comparison;
 use fingerpost_record::{Measurement, Run};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use parts::doubt;
 
-use crate::view::{Fact, Row, View, parts_of_doubt};
+use crate::view::View;
 
-/// A part of the page with a title and an anchor.
-pub struct Section {
-    /// A word for the anchor.
-    pub key: &'static str,
-    /// The title.
-    pub title: String,
-    /// What is under it.
-    pub body: Markup,
-}
-
-/// A page without its frame: what a person reads first, and the sections. The web page puts it in a frame of its own.
-pub struct Content {
-    /// The title.
-    pub title: String,
-    /// What a person reads first.
-    pub lead: Markup,
-    /// The rest.
-    pub sections: Vec<Section>,
-}
-
-/// Where a row's name leads, where it leads anywhere.
-pub type Link<'a> = Option<&'a dyn Fn(&Row) -> String>;
-/// What a probe's name means, for who knows the probes.
-pub type Define = fn(&str) -> Option<String>;
-
-/// What a page knows beyond the record.
-#[derive(Clone, Copy, Default)]
-pub struct Around<'a> {
-    /// Where rows lead.
-    pub link: Link<'a>,
-    /// What probes are.
-    pub define: Option<Define>,
-}
+pub use content::{Around, Content, Define, Link, Section};
+pub use parts::{facts, scrolling};
+pub use zerofill::legend as zerofill_legend;
 
 /// The report of one run.
 pub fn report(run: &Run, define: Option<Define>) -> String {
@@ -155,16 +126,6 @@ pub fn body(content: &Content) -> Markup {
     }
 }
 
-/// Names and texts as a list of terms.
-pub fn facts<'a>(list: impl IntoIterator<Item = &'a Fact>) -> Markup {
-    html! { dl class="facts" { @for f in list { div { dt { (f.name) } dd { (f.text) } } } } }
-}
-
-/// A table that scrolls by itself where the page is too narrow for it.
-pub fn scrolling(label: &str, table: Markup) -> Markup {
-    html! { div class="scroll" tabindex="0" role="region" aria-label=(label) { (table) } }
-}
-
 /// What speaks against the figures. Published ones were not looked at, so nothing is said of them.
 fn doubts(view: &View) -> Markup {
     html! {
@@ -179,13 +140,6 @@ fn doubts(view: &View) -> Markup {
 /// Whether these are figures that the binary carries: nothing here measured them, and no file holds them.
 fn is_published(view: &View) -> bool {
     view.command.is_none() && fingerpost_compare::references::names().contains(&view.id)
-}
-
-/// A doubt in one line, with what to do about it one click away; before it whose it is.
-fn doubt(whose: &str, text: &str) -> Markup {
-    let (what, remedy) = parts_of_doubt(text);
-    let line = html! { @if !whose.is_empty() { strong { (whose) ": " } } (what) };
-    html! { @if remedy.is_empty() { (line) } @else { details { summary { (line) } p { (remedy) } } } }
 }
 
 fn reproduce(view: &View) -> Section {

@@ -7,8 +7,9 @@ use fingerpost_record::text::clean;
 use fingerpost_record::{Layer, Paths, Run};
 use maud::{Markup, html};
 
+use super::content::Section;
+use super::parts::scrolling;
 use super::term::term;
-use super::{Section, scrolling};
 use crate::explain::followed::{account, chains, rows};
 use crate::explain::{Explanation, mapped_line, of_run, steps};
 use crate::svg::cells::{self, Piece, layer_class};

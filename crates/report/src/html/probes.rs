@@ -5,9 +5,10 @@ use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Measurement, Outcome, Param, Run, Unit};
 use maud::{Markup, html};
 
+use super::content::{Around, Section};
+use super::parts::scrolling;
 use super::samples::Samples;
 use super::term::{breakable, defined, term};
-use super::{Around, Section, scrolling};
 use crate::figure::Figure;
 use crate::key_figures;
 use crate::svg::{Axis, cells};

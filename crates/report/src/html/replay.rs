@@ -5,8 +5,9 @@ use fingerpost_compare::replay::{Concluded, Replay, Replayed};
 use fingerpost_record::text::clean;
 use maud::{Markup, html};
 
+use super::content::{Content, Section};
+use super::parts::scrolling;
 use super::term::{breakable, term};
-use super::{Content, Section, scrolling};
 use crate::replay::{OWN, TITLE, below, lines_apart, own_figure, summary, unit_title};
 
 /// The page's content: conclusions first, then the tables.

@@ -8,8 +8,9 @@ use fingerpost_record::text::clean;
 use fingerpost_record::{Better, Estimate, Measurement, Params, Unit};
 use maud::{Markup, html};
 
+use super::content::Section;
+use super::parts::scrolling;
 use super::term::term;
-use super::{Section, scrolling};
 use crate::figure::Figure;
 use crate::svg::lines::{Chart, Point, Series, Steps};
 
@@ -137,7 +138,7 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
     let (one_base, one_new) = (first.map(|p| p.1), first.map(|p| p.2));
     html! { div class="pair" {
         div { (Chart {
-            title: crate::compare::curve_title(curve),
+            title: crate::compare_words::curve_title(curve),
             across: "clients".into(),
             steps: curve.points.iter().map(|p| p.0.to_string()).collect(),
             up: "throughput a second".into(),
@@ -149,7 +150,7 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
         div { @for (name, from) in [(base, curve.base_collapses_from), (new, curve.new_collapses_from)] {
             @if let Some(n) = from { p class="verdict" { strong { (name) } " collapses from " (n) " clients on." } }
         }
-        (scrolling(&format!("{}, table", crate::compare::curve_title(curve)), html! {
+        (scrolling(&format!("{}, table", crate::compare_words::curve_title(curve)), html! {
             table class="narrow" {
                 thead { tr { th scope="col" class="number" { (term("clients")) } @for side in ["base", "new"] { th scope="col" class="number" { (term(side)) } th scope="col" class="number" { (term("scaling")) } } } }
                 tbody { @for (n, b, v) in &curve.points { tr {

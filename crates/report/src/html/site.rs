@@ -2,8 +2,9 @@
 
 use maud::{Markup, html};
 
+use super::content::Section;
+use super::parts::scrolling;
 use super::term::term;
-use super::{Section, scrolling};
 use crate::site::{COLUMNS, RoundTable};
 use crate::view::View;
 

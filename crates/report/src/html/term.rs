@@ -3,7 +3,7 @@
 use fingerpost_record::cause::cause;
 use maud::{Markup, html};
 
-use super::Define;
+use super::content::Define;
 
 const GLOSSARY: &str = include_str!("../../../../docs/glossary.md");
 

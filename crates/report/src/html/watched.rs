@@ -2,7 +2,7 @@
 
 use maud::html;
 
-use super::Section;
+use super::content::Section;
 use crate::view::View;
 
 /// The section, where there is anything.

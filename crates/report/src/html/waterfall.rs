@@ -6,9 +6,9 @@ use fingerpost_record::text::clean;
 use fingerpost_record::{Finding, Layer, Status, Unit};
 use maud::{Markup, html};
 
-use super::scrolling;
+use super::parts::scrolling;
 use super::term::term;
-use crate::compare::waterfall_title;
+use crate::compare_words::waterfall_title;
 use crate::svg::Axis;
 use crate::svg::cells;
 use crate::words::time;
@@ -84,7 +84,7 @@ fn lines(fall: &Waterfall) -> Vec<Line> {
     if small != 0.0 {
         add("parts that changed little".into(), None, small, kind(small));
     }
-    let unexplained = if fall.unexplained_seconds.abs() < crate::compare::NOTHING { 0.0 } else { fall.unexplained_seconds };
+    let unexplained = if fall.unexplained_seconds.abs() < crate::compare_words::NOTHING { 0.0 } else { fall.unexplained_seconds };
     add("unexplained".into(), None, unexplained, "rest");
     lines.push(Line { name: "new".into(), layer: None, from: 0.0, to: fall.new_seconds, kind: "total" });
     lines

@@ -9,7 +9,7 @@ use fingerpost_record::text::{clean, counted};
 use fingerpost_record::{Estimate, Run, Unit};
 use maud::{Markup, html};
 
-use super::Section;
+use super::content::Section;
 use super::term::term;
 use crate::svg::lines::{Chart, Point, Series, Steps};
 use crate::zerofill as words;

@@ -1,0 +1,107 @@
+//! A conclusion of a document, and how it is judged.
+
+use fingerpost_record::Run;
+use serde::Serialize;
+
+use super::doubted;
+use super::judged::Judged;
+
+/// A document that tables and conclusions come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Document {
+    /// Swap file benchmarks of Mac OS X 10.1.
+    Swapfile,
+    /// Zero-filling, part III.
+    ZerofillThree,
+    /// Zero-filling, part IV.
+    ZerofillFour,
+    /// The object database against the file system.
+    ObjectDatabase,
+    /// No More Apple Mysteries, part two.
+    Mysteries,
+}
+
+impl Document {
+    /// Its author and title.
+    pub fn title(self) -> &'static str {
+        match self {
+            Document::Swapfile => "Andy Moraitis, OSX Version 10.1 Swapfile Benchmarks",
+            Document::ZerofillThree => "Nat!, Zerofilling, Part III, Doing the Math",
+            Document::ZerofillFour => "Nat!, Zerofilling, Part IV, New and Improved Application",
+            Document::ObjectDatabase => "Dave Winer, Frontier's object database against the Macintosh file system",
+            Document::Mysteries => "Johan De Gelas, No More Apple Mysteries, Part Two",
+        }
+    }
+}
+
+/// How the sentence of a conclusion begins for which a run lacks the rows.
+pub(crate) const NO_ROW: &str = "the run has no figure for it; measured by: ";
+
+/// How a conclusion is judged from a run of this machine.
+#[derive(Clone, Copy)]
+pub(crate) enum Here {
+    /// By this; nothing where the run lacks the rows, with the names of what measures them.
+    By(doubted::Judge, &'static str),
+    /// Not at all, because of this.
+    Never(&'static str),
+}
+
+/// One conclusion.
+pub struct Conclusion {
+    /// A word for programs, unique.
+    pub key: &'static str,
+    /// The document.
+    pub document: Document,
+    /// Where in it: the section.
+    pub place: &'static str,
+    /// The conclusion in words of our own.
+    pub says: &'static str,
+    /// The published tables that it is about.
+    pub tables: &'static [&'static str],
+    pub(super) source: fn() -> Judged,
+    pub(super) here: Here,
+}
+
+/// A conclusion of the document that two lists share.
+pub(super) const fn of_mysteries(
+    key: &'static str,
+    place: &'static str,
+    says: &'static str,
+    tables: &'static [&'static str],
+    source: fn() -> Judged,
+    here: Here,
+) -> Conclusion {
+    Conclusion { key, document: Document::Mysteries, place, says, tables, source, here }
+}
+
+impl Conclusion {
+    /// What the document's own figures say of it, by the rules that judge any run.
+    pub fn by_source(&self) -> Judged {
+        (self.source)()
+    }
+
+    /// What this run says of it, and whether that rests on rows that are not to be trusted.
+    pub fn by_run(&self, run: &Run) -> Judged {
+        match self.here {
+            Here::Never(why) => Judged::not(why),
+            Here::By(judge, needs) => {
+                doubted::judged(judge, run).unwrap_or_else(|| Judged::not(&format!("{NO_ROW}fingerpost run {needs}")))
+            }
+        }
+    }
+}
+
+impl Conclusion {
+    /// Whether a run has rows of what measures this; nothing is judged yet.
+    pub(crate) fn may_be_judged_by(&self, run: &Run) -> bool {
+        let Here::By(_, needs) = self.here else { return false };
+        let family = needs.trim_start_matches('\'').split([' ', '.']).next().unwrap_or_default();
+        run.measurements.iter().any(|m| m.probe.split('.').next() == Some(family))
+    }
+
+    /// Whether a run has the rows for it.
+    pub(crate) fn is_judged_by(&self, run: &Run) -> bool {
+        matches!(self.here, Here::By(judge, _) if judge(run).is_some())
+    }
+}

@@ -1,0 +1,90 @@
+//! What became of a conclusion: an answer, with the figure that gives it.
+
+use fingerpost_record::Status;
+use serde::Serialize;
+
+/// What became of a conclusion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Answer {
+    /// The figures bear it out.
+    #[serde(rename = "true")]
+    True,
+    /// They contradict it.
+    #[serde(rename = "false")]
+    False,
+    /// There are figures, and their intervals leave both open.
+    #[serde(rename = "not resolved")]
+    NotResolved,
+    /// There is no figure that could.
+    #[serde(rename = "not measured")]
+    NotMeasured,
+}
+
+impl Answer {
+    /// The answer as every format prints it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Answer::True => "true",
+            Answer::False => "false",
+            Answer::NotResolved => "not resolved",
+            Answer::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// An answer with the figure that gives it, or with the reason why there is none.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    /// The answer.
+    pub answer: Answer,
+    /// The figure or the reason, as one sentence without its full stop.
+    pub figure: String,
+}
+
+impl Judged {
+    /// By a figure. One that is no number, because a row that it is made of has none, judges nothing.
+    pub(super) fn by(holds: bool, figure: String) -> Judged {
+        if figure.contains("NaN") {
+            return Judged::not(MISSING);
+        }
+        Judged { answer: if holds { Answer::True } else { Answer::False }, figure }
+    }
+
+    /// By what a comparison says of a cause, which it may say nothing of.
+    pub(super) fn by_cause(said: Option<(Status, String)>, holds: impl FnOnce(Status, &str) -> bool) -> Judged {
+        match said {
+            Some((status, figure)) if status != Status::NotJudged => Judged::by(holds(status, &figure), figure),
+            _ => Judged::not(MISSING),
+        }
+    }
+
+    /// Measured, by a figure whose interval does not decide it.
+    pub(super) fn open(figure: String) -> Judged {
+        Judged { answer: Answer::NotResolved, figure }
+    }
+
+    /// There is no figure, for this reason.
+    pub(super) fn not(why: &str) -> Judged {
+        Judged { answer: Answer::NotMeasured, figure: why.to_owned() }
+    }
+}
+
+/// Why a conclusion is not judged whose figure is missing.
+const MISSING: &str = "a figure that it needs is missing";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_figure_judges_nothing() {
+        let nan = f64::NAN;
+        assert_eq!(Judged::by(nan > 2.0, format!("{nan:.1} times")), Judged::not(MISSING));
+        assert_eq!(Judged::by(false, "1.5 times".into()).answer, Answer::False);
+        let by = |said| Judged::by_cause(said, |status, _| status == Status::Cleared).answer;
+        assert_eq!(by(None), Answer::NotMeasured);
+        assert_eq!(by(Some((Status::NotJudged, "nothing is known".into()))), Answer::NotMeasured);
+        assert_eq!(by(Some((Status::Guilty, "60 %".into()))), Answer::False);
+        assert_eq!(by(Some((Status::Cleared, "2 %".into()))), Answer::True);
+    }
+}

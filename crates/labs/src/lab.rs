@@ -1,0 +1,122 @@
+//! What a lab is: what it is given, the settings it takes, and its descriptor.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fingerpost_record::{Params, Profile};
+
+use crate::LabError;
+use crate::sink::Sink;
+
+/// Everything that a lab may use.
+pub struct Context<'a> {
+    /// `--set` values that are this lab's, already checked against [`Lab::settings`]; unset ones are absent.
+    pub settings: &'a Params,
+    /// How much time may be spent.
+    pub profile: Profile,
+    /// Time for this lab.
+    pub budget: Duration,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// A private directory that is removed afterwards, also after a kill.
+    pub scratch: &'a mut fingerpost_sys::scratch::Scratch,
+    /// CPUs that may be used.
+    pub cpus: &'a [usize],
+    /// Words put before a private server's command (`taskset -c 0`).
+    pub server_prefix: &'a [String],
+    /// Whether the system may be changed (and restored).
+    pub allow_system_changes: bool,
+    /// The directory to work in when a probe asks for a file system.
+    pub work_dir: &'a Path,
+    /// Where results go.
+    pub sink: &'a mut dyn Sink,
+}
+
+/// One `--set KEY=VALUE` that a lab understands.
+pub struct Setting {
+    /// The key. A key that ends in `.` is a prefix (`server.` takes `server.NAME`).
+    pub key: &'static str,
+    /// The default in words.
+    pub default: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    /// Words that it takes, for a shell to propose; where there are none, and beside them, whatever else the lab reads (numbers, addresses).
+    pub values: &'static [&'static str],
+    /// Whether several of them may be given, with commas between.
+    pub several: bool,
+    /// Whether it names a file or a directory.
+    pub path: bool,
+}
+
+impl Setting {
+    /// A setting whose values cannot be listed.
+    pub const fn new(key: &'static str, default: &'static str, help: &'static str) -> Setting {
+        Setting { key, default, help, values: &[], several: false, path: false }
+    }
+
+    /// The same, with words of which it takes one.
+    pub const fn one_of(self, values: &'static [&'static str]) -> Setting {
+        Setting { values, ..self }
+    }
+
+    /// The same, with words of which it takes one or more.
+    pub const fn several(self, values: &'static [&'static str]) -> Setting {
+        Setting { values, several: true, ..self }
+    }
+
+    /// The same, for the name of a file or directory.
+    pub const fn path(self) -> Setting {
+        Setting { path: true, ..self }
+    }
+}
+
+/// A lab's descriptor.
+pub struct Lab {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// One line for `list`.
+    pub summary: &'static str,
+    /// The probes whose rows it makes (`database.throughput`).
+    pub probes: &'static [&'static str],
+    /// The settings it takes.
+    pub settings: &'static [Setting],
+    /// What is missing here for this lab with these settings, as a sentence that says what to do.
+    pub missing: fn(&Params) -> Option<String>,
+    /// Says which of its settings cannot be, as far as that is known before anything is started or kept.
+    pub check: fn(&Params, Profile) -> Result<(), LabError>,
+    /// Whether it asks for a turn before each stretch that it measures, so that two runs of it can take turns stretch by stretch.
+    pub takes_turns: bool,
+    /// How long it takes by these settings alone; nothing where that is the profile's or the budget's to say.
+    pub takes: fn(&Params) -> Option<Duration>,
+    /// Runs it.
+    pub run: fn(&mut Context) -> Result<(), LabError>,
+}
+
+/// What is said of a server that does not start again for a round.
+pub fn not_started_again(server: &str, round: usize, error: &LabError) -> String {
+    format!("the {server} could not be started for round {round}, and the rounds before it are all: {error}")
+}
+
+/// Whether a part that takes time is wanted: not in a quick run, unless it was asked for.
+pub fn wanted(settings: &Params, key: &str, profile: Profile) -> Result<bool, LabError> {
+    match settings.get(key).map(ToString::to_string).as_deref() {
+        Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(other) => Err(LabError::Setting(format!("{key}={other}: it is on or off"))),
+        None => Ok(profile != Profile::Quick),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_time_is_asked_for_or_left_to_longer_runs() {
+        let of = |value: &str| wanted(&Params::new().with("import", value), "import", Profile::Quick);
+        assert!(matches!((of("on"), of("off")), (Ok(true), Ok(false))));
+        assert!(matches!(wanted(&Params::new(), "import", Profile::Quick), Ok(false)));
+        assert!(matches!(wanted(&Params::new(), "import", Profile::Standard), Ok(true)));
+        assert!(of("maybe").unwrap_err().to_string().contains("import=maybe"));
+    }
+}

@@ -1,0 +1,91 @@
+//! What is known of one step or command.
+
+use fingerpost_diagnose::check::{Check, check};
+use fingerpost_diagnose::client::Beside;
+use fingerpost_diagnose::mapped::mapped;
+use fingerpost_diagnose::slow::{SlowOnes, slow_ones};
+use fingerpost_diagnose::threads::{State, threads};
+use fingerpost_diagnose::{StepFigures, TOO_LITTLE_FOLLOWED, explain};
+use fingerpost_record::{Budget, Experiment, Finding, Observation, Params, Paths, Readings};
+use serde::Serialize;
+
+use super::wording::worded;
+
+/// Everything that explains one step of a workload, or one command. Serialised as it stands, it is the JSON form.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// The workload, or the command as it was given.
+    pub workload: String,
+    /// The step's parameters.
+    pub params: Params,
+    /// How it was seen, in a sentence.
+    pub source: String,
+    /// By how much tracing slowed the traced pass, where there was an untraced one, 0 to 1.
+    pub gap: Option<f64>,
+    /// Where the time went.
+    pub budget: Budget,
+    /// Requests that were followed, where they could be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Paths>,
+    /// The slowest of them beside those in the middle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow: Option<SlowOnes>,
+    /// They and the load generator's own account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
+    /// What a load generator on another machine saw of the service, where that was joined to the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<Beside>,
+    /// How soon the memory that it asked for was touched, as a sentence, where that was seen of enough mappings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mapped: Option<String>,
+    /// What the server's threads did, where no request could be followed, or too little of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<State>,
+    /// Guilty, suspected, cleared and not judged.
+    pub findings: Vec<Finding>,
+    /// What was changed to decide between causes, and what the requests said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub experiments: Vec<Experiment>,
+    /// What observers saw.
+    pub observations: Vec<Observation>,
+}
+
+impl Explanation {
+    /// What is known of a step or command, explained.
+    pub fn new(
+        workload: &str,
+        params: &Params,
+        figures: &StepFigures,
+        paths: Option<&Paths>,
+        observations: Vec<Observation>,
+    ) -> Explanation {
+        let totals = Readings::of(&observations);
+        let (mut budget, findings) = explain(figures, &totals, paths);
+        workload.clone_into(&mut budget.workload);
+        budget.params = params.clone();
+        let paths = paths.filter(|p| p.followed > 0);
+        let findings = findings.into_iter().map(|f| worded(f, workload, &totals)).collect();
+        Explanation {
+            workload: workload.to_owned(),
+            params: params.clone(),
+            source: paths.map_or_else(|| source(&observations), |p| p.source.clone()),
+            gap: figures.gap(),
+            budget,
+            slow: paths.and_then(slow_ones),
+            check: paths.and_then(check),
+            client: None,
+            mapped: mapped(&totals).map(|m| m.sentence()),
+            threads: if paths.is_some_and(|p| p.not_followed <= TOO_LITTLE_FOLLOWED) { Vec::new() } else { threads(&totals) },
+            paths: paths.cloned(),
+            findings,
+            experiments: Vec::new(),
+            observations,
+        }
+    }
+}
+
+/// How threads were seen.
+pub fn source(observations: &[Observation]) -> String {
+    observations.iter().find(|o| o.observer == "threads").map_or("no observer of threads".to_owned(), |o| o.source.clone())
+}
