@@ -2,18 +2,18 @@
 
 mod choice;
 mod derived;
+mod own;
 
-use fingerpost_record::params::named;
-use fingerpost_record::unit::significant;
-use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Run, Unit};
+use fingerpost_record::{Better, Profile, Run, Unit};
 use serde::Serialize;
 
-use crate::aliases;
-use crate::conclusions::{self, Answer, Document, Judged, best};
+use crate::conclusions::{self, Answer, Document, Judged};
 use crate::references::{self, Column, Printed, Table};
 
 pub use choice::chosen;
 use choice::{fullest, suited};
+pub use own::Here;
+use own::ours;
 
 /// Published tables replayed on this machine.
 #[derive(Clone, Debug, Serialize)]
@@ -45,6 +45,9 @@ pub struct Replayed {
     pub systems: Vec<String>,
     /// The run that the own column is from; nothing where no run has one of its rows.
     pub run: Option<String>,
+    /// Whether that run is a published system: then an interval is what a printed figure was rounded from.
+    #[serde(skip)]
+    pub own_is_published: bool,
     /// What measures it here.
     pub measured_by: String,
     /// The lines.
@@ -60,25 +63,6 @@ pub struct Line {
     pub printed: Vec<Option<String>>,
     /// This machine's figure in the table's unit.
     pub here: Option<Here>,
-}
-
-/// A figure of this machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Here {
-    /// The figure with its interval, in the table's unit.
-    pub estimate: Estimate,
-    /// Whether the run says that it is to be trusted.
-    pub trusted: bool,
-    /// What stands for what, and what the source leaves unsaid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
-impl Here {
-    /// The value alone, in three or four digits.
-    pub fn text(&self) -> String {
-        significant(self.estimate.value)
-    }
 }
 
 /// One conclusion.
@@ -231,6 +215,7 @@ fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
         better: table.better,
         systems: table.systems().iter().map(|s| (*s).to_owned()).collect(),
         run: runs.first().map(|r| r.id.clone()),
+        own_is_published: runs.first().is_some_and(|r| r.profile == Profile::Imported),
         measured_by: recipe_of(name).map_or(String::new(), Recipe::command),
         lines,
         title: table.title,
@@ -243,7 +228,7 @@ fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
 fn lines(table: &Table, column: usize, of: &Column, runs: &[&Run]) -> Vec<Line> {
     let what = if of.params.is_empty() { of.probe.clone() } else { format!("{} {}", of.probe, of.params) };
     let own = runs.iter().enumerate().find_map(|(at, run)| {
-        let own = ours(run, of)?;
+        let own = ours(run, of)?.of_run(at);
         // The table names the run that most of it is from.
         Some(if at == 0 { own } else { own.also(&format!("of the run {}", run.id)) })
     });
@@ -251,82 +236,15 @@ fn lines(table: &Table, column: usize, of: &Column, runs: &[&Run]) -> Vec<Line> 
     let rounds = cells.iter().flatten().filter_map(|c| if let Printed::Many(all) = c { Some(all.len()) } else { None }).max();
     let Some(rounds) = rounds else {
         let printed = cells.iter().map(|c| c.map(Printed::text)).collect();
-        return vec![Line { what, printed, here: own.as_ref().map(|own| here(own, table.scale, None)) }];
+        return vec![Line { what, printed, here: own.and_then(|own| own.here(table.scale)) }];
     };
     let cell = |c: &Option<&Printed>, round: usize| if let Some(Printed::Many(all)) = c { all.get(round).cloned() } else { None };
     let line = |round: usize| Line {
         what: format!("{what}, round {}", round + 1),
         printed: cells.iter().map(|c| cell(c, round)).collect(),
-        here: own.as_ref().and_then(|own| {
-            let value = own.row.processes.iter().flat_map(|p| &p.samples).nth(round)?;
-            Some(here(own, table.scale, Some(*value)))
-        }),
+        here: own.as_ref().and_then(|own| own.in_round(round, table.scale)),
     };
     (0..rounds).map(line).collect()
-}
-
-/// A row of this machine that is a published one or stands for it.
-struct Ours {
-    row: Measurement,
-    note: Option<String>,
-}
-
-impl Ours {
-    /// With a further note.
-    fn also(self, note: &str) -> Ours {
-        let note = self.note.map_or_else(|| note.to_owned(), |first| format!("{first}; {note}"));
-        Ours { note: Some(note), ..self }
-    }
-}
-
-fn ours(run: &Run, column: &Column) -> Option<Ours> {
-    if column.probe == "lmbench.null_io" && run.measurements.iter().all(|m| m.probe != column.probe) {
-        return null_io(run);
-    }
-    if let Some(average) = average(run, column) {
-        return Some(average);
-    }
-    let row = best(run, &column.probe, &column.params)?;
-    let note = aliases::matches(&column.probe, &column.params, &row.params)?;
-    let unsaid: Vec<String> = note.unstated.iter().filter_map(|key| Some(named(key, row.params.get(key)?))).collect();
-    let aliased = note.aliased.iter().map(|(key, published, ours)| format!("{key} {ours} stands for {published}"));
-    let parts: Vec<String> = aliased.chain((!unsaid.is_empty()).then(|| unsaid.join(" "))).collect();
-    Some(Ours { row: row.clone(), note: (!parts.is_empty()).then(|| parts.join("; ")) })
-}
-
-/// The published average of the eight modules is their arithmetic mean; a run of this machine has the modules.
-fn average(run: &Run, column: &Column) -> Option<Ours> {
-    if column.probe != "cpu.flops" || column.params.text("module") != Some("average") {
-        return None;
-    }
-    let published: Vec<Params> = (1..=8).map(|n| Params::new().with("module", n)).collect();
-    let modules = published.iter().map(|one| best(run, &column.probe, one).and_then(|row| Some((row, row.estimate?))));
-    let modules: Vec<(&Measurement, Estimate)> = modules.collect::<Option<_>>()?;
-    let mean = |of: fn(&Estimate) -> f64| modules.iter().map(|(_, e)| of(e)).sum::<f64>() / modules.len() as f64;
-    let estimate = Estimate { value: mean(|e| e.value), low: mean(|e| e.low), high: mean(|e| e.high), confidence: modules[0].1.confidence };
-    let trusted = modules.iter().all(|(row, _)| row.outcome == Outcome::Measured);
-    let outcome = if trusted { Outcome::Measured } else { Outcome::Untrusted };
-    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), ..modules[0].0.clone() };
-    Some(Ours { row, note: Some("mean of the eight modules".into()) })
-}
-
-/// lmbench's figure is the mean of reading and writing one byte.
-fn null_io(run: &Run) -> Option<Ours> {
-    let none = Params::new();
-    let (read, write) = (best(run, "syscall.read", &none)?, best(run, "syscall.write", &none)?);
-    let (a, b) = (read.estimate?, write.estimate?);
-    let mid = |a: f64, b: f64| (a + b) / 2.0;
-    let estimate = Estimate { value: mid(a.value, b.value), low: mid(a.low, b.low), high: mid(a.high, b.high), confidence: a.confidence };
-    let outcome = if write.outcome == Outcome::Measured { read.outcome } else { write.outcome };
-    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), ..read.clone() };
-    Some(Ours { row, note: Some("mean of syscall.read and syscall.write".into()) })
-}
-
-fn here(own: &Ours, scale: f64, one: Option<f64>) -> Here {
-    let e = own.row.estimate.unwrap_or(Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN, confidence: 0.95 });
-    let e = one.map_or(e, |value| Estimate { value, low: value, high: value, confidence: e.confidence });
-    let estimate = Estimate { value: e.value / scale, low: e.low / scale, high: e.high / scale, confidence: e.confidence };
-    Here { estimate, trusted: own.row.outcome == Outcome::Measured, note: own.note.clone() }
 }
 
 /// What the table's figures are counted in.
