@@ -130,3 +130,18 @@ fn list_tells_what_every_probe_times() {
     assert!(family.contains("sync.mutex") && family.contains("sync.condvar") && !family.contains("syscall.null"), "{family}");
     home.says(&["list", "nothing.*"]).refused();
 }
+
+#[test]
+fn list_tells_of_a_published_figure_that_no_probe_measures_what_stands_beside_it() {
+    let home = Home::with(&[]);
+    let text = home.says(&["list", "lmbench.null_io"]).well();
+    assert!(text.contains("null I/O") && text.contains("the mean of syscall.read and syscall.write"), "{text}");
+    assert!(text.contains("neither of the two alone is equal to it") && !text.contains("unit"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&home.says(&["list", "lmbench", "--format", "json"]).well()).unwrap();
+    let of = |name: &str| json.as_array().unwrap().iter().find(|entry| entry["name"] == name).unwrap()["mean_of"].clone();
+    assert_eq!((of("lmbench.null_io"), of("lmbench.select_files").is_null()), (serde_json::json!(["syscall.read", "syscall.write"]), true));
+    assert!(!home.says(&["list"]).well().contains("lmbench.null_io"), "nothing here measures it");
+    let refused = home.says(&["run", "lmbench.null_io"]).refused();
+    assert!(refused.contains("it is the mean of syscall.read and syscall.write"), "{refused}");
+    assert!(home.completes(&["list", "lmb"]).contains(&"lmbench.null_io".to_owned()));
+}
