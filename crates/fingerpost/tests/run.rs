@@ -118,6 +118,29 @@ fn files_go_to_the_directory_that_the_user_named_and_leave_nothing_there() {
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
 }
 
+/// A server behind other words, and data on another disk, are other rows; whose directory it is is nobody's business.
+#[test]
+fn rows_of_a_server_state_the_words_before_its_command_and_the_file_system_of_a_named_directory() {
+    let home = Home::with(&[]);
+    let dir = home.path().join("data");
+    std::fs::create_dir(&dir).unwrap();
+    let setting = format!("dir={}", dir.display());
+    let words = ["run", "database", "--set", "clients=1", "--profile", "quick", "--budget", "1", "--format", "json", "-q"];
+    let stated = |more: &[&str]| {
+        // As it was written: what reads a record adds to older ones what their command tells.
+        let run: Run = serde_json::from_str(&home.says(&[&words[..], more].concat()).out).unwrap();
+        assert!(run.measurements.iter().any(|m| m.probe == "database.throughput" && m.estimate.is_some()), "{:?}", run.measurements);
+        assert!(!run.measurements.iter().any(|m| m.params.to_string().contains(home.path().to_str().unwrap())), "no path is stated");
+        let keys = |m: &fingerpost_record::Measurement| m.params.only(|key, _| ["server_prefix", "dir_fs"].contains(&key)).to_string();
+        let mut all: Vec<String> = run.measurements.iter().map(keys).collect();
+        all.dedup();
+        (all, run.host.filesystem.kind)
+    };
+    let (all, kind) = stated(&["--server-prefix", "nice -n 5", "--set", &setting]);
+    assert_eq!(all, [format!("dir_fs={kind} server_prefix=nice -n 5")]);
+    assert_eq!(stated(&[]).0, [""]);
+}
+
 #[test]
 fn list_tells_what_every_probe_times() {
     let home = Home::with(&[]);

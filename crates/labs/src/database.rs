@@ -23,7 +23,7 @@ use crate::database::rows::Repetitions;
 use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, explain};
 use crate::rows::Definition;
-use crate::{Context, Lab, LabError, Setting, Sink, deciding, in_turn, not_started_again, stalls, wanted};
+use crate::{Context, Lab, LabError, Setting, Sink, deciding, file_system, in_turn, not_started_again, stalls, wanted};
 
 /// What a step costs besides its load: connecting, preparing statements, handing over the result.
 const STEP_OVERHEAD: Duration = Duration::from_millis(40);
@@ -92,6 +92,7 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
     let imports = wanted(ctx.settings, "import", ctx.profile)? && options.engine.name() != "redis";
     let beside = wanted(ctx.settings, "desktop", ctx.profile)?;
     options.server_prefix = ctx.server_prefix.to_vec();
+    options.dir_fs = options.dir.as_deref().map(file_system);
     ctx.sink.progress(&format!("starting {} and loading its data", options.engine.name()), 0.0);
     let query_cache = match options.engine {
         Engine::MariaDb { query_cache, .. } => Some(query_cache),

@@ -20,7 +20,9 @@ pub mod web;
 use std::path::Path;
 use std::time::Duration;
 
+use fingerpost_record::unstated::UNKNOWN;
 use fingerpost_record::{Budget, Experiment, Finding, Measurement, Observation, Params, Paths, Profile};
+use fingerpost_sys::procfs;
 pub use fingerpost_workloads::WorkloadError as LabError;
 
 /// Takes results as soon as they exist, and tells whether to go on. What a sink has no use for it leaves out.
@@ -154,6 +156,11 @@ fn in_turn<T>(sink: &mut dyn Sink, measure: impl FnOnce(&mut dyn Sink) -> T) -> 
     let measured = measure(sink);
     sink.turn_over();
     measured
+}
+
+/// The kind of file system that a directory of the user's lies on, as rows state it.
+fn file_system(dir: &Path) -> String {
+    procfs::mounts::kind_of(&procfs::Paths::system(), dir).unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
 /// What is said of a server that does not start again for a round.
