@@ -207,6 +207,10 @@ fn of_rows(what: &str) -> &str {
 
 /// The lab's setting of this name; a server's own setting, that it told of itself, by the prefix for those.
 fn key_of(lab: &fingerpost_labs::Lab, what: &str) -> Option<String> {
+    // What only the user may choose is no variable of a server either.
+    if by_the_user(what).is_some() {
+        return None;
+    }
     let own = |key: &str| lab.settings.iter().any(|s| s.key == key || (s.key.ends_with('.') && key.starts_with(s.key)));
     let told = format!("server.{what}");
     [what.to_owned(), told, of_rows(what).to_owned()].into_iter().find(|key| own(key) && what != "version")

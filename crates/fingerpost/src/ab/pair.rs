@@ -1,5 +1,7 @@
 //! The two sides as runs: kept, and put side by side.
 
+use std::collections::BTreeSet;
+
 use fingerpost_compare::{Comparison, Options as Comparing, Side, compare_sides};
 use fingerpost_record::archive::{Archive, ArchiveError, Writer};
 use fingerpost_record::unstated::{DIR_FS, SERVER_PREFIX};
@@ -47,7 +49,7 @@ pub fn differing(settings: &[Setting; 2]) -> Vec<String> {
     let [a, b] = settings;
     let own = [(a.server_prefix != b.server_prefix, SERVER_PREFIX), (a.dir != b.dir, DIR_FS)];
     let own = own.into_iter().filter(|(differs, _)| *differs).map(|(_, key)| key.to_owned());
-    set.into_iter().chain(others).chain(own).collect()
+    set.into_iter().chain(others).chain(own).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Keeps both runs in the archive and tells their ids, or why not.

@@ -22,7 +22,7 @@ Examples:
   fingerpost list syscall         a family: what is timed, and the pitfalls
   fingerpost list database        a lab: its rows and its settings
   fingerpost list cpu.quota       a cause: what shows it, and thresholds
-  fingerpost list lmbench         what published results have and no probe measures";
+  fingerpost list lmbench         published figures that no probe measures";
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
