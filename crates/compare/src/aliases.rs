@@ -52,12 +52,12 @@ pub struct Match {
 }
 
 impl Match {
-    /// What to know about the comparison; nothing where every parameter is equal.
-    pub fn note(&self) -> Option<String> {
+    /// What to know about the comparison with what states less (`the imported figure`); nothing where every parameter is equal.
+    pub fn note(&self, with: &str) -> Option<String> {
         let mut parts: Vec<String> =
             self.aliased.iter().map(|(key, published, ours)| format!("{key} {ours} stands for the published {published}")).collect();
         if !self.unstated.is_empty() {
-            parts.push(format!("the imported figure does not state its {}", self.unstated.join(" and ")));
+            parts.push(format!("{with} does not state its {}", self.unstated.join(" and ")));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -72,6 +72,11 @@ pub fn matches(probe: &str, published: &Params, ours: &Params) -> Option<Match> 
 /// The same where what a server does the work with may be another part of it, such as another storage engine of a database.
 pub fn matches_nearly(probe: &str, published: &Params, ours: &Params) -> Option<Match> {
     matches_by(&[ALIASES, NEAR], probe, published, ours)
+}
+
+/// Whether a row of ours is what an older record of ours has, which states less: nothing stands for anything else there.
+pub fn equal_as_far_as_stated(probe: &str, older: &Params, ours: &Params) -> Option<Match> {
+    matches_by(&[], probe, older, ours)
 }
 
 fn matches_by(aliases: &[&[Alias]], probe: &str, published: &Params, ours: &Params) -> Option<Match> {
@@ -119,10 +124,13 @@ mod tests {
         let published = Params::new().with("engine", "mysql").with("storage", "myisam").with("clients", 5);
         let ours = Params::new().with("engine", "mariadb").with("storage", "myisam").with("clients", 5).with("scale", 2);
         let found = matches("database.throughput", &published, &ours).unwrap();
-        assert_eq!(found.note().unwrap(), "engine mariadb stands for the published mysql; the imported figure does not state its scale");
+        assert_eq!(
+            found.note("the imported figure").unwrap(),
+            "engine mariadb stands for the published mysql; the imported figure does not state its scale"
+        );
         assert_eq!(matches("database.throughput", &published, &ours.clone().with("clients", 4)), None);
         assert_eq!(matches("web.throughput", &published, &ours), None, "an alias belongs to its own rows");
-        assert_eq!(matches("database.throughput", &published, &published).unwrap().note(), None);
+        assert_eq!(matches("database.throughput", &published, &published).unwrap().note("the imported figure"), None);
     }
 
     #[test]
@@ -130,7 +138,7 @@ mod tests {
         let published = Params::new().with("engine", "mysql").with("storage", "myisam").with("mix", "read");
         let ours = Params::new().with("engine", "mariadb").with("storage", "innodb").with("mix", "read");
         assert_eq!(matches("database.throughput", &published, &ours), None);
-        let note = matches_nearly("database.throughput", &published, &ours).unwrap().note().unwrap();
+        let note = matches_nearly("database.throughput", &published, &ours).unwrap().note("the imported figure").unwrap();
         assert_eq!(note, "engine mariadb stands for the published mysql; storage innodb stands for the published myisam");
         assert_eq!(matches_nearly("database.throughput", &published, &ours.with("mix", "write")), None, "another mix is another question");
     }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 
+use fingerpost_record::unstated::leaves_settings_unstated;
 use fingerpost_record::{Estimate, Outcome, Params};
 
 use crate::aliases;
@@ -172,24 +173,29 @@ fn of_probe<'a>(
 
 /// The rows of `other` that have every parameter of an imported row, or what stands for it ([`aliases`]), and perhaps more; where there is
 /// none, those that nearly have. Published tables leave unsaid what their authors left to chance (the placement of two processes, say), so
-/// such a row is put beside each of them, with a note.
+/// such a row is put beside each of them, with a note. So is a row of an older record that states less than rows do today.
 fn unstated<'a>(
     side: &Other,
     key: &(String, u32, Params),
     other: &Other<'a>,
     looks: &Cell<usize>,
 ) -> Vec<(&'a Params, &'a SideRow, String)> {
-    if !side.side.imported {
+    let (probe, version, params) = key;
+    let older = !side.side.imported;
+    if older && !leaves_settings_unstated(probe, params) {
         return Vec::new();
     }
-    let (probe, version, params) = key;
+    let with = if older { "the older record" } else { "the imported figure" };
     let taken = |full: &Params| side.has(&(probe.clone(), *version, full.clone()));
     let by = |matches: Matches| -> Vec<(&'a Params, &'a SideRow, String)> {
         of_probe(other.side, key, looks)
             .filter(|(full, _)| !taken(full))
-            .filter_map(|(full, row)| Some((full, row, matches(probe, params, full)?.note()?)))
+            .filter_map(|(full, row)| Some((full, row, matches(probe, params, full)?.note(with)?)))
             .collect()
     };
+    if older {
+        return by(aliases::equal_as_far_as_stated);
+    }
     let found = by(aliases::matches);
     if found.is_empty() { by(aliases::matches_nearly) } else { found }
 }
@@ -197,10 +203,17 @@ fn unstated<'a>(
 /// How a published row is told to meet one of ours.
 type Matches = fn(&str, &Params, &Params) -> Option<aliases::Match>;
 
-/// Whether an imported row of `side` will be put beside this row of the other side.
+/// Whether a row of `side` that states less, an imported one or an older record's, will be put beside this row of the other side.
 fn has_unstated_partner(side: &Other, key: &(String, u32, Params), other: &Other, looks: &Cell<usize>) -> bool {
     let (probe, version, params) = key;
     let is = |matches: Matches, few: &Params, full: &Params| few != full && matches(probe, few, full).is_some();
+    if !side.side.imported {
+        // Only some probes have older rows: others need not be looked through.
+        let states_less = |few: &Params| leaves_settings_unstated(probe, few);
+        let meets = |few: &Params| states_less(few) && is(aliases::equal_as_far_as_stated, few, params);
+        let alone = |few: &Params| !other.has(&(probe.clone(), *version, few.clone()));
+        return states_less(&Params::new()) && of_probe(side.side, key, looks).any(|(few, _)| meets(few) && alone(few));
+    }
     let exact = |few: &Params| other.has(&(probe.clone(), *version, few.clone()));
     // A row that nearly is what the published one is takes part where no other one is it.
     let by_another = |few: &Params| of_probe(other.side, key, looks).any(|(full, _)| is(aliases::matches, few, full));
@@ -208,7 +221,7 @@ fn has_unstated_partner(side: &Other, key: &(String, u32, Params), other: &Other
         let meets = is(aliases::matches, few, params) || is(aliases::matches_nearly, few, params) && !by_another(few);
         meets && !exact(few)
     };
-    side.side.imported && of_probe(side.side, key, looks).any(|(few, _)| partner(few))
+    of_probe(side.side, key, looks).any(|(few, _)| partner(few))
 }
 
 impl Pair<'_> {

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fingerpost_diagnose::hosts::same;
-use fingerpost_record::unstated::DESCRIBED;
-use fingerpost_record::{Param, Params, client};
+use fingerpost_record::unstated::{DESCRIBED, DIR_FS, SERVER_PREFIX, leaves_settings_unstated};
+use fingerpost_record::{Param, Params, client, params};
 use serde::Serialize;
 
 use crate::align::with_unstated_parameters;
@@ -58,15 +58,23 @@ const NOTHING: &str = "none";
 /// What it is said to have where rows state the parameter only if it was changed ([`stated_when_changed`]).
 const DEFAULT: &str = "default";
 
-/// Whether rows state a parameter only where somebody set it: a server's variables, whose defaults it alone knows, and the length of its
-/// accept queue. A side without it has the default.
+/// Parameters that rows state only where somebody set them: the length of a server's accept queue, the words that it was started behind, the
+/// file system of a directory that was named, and what a launch has besides its state and its memory.
+const STATED_WHEN_CHANGED: [&str; 6] = ["backlog", SERVER_PREFIX, DIR_FS, "swap_size", "throttle", "existing_swap"];
+
+/// Whether a side without a parameter has the default: one of those, or a server's variable, whose default it alone knows.
 fn stated_when_changed(key: &str) -> bool {
-    key.starts_with("server.") || key == "backlog"
+    key.starts_with("server.") || STATED_WHEN_CHANGED.contains(&key)
+}
+
+/// Whether a number is a setting as a word is, and not what is measured at.
+fn is_setting(key: &str) -> bool {
+    stated_when_changed(key) || key == "pressure"
 }
 
 /// How a side has a parameter, in words.
 fn in_words(key: &str, value: Option<&Param>) -> String {
-    value.map_or_else(|| if stated_when_changed(key) { DEFAULT } else { NOTHING }.to_owned(), ToString::to_string)
+    value.map_or_else(|| if stated_when_changed(key) { DEFAULT } else { NOTHING }.to_owned(), |value| params::shown(key, value))
 }
 
 /// The probe whose rows the host's compilers build. A row of ours says by which; a published table of one compiler has it with the host.
@@ -294,7 +302,7 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
         // A number is what is measured at (clients, sizes); a word is how, and so is what a server was told.
         let word = |of: &BTreeMap<&str, Vec<&Param>>, key: &str| match of.get(key).map(Vec::as_slice) {
             Some([one @ Param::Text(_)]) => Some((*one).clone()),
-            Some([one]) if stated_when_changed(key) => Some((*one).clone()),
+            Some([one]) if is_setting(key) => Some((*one).clone()),
             _ => None,
         };
         let differing =
@@ -312,9 +320,17 @@ fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
         found.extend(both);
         let one_sided = keys.iter().filter(|key| !of_base.contains_key(**key) || !of_new.contains_key(**key));
         let one_sided = one_sided.filter(|key| !alone || stated_when_changed(key));
+        // What an older record does not state it may have had all the same.
+        let known = |side: &Side, of: &BTreeMap<&str, Vec<&Param>>, key: &str| of.contains_key(key) || !is_older(side, probe);
+        let one_sided = one_sided.filter(|key| known(base, of_base, key) && known(new, of_new, key));
         found.extend(
             one_sided.map(|key| differing(word(of_base, key), word(of_new, key), key)).filter(|d| d.base.is_some() || d.new.is_some()),
         );
     }
     found
+}
+
+/// Whether rows of a probe are an older record's, which states less than rows do today.
+fn is_older(side: &Side, probe: &str) -> bool {
+    !side.imported && side.rows.keys().any(|key| key.0 == probe && leaves_settings_unstated(probe, &key.2))
 }

@@ -1,4 +1,5 @@
-//! Rows that a published table has and no probe of ours: made from those that measure its parts.
+//! Figures that published tables and imported results have and no probe of ours measures, and what is made for them from the rows that measure
+//! their parts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,6 +11,47 @@ use crate::side::{Side, SideRow};
 
 /// lmbench's summary gives reading and writing one byte as one figure: their mean.
 const NULL_IO: &str = "lmbench.null_io";
+const READ: &str = "syscall.read";
+const WRITE: &str = "syscall.write";
+
+/// A figure that published and imported results have and no probe of ours measures.
+#[derive(Debug)]
+pub struct Published {
+    /// The name of its rows.
+    pub name: &'static str,
+    /// What it is.
+    pub summary: &'static str,
+    /// What lmbench calls it.
+    pub lmbench: &'static str,
+    /// What of ours is set beside it, or why nothing is.
+    pub beside: &'static str,
+    /// The probes whose mean that is; none where nothing is.
+    pub mean_of: &'static [&'static str],
+}
+
+/// All of them.
+pub static PUBLISHED: [Published; 2] = [
+    Published {
+        name: NULL_IO,
+        summary: "the mean of reading one byte from /dev/zero and writing one to /dev/null, which lmbench's summary prints as one figure",
+        lmbench: "null I/O",
+        beside: "the mean of syscall.read and syscall.write of the same run, in `compare` and `replay`; neither of the two alone is equal to it, and \
+                 no probe measures it by this name",
+        mean_of: &[READ, WRITE],
+    },
+    Published {
+        name: "lmbench.select_files",
+        summary: "select on so many descriptors of files, of an imported result",
+        lmbench: "Select on N fd's",
+        beside: "nothing: syscall.select waits for TCP connections, which lmbench measures as another figure",
+        mean_of: &[],
+    },
+];
+
+/// The figure of this name, where it is one that no probe of ours measures.
+pub fn published(name: &str) -> Option<&'static Published> {
+    PUBLISHED.iter().find(|published| published.name == name)
+}
 
 /// The side with what the other side's published rows ask for; itself where they ask for nothing.
 pub fn with<'a>(side: &'a Side, other: &Side) -> Cow<'a, Side> {
@@ -18,7 +60,7 @@ pub fn with<'a>(side: &'a Side, other: &Side) -> Cow<'a, Side> {
     if !has(other, NULL_IO) || has(side, NULL_IO) {
         return Cow::Borrowed(side);
     }
-    let (Some(read), Some(write)) = (side.rows.get(&key("syscall.read")), side.rows.get(&key("syscall.write"))) else {
+    let (Some(read), Some(write)) = (side.rows.get(&key(READ)), side.rows.get(&key(WRITE))) else {
         return Cow::Borrowed(side);
     };
     let Some(row) = mean(read, write) else { return Cow::Borrowed(side) };
@@ -57,7 +99,7 @@ mod tests {
     use fingerpost_record::{Better, Estimate, Measurement, Run, Unit};
 
     use super::*;
-    use crate::{Options, compare, references};
+    use crate::{Options, compare, import, references};
 
     fn own() -> Run {
         let row = |probe: &str, value: f64| {
@@ -82,5 +124,23 @@ mod tests {
         assert!(c.rows.iter().all(|r| r.probe != NULL_IO));
         let c = compare(&[own()], &[own()], &Options::default());
         assert!(c.rows.iter().all(|r| r.probe != NULL_IO));
+    }
+    #[test]
+    fn each_figure_without_a_probe_is_one_that_results_have_and_names_probes_that_there_are() {
+        let measured = |name: &str| fingerpost_probes::all().any(|probe| probe.name == name);
+        let imported = import::lmbench(b"Select on 10 fd's: 0.9 microseconds\n").unwrap();
+        let tables = references::table_names().filter_map(references::table);
+        let published: Vec<String> = tables.flat_map(|table| table.columns).map(|column| column.probe).collect();
+        for figure in &PUBLISHED {
+            assert!(!measured(figure.name) && figure.mean_of.iter().all(|name| measured(name)), "{}", figure.name);
+            let has = published.iter().chain(imported.measurements.iter().map(|m| &m.probe)).any(|probe| probe == figure.name);
+            assert!(has, "{}", figure.name);
+            assert!(figure.mean_of.iter().all(|name| figure.beside.contains(name)), "{}", figure.beside);
+        }
+        // A published row that no probe and no lab has would be another one to tell of.
+        let of_a_lab = |name: &str| ["database.", "web.", "site.", "launch."].iter().any(|lab| name.starts_with(lab));
+        for name in &published {
+            assert!(measured(name) || of_a_lab(name) || self::published(name).is_some(), "{name}");
+        }
     }
 }

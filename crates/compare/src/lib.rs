@@ -9,7 +9,7 @@ pub mod causes;
 pub mod changes;
 pub mod comparison;
 pub mod conclusions;
-mod counterparts;
+pub mod counterparts;
 pub mod curves;
 pub mod desktop;
 pub mod export;

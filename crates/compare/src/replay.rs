@@ -3,9 +3,9 @@
 mod choice;
 mod derived;
 mod line;
-mod ours;
+mod own;
 
-use fingerpost_record::{Better, Estimate, Outcome, Run, Unit};
+use fingerpost_record::{Better, Profile, Run, Unit};
 use serde::Serialize;
 
 use crate::conclusions::{self, Answer, Document, Judged};
@@ -13,8 +13,9 @@ use crate::references::{self, Column, Printed, Table};
 
 pub use choice::chosen;
 use choice::{fullest, suited};
-pub use line::{Here, Line};
-use ours::{Ours, ours};
+pub use line::Line;
+pub use own::Here;
+use own::ours;
 
 /// Published tables replayed on this machine.
 #[derive(Clone, Debug, Serialize)]
@@ -46,6 +47,9 @@ pub struct Replayed {
     pub systems: Vec<String>,
     /// The run that the own column is from; nothing where no run has one of its rows.
     pub run: Option<String>,
+    /// Whether that run is a published system: then an interval is what a printed figure was rounded from.
+    #[serde(skip)]
+    pub own_is_published: bool,
     /// What measures it here.
     pub measured_by: String,
     /// The lines.
@@ -202,6 +206,7 @@ fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
         better: table.better,
         systems: table.systems().iter().map(|s| (*s).to_owned()).collect(),
         run: runs.first().map(|r| r.id.clone()),
+        own_is_published: runs.first().is_some_and(|r| r.profile == Profile::Imported),
         measured_by: recipe_of(name).map_or(String::new(), Recipe::command),
         lines,
         title: table.title,
@@ -214,7 +219,7 @@ fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
 fn lines(table: &Table, column: usize, of: &Column, runs: &[&Run]) -> Vec<Line> {
     let what = if of.params.is_empty() { of.probe.clone() } else { format!("{} {}", of.probe, of.params) };
     let own = runs.iter().enumerate().find_map(|(at, run)| {
-        let own = ours(run, of)?;
+        let own = ours(run, of)?.of_run(at);
         // The table names the run that most of it is from.
         Some(if at == 0 { own } else { own.also(&format!("of the run {}", run.id)) })
     });
@@ -222,25 +227,15 @@ fn lines(table: &Table, column: usize, of: &Column, runs: &[&Run]) -> Vec<Line> 
     let rounds = cells.iter().flatten().filter_map(|c| if let Printed::Many(all) = c { Some(all.len()) } else { None }).max();
     let Some(rounds) = rounds else {
         let printed = cells.iter().map(|c| c.map(Printed::text)).collect();
-        return vec![Line { what, printed, here: own.as_ref().map(|own| here(own, table.scale, None)) }];
+        return vec![Line { what, printed, here: own.and_then(|own| own.here(table.scale)) }];
     };
     let cell = |c: &Option<&Printed>, round: usize| if let Some(Printed::Many(all)) = c { all.get(round).cloned() } else { None };
     let line = |round: usize| Line {
         what: format!("{what}, round {}", round + 1),
         printed: cells.iter().map(|c| cell(c, round)).collect(),
-        here: own.as_ref().and_then(|own| {
-            let value = own.row.processes.iter().flat_map(|p| &p.samples).nth(round)?;
-            Some(here(own, table.scale, Some(*value)))
-        }),
+        here: own.as_ref().and_then(|own| own.in_round(round, table.scale)),
     };
     (0..rounds).map(line).collect()
-}
-
-fn here(own: &Ours, scale: f64, one: Option<f64>) -> Here {
-    let e = own.row.estimate.unwrap_or(Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN, confidence: 0.95 });
-    let e = one.map_or(e, |value| Estimate { value, low: value, high: value, confidence: e.confidence });
-    let estimate = Estimate { value: e.value / scale, low: e.low / scale, high: e.high / scale, confidence: e.confidence };
-    Here { estimate, trusted: own.row.outcome == Outcome::Measured, note: own.note.clone() }
 }
 
 /// What the table's figures are counted in.

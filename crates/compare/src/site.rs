@@ -242,15 +242,29 @@ fn by_round(files: &Measurement, odb: &Measurement) -> Vec<Estimate> {
         (files, odb) = (vec![files.concat()], vec![odb.concat()]);
     }
     let ratio = |(f, o): (&Vec<f64>, &Vec<f64>), i: usize| Some(f.get(i)? / o.get(i).filter(|o| **o > 0.0)?);
-    let round = |i: usize| {
-        let ratios: Vec<f64> = files.iter().zip(&odb).filter_map(|pair| ratio(pair, i)).collect();
-        match ratios.as_slice() {
-            // What was printed once has no interval.
-            [one] => Some(Estimate { value: *one, low: *one, high: *one, confidence: estimate::CONFIDENCE }),
-            several => estimate::across_processes(several),
-        }
-    };
+    let round = |i: usize| over_processes(&files.iter().zip(&odb).filter_map(|pair| ratio(pair, i)).collect::<Vec<f64>>());
     (0..).map_while(round).collect()
+}
+
+/// The figure of what each process has one of. What was measured, or printed, once has no interval.
+pub(crate) fn over_processes(values: &[f64]) -> Option<Estimate> {
+    match values {
+        [one] => Some(Estimate { value: *one, low: *one, high: *one, confidence: estimate::CONFIDENCE }),
+        several => estimate::across_processes(several),
+    }
+}
+
+/// What each process has of a round, from the first to the last that lived so long; a published row has a round where ours has a process.
+pub(crate) fn in_round(row: &Measurement, round: usize) -> Vec<f64> {
+    if row.processes.iter().all(|p| p.samples.len() == 1) {
+        return row.processes.get(round).into_iter().flat_map(|p| p.samples.clone()).collect();
+    }
+    row.processes.iter().map_while(|p| p.samples.get(round).copied()).collect()
+}
+
+/// The ratio of what the processes of two contestants have of a round, process by process, which read the same list.
+pub(crate) fn ratio_of_round(files: &[f64], odb: &[f64]) -> Option<Estimate> {
+    over_processes(&files.iter().zip(odb).filter(|(_, o)| **o > 0.0).map(|(f, o)| f / o).collect::<Vec<f64>>())
 }
 
 fn measured<'r>(run: &'r Run, probe: &'static str) -> impl Iterator<Item = &'r Measurement> {

@@ -345,6 +345,94 @@ fn launched(placement: &str, swap: &str, seconds: f64) -> Run {
     run
 }
 
+/// Words before a server's command, and a named directory's file system, were in no row: another server was the same row.
+#[test]
+fn a_server_behind_other_words_and_data_on_another_file_system_are_other_rows() {
+    let of = |stated: &[(&str, &str)], factor: f64| {
+        let mut run = queries("off", [900.0, 1800.0, 4000.0].map(|rate| rate * factor));
+        for m in &mut run.measurements {
+            m.params = stated.iter().fold(m.params.clone(), |params, (key, value)| params.with(key, *value));
+        }
+        run
+    };
+    for (base, new, words) in [
+        (&[][..], &[("server_prefix", "taskset -c 0")][..], "server_prefix: default → taskset -c 0"),
+        (&[("server_prefix", "nice -n 5")], &[("server_prefix", "strace -f")], "server_prefix: nice -n 5 → strace -f"),
+        (&[], &[("dir_fs", "tmpfs")], "dir_fs: default → tmpfs"),
+        (&[("dir_fs", "ext4")], &[("dir_fs", "tmpfs")], "dir_fs: ext4 → tmpfs"),
+    ] {
+        let c = compare(&[of(base, 1.0)], &[of(new, 0.4)], &Options::default());
+        assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0), "{words}");
+        assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), [words]);
+        assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.setting", Status::Guilty), "{:#?}", c.causes);
+        assert!(compare(&[of(new, 1.0)], &[of(new, 0.4)], &Options::default()).changes.is_empty());
+    }
+}
+
+/// Applications that were launched with these settings.
+fn launched_with(stated: &[(&str, Param)], seconds: f64) -> Run {
+    let mut run = launched("file", "/swapfile", seconds);
+    for m in &mut run.measurements {
+        m.params = stated.iter().fold(m.params.without(&["state"]), |params, (key, value)| params.with(key, value.clone()));
+    }
+    run
+}
+
+/// Half of the memory, warm caches, other areas: all of it was one row.
+#[test]
+fn launches_with_other_settings_are_other_rows_and_the_setting_is_named() {
+    let word = |key: &'static str, value: &str| (key, Param::from(value));
+    let cold = || vec![word("state", "cold"), word("pressure", "0.6"), word("pressure_by", "limit")];
+    let with = |key: &'static str, value: &str| {
+        let mut all = cold();
+        all.retain(|(known, _)| *known != key);
+        all.push((key, Param::parse(value)));
+        all
+    };
+    for (key, value, words) in [
+        ("state", "warm", "state: cold → warm"),
+        ("pressure", "0.3", "pressure: 0.6 → 0.3"),
+        ("pressure", "1", "pressure: 0.6 → 1"),
+        ("pressure_by", "reserve", "pressure_by: limit → reserve"),
+        ("swap_size", "512M", "swap_size: default → 512M"),
+        ("throttle", "1M", "throttle: default → 1M"),
+        ("existing_swap", "off", "existing_swap: default → off"),
+    ] {
+        let c = compare(&[launched_with(&cold(), 4.0)], &[launched_with(&with(key, value), 9.0)], &Options::default());
+        assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0), "{words}: {:?}", c.not_compared);
+        assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), [words]);
+        assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("app.setting", Status::Guilty), "{:#?}", c.causes);
+    }
+    let c = compare(&[launched_with(&cold(), 4.0)], &[launched_with(&cold(), 9.0)], &Options::default());
+    assert_eq!((c.rows.len(), c.changes.len()), (3, 0), "the same settings are the same rows");
+}
+
+/// A record of before is compared with one of today, and nobody says that it had the defaults.
+#[test]
+fn what_an_older_record_of_launches_does_not_state_is_not_known() {
+    let today = |seconds: f64, more: &[(&str, Param)]| {
+        let stated = [("state", Param::from("cold")), ("pressure", Param::from("0.6")), ("pressure_by", Param::from("limit"))];
+        launched_with(&[&stated[..], more].concat(), seconds)
+    };
+    let older = || launched_with(&[], 4.0);
+    for (base, new) in
+        [(older(), today(9.0, &[])), (today(9.0, &[]), older()), (older(), today(9.0, &[("swap_size", Param::Int(64 << 20))]))]
+    {
+        let c = compare(&[base], &[new], &Options::default());
+        assert_eq!((c.rows.len(), c.not_compared.len(), c.changes.len()), (3, 0, 0), "{:?} {:?}", c.not_compared, c.changes);
+        let note = c.rows[0].note.as_deref().unwrap();
+        assert!(note.starts_with("the older record does not state its pressure and pressure_by and state"), "{note}");
+    }
+    let c = compare(&[older()], &[older()], &Options::default());
+    assert_eq!((c.rows.len(), c.rows[0].note.as_deref()), (3, None));
+    // Swap in another place is seen all the same.
+    let mut elsewhere = today(2.0, &[]);
+    elsewhere.measurements.iter_mut().for_each(|m| m.params = m.params.clone().with("placement", "dual"));
+    let c = compare(&[older()], &[elsewhere], &Options::default());
+    assert_eq!(c.changes.iter().map(|x| x.words()).collect::<Vec<_>>(), ["placement: file → dual"]);
+    assert_eq!((c.rows.len(), c.not_compared.len()), (3, 0), "{:?}", c.not_compared);
+}
+
 /// Sequences after a boot, swap in two places: “no cause that is known here explains it”.
 #[test]
 fn swap_in_another_place_is_the_cause_where_nothing_else_differs() {

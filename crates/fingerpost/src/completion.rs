@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
+use fingerpost_compare::counterparts::PUBLISHED;
 use fingerpost_compare::references;
 use fingerpost_labs::prove;
 use fingerpost_record::archive::Archive;
@@ -97,9 +98,11 @@ fn names(word: &OsStr) -> Vec<CompletionCandidate> {
     beginning(word, measured())
 }
 
-/// What `list` describes: causes, too.
+/// What `list` describes: causes, too, and figures that only others publish.
 fn described(word: &OsStr) -> Vec<CompletionCandidate> {
-    beginning(word, measured().chain(CAUSES.iter().map(|cause| (cause.name, cause.label.to_owned()))))
+    let causes = CAUSES.iter().map(|cause| (cause.name, cause.label.to_owned()));
+    let published = PUBLISHED.iter().map(|figure| (figure.name, figure.summary.to_owned()));
+    beginning(word, measured().chain(causes).chain(published))
 }
 
 /// Causes that can be planted, and controls.

@@ -3,6 +3,7 @@
 pub mod parts;
 mod values;
 
+use fingerpost_compare::counterparts::published;
 use fingerpost_labs::Lab;
 use fingerpost_probes::Probe;
 use fingerpost_record::{Param, Params, suggest};
@@ -92,6 +93,12 @@ pub fn resolve_beside(names: &[String], settings: &Settings, others: &[&str]) ->
 
 /// The error for a name that is neither a probe, nor a family, nor a lab.
 pub fn unknown(name: &str) -> String {
+    if let Some(figure) = published(name) {
+        let of = figure.mean_of;
+        let instead =
+            if of.is_empty() { String::new() } else { format!("; it is the mean of {}, which can be measured", of.join(" and ")) };
+        return format!("“{name}” is a figure of published results and no probe{instead}; `fingerpost list {name}` says more");
+    }
     let near = suggest::nearest(name, known_names());
     let meant = near.map_or(String::new(), |near| format!("did you mean “{near}”? "));
     format!("there is no probe or lab “{name}”; {meant}`fingerpost list` shows them all")
@@ -214,6 +221,11 @@ mod tests {
         let error = |names: &[&str], settings: &[&str]| resolve_words(names, settings).err().unwrap().to_string();
         assert!(error(&["syscal"], &[]).contains("; did you mean “syscall”? `fingerpost list`"));
         assert!(error(&["nothing-like-it"], &[]).contains("fingerpost list"));
+        let published = error(&["lmbench.null_io"], &[]);
+        assert!(
+            published.contains("the mean of syscall.read and syscall.write") && published.contains("list lmbench.null_io"),
+            "{published}"
+        );
         assert!(error(&["syscall.select"], &["fdz=3"]).ends_with("; did you mean “fds”?"));
         assert!(error(&["syscall.null"], &["fdz=3"]).contains("fdz"));
         assert!(error(&["syscall.null"], &["fds"]).contains("KEY=VALUE"));

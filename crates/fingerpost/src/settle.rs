@@ -6,6 +6,7 @@ use fingerpost_compare::changes::{Change, Kind};
 use fingerpost_compare::settle::{Answer, Settled};
 use fingerpost_compare::{Comparison, Row, Side};
 use fingerpost_record::text::{clean_short, counted};
+use fingerpost_record::unstated::{DIR_FS, SERVER_PREFIX};
 use fingerpost_record::{Params, Run};
 use fingerpost_report::Format;
 
@@ -18,6 +19,8 @@ mod trusted;
 
 /// What a side has of a parameter that its rows do not state.
 const UNSTATED: [&str; 2] = ["none", "default"];
+/// Settings of which `none` is a value like others.
+const OR_NONE: [&str; 2] = ["pressure", "placements"];
 /// Changes that are measured at most: those of the rows that differ most.
 const MOST: usize = 6;
 /// Seconds for a change of probes' rows: some hundred pairs.
@@ -119,24 +122,41 @@ fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options
     let row = target(comparison, change).ok_or((None, "no row that it concerns is on both sides".to_owned()))?;
     let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.probes.contains(&row.probe.as_str()));
     let setting = |what: &str| lab.map_or_else(|| Some(of_rows(what).to_owned()), |lab| key_of(lab, what));
-    let key = setting(&change.what);
-    let key = key.ok_or_else(|| (Some(row), format!("{} is no setting of {}", change.what, lab.map_or("it", |lab| lab.name))))?;
+    let name = lab.map_or("it", |lab| lab.name);
+    let key = setting(&change.what).ok_or_else(|| {
+        (
+            Some(row),
+            match by_the_user(&change.what) {
+                Some((what, setting)) => {
+                    format!("{what}, which a record may not choose: fingerpost ab {name} --a {setting}… --b {setting}… measures it")
+                }
+                None => format!("{} is no setting of {name}", change.what),
+            },
+        )
+    })?;
     let others = settable(comparison).filter(|other| other.what != change.what && other.concerns(row));
     let stated = row.params.iter().map(|(k, v)| (k.to_owned(), v.to_string()));
     let both = stated.chain(others.map(|other| (other.what.clone(), other.base.clone())));
-    let both = both.filter(|(_, value)| !UNSTATED.contains(&value.as_str()));
+    let both = both.filter(|(key, value)| !is_unstated(of_rows(key), value));
     // What a row states and no setting takes (the application of a launch) is what it is measured at.
     let told = |k: &str| setting(k).filter(|key| lab.is_none() || key == k || key == of_rows(k));
     let named = |key: &str| options.set.iter().any(|pair| pair.split_once('=').is_some_and(|(k, _)| k == key));
     let mut set: Vec<String> = Vec::new();
     for (k, v) in both {
+        // Without it the pair would be of another server, or of another disk.
+        if let Some((what, setting)) = by_the_user(&k).filter(|(_, setting)| !named(setting.trim_end_matches('='))) {
+            return Err((
+                Some(row),
+                format!("{what} ({v}), which a record may not choose: fingerpost ab {name} with {setting}… measures it"),
+            ));
+        }
         let Some(key) = told(&k).filter(|key| !named(key)) else { continue };
         trusted::taken(&key, &v).map_err(|why| (Some(row), format!("{key}={v}: {why}")))?;
         set.push(format!("{key}={v}"));
     }
     set.extend(options.set.iter().cloned());
     let side = |value: &str| -> Result<Vec<String>, (Option<&'a Row>, String)> {
-        if UNSTATED.contains(&value) {
+        if is_unstated(&key, value) {
             return Ok(Vec::new());
         }
         trusted::taken(&key, value).map_err(|why| (Some(row), format!("{key}={value}: {why}")))?;
@@ -160,6 +180,20 @@ fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options
     Ok(Pair { change, row, args })
 }
 
+/// Whether a value says that rows do not state the parameter that this setting sets.
+fn is_unstated(setting: &str, value: &str) -> bool {
+    UNSTATED.contains(&value) && !(value == "none" && OR_NONE.contains(&setting))
+}
+
+/// What only the user may choose, a program and a place for files, by the parameter that states it: in words, and how `ab` takes it.
+fn by_the_user(what: &str) -> Option<(&'static str, &'static str)> {
+    match what {
+        SERVER_PREFIX => Some(("the server was started behind other words", "server-prefix=")),
+        DIR_FS => Some(("the data lay in a directory that was named", "dir=")),
+        _ => None,
+    }
+}
+
 /// The row that a change concerns and that differs most.
 fn target<'a>(comparison: &'a Comparison, change: &Change) -> Option<&'a Row> {
     let size = |row: &&Row| row.log().map_or(0.0, f64::abs);
@@ -173,6 +207,10 @@ fn of_rows(what: &str) -> &str {
 
 /// The lab's setting of this name; a server's own setting, that it told of itself, by the prefix for those.
 fn key_of(lab: &fingerpost_labs::Lab, what: &str) -> Option<String> {
+    // What only the user may choose is no variable of a server either.
+    if by_the_user(what).is_some() {
+        return None;
+    }
     let own = |key: &str| lab.settings.iter().any(|s| s.key == key || (s.key.ends_with('.') && key.starts_with(s.key)));
     let told = format!("server.{what}");
     [what.to_owned(), told, of_rows(what).to_owned()].into_iter().find(|key| own(key) && what != "version")
@@ -266,6 +304,51 @@ mod tests {
         let mut set = pair.args.set.clone();
         set.sort();
         assert_eq!(set, ["clients=8", "engine=mariadb", "mix=read", "storage=innodb"]);
+    }
+
+    #[test]
+    fn a_launch_is_settled_with_the_memory_and_the_caches_of_its_rows() {
+        let launch = |pressure: &str, placement: &str, seconds: f64| {
+            let params = Params::new().with("app", "sh").with("placement", placement).with("state", "cold").with("pressure", pressure);
+            let mut of = run(params.with("swap_size", 64 << 20), seconds);
+            of.measurements[0].probe = "launch.time".into();
+            of
+        };
+        let planned_of = |base: Run, new: Run| {
+            let comparison = compare(&[base], &[new], &Default::default());
+            let pair = planned(&comparison, &comparison.changes[0], &options()).ok().unwrap();
+            (pair.args.a.clone(), pair.args.b.clone(), pair.args.set.clone())
+        };
+        let of = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        // Without a limit is a setting like another; unset it would be the default, which is one.
+        let (a, b, set) = planned_of(launch("none", "file", 1e9), launch("none", "zram", 2e9));
+        assert_eq!((a, b), (of(&["placements=file"]), of(&["placements=zram"])));
+        assert_eq!(set, ["pressure=none", "state=cold", "swap_size=67108864"]);
+        let (a, b, set) = planned_of(launch("none", "none", 1e9), launch("0.6", "none", 2e9));
+        assert_eq!((a, b), (of(&["pressure=none"]), of(&["pressure=0.6"])));
+        assert_eq!(set, ["placements=none", "state=cold", "swap_size=67108864"]);
+    }
+
+    #[test]
+    fn what_only_the_user_may_choose_is_not_left_out_in_silence() {
+        let of = |key: &str, value: &str, cache: &str, rate: f64| {
+            run(Params::new().with("engine", "mariadb").with("clients", 8).with("query_cache", cache).with(key, value), rate)
+        };
+        for (key, value, setting) in [(SERVER_PREFIX, "taskset -c 0", "server-prefix=…"), (DIR_FS, "xfs", "dir=…")] {
+            // It is the same on both sides: without it the pair would be of something else.
+            let c = compare(&[of(key, value, "off", 100.0)], &[of(key, value, "on", 300.0)], &Default::default());
+            let (_, why) = planned(&c, &c.changes[0], &options()).err().unwrap();
+            assert!(why.contains(value) && why.contains(setting), "{why}");
+            // It is the change itself.
+            let c = compare(&[of(key, value, "off", 100.0)], &[of("query_cache", "off", "off", 300.0)], &Default::default());
+            let change = c.changes.iter().find(|change| change.what == key).unwrap();
+            assert_eq!((change.base.as_str(), change.new.as_str()), (value, "default"));
+            let (_, why) = planned(&c, change, &options()).err().unwrap();
+            assert!(why.contains("a record may not choose") && why.contains(setting), "{why}");
+        }
+        let c = compare(&[of(DIR_FS, "xfs", "off", 100.0)], &[of(DIR_FS, "xfs", "on", 300.0)], &Default::default());
+        let with = Options { set: vec!["dir=/srv".into()], ..options() };
+        assert!(planned(&c, &c.changes[0], &with).ok().unwrap().args.set.contains(&"dir=/srv".to_owned()));
     }
 
     #[test]

@@ -143,9 +143,12 @@ fn a_published_table_is_replayed_beside_a_run_of_ones_own() {
     assert!(["0.14", "1.13", "0.08", "0.19"].iter().all(|cell| line.split_whitespace().any(|w| w == *cell)), "{line}");
     assert!(text.contains(&fixture::later_run().id) && text.contains("Here: true: the null call"), "{text}");
     let v = json(&home.says(&["replay", "ref:lmbench-syscall-signal", "latest~1", "--format", "json"]).well());
-    let null = &v["tables"][0]["lines"][0]["here"]["estimate"]["value"];
-    let own = fixture::run().measurements.iter().find(|m| m.probe == "syscall.null").unwrap().estimate.unwrap().value;
-    assert!((null.as_f64().unwrap() * 1000.0 / own - 1.0).abs() < 1e-9);
+    let null = &v["tables"][0]["lines"][0]["here"]["estimate"];
+    let own = fixture::run().measurements.iter().find(|m| m.probe == "syscall.null").unwrap().estimate.unwrap();
+    for (key, expected) in [("value", own.value), ("low", own.low), ("high", own.high)] {
+        assert!((null[key].as_f64().unwrap() * 1000.0 / expected - 1.0).abs() < 1e-9, "{key}: {null}");
+    }
+    assert!(own.low < own.high && (line.contains('±') || line.contains('–')), "the interval is shown: {line}");
     assert!(
         v["conclusions"]
             .as_array()

@@ -69,10 +69,13 @@ fn skip_unless(can: bool, why: &str) -> bool {
 #[test]
 fn without_leave_launch_times_are_measured_and_nothing_else() {
     let home = home(TWO);
-    let run = run(&home, &["--set", "placements=none,file", "--set", "rounds=3"]);
+    let run = run(&home, &["--set", "placements=none,file", "--set", "rounds=3", "--set", "pressure=0.3"]);
     let measured: Vec<_> = run.measurements.iter().filter(|m| m.outcome == Outcome::Measured).collect();
     assert_eq!(measured.len(), 3, "{:?}", run.measurements);
     assert!(measured.iter().all(|m| m.params.text("placement") == Some("none") && m.process_values().len() == 3));
+    // What was asked for and not done is not stated.
+    let stated = |m: &fingerpost_record::Measurement| m.params.without(&["app", "placement"]).to_string();
+    assert!(run.measurements.iter().all(|m| stated(m) == "pressure=none state=warm"), "{:?}", run.measurements);
     let skipped = run.measurements.iter().find(|m| m.params.text("placement") == Some("file")).unwrap();
     assert_eq!(skipped.outcome, Outcome::Skipped);
     assert!(skipped.reason.as_ref().unwrap().contains("--allow-system-changes"));
@@ -144,6 +147,12 @@ fn another_placement_is_settled_with_the_manifest_that_is_named() {
                  --set state=warm --quiet --format json";
     let mut settling = home.command(&words.split_whitespace().collect::<Vec<_>>());
     let said = Said::of(&settling.env("TMPDIR", home.path().join("tmp")).output().unwrap()).well();
+    let read = |file: &str| -> Run { serde_json::from_slice(&std::fs::read(home.path().join(file)).unwrap()).unwrap() };
+    for m in ["file.json", "loop.json"].iter().flat_map(|file| read(file).measurements) {
+        let stated = ["state", "swap_size", "pressure"].map(|key| m.params.get(key).map(ToString::to_string).unwrap_or_default());
+        assert_eq!(stated, ["warm", "67108864", "0.6"], "{:?}", m.params);
+        assert!(m.params.text("pressure_by").is_some_and(|by| by == "limit" || by == "reserve"), "{:?}", m.params);
+    }
     let settled = &serde_json::from_str::<serde_json::Value>(&said).unwrap()["settled"][0];
     assert_eq!(settled["what"], "placement", "{settled:#}");
     assert!(settled["answer"] != "not_done" && settled["runs"].as_array().unwrap().len() == 2, "{settled:#}");

@@ -118,6 +118,29 @@ fn files_go_to_the_directory_that_the_user_named_and_leave_nothing_there() {
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
 }
 
+/// A server behind other words, and data on another disk, are other rows; whose directory it is is nobody's business.
+#[test]
+fn rows_of_a_server_state_the_words_before_its_command_and_the_file_system_of_a_named_directory() {
+    let home = Home::with(&[]);
+    let dir = home.path().join("data");
+    std::fs::create_dir(&dir).unwrap();
+    let setting = format!("dir={}", dir.display());
+    let words = ["run", "database", "--set", "clients=1", "--profile", "quick", "--budget", "1", "--format", "json", "-q"];
+    let stated = |more: &[&str]| {
+        // As it was written: what reads a record adds to older ones what their command tells.
+        let run: Run = serde_json::from_str(&home.says(&[&words[..], more].concat()).out).unwrap();
+        assert!(run.measurements.iter().any(|m| m.probe == "database.throughput" && m.estimate.is_some()), "{:?}", run.measurements);
+        assert!(!run.measurements.iter().any(|m| m.params.to_string().contains(home.path().to_str().unwrap())), "no path is stated");
+        let keys = |m: &fingerpost_record::Measurement| m.params.only(|key, _| ["server_prefix", "dir_fs"].contains(&key)).to_string();
+        let mut all: Vec<String> = run.measurements.iter().map(keys).collect();
+        all.dedup();
+        (all, run.host.filesystem.kind)
+    };
+    let (all, kind) = stated(&["--server-prefix", "nice -n 5", "--set", &setting]);
+    assert_eq!(all, [format!("dir_fs={kind} server_prefix=nice -n 5")]);
+    assert_eq!(stated(&[]).0, [""]);
+}
+
 #[test]
 fn list_tells_what_every_probe_times() {
     let home = Home::with(&[]);
@@ -129,4 +152,19 @@ fn list_tells_what_every_probe_times() {
     let family = home.says(&["list", "sync"]).well();
     assert!(family.contains("sync.mutex") && family.contains("sync.condvar") && !family.contains("syscall.null"), "{family}");
     home.says(&["list", "nothing.*"]).refused();
+}
+
+#[test]
+fn list_tells_of_a_published_figure_that_no_probe_measures_what_stands_beside_it() {
+    let home = Home::with(&[]);
+    let text = home.says(&["list", "lmbench.null_io"]).well();
+    assert!(text.contains("null I/O") && text.contains("the mean of syscall.read and syscall.write"), "{text}");
+    assert!(text.contains("neither of the two alone is equal to it") && !text.contains("unit"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&home.says(&["list", "lmbench", "--format", "json"]).well()).unwrap();
+    let of = |name: &str| json.as_array().unwrap().iter().find(|entry| entry["name"] == name).unwrap()["mean_of"].clone();
+    assert_eq!((of("lmbench.null_io"), of("lmbench.select_files").is_null()), (serde_json::json!(["syscall.read", "syscall.write"]), true));
+    assert!(!home.says(&["list"]).well().contains("lmbench.null_io"), "nothing here measures it");
+    let refused = home.says(&["run", "lmbench.null_io"]).refused();
+    assert!(refused.contains("it is the mean of syscall.read and syscall.write"), "{refused}");
+    assert!(home.completes(&["list", "lmb"]).contains(&"lmbench.null_io".to_owned()));
 }

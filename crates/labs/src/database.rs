@@ -22,7 +22,7 @@ use fingerpost_workloads::database::options::Engine;
 use crate::database::rows::Repetitions;
 use crate::desktop::{self, Beside};
 use crate::explained::{self, Course, explain};
-use crate::lab::{not_started_again, wanted};
+use crate::lab::{file_system, not_started_again, wanted};
 use crate::rows::Definition;
 use crate::sink::in_turn;
 use crate::{Context, Lab, LabError, Setting, Sink, deciding, stalls};
@@ -94,6 +94,7 @@ fn run(ctx: &mut Context) -> Result<(), LabError> {
     let imports = wanted(ctx.settings, "import", ctx.profile)? && options.engine.name() != "redis";
     let beside = wanted(ctx.settings, "desktop", ctx.profile)?;
     options.server_prefix = ctx.server_prefix.to_vec();
+    options.dir_fs = options.dir.as_deref().map(file_system);
     ctx.sink.progress(&format!("starting {} and loading its data", options.engine.name()), 0.0);
     let query_cache = match options.engine {
         Engine::MariaDb { query_cache, .. } => Some(query_cache),

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use fingerpost_record::unstated::UNKNOWN;
 use fingerpost_record::{Params, Profile};
+use fingerpost_sys::procfs;
 
 use crate::LabError;
 use crate::sink::Sink;
@@ -90,6 +92,11 @@ pub struct Lab {
     pub takes: fn(&Params) -> Option<Duration>,
     /// Runs it.
     pub run: fn(&mut Context) -> Result<(), LabError>,
+}
+
+/// The kind of file system that a directory of the user's lies on, as rows state it.
+pub fn file_system(dir: &Path) -> String {
+    procfs::mounts::kind_of(&procfs::Paths::system(), dir).unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
 /// What is said of a server that does not start again for a round.

@@ -58,7 +58,7 @@ fn run(context: &mut Context) -> Result<(), LabError> {
 
 /// Prepares the applications, and tells which are launched and which cannot be.
 fn prepare(context: &mut Context, plan: &Plan) -> Result<Vec<App>, LabError> {
-    let book = Book::new(Vec::new(), plan.placements.iter().map(|p| p.name.clone()).collect(), plan.state.word());
+    let book = book(plan, &[], &plan.placements);
     let (dir, data) = directories(context.scratch.path());
     let mut apps: Vec<App> = Vec::new();
     for app in &plan.apps {
@@ -86,6 +86,12 @@ fn prepare(context: &mut Context, plan: &Plan) -> Result<Vec<App>, LabError> {
     let names: Vec<&str> = apps.iter().map(|a| a.name.as_str()).collect();
     context.sink.warn(&format!("launching {} in this order ({})", names.join(", "), launcher::RESOLUTION));
     Ok(apps)
+}
+
+/// An empty book for these.
+fn book(plan: &Plan, apps: &[App], placements: &[Placement]) -> Book {
+    let (apps, placements) = (apps.iter().map(|a| a.name.clone()).collect(), placements.iter().map(|p| p.name.clone()).collect());
+    Book::new(apps, placements, plan.stated(), plan.state.as_is())
 }
 
 fn directories(scratch: &Path) -> (PathBuf, PathBuf) {
@@ -121,7 +127,7 @@ impl<'c, 'r> Course<'c, 'r> {
             placements: plan.placements.clone(),
             push: Push::None,
             swap_bytes: plan.swap_bytes.unwrap_or(LEAST_SWAP),
-            book: Book::new(apps.iter().map(|a| a.name.clone()).collect(), Vec::new(), plan.state.word()),
+            book: book(plan, apps, &[]),
             begun: Instant::now(),
             context,
             plan,
@@ -130,8 +136,7 @@ impl<'c, 'r> Course<'c, 'r> {
         if let Some((share, means)) = plan.pressure {
             course.measure_need(share, means)?;
         }
-        let names = course.placements.iter().map(|p| p.name.clone()).collect();
-        course.book = Book::new(apps.iter().map(|a| a.name.clone()).collect(), names, plan.state.word());
+        course.book = book(plan, apps, &course.placements);
         Ok(course)
     }
 

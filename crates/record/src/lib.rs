@@ -29,6 +29,7 @@ pub mod place;
 mod range;
 pub mod reading;
 pub mod run;
+mod said;
 pub mod secret;
 pub mod stacks;
 pub mod suggest;

@@ -2,14 +2,11 @@
 //!
 //! The words come from the command that made the run, which the head of its file has: a list needs not read what was measured.
 
+use crate::said::{Said, WITH_VALUE};
 use crate::text::clean_short;
 
 /// A name longer than this is cut.
 const MOST: usize = 80;
-
-/// Options of `run` that are followed by a value.
-const WITH_VALUE: [&str; 11] =
-    ["--label", "--profile", "--budget", "--output", "-o", "--cpu", "--server-prefix", "--seed", "--format", "--progress", "--watch"];
 
 /// Settings that say nothing of what was measured.
 const UNTOLD: [&str; 3] = ["password_file", "engine", "server"];
@@ -54,19 +51,10 @@ pub fn product(word: &str) -> &str {
 }
 
 fn of_run(words: &[String]) -> Option<String> {
-    let (mut names, mut settings): (Vec<&str>, Vec<(&str, &str)>) = (Vec::new(), Vec::new());
-    let watches = words.iter().any(|word| word == "--watch" || word.starts_with("--watch="));
-    let mut words = words.iter().map(String::as_str);
-    while let Some(word) = words.next() {
-        match word {
-            "--set" => settings.extend(words.next().and_then(|setting| setting.split_once('='))),
-            "--" => names.extend(words.by_ref()),
-            option if WITH_VALUE.contains(&option) => drop(words.next()),
-            option if option.starts_with('-') => settings.extend(option.strip_prefix("--set=").and_then(|s| s.split_once('='))),
-            name => names.push(name),
-        }
-    }
-    let value = |key: &str| settings.iter().rev().find(|(k, _)| *k == key).map(|(_, value)| *value);
+    let said = Said::of(words);
+    let value = |key: &str| said.value(key);
+    let names = &said.names;
+    let mut settings = said.settings.clone();
     let measured = match names.as_slice() {
         [] => "all primitives".to_owned(),
         [first, second, rest @ ..] if rest.len() > 1 => {
@@ -74,7 +62,8 @@ fn of_run(words: &[String]) -> Option<String> {
         }
         few => few.iter().map(|name| subject(name, value)).collect::<Vec<_>>().join(" and "),
     };
-    let after_boot = watches || (names == ["launch"] && value("state") == Some("after-boot"));
+    let watches = said.option("--watch").is_some();
+    let after_boot = watches || (*names == ["launch"] && value("state") == Some("after-boot"));
     let measured = if after_boot {
         settings.retain(|(key, _)| *key != "state");
         "page-ins since boot".to_owned()

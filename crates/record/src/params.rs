@@ -163,14 +163,19 @@ impl fmt::Display for Params {
 
 /// One parameter as a person reads it: `fds=100`; of bytes that are whole KiB or more `size=64M`.
 pub fn named(name: &str, value: &Param) -> String {
+    format!("{name}={}", shown(name, value))
+}
+
+/// The value of a parameter as a person reads it: `100`; of bytes that are whole KiB or more `64M`.
+pub fn shown(name: &str, value: &Param) -> String {
     match value {
-        Param::Int(n) if is_bytes(name) => format!("{name}={}", short_bytes(*n)),
-        _ => format!("{name}={value}"),
+        Param::Int(n) if is_bytes(name) => short_bytes(*n),
+        _ => value.to_string(),
     }
 }
 
 fn is_bytes(name: &str) -> bool {
-    matches!(name, "size" | "footprint" | "resident" | "stride" | "memory" | "swap_size")
+    matches!(name, "size" | "footprint" | "resident" | "stride" | "memory" | "swap_size" | "throttle")
 }
 
 fn short_bytes(n: i64) -> String {

@@ -3,7 +3,9 @@
 use fingerpost_compare::conclusions::Answer;
 use fingerpost_compare::replay::{Concluded, Here, Line as Cells, Replay, Replayed};
 use fingerpost_record::text::{clean, counted};
+use fingerpost_record::unit::Scale;
 
+use crate::figure::Figure;
 use crate::grid::{Align, Column, Grid, Line};
 use crate::style::{Style, Tone};
 
@@ -40,18 +42,51 @@ pub fn unit_title(table: &Replayed) -> String {
     if table.unit == "count" { "number".into() } else { format!("in {}", table.unit) }
 }
 
-/// A figure of this machine: the value, with a mark where the run does not trust it.
-pub fn own_figure(here: Option<&Here>) -> String {
-    here.map_or("–".into(), |h| if h.trusted { h.text() } else { format!("{} (untrusted)", h.text()) })
+/// A figure of this machine: the value, with a mark where the run does not trust it; and its interval, nothing where it has none.
+pub fn own_figure(here: Option<&Here>) -> [String; 2] {
+    let Some(here) = here else { return ["–".to_owned(), String::new()] };
+    // It is in the table's unit already.
+    let figure = Figure { estimate: here.estimate, scale: Scale { divisor: 1.0, symbol: "" } };
+    let value = if here.trusted { figure.value() } else { format!("{} (untrusted)", figure.value()) };
+    [value, figure.interval()]
 }
 
-/// What is said below a table: where its column comes from, or what would fill it.
+/// What stands for what in each line; what is so in all of them, with the interval's meaning, is told once below the table.
+pub fn notes_apart(table: &Replayed) -> (String, Vec<String>) {
+    let parts = |line: &Cells| -> Vec<String> {
+        let note = line.here.as_ref().and_then(|here| here.note.as_deref()).map(clean).unwrap_or_default();
+        note.split("; ").filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let of_ours: Vec<Vec<String>> = table.lines.iter().filter(|line| line.here.is_some()).map(parts).collect();
+    let everywhere = |part: &String| of_ours.len() > 1 && of_ours.iter().all(|parts| parts.contains(part));
+    let shared: Vec<String> = of_ours.first().into_iter().flatten().filter(|part| everywhere(part)).cloned().collect();
+    let own = |line: &Cells| parts(line).into_iter().filter(|part| !shared.contains(part)).collect::<Vec<_>>().join("; ");
+    (shared.join("; "), table.lines.iter().map(own).collect())
+}
+
+/// What is said below a table: where its column comes from, what its intervals are and where there is none, or what would fill it.
 pub fn below(table: &Replayed) -> String {
     let place = format!("{}, {}.", clean(&table.source), clean(&table.place));
-    match &table.run {
-        Some(run) => format!("{place} Here: run {}.", clean(run)),
-        None => format!("{place} No run has a row of it; measured by: {}", table.measured_by),
-    }
+    let Some(run) = &table.run else { return format!("{place} No run has a row of it; measured by: {}", table.measured_by) };
+    let mut said = vec![format!("{place} Here: run {}.", clean(run))];
+    let (shared, _) = notes_apart(table);
+    said.extend((!shared.is_empty()).then(|| format!("All of its figures: {shared}.")));
+    let ours = || table.lines.iter().filter_map(|line| line.here.as_ref());
+    let with = ours().find(|here| here.without_interval.is_none());
+    said.extend(with.map(|here| match table.own_is_published {
+        true => "An interval is what the figure was rounded from, or what follows from that.".to_owned(),
+        false => format!("± and from–to are {:.0} % intervals, meant to hold the figure of another run.", 100.0 * here.estimate.confidence),
+    }));
+    let mut reasons: Vec<&str> = ours().filter_map(|here| here.without_interval).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    said.extend((!reasons.is_empty()).then(|| format!("No interval: {}.", reasons.join("; "))));
+    said.join(" ")
+}
+
+/// What heads the intervals.
+pub fn interval_title(table: &Replayed) -> &'static str {
+    if table.own_is_published { "interval" } else { "95 % interval" }
 }
 
 /// How many of the conclusions are true, false, not resolved and not measured here.
@@ -99,35 +134,40 @@ fn columns(systems: usize) -> Vec<Column> {
     let column = |align| Column { title: "", align, rank: 0 };
     let mut list = vec![column(Align::Left)];
     list.extend((0..=systems).map(|_| column(Align::Right)));
-    list.push(column(Align::Left));
+    list.extend([column(Align::Left), column(Align::Left)]);
     list
 }
 
 fn table(t: &Replayed) -> Grid {
     let mut grid =
         Grid { columns: columns(t.systems.len()), lines: vec![Line::Blank, Line::Heading(format!("{} [{}]", clean(&t.title), t.name))] };
-    let head = std::iter::once(unit_title(t)).chain(t.systems.iter().cloned()).chain([OWN.into(), String::new()]);
+    let intervals = t.lines.iter().any(|line| line.here.as_ref().is_some_and(|here| here.without_interval.is_none()));
+    let interval = if intervals { interval_title(t).to_owned() } else { String::new() };
+    let head = std::iter::once(unit_title(t)).chain(t.systems.iter().cloned()).chain([OWN.into(), interval, String::new()]);
     grid.lines.push(Line::Cells(head.collect(), Tone::Faint));
     let (shared, own) = lines_apart(t);
     if !shared.is_empty() {
         grid.lines.insert(2, Line::Note(format!("All lines: {shared}"), Tone::Faint));
     }
-    grid.lines.extend(t.lines.iter().zip(own).map(|(line, what)| Line::Cells(cells(line, what), Tone::Plain)));
+    let notes = notes_apart(t).1;
+    grid.lines.extend(t.lines.iter().zip(own).zip(notes).map(|((line, what), note)| Line::Cells(cells(line, what, note), Tone::Plain)));
     grid.lines.push(Line::Note(below(t), Tone::Faint));
     grid
 }
 
 /// One line's cells: what it is, as printed, here, and what stands for what.
-fn cells(line: &Cells, what: String) -> Vec<String> {
+fn cells(line: &Cells, what: String, note: String) -> Vec<String> {
     let printed = line.printed.iter().map(|p| p.clone().unwrap_or_else(|| "–".into()));
-    let note = line.here.as_ref().and_then(|h| h.note.as_deref()).map(|n| clean(n).into_owned()).unwrap_or_default();
-    std::iter::once(what).chain(printed).chain([own_figure(line.here.as_ref()), note]).collect()
+    let [value, interval] = own_figure(line.here.as_ref());
+    std::iter::once(what).chain(printed).chain([value, interval, note]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use fingerpost_compare::{references, replay};
+    use fingerpost_record::{Estimate, Process, Profile, Run};
+    use unicode_width::UnicodeWidthStr;
 
     #[test]
     fn the_articles_table_has_a_column_of_ones_own() {
@@ -135,14 +175,67 @@ mod tests {
         let found = replay::replay("mysql", &replay::tables_of("mysql"), std::slice::from_ref(&run));
         let text = render(&found, &Style::default());
         let line = text.lines().find(|l| l.contains("clients=10 ")).unwrap();
-        // Darwin, the G5 under Linux, the Opteron, and the run: itself.
-        assert_eq!(
-            line.split_whitespace().filter(|w| w.parse::<f64>().is_ok()).collect::<Vec<_>>(),
-            ["62", "443", "629", "629.0"],
-            "{line}"
-        );
+        // Darwin, the G5 under Linux, the Opteron, and the run: itself, with what it was rounded from.
+        assert_eq!(line.split_whitespace().skip(1).collect::<Vec<_>>(), ["62", "443", "629", "629.0", "±", "0.5"], "{line}");
+        assert!(text.contains("An interval is what the figure was rounded from"), "{text}");
         assert!(text.contains("Here: true: 50 clients get 231 % of one client's: it saturates at 10 clients"), "{text}");
         assert!(markdown(&found).contains("| ---: |") && markdown(&found).starts_with("# The mysteries, on your machine"));
+    }
+
+    /// The Opteron's figures as a run of five starts of a server of today, which stands for the published one.
+    fn own() -> Run {
+        let mut run = references::load("opteron-850-linux").unwrap();
+        (run.id, run.profile) = ("20260101T000000Z-00000001".into(), Profile::Standard);
+        for m in run.measurements.iter_mut().filter(|m| m.probe == "database.throughput") {
+            let value = m.estimate.unwrap().value;
+            let half = 0.031 * value;
+            m.estimate = Some(Estimate { value, low: value - half, high: value + half, confidence: 0.95 });
+            m.processes = [0.98, 0.99, 1.0, 1.01, 1.02].map(|share| Process::of_one(share * value, 1)).to_vec();
+            m.params = m.params.clone().with("engine", "mariadb").with("scale", 2);
+        }
+        run
+    }
+
+    #[test]
+    fn ones_own_figures_have_their_intervals_in_every_format() {
+        let run = own();
+        let found = replay::replay("mysql", &["mysql-scaling"], std::slice::from_ref(&run));
+        let text = render(&found, &Style::default());
+        let line = |words: &str| text.lines().find(|l| l.starts_with(words)).unwrap_or_else(|| panic!("{words}: {text}")).to_owned();
+        assert!(line("clients=10 ").ends_with("629  629.0  ± 19.5"), "{}", line("clients=10 "));
+        let percent = own_figure(found.tables[0].lines[10].here.as_ref());
+        let scaled = line("scaling in %, clients=10 ");
+        assert!(percent[1].starts_with("± ") && scaled.ends_with(&format!("{}  {}", percent[0], percent[1])), "{scaled}");
+        assert!(line("scaling in %, clients=1 ").ends_with("100.0"), "what is 100 % by definition has none");
+        assert!(line("in /s").ends_with("here  95 % interval"), "{}", line("in /s"));
+        // Once below the table, not in each line.
+        for said in
+            ["No interval: 100 % by definition.", "All of its figures: engine mariadb stands for mysql; scale=2.", "are 95 % intervals"]
+        {
+            assert_eq!(text.matches(said).count(), 1, "{said}: {text}");
+        }
+        assert!(markdown(&found).contains("| 629 | 629.0 | ± 19.5 |"), "{}", markdown(&found));
+        let page = crate::html::page(&crate::html::of_replay(&found));
+        assert!(page.contains("<strong>629.0</strong><br><span class=\"params piece-of-text\">± 19.5</span>"));
+        assert!(!page.contains("what stands for what"), "a column for what is told once would only be narrow");
+    }
+
+    #[test]
+    fn every_table_fits_a_terminal_of_80_columns_with_its_intervals_whole() {
+        let run = own();
+        for table in references::table_names() {
+            for system in references::table(table).unwrap().systems().into_iter().chain(["own"]) {
+                let own = if system == "own" { run.clone() } else { references::load(system).unwrap() };
+                let found = replay::replay(table, &[table], std::slice::from_ref(&own));
+                let text = render(&found, &Style { width: Some(80), ..Style::default() });
+                let long = text.lines().find(|l| l.width() > 80);
+                assert_eq!(long, None, "{table} of {system}");
+                for line in &found.tables[0].lines {
+                    let [_, interval] = own_figure(line.here.as_ref());
+                    assert!(text.contains(&interval), "{table} of {system}: {interval} of {}:\n{text}", line.what);
+                }
+            }
+        }
     }
 
     #[test]

@@ -19,12 +19,21 @@ pub mod workers;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fingerpost_record::Params;
+use fingerpost_record::{Params, unstated};
 pub use fingerpost_sys::stamps::{Drained, Stamp, Stamps};
 use thiserror::Error;
 
 /// The name of a load generator's thread that watches the others. It works on no transaction, and observers leave it out.
 pub const WATCHER: &str = "fp-watcher";
+
+/// Parameters of rows of a private server that was started behind other words (`taskset -c 0`, `strace`): they state them, for it is not the
+/// same server. Without any they state nothing.
+pub fn behind(params: Params, prefix: &[String]) -> Params {
+    match unstated::prefix(&prefix.join(" ")) {
+        Some(words) => params.with(unstated::SERVER_PREFIX, words),
+        None => params,
+    }
+}
 
 /// Why a workload could not be run.
 #[derive(Debug, Error)]

@@ -2,7 +2,7 @@
 
 use fingerpost_record::{Measurement, Outcome, Run};
 
-use super::ours::ours;
+use super::own::ours;
 use crate::aliases;
 use crate::conclusions;
 use crate::references::{self, Column, Table};
@@ -63,12 +63,17 @@ const LIMITED: usize = 20;
 /// The same for each parameter that the published figure does not state, of so many at most.
 const MOST_UNSTATED: usize = 20;
 
+/// What every row of ours states of a launch, whatever it was: one that has less to say of its memory fits no better.
+const OF_EVERY_LAUNCH: [&str; 3] = ["state", "pressure", "pressure_by"];
+
 /// How well each column of a table is served by a run: 0 where it has no figure for it.
 fn fits(table: &Table, run: &Run) -> Vec<usize> {
     let limited = |row: &Measurement| row.params.get("memory").is_some_and(|memory| memory.to_string() != "none");
     let fit = |column: &Column| {
         let Some(own) = ours(run, column) else { return 0 };
-        let unstated = aliases::matches(&column.probe, &column.params, &own.row.params).map_or(0, |found| found.unstated.len());
+        let said = |key: &&String| !(column.probe.starts_with("launch.") && OF_EVERY_LAUNCH.contains(&key.as_str()));
+        let unstated =
+            aliases::matches(&column.probe, &column.params, &own.row.params).map_or(0, |found| found.unstated.iter().filter(said).count());
         let doubted = if own.row.outcome == Outcome::Measured { 0 } else { UNTRUSTED };
         let less = if limited(&own.row) { LIMITED } else { 0 };
         PLAIN - doubted - less - unstated.min(MOST_UNSTATED)
@@ -121,6 +126,22 @@ mod tests {
         for worse in [doubted, other] {
             assert_eq!(replay("site", &["site"], &[worse, runs[1].clone()]).tables[0].run.as_deref(), Some("plain"));
         }
+        // A launch always says how its memory was, and a later one comes first whichever that is; one with another swap comes after it.
+        let launched = |id: &str, stated: &[(&str, &str)]| {
+            let mut run = Run { id: id.into(), ..references::load("launch-10.1").unwrap() };
+            run.measurements.retain(|m| m.probe == "launch.time");
+            run.measurements
+                .iter_mut()
+                .for_each(|m| m.params = stated.iter().fold(m.params.clone(), |all, (key, value)| all.with(key, *value)));
+            run
+        };
+        let short = launched("short", &[("state", "cold"), ("pressure", "0.6"), ("pressure_by", "limit")]);
+        let free = launched("free", &[("state", "warm"), ("pressure", "none")]);
+        let off = launched("off", &[("state", "cold"), ("pressure", "none"), ("existing_swap", "off")]);
+        let first = |runs: &[Run]| replay("launch", &["launch"], runs).tables[0].run.clone();
+        assert_eq!(first(&[short.clone(), free.clone()]).as_deref(), Some("short"));
+        assert_eq!(first(&[free, short.clone()]).as_deref(), Some("free"));
+        assert_eq!(first(&[off, short]).as_deref(), Some("short"));
         // Where there is no other, the one with a limit is taken.
         assert_eq!(replay("site", &["site"], &runs[..1]).tables[0].run.as_deref(), Some("limited"));
     }

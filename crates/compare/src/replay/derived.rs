@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use fingerpost_record::Estimate;
 
-use super::line::{Here, Line};
+use super::line::Line;
+use super::own::Here;
 use crate::references::{self, Table};
 use crate::zerofill::Given;
 use crate::zerofill::solve::{self, FIELDS, Timings};
@@ -20,14 +21,6 @@ pub fn lines(name: &str, table: &Table, own: &[Line]) -> Vec<Line> {
     }
 }
 
-/// One figure of this machine divided by another, times a factor; from end to end of both intervals.
-fn quotient(of: &Here, by: &Here, times: f64) -> Here {
-    let (a, b) = (of.estimate, by.estimate);
-    let estimate =
-        Estimate { value: times * a.value / b.value, low: times * a.low / b.high, high: times * a.high / b.low, confidence: a.confidence };
-    Here { estimate, trusted: of.trusted && by.trusted, note: of.note.clone() }
-}
-
 /// Each throughput in per cent of that of one client. The document prints it, in two places not as its own figures give it.
 fn scaling(table: &Table, own: &[Line]) -> Vec<Line> {
     let percents = |system: &&str| -> Option<BTreeMap<String, f64>> {
@@ -38,14 +31,11 @@ fn scaling(table: &Table, own: &[Line]) -> Vec<Line> {
     let one = own.first().and_then(|line| line.here.clone());
     let line = |(at, line): (usize, &Line)| {
         let key = format!("clients{:02}.percent", table.columns[at].params.int("clients").unwrap_or_default());
-        let of_one = |(here, one): (&Here, &Here)| match at {
-            0 => Here { estimate: Estimate { value: 100.0, low: 100.0, high: 100.0, ..one.estimate }, ..here.clone() },
-            _ => quotient(here, one, 100.0),
-        };
+        let of_one = |(here, one): (&Here, &Here)| if at == 0 { Some(here.whole()) } else { here.quotient(one, 100.0) };
         Line {
             what: format!("scaling in %, {}", line.what),
             printed: printed.iter().map(|totals| Some(totals.as_ref()?.get(&key)?.to_string())).collect(),
-            here: line.here.as_ref().zip(one.as_ref()).map(of_one),
+            here: line.here.as_ref().zip(one.as_ref()).and_then(of_one),
         }
     };
     own.iter().enumerate().map(line).collect()
@@ -61,7 +51,7 @@ fn ratios(table: &Table, own: &[Line]) -> Vec<Line> {
     let line = |(round, (f, o)): (usize, (&Line, &Line))| Line {
         what: format!("{} fs/odb, round {}", table.columns[0].probe, round + 1),
         printed: f.printed.iter().zip(&o.printed).map(|(f, o)| text(f, o)).collect(),
-        here: f.here.as_ref().zip(o.here.as_ref()).map(|(f, o)| quotient(f, o, 1.0)),
+        here: f.here.as_ref().zip(o.here.as_ref()).and_then(|(f, o)| f.quotient_of_rounds(o)),
     };
     files.iter().zip(odb).enumerate().map(line).collect()
 }
@@ -97,7 +87,7 @@ fn derived(here: &[&Here], field: usize) -> Option<Here> {
     let estimate = Estimate { value, low: value - half, high: value + half, confidence: alloc_1.confidence };
     let open = (half > value.abs()).then(|| "the timings leave it open".to_owned());
     let notes: Vec<String> = here[0].note.clone().into_iter().chain(open).collect();
-    Some(Here { estimate, trusted: here.iter().all(|h| h.trusted), note: (!notes.is_empty()).then(|| notes.join("; ")) })
+    Some(Here::derived(estimate, here.iter().all(|h| h.trusted), (!notes.is_empty()).then(|| notes.join("; "))))
 }
 
 #[cfg(test)]

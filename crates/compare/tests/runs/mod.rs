@@ -1,4 +1,6 @@
 //! A made-up run of one step of a database whose requests were followed.
+// Every file uses a part of it.
+#![allow(dead_code)]
 
 use fingerpost_diagnose::{StepFigures, explain};
 use fingerpost_record::fixture::followed::{Row, paths};

@@ -1,7 +1,10 @@
 //! The two sides as runs: kept, and put side by side.
 
+use std::collections::BTreeSet;
+
 use fingerpost_compare::{Comparison, Options as Comparing, Side, compare_sides};
 use fingerpost_record::archive::{Archive, ArchiveError, Writer};
+use fingerpost_record::unstated::{DIR_FS, SERVER_PREFIX};
 use fingerpost_record::{Params, Run};
 
 use super::NAMES;
@@ -33,13 +36,20 @@ pub fn compare(runs: &[Run; 2], settings: &[Setting; 2], threshold: f64) -> Comp
 /// Settings whose rows have a parameter of another name.
 pub const OF_ROWS: [(&str, &str); 2] = [("cc", "compiler"), ("placements", "placement")];
 
+/// Parameters of rows that come and go with the value of another one: without a limit nothing makes it.
+const WITH_ANOTHER: [(&str, &str); 1] = [("pressure", "pressure_by")];
+
 /// Parameters of rows that a side sets and the other does not, or otherwise.
 pub fn differing(settings: &[Setting; 2]) -> Vec<String> {
     let keys = settings.iter().flat_map(|s| s.params.iter().map(|(k, _)| k.to_owned()));
     let set: Vec<String> = keys.filter(|key| settings[0].params.get(key) != settings[1].params.get(key)).collect();
-    let of_rows = |key: &String| OF_ROWS.iter().find(|(setting, _)| setting == key).map(|(_, of_rows)| (*of_rows).to_owned());
+    let of_rows =
+        |key: &String| OF_ROWS.iter().chain(&WITH_ANOTHER).find(|(setting, _)| setting == key).map(|(_, of_rows)| (*of_rows).to_owned());
     let others: Vec<String> = set.iter().filter_map(of_rows).collect();
-    set.into_iter().chain(others).collect()
+    let [a, b] = settings;
+    let own = [(a.server_prefix != b.server_prefix, SERVER_PREFIX), (a.dir != b.dir, DIR_FS)];
+    let own = own.into_iter().filter(|(differs, _)| *differs).map(|(_, key)| key.to_owned());
+    set.into_iter().chain(others).chain(own).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Keeps both runs in the archive and tells their ids, or why not.
@@ -92,6 +102,10 @@ mod tests {
         assert!(of("cc=gcc", "cc=clang").contains(&"compiler".to_owned()));
         assert!(of("placements=file", "placements=loop").contains(&"placement".to_owned()));
         assert!(!of("fds=1", "fds=2").contains(&"compiler".to_owned()));
+        assert_eq!(of("server-prefix=taskset -c 0", "server-prefix=taskset -c 1"), [SERVER_PREFIX]);
+        assert_eq!(of("dir=/tmp", "dir=/"), [DIR_FS]);
+        assert_eq!(of("dir=/tmp", "dir=/tmp"), Vec::<String>::new(), "both have it, and their rows state it");
+        assert_eq!(of("pressure=none", "pressure=0.6"), ["pressure", "pressure_by"]);
     }
 
     #[test]

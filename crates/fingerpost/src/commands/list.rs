@@ -1,6 +1,7 @@
 //! `fingerpost list`: what can run here, and what each missing need is.
 
 use clap::ValueEnum;
+use fingerpost_compare::counterparts::{PUBLISHED, Published};
 use fingerpost_labs::Lab;
 use fingerpost_probes::Probe;
 use fingerpost_record::cause::{CAUSES, Cause, Need, Threshold};
@@ -20,7 +21,8 @@ Examples:
   fingerpost list                 all probes and labs
   fingerpost list syscall         a family: what is timed, and the pitfalls
   fingerpost list database        a lab: its rows and its settings
-  fingerpost list cpu.quota       a cause: what shows it, and thresholds";
+  fingerpost list cpu.quota       a cause: what shows it, and thresholds
+  fingerpost list lmbench         published figures that no probe measures";
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
@@ -61,6 +63,12 @@ struct Entry {
     timed: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
     pitfalls: &'static str,
+    /// What is set beside a published figure that no probe measures.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    beside: &'static str,
+    /// The probes whose mean that is.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    mean_of: &'static [&'static str],
     /// The parameters of each row.
     rows: Vec<Params>,
     /// The rows that a lab makes: name, and what its figure is.
@@ -97,9 +105,10 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let probes = fingerpost_probes::all().filter(named).map(|p| probe_entry(p, cpus));
     let of_probes = fingerpost_probes::LABS.iter().filter(|(name, _)| pattern.matches(name)).map(probe_lab_entry);
     let labs = fingerpost_labs::REGISTRY.iter().filter(|l| pattern.matches(l.name)).map(|l| lab_entry(l));
-    // Nobody measures a cause: it is described when it is asked for.
+    // Nobody measures a cause, nor what others published alone: each is described when it is asked for.
     let causes = CAUSES.iter().filter(|c| args.name.is_some() && pattern.matches(c.name)).map(cause_entry);
-    let entries: Vec<Entry> = probes.chain(of_probes).chain(labs).chain(causes).collect();
+    let published = PUBLISHED.iter().filter(|f| args.name.is_some() && (pattern.matches(f.name) || family(f.name) == name));
+    let entries: Vec<Entry> = probes.chain(of_probes).chain(labs).chain(causes).chain(published.map(published_entry)).collect();
     if entries.is_empty() {
         return usage(unknown(name));
     }
@@ -113,7 +122,7 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
 
 /// The error for a name that is neither a probe, nor a family, nor a lab, nor a cause.
 fn unknown(name: &str) -> String {
-    let near = suggest::nearest(name, known_names().chain(CAUSES.iter().map(|c| c.name)));
+    let near = suggest::nearest(name, known_names().chain(CAUSES.iter().map(|c| c.name)).chain(PUBLISHED.iter().map(|f| f.name)));
     let meant = near.map_or(String::new(), |near| format!("did you mean “{near}”? "));
     format!("there is no probe, lab or cause “{name}”; {meant}`fingerpost list` shows all that can be measured")
 }
@@ -134,6 +143,12 @@ fn cause_entry(cause: &'static Cause) -> Entry {
         thresholds: cause.thresholds.iter().map(|t: &Threshold| (t.of, t.value, t.source)).collect(),
         ..Entry::default()
     }
+}
+
+/// A figure that published and imported results have and that nothing here measures by its name.
+fn published_entry(figure: &'static Published) -> Entry {
+    let Published { name, summary, lmbench, beside, mean_of } = *figure;
+    Entry { name, kind: "published figure", summary, lmbench: Some(lmbench), beside, mean_of, ..Entry::default() }
 }
 
 fn probe_entry(probe: &'static Probe, cpus: usize) -> Entry {
@@ -261,6 +276,7 @@ fn details(entries: &[Entry]) -> String {
         say("  timed", entry.timed.to_owned());
         say("  pitfalls", entry.pitfalls.to_owned());
         say("  lmbench", entry.lmbench.unwrap_or("").to_owned());
+        say("  set beside it", entry.beside.to_owned());
         say("  unit", entry.unit.unwrap_or("").to_owned());
         say("  lab", entry.lab.unwrap_or("").to_owned());
         // Each probe of a lab tells its own.

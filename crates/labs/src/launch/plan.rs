@@ -16,6 +16,10 @@ use crate::{Context, LabError};
 
 /// More repetitions than these tell nothing new.
 const MOST_ROUNDS: usize = 30;
+/// Bytes a second of a throttled placement, unless others are asked for.
+const THROTTLE: u64 = 4 << 20;
+/// The word for all memory being left.
+const NO_PRESSURE: &str = "none";
 
 /// How the caches are when a sequence begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,17 +35,26 @@ pub enum State {
 }
 
 impl State {
-    /// What rows are marked with, unless it is usual.
+    /// What rows of page-ins since boot are marked with; nothing where applications are launched under placements.
     pub fn word(self) -> Option<&'static str> {
         match self {
-            State::AfterBoot => Some("after-boot"),
-            State::Uptime => Some("uptime"),
+            State::AfterBoot | State::Uptime => Some(self.name()),
             State::Cold | State::Warm => None,
         }
     }
 
+    /// Its name, as `--set state=` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Cold => "cold",
+            State::Warm => "warm",
+            State::AfterBoot => "after-boot",
+            State::Uptime => "uptime",
+        }
+    }
+
     /// Whether the machine is taken as it is.
-    fn as_is(self) -> bool {
+    pub fn as_is(self) -> bool {
         self.word().is_some()
     }
 }
@@ -148,11 +161,27 @@ impl Plan {
             swap_bytes: number(settings, "swap_size", 1 << 20, 1 << 46)?,
             state,
             existing_off,
-            throttle: number(settings, "throttle", 4096, 1 << 40)?.unwrap_or(4 << 20),
+            throttle: number(settings, "throttle", 4096, 1 << 40)?.unwrap_or(THROTTLE),
             watch,
             rounds: number(settings, "rounds", 1, MOST_ROUNDS as u64)?.map(|n| n as usize),
             refusal,
         })
+    }
+
+    /// What decides about the time of an application besides the placement, as all rows of the run state it: how the caches are and how much
+    /// memory is left always, since that depends on what is allowed here; the rest where it is not the default.
+    pub fn stated(&self) -> Params {
+        let params = Params::new().with("state", self.state.name());
+        let params = if self.existing_off { params.with("existing_swap", "off") } else { params };
+        if self.state.as_is() {
+            return params;
+        }
+        let params = match self.pressure {
+            None => params.with("pressure", NO_PRESSURE),
+            Some((share, means)) => params.with("pressure", Param::parse(&share.to_string())).with("pressure_by", means.name()),
+        };
+        let params = self.swap_bytes.iter().fold(params, |params, bytes| params.with("swap_size", *bytes as i64));
+        if self.throttle == THROTTLE { params } else { params.with("throttle", self.throttle as i64) }
     }
 
     /// Rounds at least and at most.
@@ -249,7 +278,7 @@ fn means(settings: &Params) -> Result<Means, String> {
 fn share(settings: &Params) -> Result<Option<f64>, String> {
     let Some(text) = word(settings, "pressure") else { return Ok(Some(0.6)) };
     match text.parse::<f64>() {
-        _ if text == "none" => Ok(None),
+        _ if text == NO_PRESSURE => Ok(None),
         Ok(share) if share.is_finite() && (0.05..=10.0).contains(&share) => Ok(Some(share)),
         _ => Err(format!("`pressure` is a share of the applications' need, 0.05 to 10, or `none`, not `{text}`")),
     }
@@ -302,6 +331,32 @@ mod tests {
         assert_eq!((plan.state, plan.pressure, plan.rounds()), (State::Cold, Some((0.5, Means::Reserve)), (3, 3)));
         assert_eq!(plan.swap_bytes, Some(1 << 30));
         assert!(plan.placements.len() >= 2);
+    }
+
+    #[test]
+    fn rows_state_what_decides_about_them() {
+        let stated = |settings: Params, refusal: Option<&str>| plan(settings, refusal).unwrap().stated().to_string();
+        let set = |pairs: &[(&str, &str)]| pairs.iter().fold(Params::new(), |all, (key, value)| all.with(key, Param::parse(value)));
+        // What was asked for and could not be had is not what was measured.
+        assert_eq!(stated(set(&[("pressure", "0.3"), ("swap_size", "64M")]), Some("no")), "pressure=none state=warm swap_size=64M");
+        let by = |pairs: &[(&str, &str)]| stated(set(&[&[("pressure_by", "reserve")][..], pairs].concat()), None);
+        let usual = "pressure=0.6 pressure_by=reserve state=cold";
+        assert_eq!(by(&[]), usual);
+        assert_eq!(by(&[("pressure", "0.60"), ("throttle", "4M"), ("existing_swap", "on")]), usual, "the defaults, named");
+        let changed = [
+            ("pressure", "0.3", "pressure=0.3 pressure_by=reserve state=cold"),
+            ("pressure", "1", "pressure=1 pressure_by=reserve state=cold"),
+            ("pressure", "none", "pressure=none state=cold"),
+            ("state", "warm", "pressure=0.6 pressure_by=reserve state=warm"),
+            ("swap_size", "512M", "pressure=0.6 pressure_by=reserve state=cold swap_size=512M"),
+            ("throttle", "1M", "pressure=0.6 pressure_by=reserve state=cold throttle=1M"),
+            ("existing_swap", "off", "existing_swap=off pressure=0.6 pressure_by=reserve state=cold"),
+        ];
+        for (key, value, expected) in changed {
+            assert_eq!(by(&[(key, value)]), expected);
+        }
+        // The machine is taken as it is: nothing is limited, and no place for swap is made.
+        assert_eq!(stated(set(&[("state", "after-boot"), ("pressure", "0.3")]), None), "state=after-boot");
     }
 
     #[test]

@@ -24,6 +24,16 @@ pub enum Means {
     Reserve,
 }
 
+impl Means {
+    /// Its name, as `--set pressure_by=` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Means::Limit => "limit",
+            Means::Reserve => "reserve",
+        }
+    }
+}
+
 /// What the applications hold once all of them run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {

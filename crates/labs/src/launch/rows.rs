@@ -31,16 +31,17 @@ struct Column {
 pub struct Book {
     apps: Vec<String>,
     placements: Vec<String>,
-    state: Option<&'static str>,
+    stated: Params,
+    enough: usize,
     columns: Vec<Column>,
 }
 
 impl Book {
-    /// An empty book. `state` is written into every row, where it is not the usual one.
-    pub fn new(apps: Vec<String>, placements: Vec<String>, state: Option<&'static str>) -> Book {
+    /// An empty book. `stated` is written into every row. Of a machine that is taken `as_is` one sequence is all that there can be.
+    pub fn new(apps: Vec<String>, placements: Vec<String>, stated: Params, as_is: bool) -> Book {
         let column = || Column { times: vec![vec![]; apps.len()], reasons: vec![None; apps.len()], ..Column::default() };
         let columns = placements.iter().map(|_| column()).collect();
-        Book { apps, placements, state, columns }
+        Book { apps, placements, stated, enough: if as_is { 1 } else { ENOUGH }, columns }
     }
 
     /// Takes a sequence in.
@@ -116,20 +117,14 @@ impl Book {
     }
 
     fn params(&self, app: Option<&str>, placement: usize) -> Params {
-        let mut params = Params::new().with("placement", self.placements[placement].as_str());
-        if let Some(app) = app {
-            params = params.with("app", app);
-        }
-        match self.state {
-            Some(state) => params.with("state", state),
-            None => params,
-        }
+        let params = self.stated.clone().with("placement", self.placements[placement].as_str());
+        app.into_iter().fold(params, |params, app| params.with("app", app))
     }
 
     fn row(&self, probe: &'static str, app: Option<&str>, placement: usize, values: &[f64], reason: Option<String>) -> Measurement {
         let doubt = match &reason {
             Some(reason) => Some(format!("not ready in every sequence; the last time: {reason}")),
-            None => (values.len() < ENOUGH && self.state.is_none()).then(|| format!("launched once; a figure needs {ENOUGH} sequences")),
+            None => (values.len() < self.enough).then(|| format!("launched once; a figure needs {ENOUGH} sequences")),
         };
         let none = || {
             let reason = reason.unwrap_or_else(|| "no whole sequence was made before the run ended".into());
@@ -178,6 +173,11 @@ mod tests {
         Sequence { times, totals: BTreeMap::from([("swap_in.pages".to_owned(), 4.0)]), ..Sequence::default() }
     }
 
+    fn empty(apps: &[&str], placement: &str) -> Book {
+        let apps = apps.iter().map(|app| (*app).to_owned()).collect();
+        Book::new(apps, vec![placement.to_owned()], Params::new().with("state", "cold"), false)
+    }
+
     fn told(book: &Book) -> Kept {
         let mut kept = Kept::default();
         book.tell(0, &mut kept);
@@ -187,13 +187,15 @@ mod tests {
 
     #[test]
     fn two_sequences_make_figures_and_a_sum() {
-        let mut book = Book::new(vec!["a".into(), "b".into()], vec!["file".into()], None);
+        let mut book = empty(&["a", "b"], "file");
         book.enter(0, &sequence(&[Ok(10), Ok(30)]));
         assert!(told(&book).rows.iter().all(|r| r.outcome == Outcome::Untrusted));
         book.enter(0, &sequence(&[Ok(12), Ok(30)]));
         let kept = told(&book);
         assert!(kept.rows.iter().all(|r| r.outcome == Outcome::Measured), "{:?}", kept.rows);
-        assert_eq!(kept.rows[0].params, Params::new().with("app", "a").with("placement", "file"));
+        let of_all = || Params::new().with("placement", "file").with("state", "cold");
+        assert_eq!(kept.rows[0].params, of_all().with("app", "a"));
+        assert_eq!((&kept.rows[2].params, &kept.observations[0].params), (&of_all(), &of_all()));
         assert_eq!(kept.rows[2].probe, "launch.sum");
         assert_eq!(kept.rows[2].process_values(), [40e6, 42e6]);
         assert_eq!(kept.observations[0].totals["sequences"], 2.0);
@@ -201,21 +203,21 @@ mod tests {
 
     #[test]
     fn what_was_not_ready_has_its_reason_and_spoils_the_sum() {
-        let mut book = Book::new(vec!["a".into(), "b".into()], vec!["file".into()], None);
+        let mut book = empty(&["a", "b"], "file");
         book.enter(0, &sequence(&[Ok(10), Err("too late")]));
         book.enter(0, &sequence(&[Ok(10), Err("too late")]));
         let rows = told(&book).rows;
         assert_eq!(rows[0].outcome, Outcome::Measured);
         assert_eq!((rows[1].outcome, rows[1].reason.as_deref()), (Outcome::Failed, Some("too late")));
         assert_eq!(rows[2].outcome, Outcome::Failed);
-        let mut killed = Book::new(vec!["a".into()], vec!["none".into()], None);
+        let mut killed = empty(&["a"], "none");
         killed.enter(0, &Sequence { killed: 1, ..sequence(&[Err("ended")]) });
         assert_eq!(told(&killed).rows[0].outcome, Outcome::Skipped);
     }
 
     #[test]
     fn one_sequence_after_a_boot_is_a_figure() {
-        let mut book = Book::new(vec!["a".into()], vec!["none".into()], Some("after-boot"));
+        let mut book = Book::new(vec!["a".into()], vec!["none".into()], Params::new().with("state", "after-boot"), true);
         book.enter(0, &sequence(&[Ok(10)]));
         let row = &told(&book).rows[0];
         assert_eq!((row.outcome, row.params.text("state")), (Outcome::Measured, Some("after-boot")));
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_placement_that_cannot_be_had_is_skipped_once() {
-        let mut book = Book::new(vec!["a".into()], vec!["zram".into()], None);
+        let mut book = empty(&["a"], "zram");
         let mut kept = Kept::default();
         book.skip(0, "no zram here", &mut kept);
         assert_eq!(kept.rows.len(), 2);

@@ -81,12 +81,9 @@ impl Course<'_, '_, '_> {
         }
     }
 
-    /// Parameters that all rows have: where, when there is more than one place.
+    /// Parameters that all rows have: where, when there is more than one place or the user named it.
     pub fn params(&self) -> Params {
-        match &self.place.name {
-            Some(name) => Params::new().with("fs", name.as_str()),
-            None => Params::new(),
-        }
+        self.place.params()
     }
 
     /// Says what is being done; `within` is the share of the part that is done.

@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use fingerpost_record::Params;
+use fingerpost_record::unstated::DIR_FS;
 use fingerpost_sys::journal::Undo;
 use fingerpost_sys::scratch::Ticket;
 use fingerpost_sys::{child, loopdev, mount, system};
 
 use super::settings::Settings;
+use crate::lab::file_system;
 use crate::{Context, LabError};
 
 /// The size of an image; only what is written to it takes space.
@@ -21,10 +24,23 @@ const MAKING: Duration = Duration::from_secs(60);
 pub struct Place {
     /// Its name in the rows, when there is more than the work directory.
     pub name: Option<String>,
+    /// The kind of file system of the work directory, where the user named one; rows state that and no path.
+    pub dir_fs: Option<String>,
     /// The directory; ours, and empty.
     pub dir: PathBuf,
     /// What undoes it, in the order in which it was done.
     tickets: Vec<Ticket>,
+}
+
+impl Place {
+    /// What all rows of the place state of it.
+    pub fn params(&self) -> Params {
+        let stated = [("fs", &self.name), (DIR_FS, &self.dir_fs)];
+        stated
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value.as_deref()?)))
+            .fold(Params::new(), |all, (key, value)| all.with(key, value))
+    }
 }
 
 /// Makes all places that were asked for.
@@ -32,7 +48,8 @@ pub fn make(settings: &Settings, context: &mut Context) -> Result<Vec<Place>, La
     if settings.dirs.is_empty() && settings.filesystems.is_empty() {
         let dir = context.work_dir.join("site");
         fs::create_dir(&dir).map_err(|e| LabError::Failed(format!("cannot make {}: {e}", dir.display())))?;
-        return Ok(vec![Place { name: None, dir, tickets: Vec::new() }]);
+        let own = !context.work_dir.starts_with(context.scratch.path());
+        return Ok(vec![Place { name: None, dir_fs: own.then(|| file_system(context.work_dir)), dir, tickets: Vec::new() }]);
     }
     let mut places = Vec::new();
     for dir in &settings.dirs {
@@ -66,7 +83,7 @@ pub fn end(places: Vec<Place>, context: &mut Context) {
 fn in_directory(dir: &Path, context: &mut Context) -> Result<Place, LabError> {
     let failed = |e: std::io::Error| LabError::Setting(format!("dirs={} cannot be used: {e}", dir.display()));
     let (own, ticket) = context.scratch.directory_in(dir).map_err(failed)?;
-    Ok(Place { name: Some(dir.to_string_lossy().into_owned()), dir: own, tickets: vec![ticket] })
+    Ok(Place { name: Some(dir.to_string_lossy().into_owned()), dir_fs: None, dir: own, tickets: vec![ticket] })
 }
 
 /// A new file system of this kind, on an image in the scratch directory.
@@ -92,7 +109,7 @@ fn on_image(kind: &str, context: &mut Context) -> Result<Place, LabError> {
     }
     let dir = point.join("site");
     fs::create_dir(&dir).map_err(|e| failed("no directory", e))?;
-    Ok(Place { name: Some(kind.to_owned()), dir, tickets })
+    Ok(Place { name: Some(kind.to_owned()), dir_fs: None, dir, tickets })
 }
 
 fn make_filesystem(kind: &str, image: &Path) -> Result<(), LabError> {
@@ -107,5 +124,21 @@ fn make_filesystem(kind: &str, image: &Path) -> Result<(), LabError> {
         Some(status) if status.success() => Ok(()),
         Some(_) => Err(LabError::Failed(format!("{program} failed: {}", String::from_utf8_lossy(&output.stderr).trim()))),
         None => Err(LabError::Failed(format!("{program} did not end"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_state_the_kind_of_file_system_of_a_named_directory_and_not_its_path() {
+        let place = |name: Option<&str>, dir_fs: Option<&str>| {
+            let (name, dir_fs) = (name.map(str::to_owned), dir_fs.map(str::to_owned));
+            Place { name, dir_fs, dir: "/srv/secret-project/site".into(), tickets: Vec::new() }.params().to_string()
+        };
+        assert_eq!(place(None, None), "", "the ordinary place");
+        assert_eq!(place(None, Some("xfs")), "dir_fs=xfs");
+        assert_eq!(place(Some("ext4"), None), "fs=ext4");
     }
 }

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::content::{Content, Section};
 use super::parts::scrolling;
 use super::term::{breakable, term};
-use crate::replay::{OWN, TITLE, below, lines_apart, own_figure, summary, unit_title};
+use crate::replay::{OWN, TITLE, below, lines_apart, notes_apart, own_figure, summary, unit_title};
 
 /// The page's content: conclusions first, then the tables.
 pub fn content(replay: &Replay) -> Content {
@@ -63,8 +63,9 @@ fn with_code(text: &str) -> Markup {
 }
 
 fn table(t: &Replayed) -> Markup {
-    let notes = t.lines.iter().any(|l| l.here.as_ref().is_some_and(|h| h.note.is_some()));
     let (shared, own) = lines_apart(t);
+    let (_, said) = notes_apart(t);
+    let notes = said.iter().any(|note| !note.is_empty());
     let rows = html! {
         table {
             thead { tr {
@@ -74,11 +75,11 @@ fn table(t: &Replayed) -> Markup {
                 @for s in &t.systems { th scope="col" class="number" { (term(s)) } }
                 @if notes { th scope="col" { (term("what stands for what")) } }
             } }
-            tbody { @for (line, what) in t.lines.iter().zip(&own) { tr {
+            tbody { @for ((line, what), note) in t.lines.iter().zip(&own).zip(&said) { tr {
                 th scope="row" class="what" { (breakable(what)) }
-                td class="number" { strong { (own_figure(line.here.as_ref())) } }
+                (own_cell(own_figure(line.here.as_ref())))
                 @for printed in &line.printed { td class="number" { (printed.as_deref().unwrap_or("–")) } }
-                @if notes { td class="note" { (line.here.as_ref().and_then(|h| h.note.as_deref()).map(clean).unwrap_or_default()) } }
+                @if notes { td class="note" { (note) } }
             } } }
         }
     };
@@ -87,4 +88,9 @@ fn table(t: &Replayed) -> Markup {
         (scrolling(&format!("{}, table", clean(&t.title)), rows))
         p class="note" { (below(t)) }
     }
+}
+
+/// A figure of this machine. Its interval stands below it, smaller, so that a phone has room for both and for what was published.
+fn own_cell([value, interval]: [String; 2]) -> Markup {
+    html! { td class="number" { strong { (value) } @if !interval.is_empty() { br; span class="params piece-of-text" { (interval) } } } }
 }

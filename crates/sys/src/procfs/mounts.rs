@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Paths;
+
 /// One mounted file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mount {
@@ -56,6 +58,13 @@ pub fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     mounts.iter().filter(|mount| path.starts_with(&mount.point)).max_by_key(|mount| mount.point.components().count())
 }
 
+/// The kind of file system that a path lies on; nothing where there is no such path, or the kernel does not tell.
+pub fn kind_of(paths: &Paths, path: &Path) -> Option<String> {
+    let mounts = parse_mountinfo(&paths.read("proc/self/mountinfo").ok()?);
+    let mount = mount_of(&mounts, &path.canonicalize().ok()?)?;
+    Some(mount.kind.clone()).filter(|kind| !kind.is_empty())
+}
+
 /// Undoes the kernel's octal escapes (`\040` for a space).
 pub fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
@@ -104,6 +113,19 @@ pub(crate) mod tests {
         assert_eq!(mount_of(&mounts, Path::new("/mnt/my disk/file")).unwrap().kind, "tmpfs");
         assert_eq!(mount_of(&mounts, Path::new("/mnt/my diskette")).unwrap().kind, "ext4");
         assert_eq!(mount_of(&[], Path::new("/")), None);
+    }
+
+    #[test]
+    fn a_path_has_the_kind_of_its_mount_and_one_that_is_not_there_has_none() {
+        let (dir, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let point = at.path().canonicalize().unwrap();
+        let told = format!("1 0 254:0 / / rw - ext4 /dev/vda rw\n30 1 0:44 / {} rw - tmpfs tmpfs rw\n", point.display());
+        std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        std::fs::write(dir.path().join("proc/self/mountinfo"), told).unwrap();
+        let of = |path: &Path| kind_of(&Paths::under(dir.path()), path);
+        assert_eq!((of(&point).as_deref(), of(Path::new("/")).as_deref()), (Some("tmpfs"), Some("ext4")));
+        assert_eq!(of(&point.join("nothing")), None);
+        assert_eq!(kind_of(&Paths::under(&point), &point), None, "nothing is told");
     }
 
     #[test]

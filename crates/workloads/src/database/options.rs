@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use fingerpost_record::unstated::DIR_FS;
 use fingerpost_record::{Param, Params, suggest};
 
 use crate::WorkloadError;
@@ -93,6 +94,8 @@ pub struct Options {
     pub variables: Vec<(String, String)>,
     /// Where to put the data; the scratch directory when there is none.
     pub dir: Option<PathBuf>,
+    /// The kind of file system that the directory that the user named is on; nothing where none was named.
+    pub dir_fs: Option<String>,
     /// Words before a private server's command.
     pub server_prefix: Vec<String>,
     /// What data and choices are made from.
@@ -135,6 +138,7 @@ impl Options {
             clients: settings.get("clients").map_or(Ok(CLIENTS.to_vec()), |value| read_clients(&value.to_string()))?,
             variables,
             dir: settings.get("dir").map(|dir| PathBuf::from(dir.to_string())),
+            dir_fs: None,
             server_prefix: Vec::new(),
             seed,
             // Found even when the file was replaced meanwhile.
@@ -158,6 +162,9 @@ impl Options {
         let params = self.variables.iter().fold(params, |params, (name, value)| {
             params.with(&format!("server.{}", name.replace('-', "_").to_lowercase()), Param::parse(value))
         });
+        let private = !matches!(self.engine, Engine::Own { .. });
+        let params = if private { crate::behind(params, &self.server_prefix) } else { params };
+        let params = self.dir_fs.iter().fold(params, |params, kind| params.with(DIR_FS, kind.as_str()));
         // Rows of the ordinary size need not say so.
         if self.scale == 1 { params } else { params.with("scale", i64::from(self.scale)) }
     }
@@ -306,6 +313,21 @@ mod tests {
         assert_eq!(read(&[("url", "mysql://h/x"), ("storage", "aria")]).unwrap().params().text("storage"), Some("aria"));
         assert_eq!(read(&[("url", "mysql://h/x"), ("engine", "mariadb")]).unwrap().engine.name(), "mysql");
         assert_eq!(read(&[("url", "redis://h")]).unwrap().params().to_string(), "engine=redis mix=point");
+    }
+
+    #[test]
+    fn rows_of_a_server_behind_other_words_or_on_a_named_file_system_are_other_rows() {
+        let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        let with = |pairs: &[(&str, &str)], prefix: &[&str], fs: Option<&str>| {
+            let options = Options { server_prefix: words(prefix), dir_fs: fs.map(str::to_owned), ..read(pairs).unwrap() };
+            options.params().only(|key, _| key.starts_with("server_") || key == DIR_FS).to_string()
+        };
+        assert_eq!(with(&[], &[], None), "");
+        assert_eq!(with(&[], &["taskset", "-c", "0"], Some("tmpfs")), "dir_fs=tmpfs server_prefix=taskset -c 0");
+        let secret = with(&[("engine", "mariadb")], &["env", "MYSQL_PWD=hunter2"], None);
+        assert!(secret.starts_with("server_prefix=env MYSQL_PWD=") && !secret.contains("hunter2"), "{secret}");
+        // A server of the user's own is not started by us, and so behind nothing.
+        assert_eq!(with(&[("url", "mysql://h/x")], &["nice"], None), "");
     }
 
     #[test]

@@ -36,7 +36,7 @@ use self::protocol::{Load, Report, STRETCH_NS};
 use self::settings::{Server, Settings};
 use self::verdict::Account;
 use crate::histogram::Histogram;
-use crate::{ClientReport, Stall, Stamps, Step, Subjects, Workload, WorkloadError};
+use crate::{ClientReport, Stall, Stamps, Step, Subjects, Workload, WorkloadError, behind};
 
 /// Load before the window of a step, on connections that are open already: thousands of round trips.
 pub const WARM_UP: Duration = Duration::from_millis(120);
@@ -274,7 +274,9 @@ impl Workload for Web<'_> {
     }
 
     fn steps(&self) -> Vec<Params> {
-        self.settings.steps()
+        let private = !matches!(self.settings.server, Server::Url(_));
+        let prefix = if private { self.prefix.as_slice() } else { &[] };
+        self.settings.steps().into_iter().map(|params| behind(params, prefix)).collect()
     }
 
     fn subjects(&self) -> Subjects {

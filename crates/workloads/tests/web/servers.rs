@@ -140,6 +140,7 @@ fn prefix() {
     let environ = std::fs::read(format!("/proc/{}/environ", web.subjects().servers[0])).unwrap();
     assert!(environ.split(|&b| b == 0).any(|v| v == b"FINGERPOST_TEST=prefix"));
     let params = web.steps().remove(0);
+    assert_eq!(params.text("server_prefix"), Some("env FINGERPOST_TEST=prefix"), "another row than without it");
     assert!(web.step(&params, Duration::from_millis(100)).unwrap().transactions > 0);
     web.stop();
 }
