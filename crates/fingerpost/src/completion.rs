@@ -23,6 +23,9 @@ pub const VARIABLE: &str = "FINGERPOST_COMPLETE";
 /// Runs that are offered, the newest.
 const MOST_RUNS: usize = 100;
 
+/// Commands of `archive` that take runs of the archive alone: no published system, and no file.
+const OF_THE_ARCHIVE: [&str; 4] = ["export", "label", "note", "remove"];
+
 /// The shells that can ask. bash cuts words at signs that our words have in them, so that it has an adapter of its own.
 const SHELLS: [&dyn EnvCompleter; 5] = [&bash::Bash, &Elvish, &Fish, &Powershell, &Zsh];
 
@@ -38,19 +41,20 @@ pub fn shell(name: &str) -> Option<&'static dyn EnvCompleter> {
 
 /// The command with completers of the values that have names here.
 fn with_names(command: Command) -> Command {
-    let takes_names = ["run", "list", "ab"].contains(&command.get_name());
-    let describes = command.get_name() == "list";
+    let name = command.get_name().to_owned();
     let subcommands: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-    let command = command.mut_args(|arg| named(arg, takes_names, describes));
+    let command = command.mut_args(|arg| named(arg, &name));
     subcommands.into_iter().fold(command, |command, sub| command.mut_subcommand(sub, with_names))
 }
 
-fn named(arg: Arg, takes_names: bool, describes: bool) -> Arg {
+/// An argument of this command with the completer of its values.
+fn named(arg: Arg, command: &str) -> Arg {
     let value = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string).unwrap_or_default();
     let completer: fn(&OsStr) -> Vec<CompletionCandidate> = match value.as_str() {
+        "RUN" if OF_THE_ARCHIVE.contains(&command) => archived,
         "RUN" | "BASE" | "NEW" => runs,
-        "NAME" if describes => described,
-        "NAME" if takes_names => names,
+        "NAME" if command == "list" => described,
+        "NAME" if ["run", "ab"].contains(&command) => names,
         "KEY=VALUE" => values::complete,
         "CAUSE" => causes,
         _ => return arg,
@@ -72,6 +76,22 @@ fn runs(word: &OsStr) -> Vec<CompletionCandidate> {
     if word.to_str().is_none_or(|w| w.starts_with('.') || w.contains('/')) {
         return PathCompleter::file().complete(word);
     }
+    let published = references::names().into_iter().map(|name| (format!("ref:{}", name.trim_start_matches("ref:")), String::new()));
+    beginning(word, latest().into_iter().chain(published).chain(kept()))
+}
+
+/// Runs of the archive.
+fn archived(word: &OsStr) -> Vec<CompletionCandidate> {
+    beginning(word, latest().into_iter().chain(kept()))
+}
+
+/// The words for the newest runs.
+fn latest() -> [(String, String); 2] {
+    [("latest", "the newest run"), ("latest~1", "the one before it")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+}
+
+/// The ids of the archive's runs, the newest first.
+fn kept() -> impl Iterator<Item = (String, String)> {
     let stems = || {
         let files = Archive::open(None).ok()?.files().ok()?;
         let mut stems: Vec<String> = files.iter().filter_map(|f| Some(f.file_stem()?.to_str()?.to_owned())).collect();
@@ -79,10 +99,7 @@ fn runs(word: &OsStr) -> Vec<CompletionCandidate> {
         stems.truncate(MOST_RUNS);
         Some(stems)
     };
-    let kept = stems().unwrap_or_default().into_iter().map(|id| (id, String::new()));
-    let latest = [("latest", "the newest run"), ("latest~1", "the one before it")].map(|(a, b)| (a.to_owned(), b.to_owned()));
-    let published = references::names().into_iter().map(|name| (format!("ref:{}", name.trim_start_matches("ref:")), String::new()));
-    beginning(word, latest.into_iter().chain(published).chain(kept))
+    stems().unwrap_or_default().into_iter().map(|id| (id, String::new()))
 }
 
 /// Labs and probes, with what they are.

@@ -54,8 +54,8 @@ fn main() -> ExitCode {
         Ok(arguments) => {
             let next = next::sentence(&arguments.command);
             let result = commands::dispatch(arguments);
-            if matches!(result, Ok(exit::Done::Well)) {
-                next.into_iter().for_each(next::tell);
+            if let Some(sentence) = next.filter(|_| matches!(result, Ok(exit::Done::Well))) {
+                next::tell(&sentence);
             }
             exit::report(result)
         }

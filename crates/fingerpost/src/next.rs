@@ -1,5 +1,7 @@
 //! What a person at a terminal can do next, said after a command that went well.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 
 use crate::cli::Command;
@@ -8,32 +10,54 @@ use crate::exit::{say, words};
 /// After what is kept in a file of the user's choice.
 const IN_A_FILE: &str = "as a page: fingerpost report ./FILE -o run.html; beside another run: fingerpost compare OTHER ./FILE";
 
-/// The next step after a command; nothing after those that are an end in themselves.
-fn after(command: &Command) -> Option<&'static str> {
-    Some(match command {
+/// The next step after a command; nothing after those that are an end in themselves. What the command named, it names again.
+fn after(command: &Command) -> Option<Cow<'static, str>> {
+    Some(Cow::Borrowed(match command {
         // A run in a file of its own is not the archive's latest, and what is seen of a command is not kept.
         Command::Run(args) if args.is_to_file() => IN_A_FILE,
         Command::Explain(args) if args.is_to_file() => IN_A_FILE,
         Command::Explain(args) if args.is_of_command() => return None,
         Command::Run(_) => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1",
-        Command::Explain(_) => "see it: fingerpost serve; as a file to mail: fingerpost report latest -o run.html",
-        Command::Show(_) => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1",
-        Command::Compare(_) => "as a file to mail: fingerpost report BASE NEW -o comparison.html",
+        Command::Explain(args) => {
+            let run = args.run().map_or(Some("latest"), plain)?;
+            return Some(format!("see it: fingerpost serve; as a file to mail: fingerpost report {run} -o run.html").into());
+        }
+        Command::Show(args) => return after_show(plain(args.run())?),
+        Command::Compare(args) => {
+            let (base, new) = args.sides();
+            return Some(format!("as a file to mail: fingerpost report {} {} -o comparison.html", plain(base)?, plain(new)?).into());
+        }
         Command::Ab(_) => "both sides are kept: fingerpost archive list; see them: fingerpost serve",
-        Command::List(_) => "what one measures: fingerpost list NAME; to measure it: fingerpost run NAME",
+        Command::List(args) => return args.next(),
         Command::Doctor(_) => "measure, when the machine is quiet: fingerpost run --profile quick",
         Command::Zerofill(_) => "every way to get memory: fingerpost run zerofill; as a page: fingerpost serve",
         Command::Replay(_) => "as a page: fingerpost replay -o mysteries.html",
         Command::Report(_) => "open it in a browser: it is one file, which can be mailed",
-        Command::Archive(_) => "look at them: fingerpost serve",
+        Command::Archive(args) => return args.next().map(Cow::Borrowed),
         Command::Load(_) => "beside what the service saw: fingerpost explain latest --client FILE, on the service's host",
         Command::Prove(_) => "in real servers, as root: fingerpost prove --servers --trials 10",
-        Command::Serve(_) | Command::Site(_) | Command::Completions(_) | Command::Man(_) | Command::Fleet(_) => return None,
+        Command::Fleet(args) => return args.next().map(Cow::Owned),
+        Command::Serve(_) | Command::Site(_) | Command::Completions(_) | Command::Man(_) => return None,
+    }))
+}
+
+/// After this run was shown.
+fn after_show(run: &str) -> Option<Cow<'static, str>> {
+    Some(match run {
+        "latest" => "see it: fingerpost serve; beside the run before: fingerpost compare latest~1".into(),
+        _ if run.starts_with("ref:") => format!("beside the latest run of this machine: fingerpost compare {run}").into(),
+        _ => format!("as a page: fingerpost report {run} -o run.html; beside another run: fingerpost compare {run} OTHER").into(),
     })
 }
 
+/// One run as a word that a shell takes as it is; nothing for several, a part of one, or standard input, which cannot be read again.
+pub fn plain(run: &OsStr) -> Option<&str> {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "._~:/@+-".contains(c);
+    run.to_str().filter(|run| *run != "-" && !run.is_empty() && run.chars().all(safe))
+}
+
 /// What is said after this command, for whom that helps: a person who reads both outputs, and asked for neither quiet nor another format.
-pub fn sentence(command: &Command) -> Option<&'static str> {
+pub fn sentence(command: &Command) -> Option<Cow<'static, str>> {
     let people = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
     let silent = |word: &str| matches!(word, "-q" | "--quiet" | "--progress") || word.starts_with("--format");
     after(command).filter(|_| people && !words().any(|word| silent(&word)))
@@ -50,8 +74,8 @@ mod tests {
 
     use crate::cli::Cli;
 
-    fn after(words: &[&str]) -> Option<&'static str> {
-        super::after(&Cli::try_parse_from(["fingerpost"].iter().chain(words)).expect("they can be parsed").command)
+    fn after(words: &[&str]) -> Option<String> {
+        super::after(&Cli::try_parse_from(["fingerpost"].iter().chain(words)).expect("they can be parsed").command).map(Into::into)
     }
 
     #[test]
@@ -62,5 +86,32 @@ mod tests {
             assert!(!latest(kept_elsewhere) && after(kept_elsewhere).is_some_and(|next| next.contains("./FILE")), "{kept_elsewhere:?}");
         }
         assert_eq!(after(&["explain", "--", "true"]), None);
+    }
+
+    #[test]
+    fn the_next_step_names_what_the_command_named() {
+        for (words, has) in [
+            (&["explain", "20260101T"][..], "fingerpost report 20260101T -o run.html"),
+            (&["show", "./a.json"], "fingerpost compare ./a.json OTHER"),
+            (&["show", "ref:g5-2.7-darwin"], "fingerpost compare ref:g5-2.7-darwin"),
+            (&["compare", "latest~3"], "fingerpost report latest~3 latest -o comparison.html"),
+            (&["compare", "a", "ref:b"], "fingerpost report a ref:b -o comparison.html"),
+            (&["list"], "fingerpost list NAME"),
+            (&["list", "syscall.*"], "fingerpost run 'syscall.*'"),
+            (&["list", "vm.fault_anon"], "fingerpost run vm.fault_anon"),
+            (&["list", "cpu.quota"], "fingerpost prove cpu.quota"),
+            (&["fleet", "show", "monday"], "fingerpost serve --sweep monday"),
+            (&["fleet", "show", "monday", "-o", "monday.html"], "in a browser"),
+            (&["archive", "export", "latest", "x.json"], "fingerpost archive import FILE"),
+        ] {
+            let next = after(words).unwrap_or_default();
+            assert!(next.contains(has), "{words:?}: {next}");
+        }
+        // Of these no next step is known that could be typed as it stands.
+        for words in
+            [&["compare", "a,b", "c"][..], &["compare", "a[api=mmap]"], &["show", "-"], &["explain", "it's"], &["list", "app.build"]]
+        {
+            assert_eq!(after(words), None, "{words:?}");
+        }
     }
 }

@@ -53,10 +53,18 @@ fn gathered_records_show_the_slow_host_with_its_layer_and_every_bad_file_as_a_ro
     let gathered = home.says(&["fleet", "gather", "came", "-o", "sweep"]);
     assert_eq!(gathered.status, 3, "{}", gathered.err);
     assert!(gathered.err.contains("12 records gathered, 3 without one"), "{}", gathered.err);
+    assert!(gathered.err.contains("fingerpost fleet show sweep"), "{}", gathered.err);
     let shown = home.says(&["fleet", "show", "sweep"]);
     assert_eq!(shown.status, 0, "{}", shown.err);
-    for wanted in ["12 hosts measured", "n5  suspected", "layer memory", "half  without a record", "ends within a record", "no space left"]
-    {
+    for wanted in [
+        "12 hosts measured",
+        "n5  suspected",
+        "layer memory",
+        "half  without a record",
+        "ends within a record",
+        "no space left",
+        "`fingerpost fleet run --resume sweep` with --slurm, --ssh or --kubernetes measures the hosts without a record, and the suspects again",
+    ] {
         assert!(shown.out.contains(wanted), "{wanted}: {}", shown.out);
     }
     let json: serde_json::Value = serde_json::from_str(&home.says(&["fleet", "show", "sweep", "--format", "json"]).out).unwrap();
@@ -66,7 +74,7 @@ fn gathered_records_show_the_slow_host_with_its_layer_and_every_bad_file_as_a_ro
     assert!(one.out.contains("memory.read") && one.out.contains("% slower than its peers"), "{}", one.out);
     assert_eq!(home.says(&["fleet", "drain", "sweep"]).out, "", "a suspect is not drained");
     assert_eq!(home.says(&["fleet", "gather", "came", "-o", "sweep"]).status, 2, "what is there is not written over");
-    assert_eq!(home.says(&["fleet", "show", "came"]).status, 2);
+    assert!(home.says(&["fleet", "show", "came"]).refused().contains("`fleet gather` make one"));
 }
 
 #[test]
@@ -148,10 +156,33 @@ fn words_that_no_node_could_run_are_refused_before_any_is_asked() {
     keep(&home.path().join("came"), "n1", &made(1, |_| 1.0));
     let begins: [&[&str]; 3] = [&["run", "--ssh", "-w", "n1", "-o", "s"], &["script", "slurm", "-w", "n1"], &["gather", "came", "-o", "s"]];
     for begin in begins {
-        let said = home.says(&[&["fleet"], begin, &["--", "--profil", "quick"]].concat());
-        assert!(said.status == 2 && said.err.contains("'--profile'") && said.out.is_empty(), "{}{}", said.out, said.err);
-        assert!(!home.path().join("s").exists());
+        for (words, meant) in [
+            (&["--profil", "quick"][..], "'--profile'"),
+            (&["syscall.nul"], "“syscall.null”"),
+            (&["syscall.select", "--set", "fdz=1"], "“fds”"),
+        ] {
+            let said = home.says(&[&["fleet"], begin, &["--"], words].concat());
+            assert!(said.status == 2 && said.err.contains(meant) && said.out.is_empty(), "{}{}", said.out, said.err);
+            assert!(!home.path().join("s").exists());
+        }
     }
+}
+
+#[test]
+fn a_sweep_that_could_not_begin_is_not_in_the_way_of_the_next_try() {
+    let home = Home::with(&[]);
+    // No such engine here: the directory of programs is empty.
+    let run = |engine: &str| {
+        let words = ["fleet", "run", engine, "--image", "a/b:1", "-w", "n[1-3]", "-o", "s"];
+        home.command(&words).env("PATH", home.path().join("nowhere")).output().unwrap()
+    };
+    for engine in ["--slurm", "--kubernetes"] {
+        let said = run(engine);
+        assert!(!said.status.success() && !home.path().join("s").exists(), "{engine}: {}", String::from_utf8_lossy(&said.stderr));
+    }
+    std::fs::create_dir(home.path().join("s")).unwrap();
+    let said = home.says(&["fleet", "run", "--ssh", "-w", "n1", "-o", "s"]).refused();
+    assert!(said.contains("s is there already") && said.contains("--resume s"), "{said}");
 }
 
 #[test]

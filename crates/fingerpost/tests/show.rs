@@ -262,6 +262,11 @@ fn names_that_only_this_machine_knows_are_completed_and_hostile_ones_are_not() {
         assert!(found.iter().all(|f| f.starts_with(words[words.len() - 1]) && !f.contains(['$', '\u{1b}', ' '])), "{words:?}: {found:?}");
     }
     assert_eq!(home.completes(&["show", "no-such-run"]), [""; 0]);
+    // What is labelled or removed lies in the archive: no published system does.
+    for verb in ["export", "label", "note", "remove"] {
+        let found = home.completes(&["archive", verb, ""]);
+        assert!(found.contains(&"latest".to_owned()) && !found.iter().any(|run| run.starts_with("ref:")), "{verb}: {found:?}");
+    }
 }
 
 #[test]

@@ -109,6 +109,9 @@ impl Pass {
     }
 }
 
+/// A sweep's directories.
+const BELOW: [&str; 4] = ["hosts", "failed", "again", "more"];
+
 /// What tells that a record has not changed: its size and the nanoseconds of its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Stamp(pub(crate) u64, pub(crate) i64, pub(crate) i64);
@@ -146,7 +149,7 @@ impl Sweep {
     pub fn create(dir: &Path, manifest: Manifest) -> Result<Sweep, SweepError> {
         let private = |path: &Path| fs::DirBuilder::new().mode(0o700).create(path).map_err(io_error("make the directory", path));
         private(dir)?;
-        for below in ["hosts", "failed", "again", "more"] {
+        for below in BELOW {
             private(&dir.join(below))?;
         }
         let sweep = Sweep { dir: dir.to_owned(), manifest };
@@ -170,6 +173,20 @@ impl Sweep {
             return Err(not_one(format!("its format is “{}”, this version reads “{SCHEMA}”", manifest.schema)));
         }
         Ok(Sweep { dir: dir.to_owned(), manifest })
+    }
+
+    /// Takes the directory away again, where nothing came from any host; whether it did. What is not the sweep's own stays, and the
+    /// directory with it.
+    pub fn withdraw(&self) -> bool {
+        let below = || BELOW.iter().map(|name| self.dir.join(name));
+        let empty = |dir: PathBuf| fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
+        if !below().all(empty) {
+            return false;
+        }
+        let _ = fs::remove_file(crate::index::path(&self.dir));
+        below().all(|dir| fs::remove_dir(dir).is_ok())
+            && fs::remove_file(self.dir.join("manifest.json")).is_ok()
+            && fs::remove_dir(&self.dir).is_ok()
     }
 
     /// Its directory.
@@ -303,6 +320,15 @@ mod tests {
         assert_eq!(states, [State::Failed("no route\u{fffd}[1m".into()), State::Measured, State::Left]);
         assert_eq!(again.read(Pass::First, "n2").unwrap().id, fixture::run().id);
         assert!(Sweep::create(&home.path().join("s"), Manifest::default()).is_err(), "what is there is not written over");
+    }
+
+    #[test]
+    fn a_sweep_that_nothing_came_to_is_taken_away_and_no_other() {
+        let home = tempfile::tempdir().unwrap();
+        let (empty, other) = (sweep(&home.path().join("empty")), sweep(&home.path().join("other")));
+        other.fail("n1", "no route").unwrap();
+        assert!(empty.withdraw() && !empty.dir().exists());
+        assert!(!other.withdraw() && other.states().unwrap()["n1"] == State::Failed("no route".into()));
     }
 
     #[test]

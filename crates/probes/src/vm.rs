@@ -330,7 +330,7 @@ pub static PROBES: &[Probe] = &[
         name: "vm.fault_anon",
         summary: "first touch of anonymous memory, per page",
         timed: "a write to each page, in order, of a fresh private anonymous region of `pages` small pages; per page, zero-filling included.",
-        pitfalls: "with one page per region each fault also makes a page table. Huge pages are advised against, so this is not the cost in a program that has them.",
+        pitfalls: "with one page per region each fault also makes a page table. The region asks for no huge pages (MADV_NOHUGEPAGE): a program that has them faults less often and longer.",
         variants: || rows([1, 256]),
         run: fault_anon,
         ..LATENCY

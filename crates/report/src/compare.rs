@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use fingerpost_compare::comparison::Comparison;
+use fingerpost_compare::comparison::{Comparison, Row};
 use fingerpost_record::Status;
+use fingerpost_record::params::named;
 
 use crate::compare_words::{
     CHANGED_PARTS, GAINS, SETTLED, causes, cells, changed_parts, curve_lines, curve_title, gains, in_order, not_compared_in_short, overlap,
@@ -18,11 +19,11 @@ use crate::{compare_csv, compare_markdown, groups, json};
 
 const COLUMNS: [(&str, Align, u8); 7] = [
     ("probe", Align::Left, 0),
-    ("parameters", Align::Left, 1),
+    ("parameters", Align::Left, 0),
     ("base", Align::Right, 0),
     ("new", Align::Right, 0),
     ("× slower", Align::Right, 0),
-    ("95 % interval", Align::Left, 2),
+    ("95 % interval", Align::Left, 1),
     ("verdict", Align::Left, 0),
 ];
 
@@ -86,16 +87,30 @@ fn section(lines: &mut Vec<Line>, title: &str, content: impl Iterator<Item = Lin
 fn row_lines(grid: &mut Grid, c: &Comparison) {
     let titles = grid.titles();
     grid.lines.extend([Line::Blank, titles]);
-    let mut title = "";
-    for row in in_order(c) {
-        let group = groups::group_of(&row.probe).1.title;
-        if group != title {
-            grid.lines.push(Line::Heading(group.into()));
-            title = group;
+    let title = |row: &Row| groups::group_of(&row.probe).1.title;
+    for rows in in_order(c).chunk_by(|a, b| title(a) == title(b)) {
+        let shared = shared(rows);
+        let words = std::iter::once(title(rows[0])).chain(shared.iter().map(String::as_str));
+        grid.lines.push(Line::Heading(words.collect::<Vec<_>>().join("  ")));
+        for row in rows {
+            let mut cells = cells(row);
+            cells[1] = params(row).filter(|word| !shared.contains(word)).collect::<Vec<_>>().join(" ");
+            grid.lines.push(Line::Cells(cells.to_vec(), tone(row.verdict)));
+            grid.lines.extend(row.note.iter().map(|note| Line::Note(text(note), Tone::Faint)));
         }
-        grid.lines.push(Line::Cells(cells(row).to_vec(), tone(row.verdict)));
-        grid.lines.extend(row.note.iter().map(|note| Line::Note(text(note), Tone::Faint)));
     }
+}
+
+/// A row's parameters, a word each.
+fn params(row: &Row) -> impl Iterator<Item = String> {
+    row.params.iter().map(|(key, value)| text(&named(key, value)))
+}
+
+/// The parameters that all of several rows have alike: they belong into the title, as in a run's own table.
+fn shared(rows: &[&Row]) -> Vec<String> {
+    let [first, others @ ..] = rows else { return Vec::new() };
+    let all = |word: &String| others.iter().all(|row| params(row).any(|own| own == *word));
+    params(first).filter(|word| !others.is_empty() && all(word)).collect()
 }
 
 /// Who was cleared and who could not be judged: names, each kind in one line. Their figures come with every column.
@@ -151,6 +166,18 @@ mod tests {
         let wide = table(&g5(), &Style { wide: true, ..Style::default() });
         assert!(wide.find("(syscall.entry").unwrap() < wide.find("the CPU's speed, cleared (cpu.speed, layer cpu): ").unwrap(), "{wide}");
         assert!(text.contains("8.071") && text.contains("5 clients"), "{text}");
+    }
+
+    #[test]
+    fn each_row_tells_itself_from_its_neighbours_on_a_narrow_terminal_too() {
+        let style = Style { width: Some(80), ..Style::default() };
+        let text = table(&g5(), &style);
+        let title = text.lines().find(|line| line.starts_with("Database  ")).expect("a title with what all of its rows have");
+        assert!(title.contains("engine=mysql") && title.contains("storage=myisam"), "{title}");
+        let row =
+            |clients: u32| text.lines().any(|line| line.contains("database.throughput") && line.contains(&format!("clients={clients} ")));
+        assert!([1, 2, 5, 10, 20, 35, 50].into_iter().all(row), "{text}");
+        assert!(!text.lines().any(|line| line.contains("database.throughput  ") && line.contains("engine=mysql")), "{text}");
     }
 
     #[test]

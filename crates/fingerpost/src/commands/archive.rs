@@ -36,6 +36,17 @@ pub struct Args {
     what: What,
 }
 
+impl Args {
+    /// The next step; nothing after what leaves nothing to look at.
+    pub fn next(&self) -> Option<&'static str> {
+        match self.what {
+            What::List { .. } | What::Import { .. } | What::Label { .. } | What::Note { .. } => Some("look at them: fingerpost serve"),
+            What::Export { .. } => Some("in another archive: fingerpost archive import FILE"),
+            What::Remove { .. } | What::Verify => None,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum What {
     /// The runs that are kept, the latest first
@@ -122,7 +133,9 @@ fn list(archive: &Archive, format: ListFormat) -> anyhow::Result<Done> {
     let entries = archive.list()?;
     match format {
         ListFormat::Json => output::write(|out| json::write(out, &entries.iter().map(listed).collect::<Vec<_>>()))?,
-        ListFormat::Table if entries.is_empty() => output::sentence(&format!("No run is kept in {}.", archive.dir().display()))?,
+        ListFormat::Table if entries.is_empty() => {
+            output::sentence(&format!("No run is kept in {}; `fingerpost run` makes one.", archive.dir().display()))?
+        }
         ListFormat::Table => output::write(|out| out.write_all(grid(&entries).render(&output::style(false)).as_bytes()))?,
     }
     Ok(Done::Well)

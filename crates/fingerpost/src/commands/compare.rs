@@ -1,6 +1,6 @@
 //! `fingerpost compare`: two sides, row by row, and the cause of the difference.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -66,6 +66,13 @@ pub struct Args {
     wide: bool,
 }
 
+impl Args {
+    /// The two sides as they were named; the new one is the latest run where it was not.
+    pub fn sides(&self) -> (&OsStr, &OsStr) {
+        (&self.base, self.new.as_deref().unwrap_or(OsStr::new("latest")))
+    }
+}
+
 /// A verdict that a script can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FailOn {
@@ -83,11 +90,11 @@ fn budget(text: &str) -> Result<f64, String> {
 
 /// Compares and prints.
 pub fn run(args: Args) -> anyhow::Result<Done> {
-    let latest = OsString::from("latest");
-    let (base, new) = runs::sides(&args.base, args.new.as_ref().unwrap_or(&latest))?;
+    let (base, new) = args.sides();
+    let (base, new) = runs::sides(base, new)?;
     if args.new.is_none() && base.info.ids == new.info.ids {
         return usage(format!(
-            "BASE is the latest run itself ({}), and NEW is `latest` where it is not given; name both, as in `compare latest~1 latest`",
+            "that would compare the latest run ({}) with itself; the run before it beside it: fingerpost compare latest~1",
             base.info.ids.join(", ")
         ));
     }

@@ -12,8 +12,8 @@ use crate::output;
 zsh:  fingerpost completions zsh > a directory of $fpath, as _fingerpost
 fish: fingerpost completions fish > ~/.config/fish/completions/fingerpost.fish
 
-The script asks fingerpost itself, so that names of runs, labs, probes, settings with their values, and
-causes are completed, too.")]
+Names of runs, labs, probes, causes and settings with their values are completed, too: the script asks fingerpost \
+for them. Open a new shell after it was written.")]
 pub struct Args {
     /// The shell
     shell: Shell,

@@ -99,6 +99,11 @@ impl Args {
         self.output.is_some()
     }
 
+    /// The run that is explained; nothing for a service or a command.
+    pub fn run(&self) -> Option<&OsStr> {
+        self.run.as_deref()
+    }
+
     /// Whether a command is explained: of that nothing is kept.
     pub fn is_of_command(&self) -> bool {
         !self.command.is_empty()

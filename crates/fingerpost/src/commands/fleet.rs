@@ -22,6 +22,9 @@ Examples:
   fingerpost fleet run --ssh -w 'web[01-40]' -o monday -- --profile quick
   fingerpost fleet show monday                which hosts are slow, and where
   fingerpost fleet show monday n017           everything about one of them
+  fingerpost fleet show monday -o monday.html as a report, with a picture
+  fingerpost fleet compare monday tuesday     before and after a roll-out
+  fingerpost fleet drain monday               scontrol lines for the slow ones
   fingerpost fleet check --against monday     this host beside its peers";
 
 /// Arguments of `fleet`.
@@ -30,6 +33,16 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     command: Command,
+}
+
+impl Args {
+    /// The next step; `run` and `gather` say theirs themselves, the others are an end, or are read by a program.
+    pub fn next(&self) -> Option<String> {
+        match &self.command {
+            Command::Show(args) => args.next(),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, clap::Subcommand)]

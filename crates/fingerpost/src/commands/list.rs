@@ -1,8 +1,11 @@
 //! `fingerpost list`: what can run here, and what each missing need is.
 
+use std::borrow::Cow;
+
 use clap::ValueEnum;
 use fingerpost_compare::counterparts::{PUBLISHED, Published};
 use fingerpost_labs::Lab;
+use fingerpost_labs::prove::PLANTS;
 use fingerpost_probes::Probe;
 use fingerpost_record::cause::{CAUSES, Cause, Need, Threshold};
 use fingerpost_record::{Params, suggest};
@@ -34,6 +37,23 @@ pub struct Args {
     /// How to print the list
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+impl Args {
+    /// The next step: to have one described, to measure it, or to check that a verdict names the cause here.
+    pub fn next(&self) -> Option<Cow<'static, str>> {
+        let Some(name) = self.name.as_deref() else {
+            return Some("what one measures: fingerpost list NAME; to measure it: fingerpost run NAME".into());
+        };
+        let pattern = WildMatch::new(name);
+        if known_names().any(|known| pattern.matches(known)) {
+            // A shell would take a glob for names of files.
+            let word = if name.contains(['*', '?']) { format!("'{name}'") } else { name.to_owned() };
+            return Some(format!("measure it: fingerpost run {word}").into());
+        }
+        let planted = PLANTS.iter().any(|plant| plant.name == name);
+        planted.then(|| format!("check that it is named here: fingerpost prove {name}").into())
+    }
 }
 
 /// Formats of the list.

@@ -140,7 +140,8 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     Ok(conclude(&conducted, progress, stopped))
 }
 
-/// How long measuring takes by these words after `run`, about; or what is wrong with them. Nothing is asked of this host: they are for others.
+/// How long measuring takes by these words after `run`, about; or what is wrong with them, names and settings included. Nothing is asked of
+/// this host: they are for others.
 pub fn time_of(words: &[String]) -> anyhow::Result<Duration> {
     #[derive(clap::Parser)]
     struct Words {
@@ -157,6 +158,7 @@ pub fn time_of(words: &[String]) -> anyhow::Result<Duration> {
             return usage(format!("`run` does not take the words after --: {}", said.join("; ").trim_start_matches("error: ")));
         }
     };
+    plan::resolve(&args.names, &plan::parse_settings(&args.set)?)?;
     Ok(budget_of(&args)?.unwrap_or_else(|| profile::budget(args.profile.into())))
 }
 

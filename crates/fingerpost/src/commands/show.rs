@@ -1,6 +1,6 @@
 //! `fingerpost show`: a run's figures.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fingerpost_compare::export;
@@ -29,6 +29,13 @@ pub struct Args {
     /// Show every column, even if the terminal is too narrow
     #[arg(long)]
     wide: bool,
+}
+
+impl Args {
+    /// The run that is shown.
+    pub fn run(&self) -> &OsStr {
+        &self.run
+    }
 }
 
 /// A format of our own, or another tool's.

@@ -7,7 +7,7 @@ use fingerpost_record::{Run, fixture};
 use serde_json::json;
 
 use crate::browser::{self, Browser};
-use crate::looks::{look_at, nothing_is_wrong};
+use crate::looks::{look_at, looks, nothing_is_wrong};
 use crate::server::Server;
 
 /// The page of a run, whose title begins with what it measured.
@@ -310,15 +310,15 @@ fn a_lab_shows_its_values_and_its_curve_while_it_measures() {
     let Some((_turn, server, browser)) = setting(&[]) else { return };
     browser.open(&format!("{}measure", server.address));
     browser.type_into("#names", "database");
-    browser.type_into("#settings", "engine=sqlite\nclients=1,2");
+    browser.type_into("#settings", "engine=sqlite\nclients=1,2,5");
     browser.type_into("#seconds", "600");
     browser.click("form.measure button");
     browser.until(
-        "both steps have values",
-        "return [...document.querySelectorAll('#job-live tbody tr')].some(r => r.innerText.includes('clients=2')) &&
-                [...document.querySelectorAll('#job-live tbody tr')].some(r => r.innerText.includes('clients=1'))",
+        "all steps have values",
+        "return [1, 2, 5].every(n => [...document.querySelectorAll('#job-live tbody tr')].some(r => r.innerText.includes('clients=' + n)))",
     );
-    assert_eq!(browser.run("return document.getElementById('job').dataset.phase"), json!("running"));
+    let phase = || browser.run("return document.getElementById('job').dataset.phase");
+    assert_eq!(phase(), json!("running"));
     let live = browser.text("#job-live");
     assert!(live.contains("Measured so far: ") && live.contains("database.throughput") && live.contains("/s"), "{live}");
     assert!(live.contains("scaling with clients"), "{live}");
@@ -327,13 +327,38 @@ fn a_lab_shows_its_values_and_its_curve_while_it_measures() {
     let throughput =
         "return [...document.querySelectorAll('.so-far tbody tr')].map(r => r.innerText).filter(t => t.includes('throughput'))";
     let rows: Vec<String> = serde_json::from_value(browser.run(throughput)).unwrap();
-    assert!(rows.len() == 2 && rows[0].contains("clients=1") && rows[1].contains("clients=2"), "{rows:?}");
-    // What is shown while it measures is fit for all, too, also on a page that is loaded meanwhile.
-    nothing_is_wrong(&look_at(&browser, "measuring", &format!("{}measure", server.address)));
+    let in_order = [1, 2, 5].map(|n| format!("clients={n}"));
+    assert!(rows.len() == 3 && rows.iter().zip(&in_order).all(|(row, step)| row.contains(step)), "{rows:?}");
+    // This is the screen of the README's tour that no kept run can give. It says what that one shows.
+    let headings = browser.run("return [...document.querySelectorAll('#job h2, #job h3')].map(e => e.innerText.trim())");
+    let headings: Vec<String> = serde_json::from_value(headings).unwrap();
+    let shown = of_the_tour("while it measures");
+    assert!(headings.len() > 2 && headings.iter().all(|words| shown.contains(&without_digits(words))), "{headings:?}; the tour: {shown:?}");
+    // What the script has put there is fit for all, and so is a page that is loaded meanwhile.
+    let mut wrong = looks(&browser, "measuring");
+    wrong.extend(look_at(&browser, "measuring-loaded", &format!("{}measure", server.address)));
+    nothing_is_wrong(&wrong);
+    assert_eq!(phase(), json!("running"), "it was looked at while it measured");
+    assert!(browser.run("return document.querySelectorAll('#job-live tbody tr').length").as_u64().unwrap() > 3);
+    browser.look("screen", "light", 1200);
     browser.click("#job-stop");
     browser
         .until("what was measured is kept", "return document.querySelector('#job-run a') !== null || location.pathname.includes('/run/')");
     clean(&server, &browser);
+}
+
+/// What the page said at a screen of the tour (docs/pictures/page-tour.svg), part by part without their digits; its title has these words.
+fn of_the_tour(title: &str) -> Vec<String> {
+    let tour = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pictures/page-tour.svg")).unwrap();
+    let screens = tour.split("<desc>").skip(1).filter_map(|rest| rest.split_once("</desc>"));
+    let of_title = |rest: &str| rest.split_once("<image").is_some_and(|(before, _)| before.contains(title));
+    let mut found = screens.filter(|(_, rest)| of_title(rest)).map(|(said, _)| said);
+    let said = found.next().unwrap_or_else(|| panic!("the tour has no screen “{title}”"));
+    said.split(" | ").map(without_digits).collect()
+}
+
+fn without_digits(text: &str) -> String {
+    text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
 #[test]

@@ -62,8 +62,13 @@ fn undefined(browser: &Browser) -> Vec<String> {
 /// What is wrong with a page in any of its looks: what the checker finds, what reaches beyond its sides, columns without a definition.
 /// Leaves a picture of each.
 pub fn look_at(browser: &Browser, name: &str, address: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
     browser.open(address);
+    looks(browser, name)
+}
+
+/// The same of the page that is open, as it is.
+pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
     browser.run(&format!("{AXE};"));
     // Nobody looks at pictures where nobody is.
     let watched = std::env::var_os("CI").is_none_or(|ci| ci != "true");

@@ -25,7 +25,7 @@ static DOCUMENTS: [Document; 14] = documents![
     "explain": "Where a request's time went, and the causes",
     "prove": "Planted causes: how often the verdicts are right",
     "observers": "What watches a workload, and what it cannot see",
-    "fleet": "Many hosts: by Slurm, by ssh",
+    "fleet": "Many hosts, by Slurm, ssh or Kubernetes: which are slow, and in which layer",
     "web": "The web lab",
     "site": "The site lab",
     "launch": "Launching programs with little memory",

@@ -51,7 +51,7 @@ pub const LONGER_WAIT: Threshold = of(
 );
 /// What of a change a part must make up for its cause to fit.
 pub const GOOD_PART: Threshold =
-    of("part of the change that a place must make", GUILTY.value, "what makes guilty: a part that makes less convicts nobody");
+    of("part of the change that a place must make", GUILTY.value, "as for guilty: no cause is accused for a smaller part");
 /// Code.
 pub const SLOWER_CODE: Threshold = of(
     "times as long for code to take longer",
@@ -86,7 +86,7 @@ pub const AS_MANY_CALLS: Threshold = of(
 pub const MORE_TO_DO: Threshold = of(
     "times as many faults or calls of a transaction for it to have more to do",
     1.3,
-    "a convention: it only spares the CPU, so that it is lower than what convicts; no measurement is behind it",
+    "a convention: it only keeps the CPU from being accused, so that it is lower than what makes guilty; no measurement is behind it",
 );
 /// Calls of a transaction below which more of them are little work.
 pub const FEW_CALLS: Threshold =

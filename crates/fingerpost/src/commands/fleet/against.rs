@@ -121,11 +121,11 @@ pub fn history(args: HistoryArgs) -> anyhow::Result<Done> {
 impl Day {
     /// For a person.
     fn line(&self) -> String {
-        let started = clean(&self.started);
-        let Some(host) = &self.host else { return format!("{started}  not in {}", clean(&self.sweep)) };
+        let (started, sweep) = (clean(&self.started), clean(&self.sweep));
+        let Some(host) = &self.host else { return format!("{started} {sweep}: this host is not in it") };
         let strongest = host.slower.first().map_or(String::new(), |s| format!("; {}", show::said(s)));
         let reason = host.reason.as_deref().map_or(String::new(), |reason| format!(": {}", clean(reason)));
-        format!("{started}  {}{reason}{strongest}", show::words(host.standing))
+        format!("{started} {sweep}: {}{reason}{strongest}", show::words(host.standing))
     }
 }
 

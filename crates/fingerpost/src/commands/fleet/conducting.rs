@@ -226,10 +226,11 @@ impl Conducting<'_> {
         let list = fingerpost_fleet::nodes::fold(nodes);
         let mut command = Command::new("sinfo");
         command.args(["--noheader", "--Node", "--format=%N %T", &format!("--nodes={list}")]);
-        let said = child::run_bounded(&mut command, Instant::now() + Duration::from_secs(60)).context("cannot start sinfo")?;
+        let said = child::run_bounded(&mut command, Instant::now() + Duration::from_secs(60))
+            .context("cannot start Slurm's sinfo here (use a host of the cluster, or --ssh)")?;
         if !said.status.is_some_and(|status| status.success()) {
             let why = clean_short(String::from_utf8_lossy(&said.stderr).trim(), 200);
-            return usage(format!("Slurm does not answer: {why}"));
+            return usage(format!("Slurm does not answer: {why}; start this on a host on which `sinfo` works, or use --ssh"));
         }
         let text = String::from_utf8_lossy(&said.stdout);
         let states: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.trim().split_once(' ')).collect();

@@ -103,7 +103,11 @@ pub fn gather(args: GatherArgs) -> anyhow::Result<Done> {
         failed = sweep.states()?.values().filter(|state| **state != State::Measured).count() as u64;
     }
     let doubled = if beside == 0 { String::new() } else { format!(", {} of a host that has one", counted(beside, "further record")) };
-    say(&format!("{} gathered{doubled}, {failed} without one", counted(kept, "record")));
+    let shown = sweep.dir().display();
+    say(&format!(
+        "{} gathered{doubled}, {failed} without one; which hosts are slow: fingerpost fleet show {shown}",
+        counted(kept, "record")
+    ));
     Ok(if failed == 0 { Done::Well } else { Done::MeasurementFailed })
 }
 
@@ -139,7 +143,7 @@ fn created(asked: BTreeSet<String>, dir: &Path, args: Vec<String>) -> anyhow::Re
         nodes: nodes::fold(&asked.into_iter().collect::<Vec<_>>()),
         args,
     };
-    Sweep::create(dir, manifest).or_else(|e| usage(e.to_string()))
+    super::given::create(dir, manifest)
 }
 
 /// What became of a file.

@@ -76,7 +76,12 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     let stop = Arc::new(AtomicBool::new(false));
     conduct::stop_on_signals(&stop)?;
     let conducting = Conducting { engine, sweep: &sweep, at_once: at_once(&args), timeout: args.timeout, takes, stop: &stop };
-    conducting.pass(Pass::First, wanted(&sweep)?)?;
+    conducting.pass(Pass::First, wanted(&sweep)?).inspect_err(|_| {
+        // The engine does not answer: the same words can be given again.
+        if args.resume.is_none() {
+            sweep.withdraw();
+        }
+    })?;
     if args.controls > 0 && !stop.load(Ordering::Relaxed) {
         let done = sweep.measured(Pass::Again)?;
         let (suspects, controls) = judge::to_confirm(&sweep, args.controls, |n| fastrand::usize(..n))?;
@@ -160,5 +165,5 @@ fn sweep_of(args: &Args) -> anyhow::Result<Sweep> {
     };
     let nodes = fingerpost_fleet::nodes::fold(&nodes);
     let manifest = Manifest { schema: SCHEMA.into(), id, started: rfc3339(now), engine: engine.into(), nodes, args: args.words.clone() };
-    Sweep::create(&dir, manifest).or_else(|e| usage(e.to_string()))
+    super::given::create(&dir, manifest)
 }
