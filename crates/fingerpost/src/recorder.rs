@@ -8,7 +8,9 @@ use fingerpost_measure::estimate;
 use fingerpost_measure::rounds::{JobState, Listener};
 use fingerpost_probes::Nature;
 use fingerpost_record::archive::Writer;
-use fingerpost_record::{Better, Budget, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run, Unit};
+use fingerpost_record::{
+    Better, Budget, Experiment, Finding, Measurement, Observation, Outcome, Params, Paths, Run, Unit, too_few_processes,
+};
 
 use crate::plan::Row;
 use crate::progress::Progress;
@@ -182,9 +184,7 @@ fn outcome(row: &Row, state: &JobState) -> (Outcome, Option<String>) {
             (Outcome::Untrusted, Some(format!("{} of {tried} processes failed, the last one so: {reason}", state.failures.len())))
         }
         (None, None, None) => (Outcome::Failed, Some("not measured before the run ended".to_owned())),
-        (None, None, Some(_)) if processes < MIN_PROCESSES => {
-            (Outcome::Untrusted, Some(format!("only {processes} processes were measured; a figure needs {MIN_PROCESSES}")))
-        }
+        (None, None, Some(_)) if processes < MIN_PROCESSES => (Outcome::Untrusted, Some(too_few_processes(processes, MIN_PROCESSES))),
         (None, None, Some(_)) => match mostly_disturbed(row, state) {
             true => {
                 (Outcome::Untrusted, Some("most of its processes were interrupted in nearly every batch; is the machine busy?".to_owned()))

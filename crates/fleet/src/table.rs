@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fingerpost_compare::causes::groups::{Group, group};
 use fingerpost_diagnose::fleet::{Grid, peer_group};
-use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit};
+use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit, few_processes};
 
 use crate::description::{self, Description};
 use crate::sweep::Stamp;
@@ -169,9 +169,11 @@ impl Table {
 
 /// The logarithm of a row's cost with one standard deviation of it: a run's intervals are meant to hold the figure of the host's next run
 /// (docs/measuring.md), so nothing is added to them. How much further hosts of one kind lie apart, the peers say. Counts, sizes and shares are
-/// no cost, and what is not to be relied on is not observed.
+/// no cost, and what is not to be relied on is not observed. Two processes are few, and have an interval that says so: a host on which one row
+/// takes so long that there is time for no third is the one that is looked for.
 fn figure(m: &Measurement) -> Option<(f32, f32)> {
-    let e = m.estimate.filter(|e| m.outcome == Outcome::Measured && e.low > 0.0 && e.value > 0.0 && e.high >= e.low)?;
+    let relied_on = m.outcome == Outcome::Measured || few_processes(m).is_some_and(|processes| processes > 1);
+    let e = m.estimate.filter(|e| relied_on && e.low > 0.0 && e.value > 0.0 && e.high >= e.low)?;
     if matches!(m.unit, Unit::Count | Unit::Bytes | Unit::Percent) {
         return None;
     }
@@ -183,7 +185,7 @@ fn figure(m: &Measurement) -> Option<(f32, f32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fingerpost_record::fixture;
+    use fingerpost_record::{fixture, too_few_processes};
 
     #[test]
     fn costs_are_logarithms_and_what_is_not_relied_on_is_not_there() {
@@ -191,13 +193,20 @@ mod tests {
         let mut table = Table::default();
         let whole = table.cells(&run).len();
         assert!(whole > 0);
-        let m = run.measurements.iter_mut().find(|m| figure(m).is_some()).unwrap();
+        let at = run.measurements.iter().position(|m| figure(m).is_some()).unwrap();
+        let m = &mut run.measurements[at];
         m.better = Better::Higher;
         let faster = figure(m).unwrap().0;
         m.better = Better::Lower;
         assert_eq!(figure(m).unwrap().0, -faster);
         m.outcome = Outcome::Untrusted;
-        assert_eq!(table.cells(&run).len(), whole - 1);
+        let mut with = |reason: String| {
+            run.measurements[at].reason = Some(reason);
+            table.cells(&run).len()
+        };
+        assert_eq!(with("the machine was busy".into()), whole - 1);
+        assert_eq!(with(too_few_processes(2, 3)), whole, "their interval says how little is known");
+        assert_eq!(with(too_few_processes(1, 3)), whole - 1, "one has none");
         assert_eq!(table.rows.len(), table.numbers.len());
     }
 

@@ -41,7 +41,7 @@ mod valid;
 pub use experiment::{Answer, Asked, Change, Experiment, Measure, Pair};
 pub use findings::{Budget, Finding, Layer, Observation, Part, Series, Status};
 pub use host::Host;
-pub use measurement::{Better, Estimate, Measurement, Outcome, Percentiles, Process, kept_values};
+pub use measurement::{Better, Estimate, Measurement, Outcome, Percentiles, Process, few_processes, kept_values, too_few_processes};
 pub use params::{Param, Params};
 pub use paths::Paths;
 pub use reading::{Reading, Readings};

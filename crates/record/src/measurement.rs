@@ -32,6 +32,20 @@ pub enum Outcome {
     Failed,
 }
 
+/// What stands in the reason of a row between the number of its processes and that of those a figure needs.
+const TOO_FEW: &str = " processes were measured; a figure needs ";
+
+/// The reason of a row that so many processes measured, which are fewer than the `least` that a figure needs.
+pub fn too_few_processes(processes: usize, least: usize) -> String {
+    format!("only {processes}{TOO_FEW}{least}")
+}
+
+/// How many processes measured a row, where they were too few: its interval is as wide as so few make it.
+pub fn few_processes(m: &Measurement) -> Option<usize> {
+    let reason = m.reason.as_deref().filter(|_| m.outcome == Outcome::Untrusted)?;
+    reason.strip_prefix("only ")?.split_once(TOO_FEW)?.0.parse().ok()
+}
+
 /// A point estimate with its interval, in the measurement's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
