@@ -21,7 +21,7 @@ pub const RATE: &str = "service.rate";
 /// See [`RATE`].
 pub const LATENCY: &str = "service.latency";
 /// The parameter of [`LATENCY`] that says of which percentile it is.
-pub(crate) const PERCENTILE: &str = "percentile";
+pub const PERCENTILE: &str = "percentile";
 /// From this difference on the load is another one. Queueing makes latency grow faster than load.
 const SAME_LOAD: f64 = 0.05;
 /// A part whose time changed by less than this share of a request's is not worth naming.

@@ -3,6 +3,7 @@
 //! Its windows are put together to stretches, each of which is to a row what a repetition is to a lab's: their spread is what a
 //! comparison of two records judges by.
 
+pub use fingerpost_compare::service::{LATENCY, PERCENTILE, RATE, WORKLOAD};
 use fingerpost_diagnose::StepFigures;
 use fingerpost_measure::estimate::sorted;
 use fingerpost_observe::follow::Stretch;
@@ -10,18 +11,10 @@ use fingerpost_record::{Better, Measurement, Outcome, Params, Percentiles, Proce
 
 use crate::rows::Definition;
 
-/// The name of the workload in a record.
-pub const WORKLOAD: &str = "service";
-/// Rows of it: the latency of a request at the service's sockets, the slow end of it, and how many came.
-pub const LATENCY: &str = "service.latency";
-/// See [`LATENCY`].
-pub const RATE: &str = "service.rate";
 const VERSION: u32 = 1;
 const OF_LATENCY: Definition = Definition { probe: LATENCY, version: VERSION, unit: Unit::Nanoseconds, better: Better::Lower };
 const OF_RATE: Definition = Definition { probe: RATE, version: VERSION, unit: Unit::PerSecond, better: Better::Higher };
 
-/// The parameter that says which percentile a row of latency is.
-pub const PERCENTILE: &str = "percentile";
 /// Stretches at most, and requests that one needs for a percentile: as many as make one request beyond it.
 const MOST_STRETCHES: usize = 20;
 const FOR_MEDIAN: usize = 20;

@@ -1,7 +1,7 @@
 //! What nobody is guilty without: the same limits as of one side.
 
 use fingerpost_record::cause::cause;
-use fingerpost_record::cause::thresholds::MOST_UNEXPLAINED;
+use fingerpost_record::cause::thresholds::{LEAST_LEFT, MOST_UNEXPLAINED};
 use fingerpost_record::{Finding, Status};
 
 use super::clues::Clues;
@@ -33,14 +33,14 @@ impl Trust {
         let Some([value, low, high]) = self.ratio.filter(|r| r[0] > 1.0 && r.iter().all(|r| r.is_finite())) else {
             return [seconds, seconds];
         };
-        let end = |ratio: f64| seconds * ((ratio - 1.0) / (value - 1.0)).max(0.1);
+        let end = |ratio: f64| seconds * ((ratio - 1.0) / (value - 1.0)).max(LEAST_LEFT.value);
         [end(low).min(seconds), end(high).max(seconds)]
     }
 }
 
 /// The ends of a change of so many seconds that is known to so many; at least a tenth of it is left, as in [`Trust::change`].
 pub(super) fn around(seconds: f64, width: f64) -> [f64; 2] {
-    [(seconds - width).max(0.1 * seconds), seconds + width]
+    [(seconds - width).max(LEAST_LEFT.value * seconds), seconds + width]
 }
 
 /// Lets suspects go where the change may be too small to matter and they explain less of it than nobody does.

@@ -47,6 +47,7 @@ pub(super) fn in_flushes(kind: Kind) -> bool {
 
 /// How many times as many flushes a transaction makes where it commits in another way.
 const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
+
 /// How many times as long one sync takes: the server's own calls where they were traced, else the device's flushes where there are enough.
 fn flush_cost(clues: &Clues) -> Option<f64> {
     let call = |name: &str| {

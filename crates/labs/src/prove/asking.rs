@@ -11,15 +11,28 @@ use crate::deciding::Question;
 /// Experiments on a side at most.
 const MOST: usize = 3;
 
+/// Has `ask` make the experiments, of the slower side and then of the other; none where no difference is resolved. `kept` tells what a side has.
+pub(super) fn decided<S, E>(
+    [base, new]: [&mut S; 2],
+    found: &Comparison,
+    kept: impl Fn(&S) -> &Kept,
+    mut ask: impl FnMut(&mut S, &[Finding], Eagerness) -> Result<(), E>,
+) -> Result<(), E> {
+    let Some(eagerness) = eagerness(found) else { return Ok(()) };
+    ask(new, &found.causes, eagerness)?;
+    let helped = helped(&found.causes, &kept(new).experiments);
+    if helped.is_empty() { Ok(()) } else { ask(base, &helped, Eagerness::WhereUndecided) }
+}
+
 /// When the slower side is asked; nothing where no difference is resolved.
-pub(super) fn eagerness(found: &Comparison) -> Option<Eagerness> {
+fn eagerness(found: &Comparison) -> Option<Eagerness> {
     found.rows.first().and_then(|row| row.ratio).filter(|r| r.low > 1.0)?;
     let nobody = !found.causes.iter().any(|f| f.status.accuses());
     Some(if nobody { Eagerness::Asked } else { Eagerness::WhereUndecided })
 }
 
 /// The causes about which an experiment on the slower side helped, as suspects of the other side.
-pub(super) fn helped(causes: &[Finding], experiments: &[Experiment]) -> Vec<Finding> {
+fn helped(causes: &[Finding], experiments: &[Experiment]) -> Vec<Finding> {
     let helped = |f: &&Finding| experiments.iter().any(|e| e.answer == Answer::Faster && e.tests.contains(&f.cause));
     causes.iter().filter(helped).map(|f| Finding { status: Status::Suspected, ..f.clone() }).collect()
 }

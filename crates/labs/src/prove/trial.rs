@@ -187,11 +187,8 @@ fn in_turns(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result
 fn decided(sides: &mut [SideOfTrial], plant: &Plant, course: &Course) -> Result<(), WorkloadError> {
     let [base, new] = sides else { return Ok(()) };
     let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(NAME, &Params::new(), course.host));
-    let found = compared(&runs);
-    let Some(eagerness) = asking::eagerness(&found) else { return Ok(()) };
-    experiments(new, plant, &found.causes, eagerness, course)?;
-    let asked = asking::helped(&found.causes, &new.kept.experiments);
-    if asked.is_empty() { Ok(()) } else { experiments(base, plant, &asked, Eagerness::WhereUndecided, course) }
+    let ask = |side: &mut SideOfTrial, findings: &[Finding], eagerness| experiments(side, plant, findings, eagerness, course);
+    asking::decided([base, new], &compared(&runs), |side| &side.kept, ask)
 }
 
 /// Experiments on one side under its load.

@@ -9,7 +9,7 @@ use super::thresholds::{
     MORE_OF_A_COUNT, MORE_ROUND_TRIPS, MORE_STOLEN, MORE_THAN_KERNEL, MORE_TO_DO, MOST_BY_NUMBER, MOST_OF_CHANGE, MOST_OF_COMMITS,
     MOST_OF_CPU, MOST_OF_OUTSIDE, MOST_OF_WAITING, MOST_PASSES, MUCH_OF_CPUS, MUCH_WORK, NO_FLUSHES, OTHERS_BESIDE_OURS, OTHERS_BYTES,
     OTHERS_CAME, OTHERS_CAME_TIMES, PAGES_SWAPPED, SAME_COST, SAME_NEIGHBOURS, SAME_WORK, SENT_AGAIN, SLOWER_CODE, TOLD_BY_TICKS, TWICE,
-    Threshold,
+    of,
 };
 use crate::findings::Layer;
 use crate::place::Kind;
@@ -50,10 +50,6 @@ const KERNEL: &[Kind] = &[Kind::Kernel, Kind::Faults, Kind::Syncs];
 /// Disks, and the kernel's work on the way to them.
 const DISKS: &[Kind] = &[Kind::Storage, Kind::Syncs];
 
-const fn threshold(of: &'static str, value: f64, source: &'static str) -> Threshold {
-    Threshold { of, value, source }
-}
-
 /// A cause that the rows of a family of probes point to.
 const fn of_probes(name: &'static str, layer: Layer, words: &'static str) -> Cause {
     Cause { name, layer, label: words, words, tells: "the rows of its probes change, and others do not", needs: &[], ..PLAIN }
@@ -71,7 +67,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "data on the way, with drops or a backlog, and no late acknowledgements; CPUs idle",
         needs: &[Followed, Reading("net.drops"), Reading("tcp.delayed_acks")],
         thresholds: &[
-            threshold(
+            of(
                 "segments sent again of transactions",
                 0.01,
                 "three times what a full listen queue alone makes (0.003); without a plant none is sent again (labs/tests/recorded)",
@@ -127,7 +123,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "waiting in the queue behind another's I/O, or in a device that others keep busy",
         needs: &[Followed, Reading("other.disk.bytes")],
         thresholds: &[
-            threshold(
+            of(
                 "others' I/O in bytes a second",
                 1e6,
                 "without this plant others did at most 51 kB/s, beside a server that syncs 640 kB/s, with it 3 GB/s (labs/tests/recorded)",
@@ -175,7 +171,7 @@ pub const CAUSES: &[Cause] = &[
         // A socket that takes little at a time is written to more often.
         follows: &["app.build", "app.setting", "network.shaping"],
         thresholds: &[
-            threshold(
+            of(
                 "times as many calls",
                 1.5,
                 "counts come from windows: two sides of one server that made the same calls told 1.47 times as many (labs/tests/recorded, \
@@ -224,7 +220,7 @@ pub const CAUSES: &[Cause] = &[
             "kernel.trace",
         ],
         thresholds: &[
-            threshold(
+            of(
                 "share of its CPUs that the server uses",
                 0.5,
                 "one thread that computes uses 0.88 to 0.99 of a CPU, which is half of two, and waits for none (labs/tests/recorded)",
@@ -266,7 +262,7 @@ pub const CAUSES: &[Cause] = &[
         moves: COME_LATER,
         tells: "as contention, with a lower weight or a higher nice value",
         needs: &[Followed, Reading("server.nice")],
-        thresholds: &[threshold(
+        thresholds: &[of(
             "weight, of the usual",
             0.9,
             "kernel documentation, cgroup-v2: the usual weight is 100, of version 1 1024; no step of nice is smaller than 20 %",
@@ -283,7 +279,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "waiting for a CPU while the group is throttled",
         needs: &[Followed, Reading("throttle.seconds")],
         thresholds: &[
-            threshold(
+            of(
                 "share of the quota's periods that it cuts short",
                 0.05,
                 "a quota that held cut all of its periods short (labs/tests/recorded); one that is never reached cuts none",
@@ -402,7 +398,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "steps of 40 ms with late acknowledgements, no drops",
         needs: &[Followed, Reading("tcp.delayed_acks")],
         thresholds: &[
-            threshold("delayed acknowledgements of transactions", 0.3, "with the plant 1.0, without at most 0.05 (labs/tests/recorded)"),
+            of("delayed acknowledgements of transactions", 0.3, "with the plant 1.0, without at most 0.05 (labs/tests/recorded)"),
             TWICE,
             DELAYED_ACK,
             MOST_OF_CHANGE,
@@ -454,7 +450,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "the client says that it was the limit, or used its CPUs up",
         needs: &[Followed, Reading("client.cpu.seconds")],
         thresholds: &[
-            threshold(
+            of(
                 "share of its CPUs that the client uses",
                 0.8,
                 "a client that was the limit used 1.00 of its CPUs, others at most 0.49 (labs/tests/recorded)",

@@ -27,7 +27,7 @@ pub const NOT_FOLLOWED: Threshold = Threshold {
     source: "by its meaning: it could hold half as much again as the least that makes guilty",
 };
 
-const fn of(of: &'static str, value: f64, source: &'static str) -> Threshold {
+pub(super) const fn of(of: &'static str, value: f64, source: &'static str) -> Threshold {
     Threshold { of, value, source }
 }
 
@@ -196,11 +196,8 @@ pub const FLUSHES_MATTER: Threshold = of(
 pub const MOST_PASSES: Threshold =
     of("share of the passes in which the load generator found itself to be the limit", 0.5, "by its meaning: most of them");
 /// Others that came.
-pub const OTHERS_CAME: Threshold = of(
-    "CPUs that others use more for them to have come",
-    0.2,
-    "a quiet machine's own processes use less than 0.05, four times less (see `LITTLE_OF_CPUS`)",
-);
+pub const OTHERS_CAME: Threshold =
+    of("CPUs that others use more for them to have come", 0.2, "a quiet machine's own processes use less than 0.05, a quarter of this");
 /// The same, as how many times as much.
 pub const OTHERS_CAME_TIMES: Threshold =
     of("times as much CPU time of others for them to have come", 1.5, "a convention: half as much again; no measurement is behind it");
@@ -322,3 +319,6 @@ pub const HALF_OUTSIDE: Threshold = of("times what was followed for half of it t
 /// Waiting that a quota makes.
 pub const MOST_OF_WAITING: Threshold =
     of("part of what requests waited for a CPU for which a quota stopped the server", 0.5, "by its meaning: most of it");
+/// What is left of an uncertain change.
+pub const LEAST_LEFT: Threshold =
+    of("part of a change that is left at the lower end of its interval", 0.1, "a convention: a change of nothing has no shares");

@@ -330,11 +330,8 @@ fn decided(sides: &mut [Side], outline: &Outline, course: &Course) -> Result<(),
     let (name, params) = (first_name(outline), params(outline));
     let [base, new] = sides else { return Ok(()) };
     let runs = [&base.kept, &new.kept].map(|kept| kept.clone().into_run(name, &params, course.host));
-    let found = compared(&runs, outline.engine);
-    let Some(eagerness) = asking::eagerness(&found) else { return Ok(()) };
-    experiments(new, &params, &found.causes, eagerness, course)?;
-    let asked = asking::helped(&found.causes, &new.kept.experiments);
-    if asked.is_empty() { Ok(()) } else { experiments(base, &params, &asked, Eagerness::WhereUndecided, course) }
+    let ask = |side: &mut Side, findings: &[Finding], eagerness| experiments(side, &params, findings, eagerness, course);
+    asking::decided([base, new], &compared(&runs, outline.engine), |side| &side.kept, ask)
 }
 
 /// Experiments on one side under its load.
