@@ -35,7 +35,7 @@ pub trait Source {
     /// CPUs whose events it has.
     fn cpus(&self) -> usize;
 
-    /// CPU seconds that an event costs the thread that causes it, measured; 0 where that is not known.
+    /// CPU seconds that an event costs the thread that causes it: measured, or what is usual where nothing could be measured.
     fn event_cost(&self) -> f64;
 
     /// Takes events for so long, or until it has as many as it can keep. `wait` sleeps, and returns true when the end was asked for.

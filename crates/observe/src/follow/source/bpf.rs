@@ -12,7 +12,7 @@ use fingerpost_sys::bpf::btf::Btf;
 use fingerpost_sys::bpf::code::HEADER;
 use fingerpost_sys::trace::monotonic_ns;
 
-use super::flow::{self, Flow, Names};
+use super::flow::{self, Calls, Flow, Names};
 use super::{Source, Window};
 
 /// Bytes of the shortest record in a ring, with its length.
@@ -121,28 +121,18 @@ impl Source for Bpf {
     }
 }
 
-/// An event costs no less than this, in CPU seconds: what is measured below it is others' work on the calls without recording.
-const LEAST: f64 = 10e-9;
 /// What an event is taken to cost where it cannot be measured here: 41 to 56 ns on the machines of `bench/RESULTS.md`.
 const USUAL: f64 = 50e-9;
-/// Attempts at measuring it.
-const ATTEMPTS: usize = 3;
 
-/// What an event costs the thread that causes it, in CPU seconds: calls that do nothing, made with and without being recorded. Others who
-/// begin or end to trace meanwhile change what either takes.
+/// What an event costs: see [`flow::event_cost`].
 fn calibrate(btf: &Btf, cpus: &[usize]) -> Result<f64, String> {
     let calls: Vec<_> = programs::resolve(btf, &[])?.0.into_iter().filter(|(name, _)| name.starts_with("sys_")).collect();
     let mut programs = Programs::load(btf, &calls, cpus, 1 << 20)?;
     let switched = |e| format!("programs in the kernel cannot be switched on or off: {e}");
-    for _ in 0..ATTEMPTS {
+    flow::event_cost(calls.len(), USUAL, || {
         programs.disable().map_err(switched)?;
         let bare = flow::cheapest_call(|| ());
         programs.enable().map_err(switched)?;
-        let recorded = flow::cheapest_call(|| _ = programs.drain(|_| ()));
-        let cost = (recorded - bare) / calls.len().max(1) as f64;
-        if cost >= LEAST {
-            return Ok(cost);
-        }
-    }
-    Ok(USUAL)
+        Ok(Calls { bare, recorded: flow::cheapest_call(|| _ = programs.drain(|_| ())) })
+    })
 }
