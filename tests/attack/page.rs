@@ -32,7 +32,7 @@ impl Page {
     /// What a GET gives: everything, as it came.
     fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
         write!(stream, "GET {}{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.base, self.host).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long anything may take that a test waits for.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(240);
 
 /// What is attacked: the program as built, or another version that `FINGERPOST_ATTACKED` names, which is how a test is seen to fail.
 pub fn binary() -> PathBuf {

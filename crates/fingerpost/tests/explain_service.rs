@@ -129,9 +129,9 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
         let rate = run["measurements"].as_array().unwrap().iter().find(|m| m["probe"] == "service.rate").unwrap();
         let (followed, cut) = (paths["followed"].as_f64().unwrap(), paths["cut"].as_f64().unwrap());
         let now = ((followed + cut / 2.0) / paths["seconds"].as_f64().unwrap() / RATE - 1.0).abs();
-        assert!(rate["processes"].as_array().unwrap().len() >= 3 || followed < 100.0, "{rate:#}");
-        // Where the machine kept the client from its schedule, the rate in the windows is not the schedule's.
+        // Where the machine kept the client from its schedule, the windows are fewer, and the rate in them is not the schedule's.
         if late < MOST_LATE {
+            assert!(rate["processes"].as_array().unwrap().len() >= 3 || followed < 100.0, "{rate:#}");
             off.push(now);
         }
         if now <= WITHIN {

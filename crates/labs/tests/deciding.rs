@@ -20,7 +20,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 /// The argument that makes this binary a conductor of one change.
 const CONDUCTOR: &str = "__conductor";
 /// How long is waited for a condition.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     if let Some(code) = guardian::dispatch() {

@@ -16,7 +16,7 @@ pub const KINDS: &[&str] = &["abort", "hang", "memory", "control", "sentence"];
 /// The most processor time that one small input may cost. Processor time, because the machine may be busy with other things.
 const CPU: Duration = Duration::from_secs(5);
 /// When a command that does not end is killed.
-const WALL: Duration = Duration::from_secs(60);
+const WALL: Duration = Duration::from_secs(240);
 /// What a command may need beside four times its input and what it needs without any.
 const ALLOWANCE: u64 = 64 << 20;
 

@@ -10,7 +10,7 @@ use fingerpost_record::Run;
 use tempfile::TempDir;
 
 /// How long anything may take that a test waits for.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(240);
 
 /// Waits for a condition, with a deadline. The sleep is the pause between two looks, not the wait.
 #[track_caller]

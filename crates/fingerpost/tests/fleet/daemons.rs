@@ -215,7 +215,7 @@ impl Drop for SlurmCluster {
         }
         let ended = || self.says("squeue", &["-h", "-o", "%i"]).is_empty();
         let began = std::time::Instant::now();
-        while !ended() && began.elapsed() < std::time::Duration::from_secs(10) {
+        while !ended() && began.elapsed() < std::time::Duration::from_secs(60) {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
     }

@@ -254,7 +254,7 @@ fn files() -> Option<(Files, u16)> {
         return None;
     };
     let files = Files(child);
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(std::time::Instant::now() < deadline, "it does not answer");
         std::thread::yield_now();

@@ -70,7 +70,7 @@ impl Server {
     pub fn get(&self, path: &str) -> (u16, String) {
         let host = self.origin().trim_start_matches("http://");
         let request = format!("GET {}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", self.base());
-        let answer = self.answer(request.as_bytes(), Duration::from_secs(30));
+        let answer = self.answer(request.as_bytes(), Duration::from_secs(90));
         (status(&answer), answer)
     }
 
@@ -102,7 +102,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = child::signal_group(self.process.id() as i32, libc::SIGTERM);
-        let _ = child::wait_deadline(&mut self.process, std::time::Instant::now() + Duration::from_secs(30));
+        let _ = child::wait_deadline(&mut self.process, std::time::Instant::now() + Duration::from_secs(90));
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
