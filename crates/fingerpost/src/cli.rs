@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use fingerpost_record::guard::{Guard, Kind};
 use fingerpost_record::secret;
 use fingerpost_report::wrap;
@@ -77,7 +77,7 @@ pub enum Command {
 /// arguments is said, without a secret of theirs and with nothing that could act on the terminal.
 pub fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
-        let error = mistake::told(error, &words().skip(1).collect::<Vec<_>>());
+        let error = mistake::told(error, &words().skip(1).collect::<Vec<_>>(), Cli::command);
         let wrong = error.use_stderr();
         let colored = if wrong { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
         let plain = error.render().to_string();
@@ -104,8 +104,6 @@ pub fn parse() -> Result<Cli, ExitCode> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -13,10 +13,12 @@ use fingerpost_compare::references;
 use fingerpost_labs::prove;
 use fingerpost_record::archive::Archive;
 use fingerpost_record::cause::CAUSES;
-use fingerpost_record::text;
 
 mod bash;
+mod beginning;
 mod values;
+
+use beginning::beginning;
 
 /// The variable of the environment by which a shell asks.
 pub const VARIABLE: &str = "FINGERPOST_COMPLETE";
@@ -60,15 +62,6 @@ fn named(arg: Arg, command: &str) -> Arg {
         _ => return arg,
     };
     arg.add(ArgValueCompleter::new(completer))
-}
-
-/// Those that begin with the word, each with a line of help.
-fn beginning<T: AsRef<str>>(word: &OsStr, all: impl Iterator<Item = (T, String)>) -> Vec<CompletionCandidate> {
-    let Some(word) = word.to_str() else { return Vec::new() };
-    // A name may come from a file of somebody else: nothing of it may steer the terminal or the shell.
-    let plain = |name: &str| !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control() || text::misleads(c));
-    let fits = all.filter(|(name, _)| name.as_ref().starts_with(word) && plain(name.as_ref()));
-    fits.map(|(name, help)| CompletionCandidate::new(name.as_ref()).help((!help.is_empty()).then(|| help.into()))).collect()
 }
 
 /// Runs of the archive, the newest first, reference systems, and files.

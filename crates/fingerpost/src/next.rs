@@ -1,11 +1,11 @@
 //! What a person at a terminal can do next, said after a command that went well.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
 use std::io::IsTerminal;
 
 use crate::cli::Command;
 use crate::exit::{say, words};
+use crate::runs::plain;
 
 /// After what is kept in a file of the user's choice.
 const IN_A_FILE: &str = "as a page: fingerpost report ./FILE -o run.html; beside another run: fingerpost compare OTHER ./FILE";
@@ -48,12 +48,6 @@ fn after_show(run: &str) -> Option<Cow<'static, str>> {
         _ if run.starts_with("ref:") => format!("beside the latest run of this machine: fingerpost compare {run}").into(),
         _ => format!("as a page: fingerpost report {run} -o run.html; beside another run: fingerpost compare {run} OTHER").into(),
     })
-}
-
-/// One run as a word that a shell takes as it is; nothing for several, a part of one, or standard input, which cannot be read again.
-pub fn plain(run: &OsStr) -> Option<&str> {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "._~:/@+-".contains(c);
-    run.to_str().filter(|run| *run != "-" && !run.is_empty() && run.chars().all(safe))
 }
 
 /// What is said after this command, for whom that helps: a person who reads both outputs, and asked for neither quiet nor another format.

@@ -52,6 +52,12 @@ pub fn file(wanted: &OsStr) -> anyhow::Result<PathBuf> {
     }
 }
 
+/// One run as a word that a shell takes as it is; nothing for several, a part of one, or standard input, which cannot be read again.
+pub fn plain(run: &OsStr) -> Option<&str> {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "._~:/@+-".contains(c);
+    run.to_str().filter(|run| *run != "-" && !run.is_empty() && run.chars().all(safe))
+}
+
 /// The file of the archive that a word names. A reference system's name without `ref:` is told as such.
 fn kept(wanted: &str) -> anyhow::Result<PathBuf> {
     let found = Archive::open(None)?.resolve(wanted);

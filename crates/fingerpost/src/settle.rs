@@ -123,17 +123,7 @@ fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options
     let lab = fingerpost_labs::REGISTRY.iter().find(|lab| lab.probes.contains(&row.probe.as_str()));
     let setting = |what: &str| lab.map_or_else(|| Some(of_rows(what).to_owned()), |lab| key_of(lab, what));
     let name = lab.map_or("it", |lab| lab.name);
-    let key = setting(&change.what).ok_or_else(|| {
-        (
-            Some(row),
-            match by_the_user(&change.what) {
-                Some((what, setting)) => {
-                    format!("{what}, which a record may not choose: fingerpost ab {name} --a {setting}… --b {setting}… measures it")
-                }
-                None => format!("{} is no setting of {name}", change.what),
-            },
-        )
-    })?;
+    let key = setting(&change.what).ok_or_else(|| (Some(row), no_setting(&change.what, name)))?;
     let others = settable(comparison).filter(|other| other.what != change.what && other.concerns(row));
     let stated = row.params.iter().map(|(k, v)| (k.to_owned(), v.to_string()));
     let both = stated.chain(others.map(|other| (other.what.clone(), other.base.clone())));
@@ -178,6 +168,16 @@ fn planned<'a>(comparison: &'a Comparison, change: &'a Change, options: &Options
         quiet: options.quiet,
     };
     Ok(Pair { change, row, args })
+}
+
+/// Why what changed cannot be set for a lab or probe of this name.
+fn no_setting(what: &str, name: &str) -> String {
+    match by_the_user(what) {
+        Some((words, setting)) => {
+            format!("{words}, which a record may not choose: fingerpost ab {name} --a {setting}… --b {setting}… measures it")
+        }
+        None => format!("{what} is no setting of {name}"),
+    }
 }
 
 /// Whether a value says that rows do not state the parameter that this setting sets.

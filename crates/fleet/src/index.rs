@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::description::Description;
 use crate::nodes;
-use crate::sweep::{Pass, Stamp, Sweep, SweepError};
+use crate::sweep::{INDEX, Pass, Stamp, Sweep, SweepError};
 use crate::table::{Cell, HostRow, Row, Table};
 
 /// The format's name and version; the version changes with what a figure means.
@@ -109,7 +109,7 @@ impl Table {
 
 /// Where a sweep's index is.
 pub fn path(sweep: &Path) -> PathBuf {
-    sweep.join("index")
+    sweep.join(INDEX)
 }
 
 /// What the index holds; nothing where it is none of this version, or does not agree with itself.

@@ -111,6 +111,8 @@ impl Pass {
 
 /// A sweep's directories.
 const BELOW: [&str; 4] = ["hosts", "failed", "again", "more"];
+/// The file with all figures, which [`crate::index`] reads and writes.
+pub(crate) const INDEX: &str = "index";
 
 /// What tells that a record has not changed: its size and the nanoseconds of its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -183,7 +185,7 @@ impl Sweep {
         if !below().all(empty) {
             return false;
         }
-        let _ = fs::remove_file(crate::index::path(&self.dir));
+        let _ = fs::remove_file(self.dir.join(INDEX));
         below().all(|dir| fs::remove_dir(dir).is_ok())
             && fs::remove_file(self.dir.join("manifest.json")).is_ok()
             && fs::remove_dir(&self.dir).is_ok()

@@ -1,5 +1,6 @@
 //! The session: attaches observers to a workload's processes and, at the end, says what they saw.
 
+mod level;
 mod watch;
 
 use std::collections::BTreeSet;
@@ -21,41 +22,26 @@ use crate::calls::Role;
 use crate::clients::ClientGroups;
 use crate::delays::Delayed;
 use crate::follow::answering::Answering;
-use crate::follow::pace::{COST_SHARE, Pace};
-use crate::follow::source::{self, Source};
-use crate::follow::taking::{Known, MOST_EVENTS, Recorded, Taking};
+use crate::follow::taking::{Known, Recorded, Taking};
 use crate::machine::{self, Reading, Totals};
 use crate::neighbours::Neighbours;
 use crate::population::Population;
-use crate::queues::Queues;
 use crate::series::{add_rates, take_series};
 use crate::stacks::{self, Sampled};
 use crate::summary;
 use crate::tracing;
 
+use level::open;
+pub use level::{Events, Level};
 #[cfg(test)]
 pub(crate) use watch::of_windows;
-use watch::{SAMPLE_SHARE, Stop, Watched, sample_sockets, watch};
-
-/// How closely to look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// The kernel's counters before and after, and a light look twice a second: for the pass that is measured.
-    Counting,
-    /// Threads' states, system calls and socket queues too: for the pass that is attributed.
-    Tracing,
-    /// As `Tracing`, by sampling `/proc` even where tracepoints could be opened.
-    Sampling,
-}
+use watch::{SAMPLE_SHARE, Sockets, Stop, Watched, sample_sockets, watch};
 
 /// The share of one CPU that sampling sockets may take where requests are followed too: their leaves say more.
 const ADDED_SHARE: f64 = 0.005;
 
 /// What the sampling thread brings back, or why there is nothing.
 type Sampling = Result<Sampled, String>;
-
-/// What the socket thread brings back: the sums, the CPU seconds that they cost, or why there are none.
-pub(crate) type Sockets = Result<(Queues, f64), String>;
 
 /// Observers attached to a workload.
 pub struct Session {
@@ -84,10 +70,6 @@ pub struct Prepared {
     taking: Option<Result<Taking, String>>,
     cost: f64,
 }
-
-/// The kernel's events, open and switched off. Who watches one pass after the other hands them on: closing them takes the kernel a
-/// good part of a second, in which it waits for every CPU once for each kind of event.
-pub struct Events(Box<dyn Source + Send>);
 
 impl Prepared {
     /// Opens what this level needs, switched off.
@@ -298,16 +280,6 @@ fn ended<T>(thread: io::Result<JoinHandle<Result<T, String>>>, does: &str) -> Op
 /// What limits or delays packets, of the network that this process is in, which need not be that of a container's service.
 pub(crate) fn shaped(shapers: io::Result<usize>) -> Totals {
     shapers.ok().map(|count| ("net.shapers".to_owned(), count as f64)).into_iter().collect()
-}
-
-/// Opens the kernel's events, unless they are open already.
-fn open(events: Option<Events>) -> Result<Taking, String> {
-    let source = match events {
-        Some(Events(source)) => source,
-        None => source::open(MOST_EVENTS)?,
-    };
-    let pace = Pace::new(COST_SHARE, source.cpus(), source.event_cost());
-    Ok(Taking::new(source, pace))
 }
 
 /// Fills in which workload and step observations are of.

@@ -6,6 +6,7 @@
 //! [`Database`] is an open file. [`Reader`]s take one read transaction per request. [`Database::write`] is one transaction: all of it
 //! is on disk when it returns, or nothing of it ever was.
 
+mod access;
 mod database;
 mod engine;
 mod error;
@@ -24,7 +25,8 @@ mod value;
 mod verify;
 mod walk;
 
-pub use database::{Database, Reader, Writer};
+pub use access::{Reader, Writer};
+pub use database::Database;
 pub use engine::{Engine, Keys, Store};
 pub use error::Error;
 pub use owner::{Standing, standing};

@@ -10,7 +10,7 @@
 
 use fingerpost_sys::lmdb::{Place, Snapshot};
 
-use crate::database::Reader;
+use crate::access::Reader;
 use crate::engine::Piece;
 use crate::names::{Name, Names};
 use crate::nested::ROOT;

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::database::{Database, Reader, Writer};
+use crate::access::{Reader, Writer};
+use crate::database::Database;
 use crate::engine::Store;
 use crate::path::shown;
 use crate::room::{Held, Room};

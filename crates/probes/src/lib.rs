@@ -12,6 +12,7 @@ pub mod flops;
 mod fs;
 mod ipc;
 mod memory;
+mod monotonic;
 mod pace;
 mod parallel;
 mod peer;

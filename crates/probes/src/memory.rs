@@ -3,99 +3,27 @@
 //! There is a loop for every instruction set ([`loops`]); each process tries those that its CPU has on its own range, and measures the
 //! fastest. The counter `vector_bytes` says which, so that a comparison of two hosts shows when it compares two instruction sets.
 
+mod buffers;
 mod latency;
 mod loops;
 mod range;
 mod threads;
-
-use std::hint::black_box;
 
 use fingerpost_record::{Better, Params, Unit};
 
 use crate::probe::{Nature, Probe};
 use crate::session::{Session, Stop};
 
+use buffers::{Buffers, Op, candidates, size};
 use loops::{Loop, fastest};
-use range::{Pages, Range};
-use threads::Op;
 
 /// Bytes that one operation moves at most, so that a batch of a large range stays far below a scheduler tick.
 const STEP: usize = 256 << 10;
-
-/// The smallest and the largest range.
-const SIZES: std::ops::RangeInclusive<i64> = 4096..=1 << 30;
-
-/// The row's size in bytes, checked.
-fn size(s: &Session) -> Result<usize, Stop> {
-    match s.int("size", *SIZES.start())? {
-        size if SIZES.contains(&size) => Ok(size as usize),
-        _ => Err(Stop::Fail(format!("a size of more than {} bytes is not taken", SIZES.end()))),
-    }
-}
-
-/// Words by which the source of a copy lies further into its page than the target: 33 lines. Between equal places in a page, and between
-/// places an even number of lines apart, loads wait for stores that they have nothing to do with: a fifth of the rate within the
-/// first-level cache. A program's two buffers seldom lie so.
-const SHIFT: usize = 33 * 64 / size_of::<u64>();
-
-/// Memory to do something with: one range, or for a copy two, as a program has two buffers.
-struct Ground {
-    op: Op,
-    /// What is read, or written.
-    range: Range,
-    /// What is copied from.
-    source: Option<Range>,
-    /// Words that are walked through.
-    length: usize,
-}
-
-impl Ground {
-    /// Fresh memory for `op`, written once: `size` bytes, for a copy half of them on either side.
-    fn new(op: Op, size: usize) -> Result<Ground, Stop> {
-        let bytes = if op == Op::Copy { size / 2 } else { size };
-        let filled = |bytes| -> Result<Range, Stop> {
-            let mut range = Range::map(bytes, Pages::HugeIfAllowed)?;
-            range.words().fill(1);
-            Ok(range)
-        };
-        let source = if op == Op::Copy { Some(filled(bytes + SHIFT * size_of::<u64>())?) } else { None };
-        Ok(Ground { op, range: filled(bytes)?, source, length: bytes / size_of::<u64>() })
-    }
-
-    /// Reads a piece with `one`, writes it, or copies to it.
-    #[inline(always)]
-    fn step(&mut self, one: Loop, piece: std::ops::Range<usize>) {
-        let words = self.range.words();
-        match (self.op, &mut self.source) {
-            (Op::Read, _) => {
-                black_box(one.sum(black_box(&words[piece])));
-            }
-            (Op::Copy, Some(source)) => {
-                let from = &source.words()[SHIFT + piece.start..SHIFT + piece.end];
-                one.copy(black_box(&mut words[piece]), black_box(from));
-            }
-            (Op::Write | Op::Copy, _) => one.fill(black_box(&mut words[piece]), black_box(7)),
-        }
-    }
-}
 
 /// The pieces that a range is walked in: its start and end in words, one after the other, round and round.
 fn pieces(words: usize) -> impl Iterator<Item = std::ops::Range<usize>> + Clone {
     let step = (STEP / size_of::<u64>()).min(words);
     (0..words / step).map(move |i| i * step..(i + 1) * step).cycle()
-}
-
-/// The loops that a row allows: those of `method` where it names one, else all that can do what is to be done.
-fn candidates(params: &Params, op: Op) -> Result<Vec<Loop>, Stop> {
-    let string = if op == Op::Copy { Loop::string() } else { None };
-    match params.text("method") {
-        None => Ok(Loop::vectors().into_iter().chain(string).collect()),
-        Some("vector") => Ok(Loop::vectors()),
-        Some("string") if op == Op::Copy => {
-            string.map(|one| vec![one]).ok_or_else(|| Stop::Skip("needs a CPU with string instructions (x86-64)".into()))
-        }
-        Some(other) => Err(Stop::Fail(format!("parameter method must be vector, or string for a copy; it is “{other}”"))),
-    }
 }
 
 /// Adds up words with the widest vectors that this CPU has, up to so many bytes.
@@ -110,12 +38,12 @@ fn walk(s: &mut Session, op: Op) -> Result<(), Stop> {
         return threads::measure(s, op);
     }
     let (size, candidates) = (size(s)?, candidates(s.params(), op)?);
-    let mut ground = Ground::new(op, size)?;
-    let mut pieces = pieces(ground.length);
-    let one = fastest(&candidates, |one| pieces.by_ref().take(1).for_each(|piece| ground.step(one, piece)));
-    s.work_per_op(((STEP / size_of::<u64>()).min(ground.length) * size_of::<u64>()) as u64);
+    let mut buffers = Buffers::new(op, size)?;
+    let mut pieces = pieces(buffers.length);
+    let one = fastest(&candidates, |one| pieces.by_ref().take(1).for_each(|piece| buffers.step(one, piece)));
+    s.work_per_op(((STEP / size_of::<u64>()).min(buffers.length) * size_of::<u64>()) as u64);
     s.batches(|ops| {
-        pieces.by_ref().take(ops as usize).for_each(|piece| ground.step(one, piece));
+        pieces.by_ref().take(ops as usize).for_each(|piece| buffers.step(one, piece));
         Ok(())
     })?;
     s.counter("vector_bytes", one.vector_bytes());
@@ -215,31 +143,6 @@ fn copies() -> Vec<Params> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_row_allows_the_loops_that_its_method_names() {
-        let row = |method: &str| Params::new().with("method", method);
-        let of = |params: &Params, op| candidates(params, op).map(|all| all.into_iter().map(Loop::vector_bytes).collect::<Vec<_>>());
-        let vectors = of(&Params::new(), Op::Read).unwrap();
-        assert!(!vectors.contains(&0.0) && vectors.contains(&16.0));
-        assert_eq!(of(&row("vector"), Op::Copy).unwrap(), vectors);
-        assert!(of(&row("string"), Op::Copy).is_ok_and(|all| all == [0.0]) || Loop::string().is_none());
-        assert!(matches!(of(&row("string"), Op::Write), Err(Stop::Fail(_))));
-        assert!(matches!(of(&row("telepathy"), Op::Copy), Err(Stop::Fail(_))));
-    }
-
-    #[test]
-    fn a_copy_goes_from_one_buffer_to_the_other() {
-        let mut ground = Ground::new(Op::Copy, 16 << 10).unwrap_or_else(|stop| panic!("{stop:?}"));
-        assert_eq!(ground.length, 1024);
-        let source = ground.source.as_mut().unwrap();
-        source.words().iter_mut().enumerate().for_each(|(i, word)| *word = i as u64);
-        ground.step(Loop::vectors()[0], 0..256);
-        let (words, shift) = (ground.range.words(), SHIFT as u64);
-        assert!(words[..256].iter().copied().eq(shift..shift + 256) && words[256..].iter().all(|w| *w == 1));
-        // An odd number of lines, so that the two do not lie alike in their pages.
-        assert!((SHIFT * 8).is_multiple_of(64) && !(SHIFT * 8 / 64).is_multiple_of(2));
-    }
 
     #[test]
     fn each_method_of_copying_has_a_row_of_its_own() {

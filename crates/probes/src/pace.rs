@@ -10,7 +10,7 @@ use std::hint::black_box;
 use fingerpost_measure::estimate::{MIN_UNDISTURBED, median};
 use fingerpost_measure::pace::TOLERANCE;
 
-use crate::session::now_ns;
+use crate::monotonic::now_ns;
 
 /// Turns of the empty loop in one piece: some microseconds, a hundred times the time it takes to read the clock.
 const TURNS: u64 = 1 << 15;

@@ -10,6 +10,7 @@ use fingerpost_measure::batch::{Calibrator, TARGET_NS};
 use fingerpost_record::Params;
 use fingerpost_sys::perf::{Counters, Target};
 
+pub use crate::monotonic::now_ns;
 use crate::pace::Pace;
 use crate::protocol::{MAX_SAMPLES, Request};
 
@@ -388,15 +389,6 @@ pub(crate) fn involuntary_switches() -> i64 {
 fn current_cpu() -> i32 {
     // SAFETY: no arguments, no memory.
     unsafe { libc::sched_getcpu() }
-}
-
-/// Nanoseconds of the monotonic clock.
-#[inline(always)]
-pub fn now_ns() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel, or its shared page, writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// Resident bytes of this process.

@@ -3,55 +3,13 @@
 //! One entry per cause. Judges have a rule for each that they can judge, and take everything else from here: what tables and headlines call
 //! it, which places and parts it moves, what its verdict needs, what it draws after itself, and the thresholds with where each comes from.
 
+mod entry;
 mod list;
 pub mod thresholds;
 
+pub use entry::{Cause, Need};
 pub use list::CAUSES;
 pub use thresholds::{GUILTY, NOT_FOLLOWED, SUSPECTED, Threshold};
-
-use crate::findings::Layer;
-use crate::place::{Kind, Place};
-
-/// A cause.
-#[derive(Debug)]
-pub struct Cause {
-    /// Its name, as findings have it.
-    pub name: &'static str,
-    /// The layer.
-    pub layer: Layer,
-    /// What a table of suspects calls it.
-    pub label: &'static str,
-    /// What a headline calls it on the slower side.
-    pub words: &'static str,
-    /// The places of followed requests where it acts.
-    pub places: &'static [Place],
-    /// The parts of a budget that it moves.
-    pub moves: &'static [Kind],
-    /// What tells it from its neighbours, in words.
-    pub tells: &'static str,
-    /// What a verdict needs.
-    pub needs: &'static [Need],
-    /// The causes that this one may be no more than a consequence of: more work for the same CPUs makes threads wait for them.
-    pub follows: &'static [&'static str],
-    /// The figures that its verdict turns on.
-    pub thresholds: &'static [Threshold],
-}
-
-/// What a verdict cannot do without.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// Followed requests.
-    Followed,
-    /// A reading.
-    Reading(&'static str),
-}
-
-impl Cause {
-    /// Whether it moves a part of a budget.
-    pub fn moves(&self, layer: Layer, component: &str) -> bool {
-        self.moves.contains(&Kind::of(layer, component))
-    }
-}
 
 /// The cause of this name.
 pub fn cause(name: &str) -> Option<&'static Cause> {

@@ -6,33 +6,7 @@ use fingerpost_record::{Better, Run};
 use crate::view::{Row, View, outcome_name};
 use crate::{csv_derived, groups};
 
-/// The columns.
-pub const HEADER: [&str; 24] = [
-    "run",
-    "host",
-    "group",
-    "probe",
-    "version",
-    "params",
-    "unit",
-    "better",
-    "outcome",
-    "value",
-    "low",
-    "high",
-    "confidence",
-    "p50",
-    "p90",
-    "p99",
-    "processes",
-    "samples",
-    "disturbed",
-    "instructions_user",
-    "instructions_kernel",
-    "cycles_user",
-    "cycles_kernel",
-    "reason",
-];
+pub use crate::csv_line::{HEADER, line, word};
 
 /// The whole run: its measurements, and behind them what the laboratories of memory and arithmetic derive from them.
 pub fn render(run: &Run, view: &View) -> String {
@@ -57,34 +31,4 @@ fn fields(view: &View, host: &str, row: &Row) -> Vec<String> {
     fields.extend(row.counters.map(|c| c.map(|v| v.to_string()).unwrap_or_default()));
     fields.push(word(row.reason.as_deref().unwrap_or_default()));
     fields
-}
-
-/// A text of the run. A spreadsheet takes a cell that begins like a formula for one, and runs it; an apostrophe makes it text.
-pub fn word(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() }
-}
-
-/// A line of fields, quoted where they must be, ended as RFC 4180 has it.
-pub fn line(fields: impl IntoIterator<Item = String>) -> String {
-    fields.into_iter().map(|f| quoted(&f)).collect::<Vec<_>>().join(",") + "\r\n"
-}
-
-fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\r', '\n']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_quoted_where_they_must_be() {
-        assert_eq!(line(["a", "b,c", "say \"hi\"", ""].map(String::from)), "a,\"b,c\",\"say \"\"hi\"\"\",\r\n");
-    }
-
-    #[test]
-    fn nothing_of_a_run_becomes_a_formula() {
-        assert_eq!(word("=HYPERLINK(\"x\")"), "'=HYPERLINK(\"x\")");
-        assert_eq!(word("syscall.null"), "syscall.null");
-    }
 }

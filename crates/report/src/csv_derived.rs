@@ -8,7 +8,7 @@ use fingerpost_compare::zerofill::{self, Analysis};
 use fingerpost_record::text::clean;
 use fingerpost_record::{Estimate, Paths, Run, Unit};
 
-use crate::csv::{HEADER, line, word};
+use crate::csv_line::{HEADER, line, word};
 use crate::groups;
 use crate::zerofill::{fit_fields, given_fields};
 

@@ -2,28 +2,28 @@
 //! not, and misses letters that were exchanged.)
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory, Error};
+use clap::{Command, Error};
 use fingerpost_record::suggest::nearest;
 
-use super::Cli;
 use crate::plan;
 
 /// More possible values than these are no help in one line.
 const MOST_VALUES: usize = 12;
 
-/// The error with our suggestion in the place of the parser's. `words` are those of the command line, without the program's name.
-pub fn told(mut error: Error, words: &[String]) -> Error {
+/// The error with our suggestion in the place of the parser's. `words` are those of the command line, without the program's name;
+/// `command` is the whole of what the parser takes.
+pub fn told(mut error: Error, words: &[String], command: impl FnOnce() -> Command) -> Error {
     match error.kind() {
-        ErrorKind::InvalidSubcommand => subcommand(&mut error, words),
+        ErrorKind::InvalidSubcommand => subcommand(&mut error, words, command()),
         ErrorKind::InvalidValue => value(&mut error),
         _ => {}
     }
     error
 }
 
-fn subcommand(error: &mut Error, words: &[String]) {
+fn subcommand(error: &mut Error, words: &[String], mut command: Command) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
-    let (word, mut command) = (word.clone(), Cli::command());
+    let word = word.clone();
     command.build();
     let parent =
         words.iter().take_while(|w| **w != word).filter(|w| *w != "help").fold(&command, |at, w| at.find_subcommand(w).unwrap_or(at));
@@ -64,14 +64,15 @@ fn nearest_value(word: &str, known: &[String]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     use super::*;
+    use crate::cli::Cli;
 
     fn says(words: &[&str]) -> String {
         let owned: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
         let error = Cli::try_parse_from(std::iter::once("fingerpost").chain(words.iter().copied())).unwrap_err();
-        told(error, &owned).render().to_string()
+        told(error, &owned, Cli::command).render().to_string()
     }
 
     #[test]

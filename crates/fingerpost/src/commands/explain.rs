@@ -3,6 +3,7 @@
 mod baseline;
 mod client;
 mod containers;
+mod findings;
 mod held;
 mod live;
 mod service;

@@ -18,6 +18,7 @@ pub mod serve;
 pub mod show;
 pub mod site;
 mod site_guard;
+mod site_open;
 mod site_serve;
 mod threshold;
 pub mod zerofill;

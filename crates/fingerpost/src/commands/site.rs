@@ -10,12 +10,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fingerpost_odb::transfer::{self, Transferred};
-use fingerpost_odb::{Cell, Database, Engine, Entry, Error, Standing, Store, kind_of, standing};
+use fingerpost_odb::{Cell, Database, Entry, Standing, Store, kind_of, standing};
 use fingerpost_record::suggest;
 use fingerpost_record::text::clean;
 
 use super::site_guard::{Work, guarded, limit_growth};
-use crate::exit::{Done, Usage, say, usage};
+use super::site_open::{mend, open, strange};
+use crate::exit::{Done, say, usage};
 use crate::{conduct, output};
 
 /// What `--help` and the manual page show at their ends.
@@ -145,25 +146,6 @@ pub fn run(args: Args) -> anyhow::Result<Done> {
     }
 }
 
-/// Opens a database for reading: one that others can have arranged so that no file beside it is looked at, and none of LMDB's at all.
-pub fn open(file: &Path, trust: bool) -> anyhow::Result<Database> {
-    let engine = Database::engine_of(file).map_err(mend)?;
-    match standing(file).map_err(mend)? {
-        _ if trust => Database::open(file),
-        Standing::Ours => Database::open(file),
-        Standing::Strange if engine == Engine::Lmdb => return usage(strange(file)),
-        Standing::OpenDirectory | Standing::Strange => Database::open_alone(file),
-    }
-    .map_err(mend)
-}
-
-fn strange(file: &Path) -> String {
-    let name = file.display();
-    format!(
-        "{name} is not opened: others own or may change it or its directory; copy it to a directory of yours and check it with `fingerpost site verify`, or add --trust"
-    )
-}
-
 fn verify(file: &Path) -> anyhow::Result<Done> {
     let ours = standing(file).map_err(mend)? == Standing::Ours;
     let database = if ours { Database::open(file) } else { Database::open_alone(file) }.map_err(mend)?;
@@ -184,14 +166,6 @@ fn export(file: &Path, dir: &Path, trust: bool) -> anyhow::Result<Done> {
     let went = database.reader().and_then(|mut reader| transfer::export(&mut *reader, dir)).map_err(mend)?;
     tell("exported", &went);
     Ok(Done::Well)
-}
-
-/// An error that the user can mend is bad input; others are failures.
-pub fn mend(error: Error) -> anyhow::Error {
-    match error {
-        Error::Interrupted => anyhow::anyhow!("interrupted; nothing was made"),
-        other => Usage(other.to_string()).into(),
-    }
 }
 
 fn tell(what: &str, went: &Transferred) {

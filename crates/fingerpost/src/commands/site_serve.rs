@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use fingerpost_sys::beneath::Links;
 use fingerpost_workloads::site::serve::{self, Source};
 
-use super::site::{mend, open};
 use super::site_guard::{Work, guarded};
+use super::site_open::{mend, open};
 use crate::exit::{Done, Usage};
 use crate::{conduct, output};
 

@@ -5,7 +5,7 @@ use fingerpost_compare::Comparison;
 use fingerpost_diagnose::deciding::Eagerness;
 use fingerpost_record::{Answer, Experiment, Finding, Params, Status};
 
-use super::trial::Kept;
+use super::kept::Kept;
 use crate::deciding::Question;
 
 /// Experiments on a side at most.

@@ -4,6 +4,7 @@
 //! in turns and has `compare` judge. [`servers`] does the same in real servers. Nothing here prints.
 
 mod asking;
+mod kept;
 pub mod plants;
 pub mod servers;
 pub mod setting;

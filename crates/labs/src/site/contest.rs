@@ -1,75 +1,21 @@
 //! Rounds: in each, every contestant reads the same list, in random order.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fingerpost_measure::estimate;
-use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Process, Profile, Unit};
-use fingerpost_workloads::site::Access;
+use fingerpost_record::{Process, Profile};
 use fingerpost_workloads::site::reader::Reader;
 
-use super::places::Place;
-use super::prepare::Prepared;
-use super::settings::{Settings, State};
-use super::warming::Start;
-use crate::{Context, LabError};
+use super::course::{Contest, Course, LEAST_GROUPS, Row};
+use super::settings::State;
+use super::start::drop_caches;
+use crate::LabError;
 
-/// The version of the definitions of all rows. In version 1 every page was copied into a buffer, also from where it lay in memory.
-const VERSION: u32 = 2;
-/// Processes of each contestant that a figure needs at least.
-const LEAST_GROUPS: usize = 3;
 /// Rounds in the life of a process.
 const ROUNDS: usize = 22;
 /// The same, when every round waits for the disk.
 const COLD_ROUNDS: usize = 4;
-
-/// One part on one file system.
-pub struct Course<'s, 'c, 'x> {
-    /// What was set.
-    pub settings: &'s Settings,
-    /// Where.
-    pub place: &'s Place,
-    /// How much time the part may take.
-    pub budget: Duration,
-    /// Where the part lies in the whole: its beginning, and its length.
-    pub share: (f64, f64),
-    /// The rest.
-    pub context: &'c mut Context<'x>,
-}
-
-/// What is measured in one contest.
-pub struct Contest<'p> {
-    /// The site.
-    pub prepared: &'p Prepared,
-    /// The contestants.
-    pub stores: &'p [Access],
-    /// The probe of the rows.
-    pub probe: &'static str,
-    /// Parameters of all rows, besides the store.
-    pub params: Params,
-    /// URLs in a round.
-    pub urls: usize,
-    /// What a round's time is divided by: 1 for the round, the URLs for a page.
-    pub per: usize,
-    /// Warm or cold.
-    pub state: State,
-    /// How readers begin, where the state is warming.
-    pub start: &'p Start,
-    /// How much time it may take.
-    pub budget: Duration,
-}
-
-/// A contestant's row as it grows.
-#[derive(Default)]
-pub struct Row {
-    /// What its processes gave.
-    pub processes: Vec<Process>,
-    /// Why it is not available here.
-    pub skipped: Option<String>,
-    /// Why it gave nothing.
-    pub failed: Option<String>,
-}
 
 impl Course<'_, '_, '_> {
     /// The most processes of each contestant.
@@ -79,16 +25,6 @@ impl Course<'_, '_, '_> {
             Profile::Standard | Profile::Imported => 12,
             Profile::Thorough => 30,
         }
-    }
-
-    /// Parameters that all rows have: where, when there is more than one place or the user named it.
-    pub fn params(&self) -> Params {
-        self.place.params()
-    }
-
-    /// Says what is being done; `within` is the share of the part that is done.
-    pub fn progress(&mut self, doing: &str, within: f64) {
-        self.context.sink.progress(doing, self.share.0 + self.share.1 * within.min(1.0));
     }
 
     /// Runs a contest: groups of processes, one for each contestant; in the life of a group, rounds.
@@ -180,48 +116,4 @@ fn measure(reader: &mut Reader, order: &str, state: State) -> Result<f64, LabErr
     }
     let answer = reader.ask(order)?;
     answer.first().copied().ok_or_else(|| LabError::Failed("a reader told no time".to_owned()))
-}
-
-/// Writes out what is changed and has the kernel forget what it has of files and directories. It changes no setting: there is nothing to
-/// undo.
-pub fn drop_caches() -> std::io::Result<()> {
-    rustix::fs::sync();
-    fs::write("/proc/sys/vm/drop_caches", "3")
-}
-
-impl Row {
-    fn measurement(&self, contest: &Contest, store: &str) -> Measurement {
-        let params = contest.params.clone().with("store", store);
-        row(contest.probe, params, Unit::Nanoseconds, &self.processes, self.skipped.as_ref(), self.failed.as_ref())
-    }
-}
-
-/// A row of the record from what the processes gave, or why there is nothing.
-pub fn row(
-    probe: &str,
-    params: Params,
-    unit: Unit,
-    processes: &[Process],
-    skipped: Option<&String>,
-    failed: Option<&String>,
-) -> Measurement {
-    let better = if unit == Unit::PerSecond { Better::Higher } else { Better::Lower };
-    if let Some((outcome, why)) = skipped.map(|w| (Outcome::Skipped, w)).or(failed.map(|w| (Outcome::Failed, w))) {
-        return Measurement::without_figure(probe, VERSION, params, unit, better, outcome, why.clone());
-    }
-    let values: Vec<f64> = processes.iter().filter_map(|p| p.value).collect();
-    let samples: Vec<f64> = processes.iter().flat_map(|p| p.samples.iter().copied()).collect();
-    // What is counted, not timed, needs no repetition.
-    let few = processes.len() < LEAST_GROUPS && unit != Unit::Bytes;
-    Measurement {
-        outcome: if few { Outcome::Untrusted } else { Outcome::Measured },
-        reason: few.then(|| format!("measured {} times only; a figure needs {LEAST_GROUPS}", processes.len())),
-        estimate: match (unit, values.as_slice()) {
-            (Unit::Bytes, &[exact]) => Some(Estimate { value: exact, low: exact, high: exact, confidence: estimate::CONFIDENCE }),
-            _ => estimate::across_processes(&values),
-        },
-        percentiles: estimate::percentiles(&samples, better),
-        processes: processes.to_vec(),
-        ..Measurement::without_figure(probe, VERSION, params, unit, better, Outcome::Measured, String::new())
-    }
 }

@@ -6,10 +6,12 @@
 //! is compared is the way to a page, not the disk, unless the state is `cold`.
 
 mod contest;
+mod course;
 mod parts;
 mod places;
 mod prepare;
 mod settings;
+mod start;
 mod warming;
 
 use fingerpost_record::Params;
@@ -28,7 +30,7 @@ fn run(context: &mut Context) -> Result<(), LabError> {
             if context.sink.interrupted() {
                 return Ok(());
             }
-            let mut course = contest::Course {
+            let mut course = course::Course {
                 settings: &settings,
                 place,
                 budget,

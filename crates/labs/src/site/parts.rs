@@ -10,10 +10,11 @@ use fingerpost_workloads::site::served::Served;
 use fingerpost_workloads::site::tree::{self, Page};
 use fingerpost_workloads::site::{Access, Plan};
 
-use super::contest::{Contest, Course, row};
+use super::course::{Contest, Course, row};
 use super::prepare::{Prepared, prepare};
 use super::settings::State;
-use super::warming::{self, Start};
+use super::start::Start;
+use super::warming;
 use crate::LabError;
 
 /// Sizes of pages: 1 KB to 1 MB.
@@ -68,7 +69,7 @@ pub fn rounds(course: &mut Course) -> Result<(), LabError> {
                 budget: course.budget.mul_f64(0.8) / (states.len() * memory.len()) as u32,
             };
             let start = match state {
-                State::Warming => Start::with(course, cold, *bytes),
+                State::Warming => Start::with(course.context.scratch, cold, *bytes),
                 State::Warm | State::Cold => Ok(Start::default()),
             };
             let start = match start {
@@ -81,7 +82,7 @@ pub fn rounds(course: &mut Course) -> Result<(), LabError> {
             contest.start = &start;
             let held = course.hold(&contest);
             start.unmet().iter().for_each(|sentence| course.context.sink.warn(sentence));
-            let ended = start.end(course);
+            let ended = start.end(course.context.scratch);
             held.and(ended)?;
         }
     }

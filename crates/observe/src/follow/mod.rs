@@ -162,7 +162,7 @@ impl Follower {
 
     /// Follows the requests of a window. `turns` are the load generator's own: thread, beginning and end of each in nanoseconds on the
     /// monotonic clock; `silent` are threads that no event concerned.
-    pub fn window(&mut self, window: &Window, silent: &taking::Silent, turns: &[(i32, u64, u64)], what: Requested) -> Gained {
+    pub fn window(&mut self, window: &Window, silent: &timeline::Silent, turns: &[(i32, u64, u64)], what: Requested) -> Gained {
         self.paths.windows += 1;
         self.paths.seconds += (window.end - window.start) as f64 * 1e-9;
         self.paths.events += window.events.len() as u64;

@@ -11,7 +11,7 @@ use super::answering::Ends;
 use super::leaf::Side;
 use super::sockets::Generations;
 use super::source::Window;
-use super::taking::Silent;
+use super::timeline::Silent;
 use super::{Follower, Requested, Stretch};
 use crate::calls::Role;
 use crate::hardware::{Recorded as Counts, Whose};

@@ -15,7 +15,8 @@ use super::event::{Event, What};
 use super::pace::Pace;
 use super::source::{Source, Window};
 pub use super::taken::{FollowedService, Recorded};
-use crate::calls::{Fd, Role, Wait};
+pub use super::timeline::Silent;
+use crate::calls::{Fd, Role};
 use crate::hardware::Counters;
 use crate::machine::Totals;
 use crate::mappings::Mappings;
@@ -33,9 +34,6 @@ const DRAIN_EVERY: Duration = Duration::from_millis(250);
 /// How often who wants to know is given the latest windows, and how many events of them: following these takes some 30 ms.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 const MOST_LATELY: usize = 30_000;
-
-/// Threads of a window that no event concerned, with their processes and what they waited for all the time.
-pub type Silent = HashMap<i32, (i32, Wait)>;
 
 /// What is known of a load before it is watched.
 #[derive(Clone, Debug, Default)]

@@ -11,6 +11,9 @@ use crate::calls::Wait;
 use super::event::{Event, InterruptKind, Io, Left, MemoryWork, What};
 use super::source::Window;
 
+/// Threads of a window that no event concerned, with their processes and what they waited for all the time.
+pub type Silent = HashMap<i32, (i32, Wait)>;
+
 /// A stretch of a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
@@ -371,7 +374,7 @@ impl Builder {
 
 impl Timelines {
     /// Adds threads that no event concerned.
-    pub fn add_silent(&mut self, silent: &HashMap<i32, (i32, Wait)>, start: u64, end: u64) {
+    pub fn add_silent(&mut self, silent: &Silent, start: u64, end: u64) {
         for (&tid, &(pid, wait)) in silent {
             self.processes.entry(tid).or_insert(pid);
             self.threads.entry(tid).or_insert_with(|| vec![Span { start, end, doing: Doing::Silent(wait) }]);

@@ -7,11 +7,11 @@ use fingerpost_record::Series;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::trace::thread_cpu_seconds;
 
-use super::{Events, Level, Sockets};
+use super::level::{Events, Level};
 use crate::follow::taking::{Recorded, Taking};
 use crate::machine::Totals;
 use crate::population::{Descriptors, Population};
-use crate::queues::Sampler;
+use crate::queues::{Queues, Sampler};
 use crate::series::{Recorder, SERIES_EVERY};
 use crate::states::States;
 use crate::summary::Seen;
@@ -43,6 +43,9 @@ impl Stop {
         self.changed.notify_all();
     }
 }
+
+/// What the socket thread brings back: the sums, the CPU seconds that they cost, or why there are none.
+pub(crate) type Sockets = Result<(Queues, f64), String>;
 
 /// What the watching thread brings back.
 pub(super) struct Watched {

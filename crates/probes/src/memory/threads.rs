@@ -8,22 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fingerpost_record::Params;
 
+use super::buffers::{Buffers, Op, candidates, size};
 use super::loops::{Loop, fastest};
-use super::{Ground, candidates, size};
 use crate::peer::Peer;
 use crate::session::{Session, Stop, now_ns};
 use crate::share::Shared;
-
-/// What is done with the memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// Adding up its words.
-    Read,
-    /// Storing a word all over it.
-    Write,
-    /// Copying another range of the same length to it.
-    Copy,
-}
 
 /// The most processes.
 const MOST: usize = 64;
@@ -74,7 +63,7 @@ impl Default for Marks {
 
 /// Memory, and how far the walk through it is.
 struct Walk {
-    ground: Ground,
+    buffers: Buffers,
     one: Loop,
     at: usize,
     turns: u64,
@@ -83,7 +72,7 @@ struct Walk {
 impl Walk {
     /// Fresh memory, and the fastest of `candidates` on it.
     fn new(op: Op, size: usize, candidates: &[Loop]) -> Result<Walk, Stop> {
-        let mut walk = Walk { ground: Ground::new(op, size)?, one: candidates[0], at: 0, turns: 0 };
+        let mut walk = Walk { buffers: Buffers::new(op, size)?, one: candidates[0], at: 0, turns: 0 };
         walk.one = fastest(candidates, |one| {
             walk.one = one;
             walk.advance();
@@ -95,9 +84,9 @@ impl Walk {
     fn advance(&mut self) {
         let mut left = TURN / size_of::<u64>();
         while left > 0 {
-            let piece = left.min(self.ground.length - self.at);
-            self.ground.step(self.one, self.at..self.at + piece);
-            self.at = (self.at + piece) % self.ground.length;
+            let piece = left.min(self.buffers.length - self.at);
+            self.buffers.step(self.one, self.at..self.at + piece);
+            self.at = (self.at + piece) % self.buffers.length;
             left -= piece;
         }
     }
@@ -202,12 +191,12 @@ mod tests {
         let mut walk = Walk::new(Op::Write, 3 << 12, &Loop::vectors()).unwrap_or_else(|stop| panic!("{stop:?}"));
         let begun = walk.at;
         walk.turn(&mark);
-        assert!(walk.ground.range.words().iter().all(|w| *w == 7));
+        assert!(walk.buffers.range.words().iter().all(|w| *w == 7));
         assert_eq!((walk.turns, walk.at), (1, (begun + TURN / 8) % (3 << 9)));
         let mut walk = Walk::new(Op::Copy, 1 << 14, &Loop::vectors()).unwrap_or_else(|stop| panic!("{stop:?}"));
-        walk.ground.source.as_mut().unwrap().words().fill(9);
+        walk.buffers.source.as_mut().unwrap().words().fill(9);
         walk.turn(&mark);
-        assert!(walk.ground.range.words().iter().all(|w| *w == 9));
+        assert!(walk.buffers.range.words().iter().all(|w| *w == 9));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use fingerpost_record::Params;
 
 use super::api::{self, Brk, Malloc, Memory, Mmap};
-use super::{LAB, base_pages_only, count_faults, page_size, pages_of, per_pages, touch};
+use super::pages::{LAB, base_pages_only, count_faults, page_size, pages_of, per_pages, touch};
 use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 

@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn mapped_memory_is_usable_and_zero_each_time() {
-        let page = super::super::page_size();
+        let page = super::super::pages::page_size();
         exercise(&mut Mmap::plain(), 3 * page, true);
         exercise(&mut Malloc, 3 * page, false);
         #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 use fingerpost_record::Params;
 
 use super::api::map;
-use super::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
+use super::pages::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
 use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop, now_ns};
 

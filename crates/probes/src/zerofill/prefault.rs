@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use fingerpost_record::Params;
 
 use super::api::{map, unmap};
-use super::{LAB, base_pages_only, count_faults, page_size, pages_of, per_pages, touch};
+use super::pages::{LAB, base_pages_only, count_faults, page_size, pages_of, per_pages, touch};
 use crate::probe::{LATENCY, Probe};
 use crate::session::{Session, Stop};
 

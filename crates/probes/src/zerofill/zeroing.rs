@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 use fingerpost_record::Params;
 
 use super::api::{map, unmap};
-use super::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
+use super::pages::{LAB, base_pages_only, page_size, pages_of, per_pages, touch};
 use crate::probe::{LATENCY, Nature, Probe};
 use crate::session::{Session, Stop, now_ns};
 
@@ -108,7 +108,7 @@ pub static PROBES: &[Probe] = &[Probe {
 
 #[cfg(test)]
 mod tests {
-    use super::super::minor_faults;
+    use super::super::pages::minor_faults;
     use super::*;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Every cause, in the order of the article's search: network, disks, code, run queue, locks, calls, memory, client, host.
 
-use super::Cause;
-use super::Need::{Followed, Reading};
+use super::entry::Cause;
+use super::entry::Need::{Followed, Reading};
 use super::thresholds::{
     AS_MANY_CALLS, BEYOND_WORK, CLIENT_DOES_MORE, CLIENT_TOO, CPUS_FULL, CPUS_IDLE, DEARER_SYNC, DEAREST_ENTRY, DELAYED_ACK, DISK_BUSY,
     DISK_IDLE, DISK_IN_USE, FEW_CALLS, FEW_FAULTS, FEW_FLUSHES, FILE_LOCKS, FLUSHES_MATTER, GOOD_PART, HANDSHAKE_AGAIN, IN_PROPORTION,

@@ -4,7 +4,7 @@
 //! think up the next one (about 0.1 µs) is part of that one's latency.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::database::messages::{Load, StepOrder, StepReply};
 use crate::database::mix::{Nowhere, Site, User};
 use crate::database::stalls;
 use crate::database::turns::Turns;
-use crate::database::watch::{Watch, Watched};
+use crate::database::watch::{Progress, Watch, Watched};
 use crate::histogram::Histogram;
 use crate::{Stall, WATCHER, quantile};
 
@@ -59,11 +59,6 @@ struct Counted {
     /// The first error of all, in full.
     first_error: Option<QueryError>,
 }
-
-/// A counter in a cache line of its own, for the watcher to read.
-#[repr(align(128))]
-#[derive(Debug, Default)]
-pub struct Progress(pub AtomicU64);
 
 /// Everything that steps share.
 pub struct Generator {

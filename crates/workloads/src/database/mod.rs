@@ -17,6 +17,7 @@ mod messages;
 mod mix;
 pub(crate) mod mysql;
 mod mysql_login;
+mod mysql_wire;
 pub mod options;
 mod password;
 pub(crate) mod postgres;

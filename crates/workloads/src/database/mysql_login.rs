@@ -7,7 +7,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::database::connection::{Login, QueryError};
-use crate::database::mysql::Wire;
+use crate::database::mysql_wire::Wire;
 
 const LONG_PASSWORD: u32 = 1;
 const CONNECT_WITH_DB: u32 = 1 << 3;

@@ -1,13 +1,12 @@
 //! The watcher of the load generator: looks now and then whether anything completes, and what goes on when nothing does.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fingerpost_sys::procfs::{Paths, process, system};
 use fingerpost_sys::system::{own_cpu_time, ticks_per_second};
 
-use crate::database::load::Progress;
 use crate::database::stalls::Glimpse;
 
 /// How often it looks. A look reads a counter for each client: some microseconds.
@@ -16,6 +15,11 @@ const TICK: Duration = Duration::from_millis(10);
 const SUSPICIOUS: f64 = 10.0;
 /// … and at most this often in a step, because looking costs.
 const MOST_GLIMPSES: usize = 500;
+
+/// A counter in a cache line of its own, of what a client completed, for the watcher to read.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub struct Progress(pub AtomicU64);
 
 /// Watches the clients of one step.
 #[derive(Debug)]

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! Desktop (the conducting process)   an order: how long to wait, for how long to measure; the answer: each task's turns
-//!   └─ desktop process               a thread each: a waker, a start of a program, a read of a file (worker, turns)
+//!   └─ desktop process               a thread each: a waker, a start of a program, a read of a file (task, worker, turns)
 //! ```
 //!
 //! The process has the priority, the CPUs and the timer slack (50 µs) that every program has which asks for nothing.
 
+mod task;
 mod turns;
 pub mod worker;
 
@@ -18,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use fingerpost_sys::child;
 use fingerpost_sys::scratch::{Scratch, Server};
-use serde::{Deserialize, Serialize};
+use task::{Answer, Order};
+pub use task::{Task, Turns};
 
 use crate::WorkloadError;
 use crate::worker::lines_of;
@@ -26,77 +28,6 @@ use crate::worker::lines_of;
 /// How long answers may take beyond the stretch itself: the turns that are made up for, and starting on a loaded machine.
 const GRACE: Duration = Duration::from_secs(60);
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
-
-/// What is done again and again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Task {
-    /// A thread that sleeps until its turn is due (`clock_nanosleep` to a time, every 10 ms); its turn is done when it runs.
-    Waker,
-    /// `/bin/true` is started every 50 ms (as the C library does: `vfork`, `exec`); its turn is done when it has ended and was waited for.
-    Exec,
-    /// A file of 4 KiB, which is in the page cache, is opened, read and closed every 10 ms; its turn is done when it is closed.
-    Read,
-}
-
-impl Task {
-    /// All.
-    pub const ALL: [Task; 3] = [Task::Waker, Task::Exec, Task::Read];
-
-    /// The name in rows.
-    pub fn name(self) -> &'static str {
-        match self {
-            Task::Waker => "waker",
-            Task::Exec => "exec",
-            Task::Read => "read",
-        }
-    }
-
-    /// From one turn to the next.
-    pub fn period(self) -> Duration {
-        match self {
-            Task::Waker | Task::Read => Duration::from_millis(10),
-            Task::Exec => Duration::from_millis(50),
-        }
-    }
-
-    /// When the first turn is due, so that the tasks do not wake at the same times.
-    fn offset(self) -> Duration {
-        match self {
-            Task::Waker => Duration::ZERO,
-            Task::Exec => Duration::from_micros(2500),
-            Task::Read => Duration::from_millis(5),
-        }
-    }
-}
-
-/// The turns of one task over one stretch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turns {
-    /// From when a turn was due until it was done, in nanoseconds, counted, with an error of at most 1/256, ascending. Every turn that was
-    /// due is here: one that waited for the turn before it is counted with that wait.
-    pub latencies: Vec<(u64, u64)>,
-    /// The longest of them, exactly.
-    pub worst_ns: u64,
-    /// Turns that were not done when the next one was due.
-    pub missed: u64,
-    /// Turns that were not done when the wait for them ended; their latency is at least what is counted.
-    pub unfinished: u64,
-    /// Turns that went wrong, which have no latency.
-    pub failed: u64,
-    /// Why the last of them did.
-    pub why: Option<String>,
-}
-
-/// What is asked of the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Order {
-    wait_ns: u64,
-    length_ns: u64,
-}
-
-/// The answer: each task's turns, or a sentence.
-type Answer = Result<Vec<(Task, Turns)>, String>;
 
 /// The process that has the tasks. It dies with the thread that started it.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::desktop::Turns;
+use crate::desktop::task::Turns;
 use crate::histogram::Histogram;
 
 /// A clock in nanoseconds that can be slept on.

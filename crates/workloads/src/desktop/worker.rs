@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use rustix::thread::{ClockId, clock_nanosleep_absolute};
 use rustix::time::Timespec;
 
+use crate::desktop::task::{Answer, Order, Task, Turns};
 use crate::desktop::turns::{Clock, Plan, make};
-use crate::desktop::{Answer, Order, Task, Turns};
 
 /// The worker's name in [`crate::worker`].
 pub const NAME: &str = "desktop";

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use fingerpost_sys::stamps::{ThreadWriter, Writer};
 use fingerpost_sys::trace::monotonic_ns;
 
-use super::Recipe;
-use super::server::REQUEST;
+use super::recipe::{REQUEST, Recipe};
 use crate::closed_loop::{PARTS, Report, cpu_seconds, told, work};
 use crate::histogram::Histogram;
 

@@ -11,14 +11,11 @@ use std::time::Duration;
 
 use fingerpost_sys::memory::Fresh;
 
-use super::Recipe;
+use super::recipe::{REQUEST, Recipe};
 use crate::closed_loop::work;
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-server";
-
-/// Bytes of a request.
-pub const REQUEST: usize = 16;
 
 /// Threads that accept, where each transaction has a connection of its own.
 const ACCEPTORS: usize = 2;

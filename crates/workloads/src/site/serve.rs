@@ -9,18 +9,16 @@ mod body;
 mod crowd;
 mod find;
 mod request;
+mod source;
 
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fingerpost_odb::Database;
-use fingerpost_sys::beneath::{Links, Root};
 use hyper::body::Incoming;
 use hyper::{Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -31,6 +29,7 @@ pub use answer::encode;
 use body::Body;
 use crowd::{Crowd, Member};
 use find::Finder;
+pub use source::Source;
 
 /// Connections at a time, in all.
 const CONNECTIONS: usize = 256;
@@ -42,21 +41,6 @@ const IDLE: Duration = Duration::from_secs(30);
 const HEAD_BYTES: usize = 16 << 10;
 /// How often a worker looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// What is served.
-pub enum Source {
-    /// A directory.
-    Files(Root),
-    /// An object database.
-    Odb(Database),
-}
-
-impl Source {
-    /// Opens a directory, with what is done about symbolic links in it.
-    pub fn directory(from: &Path, links: Links) -> Result<Source, String> {
-        Root::open(from, links).map(Source::Files).map_err(|e| format!("{} cannot be served: {e}", from.display()))
-    }
-}
 
 /// A listener on 127.0.0.1, and nowhere else.
 pub fn listen(port: u16) -> io::Result<TcpListener> {

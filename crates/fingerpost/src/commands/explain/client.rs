@@ -11,7 +11,7 @@ use fingerpost_record::archive::Writer;
 use fingerpost_record::{Run, load};
 use fingerpost_report::explain::{Explanation, of_run};
 
-use super::service::findings;
+use super::findings::findings;
 use crate::exit::usage;
 use crate::progress::Progress;
 use crate::runs;

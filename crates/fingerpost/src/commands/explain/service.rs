@@ -13,11 +13,12 @@ use fingerpost_observe::Level;
 use fingerpost_observe::follow::Stretch;
 use fingerpost_observe::follow::taking::FollowedService;
 use fingerpost_observe::session::{Prepared, Told, label};
-use fingerpost_record::{Finding, Observation, Params, Paths, Run, secret};
+use fingerpost_record::{Observation, Params, Paths, Run, secret};
 use fingerpost_report::explain::Explanation;
 use fingerpost_report::explain::service as report;
 
 use super::client;
+use super::findings::findings;
 use super::live;
 use super::target::Target;
 use crate::commands::run::command;
@@ -170,15 +171,6 @@ fn record(mut run: Run, params: Params, mut observations: Vec<Observation>, foll
 fn observation(observer: &str, source: String, totals: BTreeMap<String, f64>) -> Observation {
     let (workload, params) = (String::new(), Params::new());
     Observation { workload, params, observer: observer.to_owned(), source, series: Vec::new(), totals, self_cost: 0.0, lost: 0 }
-}
-
-/// The findings as a run has them: the first figure says of which step it is.
-pub fn findings(explanation: &Explanation) -> Vec<Finding> {
-    let mut found = explanation.findings.clone();
-    for first in found.iter_mut().filter_map(|f| f.evidence.first_mut()) {
-        *first = format!("{WORKLOAD} {}: {first}", explanation.params);
-    }
-    found
 }
 
 /// Requests a second, and their mean latency in seconds; 0 where there were none.

@@ -13,7 +13,7 @@ use fingerpost_report::html;
 use fingerpost_report::style::Tone;
 
 use crate::exit::{Done, usage};
-use crate::{next, output};
+use crate::{output, runs};
 
 /// Arguments of `fleet show`.
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub struct Args {
 impl Args {
     /// The next step: one host, or the page; of one host its run is shown already.
     pub fn next(&self) -> Option<String> {
-        let sweep = next::plain(self.sweep.as_os_str())?;
+        let sweep = runs::plain(self.sweep.as_os_str())?;
         match (&self.output, &self.host) {
             (Some(_), _) => Some("open it in a browser: it is one file, which can be mailed".to_owned()),
             (None, Some(_)) => None,

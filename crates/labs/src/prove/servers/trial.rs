@@ -23,7 +23,8 @@ use super::set::Set;
 use super::strength::{Outline, corrected};
 use crate::attribute::{KeptOpen, Request, attribute_traced};
 use crate::deciding::ask;
-use crate::prove::trial::{Kept, THRESHOLD, at_most_twice, huge_pages_are_off};
+use crate::prove::kept::Kept;
+use crate::prove::trial::{THRESHOLD, at_most_twice, huge_pages_are_off};
 use crate::prove::{Runs, asking};
 
 /// Pairs of turns, at least and at most: passes that vary are made more of.

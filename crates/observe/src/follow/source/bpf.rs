@@ -13,7 +13,7 @@ use fingerpost_sys::bpf::code::HEADER;
 use fingerpost_sys::trace::monotonic_ns;
 
 use super::flow::{self, Calls, Flow, Names};
-use super::{Source, Window};
+use super::window::{Source, Window};
 
 /// Bytes of the shortest record in a ring, with its length.
 const LEAST_RECORD_BYTES: usize = HEADER + 8;

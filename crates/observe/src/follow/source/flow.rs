@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fingerpost_sys::trace::{monotonic_ns, online_cpus, thread_cpu_seconds};
 
-use super::Window;
+use super::window::Window;
 
 /// Bytes of one CPU's ring, and of all rings together: a ring holds what one CPU does in [`SLICE`] several times over.
 pub const RING_BYTES: usize = 8 << 20;

@@ -11,7 +11,7 @@ use fingerpost_sys::tracefs::{self, Tracepoint};
 use self::layout::Decoder;
 use super::flow::{self, Calls, Flow, Names};
 use super::wanted::{Kind, WANTED, Wanted};
-use super::{Source, Window};
+use super::window::{Source, Window};
 
 /// Bytes of the shortest record: what bounds the events that a ring may hold.
 const LEAST_RECORD_BYTES: usize = 48;

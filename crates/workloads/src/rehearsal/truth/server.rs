@@ -15,8 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::log::{Log, Served, own_tid};
 use super::stages::Stages;
 use super::{Mix, Shape};
-use crate::rehearsal::Recipe;
-use crate::rehearsal::server::REQUEST;
+use crate::rehearsal::recipe::{REQUEST, Recipe};
 
 /// The worker's name.
 pub const NAME: &str = "rehearsal-truth";

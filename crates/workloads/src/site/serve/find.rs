@@ -9,8 +9,8 @@ use std::sync::Arc;
 use fingerpost_odb::{Entry, Error, Kind, Part, Reader};
 use hyper::body::Bytes;
 
-use super::Source;
 use super::crowd::Member;
+use super::source::Source;
 use crate::site::tree::checksum;
 
 /// Bytes that are read and sent at a time; what is no larger is read at once.

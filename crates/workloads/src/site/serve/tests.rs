@@ -3,8 +3,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 
-use fingerpost_odb::Store;
 use fingerpost_odb::transfer::import;
+use fingerpost_odb::{Database, Store};
+use fingerpost_sys::beneath::Links;
 
 use super::*;
 

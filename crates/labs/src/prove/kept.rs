@@ -1,0 +1,94 @@
+//! What one side of a trial gave, and the run that is made of it.
+
+use std::time::Duration;
+
+use fingerpost_measure::estimate;
+use fingerpost_record::{
+    Better, Budget, Experiment, Finding, Host, Measurement, Observation, Outcome, Params, Paths, Process, Run, SCHEMA, Unit,
+};
+use fingerpost_workloads::Step;
+
+use crate::Sink;
+
+/// How long nearly all requests of a pass took. Those that did not end in it took none of its transactions, but of its time: by
+/// Little's law the mean tells them.
+fn nearly_all(step: &Step, clients: f64) -> Duration {
+    let mean = clients * step.elapsed.as_secs_f64() / step.transactions.max(1) as f64;
+    Duration::from_nanos(step.latency(0.99).unwrap_or(0)).max(Duration::from_secs_f64(mean))
+}
+
+/// Of the slowest requests of a pass, so many are kept.
+const MOST_SLOWEST: usize = 2;
+
+/// What one side gave.
+#[derive(Clone, Default)]
+pub(super) struct Kept {
+    pub(super) throughput: Vec<Process>,
+    observations: Vec<Observation>,
+    budgets: Vec<Budget>,
+    paths: Vec<Paths>,
+    pub(super) findings: Vec<Finding>,
+    /// What experiments said.
+    pub(super) experiments: Vec<Experiment>,
+    /// How long nearly all requests took in the passes so far.
+    pub(super) latency: Option<Duration>,
+}
+
+impl Kept {
+    /// Learns how long the next pass's windows are to be. One that lost events was too long for what the machine keeps up with: the next
+    /// begins short again.
+    pub(super) fn learn(&mut self, step: &Step, clients: f64) {
+        let torn = self.paths.last().is_some_and(|paths| paths.lost > 0);
+        self.latency = if torn { None } else { self.latency.max(Some(nearly_all(step, clients))) };
+    }
+}
+
+impl Sink for Kept {
+    fn measurement(&mut self, _: Measurement) {}
+    fn observation(&mut self, observation: Observation) {
+        self.observations.push(Observation { series: Vec::new(), ..observation });
+    }
+    fn budget(&mut self, budget: Budget) {
+        self.budgets.push(budget);
+    }
+    fn paths(&mut self, mut paths: Paths) {
+        // Nothing is judged by them, and those of ten passes are more than a record that is read again may hold.
+        paths.slowest.truncate(MOST_SLOWEST);
+        self.paths.push(paths);
+    }
+    fn experiment(&mut self, experiment: Experiment) {
+        self.experiments.push(experiment);
+    }
+}
+
+impl Kept {
+    /// As the run of a workload of this name, one row with these parameters.
+    pub(super) fn into_run(self, name: &str, params: &Params, host: &Host) -> Run {
+        let values: Vec<f64> = self.throughput.iter().filter_map(|p| p.value).collect();
+        let samples: Vec<f64> = self.throughput.iter().flat_map(|p| p.samples.iter().copied()).collect();
+        let row = Measurement {
+            probe: format!("{name}.throughput"),
+            version: 1,
+            params: params.clone(),
+            unit: Unit::PerSecond,
+            better: Better::Higher,
+            outcome: Outcome::Measured,
+            reason: None,
+            estimate: estimate::across_processes(&values),
+            percentiles: estimate::percentiles(&samples, Better::Higher),
+            processes: self.throughput,
+        };
+        Run {
+            schema: SCHEMA.to_owned(),
+            host: host.clone(),
+            measurements: vec![row],
+            observations: self.observations,
+            budgets: self.budgets,
+            paths: self.paths,
+            findings: self.findings,
+            experiments: self.experiments,
+            complete: true,
+            ..Run::default()
+        }
+    }
+}

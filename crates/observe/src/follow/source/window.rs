@@ -1,0 +1,44 @@
+//! Windows of events, and what is asked of every source of them.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use crate::follow::event::Event;
+
+/// A stretch of time in which every event was taken.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Window {
+    /// When taking was on, in nanoseconds on the monotonic clock.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// The events, in the order of time.
+    pub events: Vec<Event>,
+    /// Events that were lost; such a window is not followed.
+    pub lost: u64,
+    /// Names of threads, as the kernel has them, that were seen so far.
+    pub names: HashMap<i32, String>,
+}
+
+/// Something that has events.
+pub trait Source {
+    /// How the events are had, in words, for the record.
+    fn describe(&self) -> String;
+
+    /// CPUs whose events it has.
+    fn cpus(&self) -> usize;
+
+    /// CPU seconds that an event costs the thread that causes it: measured, or what is usual where nothing could be measured.
+    fn event_cost(&self) -> f64;
+
+    /// Takes events for so long, or until it has as many as it can keep. `wait` sleeps, and returns true when the end was asked for.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window>;
+
+    /// No window comes for a while: what slows others between windows is taken away. Not done by [`Source::window`] itself, as it takes
+    /// the kernel some milliseconds, after which a process that the window showed may be gone.
+    fn rest(&mut self) {}
+}

@@ -1,0 +1,73 @@
+//! What the laboratory's probes share: the pages of a row, touching them, and counting the faults of that.
+
+use std::io;
+
+use fingerpost_record::Params;
+
+use crate::session::{Session, Stop};
+
+/// The name of the laboratory.
+pub const LAB: &str = "zerofill";
+
+/// The most pages that a row may ask for: 1 GiB of the smallest pages.
+const MAX_PAGES: i64 = 1 << 18;
+
+/// Bytes in a page.
+pub(super) fn page_size() -> usize {
+    fingerpost_sys::system::page_bytes() as usize
+}
+
+/// The row's `pages`, checked, and their bytes.
+pub(super) fn pages_of(params: &Params) -> Result<(usize, usize), Stop> {
+    match params.int("pages") {
+        Some(n @ 1..=MAX_PAGES) => Ok((n as usize, n as usize * page_size())),
+        _ => Err(Stop::Fail(format!("parameter pages must be a whole number from 1 to {MAX_PAGES}"))),
+    }
+}
+
+/// Switches transparent huge pages off for this process, of every size and for shared memory too. Kernels without them refuse, which
+/// comes to the same.
+pub(super) fn base_pages_only() {
+    // SAFETY: prctl takes plain numbers.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    }
+}
+
+/// Writes one byte of every page.
+#[inline(always)]
+pub(super) fn touch(at: usize, pages: usize, page: usize) {
+    for i in 0..pages {
+        // SAFETY: callers pass memory of theirs that is at least so many pages long and may be written.
+        unsafe { ((at + i * page) as *mut u8).write_volatile(1) };
+    }
+}
+
+/// Minor faults of this thread so far.
+pub(super) fn minor_faults() -> i64 {
+    // SAFETY: a rusage is plain numbers, and the kernel writes exactly one.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        #[cfg(target_os = "linux")]
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        #[cfg(not(target_os = "linux"))]
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage.ru_minflt as i64
+    }
+}
+
+/// Counts the minor faults of one operation, outside of the timing, and reports them. Few operations where each is long.
+pub(super) fn count_faults(s: &mut Session, pages: usize, body: &mut impl FnMut(u64) -> io::Result<()>) -> Result<f64, Stop> {
+    let operations = (256 / pages).clamp(1, 8);
+    let before = minor_faults();
+    body(operations as u64)?;
+    let faults = (minor_faults() - before) as f64 / operations as f64;
+    s.counter("faults", faults);
+    Ok(faults)
+}
+
+/// One row per number of pages, each with the given parameters.
+pub(super) fn per_pages(base: &Params, pages: &[i64]) -> Vec<Params> {
+    pages.iter().map(|n| base.clone().with("pages", *n)).collect()
+}
