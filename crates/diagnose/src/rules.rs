@@ -102,6 +102,44 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
     Some(Verdict { status, share: share.share, evidence })
 }
 
+/// Whether a share is small with its whole interval, and with what could not be followed: whatever else is known, it clears.
+pub(super) fn surely_small(f: &Facts, share: Option<Share>) -> bool {
+    let followed = f.followed.as_ref().is_some_and(|followed| followed.not_followed <= TOO_LITTLE_FOLLOWED);
+    followed && share.is_some_and(|s| s.high < GUILTY)
+}
+
+/// A verdict that clears by the middle of a count or of a share (`doubt` says so) clears only where the cause's part of a request is small with
+/// its whole interval.
+pub(super) fn doubted(f: &Facts, share: Option<Share>, doubt: Option<String>, verdict: Option<Verdict>) -> Option<Verdict> {
+    let mut v = verdict?;
+    if let Some(doubt) = doubt.filter(|_| v.status == Status::Cleared && !surely_small(f, share)) {
+        (v.status, v.share) = (Status::NotJudged, 0.0);
+        v.evidence.push(doubt);
+    }
+    Some(v)
+}
+
+/// Why a count does not clear: with its interval it reaches what accuses.
+pub(super) fn reaches(what: &str, high: f64, limit: f64) -> Option<String> {
+    (high >= limit).then(|| {
+        format!(
+            "with its interval {what} may be {}, and {} would accuse: that neither clears nor accuses",
+            significant(high),
+            significant(limit)
+        )
+    })
+}
+
+/// Why a share does not clear that is less than much by its middle.
+fn may_be_much(f: &Facts, share: Share) -> Option<String> {
+    let not_followed = f.followed.as_ref().map_or(1.0, |followed| followed.not_followed);
+    if not_followed > TOO_LITTLE_FOLLOWED {
+        return Some(format!("{} of the requests' time could not be followed, and may have been this", percent(not_followed)));
+    }
+    let reaches = share.share < MUCH_WORK.value && share.high >= MUCH_WORK.value;
+    reaches.then(|| format!("its interval reaches {}: that neither clears nor accuses", percent(share.high)))
+}
+
 /// A verdict that one run cannot prove: guilty becomes suspected, with the reason.
 pub(super) fn at_most_suspected(verdict: Option<Verdict>, why: &str) -> Option<Verdict> {
     let mut v = verdict?;
@@ -177,7 +215,12 @@ fn quota(f: &Facts) -> Option<Verdict> {
     let limit = f.quota.map_or("no quota is set".to_owned(), |q| format!("a quota of {} CPUs is set", significant(q)));
     if !throttled(f) {
         let stopped = f.throttled_s?;
-        return cleared(vec![format!("{limit}, and it stopped the server for {} s", significant(stopped))]);
+        let verdict = cleared(vec![format!("{limit}, and it stopped the server for {} s", significant(stopped))]);
+        // So many periods were cut short of so many.
+        let most = f.throttled_count.zip(f.throttled_periods).filter(|(cut, share)| *cut > 0.0 && *share > 0.0);
+        let most = most.map(|(cut, share)| counts::interval(cut)[1] * share / cut).filter(|_| stopped > 0.0);
+        let doubt = most.and_then(|most| reaches("the share of periods that it cut short", most, self::limit("cpu.quota")));
+        return doubted(f, f.share(&CPU), doubt, verdict);
     }
     let cut = f.throttled_periods.map_or(String::new(), |share| format!("cut {} of its periods short and ", percent(share)));
     let levels = |above: f64| if above > 1.0 { format!("{above} levels") } else { "one level".to_owned() };
@@ -238,7 +281,7 @@ fn contention(f: &Facts) -> Option<Verdict> {
         return None;
     }
     let verdict = match judged(f, share, !lowered(f), points && !lowered(f), evidence.clone()) {
-        None if f.other_cpus.is_some_and(|n| n < LITTLE_OF_CPUS.value) => cleared(evidence),
+        None if f.other_cpus.is_some_and(|n| f.busy_cpus(n)[1] < LITTLE_OF_CPUS.value) => cleared(evidence),
         verdict if throttled(f) => {
             at_most_suspected(verdict, "a quota stopped the server meanwhile: other processes that ran then took nothing from it")
         }
@@ -272,8 +315,10 @@ fn saturated(f: &Facts) -> Option<Verdict> {
     let mut evidence = vec![format!("waiting for a CPU that the server itself had is {} of a request", interval(share))];
     evidence.push(format!("the server used {} of {may} CPUs", significant(used)));
     evidence.extend(idling(f));
-    if used < limit("cpu.saturated") * may {
-        return cleared(evidence);
+    let enough = limit("cpu.saturated") * may;
+    if used < enough {
+        let doubt = reaches("the number of CPUs that the server used", f.busy_cpus(used)[1], enough);
+        return doubted(f, Some(share), doubt, cleared(evidence));
     }
     let verdict = at_most_suspected(
         judged(f, Some(share), !throttled(f), false, evidence),
@@ -308,7 +353,7 @@ fn work(f: &Facts) -> Option<Verdict> {
     evidence.extend(f.server_cpus.zip(f.cpus).map(|(used, all)| format!("the server used {} of {all} CPUs", significant(used))));
     // Work is what a server is for: only a comparison can tell whether it is too much.
     at_most_suspected(
-        judged(f, Some(share), share.share >= MUCH_WORK.value, false, evidence),
+        doubted(f, Some(share), may_be_much(f, share), judged(f, Some(share), share.share >= MUCH_WORK.value, false, evidence)),
         "whether that is more than it should be shows in a comparison of two runs",
     )
 }
@@ -334,7 +379,7 @@ fn system_calls(f: &Facts) -> Option<Verdict> {
     evidence.extend(f.seccomp_filters.map(|n| format!("{n} seccomp filters on the server")));
     let proof = filtered(f) || share.share >= MUCH_WORK.value;
     at_most_suspected(
-        judged(f, Some(share), proof, false, evidence),
+        doubted(f, Some(share), may_be_much(f, share), judged(f, Some(share), proof, false, evidence)),
         "whether a call takes longer than it should shows in a comparison of two runs",
     )
 }
@@ -440,6 +485,16 @@ fn client(f: &Facts) -> Option<Verdict> {
     let least = |s: Share| if told { Share { share: s.share.max(SUSPECTED), ..s } } else { s };
     let takes_cpus = f.share(&[Place::CpuClient]).is_some_and(|s| s.share >= SUSPECTED);
     let verdict = judged(f, share.map(least), told || busy || takes_cpus, true, evidence);
+    let doubt = match f.client_busy {
+        // CPUs that it used of those that it could: without their number, as if it were one.
+        Some(busy) => reaches("the share of its CPUs that it used", f.busy_cpus(busy)[1], limit("client.saturated")),
+        None => Some("how much of its CPUs it used is not known".to_owned()),
+    };
+    let between = doubt.filter(|_| share.is_some_and(|s| s.high > MUCH_WORK.value)).or_else(|| {
+        let high = f.share(&[Place::CpuClient]).map_or(0.0, |s| s.high);
+        (high >= GUILTY).then(|| format!("waiting for a CPU that it had may be {} of a request", percent(high)))
+    });
+    let verdict = doubted(f, share, between, verdict);
     if told || busy {
         return verdict;
     }
@@ -453,7 +508,7 @@ fn steal(f: &Facts) -> Option<Verdict> {
     let share = Share { seconds: 0.0, share: stolen, low, high };
     let evidence = vec![format!("the hypervisor took {} of all CPU time", percent(stolen))];
     match judged(f, f.followed.is_some().then_some(share), true, stolen >= SUSPECTED, evidence.clone()) {
-        None => cleared(evidence),
+        None => doubted(f, None, reaches("what it took", share.high, GUILTY), cleared(evidence)),
         verdict => verdict,
     }
 }

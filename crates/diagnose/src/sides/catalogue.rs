@@ -32,6 +32,8 @@ use super::{commits, crowded, let_go, signs, signs_io};
 pub enum Sign {
     /// What tells this cause from its neighbours is there.
     Fits(String),
+    /// It is there by the middle of a count's interval, and may not be by the whole: that makes suspected, and nobody guilty.
+    Perhaps(String),
     /// What would have to be there is not: a fact about the cause, which excludes it whatever its part of the change.
     Against(String),
     /// What it takes did not grow, or too little, by the middle of an interval: that clears it with the whole interval alone. The seconds of a
@@ -39,6 +41,13 @@ pub enum Sign {
     NotGrown(String, Option<f64>),
     /// Nothing was observed on both sides that would tell.
     Unknown,
+}
+
+impl Sign {
+    /// Whether what tells the cause from its neighbours is there, surely or by a middle value.
+    pub fn speaks(&self) -> bool {
+        matches!(self, Sign::Fits(_) | Sign::Perhaps(_))
+    }
 }
 
 /// How two sides are judged by a cause.
@@ -117,7 +126,7 @@ fn rest_of_throttle(clues: &Clues) -> Rest {
 
 /// A server or a client that a quota or a limit on its disk stops acknowledges late as well, and is not waited for because of that.
 fn rest_of_delay(clues: &Clues) -> Rest {
-    let stopped = matches!(signs::quota(clues), Sign::Fits(_)) || signs::set_now(clues, "cgroup.disk_limits");
+    let stopped = signs::quota(clues).speaks() || signs::set_now(clues, "cgroup.disk_limits");
     surely(!stopped && signs_io::client_stopped(clues).is_none())
 }
 

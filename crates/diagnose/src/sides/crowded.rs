@@ -5,20 +5,35 @@ use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK};
 use fingerpost_record::place::Kind;
 
-use super::catalogue::Sign::{Against, Fits};
+use super::catalogue::Sign::{self, Against, NotGrown};
 use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair};
+use super::growth::{self, Growth};
 use super::signs;
 use crate::places::Place;
 
 /// CPUs' worth of time that others use, where they are neighbours on both sides.
 pub(super) fn on_both_sides(clues: &Clues) -> Option<Pair> {
-    signs::others_used(clues).filter(|o| o.fast >= OTHERS_CAME.value && o.fast >= SAME_NEIGHBOURS.value * o.slow)
+    signs::others_used(clues).map(|o| o.pair).filter(|o| o.fast >= OTHERS_CAME.value && o.fast >= SAME_NEIGHBOURS.value * o.slow)
 }
 
 /// CPUs' worth of time that others use, where that is clearly more on the slower side.
 pub(super) fn came(clues: &Clues) -> Option<Pair> {
-    signs::others_used(clues).filter(|o| o.slow > o.fast + OTHERS_CAME.value && o.slow > OTHERS_CAME_TIMES.value * o.fast)
+    let came = |o: &Pair| more(o.slow, o.fast);
+    signs::others_used(clues).map(|o| o.pair).filter(came)
+}
+
+fn more(slow: f64, fast: f64) -> bool {
+    slow > fast + OTHERS_CAME.value && slow > OTHERS_CAME_TIMES.value * fast
+}
+
+/// What it says of contention that others use so much: with the whole intervals of the ticks in which their time is counted, or by the middle.
+pub(super) fn sign(others: &Growth, text: String) -> Sign {
+    let ([fast_low, fast_high], [slow_low, slow_high]) = (others.fast(), others.slow());
+    match more(others.pair.slow, others.pair.fast) {
+        true => growth::fits(text, more(slow_low, fast_high)),
+        false => growth::against(text, !more(slow_high, fast_low)),
+    }
 }
 
 /// Why the server's threads wait for each other although their work is the same, or much longer than their longer work makes them: others have
@@ -26,7 +41,7 @@ pub(super) fn came(clues: &Clues) -> Option<Pair> {
 pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
     let others = came(clues)?;
     // Without the throttled time others are suspected at most (`unread`).
-    let limited = !matches!(signs::affinity(clues), Against(_)) || matches!(signs::quota(clues), Fits(_));
+    let limited = !matches!(signs::affinity(clues), Against(_) | NotGrown(..)) || signs::quota(clues).speaks();
     let waited = clues.places(&[Place::CpuServer]).filter(|waited| signs::grew(clues, *waited) && !limited)?;
     let work = clues.parts(on_cpu).ratio();
     let than_work = match work {

@@ -5,7 +5,7 @@ use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{FILE_LOCKS, SAME_WORK};
 use fingerpost_record::place::Kind;
 
-use super::catalogue::Sign::{self, Against, Fits};
+use super::catalogue::Sign::{self, Against, Fits, NotGrown};
 use super::catalogue::on_cpu;
 use super::clues::Clues;
 use super::{crowded, signs, signs_io};
@@ -42,7 +42,7 @@ fn after(clues: &Clues, sign: fn(&Clues) -> Sign, sleeps: fn(Kind) -> bool, time
 
 /// Whether it is known that no others came, and that the server was given no less of the CPUs: what nobody read is not nothing.
 fn left_alone(clues: &Clues) -> bool {
-    let as_before = [signs::affinity, signs::quota, signs::priority].iter().all(|sign| matches!(sign(clues), Against(_)));
+    let as_before = [signs::affinity, signs::quota, signs::priority].iter().all(|sign| matches!(sign(clues), Against(_) | NotGrown(..)));
     as_before && signs::others_used(clues).is_some() && crowded::came(clues).is_none()
 }
 

@@ -9,6 +9,7 @@ pub mod clues;
 mod commits;
 mod crowded;
 mod decided;
+mod growth;
 mod let_go;
 pub mod limits;
 mod older;

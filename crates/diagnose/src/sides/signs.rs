@@ -7,20 +7,26 @@ use fingerpost_record::cause::thresholds::{
     SLOWER_CODE, TOLD_BY_TICKS, TWICE,
 };
 
-use super::catalogue::Sign::{self, Against, Fits, NotGrown, Unknown};
+use super::catalogue::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
 use super::catalogue::{kernel, on_cpu, user};
 use super::clues::{Clues, Pair, quantity};
+use super::growth::{self, Growth, grown};
 use super::{commits, crowded, let_go, signs_io};
 use crate::entering::Entering;
 use crate::hosts::TASK_MITIGATIONS;
-use crate::places::{Kind, Place};
+use crate::places::{Kind, Place, name};
 use crate::rules::limit;
 
-/// A total that must grow clearly for the cause to fit.
+/// A total that must grow clearly for the cause to fit. Seconds are no events.
 pub(super) fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
+    let growth = if name.ends_with("seconds") { None } else { clues.growth(name) };
+    grows_by(clues, name, growth, by, words)
+}
+
+/// The same of a total that so many events make.
+fn grows_by(clues: &Clues, name: &str, growth: Option<Growth>, by: f64, words: &str) -> Sign {
     let Some(pair) = clues.per_transaction(name) else { return Unknown };
-    let text = format!("{words}: {} a transaction", clues.arrow(pair, name));
-    if pair.ratio() > by && pair.slow > 0.0 { Fits(text) } else { Against(text) }
+    grown(pair, growth, by, format!("{words}: {} a transaction", clues.arrow(pair, name)))
 }
 
 /// Whether a setting holds on the slower side only.
@@ -32,7 +38,7 @@ pub(super) fn set_now(clues: &Clues, name: &str) -> bool {
 pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
     let Some(level) = clues.total(name) else { return Unknown };
     let text = format!("{words}: {}", clues.arrow(level, name));
-    if level.ratio() > TWICE.value && level.slow > 0.0 { Fits(text) } else { Against(text) }
+    grown(level, None, TWICE.value, text)
 }
 
 /// The ends of the ratio of two sides' parts, with the 95 % interval of their difference; nothing where requests were not followed on both.
@@ -43,9 +49,14 @@ fn ends(clues: &Clues, pick: fn(Layer, &str) -> bool) -> Option<[f64; 2]> {
     })
 }
 
-/// What speaks against a cause: surely where it holds with whole intervals, else as little as a middle value says.
+/// What speaks against a cause: surely where it holds with whole intervals, else, and where these are not known, as little as a middle value says.
 fn against(text: String, surely: Option<bool>) -> Sign {
-    if surely == Some(true) { Against(text) } else { NotGrown(text, None) }
+    growth::against(text, surely == Some(true))
+}
+
+/// What is told of a cause because of another, which is there by middle values: it neither accuses nor clears.
+pub(super) fn told_of_another(text: String) -> Sign {
+    NotGrown(text, None)
 }
 
 /// CPUs of the machine that idled meanwhile, as CPUs' worth.
@@ -54,7 +65,9 @@ fn idle(clues: &Clues) -> Option<f64> {
 }
 
 pub(super) fn quota(clues: &Clues) -> Sign {
-    grows(clues, "throttle.seconds", TWICE.value, "throttled time")
+    // The quota stopped the server so many times.
+    let stops = clues.per_transaction("throttle.seconds").and_then(|pair| clues.growth_of(pair, &["throttle.throttled_periods"]));
+    grows_by(clues, "throttle.seconds", stops, TWICE.value, "throttled time")
 }
 
 /// Whether a quota's stops make the most of what transactions take longer outside of followed requests. A stop lasts for tens of
@@ -68,7 +81,7 @@ pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
     };
     let cpus = clues.total("server.cpus_allowed").map_or(1.0, |may| may.slow.max(1.0));
     let share = (stopped.slow / elapsed.slow.max(1e-9) / cpus).min(1.0);
-    matches!(quota(clues), Fits(_)) && outside.more() > 0.0 && share * turn.slow >= MOST_OF_OUTSIDE.value * outside.more()
+    quota(clues).speaks() && outside.more() > 0.0 && share * turn.slow >= MOST_OF_OUTSIDE.value * outside.more()
 }
 
 pub(super) fn affinity(clues: &Clues) -> Sign {
@@ -117,13 +130,8 @@ pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<S
 }
 
 /// CPUs' worth of time that other processes used.
-pub(super) fn others_used(clues: &Clues) -> Option<Pair> {
-    Some(in_cpus(clues.total("other.cpu.seconds")?, clues.total("elapsed.seconds")?))
-}
-
-/// Seconds of CPU time as CPUs' worth over the time that elapsed.
-fn in_cpus(used: Pair, elapsed: Pair) -> Pair {
-    Pair { fast: used.fast / elapsed.fast.max(1e-9), slow: used.slow / elapsed.slow.max(1e-9) }
+pub(super) fn others_used(clues: &Clues) -> Option<Growth> {
+    Some(clues.in_cpus(clues.total("other.cpu.seconds")?, clues.total("elapsed.seconds")?))
 }
 
 pub(super) fn contention(clues: &Clues) -> Sign {
@@ -132,16 +140,17 @@ pub(super) fn contention(clues: &Clues) -> Sign {
             (Fits(text), Some(more)) => Fits(format!("{text}; {more}")),
             (_, Some(text)) => Fits(text),
             (Fits(text), None) => match let_go::by_either(clues).filter(|_| crowded::on_both_sides(clues).is_some()) {
-                Some(other) => Against(format!("{text}; others are on both sides; {other}")),
+                Some(other) => told_of_another(format!("{text}; others are on both sides; {other}")),
                 None => Fits(text),
             },
             (sign, None) => sign,
         };
     }
-    let Some(Pair { fast, slow }) = others_used(clues) else { return Unknown };
+    let Some(others) = others_used(clues) else { return Unknown };
+    let Pair { fast, slow } = others.pair;
     let most = clues.largest("other.cpu.", ".seconds").map_or(String::new(), |name| format!(", most of it {name}"));
     let text = format!("other processes used {slow:.2} CPUs{most}; {fast:.2} on the faster side");
-    if crowded::came(clues).is_some() { Fits(text) } else { Against(text) }
+    crowded::sign(&others, text)
 }
 
 /// A guest that does not get its CPUs does everything more slowly, in proportion: the share of the time that it wanted a CPU and that
@@ -151,14 +160,23 @@ pub(super) fn steal(clues: &Clues) -> Sign {
     let Some(stolen) = clues.total("cpu.steal.seconds") else { return Unknown };
     let sum = |side: fn(Pair) -> f64| busy.iter().flatten().map(|p| side(*p)).sum::<f64>();
     let share = |stolen: f64, busy: f64| if stolen > 0.0 { stolen / (stolen + busy) } else { 0.0 };
-    let (fast, slow) = (share(stolen.fast, sum(|p| p.fast)), share(stolen.slow, sum(|p| p.slow)));
+    let busy = Pair { fast: sum(|p| p.fast), slow: sum(|p| p.slow) };
+    let (fast, slow) = (share(stolen.fast, busy.fast), share(stolen.slow, busy.slow));
+    // What was taken is counted in ticks: its ends beside what was left.
+    let ticks = clues.in_cpus(stolen, Pair { fast: 1.0, slow: 1.0 });
+    let (fast_ends, slow_ends) = (ticks.fast().map(|s| share(s, busy.fast)), ticks.slow().map(|s| share(s, busy.slow)));
     let text = format!(
         "the hypervisor took {:.0} % of the time in which CPUs were wanted, {:.0} % on the faster side",
         slow * 100.0,
         fast * 100.0
     );
-    let lost = clues.parts(on_cpu).slow * (slow - fast);
-    if slow > fast + MORE_STOLEN.value && lost > GOOD_PART.value * clues.wall().more() { Fits(text) } else { Against(text) }
+    let much = |fast: f64, slow: f64| {
+        slow > fast + MORE_STOLEN.value && clues.parts(on_cpu).slow * (slow - fast) > GOOD_PART.value * clues.wall().more()
+    };
+    match much(fast, slow) {
+        true => growth::fits(text, much(fast_ends[1], slow_ends[0])),
+        false => growth::against(text, !much(fast_ends[0], slow_ends[1])),
+    }
 }
 
 pub(super) fn mitigation(clues: &Clues) -> Sign {
@@ -176,21 +194,24 @@ pub(super) fn mitigation(clues: &Clues) -> Sign {
     let Some(fact) = differs.first() else { return Against("the mitigations are the same".into()) };
     let on_user = clues.parts(user);
     let text = format!("user code takes {:.2} times as long; {fact}", on_user.ratio());
-    if on_user.ratio() > SLOWER_CODE.value { Fits(text) } else { Against(text) }
+    if on_user.ratio() > SLOWER_CODE.value {
+        return Fits(text);
+    }
+    against(text, ends(clues, user).map(|[_, high]| high <= SLOWER_CODE.value))
 }
 
 pub(super) fn speed(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let proportion = (on_user.ratio(), on_kernel.ratio());
     let text = format!("user code takes {:.2} times, the kernel {:.2} times as long", proportion.0, proportion.1);
-    if let Some(more) = more_to_do(clues) {
-        return Against(format!("{text}; {more}"));
+    if let Some((more, surely)) = more_to_do(clues) {
+        return growth::against(format!("{text}; {more}"), surely);
     }
     if !together(clues) {
         return against(text, surely_apart(clues));
     }
     if let Some(others) = crowded::slow_the_same_work(clues) {
-        return Against(others);
+        return told_of_another(others);
     }
     if let Some(spared) = client_spared(clues, proportion.0.min(proportion.1)) {
         return against(format!("{text}; {spared}"), surely_spared(clues));
@@ -256,24 +277,40 @@ pub(super) fn setting(clues: &Clues) -> Option<String> {
 }
 
 /// Page faults of the server per transaction.
-fn faults(clues: &Clues) -> Option<Pair> {
+fn faults(clues: &Clues) -> Option<Growth> {
     let minor = clues.per_transaction("server.faults.minor")?;
-    Some(clues.per_transaction("server.faults.major").map_or(minor, |major| Pair::sum(minor, major)))
+    let all = clues.per_transaction("server.faults.major").map(|major| Pair::sum(minor, major));
+    match all {
+        Some(all) => clues.growth_of(all, &["server.faults.minor", "server.faults.major"]),
+        None => clues.growth_of(minor, &["server.faults.minor"]),
+    }
 }
 
-/// What makes the CPU do more for a transaction, so that its longer time says nothing of its speed.
-pub(super) fn more_to_do(clues: &Clues) -> Option<String> {
+/// Whether a count is so many times as large, and more than a few of a transaction: by its middle, and with its whole interval.
+fn more_than_few(count: &Growth, by: f64, few: f64) -> [bool; 2] {
+    let middle = count.pair.ratio() > by && count.pair.slow > few;
+    [middle, middle && count.ratio()[0] > by && count.slow()[0] > few]
+}
+
+/// What makes the CPU do more for a transaction, so that its longer time says nothing of its speed, and whether that is so for sure.
+pub(super) fn more_to_do(clues: &Clues) -> Option<(String, bool)> {
     if ["server.thp_disabled", "server.seccomp.filters", "server.store_bypass.mitigated"].iter().any(|name| set_now(clues, name)) {
-        return Some("a setting of the server's tasks differs that costs CPU time".into());
+        return Some(("a setting of the server's tasks differs that costs CPU time".into(), true));
     }
     if let Some(more) = round_trips(clues) {
-        return Some(more);
+        return Some((more, true));
     }
-    let grew = |pair: Option<Pair>, least: f64, words: &str| {
-        let pair = pair.filter(|p| p.ratio() > MORE_TO_DO.value && p.slow > least)?;
-        Some(format!("{words} a transaction: {}", clues.arrow(pair, "")))
+    let grew = |count: Option<Growth>, least: f64, words: &str| {
+        let count = count?;
+        let [middle, surely] = more_than_few(&count, MORE_TO_DO.value, least);
+        middle.then(|| (format!("{words} a transaction: {}", clues.arrow(count.pair, "")), surely))
     };
-    grew(faults(clues), FEW_FAULTS.value, "faults").or_else(|| grew(clues.calls_per_transaction(), FEW_CALLS.value, "system calls"))
+    let (of_faults, of_calls) =
+        (grew(faults(clues), FEW_FAULTS.value, "faults"), grew(clues.growth_of_calls(), FEW_CALLS.value, "system calls"));
+    match (of_faults, of_calls) {
+        (Some((_, false)), Some(calls @ (_, true))) => Some(calls),
+        (of_faults, of_calls) => of_faults.or(of_calls),
+    }
 }
 
 /// Kernel time that grew outside of calls, in words.
@@ -289,7 +326,7 @@ fn outside_of_calls(fast: &Entering, slow: &Entering) -> Option<String> {
 
 /// Entering costs every call a like amount. Where one kind of call has all the growth and others, made as often, have next to none, it is
 /// that call's work that grew.
-fn one_call(clues: &Clues) -> Option<String> {
+fn one_call(clues: &Clues) -> Option<(String, bool)> {
     let mut calls: Vec<(&str, Pair, f64)> = clues
         .kernel_parts()
         .into_iter()
@@ -302,10 +339,14 @@ fn one_call(clues: &Clues) -> Option<String> {
     let (&(most, grew, count), rest) = calls.split_first()?;
     let others: f64 = rest.iter().map(|c| c.2).sum();
     let (expected, had) = (grew.more() * others / count.max(1e-9), rest.iter().map(|c| c.1.more()).sum::<f64>());
+    let is = |call: &str, part: &str| part.strip_prefix(name::KERNEL) == Some(call);
+    let (width, of_others) = (clues.width(|_, part| is(most, part)), clues.width(|_, part| rest.iter().any(|other| is(other.0, part))));
+    let least = (grew.more() - width).max(0.0) * others / count.max(1e-9);
     // Few others tell nothing.
     (grew.more() > 0.0 && others > count / 2.0 && had < LIKE_AMOUNTS.value * expected).then(|| {
         let arrow = clues.arrow(grew, "seconds");
-        format!("of the calls {most} alone takes longer ({arrow} of a request), and entering costs all of them a like amount")
+        let text = format!("of the calls {most} alone takes longer ({arrow} of a request), and entering costs all of them a like amount");
+        (text, clues.followed() && had + of_others < LIKE_AMOUNTS.value * least)
     })
 }
 
@@ -320,6 +361,7 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     let text = format!("the kernel takes {:.2} times as long, user code {:.2} times", on_kernel.ratio(), on_user.ratio());
     // Of followed requests, how many calls one makes is known better than from counts in windows that may have missed the server.
     let entering = clues.entering();
+    let counted = clues.growth_of_calls();
     let calls = entering.map(|[fast, slow]| Pair { fast: fast.calls, slow: slow.calls }).or_else(|| clues.calls_per_transaction());
     let mut facts = clues.fast().host_clues(&clues.slow(), &["seccomp", "seccomp filters"]);
     facts.extend(entering.and_then(|[fast, slow]| outside_of_calls(&fast, &slow)));
@@ -328,19 +370,24 @@ pub(super) fn entry(clues: &Clues) -> Sign {
     facts.extend(calls.map(|c| format!("{} calls a transaction", clues.arrow(c, ""))));
     let text = facts.into_iter().fold(text, |t, fact| format!("{t}; {fact}"));
     // Calls that map and unmap memory get slower with the number of its pages, and faults are no calls.
-    if !filtered && faults(clues).is_some_and(|p| p.ratio() > MORE_OF_A_COUNT.value && p.slow > FEW_FAULTS.value) {
-        return Against(format!("{text}; the pages that it handles grew in number"));
+    let more_faults = faults(clues).filter(|_| !filtered).map(|count| more_than_few(&count, MORE_OF_A_COUNT.value, FEW_FAULTS.value));
+    if let Some([true, surely]) = more_faults {
+        return growth::against(format!("{text}; the pages that it handles grew in number"), surely);
     }
     // Packets that are held up are held up in the calls that send them.
     if let Some(shaped) = (!filtered).then(|| signs_io::shaped(clues)).flatten() {
-        return Against(format!("{text}; {shaped}"));
+        return growth::against(format!("{text}; {shaped}"), signs_io::surely_shaped(clues));
     }
-    if let Some(text) = (!filtered).then(|| one_call(clues)).flatten() {
-        return Against(text);
+    if let Some((text, surely)) = (!filtered).then(|| one_call(clues)).flatten() {
+        return growth::against(text, surely);
     }
     // So much no entry takes: it is traps, or work of the kernel's that no call asks for.
-    if !filtered && entering.is_some_and(|[fast, slow]| slow.more_than(&fast) > DEAREST_ENTRY.value * slow.calls.max(1.0)) {
-        return Against(format!("{text}; that is more than entering a call takes"));
+    if let Some([fast, slow]) = entering.filter(|_| !filtered) {
+        let (more, dearest) = (slow.more_than(&fast), DEAREST_ENTRY.value * slow.calls.max(1.0));
+        if more > dearest {
+            let surely = more - 2.0 * slow.error.hypot(fast.error) > dearest;
+            return growth::against(format!("{text}; that is more than entering a call takes"), surely);
+        }
     }
     let slower = on_kernel.ratio() > SLOWER_CODE.value && on_kernel.ratio() > on_user.ratio() * SLOWER_CODE.value;
     // A filter that only the slower side has is a fact; counts of very many calls come from samples of the trace.
@@ -351,21 +398,31 @@ pub(super) fn entry(clues: &Clues) -> Sign {
         // Without a count of the calls nothing tells slow calls from many.
         None => Unknown,
         Some(calls) if calls.ratio() < AS_MANY_CALLS.value => Fits(text),
-        Some(_) => Against(text),
+        Some(_) => growth::against(text, counted.is_some_and(|count| count.ratio()[0] >= AS_MANY_CALLS.value)),
     }
 }
 
 pub(super) fn memory_limit(clues: &Clues) -> Sign {
+    let mut signs = Vec::new();
     for (name, words) in [
         ("memory.swap_in.pages", "pages swapped in"),
         ("server.faults.major", "major faults"),
         ("memory.direct_reclaim.pages", "pages reclaimed directly"),
     ] {
-        if let fits @ Fits(_) = grows(clues, name, MORE_OF_A_COUNT.value, words) {
-            return fits;
+        match grows(clues, name, MORE_OF_A_COUNT.value, words) {
+            fits @ Fits(_) => return fits,
+            other => signs.push(other),
         }
     }
-    grows(clues, "psi.memory.some.seconds", MORE_OF_A_COUNT.value, "stalled for memory")
+    match grows(clues, "psi.memory.some.seconds", MORE_OF_A_COUNT.value, "stalled for memory") {
+        fits @ Fits(_) => fits,
+        // One that may have grown is not cleared by another that did not.
+        last => {
+            let perhaps = signs.iter().position(|sign| matches!(sign, Perhaps(_)));
+            let untold = signs.iter().position(|sign| matches!(sign, NotGrown(..)));
+            perhaps.or(untold.filter(|_| !last.speaks())).map_or(last, |at| signs.swap_remove(at))
+        }
+    }
 }
 
 pub(super) fn page_size(clues: &Clues) -> Sign {
@@ -374,6 +431,7 @@ pub(super) fn page_size(clues: &Clues) -> Sign {
     facts.extend((facts.is_empty() && off).then(|| "the server may use huge pages on the faster side only".to_owned()));
     match (grows(clues, "server.faults.minor", MORE_OF_A_COUNT.value, "minor faults"), facts.first()) {
         (Fits(text), Some(fact)) => Fits(format!("{text}; {fact}")),
+        (Perhaps(text), Some(fact)) => Perhaps(format!("{text}; {fact}")),
         // Misses of the TLB without more faults are what small pages cost a server that keeps its memory; nothing counts them.
         (_, Some(_)) => Unknown,
         (_, None) if clues.total("server.thp_disabled").is_none() && clues.total("thp.always").is_none() => Unknown,
@@ -384,7 +442,7 @@ pub(super) fn page_size(clues: &Clues) -> Sign {
 /// A timer that the path ends in.
 pub(super) fn wait(clues: &Clues) -> Sign {
     if let Some(other) = let_go::by_file_locks(clues) {
-        return Against(other);
+        return told_of_another(other);
     }
     followed(clues, &[Place::Sleeping], "sleeping until a time").unwrap_or(Unknown)
 }
@@ -393,7 +451,7 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
     let (on_user, on_kernel) = (clues.parts(user), clues.parts(kernel));
     let text = format!("user code takes {:.2} times as long, the kernel {:.2} times", on_user.ratio(), on_kernel.ratio());
     if let Some(others) = crowded::slow_the_same_work(clues) {
-        return Against(others);
+        return told_of_another(others);
     }
     // Code that works longer makes more of the kernel's work besides it, too (interrupts, colder caches); the most of it is its own.
     let most = on_user.more() > MOST_OF_CPU.value * (on_user.more() + on_kernel.more());
@@ -425,9 +483,9 @@ pub(super) fn calls(clues: &Clues) -> Sign {
     if let Some(text) = round_trips(clues) {
         return Fits(text);
     }
-    let Some(calls) = clues.calls_per_transaction() else { return Unknown };
+    let (Some(calls), Some(count)) = (clues.calls_per_transaction(), clues.growth_of_calls()) else { return Unknown };
     if let Some(text) = commits::journals(clues) {
-        return Against(text);
+        return told_of_another(text);
     }
     let on_kernel = clues.parts(kernel);
     let text = format!("{} calls a transaction, the kernel {:.2} times as long", clues.arrow(calls, ""), on_kernel.ratio());
@@ -435,10 +493,10 @@ pub(super) fn calls(clues: &Clues) -> Sign {
     // Slower calls besides are another's doing; a call's cost grows with what it moves, and so may a part of it.
     let at_same_cost = on_kernel.ratio() < calls.ratio() * often || by_number(clues).is_some_and(|part| part >= MOST_BY_NUMBER.value);
     match calls.ratio() > often && calls.slow > 1.0 {
-        true if at_same_cost => Fits(text),
+        true if at_same_cost => growth::fits(text, count.ratio()[0] > often && count.slow()[0] > 1.0),
         // What each costs has an interval that the ratio of the kernel's time does not tell.
         true => NotGrown(text, None),
-        false => Against(text),
+        false => growth::against(text, count.ratio()[1] <= often || count.slow()[1] <= 1.0),
     }
 }
 
@@ -473,23 +531,28 @@ pub(super) fn trace(clues: &Clues) -> Sign {
 pub(super) fn saturated(clues: &Clues) -> Sign {
     let Some(sign) = followed(clues, &[Place::CpuServer], "waiting for a CPU that the server itself had") else { return Unknown };
     if let Some(other) = crowded::left_too_few(clues).or_else(|| let_go::by_either(clues)).or_else(|| let_go::by_a_shaper(clues)) {
-        return Against(other);
+        return told_of_another(other);
     }
     let used = ["server.user.seconds", "server.kernel.seconds"].iter().filter_map(|name| clues.total(name)).reduce(Pair::sum);
     let (Some(used), Some(elapsed), Some(may)) = (used, clues.total("elapsed.seconds"), clues.total("server.cpus_allowed")) else {
         return Unknown;
     };
-    let used = in_cpus(used, elapsed);
+    let counted = clues.in_cpus(used, elapsed);
+    let used = counted.pair;
     let text = format!("the server used {:.2} of {} CPUs on the slower side", used.slow, may.slow);
     // CPUs that have less to do than on the faster side are not what became too few.
+    let of_may = may.fast / may.slow.max(1e-9);
     if (Pair { fast: used.fast / may.fast, slow: used.slow / may.slow }).ratio() < LESS_BUSY.value {
-        return Against(format!("{text}, {:.2} of {} on the faster side", used.fast, may.fast));
+        let surely = counted.ratio()[1] * of_may < LESS_BUSY.value;
+        return growth::against(format!("{text}, {:.2} of {} on the faster side", used.fast, may.fast), surely);
     }
+    let enough = limit("cpu.saturated") * may.slow;
     match sign {
-        Fits(sign) | NotGrown(sign, _) | Against(sign) if used.slow < limit("cpu.saturated") * may.slow => {
-            Against(format!("{sign}; {text}"))
+        Fits(sign) | Perhaps(sign) | NotGrown(sign, _) | Against(sign) if used.slow < enough => {
+            growth::against(format!("{sign}; {text}"), counted.slow()[1] < enough)
         }
         Fits(sign) => Fits(format!("{sign}; {text}")),
+        Perhaps(sign) => Perhaps(format!("{sign}; {text}")),
         NotGrown(sign, at_most) => NotGrown(format!("{sign}; {text}"), at_most),
         Against(sign) => Against(format!("{sign}; {text}")),
         Unknown => Unknown,
