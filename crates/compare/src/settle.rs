@@ -79,7 +79,7 @@ fn by_cause(settled: &[Settled], changes: &[Change], causes: &[Finding]) -> Vec<
 fn unsuspected(cause: &'static str, changes: &[Change]) -> Finding {
     let layer = fingerpost_record::cause::cause(cause).map_or(Layer::Application, |c| c.layer);
     let evidence = changes.iter().filter(|c| c.kind != Kind::Client).map(|c| format!("{} (base → new)", c.words())).collect();
-    Finding { cause: cause.into(), layer, status: Status::NotJudged, share: 0.0, evidence }
+    Finding { cause: cause.into(), layer, status: Status::NotJudged, share: 0.0, evidence, relation: None }
 }
 
 /// What changes make together of the difference.
@@ -194,7 +194,7 @@ mod tests {
 
     fn finding() -> Finding {
         let evidence = vec!["storage: innodb → aria (base → new)".to_owned(), TOGETHER.to_owned()];
-        Finding { cause: SETTING.into(), layer: Layer::Application, status: Status::Suspected, share: 0.9, evidence }
+        Finding { cause: SETTING.into(), layer: Layer::Application, status: Status::Suspected, share: 0.9, evidence, relation: None }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(super) struct Verdict {
     pub status: Status,
     pub share: f64,
     pub evidence: Vec<String>,
+    /// Another cause of which is told what requests spend where this one acts as well, so that it is not judged.
+    pub told_of: Option<&'static str>,
 }
 
 /// How one cause of the registry is judged by one side.
@@ -73,7 +75,7 @@ pub(super) fn told(sum: Option<&Sum>) -> Vec<String> {
 pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool, mut evidence: Vec<String>) -> Option<Verdict> {
     let Some(share) = share else {
         evidence.push(NOT_FOLLOWED.to_owned());
-        return points.then_some(Verdict { status: Status::Suspected, share: 0.0, evidence });
+        return points.then_some(Verdict { status: Status::Suspected, share: 0.0, evidence, told_of: None });
     };
     let status = match share {
         s if s.low >= GUILTY && proof => Status::Guilty,
@@ -85,11 +87,11 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
     let not_followed = f.followed.as_ref().map_or(1.0, |followed| followed.not_followed);
     if untold {
         evidence.push(format!("its interval reaches {}: that neither clears nor accuses", percent(share.high)));
-        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence });
+        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence, told_of: None });
     }
     if status == Status::Cleared && proof && not_followed > TOO_LITTLE_FOLLOWED {
         evidence.push(format!("{} of the requests' time could not be followed, and may have been this", percent(not_followed)));
-        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence });
+        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence, told_of: None });
     }
     if status == Status::Guilty && not_followed > TOO_LITTLE_FOLLOWED {
         evidence.push(format!(
@@ -97,9 +99,9 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
             percent(not_followed),
             percent(TOO_LITTLE_FOLLOWED)
         ));
-        return Some(Verdict { status: Status::Suspected, share: share.share, evidence });
+        return Some(Verdict { status: Status::Suspected, share: share.share, evidence, told_of: None });
     }
-    Some(Verdict { status, share: share.share, evidence })
+    Some(Verdict { status, share: share.share, evidence, told_of: None })
 }
 
 /// Whether a share is small with its whole interval, and with what could not be followed: whatever else is known, it clears.
@@ -160,16 +162,17 @@ pub(super) fn without(missing: bool, what: &str, verdict: Option<Verdict>) -> Op
     Some(v)
 }
 
-/// How a sentence begins that says which cause has what is spent in a place that is this one's as well.
-pub(crate) const TOLD_OF: &str = "what is waited there is told of ";
-
 /// A verdict that another cause, which is there, keeps from being one: what is more than little with its whole interval is not cleared.
-fn told_of(other: &str, is_there: bool, share: Option<Share>, verdict: Option<Verdict>) -> Option<Verdict> {
+fn told_of(other: &'static str, is_there: bool, share: Option<Share>, verdict: Option<Verdict>) -> Option<Verdict> {
     let mut v = verdict?;
     let much = share.is_some_and(|s| s.share >= SUSPECTED || s.high >= GUILTY);
     if is_there && much && v.status == Status::Cleared {
         (v.status, v.share) = (Status::NotJudged, 0.0);
-        v.evidence.push(format!("{TOLD_OF}{other} ({}): how much would be left without that is not known", cause::label(other)));
+        v.told_of = Some(other);
+        v.evidence.push(format!(
+            "what is waited there is told of {other} ({}): how much would be left without that is not known",
+            cause::label(other)
+        ));
     }
     Some(v)
 }
@@ -178,7 +181,7 @@ fn told_of(other: &str, is_there: bool, share: Option<Share>, verdict: Option<Ve
 const NO_THROTTLE: &str = "throttle.seconds is not known: a quota that stops the server would fit as well";
 
 pub(super) fn cleared(evidence: Vec<String>) -> Option<Verdict> {
-    Some(Verdict { status: Status::Cleared, share: 0.0, evidence })
+    Some(Verdict { status: Status::Cleared, share: 0.0, evidence, told_of: None })
 }
 
 pub(super) fn mostly(name: &str) -> String {

@@ -265,5 +265,5 @@ pub(super) fn page_size(f: &Facts) -> Option<Verdict> {
     let faults = f.minor_faults?;
     let figure =
         format!("{} minor faults per transaction; what the page size costs shows in a comparison of two runs", significant(faults));
-    Some(Verdict { status: Status::NotJudged, share: 0.0, evidence: vec![figure] })
+    Some(Verdict { status: Status::NotJudged, share: 0.0, evidence: vec![figure], told_of: None })
 }

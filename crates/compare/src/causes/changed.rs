@@ -35,7 +35,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
         let here = !view.slow.imported && !view.fast.imported;
         let settle = if here { " (compare --settle measures it)" } else { "" };
         evidence.push(format!("the {what} differ too, so that how much of the difference is the change's is not known{settle}"));
-        return Some(Finding { cause: cause.into(), layer, status: Status::Suspected, share: 0.0, evidence });
+        return Some(Finding { cause: cause.into(), layer, status: Status::Suspected, share: 0.0, evidence, relation: None });
     }
     let share = view.claim(|i| if changes.iter().any(|c| c.concerns(i.row)) { i.left } else { 0.0 }) / total;
     let status = if others.is_empty() { Status::Guilty } else { Status::Suspected };
@@ -43,7 +43,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
         [] => "nothing else that is known of the two sides differs".into(),
         others => format!("what differs besides: {}", others.join(", ")),
     });
-    Some(Finding { cause: cause.into(), layer, status, share, evidence })
+    Some(Finding { cause: cause.into(), layer, status, share, evidence, relation: None })
 }
 
 /// What several changes together are: another program, whatever its settings; swap elsewhere, where nothing else was changed.

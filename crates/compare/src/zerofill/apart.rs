@@ -85,7 +85,14 @@ pub fn judge(rows: &[Row], causes: &mut Vec<Finding>, unexplained: &mut f64, thr
     let beyond = |a: &Apart| a.fault_low > 1.0 + threshold || a.fault_high < 1.0 / (1.0 + threshold);
     let faults = found.iter().filter(|a| beyond(a)).count() * 2 > found.len();
     let by_factor = causes.iter().position(|f| BY_FACTOR.contains(&f.cause.as_str()) && f.status != Status::Cleared);
-    let finding = |cause: &str, status, share, evidence| Finding { cause: cause.into(), layer: Layer::Memory, status, share, evidence };
+    let finding = |cause: &str, status, share, evidence| Finding {
+        cause: cause.into(),
+        layer: Layer::Memory,
+        status,
+        share,
+        evidence,
+        relation: None,
+    };
     match by_factor {
         Some(at) => {
             let whole = causes.remove(at);

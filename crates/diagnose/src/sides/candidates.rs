@@ -181,7 +181,7 @@ fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
 }
 
 pub(super) fn finding(cause: &Cause, status: Status, share: f64, evidence: Vec<String>) -> Finding {
-    Finding { cause: cause.name.into(), layer: cause.layer, status, share, evidence }
+    Finding { cause: cause.name.into(), layer: cause.layer, status, share, evidence, relation: None }
 }
 
 /// Why nobody is guilty by the middle of a count.
@@ -335,7 +335,7 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
             continue;
         }
         let evidence = vec![text, "nothing that was recorded tells which of its causes it is".into()];
-        findings.push(Finding { cause: format!("{layer}.unknown"), layer, status: Status::Suspected, share, evidence });
+        findings.push(Finding { cause: format!("{layer}.unknown"), layer, status: Status::Suspected, share, evidence, relation: None });
     }
 }
 

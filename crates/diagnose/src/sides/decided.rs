@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: Vec::new() }
+        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: Vec::new(), relation: None }
     }
 
     #[test]

@@ -102,6 +102,7 @@ mod tests {
                 status: Status::Suspected,
                 share: 0.3,
                 evidence: vec![],
+                relation: None,
             }]
         };
         let unsure = Trust { resolved: false, ..Trust::default() };

@@ -377,6 +377,17 @@ fn idle_cpus_are_not_saturated_and_uncounted_calls_are_not_judged() {
 }
 
 #[test]
+fn what_is_told_of_another_cause_says_so_in_its_data() {
+    // The server may use one CPU of two, and a quota stops it: whose the waiting is, the quota's rule tells.
+    let waits = followed(&[cpu("idle CPU", &[], 300.0)]);
+    let read = [("server.cpus_allowed", 1.0), ("throttle.seconds", 3.0), ("throttle.throttled_periods", 80.0)];
+    let found = judged(&step(), &read, Some(&waits));
+    let of = |cause: &str| found.iter().find(|f| f.cause == cause).unwrap();
+    assert_eq!((of("cpu.affinity").status, &of("cpu.affinity").relation), (Status::NotJudged, &Some(Relation::ToldOf("cpu.quota".into()))));
+    assert_eq!(of("cpu.quota").relation, None);
+}
+
+#[test]
 fn more_threads_than_cpus_follows_from_their_work() {
     let extra: [Row; 1] = [(Layer::Application, "server user code", "", &[], [600.0; 3])];
     let rows = [&extra[..], &[cpu("the server itself", &[], 2000.0)]].concat();
