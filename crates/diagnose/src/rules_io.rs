@@ -8,11 +8,11 @@ use fingerpost_record::{Readings, Status, Unit, unit::significant};
 
 use super::counts;
 use super::facts::{Facts, drops};
-use super::places::{Place, add};
-use super::rules::{
+use super::judging::{
     NOT_FOLLOWED, SUSPECTED, Verdict, at_most_suspected, cleared, doubted, interval, judged, limit, mostly, part, percent, reaches,
     share_of, told, without,
 };
+use super::places::{Place, add};
 
 /// Everything that waits for a disk.
 const DISK: [Place; 5] = [Place::DiskHeld, Place::DiskBehindOthers, Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];

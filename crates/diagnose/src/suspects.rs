@@ -5,7 +5,8 @@ use fingerpost_record::{Finding, Reading, Readings, Relation, Status};
 
 use super::chain;
 use super::facts::Facts;
-use super::rules::{NOT_FOLLOWED, RULES};
+use super::judging::NOT_FOLLOWED;
+use super::rules::RULES;
 
 /// Judges every suspect by the facts of one step, which were had from these readings.
 pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {

@@ -5,7 +5,7 @@ use fingerpost_record::{Answer, Experiment, Finding, Status};
 
 use super::decides;
 use crate::chain;
-use crate::rules::percent;
+use crate::judging::percent;
 
 /// The findings of one step, with what its experiments say of them.
 ///

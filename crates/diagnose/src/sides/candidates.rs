@@ -11,16 +11,18 @@ use fingerpost_record::cause::thresholds::HALF_OUTSIDE;
 use fingerpost_record::cause::{Cause, Need};
 use fingerpost_record::{Finding, Layer, Status};
 
-use super::catalogue::{CATALOGUE, Candidate, Rest, Sign};
+use super::catalogue::{CATALOGUE, Candidate, Rest};
 use super::clearing::{Doubts, why_not};
-use super::clues::{Clues, Pair};
+use super::clues::Clues;
 use super::crowded;
 use super::decided;
 use super::limits::{self, Trust};
+use super::pair::Pair;
 use super::roots;
+use super::sign::Sign;
 use super::unread;
 use crate::chain;
-use crate::rules::{GUILTY, SUSPECTED, percent};
+use crate::judging::{GUILTY, SUSPECTED, percent};
 
 /// The guilty so far, each with its share of the change.
 #[derive(Default)]

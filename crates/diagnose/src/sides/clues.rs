@@ -10,7 +10,8 @@ use fingerpost_record::{
 };
 
 use super::growth::Growth;
-use super::older::resolved;
+use super::older::{resolved, wall};
+use super::pair::Pair;
 use crate::chain;
 use crate::deciding::verdict;
 use crate::entering::Entering;
@@ -22,69 +23,8 @@ use crate::suspects::suspects;
 use crate::windows::{CALLS, all_calls, calls_per_transaction};
 use fingerpost_record::paths::Share;
 
-/// The system calls whose count times the unit cost of a probe is held against the budget.
-pub const SYSCALL_COUNT: &[(&str, &str)] = &[
-    ("read", "syscall.read"),
-    ("pread64", "syscall.read"),
-    ("write", "syscall.write"),
-    ("pwrite64", "syscall.write"),
-    ("stat", "syscall.stat"),
-    ("newfstatat", "syscall.stat"),
-    ("fstat", "syscall.fstat"),
-    ("openat", "syscall.open_close"),
-    ("poll", "syscall.poll"),
-    ("epoll_wait", "syscall.epoll"),
-    ("futex", "syscall.null"),
-    ("fcntl", "syscall.null"),
-    ("lseek", "syscall.null"),
-    ("recvfrom", "syscall.read"),
-    ("sendto", "syscall.write"),
-    ("mmap", "vm.mmap"),
-    ("munmap", "vm.munmap"),
-    ("mprotect", "vm.mprotect"),
-    ("clone", "thread.create"),
-    ("fork", "process.fork"),
-    ("vfork", "process.vfork"),
-    ("execve", "process.exec"),
-    ("fsync", "fs.fsync"),
-    ("fdatasync", "fs.fdatasync"),
-    ("rt_sigaction", "signal.install"),
-];
-
 /// The part of a budget that the kernel's time outside of traced calls moves to.
 const OUTSIDE_OF_CALLS: &str = "kernel: outside of calls";
-
-/// A total on both sides, per transaction.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pair {
-    /// The side with the shorter transactions.
-    pub fast: f64,
-    /// The side with the longer ones.
-    pub slow: f64,
-}
-
-impl Pair {
-    /// How many times as much; from nothing to something counts as a thousandfold.
-    pub fn ratio(self) -> f64 {
-        if self.fast > 0.0 {
-            self.slow / self.fast
-        } else if self.slow > 0.0 {
-            1e3
-        } else {
-            1.0
-        }
-    }
-
-    /// Both together.
-    pub fn sum(a: Pair, b: Pair) -> Pair {
-        Pair { fast: a.fast + b.fast, slow: a.slow + b.slow }
-    }
-
-    /// What came on top.
-    pub fn more(self) -> f64 {
-        self.slow - self.fast
-    }
-}
 
 /// Something that whoever made the sides changed between them: a build or a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -429,7 +369,7 @@ impl<'a> Clues<'a> {
     /// loop's turn takes clients × time / transactions. It is what clients do between requests, and connections that were not let in.
     pub fn outside(&self) -> Option<Pair> {
         self.places.as_ref()?;
-        let of = |i: usize, budget| Some((turnaround(&self.readings[i])? - super::waterfall::wall(budget)).max(0.0));
+        let of = |i: usize, budget| Some((turnaround(&self.readings[i])? - wall(budget)).max(0.0));
         Some(self.pair(of(0, self.base.1)?, of(1, self.new.1)?))
     }
 
@@ -441,7 +381,7 @@ impl<'a> Clues<'a> {
 
     /// Wall seconds per transaction.
     pub fn wall(&self) -> Pair {
-        let (base, new) = (super::waterfall::wall(self.base.1), super::waterfall::wall(self.new.1));
+        let (base, new) = (wall(self.base.1), wall(self.new.1));
         if self.new_is_slow { Pair { fast: base, slow: new } } else { Pair { fast: new, slow: base } }
     }
 }
@@ -469,7 +409,7 @@ fn transactions_of_calls(readings: &[Readings; 2], paths: [&Paths; 2]) -> Option
 fn longer(readings: &[Readings; 2], budgets: [&Budget; 2]) -> bool {
     match turnaround(&readings[0]).zip(turnaround(&readings[1])) {
         Some((base, new)) => new >= base,
-        None => super::waterfall::wall(budgets[1]) >= super::waterfall::wall(budgets[0]),
+        None => wall(budgets[1]) >= wall(budgets[0]),
     }
 }
 

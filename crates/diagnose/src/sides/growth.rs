@@ -5,8 +5,8 @@
 //! count is taken for no surer than the transactions that it is of: as if each made all of its events or none, which is as much as counts
 //! of one spread where their deviation is no more than their mean.
 
-use super::catalogue::Sign::{self, Against, Fits, NotGrown, Perhaps};
-use super::clues::Pair;
+use super::pair::Pair;
+use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps};
 use crate::counts::{self, Z};
 
 /// A quantity of both sides, and how many independent events it is the sum of.

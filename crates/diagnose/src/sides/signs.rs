@@ -1,138 +1,23 @@
-//! What tells the causes of CPUs, kernel and memory from their neighbours, and the helpers that all discriminators share.
+//! What tells the causes of CPUs, kernel and memory from their neighbours.
 
-use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{
-    AS_MANY_CALLS, CLIENT_TOO, DEAREST_ENTRY, FEW_CALLS, FEW_FAULTS, GOOD_PART, IN_PROPORTION, LESS_BUSY, LIKE_AMOUNTS, LONGER_WAIT,
-    MORE_OF_A_COUNT, MORE_ROUND_TRIPS, MORE_STOLEN, MORE_THAN_KERNEL, MORE_TO_DO, MOST_BY_NUMBER, MOST_OF_CPU, MOST_OF_OUTSIDE,
-    SLOWER_CODE, TOLD_BY_TICKS, TWICE,
+    AS_MANY_CALLS, CLIENT_TOO, DEAREST_ENTRY, FEW_FAULTS, GOOD_PART, IN_PROPORTION, LESS_BUSY, LIKE_AMOUNTS, MORE_OF_A_COUNT, MORE_STOLEN,
+    MORE_THAN_KERNEL, MOST_BY_NUMBER, MOST_OF_CPU, SLOWER_CODE, TOLD_BY_TICKS,
 };
 
-use super::catalogue::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
-use super::catalogue::{kernel, on_cpu, user};
-use super::clues::{Clues, Pair, quantity};
-use super::growth::{self, Growth, grown};
+use super::clues::{Clues, quantity};
+use super::fitting::{against, ends, followed, grows, set_now, told_of_another};
+use super::given::others_used;
+use super::growth;
+use super::pair::Pair;
+use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
+use super::sign::{kernel, on_cpu, user};
+use super::work::{build, faults, more_than_few, more_to_do, round_trips, setting, together};
 use super::{commits, crowded, let_go, signs_io};
 use crate::entering::Entering;
 use crate::hosts::TASK_MITIGATIONS;
+use crate::judging::limit;
 use crate::places::{Kind, Place, name};
-use crate::rules::limit;
-
-/// A total that must grow clearly for the cause to fit. Seconds are no events.
-pub(super) fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
-    let growth = if name.ends_with("seconds") { None } else { clues.growth(name) };
-    grows_by(clues, name, growth, by, words)
-}
-
-/// The same of a total that so many events make.
-fn grows_by(clues: &Clues, name: &str, growth: Option<Growth>, by: f64, words: &str) -> Sign {
-    let Some(pair) = clues.per_transaction(name) else { return Unknown };
-    grown(pair, growth, by, format!("{words}: {} a transaction", clues.arrow(pair, name)))
-}
-
-/// Whether a setting holds on the slower side only.
-pub(super) fn set_now(clues: &Clues, name: &str) -> bool {
-    clues.total(name).is_some_and(|p| p.slow > p.fast)
-}
-
-/// A level (not a sum over the step) that must be clearly higher for the cause to fit.
-pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
-    let Some(level) = clues.total(name) else { return Unknown };
-    let text = format!("{words}: {}", clues.arrow(level, name));
-    grown(level, None, TWICE.value, text)
-}
-
-/// The ends of the ratio of two sides' parts, with the 95 % interval of their difference; nothing where requests were not followed on both.
-fn ends(clues: &Clues, pick: fn(Layer, &str) -> bool) -> Option<[f64; 2]> {
-    clues.followed().then(|| {
-        let (pair, width) = (clues.parts(pick), clues.width(pick));
-        [pair.slow - width, pair.slow + width].map(|slow| slow.max(0.0) / pair.fast.max(1e-12))
-    })
-}
-
-/// What speaks against a cause: surely where it holds with whole intervals, else, and where these are not known, as little as a middle value says.
-fn against(text: String, surely: Option<bool>) -> Sign {
-    growth::against(text, surely == Some(true))
-}
-
-/// What is told of a cause because of another, which is there by middle values: it neither accuses nor clears.
-pub(super) fn told_of_another(text: String) -> Sign {
-    NotGrown(text, None)
-}
-
-/// CPUs of the machine that idled meanwhile, as CPUs' worth.
-fn idle(clues: &Clues) -> Option<f64> {
-    Some(clues.total("cpu.idle.seconds")?.slow / clues.total("elapsed.seconds")?.slow.max(1e-9))
-}
-
-pub(super) fn quota(clues: &Clues) -> Sign {
-    // The quota stopped the server so many times.
-    let stops = clues.per_transaction("throttle.seconds").and_then(|pair| clues.growth_of(pair, &["throttle.throttled_periods"]));
-    grows_by(clues, "throttle.seconds", stops, TWICE.value, "throttled time")
-}
-
-/// Whether a quota's stops make the most of what transactions take longer outside of followed requests. A stop lasts for tens of
-/// milliseconds, and what it holds up is cut by windows that are shorter. The kernel adds up the stops of each CPU: all of the server
-/// stands still for at least the mean of its CPUs.
-pub(super) fn stops_outlast_windows(clues: &Clues) -> bool {
-    let (Some(stopped), Some(elapsed), Some(turn), Some(outside)) =
-        (clues.total("throttle.seconds"), clues.total("elapsed.seconds"), clues.turnaround(), clues.outside())
-    else {
-        return false;
-    };
-    let cpus = clues.total("server.cpus_allowed").map_or(1.0, |may| may.slow.max(1.0));
-    let share = (stopped.slow / elapsed.slow.max(1e-9) / cpus).min(1.0);
-    quota(clues).speaks() && outside.more() > 0.0 && share * turn.slow >= MOST_OF_OUTSIDE.value * outside.more()
-}
-
-pub(super) fn affinity(clues: &Clues) -> Sign {
-    let Some(allowed) = clues.total("server.cpus_allowed").filter(|p| p.slow >= 1.0) else { return Unknown };
-    let idling = idle(clues).map_or(String::new(), |i| format!(", while {i:.1} CPUs idled on the slower side"));
-    let text = format!("CPUs that the server may use: {}{idling}", clues.arrow(allowed, ""));
-    if allowed.slow < allowed.fast { Fits(text) } else { Against(text) }
-}
-
-/// A higher nice value or a lower weight on the slower side only. Either may be the one that was changed; neither hides the other.
-pub(super) fn priority(clues: &Clues) -> Sign {
-    let nice = clues.total("server.nice").map(|p| (p.slow > p.fast, format!("the server's nice value: {}", clues.arrow(p, ""))));
-    let weight =
-        weight(clues).map(|p| (p.slow < limit("cpu.priority") * p.fast, format!("its CPU weight, of the usual: {}", clues.arrow(p, ""))));
-    let told: Vec<(bool, String)> = nice.into_iter().chain(weight).collect();
-    if told.is_empty() {
-        return Unknown;
-    }
-    let (lowered, words) = (told.iter().any(|t| t.0), told.into_iter().map(|t| t.1).collect::<Vec<_>>().join("; "));
-    if lowered { Fits(words) } else { Against(words) }
-}
-
-/// The CPU weight of the server's group relative to the usual, where the version that it is of is known.
-fn weight(clues: &Clues) -> Option<Pair> {
-    let (weight, version) = (clues.total("cgroup.cpu_weight")?, clues.total("cgroup.cpu_weight.version")?);
-    let usual = crate::facts::usual_weight;
-    Some(Pair { fast: weight.fast / usual(version.fast)?, slow: weight.slow / usual(version.slow)? })
-}
-
-/// Whether these seconds are a good part of what a transaction takes longer.
-pub(super) fn is_good_part(clues: &Clues, more: f64) -> bool {
-    more > GOOD_PART.value * clues.wall().more().max(0.0)
-}
-
-/// Whether a wait became clearly longer, and is a good part of the change.
-pub(super) fn grew(clues: &Clues, waited: Pair) -> bool {
-    is_good_part(clues, waited.more()) && waited.ratio() > LONGER_WAIT.value
-}
-
-/// Whether requests spent clearly more in these places; nothing where they were not followed on both sides.
-pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<Sign> {
-    let pair = clues.places(places)?;
-    let whom = places.first().and_then(|place| clues.whom(*place)).map_or(String::new(), |name| format!(", most of it with {name}"));
-    let text = format!("{words}: {} of a request{whom}", clues.arrow(pair, "seconds"));
-    Some(if grew(clues, pair) { Fits(text) } else { NotGrown(text, clues.grew_at_most(places)) })
-}
-
-/// CPUs' worth of time that other processes used.
-pub(super) fn others_used(clues: &Clues) -> Option<Growth> {
-    Some(clues.in_cpus(clues.total("other.cpu.seconds")?, clues.total("elapsed.seconds")?))
-}
 
 pub(super) fn contention(clues: &Clues) -> Sign {
     if let Some(sign) = followed(clues, &[Place::CpuOther], "waiting for a CPU that another process had") {
@@ -223,12 +108,6 @@ pub(super) fn speed(clues: &Clues) -> Sign {
     }
 }
 
-/// Whether user code and kernel take longer in proportion, and neither by nothing.
-pub(super) fn together(clues: &Clues) -> bool {
-    let (on_user, on_kernel) = (clues.parts(user).ratio(), clues.parts(kernel).ratio());
-    on_user > SLOWER_CODE.value && on_kernel > SLOWER_CODE.value && (on_user / on_kernel).ln().abs() < IN_PROPORTION.value
-}
-
 /// Whether they do not, with their whole intervals; nothing where these are not known.
 fn surely_apart(clues: &Clues) -> Option<bool> {
     let ([user_low, user_high], [kernel_low, kernel_high]) = (ends(clues, user)?, ends(clues, kernel)?);
@@ -260,57 +139,6 @@ fn surely_spared(clues: &Clues) -> Option<bool> {
     let counted = clues.per_transaction("client.cpu.seconds").filter(|c| c.fast > 0.0).map_or(f64::INFINITY, Pair::ratio);
     let client = counted.min(ends(clues, |layer, part| Kind::of(layer, part) == Kind::Client)?[1]);
     Some(client.ln() < server.ln() * CLIENT_TOO.value)
-}
-
-/// Another compiler or library on the same processor, or a parameter of the sides that names a build.
-pub(super) fn build(clues: &Clues) -> Option<String> {
-    let (fast, slow) = clues.hosts();
-    let same_cpu = fast.cpu.model == slow.cpu.model;
-    let differs = || clues.fast().host_clues(&clues.slow(), &["compilers", "C library"]).into_iter().next();
-    let named = clues.changed().iter().find(|c| c.is_build).map(|c| c.words.clone());
-    named.or_else(|| differs().filter(|_| same_cpu))
-}
-
-/// A parameter or variable that differs between the sides and is no build.
-pub(super) fn setting(clues: &Clues) -> Option<String> {
-    clues.changed().iter().find(|c| !c.is_build).map(|c| c.words.clone())
-}
-
-/// Page faults of the server per transaction.
-fn faults(clues: &Clues) -> Option<Growth> {
-    let minor = clues.per_transaction("server.faults.minor")?;
-    let all = clues.per_transaction("server.faults.major").map(|major| Pair::sum(minor, major));
-    match all {
-        Some(all) => clues.growth_of(all, &["server.faults.minor", "server.faults.major"]),
-        None => clues.growth_of(minor, &["server.faults.minor"]),
-    }
-}
-
-/// Whether a count is so many times as large, and more than a few of a transaction: by its middle, and with its whole interval.
-fn more_than_few(count: &Growth, by: f64, few: f64) -> [bool; 2] {
-    let middle = count.pair.ratio() > by && count.pair.slow > few;
-    [middle, middle && count.ratio()[0] > by && count.slow()[0] > few]
-}
-
-/// What makes the CPU do more for a transaction, so that its longer time says nothing of its speed, and whether that is so for sure.
-pub(super) fn more_to_do(clues: &Clues) -> Option<(String, bool)> {
-    if ["server.thp_disabled", "server.seccomp.filters", "server.store_bypass.mitigated"].iter().any(|name| set_now(clues, name)) {
-        return Some(("a setting of the server's tasks differs that costs CPU time".into(), true));
-    }
-    if let Some(more) = round_trips(clues) {
-        return Some((more, true));
-    }
-    let grew = |count: Option<Growth>, least: f64, words: &str| {
-        let count = count?;
-        let [middle, surely] = more_than_few(&count, MORE_TO_DO.value, least);
-        middle.then(|| (format!("{words} a transaction: {}", clues.arrow(count.pair, "")), surely))
-    };
-    let (of_faults, of_calls) =
-        (grew(faults(clues), FEW_FAULTS.value, "faults"), grew(clues.growth_of_calls(), FEW_CALLS.value, "system calls"));
-    match (of_faults, of_calls) {
-        (Some((_, false)), Some(calls @ (_, true))) => Some(calls),
-        (of_faults, of_calls) => of_faults.or(of_calls),
-    }
 }
 
 /// Kernel time that grew outside of calls, in words.
@@ -469,13 +297,6 @@ pub(super) fn app_work(clues: &Clues) -> Sign {
 fn filters_are_untold(clues: &Clues) -> bool {
     let told = |[fast, slow]: [Entering; 2]| slow.user - fast.user > TOLD_BY_TICKS.value * (slow.traced_user - fast.traced_user);
     set_now(clues, "server.seccomp.filters") && clues.followed() && !clues.entering().is_some_and(told)
-}
-
-/// Round trips between client and server that a transaction makes more of on the slower side: each asks for the server's work, its calls, and
-/// waits for CPUs and the network again.
-pub(super) fn round_trips(clues: &Clues) -> Option<String> {
-    let turns = clues.total("step.turns_per_transaction").filter(|t| t.fast >= 1.0 && t.ratio() > MORE_ROUND_TRIPS.value)?;
-    Some(format!("a transaction makes {} round trips to the server", clues.arrow(turns, "")))
 }
 
 /// More calls at about the cost of each.

@@ -2,116 +2,19 @@
 
 use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{
-    CLIENT_DOES_MORE, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, DISK_IDLE, FEW_FLUSHES, FLUSHES_MATTER, HANDSHAKE_AGAIN, LONGER_WAIT,
-    MANY_OVERFLOWS, MORE_BESIDE, MORE_OF_A_COUNT, MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES, SAME_COST, SENT_AGAIN, TWICE,
+    CLIENT_DOES_MORE, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, DISK_IDLE, HANDSHAKE_AGAIN, MANY_OVERFLOWS, MORE_BESIDE, MORE_OF_A_COUNT,
+    MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES, SAME_COST, SENT_AGAIN, TWICE,
 };
 
-use super::catalogue::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
-use super::clues::{Clues, Pair, quantity};
+use super::clues::{Clues, quantity};
+use super::fitting::{followed, grows, higher, is_good_part, set_now};
+use super::flushes::{Cost, flush_cost, more_of_the_same};
 use super::growth::{self, Growth};
-use super::let_go;
-use super::signs::{followed, grew, grows, higher, is_good_part, set_now};
-use crate::counts::Z;
+use super::let_go::{self, shapers};
+use super::pair::Pair;
+use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
+use crate::judging::{SUSPECTED, limit, percent};
 use crate::places::{Kind, Place, name};
-use crate::rules::{SUSPECTED, limit, percent};
-
-fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
-    Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
-}
-
-/// Calls that flush.
-const SYNCS: [&str; 2] = ["server.call.fsync.count", "server.call.fdatasync.count"];
-
-/// Flushes of a transaction.
-pub(super) fn flush_count(clues: &Clues) -> Option<Pair> {
-    counted_flushes(clues).map(|count| count.pair)
-}
-
-/// The same with how many were counted.
-fn counted_flushes(clues: &Clues) -> Option<Growth> {
-    let calls = SYNCS.iter().filter_map(|name| clues.per_transaction(name));
-    // Where the threads that serve make none, others of the server may, and the device counts them.
-    let calls = calls.reduce(Pair::sum).filter(|c| c.fast + c.slow > 0.0);
-    match calls {
-        Some(calls) => clues.growth_of(calls, &SYNCS),
-        None => clues.growth_of(flushes(clues)?.0, &["disk.flushes"]),
-    }
-}
-
-pub(super) fn durability(clues: &Clues) -> Sign {
-    let Some(counted) = counted_flushes(clues) else { return Unknown };
-    let count = counted.pair;
-    let text = format!("flushes a transaction: {}", clues.arrow(count, ""));
-    // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the disk's.
-    if let Some(Cost { times: cost, .. }) = flush_cost(clues)
-        && cost > count.ratio()
-    {
-        return NotGrown(format!("{text}, at {cost:.2} times the cost each"), None);
-    }
-    // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of the change.
-    let longer = clues.followed() && grew(clues, clues.parts(|layer, part| in_flushes(Kind::of(layer, part))));
-    let ([low, high], [least, most]) = (counted.ratio(), counted.slow());
-    if count.ratio() > MORE_FLUSHES && (count.slow > FLUSHES_MATTER.value || longer) {
-        return growth::fits(text, low > MORE_FLUSHES && (least > FLUSHES_MATTER.value || longer));
-    }
-    growth::against(text, high <= MORE_FLUSHES || !longer && most <= FLUSHES_MATTER.value)
-}
-
-/// Whether a part is spent in flushes: in the call, or waiting for the disk.
-pub(super) fn in_flushes(kind: Kind) -> bool {
-    matches!(kind, Kind::Storage | Kind::Syncs)
-}
-
-/// How many times as many flushes a transaction makes where it commits in another way.
-const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
-
-/// How many times as long one sync takes: the server's own calls where they were traced, else the device's flushes where there are enough.
-fn flush_cost(clues: &Clues) -> Option<Cost> {
-    let call = |name: &str| {
-        let of = |what: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
-        Some((of("count")?, of("seconds")?))
-    };
-    let calls = ["fsync", "fdatasync"].into_iter().filter_map(call).reduce(|a, b| (Pair::sum(a.0, b.0), Pair::sum(a.1, b.1)));
-    if let Some((count, seconds)) = calls
-        && count.fast > 0.0
-        && count.slow > 0.0
-        && seconds.fast > 0.0
-    {
-        return Some(Cost::of((seconds.slow / count.slow) / (seconds.fast / count.fast), clues.growth_of(count, &SYNCS)));
-    }
-    let (count, seconds) = flushes(clues)?;
-    clues.total("disk.flushes").filter(|n| n.fast > FEW_FLUSHES.value && n.slow > FEW_FLUSHES.value)?;
-    let each = |seconds: f64, count: f64| (count > 0.0).then(|| seconds / count);
-    let times = each(seconds.slow, count.slow)? / each(seconds.fast, count.fast)?.max(1e-12);
-    Some(Cost::of(times, clues.growth_of(count, &["disk.flushes"])))
-}
-
-/// How many times as long one of something takes: the value, and the upper end of its 95 % interval, which is as sure as the number of those
-/// that were timed where their deviation is no more than their mean.
-#[derive(Clone, Copy)]
-struct Cost {
-    times: f64,
-    at_most: f64,
-}
-
-impl Cost {
-    fn of(times: f64, timed: Option<Growth>) -> Cost {
-        // How far the ratio of as many on either side is from 1.
-        let spread = timed.map_or(f64::INFINITY, |timed| {
-            let events = timed.events;
-            if events.fast > 0.0 && events.slow > 0.0 { (Z * (1.0 / events.fast + 1.0 / events.slow).sqrt()).exp() } else { f64::INFINITY }
-        });
-        Cost { times, at_most: times * spread }
-    }
-}
-
-/// Why a longer time in the device is no slower device: there are more flushes, and each takes no longer; and whether that is so for sure.
-fn more_of_the_same(clues: &Clues) -> Option<(String, bool)> {
-    let (count, cost) = (counted_flushes(clues)?, flush_cost(clues)?);
-    let more = count.pair.ratio() > MORE_FLUSHES && cost.times < SAME_COST.value;
-    let surely = count.ratio()[0] > MORE_FLUSHES && cost.at_most < SAME_COST.value;
-    more.then(|| (format!("flushes a transaction: {}, at {:.2} times the cost each", clues.arrow(count.pair, ""), cost.times), surely))
-}
 
 pub(super) fn disk_contention(clues: &Clues) -> Sign {
     let words = "waiting for the disk behind others' I/O, or in the device beside it";
@@ -292,11 +195,6 @@ pub(super) fn of_sending(_: Layer, part: &str) -> bool {
     part == name::INTERRUPTS || part.strip_prefix(name::KERNEL).is_some_and(|call| SENDING.contains(&call))
 }
 
-/// Queueing disciplines that limit or delay, where the slower side alone has them or has more of them.
-pub(super) fn shapers(clues: &Clues) -> Option<Pair> {
-    clues.total("net.shapers").filter(|p| p.slow > p.fast)
-}
-
 /// A queueing discipline that limits or delays on the slower side only, where what it holds up takes a good part of what is longer.
 pub(super) fn shaped(clues: &Clues) -> Option<String> {
     let shapers = shapers(clues)?;
@@ -337,11 +235,6 @@ pub(super) fn shaping(clues: &Clues) -> Sign {
 /// Another service that the path leads to.
 pub(super) fn peer(clues: &Clues) -> Sign {
     followed(clues, &[Place::Peer], "waiting for another service").unwrap_or(Unknown)
-}
-
-pub(super) fn app_lock(clues: &Clues) -> Sign {
-    followed(clues, &[Place::Lock], "waiting for a lock whose holder works or sleeps")
-        .unwrap_or_else(|| grows(clues, "server.blocked.lock.seconds", LONGER_WAIT.value, "waiting for locks"))
 }
 
 pub(super) fn client_saturated(clues: &Clues) -> Sign {

@@ -488,7 +488,7 @@ fn few_periods_that_a_quota_cut_short_do_not_clear_it() {
         let read = [("throttle.seconds", 0.001), ("throttle.periods", periods), ("throttle.throttled_periods", cut)];
         status(&judged(&step(), &read, Some(&waits)), "cpu.quota")
     };
-    let limit = crate::rules::limit("cpu.quota");
+    let limit = crate::judging::limit("cpu.quota");
     assert_eq!(of(10_000.0, 10_000.0 * limit * 0.5), Status::Cleared);
     assert_eq!(of(2.0 / limit, 1.0), Status::NotJudged, "one of so many may have been three");
 }
