@@ -30,7 +30,7 @@ pub(crate) const NOT_FOLLOWED: &str = "requests could not be followed, so that n
      CAP_PERFMON or kernel.perf_event_paranoid=-1, and a readable tracefs";
 
 /// From so many per cent on, tenths of one are not told.
-pub(super) const WHOLE: f64 = 10.0;
+const WHOLE: f64 = 10.0;
 
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -93,7 +93,7 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
 }
 
 /// Whether a share is small with its whole interval, and with what could not be followed: whatever else is known, it clears.
-pub(super) fn surely_small(f: &Facts, share: Option<Share>) -> bool {
+fn surely_small(f: &Facts, share: Option<Share>) -> bool {
     let followed = f.followed.as_ref().is_some_and(|followed| followed.not_followed <= TOO_LITTLE_FOLLOWED);
     followed && share.is_some_and(|s| s.high < GUILTY)
 }

@@ -14,7 +14,7 @@ pub(super) fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
 }
 
 /// Calls that flush.
-pub(super) const SYNCS: [&str; 2] = ["server.call.fsync.count", "server.call.fdatasync.count"];
+const SYNCS: [&str; 2] = ["server.call.fsync.count", "server.call.fdatasync.count"];
 
 /// Flushes of a transaction.
 pub(super) fn flush_count(clues: &Clues) -> Option<Pair> {
@@ -22,7 +22,7 @@ pub(super) fn flush_count(clues: &Clues) -> Option<Pair> {
 }
 
 /// The same with how many were counted.
-pub(super) fn counted_flushes(clues: &Clues) -> Option<Growth> {
+fn counted_flushes(clues: &Clues) -> Option<Growth> {
     let calls = SYNCS.iter().filter_map(|name| clues.per_transaction(name));
     // Where the threads that serve make none, others of the server may, and the device counts them.
     let calls = calls.reduce(Pair::sum).filter(|c| c.fast + c.slow > 0.0);
@@ -57,7 +57,7 @@ pub(super) fn in_flushes(kind: Kind) -> bool {
 }
 
 /// How many times as many flushes a transaction makes where it commits in another way.
-pub(super) const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
+const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
 
 /// How many times as long one sync takes: the server's own calls where they were traced, else the device's flushes where there are enough.
 pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
