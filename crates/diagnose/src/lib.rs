@@ -13,6 +13,7 @@ mod counts;
 pub mod deciding;
 pub mod entering;
 pub mod facts;
+pub mod first_touch;
 pub mod fleet;
 mod followed;
 pub mod hosts;

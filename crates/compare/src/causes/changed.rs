@@ -1,6 +1,7 @@
 //! A compiler, a flag, a version or a setting that was changed between the sides: named before any hardware is.
 
 use fingerpost_diagnose::hosts;
+use fingerpost_diagnose::sides::alone::TOGETHER;
 use fingerpost_record::{Finding, Layer, Status};
 
 use super::view::View;
@@ -12,9 +13,6 @@ pub(crate) const BUILD: &str = "app.build";
 pub(crate) const SETTING: &str = "app.setting";
 /// The cause of swap that is somewhere else.
 pub(crate) const PLACEMENT: &str = "memory.swap_place";
-
-/// What is said where several things were changed and none was measured by itself.
-pub(crate) const TOGETHER: &str = "these were changed together; how much each of them makes is not known (compare --settle measures it)";
 
 /// Accounts for what is left in the rows that a change concerns, once the clock of one and the same processor has had its part.
 pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {

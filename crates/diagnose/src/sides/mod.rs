@@ -2,6 +2,7 @@
 //!
 //! [`waterfall`] takes the difference apart; [`candidates`] holds each cause of the [`catalogue`] against what tells it from its neighbours.
 
+pub mod alone;
 pub mod candidates;
 pub mod catalogue;
 mod clearing;
