@@ -37,7 +37,7 @@ pub mod spread;
 pub mod verdict;
 pub mod zerofill;
 
-use fingerpost_diagnose::hosts;
+use fingerpost_diagnose::{first_touch, hosts};
 use fingerpost_measure::special;
 use fingerpost_record::{Finding, Run, Status};
 
@@ -83,7 +83,7 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
         }
     };
     if most.is_none() {
-        zerofill::apart::judge(&rows, &mut causes, &mut unexplained, options.threshold);
+        first_touch::judge(&zerofill::apart::of_alone(&rows), &mut causes, &mut unexplained, options.threshold);
     }
     clear_by_findings(&mut causes, base, new, &rows);
     never_clear_the_convicted(&mut causes, [base, new], most);

@@ -1,5 +1,6 @@
 //! What one of several changes makes of a difference by itself.
 
+use fingerpost_diagnose::sides::alone::{Alone, MOST};
 use fingerpost_record::Params;
 use serde::Serialize;
 
@@ -8,26 +9,7 @@ use crate::ratio::Ratio;
 use crate::row::Row;
 use crate::verdict::Verdict;
 
-/// The share of a difference, by logarithms, from which on a change is said to make it: what is left is no more than a fifth.
-pub(crate) const MOST: f64 = 0.8;
-
-/// What a change made by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// The difference, or nearly all of it.
-    Decides,
-    /// A part of it.
-    Part,
-    /// No difference that matters.
-    Nothing,
-    /// A difference the other way.
-    Against,
-    /// It was measured and is not known.
-    Unresolved,
-    /// It could not be measured.
-    NotDone,
-}
+pub use fingerpost_diagnose::sides::alone::Answer;
 
 /// One change that was measured by itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -97,15 +79,15 @@ impl Settled {
     }
 
     /// The least part of the difference that the interval leaves for it: its end nearer to no difference.
-    pub(crate) fn least(&self) -> Option<f64> {
+    fn least(&self) -> Option<f64> {
         let (ratio, share) = (self.ratio?, self.share?);
         let nearer = if ratio.value >= 1.0 { ratio.low } else { ratio.high };
         Some(share * nearer.ln() / ratio.value.ln()).filter(|least| least.is_finite())
     }
 
-    /// Whether it says anything of the difference.
-    pub(crate) fn is_known(&self) -> bool {
-        !matches!(self.answer, Answer::NotDone | Answer::Unresolved)
+    /// What it says of the cause that it speaks of.
+    pub(crate) fn alone(&self) -> Alone {
+        Alone { answer: self.answer, share: self.share, least: self.least(), words: self.words() }
     }
 
     /// In words, as a line of evidence.

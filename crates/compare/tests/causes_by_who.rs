@@ -212,7 +212,8 @@ fn others_that_came_leave_the_servers_threads_to_wait_for_each_other() {
     let c = between(with(&[], 0.2, &[]), with(&waits, 6.0, &[]));
     assert_eq!(guilty(&c), ["cpu.contention"], "{:#?}", c.causes);
     assert!(of(&c, "cpu.contention").evidence[0].contains("0.02000 → 0.6000 CPUs"), "{:?}", of(&c, "cpu.contention"));
-    assert_eq!(of(&c, "cpu.saturated").status, Status::Cleared);
+    // That the others are behind these waits is concluded from middle values: it accuses nobody else, and clears nobody.
+    assert_eq!(of(&c, "cpu.saturated").status, Status::NotJudged);
     // The same others on both sides, a server with more to do, and one with fewer CPUs of its own wait for themselves.
     let c = between(with(&[], 6.0, &[]), with(&waits, 6.0, &[]));
     assert_eq!(guilty(&c), ["cpu.saturated"], "{:#?}", c.causes);
@@ -241,7 +242,7 @@ fn the_same_calls_take_longer_beside_others_in_both_modes_and_that_is_no_more_wo
     let c = between(with(&[], 0.2, 40_000.0), with(&slow, 7.0, 40_000.0));
     assert_eq!(guilty(&c), ["cpu.contention"], "{:#?}", c.causes);
     assert!(of(&c, "cpu.contention").share > 0.9, "{:?}", of(&c, "cpu.contention"));
-    assert_eq!(of(&c, "app.work").status, Status::Cleared);
+    assert_eq!(of(&c, "app.work").status, Status::NotJudged);
     // Without others, and with more work in the one mode alone, it is the server's.
     let c = between(with(&[], 0.2, 40_000.0), with(&slow[..2], 0.2, 40_000.0));
     assert!(!of(&c, "cpu.contention").status.accuses(), "{:#?}", c.causes);
@@ -270,7 +271,7 @@ fn calls_on_files_that_come_with_the_first_flushes_belong_to_how_it_commits() {
     };
     let c = between(with(&[], 0.0), with(&rows, 500.0));
     assert_eq!((c.causes[0].cause.as_str(), c.causes[0].status), ("storage.durability", Status::Guilty), "{:#?}", c.causes);
-    assert!(c.causes[0].share > 0.9 && of(&c, "app.calls").status == Status::Cleared, "{:#?}", c.causes);
+    assert!(c.causes[0].share > 0.9 && of(&c, "app.calls").status == Status::NotJudged, "{:#?}", c.causes);
     // A server that flushed as often before makes more calls.
     let c = between(with(&[], 500.0), with(&rows[..2], 500.0));
     assert_eq!(c.causes[0].cause, "app.calls", "{:#?}", c.causes);

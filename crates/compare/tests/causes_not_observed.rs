@@ -203,7 +203,61 @@ fn guilt_by_what_no_part_has_needs_its_whole_interval_too() {
         run
     };
     for (width, accused) in [(0.01, Status::Guilty), (0.6, Status::Suspected)] {
-        let c = between(with(4000.0, 0.0, width), slower(with(2400.0, 3.0, width), 0.6));
+        let c = between(with(4000.0, 0.0, width), slower(with(2400.0, 9.0, width), 0.6));
         assert_eq!(of(&c, "network.accept_queue").status, accused, "{:#?}", of(&c, "network.accept_queue"));
     }
+}
+
+/// The same run with so many times fewer of everything that was counted.
+fn fewer(mut run: Run, times: f64) -> Run {
+    let kept = |name: &str| {
+        name.starts_with("step.client") || ["machine", "cgroup", "thp", "server.cpus", "server.nice"].iter().any(|of| name.starts_with(of))
+    };
+    run.observations[0].totals.iter_mut().filter(|(name, _)| !kept(name)).for_each(|(_, n)| *n /= times);
+    run
+}
+
+#[test]
+fn a_count_clears_with_its_whole_interval_alone() {
+    // The kernel takes 900 µs more; the calls are 1.25 times as many, below the 1.5 that accuse.
+    let kernel = row(Layer::Kernel, "kernel: read", "", 900.0);
+    let with = |times: f64| {
+        let new = run(&[kernel], &[("server.call.read.count", 50_000.0)]);
+        between(fewer(run(&[], &[]), times), fewer(new, times))
+    };
+    assert_eq!(of(&with(1.0), "app.calls").status, Status::Cleared, "of 10,000 transactions: {:#?}", of(&with(1.0), "app.calls"));
+    assert_eq!(of(&with(1000.0), "app.calls").status, Status::NotJudged, "of ten: {:#?}", of(&with(1000.0), "app.calls"));
+}
+
+#[test]
+fn nobody_is_guilty_by_the_middle_of_a_count() {
+    let with = |drops: f64| {
+        let way = row(Layer::Network, "on the way between server and client", "", 1400.0);
+        between(run(&[], &[("tcp.delayed_acks", 0.0)]), run(&[way], &[("net.drops", drops), ("tcp.delayed_acks", 3.0)]))
+    };
+    assert_eq!(of(&with(50.0), "network.shaping").status, Status::Guilty);
+    let c = with(2.0);
+    assert_eq!(of(&c, "network.shaping").status, Status::Suspected, "two packets may be chance: {:#?}", of(&c, "network.shaping"));
+    assert!(says(&c, "network.shaping", "chance"), "{:#?}", of(&c, "network.shaping"));
+}
+
+#[test]
+fn steal_clears_with_all_ticks_that_it_may_have_had() {
+    // All that a CPU does takes twice as long, and the hypervisor is not seen to take anything.
+    let on_cpu = |by: f64| -> Vec<Row> {
+        let busy = |r: &Row| ["server user code", "kernel: read", "client user and kernel"].contains(&r.1);
+        QUIET.iter().map(|r| if busy(r) { (r.0, r.1, r.2, r.3, r.4.map(|us| us * by)) } else { *r }).collect()
+    };
+    let with = |times: f64| between(fewer(with_rows(&on_cpu(1.0), &[], 0.01), times), fewer(with_rows(&on_cpu(2.0), &[], 0.01), times));
+    assert_eq!(of(&with(1.0), "host.steal").status, Status::Cleared, "of 10 s: {:#?}", of(&with(1.0), "host.steal"));
+    assert_eq!(of(&with(40.0), "host.steal").status, Status::NotJudged, "of 0.25 s: {:#?}", of(&with(40.0), "host.steal"));
+}
+
+#[test]
+fn cpus_that_a_server_left_free_are_as_sure_as_the_ticks_of_its_time() {
+    let waits = row(Layer::Scheduler, "waiting for a CPU", "the server itself", 900.0);
+    let used = [("server.user.seconds", 6.0), ("server.kernel.seconds", 2.0)];
+    let with = |times: f64| between(fewer(run(&[], &used), times), fewer(run(&[waits], &used), times));
+    assert_eq!(of(&with(1.0), "cpu.saturated").status, Status::Cleared, "0.8 of 2 CPUs for 10 s: {:#?}", of(&with(1.0), "cpu.saturated"));
+    assert!(of(&with(50.0), "cpu.saturated").status != Status::Cleared, "for 0.2 s: {:#?}", of(&with(50.0), "cpu.saturated"));
 }

@@ -171,6 +171,7 @@ fn the_runs_own_findings_count_where_no_total_tells() {
         status: Status::Guilty,
         share: 0.8,
         evidence: vec!["40 ms steps".into()],
+        relation: None,
     });
     let mut base = run(&[], &[]);
     base.observations.clear();

@@ -141,6 +141,7 @@ fn what_a_run_itself_convicts_is_not_cleared_by_probes() {
         status,
         share: 0.6,
         evidence: vec!["database clients=10: waiting for disks is 60 % of a request".into()],
+        relation: None,
     };
     let slower = || run(|probe, ns, _| if probe.starts_with("signal.") { ns * 2.0 } else { ns });
     let told = |c: &Comparison| c.causes.iter().find(|f| f.cause == "storage.latency").unwrap().clone();

@@ -16,7 +16,7 @@ fn shaped() -> Comparison {
 /// The same with another suspect, and the sentence made again.
 fn beside(mut c: Comparison, cause: &str, share: f64, evidence: &[&str]) -> Comparison {
     let evidence = evidence.iter().map(|line| (*line).to_owned()).collect();
-    c.causes.insert(1, Finding { cause: cause.into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence });
+    c.causes.insert(1, Finding { cause: cause.into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence, relation: None });
     c.settle(Vec::new());
     c
 }

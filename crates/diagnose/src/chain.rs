@@ -1,10 +1,33 @@
 //! Findings that are each other's consequences, told as one chain with the root first.
 
 use fingerpost_record::cause::{cause, label};
-use fingerpost_record::{Finding, Status};
+use fingerpost_record::{Finding, Relation, Status};
 
 /// How a sentence begins that says what a finding is a consequence of.
-pub const FOLLOWS: &str = "it follows from ";
+const FOLLOWS: &str = "it follows from ";
+
+/// That sentence.
+fn sentence(root: &str) -> String {
+    format!("{FOLLOWS}{root} ({}), which comes first", label(root))
+}
+
+/// Says of a finding that it is a consequence of another cause.
+pub(crate) fn follow(f: &mut Finding, root: &str) {
+    f.evidence.push(sentence(root));
+    f.relation = Some(Relation::FollowsFrom(root.to_owned()));
+}
+
+/// Takes back what was said so: it is told anew with the order.
+pub(crate) fn forget(f: &mut Finding) {
+    while let Some(root) = follows_from(f).map(str::to_owned) {
+        let said = sentence(&root);
+        let before = f.evidence.len();
+        f.evidence.retain(|line| *line != said);
+        if f.relation.take().is_none() && f.evidence.len() == before {
+            return;
+        }
+    }
+}
 
 /// A layer's part of which nothing tells the cause comes before a cause that something speaks for only where it is so many times as large.
 const UNNAMED: f64 = 2.0;
@@ -22,7 +45,7 @@ pub fn order(findings: &mut Vec<Finding>) {
     let roots: Vec<Option<String>> = accused.iter().map(|f| root(f, &accused).map(|r| r.cause.clone())).collect();
     for (finding, root) in accused.iter_mut().zip(&roots) {
         if let Some(root) = root {
-            finding.evidence.push(format!("{FOLLOWS}{root} ({}), which comes first", label(root)));
+            follow(finding, root);
         }
     }
     // A consequence counts where its root stands, and only as that: the root alone may be what is to be repaired.
@@ -53,9 +76,13 @@ fn root<'a>(of: &Finding, accused: &'a [Finding]) -> Option<&'a Finding> {
     root(nearest, accused).or(Some(nearest))
 }
 
-/// What a finding says that it is a consequence of.
+/// What a finding is a consequence of. A record of an earlier version has it in words alone.
 pub fn follows_from(f: &Finding) -> Option<&str> {
-    f.evidence.iter().find_map(|line| line.strip_prefix(FOLLOWS)?.split(" (").next())
+    match &f.relation {
+        Some(Relation::FollowsFrom(root)) => Some(root),
+        Some(Relation::ToldOf(_)) => None,
+        None => f.evidence.iter().find_map(|line| line.strip_prefix(FOLLOWS)?.split(" (").next()),
+    }
 }
 
 /// By how much shares that are told in whole per cents may exceed what they are parts of.
@@ -112,6 +139,7 @@ mod tests {
                 status: Status::Suspected,
                 share,
                 evidence: Vec::new(),
+                relation: None,
             };
             let mut found = vec![of("scheduler.unknown", unnamed), of("storage.durability", 0.2)];
             order(&mut found);
@@ -124,7 +152,7 @@ mod tests {
     use super::*;
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Application, status, share, evidence: Vec::new() }
+        Finding { cause: cause.into(), layer: Layer::Application, status, share, evidence: Vec::new(), relation: None }
     }
 
     #[test]
@@ -143,6 +171,23 @@ mod tests {
         assert!(found[1].evidence[0].contains("follows from app.work"));
         let roots: Vec<Option<&str>> = found[..3].iter().map(follows_from).collect();
         assert_eq!(roots, [None, Some("app.work"), None], "a wait of another kind follows from nothing here");
+    }
+
+    #[test]
+    fn what_follows_is_told_by_the_data_and_of_earlier_records_by_the_words() {
+        let mut found = vec![finding("cpu.saturated", Status::Suspected, 0.6), finding("app.work", Status::Suspected, 0.2)];
+        order(&mut found);
+        assert_eq!(found[1].relation, Some(Relation::FollowsFrom("app.work".into())));
+        // Other words change nothing of it, and the words alone tell it of a record that has no more.
+        let words = std::mem::take(&mut found[1].evidence);
+        assert_eq!(follows_from(&found[1]), Some("app.work"));
+        let mut earlier = Finding { evidence: words, relation: None, ..found[1].clone() };
+        assert_eq!(follows_from(&earlier), Some("app.work"));
+        forget(&mut earlier);
+        assert_eq!((follows_from(&earlier), earlier.evidence.len()), (None, 0));
+        // What is told of another cause follows from nothing.
+        let told = Finding { relation: Some(Relation::ToldOf("cpu.quota".into())), ..finding("cpu.affinity", Status::NotJudged, 0.0) };
+        assert_eq!(follows_from(&told), None);
     }
 
     #[test]

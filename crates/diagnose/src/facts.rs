@@ -30,6 +30,8 @@ pub struct Facts {
     pub followed: Option<Followed>,
     /// Transactions of the observed pass.
     pub transactions: f64,
+    /// How long that was, in seconds.
+    pub elapsed_s: f64,
 
     /// CPUs of the machine.
     pub cpus: Option<f64>,
@@ -48,6 +50,8 @@ pub struct Facts {
     pub stopped: Option<f64>,
     /// Share of the quota's periods that it cut short.
     pub throttled_periods: Option<f64>,
+    /// The periods that it cut short.
+    pub throttled_count: Option<f64>,
     /// How many levels above the server's own control group the one is whose quota stopped it longest; 0 is its own.
     pub throttled_above: Option<f64>,
     /// The CPU quota, in CPUs.
@@ -193,7 +197,12 @@ impl Facts {
     /// The facts of one step.
     pub fn of(step: &StepFigures, t: &Readings, paths: Option<&Paths>) -> Facts {
         let elapsed = step.elapsed_s;
-        let mut f = Facts { followed: paths.and_then(Followed::of), transactions: step.transactions as f64, ..Facts::default() };
+        let mut f = Facts {
+            followed: paths.and_then(Followed::of),
+            transactions: step.transactions as f64,
+            elapsed_s: elapsed,
+            ..Facts::default()
+        };
         f.take_cpu(t, elapsed);
         f.take_storage(t, elapsed);
         f.take_network(t);
@@ -222,6 +231,12 @@ impl Facts {
         self.followed.as_ref()?.places.get(&of)
     }
 
+    /// The ends of CPUs that were kept busy for all of the time: their time is counted in ticks.
+    pub fn busy_cpus(&self, used: f64) -> [f64; 2] {
+        let ticks = self.elapsed_s * TICKS;
+        if ticks > 0.0 { crate::counts::interval(used * ticks).map(|n| n / ticks) } else { [0.0, f64::INFINITY] }
+    }
+
     fn per_transaction(&self, total: f64) -> Option<f64> {
         (self.transactions > 0.0).then(|| total / self.transactions)
     }
@@ -240,6 +255,7 @@ impl Facts {
         self.stopped = stops.zip(self.server_cpus).map(|(stops, used)| stops / (stops + used).max(1.0));
         let periods = t.known("throttle.periods").zip(t.known("throttle.throttled_periods"));
         self.throttled_periods = periods.map(|(all, cut)| cut / all.max(1.0));
+        self.throttled_count = periods.map(|(_, cut)| cut);
         self.throttled_above = t.known("throttle.levels_above");
         self.quota = t.known("cgroup.cpu_quota.cpus");
         self.cpus_allowed = t.known("server.cpus_allowed");
@@ -318,7 +334,7 @@ pub(crate) fn usual_weight(version: f64) -> Option<f64> {
 }
 
 /// Ticks of a second in which `/proc/stat` tells CPU time (`USER_HZ`, include/asm-generic/param.h).
-const TICKS: f64 = 100.0;
+pub(crate) const TICKS: f64 = 100.0;
 
 fn rate(total: f64, elapsed_s: f64) -> Option<f64> {
     (elapsed_s > 0.0).then(|| total / elapsed_s)
@@ -332,7 +348,7 @@ mod tests {
     fn what_no_observer_read_is_not_zero() {
         let step = StepFigures { transactions: 100, elapsed_s: 2.0, ..StepFigures::default() };
         let f = Facts::of(&step, &Readings::default(), None);
-        assert_eq!(f, Facts { transactions: 100.0, ..Facts::default() });
+        assert_eq!(f, Facts { transactions: 100.0, elapsed_s: 2.0, ..Facts::default() });
         let read = [("throttle.seconds", 0.0), ("other.cpu.seconds", 1.0), ("server.call.read.count", 200.0)];
         let t = Readings::by("all", "made up", read.map(|(k, v)| (k.to_owned(), v)));
         let f = Facts::of(&step, &t, None);

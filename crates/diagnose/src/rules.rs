@@ -7,19 +7,16 @@
 use fingerpost_record::cause::thresholds::{CPUS_FULL, CPUS_IDLE, LITTLE_OF_CPUS, MOST_OF_WAITING, MUCH_OF_CPUS, MUCH_WORK};
 use fingerpost_record::paths::Share;
 use fingerpost_record::text::counted;
-use fingerpost_record::{Status, cause, unit::significant};
+use fingerpost_record::{Status, unit::significant};
 
 use super::counts;
 use super::facts::Facts;
-use super::places::{Place, Sum, add};
+use super::judging::{
+    GUILTY, SUSPECTED, Verdict, at_most_suspected, cleared, doubted, interval, judged, limit, may_be_much, mostly, part, percent, reaches,
+    share_of, told, told_of, without,
+};
+use super::places::{Place, add};
 use super::rules_io as io;
-
-/// What a rule found: the status, the share of the time that the cause is held responsible for, and the figures.
-pub(super) struct Verdict {
-    pub status: Status,
-    pub share: f64,
-    pub evidence: Vec<String>,
-}
 
 /// How one cause of the registry is judged by one side.
 pub(super) struct Rule {
@@ -29,136 +26,11 @@ pub(super) struct Rule {
     pub judge: fn(&Facts) -> Option<Verdict>,
 }
 
-/// A share from which on a cause that its evidence singles out is guilty, and from which on it is suspected.
-pub(crate) const GUILTY: f64 = cause::GUILTY.value;
-/// See [`GUILTY`].
-pub(crate) const SUSPECTED: f64 = cause::SUSPECTED.value;
-/// Above this share of requests' time that could not be followed nobody is guilty: it could hold as much as what was followed of a cause.
-pub const TOO_LITTLE_FOLLOWED: f64 = cause::NOT_FOLLOWED.value;
-/// Why nobody is guilty where requests were not followed, and what would allow it.
-pub(crate) const NOT_FOLLOWED: &str = "requests could not be followed, so that nothing shows whether they waited for it; following them needs root, \
-     CAP_PERFMON or kernel.perf_event_paranoid=-1, and a readable tracefs";
-
-/// From so many per cent on, tenths of one are not told.
-const WHOLE: f64 = 10.0;
-
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent == 0.0 || percent >= WHOLE { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
-}
-
-/// A share with its interval.
-pub(super) fn interval(s: Share) -> String {
-    if s.share <= 0.0 { "0 %".to_owned() } else { format!("{} ({:.0} to {:.0} %)", percent(s.share), s.low * 100.0, s.high * 100.0) }
-}
-
-/// `text` where requests were followed, with the share of these places for its `{}`.
-pub(super) fn part(f: &Facts, places: &[Place], what: &str) -> Option<String> {
-    f.share(places).map(|s| format!("{what} is {} of a request", interval(s)))
-}
-
-/// Who had it and by which chains requests came there, the largest of each.
-pub(super) fn told(sum: Option<&Sum>) -> Vec<String> {
-    let Some(sum) = sum else { return Vec::new() };
-    let names: Vec<String> = sum.whom.iter().take(3).map(|(name, share)| format!("{name} {}", percent(*share))).collect();
-    let chains: Vec<String> = sum.chains.iter().take(2).map(|(chain, share)| format!("{chain} ({})", percent(*share))).collect();
-    let mut told = Vec::new();
-    told.extend((!names.is_empty()).then(|| format!("the wait was for {}", names.join(", "))));
-    told.extend((!chains.is_empty()).then(|| format!("what led to it: {}", chains.join(", and by "))));
-    told
-}
-
-/// The verdict on a share of followed requests: guilty where `proof` holds and the whole interval is large, suspected where the share
-/// is, else cleared. Without followed requests, suspected where counters `point` to it, and else not judged.
-pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool, mut evidence: Vec<String>) -> Option<Verdict> {
-    let Some(share) = share else {
-        evidence.push(NOT_FOLLOWED.to_owned());
-        return points.then_some(Verdict { status: Status::Suspected, share: 0.0, evidence });
-    };
-    let status = match share {
-        s if s.low >= GUILTY && proof => Status::Guilty,
-        s if s.share >= SUSPECTED && proof => Status::Suspected,
-        _ => Status::Cleared,
-    };
-    // What is cleared by its share must be small with its whole interval, and not in what nobody could see.
-    let untold = status == Status::Cleared && proof && share.high >= GUILTY;
-    let not_followed = f.followed.as_ref().map_or(1.0, |followed| followed.not_followed);
-    if untold {
-        evidence.push(format!("its interval reaches {}: that neither clears nor accuses", percent(share.high)));
-        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence });
-    }
-    if status == Status::Cleared && proof && not_followed > TOO_LITTLE_FOLLOWED {
-        evidence.push(format!("{} of the requests' time could not be followed, and may have been this", percent(not_followed)));
-        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence });
-    }
-    if status == Status::Guilty && not_followed > TOO_LITTLE_FOLLOWED {
-        evidence.push(format!(
-            "{} of the requests' time could not be followed: above {} no cause is guilty",
-            percent(not_followed),
-            percent(TOO_LITTLE_FOLLOWED)
-        ));
-        return Some(Verdict { status: Status::Suspected, share: share.share, evidence });
-    }
-    Some(Verdict { status, share: share.share, evidence })
-}
-
-/// A verdict that one run cannot prove: guilty becomes suspected, with the reason.
-pub(super) fn at_most_suspected(verdict: Option<Verdict>, why: &str) -> Option<Verdict> {
-    let mut v = verdict?;
-    if v.status == Status::Guilty {
-        v.status = Status::Suspected;
-        v.evidence.push(why.to_owned());
-    }
-    Some(v)
-}
-
-/// A verdict without a reading that tells the cause from another: nobody is guilty, and it is said what is missing.
-pub(super) fn without(missing: bool, what: &str, verdict: Option<Verdict>) -> Option<Verdict> {
-    let mut v = verdict?;
-    if missing && v.status.accuses() {
-        v.status = Status::Suspected;
-        v.evidence.push(what.to_owned());
-    }
-    Some(v)
-}
-
-/// How a sentence begins that says which cause has what is spent in a place that is this one's as well.
-pub(crate) const TOLD_OF: &str = "what is waited there is told of ";
-
-/// A verdict that another cause, which is there, keeps from being one: what is more than little with its whole interval is not cleared.
-fn told_of(other: &str, is_there: bool, share: Option<Share>, verdict: Option<Verdict>) -> Option<Verdict> {
-    let mut v = verdict?;
-    let much = share.is_some_and(|s| s.share >= SUSPECTED || s.high >= GUILTY);
-    if is_there && much && v.status == Status::Cleared {
-        (v.status, v.share) = (Status::NotJudged, 0.0);
-        v.evidence.push(format!("{TOLD_OF}{other} ({}): how much would be left without that is not known", cause::label(other)));
-    }
-    Some(v)
-}
-
 /// What nobody read where the throttled time is missing.
 const NO_THROTTLE: &str = "throttle.seconds is not known: a quota that stops the server would fit as well";
 
-pub(super) fn cleared(evidence: Vec<String>) -> Option<Verdict> {
-    Some(Verdict { status: Status::Cleared, share: 0.0, evidence })
-}
-
-pub(super) fn mostly(name: &str) -> String {
-    if name.is_empty() { String::new() } else { format!(", most of it “{name}”") }
-}
-
 /// Ready to run, whoever had the CPU.
 const CPU: [Place; 5] = [Place::CpuOther, Place::CpuServer, Place::CpuClient, Place::CpuIdle, Place::CpuUnknown];
-
-/// The threshold of a cause that has one.
-pub(super) fn limit(of: &str) -> f64 {
-    cause::cause(of).and_then(|c| c.thresholds.first()).map_or(f64::NAN, |t| t.value)
-}
-
-/// What followed requests spent in the places where a cause acts.
-pub(super) fn share_of(f: &Facts, of: &str) -> Option<Share> {
-    f.share(cause::cause(of)?.places)
-}
 
 fn waiting(f: &Facts) -> Option<String> {
     part(f, &CPU, "waiting for a CPU")
@@ -177,7 +49,12 @@ fn quota(f: &Facts) -> Option<Verdict> {
     let limit = f.quota.map_or("no quota is set".to_owned(), |q| format!("a quota of {} CPUs is set", significant(q)));
     if !throttled(f) {
         let stopped = f.throttled_s?;
-        return cleared(vec![format!("{limit}, and it stopped the server for {} s", significant(stopped))]);
+        let verdict = cleared(vec![format!("{limit}, and it stopped the server for {} s", significant(stopped))]);
+        // So many periods were cut short of so many.
+        let most = f.throttled_count.zip(f.throttled_periods).filter(|(cut, share)| *cut > 0.0 && *share > 0.0);
+        let most = most.map(|(cut, share)| counts::interval(cut)[1] * share / cut).filter(|_| stopped > 0.0);
+        let doubt = most.and_then(|most| reaches("the share of periods that it cut short", most, self::limit("cpu.quota")));
+        return doubted(f, f.share(&CPU), doubt, verdict);
     }
     let cut = f.throttled_periods.map_or(String::new(), |share| format!("cut {} of its periods short and ", percent(share)));
     let levels = |above: f64| if above > 1.0 { format!("{above} levels") } else { "one level".to_owned() };
@@ -238,7 +115,7 @@ fn contention(f: &Facts) -> Option<Verdict> {
         return None;
     }
     let verdict = match judged(f, share, !lowered(f), points && !lowered(f), evidence.clone()) {
-        None if f.other_cpus.is_some_and(|n| n < LITTLE_OF_CPUS.value) => cleared(evidence),
+        None if f.other_cpus.is_some_and(|n| f.busy_cpus(n)[1] < LITTLE_OF_CPUS.value) => cleared(evidence),
         verdict if throttled(f) => {
             at_most_suspected(verdict, "a quota stopped the server meanwhile: other processes that ran then took nothing from it")
         }
@@ -272,8 +149,10 @@ fn saturated(f: &Facts) -> Option<Verdict> {
     let mut evidence = vec![format!("waiting for a CPU that the server itself had is {} of a request", interval(share))];
     evidence.push(format!("the server used {} of {may} CPUs", significant(used)));
     evidence.extend(idling(f));
-    if used < limit("cpu.saturated") * may {
-        return cleared(evidence);
+    let enough = limit("cpu.saturated") * may;
+    if used < enough {
+        let doubt = reaches("the number of CPUs that the server used", f.busy_cpus(used)[1], enough);
+        return doubted(f, Some(share), doubt, cleared(evidence));
     }
     let verdict = at_most_suspected(
         judged(f, Some(share), !throttled(f), false, evidence),
@@ -308,7 +187,7 @@ fn work(f: &Facts) -> Option<Verdict> {
     evidence.extend(f.server_cpus.zip(f.cpus).map(|(used, all)| format!("the server used {} of {all} CPUs", significant(used))));
     // Work is what a server is for: only a comparison can tell whether it is too much.
     at_most_suspected(
-        judged(f, Some(share), share.share >= MUCH_WORK.value, false, evidence),
+        doubted(f, Some(share), may_be_much(f, share), judged(f, Some(share), share.share >= MUCH_WORK.value, false, evidence)),
         "whether that is more than it should be shows in a comparison of two runs",
     )
 }
@@ -334,7 +213,7 @@ fn system_calls(f: &Facts) -> Option<Verdict> {
     evidence.extend(f.seccomp_filters.map(|n| format!("{n} seccomp filters on the server")));
     let proof = filtered(f) || share.share >= MUCH_WORK.value;
     at_most_suspected(
-        judged(f, Some(share), proof, false, evidence),
+        doubted(f, Some(share), may_be_much(f, share), judged(f, Some(share), proof, false, evidence)),
         "whether a call takes longer than it should shows in a comparison of two runs",
     )
 }
@@ -440,6 +319,16 @@ fn client(f: &Facts) -> Option<Verdict> {
     let least = |s: Share| if told { Share { share: s.share.max(SUSPECTED), ..s } } else { s };
     let takes_cpus = f.share(&[Place::CpuClient]).is_some_and(|s| s.share >= SUSPECTED);
     let verdict = judged(f, share.map(least), told || busy || takes_cpus, true, evidence);
+    let doubt = match f.client_busy {
+        // CPUs that it used of those that it could: without their number, as if it were one.
+        Some(busy) => reaches("the share of its CPUs that it used", f.busy_cpus(busy)[1], limit("client.saturated")),
+        None => Some("how much of its CPUs it used is not known".to_owned()),
+    };
+    let between = doubt.filter(|_| share.is_some_and(|s| s.high > MUCH_WORK.value)).or_else(|| {
+        let high = f.share(&[Place::CpuClient]).map_or(0.0, |s| s.high);
+        (high >= GUILTY).then(|| format!("waiting for a CPU that it had may be {} of a request", percent(high)))
+    });
+    let verdict = doubted(f, share, between, verdict);
     if told || busy {
         return verdict;
     }
@@ -453,7 +342,7 @@ fn steal(f: &Facts) -> Option<Verdict> {
     let share = Share { seconds: 0.0, share: stolen, low, high };
     let evidence = vec![format!("the hypervisor took {} of all CPU time", percent(stolen))];
     match judged(f, f.followed.is_some().then_some(share), true, stolen >= SUSPECTED, evidence.clone()) {
-        None => cleared(evidence),
+        None => doubted(f, None, reaches("what it took", share.high, GUILTY), cleared(evidence)),
         verdict => verdict,
     }
 }

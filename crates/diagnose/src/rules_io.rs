@@ -8,10 +8,11 @@ use fingerpost_record::{Readings, Status, Unit, unit::significant};
 
 use super::counts;
 use super::facts::{Facts, drops};
-use super::places::{Place, add};
-use super::rules::{
-    SUSPECTED, Verdict, at_most_suspected, cleared, interval, judged, limit, mostly, part, percent, share_of, told, without,
+use super::judging::{
+    NOT_FOLLOWED, SUSPECTED, Verdict, at_most_suspected, cleared, doubted, interval, judged, limit, mostly, part, percent, reaches,
+    share_of, told, without,
 };
+use super::places::{Place, add};
 
 /// Everything that waits for a disk.
 const DISK: [Place; 5] = [Place::DiskHeld, Place::DiskBehindOthers, Place::DiskOwn, Place::DiskBesideOthers, Place::DiskDevice];
@@ -65,9 +66,13 @@ pub(super) fn contention(f: &Facts) -> Option<Verdict> {
     let evidence: Vec<String> = chain.chain(figures(f)).collect();
     let compete = others_compete(f);
     let share = if compete { f.share(&[Place::DiskBehindOthers, Place::DiskBesideOthers, Place::DiskDevice]) } else { queued };
-    match judged(f, share, true, compete, evidence.clone()) {
-        None if f.other_disk_per_s.is_some() => cleared(evidence),
-        verdict => verdict,
+    match (judged(f, share, true, compete, evidence.clone()), f.other_disk_per_s) {
+        // So little competes with nobody; of more, what it took of the device is not known.
+        (None, Some(others)) => {
+            let doubt = (others > limit("storage.contention")).then(|| NOT_FOLLOWED.to_owned());
+            doubted(f, None, doubt, cleared(evidence))
+        }
+        (verdict, _) => verdict,
     }
 }
 
@@ -94,7 +99,8 @@ pub(super) fn durability(f: &Facts) -> Option<Verdict> {
     let each = f.sync_s.map_or(String::new(), |s| format!(", {} each", seconds(s)));
     let evidence = vec![format!("{} fsyncs per transaction{each}", significant(count))];
     let why = "whether they are more than before shows in a comparison of two runs";
-    at_most_suspected(judged(f, Some(share), count > MANY_SYNCS.value, false, evidence), why)
+    let doubt = reaches("the number of fsyncs per transaction", counts::rate(count, f.transactions)[1], MANY_SYNCS.value);
+    at_most_suspected(doubted(f, Some(share), doubt, judged(f, Some(share), count > MANY_SYNCS.value, false, evidence)), why)
 }
 
 fn on_the_way(f: &Facts) -> Option<String> {
@@ -112,6 +118,27 @@ pub fn packets_lost(readings: &Readings) -> bool {
 
 fn lost(drops: Option<f64>, retransmits: Option<f64>, transactions: f64) -> bool {
     drops.is_some_and(|n| n > 0.0) || retransmits.is_some_and(|n| n > limit("network.shaping") * transactions.max(100.0))
+}
+
+/// Why segments that were sent again clear nobody by their middle alone.
+fn may_be_lost(f: &Facts) -> Option<String> {
+    let (sent, limit) = (f.retransmits.filter(|n| *n > 0.0)?, limit("network.shaping") * f.transactions.max(100.0));
+    reaches("the number of segments sent again", counts::interval(sent)[1], limit)
+}
+
+/// Why a number of late acknowledgements on either side of the limit tells nothing by its middle alone.
+fn acks_untold(f: &Facts) -> Option<String> {
+    let (acks, limit) = (f.delayed_acks?, limit("network.delay"));
+    let [low, high] = counts::rate(acks, f.transactions);
+    let of = |n: f64| significant(n);
+    (low <= limit && high > limit).then(|| {
+        format!(
+            "with their interval delayed acknowledgements are {} to {} per transaction, and from {} on they are a pattern",
+            of(low),
+            of(high),
+            of(limit)
+        )
+    })
 }
 
 /// Late acknowledgements now and then are usual; one in three transactions is a pattern.
@@ -134,8 +161,8 @@ pub(super) fn shaping(f: &Facts) -> Option<Verdict> {
     // What is queued and not dropped is held up as well: without followed requests only a network that limits nothing is cleared.
     let free = f.drops.is_some() && f.retransmits.is_some() && f.shapers == Some(0.0);
     match judged(f, share, dropped(f) || acks_delayed(f) == Some(false), dropped(f), evidence.clone()) {
-        None if free => cleared(evidence),
-        verdict => verdict,
+        None if free => doubted(f, None, may_be_lost(f), cleared(evidence)),
+        verdict => doubted(f, share, acks_untold(f), verdict),
     }
 }
 
@@ -144,9 +171,10 @@ pub(super) fn delay(f: &Facts) -> Option<Verdict> {
     let counted = format!("{} delayed acknowledgements per transaction", significant(acks));
     let evidence: Vec<String> = on_the_way(f).into_iter().chain([counted]).collect();
     let delayed = acks_delayed(f) == Some(true) && !dropped(f);
-    match judged(f, share_of(f, "network.delay"), delayed, delayed, evidence.clone()) {
-        None => cleared(evidence),
-        verdict => verdict,
+    let share = share_of(f, "network.delay");
+    match judged(f, share, delayed, delayed, evidence.clone()) {
+        None => doubted(f, None, acks_untold(f), cleared(evidence)),
+        verdict => doubted(f, share, acks_untold(f), verdict),
     }
 }
 
@@ -217,7 +245,15 @@ pub(super) fn memory_limit(f: &Facts) -> Option<Verdict> {
     // What was not read clears nobody.
     let read = f.swap_per_s.is_some() && f.major_per_s.is_some();
     match judged(f, share, true, paging || pressure > SUSPECTED, evidence.clone()) {
-        None if read => cleared(evidence),
+        None if read => {
+            // By the second: so many pages or faults of all of the time.
+            let most = |rate: Option<f64>| rate.map_or(0.0, |n| counts::interval_of_rate(n, f.elapsed_s)[1]);
+            let doubt = reaches("the number of pages swapped a second", most(f.swap_per_s), PAGES_SWAPPED.value).or_else(|| {
+                let pressed = f.memory_pressure.is_some_and(|share| share > MEMORY_PRESSURE.value);
+                reaches("the number of major faults a second", most(f.major_per_s), MAJOR_FAULTS.value).filter(|_| pressed)
+            });
+            doubted(f, None, doubt, cleared(evidence))
+        }
         verdict => verdict,
     }
 }
@@ -229,5 +265,5 @@ pub(super) fn page_size(f: &Facts) -> Option<Verdict> {
     let faults = f.minor_faults?;
     let figure =
         format!("{} minor faults per transaction; what the page size costs shows in a comparison of two runs", significant(faults));
-    Some(Verdict { status: Status::NotJudged, share: 0.0, evidence: vec![figure] })
+    Some(Verdict { status: Status::NotJudged, share: 0.0, evidence: vec![figure], told_of: None })
 }

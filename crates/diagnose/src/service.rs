@@ -75,7 +75,7 @@ mod tests {
     fn told(cause: &str, status: Status, totals: &[(&str, f64)]) -> Status {
         let totals = totals.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let seen = Readings::of(&[Observation { observer: "step".into(), totals, ..Observation::default() }]);
-        let finding = Finding { cause: cause.into(), layer: Layer::Cpu, status, share: 0.5, evidence: vec![] };
+        let finding = Finding { cause: cause.into(), layer: Layer::Cpu, status, share: 0.5, evidence: vec![], relation: None };
         without_a_baseline(finding, &seen).status
     }
 

@@ -1,11 +1,12 @@
 //! The suspects, judged: guilty first, then suspected, then those that were looked at and found innocent, then those that nothing tells of.
 
 use fingerpost_record::cause::{Cause, Need, cause};
-use fingerpost_record::{Finding, Reading, Readings, Status};
+use fingerpost_record::{Finding, Reading, Readings, Relation, Status};
 
 use super::chain;
 use super::facts::Facts;
-use super::rules::{NOT_FOLLOWED, RULES};
+use super::judging::NOT_FOLLOWED;
+use super::rules::RULES;
 
 /// Judges every suspect by the facts of one step, which were had from these readings.
 pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
@@ -19,9 +20,13 @@ pub fn suspects(facts: &Facts, readings: &Readings) -> Vec<Finding> {
                 status,
                 share: share.clamp(0.0, 1.0),
                 evidence,
+                relation: None,
             };
             match (rule.judge)(facts) {
-                Some(v) => Some(finding(v.status, v.share, v.evidence)),
+                Some(v) => {
+                    let relation = v.told_of.map(|other| Relation::ToldOf(other.to_owned()));
+                    Some(Finding { relation, ..finding(v.status, v.share, v.evidence) })
+                }
                 None => missing(cause, facts.followed.is_some(), readings).map(|why| finding(Status::NotJudged, 0.0, why)),
             }
         })
@@ -45,7 +50,7 @@ pub fn doubt(findings: &mut Vec<Finding>, why: &str) {
         f.evidence.push(format!("the row is not to be trusted: {why}"));
     }
     // What follows from what is told anew with the order.
-    findings.iter_mut().for_each(|f| f.evidence.retain(|line| !line.starts_with(chain::FOLLOWS)));
+    findings.iter_mut().for_each(chain::forget);
     chain::order(findings);
 }
 

@@ -125,6 +125,7 @@ mod tests {
             status: fingerpost_record::Status::Suspected,
             share,
             evidence: evidence.iter().map(|line| (*line).to_owned()).collect(),
+            relation: None,
         };
         let two = [of("cpu.speed", 0.75, &[]), of("network.shaping", 0.75, &[])];
         let told = overlapping(&two, Some(0.91)).unwrap();
@@ -146,7 +147,14 @@ mod tests {
 
     #[test]
     fn a_rest_may_be_of_a_cause_without_a_share() {
-        let of = |share: f64, status| Finding { cause: "memory.paging".into(), layer: Layer::Memory, status, share, evidence: Vec::new() };
+        let of = |share: f64, status| Finding {
+            cause: "memory.paging".into(),
+            layer: Layer::Memory,
+            status,
+            share,
+            evidence: Vec::new(),
+            relation: None,
+        };
         let told = |found: Finding| unexplained(&[found]);
         assert_eq!(told(of(0.0, fingerpost_record::Status::Suspected)), "unexplained or of a cause whose share is not known");
         assert_eq!(told(of(0.3, fingerpost_record::Status::Suspected)), "unexplained");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 fn rules() -> Vec<PathBuf> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let sides = fs::read_dir(src.join("sides")).unwrap().flatten().map(|entry| entry.path());
-    sides.chain(["rules.rs", "rules_io.rs"].map(|name| src.join(name))).collect()
+    sides.chain(["judging.rs", "rules.rs", "rules_io.rs"].map(|name| src.join(name))).collect()
 }
 
 /// The figure that a word begins or ends with, brackets and commas left out.

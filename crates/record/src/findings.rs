@@ -168,4 +168,17 @@ pub struct Finding {
     pub share: f64,
     /// The figures that say so, a sentence each.
     pub evidence: Vec<String>,
+    /// Another cause that it is told of with, which a sentence of the evidence says in words; records of earlier versions have the words alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation: Option<Relation>,
+}
+
+/// How a finding is told of with another cause's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Relation {
+    /// It may be no more than a consequence of this cause, which comes first.
+    FollowsFrom(String),
+    /// What is spent where both act is told of this cause: it is not judged itself.
+    ToldOf(String),
 }

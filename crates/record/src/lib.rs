@@ -39,7 +39,7 @@ pub mod unstated;
 mod valid;
 
 pub use experiment::{Answer, Asked, Change, Experiment, Measure, Pair};
-pub use findings::{Budget, Finding, Layer, Observation, Part, Series, Status};
+pub use findings::{Budget, Finding, Layer, Observation, Part, Relation, Series, Status};
 pub use host::Host;
 pub use measurement::{Better, Estimate, Measurement, Outcome, Percentiles, Process, few_processes, kept_values, too_few_processes};
 pub use params::{Param, Params};

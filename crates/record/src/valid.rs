@@ -294,6 +294,7 @@ mod tests {
             status: crate::Status::Suspected,
             share: f64::INFINITY,
             evidence: vec![],
+            relation: None,
         });
         let stored = storable(&run);
         assert_eq!(validate(&stored), Ok(()));

@@ -254,8 +254,14 @@ mod tests {
         let answers = of(&followed::slow_locks());
         assert!(answers.iter().any(|a| a.starts_with("The cause at 8 clients: ")), "{answers:?}");
         assert!(answers.iter().all(|a| !a.contains("app.") && a.ends_with('.')), "{answers:?}");
-        let finding =
-            Finding { cause: "app.lock".into(), layer: Layer::Application, status: Status::Guilty, share: 0.62, evidence: vec![] };
+        let finding = Finding {
+            cause: "app.lock".into(),
+            layer: Layer::Application,
+            status: Status::Guilty,
+            share: 0.62,
+            evidence: vec![],
+            relation: None,
+        };
         assert_eq!(
             blame(&finding, product("mariadb"), " at 50 clients"),
             "The cause at 50 clients: locks inside MariaDB, 62 % of the time."

@@ -99,6 +99,7 @@ mod tests {
             status,
             share: 0.6,
             evidence: vec!["60 % of | it".into()],
+            relation: None,
         };
         Explanation {
             workload: "database".into(),

@@ -1,6 +1,7 @@
 //! A compiler, a flag, a version or a setting that was changed between the sides: named before any hardware is.
 
 use fingerpost_diagnose::hosts;
+use fingerpost_diagnose::sides::alone::TOGETHER;
 use fingerpost_record::{Finding, Layer, Status};
 
 use super::view::View;
@@ -12,9 +13,6 @@ pub(crate) const BUILD: &str = "app.build";
 pub(crate) const SETTING: &str = "app.setting";
 /// The cause of swap that is somewhere else.
 pub(crate) const PLACEMENT: &str = "memory.swap_place";
-
-/// What is said where several things were changed and none was measured by itself.
-pub(crate) const TOGETHER: &str = "these were changed together; how much each of them makes is not known (compare --settle measures it)";
 
 /// Accounts for what is left in the rows that a change concerns, once the clock of one and the same processor has had its part.
 pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
@@ -35,7 +33,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
         let here = !view.slow.imported && !view.fast.imported;
         let settle = if here { " (compare --settle measures it)" } else { "" };
         evidence.push(format!("the {what} differ too, so that how much of the difference is the change's is not known{settle}"));
-        return Some(Finding { cause: cause.into(), layer, status: Status::Suspected, share: 0.0, evidence });
+        return Some(Finding { cause: cause.into(), layer, status: Status::Suspected, share: 0.0, evidence, relation: None });
     }
     let share = view.claim(|i| if changes.iter().any(|c| c.concerns(i.row)) { i.left } else { 0.0 }) / total;
     let status = if others.is_empty() { Status::Guilty } else { Status::Suspected };
@@ -43,7 +41,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
         [] => "nothing else that is known of the two sides differs".into(),
         others => format!("what differs besides: {}", others.join(", ")),
     });
-    Some(Finding { cause: cause.into(), layer, status, share, evidence })
+    Some(Finding { cause: cause.into(), layer, status, share, evidence, relation: None })
 }
 
 /// What several changes together are: another program, whatever its settings; swap elsewhere, where nothing else was changed.

@@ -31,7 +31,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
         }
         let evidence = by_the_work(view, &rows, &slower);
         let share = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 }) / total;
-        return vec![Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence }];
+        return vec![Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence, relation: None }];
     }
     let mut logs: Vec<f64> = slower.iter().map(|i| i.log).collect();
     logs.sort_by(f64::total_cmp);
@@ -58,7 +58,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     let cpu_rows = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 });
     let rest = view.claim(|i| if waits_for_device(&i.row.probe) { 0.0 } else { factor });
     let status = if certain && !built_anew { Status::Guilty } else { Status::Suspected };
-    vec![Finding { cause: cause.into(), layer, status, share: (cpu_rows + rest) / total, evidence }]
+    vec![Finding { cause: cause.into(), layer, status, share: (cpu_rows + rest) / total, evidence, relation: None }]
 }
 
 fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
@@ -108,7 +108,7 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     let share = view.claim(|i| if waits_for_device(&i.row.probe) { 0.0 } else { factor }) / total;
     let evidence =
         vec![format!("the clock of {} is slower: {slow:.0} against {fast:.0} MHz, and nothing else is known of the CPUs", names.0)];
-    Some(Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence })
+    Some(Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence, relation: None })
 }
 
 /// Which of the proportional causes the counters and the hosts speak for.

@@ -118,7 +118,7 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let claimed =
         view.claim(|item| entries(&item.row.probe).map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()));
     let status = view.machines.most(if cpu_cleared { Status::Guilty } else { Status::Suspected });
-    Some(Finding { cause: "syscall.entry".into(), layer: Layer::Kernel, status, share: claimed / total, evidence })
+    Some(Finding { cause: "syscall.entry".into(), layer: Layer::Kernel, status, share: claimed / total, evidence, relation: None })
 }
 
 /// What each call that is fast enough to show this much costs more per entry, ascending; what the CPU explains is taken out.
@@ -164,7 +164,7 @@ fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) 
     let status = if cpu_cleared && slower * 3 >= all * 2 { Status::Guilty } else { Status::Suspected };
     let kernels = matches!(cause.group, Group::Memory | Group::Storage);
     let status = if kernels { status } else { view.machines.most(status) };
-    Some(Finding { cause: name.into(), layer: cause.layer, status, share: claimed / total, evidence })
+    Some(Finding { cause: name.into(), layer: cause.layer, status, share: claimed / total, evidence, relation: None })
 }
 
 /// A fact of the hosts can give a group's cause its name.
@@ -223,7 +223,14 @@ fn scaling(view: &mut View, curves: &[Curve], total: f64) -> Option<Finding> {
         let one = probes.iter().find(|(probe, _)| *probe == i.row.probe);
         one.map_or(0.0, |(_, at_one)| i.log + at_one.ln().min(0.0))
     });
-    Some(Finding { cause: "kernel.scaling".into(), layer: Layer::Kernel, status: Status::Suspected, share: claimed / total, evidence })
+    Some(Finding {
+        cause: "kernel.scaling".into(),
+        layer: Layer::Kernel,
+        status: Status::Suspected,
+        share: claimed / total,
+        evidence,
+        relation: None,
+    })
 }
 
 /// The test by unit costs: how many entries into the kernel would make a transaction as much longer as it is, given what each costs more.
@@ -264,5 +271,5 @@ fn paging(view: &View) -> Option<Finding> {
         format!("{slower} of {all} other rows of {family} move with it"),
         "how much of their time it accounts for is not known".into(),
     ];
-    Some(Finding { cause: "memory.paging".into(), layer: Layer::Memory, status: Status::Suspected, share: 0.0, evidence })
+    Some(Finding { cause: "memory.paging".into(), layer: Layer::Memory, status: Status::Suspected, share: 0.0, evidence, relation: None })
 }

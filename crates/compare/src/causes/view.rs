@@ -111,5 +111,5 @@ pub(crate) fn is_cost(unit: Unit) -> bool {
 
 /// A suspect that this speaks for.
 pub(super) fn cleared(cause: &str, layer: Layer, evidence: String) -> Finding {
-    Finding { cause: cause.into(), layer, status: Status::Cleared, share: 0.0, evidence: vec![evidence] }
+    Finding { cause: cause.into(), layer, status: Status::Cleared, share: 0.0, evidence: vec![evidence], relation: None }
 }

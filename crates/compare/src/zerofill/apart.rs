@@ -3,38 +3,10 @@
 //! The rows cannot be judged as they stand: the one with touching holds the call as well, so a cheaper call makes both cheaper, and a
 //! common factor would blame the faults for it.
 
-use fingerpost_record::{Finding, Layer, Status, Unit};
-
 use crate::row::Row;
 use crate::special::z_two_sided;
 
-/// What a comparison says of the call that maps.
-pub const MAPPING: &str = "memory.mapping";
-/// What it says of faults with their zero-filling.
-pub const FIRST_TOUCH: &str = "memory.first_touch";
-/// The cause of both together, which a common factor of the rows names.
-const FAULT: &str = "memory.fault";
-/// Causes that a common factor of the rows would name instead.
-const BY_FACTOR: [&str; 2] = [FAULT, "memory.page_size"];
-
-/// One number of pages, taken apart. Times are in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Apart {
-    /// Pages at a time.
-    pub pages: i64,
-    /// How many times the base's cost allocating and freeing is.
-    pub call: f64,
-    /// What it costs more; below zero is less.
-    pub call_difference: f64,
-    /// What touching adds on the base side, and on the new one.
-    pub touching: [f64; 2],
-    /// How many times the base's cost that is, with its interval.
-    pub fault: f64,
-    /// The interval's lower end.
-    pub fault_low: f64,
-    /// The interval's upper end.
-    pub fault_high: f64,
-}
+pub use fingerpost_diagnose::first_touch::{Apart, FIRST_TOUCH, MAPPING};
 
 /// Every number of pages that has both rows, ascending; rows of one interface, or of two that were taken out as parts.
 pub fn apart(rows: &[Row]) -> Vec<Apart> {
@@ -71,72 +43,18 @@ fn one(pages: i64, alloc: &Row, touch: &Row) -> Option<Apart> {
     })
 }
 
-/// Puts what the arithmetic says in place of what a common factor of the same rows said. Nothing changes where other rows speak of faults,
-/// or where there is nothing to take apart.
-pub fn judge(rows: &[Row], causes: &mut Vec<Finding>, unexplained: &mut f64, threshold: f64) {
-    let found = apart(rows);
+/// What can be taken apart where no other rows speak of faults: else they tell more.
+pub fn of_alone(rows: &[Row]) -> Vec<Apart> {
     let others = rows.iter().any(|r| r.probe.starts_with("vm.") || r.probe == "signal.fault");
-    let named = causes.iter().any(|f| f.status != Status::Cleared);
-    if found.is_empty() || others || !named {
-        return;
-    }
-    let share = share_of_call(&found);
-    let lines = found.iter().map(line).collect::<Vec<_>>();
-    let beyond = |a: &Apart| a.fault_low > 1.0 + threshold || a.fault_high < 1.0 / (1.0 + threshold);
-    let faults = found.iter().filter(|a| beyond(a)).count() * 2 > found.len();
-    let by_factor = causes.iter().position(|f| BY_FACTOR.contains(&f.cause.as_str()) && f.status != Status::Cleared);
-    let finding = |cause: &str, status, share, evidence| Finding { cause: cause.into(), layer: Layer::Memory, status, share, evidence };
-    match by_factor {
-        Some(at) => {
-            let whole = causes.remove(at);
-            causes.insert(at, finding(MAPPING, whole.status, whole.share * share, lines.clone()));
-            if !faults {
-                *unexplained = (*unexplained + whole.share * (1.0 - share)).min(1.0);
-            } else {
-                let cause = if whole.cause == FAULT { FIRST_TOUCH.to_owned() } else { whole.cause.clone() };
-                causes.insert(at + 1, Finding { cause, share: whole.share * (1.0 - share), evidence: lines.clone(), ..whole });
-            }
-        }
-        // What was changed is named already: the arithmetic says what it moves.
-        None => causes.iter_mut().filter(|f| f.status != Status::Cleared).take(1).for_each(|f| f.evidence.extend(lines.clone())),
-    }
-    if !faults && causes.iter().all(|f| f.cause != FAULT) {
-        causes.push(finding(FIRST_TOUCH, Status::Cleared, 0.0, lines));
-    }
-    crate::causes::order(causes);
-}
-
-/// The share of the difference that the call makes: all of it in the rows without touching, its part in those with.
-fn share_of_call(found: &[Apart]) -> f64 {
-    let of_touched = |a: &Apart| {
-        let whole = a.call_difference + a.touching[1] - a.touching[0];
-        if whole == 0.0 { 1.0 } else { (a.call_difference / whole).clamp(0.0, 1.0) }
-    };
-    let mean = found.iter().map(of_touched).sum::<f64>() / found.len() as f64;
-    (1.0 + mean) / 2.0
-}
-
-fn line(a: &Apart) -> String {
-    let time = |ns: f64| Unit::Nanoseconds.format(ns);
-    let more = if a.call_difference < 0.0 { "less" } else { "more" };
-    let pages = if a.pages == 1 { "1 page".to_owned() } else { format!("{} pages", a.pages) };
-    format!(
-        "{pages}: allocating and freeing costs {} {more} ({:.2} times), touching adds {} → {} ({:.2} times, {:.2} to {:.2})",
-        time(a.call_difference.abs()),
-        a.call,
-        time(a.touching[0]),
-        time(a.touching[1]),
-        a.fault,
-        a.fault_low,
-        a.fault_high
-    )
+    if others { Vec::new() } else { apart(rows) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Comparison, Options, compare, references, select};
-    use fingerpost_record::Run;
+    use fingerpost_diagnose::first_touch::FAULT;
+    use fingerpost_record::{Run, Status};
 
     fn part(mut run: Run, api: &str) -> Run {
         run.measurements.retain(|m| m.probe.starts_with("zerofill."));

@@ -1,9 +1,8 @@
 //! Which experiments decide between the suspects, of those that can be made here.
 
-use fingerpost_record::{Change, Finding, Status};
+use fingerpost_record::{Change, Finding, Relation, Status};
 
 use super::decides;
-use crate::rules::TOLD_OF;
 
 /// Pairs of stretches of an experiment: enough for an interval that leaves a few out.
 const PAIRS: usize = 10;
@@ -79,7 +78,7 @@ pub fn plan(findings: &[Finding], offers: &[Offer], eagerness: Eagerness, most: 
 
 /// Whether another cause has what is spent where this one acts: that one is tried.
 fn is_told_elsewhere(f: &Finding) -> bool {
-    f.evidence.iter().any(|line| line.starts_with(TOLD_OF))
+    matches!(f.relation, Some(Relation::ToldOf(_)))
 }
 
 /// How an experiment goes.
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: vec!["as seen".into()] }
+        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: vec!["as seen".into()], relation: None }
     }
 
     fn offers(changes: &[Change]) -> Vec<Offer> {
@@ -164,7 +163,7 @@ mod tests {
             chosen(&found, &[Change::Hold, Change::Quota], Eagerness::WhereUndecided)
         };
         assert_eq!(asked(&left), [Change::Quota, Change::Hold]);
-        left.evidence.push(format!("{TOLD_OF}cpu.priority"));
+        left.relation = Some(Relation::ToldOf("cpu.priority".into()));
         assert_eq!(asked(&left), [Change::Quota]);
     }
 

@@ -5,7 +5,7 @@ use fingerpost_record::{Answer, Experiment, Finding, Status};
 
 use super::decides;
 use crate::chain;
-use crate::rules::percent;
+use crate::judging::percent;
 
 /// The findings of one step, with what its experiments say of them.
 ///
@@ -25,7 +25,7 @@ pub fn verdict(findings: &[Finding], experiments: &[Experiment]) -> Vec<Finding>
     }
     if changed {
         // Sentences about what follows from what are made anew with the order.
-        found.iter_mut().for_each(|f| f.evidence.retain(|e| !e.starts_with(chain::FOLLOWS)));
+        found.iter_mut().for_each(chain::forget);
         chain::order(&mut found);
     }
     found
@@ -68,8 +68,10 @@ fn apply(found: &mut Vec<Finding>, experiment: &Experiment, all: &[Experiment]) 
                 let apart = seen.filter(|seen| !f.evidence.is_empty() && (f.share - seen).abs() > APART);
                 f.evidence.splice(0..0, apart.map(|seen| why_apart(f.share, seen)));
                 f.status = if 1.0 - 1.0 / e.low > GUILTY.value { Status::Guilty } else { Status::Suspected };
+                // Whatever it was told with, now it was measured itself.
+                f.relation = None;
             }
-            (Answer::Same, _) if decides.clears => (f.status, f.share) = (Status::Cleared, 0.0),
+            (Answer::Same, _) if decides.clears => (f.status, f.share, f.relation) = (Status::Cleared, 0.0, None),
             _ => {}
         }
         f.evidence.insert(0, sentence.clone());
@@ -82,7 +84,7 @@ fn unlisted(experiment: &Experiment, found: &mut Vec<Finding>) -> Option<String>
     let name = experiment.tests.iter().find(|t| decides(experiment.change).causes.contains(&t.as_str()))?;
     let known = cause(name).filter(|_| experiment.answer == Answer::Faster)?;
     let (status, share) = (Status::Suspected, SUSPECTED.value);
-    found.push(Finding { cause: known.name.to_owned(), layer: known.layer, status, share, evidence: Vec::new() });
+    found.push(Finding { cause: known.name.to_owned(), layer: known.layer, status, share, evidence: Vec::new(), relation: None });
     Some(name.clone())
 }
 
@@ -94,7 +96,7 @@ mod tests {
     use super::*;
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: vec!["as seen".into()] }
+        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: vec!["as seen".into()], relation: None }
     }
 
     fn experiment(change: Change, tests: &[&str], low: f64, high: f64) -> Experiment {

@@ -11,16 +11,18 @@ use fingerpost_record::cause::thresholds::HALF_OUTSIDE;
 use fingerpost_record::cause::{Cause, Need};
 use fingerpost_record::{Finding, Layer, Status};
 
-use super::catalogue::{CATALOGUE, Candidate, Rest, Sign};
+use super::catalogue::{CATALOGUE, Candidate, Rest};
 use super::clearing::{Doubts, why_not};
-use super::clues::{Clues, Pair};
+use super::clues::Clues;
 use super::crowded;
 use super::decided;
 use super::limits::{self, Trust};
+use super::pair::Pair;
 use super::roots;
+use super::sign::Sign;
 use super::unread;
 use crate::chain;
-use crate::rules::{GUILTY, SUSPECTED, percent};
+use crate::judging::{GUILTY, SUSPECTED, percent};
 
 /// The guilty so far, each with its share of the change.
 #[derive(Default)]
@@ -81,7 +83,7 @@ impl Change {
     /// generator's own time outside of followed requests belongs to the change; elsewhere it may be anything that clients do between
     /// requests, and belongs to it where it is surely more than what was followed tells: nobody has most of a change of which little was seen.
     fn of(clues: &Clues, trust: &Trust) -> Change {
-        let takes = |c: &Candidate| (c.rest)(clues) != Rest::No && matches!((c.sign)(clues), Sign::Fits(_));
+        let takes = |c: &Candidate| (c.rest)(clues) != Rest::No && (c.sign)(clues).speaks();
         let outside = clues.outside().map_or(0.0, |pair| pair.more().max(0.0));
         let outside = if mostly_outside(clues, trust) || CATALOGUE.iter().any(takes) { outside } else { 0.0 };
         Change { seconds: clues.wall().more() + outside, rest: clues.rest().more().max(0.0) + outside }
@@ -145,7 +147,9 @@ fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     );
     let finding = |c: &Candidate| {
         let (status, evidence) = match (c.sign)(clues) {
-            Sign::Fits(text) => (Status::Suspected, [vec![text, unknown.clone()], unread::missing(c.cause, clues)].concat()),
+            Sign::Fits(text) | Sign::Perhaps(text) => {
+                (Status::Suspected, [vec![text, unknown.clone()], unread::missing(c.cause, clues)].concat())
+            }
             Sign::Against(text) => (Status::Cleared, vec![text]),
             Sign::NotGrown(text, _) => (Status::NotJudged, vec![text, unknown.clone()]),
             Sign::Unknown => (Status::NotJudged, missing(c.entry(), clues)),
@@ -179,8 +183,11 @@ fn never_clear_what_one_side_shows(f: &mut Finding, clues: &Clues) {
 }
 
 pub(super) fn finding(cause: &Cause, status: Status, share: f64, evidence: Vec<String>) -> Finding {
-    Finding { cause: cause.name.into(), layer: cause.layer, status, share, evidence }
+    Finding { cause: cause.name.into(), layer: cause.layer, status, share, evidence, relation: None }
 }
+
+/// Why nobody is guilty by the middle of a count.
+const FEW: &str = "so few were counted that chance may have made the difference: the whole interval of the count does not tell";
 
 /// What was not observed on both sides, a sentence each.
 fn missing(cause: &Cause, clues: &Clues) -> Vec<String> {
@@ -238,12 +245,13 @@ impl Case {
         let surely = self.low.is_none_or(|low| low >= GUILTY);
         match (&self.sign, self.own) {
             (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if free && surely => Status::Guilty,
-            (Sign::Fits(_), _) | (Sign::Unknown, Some(Status::Guilty)) if large => Status::Suspected,
+            // By the middle of a count nobody is guilty.
+            (Sign::Fits(_) | Sign::Perhaps(_), _) | (Sign::Unknown, Some(Status::Guilty)) if large => Status::Suspected,
             (Sign::Against(_) | Sign::NotGrown(..), _) => Status::Cleared,
             (Sign::Unknown, Some(Status::Suspected)) if free => Status::Suspected,
             // A part that both budgets have and that did not grow clears a cause even without a sign.
             _ if self.share < SUSPECTED && self.high.is_none_or(|high| high < GUILTY) => Status::Cleared,
-            (Sign::Fits(_), _) if self.high.is_none_or(|high| high < GUILTY) => Status::Cleared,
+            (Sign::Fits(_) | Sign::Perhaps(_), _) if self.high.is_none_or(|high| high < GUILTY) => Status::Cleared,
             _ => Status::NotJudged,
         }
     }
@@ -263,6 +271,8 @@ impl Case {
     fn finding(self, status: Status) -> Finding {
         let mut evidence = match self.sign {
             Sign::Fits(text) | Sign::Against(text) | Sign::NotGrown(text, _) => vec![text],
+            Sign::Perhaps(text) if status == Status::Suspected => vec![text, FEW.to_owned()],
+            Sign::Perhaps(text) => vec![text],
             Sign::Unknown => Vec::new(),
         };
         evidence.extend(self.evidence);
@@ -327,7 +337,7 @@ fn fill_gaps(findings: &mut Vec<Finding>, clues: &Clues, change: f64) {
             continue;
         }
         let evidence = vec![text, "nothing that was recorded tells which of its causes it is".into()];
-        findings.push(Finding { cause: format!("{layer}.unknown"), layer, status: Status::Suspected, share, evidence });
+        findings.push(Finding { cause: format!("{layer}.unknown"), layer, status: Status::Suspected, share, evidence, relation: None });
     }
 }
 

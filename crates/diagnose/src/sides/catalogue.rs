@@ -22,24 +22,10 @@
 
 use fingerpost_record::Layer;
 use fingerpost_record::cause::{Cause, cause};
-use fingerpost_record::place::Kind;
 
 use super::clues::Clues;
-use super::{commits, crowded, let_go, signs, signs_io};
-
-/// What a discriminator found.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Sign {
-    /// What tells this cause from its neighbours is there.
-    Fits(String),
-    /// What would have to be there is not: a fact about the cause, which excludes it whatever its part of the change.
-    Against(String),
-    /// What it takes did not grow, or too little, by the middle of an interval: that clears it with the whole interval alone. The seconds of a
-    /// transaction by which the places where it acts grew at most, where they tell it.
-    NotGrown(String, Option<f64>),
-    /// Nothing was observed on both sides that would tell.
-    Unknown,
-}
+use super::sign::Sign;
+use super::{commits, crowded, fitting, flushes, given, let_go, signs, signs_io, work};
 
 /// How two sides are judged by a cause.
 pub struct Candidate {
@@ -85,21 +71,6 @@ pub enum Rest {
     Surely,
 }
 
-/// The server's own code.
-pub(super) fn user(layer: Layer, part: &str) -> bool {
-    Kind::of(layer, part) == Kind::UserCode
-}
-
-/// The kernel on the server's behalf.
-pub(super) fn kernel(layer: Layer, part: &str) -> bool {
-    matches!(Kind::of(layer, part), Kind::Kernel | Kind::Faults | Kind::Syncs)
-}
-
-/// All that a CPU does.
-pub(super) fn on_cpu(layer: Layer, part: &str) -> bool {
-    user(layer, part) || kernel(layer, part) || Kind::of(layer, part) == Kind::Host
-}
-
 /// One that makes nothing but parts of a budget.
 const fn of_parts(cause: &'static str, sign: fn(&Clues) -> Sign) -> Candidate {
     Candidate::new(cause, sign, |_| Rest::No)
@@ -112,20 +83,20 @@ fn surely(holds: bool) -> Rest {
 
 /// A throttle that may hold requests up for longer than windows are open has to be set.
 fn rest_of_throttle(clues: &Clues) -> Rest {
-    if signs::set_now(clues, "cgroup.disk_limits") { Rest::Perhaps } else { Rest::No }
+    if fitting::set_now(clues, "cgroup.disk_limits") { Rest::Perhaps } else { Rest::No }
 }
 
 /// A server or a client that a quota or a limit on its disk stops acknowledges late as well, and is not waited for because of that.
 fn rest_of_delay(clues: &Clues) -> Rest {
-    let stopped = matches!(signs::quota(clues), Sign::Fits(_)) || signs::set_now(clues, "cgroup.disk_limits");
+    let stopped = given::quota(clues).speaks() || fitting::set_now(clues, "cgroup.disk_limits");
     surely(!stopped && signs_io::client_stopped(clues).is_none())
 }
 
 /// Every cause that two sides are judged by. Where several of a layer fit, the first is the sharper one.
 pub const CATALOGUE: &[Candidate] = &[
-    Candidate::new("cpu.quota", signs::quota, |c| surely(signs::stops_outlast_windows(c))),
-    of_parts("cpu.affinity", signs::affinity),
-    of_parts("cpu.priority", signs::priority),
+    Candidate::new("cpu.quota", given::quota, |c| surely(given::stops_outlast_windows(c))),
+    of_parts("cpu.affinity", given::affinity),
+    of_parts("cpu.priority", given::priority),
     Candidate { also: crowded::moves, ..of_parts("cpu.contention", signs::contention) },
     of_parts("memory.limit", signs::memory_limit),
     of_parts("memory.page_size", signs::page_size),
@@ -134,11 +105,11 @@ pub const CATALOGUE: &[Candidate] = &[
     of_parts("kernel.trace", signs::trace),
     of_parts("cpu.speed", signs::speed),
     // A transaction of more round trips has more of everything.
-    Candidate { also: |c, _, _| signs::round_trips(c).is_some(), ..of_parts("app.calls", signs::calls) },
+    Candidate { also: |c, _, _| work::round_trips(c).is_some(), ..of_parts("app.calls", signs::calls) },
     of_parts("syscall.entry", signs::entry),
     Candidate {
         also: |c, layer, part| commits::with_journals(c, layer, part) || let_go::with_flushes(c, layer, part),
-        ..of_parts("storage.durability", signs_io::durability)
+        ..of_parts("storage.durability", flushes::durability)
     },
     Candidate::new("storage.throttle", signs_io::throttle, rest_of_throttle),
     of_parts("storage.contention", signs_io::disk_contention),
@@ -150,7 +121,7 @@ pub const CATALOGUE: &[Candidate] = &[
         also: |c, layer, part| signs_io::of_sending(layer, part) && signs_io::shaped(c).is_some() || let_go::with_a_shaper(c, layer, part),
         ..Candidate::new("network.shaping", signs_io::shaping, |c| surely(signs_io::outlast_windows(c)))
     },
-    Candidate { also: let_go::with_a_lock, ..of_parts("app.lock", signs_io::app_lock) },
+    Candidate { also: let_go::with_a_lock, ..of_parts("app.lock", let_go::app_lock) },
     of_parts("app.wait", signs::wait),
     of_parts("app.work", signs::app_work),
     of_parts("cpu.saturated", signs::saturated),

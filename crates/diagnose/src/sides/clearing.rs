@@ -5,7 +5,7 @@ use fingerpost_record::{Finding, Status};
 
 use super::clues::Clues;
 use super::decided;
-use crate::rules::{GUILTY, TOO_LITTLE_FOLLOWED, percent};
+use crate::judging::{GUILTY, TOO_LITTLE_FOLLOWED, percent};
 
 /// Why a cause that no fact excludes is not cleared by its part of the change, whose upper end is `high`; `unseen` is what could not be
 /// followed, of the change. Nothing where it is cleared.

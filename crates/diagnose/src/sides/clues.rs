@@ -9,11 +9,13 @@ use fingerpost_record::{
     Budget, Experiment, Finding, Host, Layer, Observation, Paths, Reading, Readings, Unit, reading::Way, unit::significant,
 };
 
-use super::older::resolved;
+use super::growth::Growth;
+use super::older::{resolved, wall};
+use super::pair::Pair;
 use crate::chain;
 use crate::deciding::verdict;
 use crate::entering::Entering;
-use crate::facts::Facts;
+use crate::facts::{Facts, TICKS};
 use crate::places::{Place, Places, name, places};
 use crate::step::StepFigures;
 use crate::steps::Evidence;
@@ -21,69 +23,8 @@ use crate::suspects::suspects;
 use crate::windows::{CALLS, all_calls, calls_per_transaction};
 use fingerpost_record::paths::Share;
 
-/// The system calls whose count times the unit cost of a probe is held against the budget.
-pub const SYSCALL_COUNT: &[(&str, &str)] = &[
-    ("read", "syscall.read"),
-    ("pread64", "syscall.read"),
-    ("write", "syscall.write"),
-    ("pwrite64", "syscall.write"),
-    ("stat", "syscall.stat"),
-    ("newfstatat", "syscall.stat"),
-    ("fstat", "syscall.fstat"),
-    ("openat", "syscall.open_close"),
-    ("poll", "syscall.poll"),
-    ("epoll_wait", "syscall.epoll"),
-    ("futex", "syscall.null"),
-    ("fcntl", "syscall.null"),
-    ("lseek", "syscall.null"),
-    ("recvfrom", "syscall.read"),
-    ("sendto", "syscall.write"),
-    ("mmap", "vm.mmap"),
-    ("munmap", "vm.munmap"),
-    ("mprotect", "vm.mprotect"),
-    ("clone", "thread.create"),
-    ("fork", "process.fork"),
-    ("vfork", "process.vfork"),
-    ("execve", "process.exec"),
-    ("fsync", "fs.fsync"),
-    ("fdatasync", "fs.fdatasync"),
-    ("rt_sigaction", "signal.install"),
-];
-
 /// The part of a budget that the kernel's time outside of traced calls moves to.
 const OUTSIDE_OF_CALLS: &str = "kernel: outside of calls";
-
-/// A total on both sides, per transaction.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pair {
-    /// The side with the shorter transactions.
-    pub fast: f64,
-    /// The side with the longer ones.
-    pub slow: f64,
-}
-
-impl Pair {
-    /// How many times as much; from nothing to something counts as a thousandfold.
-    pub fn ratio(self) -> f64 {
-        if self.fast > 0.0 {
-            self.slow / self.fast
-        } else if self.slow > 0.0 {
-            1e3
-        } else {
-            1.0
-        }
-    }
-
-    /// Both together.
-    pub fn sum(a: Pair, b: Pair) -> Pair {
-        Pair { fast: a.fast + b.fast, slow: a.slow + b.slow }
-    }
-
-    /// What came on top.
-    pub fn more(self) -> f64 {
-        self.slow - self.fast
-    }
-}
 
 /// Something that whoever made the sides changed between them: a build or a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -321,6 +262,61 @@ impl<'a> Clues<'a> {
         &self.changed
     }
 
+    /// A total per transaction, with the number of independent events that it is the sum of: no more than the transactions.
+    pub fn growth(&self, name: &str) -> Option<Growth> {
+        self.growth_of(self.per_transaction(name)?, &[name])
+    }
+
+    /// The same of a sum of totals.
+    pub fn growth_of(&self, pair: Pair, names: &[&str]) -> Option<Growth> {
+        let counts = |i: usize| names.iter().filter_map(|name| self.readings[i].known(name)).reduce(|sum, n| sum + n);
+        let calls = names.iter().any(|name| name.starts_with(CALLS));
+        self.growth_by([counts(0)?, counts(1)?], pair, calls)
+    }
+
+    /// The same of all system calls of the server.
+    pub fn growth_of_calls(&self) -> Option<Growth> {
+        let count = |i: usize| all_calls(&self.readings[i], ".count");
+        self.growth_by([count(0)?, count(1)?], self.calls_per_transaction()?, true)
+    }
+
+    /// The growth of a quantity that so many events make, base first.
+    fn growth_by(&self, counts: [f64; 2], pair: Pair, calls: bool) -> Option<Growth> {
+        let of = if calls { self.of_calls } else { self.transactions() };
+        // Calls are counted in windows and scaled up: what was seen is less.
+        let seen = [0, 1].map(|i| if calls { share_in_windows(&self.readings[i]) } else { 1.0 } * self.passes()[i]);
+        let events = [0, 1].map(|i| counts[i].min(of[i]) * seen[i]);
+        let each = [0, 1].map(|i| (of[i] * seen[i]).max(f64::MIN_POSITIVE));
+        let amounts = if self.new_is_slow { [pair.fast, pair.slow] } else { [pair.slow, pair.fast] };
+        // What one event makes is the same on a side that has none as on the other.
+        let one = [0, 1].map(|i| {
+            let other = 1 - i;
+            let worth = if events[other] > 0.0 { amounts[other] * each[other] / events[other] } else { 1.0 };
+            worth / each[i]
+        });
+        let whole = seen.iter().zip(self.passes()).all(|(seen, passes)| *seen >= passes);
+        let side = |of: [f64; 2]| self.pair(of[0], of[1]);
+        Some(Growth { pair, events: side(events), one: side(one), whole })
+    }
+
+    /// Passes that the totals are means of, base first.
+    fn passes(&self) -> [f64; 2] {
+        [self.base, self.new].map(|(side, budget)| f64::from(side.steps.passes(&budget.workload, &budget.params)))
+    }
+
+    /// CPU time as CPUs' worth over the time that elapsed, with the ticks that it is counted in.
+    pub fn in_cpus(&self, used: Pair, elapsed: Pair) -> Growth {
+        let [base, new] = self.passes();
+        let (passes, elapsed) = (self.pair(base, new), Pair { fast: elapsed.fast.max(1e-9), slow: elapsed.slow.max(1e-9) });
+        let of = |seconds: f64, passes: f64| seconds * TICKS * passes;
+        Growth {
+            pair: Pair { fast: used.fast / elapsed.fast, slow: used.slow / elapsed.slow },
+            events: Pair { fast: of(used.fast, passes.fast), slow: of(used.slow, passes.slow) },
+            one: Pair { fast: 1.0 / of(elapsed.fast, passes.fast), slow: 1.0 / of(elapsed.slow, passes.slow) },
+            whole: false,
+        }
+    }
+
     /// System calls of the server per transaction, all kinds together.
     pub fn calls_per_transaction(&self) -> Option<Pair> {
         // Any call will do: where it was counted, all were.
@@ -373,7 +369,7 @@ impl<'a> Clues<'a> {
     /// loop's turn takes clients × time / transactions. It is what clients do between requests, and connections that were not let in.
     pub fn outside(&self) -> Option<Pair> {
         self.places.as_ref()?;
-        let of = |i: usize, budget| Some((turnaround(&self.readings[i])? - super::waterfall::wall(budget)).max(0.0));
+        let of = |i: usize, budget| Some((turnaround(&self.readings[i])? - wall(budget)).max(0.0));
         Some(self.pair(of(0, self.base.1)?, of(1, self.new.1)?))
     }
 
@@ -385,7 +381,7 @@ impl<'a> Clues<'a> {
 
     /// Wall seconds per transaction.
     pub fn wall(&self) -> Pair {
-        let (base, new) = (super::waterfall::wall(self.base.1), super::waterfall::wall(self.new.1));
+        let (base, new) = (wall(self.base.1), wall(self.new.1));
         if self.new_is_slow { Pair { fast: base, slow: new } } else { Pair { fast: new, slow: base } }
     }
 }
@@ -413,8 +409,14 @@ fn transactions_of_calls(readings: &[Readings; 2], paths: [&Paths; 2]) -> Option
 fn longer(readings: &[Readings; 2], budgets: [&Budget; 2]) -> bool {
     match turnaround(&readings[0]).zip(turnaround(&readings[1])) {
         Some((base, new)) => new >= base,
-        None => super::waterfall::wall(budgets[1]) >= super::waterfall::wall(budgets[0]),
+        None => wall(budgets[1]) >= wall(budgets[0]),
     }
+}
+
+/// The share of the system calls that was counted in windows, and scaled up to all; all of them where it is not known that they were.
+fn share_in_windows(readings: &Readings) -> f64 {
+    let counted = readings.known("server.calls.in_windows").zip(all_calls(readings, ".count"));
+    counted.filter(|(_, all)| *all > 0.0).map_or(1.0, |(seen, all)| (seen / all).min(1.0))
 }
 
 /// Seconds from one transaction of a client to its next: clients × time / transactions, by Little's law.

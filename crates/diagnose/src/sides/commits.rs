@@ -4,9 +4,9 @@ use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{MOST_OF_COMMITS, NO_FLUSHES};
 use fingerpost_record::place::Kind;
 
-use super::catalogue::Sign::Fits;
 use super::clues::Clues;
-use super::signs_io::{durability, flush_count};
+use super::flushes::{durability, flush_count};
+use super::sign::Sign::Fits;
 use crate::places::name;
 
 /// Calls that a commit makes on files besides its flushes: a journal is made, written, checked for, cut and removed.

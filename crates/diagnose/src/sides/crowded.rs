@@ -5,20 +5,37 @@ use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{BEYOND_WORK, OTHERS_CAME, OTHERS_CAME_TIMES, SAME_NEIGHBOURS, SAME_WORK};
 use fingerpost_record::place::Kind;
 
-use super::catalogue::Sign::{Against, Fits};
-use super::catalogue::{kernel, on_cpu, user};
-use super::clues::{Clues, Pair};
-use super::signs;
+use super::clues::Clues;
+use super::fitting::grew;
+use super::growth::{self, Growth};
+use super::pair::Pair;
+use super::sign::Sign::{self, Against, NotGrown};
+use super::sign::{kernel, on_cpu, user};
+use super::{given, work};
 use crate::places::Place;
 
 /// CPUs' worth of time that others use, where they are neighbours on both sides.
 pub(super) fn on_both_sides(clues: &Clues) -> Option<Pair> {
-    signs::others_used(clues).filter(|o| o.fast >= OTHERS_CAME.value && o.fast >= SAME_NEIGHBOURS.value * o.slow)
+    given::others_used(clues).map(|o| o.pair).filter(|o| o.fast >= OTHERS_CAME.value && o.fast >= SAME_NEIGHBOURS.value * o.slow)
 }
 
 /// CPUs' worth of time that others use, where that is clearly more on the slower side.
 pub(super) fn came(clues: &Clues) -> Option<Pair> {
-    signs::others_used(clues).filter(|o| o.slow > o.fast + OTHERS_CAME.value && o.slow > OTHERS_CAME_TIMES.value * o.fast)
+    let came = |o: &Pair| more(o.slow, o.fast);
+    given::others_used(clues).map(|o| o.pair).filter(came)
+}
+
+fn more(slow: f64, fast: f64) -> bool {
+    slow > fast + OTHERS_CAME.value && slow > OTHERS_CAME_TIMES.value * fast
+}
+
+/// What it says of contention that others use so much: with the whole intervals of the ticks in which their time is counted, or by the middle.
+pub(super) fn sign(others: &Growth, text: String) -> Sign {
+    let ([fast_low, fast_high], [slow_low, slow_high]) = (others.fast(), others.slow());
+    match more(others.pair.slow, others.pair.fast) {
+        true => growth::fits(text, more(slow_low, fast_high)),
+        false => growth::against(text, !more(slow_high, fast_low)),
+    }
 }
 
 /// Why the server's threads wait for each other although their work is the same, or much longer than their longer work makes them: others have
@@ -26,10 +43,10 @@ pub(super) fn came(clues: &Clues) -> Option<Pair> {
 pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
     let others = came(clues)?;
     // Without the throttled time others are suspected at most (`unread`).
-    let limited = !matches!(signs::affinity(clues), Against(_)) || matches!(signs::quota(clues), Fits(_));
-    let waited = clues.places(&[Place::CpuServer]).filter(|waited| signs::grew(clues, *waited) && !limited)?;
-    let work = clues.parts(on_cpu).ratio();
-    let than_work = match work {
+    let limited = !matches!(given::affinity(clues), Against(_) | NotGrown(..)) || given::quota(clues).speaks();
+    let waited = clues.places(&[Place::CpuServer]).filter(|waited| grew(clues, *waited) && !limited)?;
+    let more_work = clues.parts(on_cpu).ratio();
+    let than_work = match more_work {
         same if same < SAME_WORK.value => "with no more to do".to_owned(),
         more if waited.ratio() > BEYOND_WORK.value * more => {
             format!("{:.1} times as long, with {more:.1} times as much to do", waited.ratio())
@@ -46,8 +63,8 @@ pub(super) fn left_too_few(clues: &Clues) -> Option<String> {
 pub(super) fn slow_the_same_work(clues: &Clues) -> Option<String> {
     let others = came(clues)?;
     let shared = clues.places(&[Place::CpuOther]).is_some_and(|p| p.more() > 0.0);
-    let same = signs::more_to_do(clues).is_none() && signs::build(clues).is_none() && signs::setting(clues).is_none();
-    (shared && same && signs::together(clues)).then(|| {
+    let same = work::more_to_do(clues).is_none() && work::build(clues).is_none() && work::setting(clues).is_none();
+    (shared && same && work::together(clues)).then(|| {
         let (on_user, on_kernel) = (clues.parts(user).ratio(), clues.parts(kernel).ratio());
         let used = clues.arrow(others, "");
         format!("others used {used} CPUs; with their data in the caches the same work takes longer: user code {on_user:.2} times, the kernel {on_kernel:.2} times")

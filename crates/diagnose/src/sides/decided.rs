@@ -2,10 +2,11 @@
 
 use fingerpost_record::{Answer, Estimate, Experiment, Finding, Status};
 
-use super::clues::{Clues, Pair};
+use super::clues::Clues;
 use super::limits::Trust;
+use super::pair::Pair;
 use crate::deciding::decides;
-use crate::rules::{GUILTY, SUSPECTED, percent};
+use crate::judging::{GUILTY, SUSPECTED, percent};
 
 /// A part of the difference: the value and the ends of its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,7 +152,7 @@ mod tests {
     }
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: Vec::new() }
+        Finding { cause: cause.into(), layer: Layer::Scheduler, status, share, evidence: Vec::new(), relation: None }
     }
 
     #[test]

@@ -2,18 +2,21 @@
 //! they left free has to wake first, and neighbours that are there on both sides run on it meanwhile. Who finds a file locked by a commit sleeps and tries again.
 
 use fingerpost_record::Layer;
-use fingerpost_record::cause::thresholds::{FILE_LOCKS, SAME_WORK};
+use fingerpost_record::cause::thresholds::{FILE_LOCKS, LONGER_WAIT, SAME_WORK};
 use fingerpost_record::place::Kind;
 
-use super::catalogue::Sign::{self, Against, Fits};
-use super::catalogue::on_cpu;
 use super::clues::Clues;
-use super::{crowded, signs, signs_io};
+use super::fitting::{followed, grew, grows};
+use super::flushes::{durability, in_flushes};
+use super::pair::Pair;
+use super::sign::Sign::{self, Against, Fits, NotGrown};
+use super::sign::on_cpu;
+use super::{crowded, given};
 use crate::places::Place;
 
 /// Why waits for a CPU belong to how the server commits: it flushes more often, and threads sleep in flushes.
 fn by_flushes(clues: &Clues) -> Option<String> {
-    after(clues, signs_io::durability, signs_io::in_flushes, 0.0)
+    after(clues, durability, in_flushes, 0.0)
 }
 
 /// Why waits for a CPU belong to how the server commits or to a lock.
@@ -23,7 +26,7 @@ pub(super) fn by_either(clues: &Clues) -> Option<String> {
 
 /// Why they belong to a lock: what threads wait longer for it is more than what they wait longer for a CPU.
 fn by_a_lock(clues: &Clues) -> Option<String> {
-    after(clues, signs_io::app_lock, |kind| kind == Kind::Lock, 1.0)
+    after(clues, app_lock, |kind| kind == Kind::Lock, 1.0)
 }
 
 /// Where `sign` fits, and what is slept longer in these parts is a good part of the change and at least so many times what is waited longer for a
@@ -33,7 +36,7 @@ fn after(clues: &Clues, sign: fn(&Clues) -> Sign, sleeps: fn(Kind) -> bool, time
     let Fits(text) = sign(clues) else { return None };
     let slept = clues.parts(|layer, part| sleeps(Kind::of(layer, part)));
     let waited = clues.parts(|layer, part| for_a_cpu(clues, layer, part));
-    let led = signs::grew(clues, slept) && signs::grew(clues, waited) && slept.more() >= times * waited.more();
+    let led = grew(clues, slept) && grew(clues, waited) && slept.more() >= times * waited.more();
     (led && left_alone(clues)).then(|| {
         let (slept, waited) = (clues.arrow(slept, "seconds"), clues.arrow(waited, "seconds"));
         format!("{text}; asleep there for {slept} of a request, and then waiting for a CPU: {waited}")
@@ -42,17 +45,17 @@ fn after(clues: &Clues, sign: fn(&Clues) -> Sign, sleeps: fn(Kind) -> bool, time
 
 /// Whether it is known that no others came, and that the server was given no less of the CPUs: what nobody read is not nothing.
 fn left_alone(clues: &Clues) -> bool {
-    let as_before = [signs::affinity, signs::quota, signs::priority].iter().all(|sign| matches!(sign(clues), Against(_)));
-    as_before && signs::others_used(clues).is_some() && crowded::came(clues).is_none()
+    let as_before = [given::affinity, given::quota, given::priority].iter().all(|sign| matches!(sign(clues), Against(_) | NotGrown(..)));
+    as_before && given::others_used(clues).is_some() && crowded::came(clues).is_none()
 }
 
 /// Why waits for a CPU belong to a queueing discipline: it lets packets that it held go together, so that those who get them all want a CPU at
 /// once, with no more to do than before.
 pub(super) fn by_a_shaper(clues: &Clues) -> Option<String> {
-    let shapers = signs_io::shapers(clues)?;
+    let shapers = shapers(clues)?;
     let waited = clues.parts(|layer, part| for_a_cpu(clues, layer, part));
     let same_work = clues.parts(on_cpu).ratio() < SAME_WORK.value;
-    (same_work && signs::grew(clues, waited) && left_alone(clues)).then(|| {
+    (same_work && grew(clues, waited) && left_alone(clues)).then(|| {
         let (set, waited) = (clues.arrow(shapers, ""), clues.arrow(waited, "seconds"));
         format!(
             "queueing disciplines that limit a rate or delay: {set}; what they let go together then waits for a CPU: {waited} of a request"
@@ -63,9 +66,9 @@ pub(super) fn by_a_shaper(clues: &Clues) -> Option<String> {
 /// Why sleeps belong to how the server commits: it locks its files with each transaction, and who finds one locked sleeps for a while and tries
 /// again (SQLite's busy handler); who commits holds the lock until its flushes are done.
 pub(super) fn by_file_locks(clues: &Clues) -> Option<String> {
-    let Fits(text) = signs_io::durability(clues) else { return None };
+    let Fits(text) = durability(clues) else { return None };
     let locks = clues.per_transaction("server.call.fcntl.count").filter(|c| c.fast >= FILE_LOCKS.value && c.slow >= FILE_LOCKS.value)?;
-    let slept = clues.places(&[Place::Sleeping]).filter(|slept| signs::grew(clues, *slept))?;
+    let slept = clues.places(&[Place::Sleeping]).filter(|slept| grew(clues, *slept))?;
     let (locks, slept) = (clues.arrow(locks, ""), clues.arrow(slept, "seconds"));
     Some(format!("{text}; calls on locks of files: {locks}; asleep until one that a commit holds is tried again: {slept} of a request"))
 }
@@ -94,4 +97,15 @@ pub(super) fn with_a_shaper(clues: &Clues, layer: Layer, part: &str) -> bool {
 /// Whether a part of a budget is longer because of a lock.
 pub(super) fn with_a_lock(clues: &Clues, layer: Layer, part: &str) -> bool {
     for_a_cpu(clues, layer, part) && by_a_lock(clues).is_some()
+}
+
+/// Waiting for a lock; what it lets go waits for a CPU after it.
+pub(super) fn app_lock(clues: &Clues) -> Sign {
+    followed(clues, &[Place::Lock], "waiting for a lock whose holder works or sleeps")
+        .unwrap_or_else(|| grows(clues, "server.blocked.lock.seconds", LONGER_WAIT.value, "waiting for locks"))
+}
+
+/// Queueing disciplines that limit or delay, where the slower side alone has them or has more of them.
+pub(super) fn shapers(clues: &Clues) -> Option<Pair> {
+    clues.total("net.shapers").filter(|p| p.slow > p.fast)
 }

@@ -5,7 +5,7 @@ use fingerpost_record::cause::thresholds::{LEAST_LEFT, MOST_UNEXPLAINED};
 use fingerpost_record::{Finding, Status};
 
 use super::clues::Clues;
-use crate::rules::{TOO_LITTLE_FOLLOWED, percent};
+use crate::judging::{TOO_LITTLE_FOLLOWED, percent};
 
 /// How far the rows of a step can be relied on.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,6 +102,7 @@ mod tests {
                 status: Status::Suspected,
                 share: 0.3,
                 evidence: vec![],
+                relation: None,
             }]
         };
         let unsure = Trust { resolved: false, ..Trust::default() };

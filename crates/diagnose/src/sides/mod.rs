@@ -2,6 +2,7 @@
 //!
 //! [`waterfall`] takes the difference apart; [`candidates`] holds each cause of the [`catalogue`] against what tells it from its neighbours.
 
+pub mod alone;
 pub mod candidates;
 pub mod catalogue;
 mod clearing;
@@ -9,16 +10,23 @@ pub mod clues;
 mod commits;
 mod crowded;
 mod decided;
+mod fitting;
+mod flushes;
+mod given;
+mod growth;
 mod let_go;
 pub mod limits;
 mod older;
+mod pair;
 mod roots;
 pub mod settled;
+mod sign;
 mod signs;
 mod signs_io;
 mod unread;
 pub mod watched;
 pub mod waterfall;
+mod work;
 
 use fingerpost_record::{Finding, Status};
 

@@ -32,3 +32,12 @@ pub(super) fn resolved<'a>(readings: &Readings, budget: &'a Budget) -> Vec<(Laye
     };
     budget.parts.iter().map(part).collect()
 }
+
+/// Wall seconds per transaction; the parts' sum where an older record does not tell it.
+pub(super) fn wall(budget: &Budget) -> f64 {
+    if budget.seconds_per_transaction > 0.0 {
+        return budget.seconds_per_transaction;
+    }
+    let parts: f64 = budget.parts.iter().map(|p| p.seconds_per_transaction).sum();
+    parts / (1.0 - budget.unexplained).max(0.01)
+}

@@ -5,13 +5,13 @@ use fingerpost_record::{Finding, Status};
 
 use super::candidates::finding;
 use super::clues::Clues;
-use super::{crowded, signs};
+use super::{crowded, work};
 use crate::hosts;
 
 /// Adds another build and another setting where they differ and what can follow from them is accused, with the largest share of that. One
 /// setting alone that differs is as sure as what follows from it; beside others, and beside hosts that differ, it is suspected.
 pub(super) fn add(findings: &mut Vec<Finding>, clues: &Clues) {
-    for (name, fact) in [("app.build", signs::build(clues)), ("app.setting", signs::setting(clues))] {
+    for (name, fact) in [("app.build", work::build(clues)), ("app.setting", work::setting(clues))] {
         let (Some(fact), Some(entry)) = (fact, cause(name)) else { continue };
         let after: Vec<&Finding> = findings.iter().filter(|f| f.status.accuses() && follows(entry, &f.cause)).collect();
         let share = after.iter().map(|f| f.share).fold(0.0, f64::max);

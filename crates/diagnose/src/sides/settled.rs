@@ -1,15 +1,14 @@
 //! What a change between the sides was measured to make by itself comes before every passive sign: what may follow from it is told as its
 //! consequence, and what cannot has no more than what it leaves for sure: all but the low end of the experiment's interval.
 
-use fingerpost_record::cause::{cause, label};
+use fingerpost_record::cause::cause;
 use fingerpost_record::{Finding, Status};
 
 use super::decided::leave;
 use super::roots::follows;
-use crate::chain::{self, FOLLOWS};
+use crate::chain;
 
-/// How sentences begin that put one finding before another.
-const ORDERED: [&str; 2] = [FOLLOWS, LEAVES];
+/// How a sentence begins that says what is left for a cause.
 const LEAVES: &str = "what was measured of single changes leaves up to ";
 
 /// A cause whose part of the difference an experiment gave.
@@ -24,7 +23,10 @@ pub struct Measured<'a> {
 /// Puts findings of a workload's step in order again after `measured`, causes whose part of the difference an experiment gave, got theirs.
 pub fn put_first(findings: &mut Vec<Finding>, measured: &[Measured]) {
     let is_measured = |f: &Finding| measured.iter().any(|m| m.cause == f.cause);
-    findings.iter_mut().for_each(|f| f.evidence.retain(|line| !ORDERED.iter().any(|begin| line.starts_with(begin))));
+    for f in findings.iter_mut() {
+        chain::forget(f);
+        f.evidence.retain(|line| !line.starts_with(LEAVES));
+    }
     // Of what is equal in all else, what was measured comes first.
     findings.sort_by_key(|f| !is_measured(f));
     let roots: Vec<Finding> = findings.iter().filter(|f| is_measured(f) && f.status.accuses() && f.share > 0.0).cloned().collect();
@@ -64,15 +66,12 @@ fn root<'a>(f: &Finding, roots: &'a [Finding]) -> Option<&'a Finding> {
 
 /// Moves what may follow from a measured cause, by way of causes that nobody is accused of, behind it.
 fn gather(findings: &mut Vec<Finding>, of: &Finding, roots: &[Finding]) {
-    let loose = |f: &Finding| {
-        let told = f.evidence.iter().any(|line| line.starts_with(FOLLOWS));
-        f.status.accuses() && !told && root(f, roots).is_some_and(|root| root.cause == of.cause)
-    };
+    let loose =
+        |f: &Finding| f.status.accuses() && chain::follows_from(f).is_none() && root(f, roots).is_some_and(|root| root.cause == of.cause);
     let (mut after, rest): (Vec<Finding>, Vec<Finding>) = std::mem::take(findings).into_iter().partition(loose);
-    let sentence = format!("{FOLLOWS}{} ({}), which comes first", of.cause, label(&of.cause));
-    after.iter_mut().for_each(|f| f.evidence.push(sentence.clone()));
+    after.iter_mut().for_each(|f| chain::follow(f, &of.cause));
     *findings = rest;
-    let of_chain = |f: &Finding| f.cause == of.cause || f.evidence.contains(&sentence);
+    let of_chain = |f: &Finding| f.cause == of.cause || chain::follows_from(f) == Some(of.cause.as_str());
     let at = findings.iter().rposition(of_chain).map_or(0, |last| last + 1);
     findings.splice(at..at, after);
 }
@@ -84,7 +83,7 @@ mod tests {
     use super::*;
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Application, status, share, evidence: Vec::new() }
+        Finding { cause: cause.into(), layer: Layer::Application, status, share, evidence: Vec::new(), relation: None }
     }
 
     fn ordered(found: &[Finding]) -> Vec<(&str, Status, f64)> {
@@ -158,7 +157,7 @@ mod tests {
     #[test]
     fn nothing_follows_from_what_was_measured_and_cleared() {
         let mut found = vec![finding("app.setting", Status::Cleared, 0.0), finding("app.lock", Status::Guilty, 0.9)];
-        found[1].evidence.push(format!("{FOLLOWS}app.setting (a setting), which comes first"));
+        chain::follow(&mut found[1], "app.setting");
         put_first(&mut found, &setting(0.0));
         assert_eq!(ordered(&found), [("app.lock", Status::Guilty, 0.9), ("app.setting", Status::Cleared, 0.0)]);
         assert!(found[0].evidence.is_empty());

@@ -2,78 +2,19 @@
 
 use fingerpost_record::Layer;
 use fingerpost_record::cause::thresholds::{
-    CLIENT_DOES_MORE, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, FEW_FLUSHES, FLUSHES_MATTER, HANDSHAKE_AGAIN, LONGER_WAIT, MANY_OVERFLOWS,
-    MORE_BESIDE, MORE_OF_A_COUNT, MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES, SAME_COST, SENT_AGAIN, TWICE,
+    CLIENT_DOES_MORE, DEARER_SYNC, DELAYED_ACK, DISK_BUSY, DISK_IDLE, HANDSHAKE_AGAIN, MANY_OVERFLOWS, MORE_BESIDE, MORE_OF_A_COUNT,
+    MOST_OF_CHANGE, MOST_PASSES, OTHERS_BYTES, SAME_COST, SENT_AGAIN, TWICE,
 };
 
-use super::catalogue::Sign::{self, Against, Fits, NotGrown, Unknown};
-use super::clues::{Clues, Pair, quantity};
-use super::let_go;
-use super::signs::{followed, grew, grows, higher, is_good_part, set_now};
+use super::clues::{Clues, quantity};
+use super::fitting::{followed, grows, higher, is_good_part, set_now};
+use super::flushes::{Cost, flush_cost, more_of_the_same};
+use super::growth::{self, Growth};
+use super::let_go::{self, shapers};
+use super::pair::Pair;
+use super::sign::Sign::{self, Against, Fits, NotGrown, Perhaps, Unknown};
+use crate::judging::{SUSPECTED, limit, percent};
 use crate::places::{Kind, Place, name};
-use crate::rules::{SUSPECTED, limit, percent};
-
-fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
-    Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
-}
-
-/// Flushes of a transaction.
-pub(super) fn flush_count(clues: &Clues) -> Option<Pair> {
-    let calls = ["server.call.fsync.count", "server.call.fdatasync.count"].iter().filter_map(|name| clues.per_transaction(name));
-    // Where the threads that serve make none, others of the server may, and the device counts them.
-    let calls = calls.reduce(Pair::sum).filter(|c| c.fast + c.slow > 0.0);
-    calls.or(flushes(clues).map(|f| f.0))
-}
-
-pub(super) fn durability(clues: &Clues) -> Sign {
-    let Some(count) = flush_count(clues) else { return Unknown };
-    let text = format!("flushes a transaction: {}", clues.arrow(count, ""));
-    // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the disk's.
-    if let Some(cost) = flush_cost(clues)
-        && cost > count.ratio()
-    {
-        return NotGrown(format!("{text}, at {cost:.2} times the cost each"), None);
-    }
-    // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of the change.
-    let matters =
-        count.slow > FLUSHES_MATTER.value || clues.followed() && grew(clues, clues.parts(|layer, part| in_flushes(Kind::of(layer, part))));
-    if count.ratio() > MORE_FLUSHES && matters { Fits(text) } else { Against(text) }
-}
-
-/// Whether a part is spent in flushes: in the call, or waiting for the disk.
-pub(super) fn in_flushes(kind: Kind) -> bool {
-    matches!(kind, Kind::Storage | Kind::Syncs)
-}
-
-/// How many times as many flushes a transaction makes where it commits in another way.
-const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
-
-/// How many times as long one sync takes: the server's own calls where they were traced, else the device's flushes where there are enough.
-fn flush_cost(clues: &Clues) -> Option<f64> {
-    let call = |name: &str| {
-        let of = |what: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
-        Some((of("count")?, of("seconds")?))
-    };
-    let calls = ["fsync", "fdatasync"].into_iter().filter_map(call).reduce(|a, b| (Pair::sum(a.0, b.0), Pair::sum(a.1, b.1)));
-    if let Some((count, seconds)) = calls
-        && count.fast > 0.0
-        && count.slow > 0.0
-        && seconds.fast > 0.0
-    {
-        return Some((seconds.slow / count.slow) / (seconds.fast / count.fast));
-    }
-    let (count, seconds) = flushes(clues)?;
-    clues.total("disk.flushes").filter(|n| n.fast > FEW_FLUSHES.value && n.slow > FEW_FLUSHES.value)?;
-    let each = |seconds: f64, count: f64| (count > 0.0).then(|| seconds / count);
-    Some(each(seconds.slow, count.slow)? / each(seconds.fast, count.fast)?.max(1e-12))
-}
-
-/// Why a longer time in the device is no slower device: there are more flushes, and each takes no longer.
-fn more_of_the_same(clues: &Clues) -> Option<String> {
-    let (count, cost) = (flush_count(clues)?, flush_cost(clues)?);
-    let more = count.ratio() > MORE_FLUSHES && cost < SAME_COST.value;
-    more.then(|| format!("flushes a transaction: {}, at {cost:.2} times the cost each", clues.arrow(count, "")))
-}
 
 pub(super) fn disk_contention(clues: &Clues) -> Sign {
     let words = "waiting for the disk behind others' I/O, or in the device beside it";
@@ -90,8 +31,13 @@ pub(super) fn disk_contention(clues: &Clues) -> Sign {
     }
     let Some(others) = clues.total("other.disk.bytes") else { return Unknown };
     let text = format!("others moved {} on the disk, {} on the faster side", bytes(others.slow), bytes(others.fast));
-    let slower = flush_cost(clues).is_none_or(|cost| cost > SAME_COST.value);
-    if others.ratio() > TWICE.value && others.slow > OTHERS_BYTES.value && slower { Fits(text) } else { Against(text) }
+    let cost = flush_cost(clues);
+    let slower = cost.is_none_or(|cost| cost.times > SAME_COST.value);
+    if others.ratio() > TWICE.value && others.slow > OTHERS_BYTES.value && slower {
+        return Fits(text);
+    }
+    // Bytes are no events. All of them were counted, so that next to none are none.
+    growth::against(text, others.slow <= OTHERS_BYTES.value || cost.is_some_and(|cost| cost.at_most <= SAME_COST.value))
 }
 
 /// Whether others' I/O was beside ours on the faster side nearly as much, and none of it before ours.
@@ -118,17 +64,19 @@ pub(super) fn throttle(clues: &Clues) -> Sign {
     if let Some(sign) = followed(clues, &[Place::DiskHeld], "I/O held back before the disk's queue") {
         return sign;
     }
-    if let Some(cost) = flush_cost(clues)
-        && cost < DEARER_SYNC.value
+    if let Some(Cost { times, at_most }) = flush_cost(clues)
+        && times < DEARER_SYNC.value
     {
-        return Against(format!("a sync took {cost:.2} times as long, and no limit is set on the slower side alone"));
+        let text = format!("a sync took {times:.2} times as long, and no limit is set on the slower side alone");
+        return growth::against(text, at_most < DEARER_SYNC.value);
     }
     let Some(busy) = busy(clues) else { return Unknown };
     let text = format!("the disk was busy {:.0} % of the time", busy * 100.0);
-    if busy < DISK_BUSY.value && !matches!(disk_contention(clues), Fits(_)) {
+    if busy < DISK_BUSY.value && !disk_contention(clues).speaks() {
         Fits(text + " while the server waited for it")
     } else {
-        Against(text)
+        // A time has no events: how sure it is nobody knows.
+        NotGrown(text, None)
     }
 }
 
@@ -136,7 +84,7 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
     let longer = followed(clues, &[Place::DiskDevice, Place::DiskBesideOthers, Place::DiskOwn], "I/O in the device and its own queue");
     if let Some(sign) = longer {
         return match (sign, more_of_the_same(clues)) {
-            (Fits(text), Some(why)) => Against(format!("{text}; {why}")),
+            (Fits(text), Some((why, surely))) => growth::against(format!("{text}; {why}"), surely),
             (sign, _) => sign,
         };
     }
@@ -144,11 +92,12 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
         (Some(busy), cost) if busy >= DISK_BUSY.value => Fits(format!(
             "the disk was busy {:.0} % of the time{}",
             busy * 100.0,
-            cost.map_or(String::new(), |c| format!(", a flush took {c:.2} times as long"))
+            cost.map_or(String::new(), |c| format!(", a flush took {:.2} times as long", c.times))
         )),
-        (_, Some(cost)) if cost > SAME_COST.value => Fits(format!("a flush took {cost:.2} times as long")),
-        (_, Some(cost)) => Against(format!("a flush took {cost:.2} times as long")),
-        (Some(busy), None) => Against(format!("the disk was busy {:.0} % of the time only", busy * 100.0)),
+        (_, Some(cost)) if cost.times > SAME_COST.value => Fits(format!("a flush took {:.2} times as long", cost.times)),
+        (_, Some(cost)) => growth::against(format!("a flush took {:.2} times as long", cost.times), cost.at_most <= SAME_COST.value),
+        // A time has no events: that it was short clears only where it was next to none.
+        (Some(busy), None) => growth::against(format!("the disk was busy {:.0} % of the time only", busy * 100.0), busy < DISK_IDLE.value),
         (None, None) => Unknown,
     }
 }
@@ -158,7 +107,9 @@ pub(super) fn disk_latency(clues: &Clues) -> Sign {
 fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
     let Some(pair) = clues.per_transaction(name) else { return Unknown };
     let change = clues.turnaround().unwrap_or(clues.wall()).more();
-    let part = if change > 0.0 { pair.more().max(0.0) * each / change } else { 0.0 };
+    let of_change = |more: f64| if change > 0.0 { more.max(0.0) * each / change } else { 0.0 };
+    let part = of_change(pair.more());
+    let counted = clues.growth(name);
     let text = format!(
         "{words}: {} a transaction, at {} each {:.0} % of what a transaction takes longer",
         clues.arrow(pair, name),
@@ -166,9 +117,13 @@ fn costs(clues: &Clues, name: &str, each: f64, words: &str) -> Sign {
         (part * 100.0).min(100.0)
     );
     match part {
-        most if pair.ratio() > MORE_OF_A_COUNT.value && most >= MOST_OF_CHANGE.value => Fits(text),
+        most if pair.ratio() > MORE_OF_A_COUNT.value && most >= MOST_OF_CHANGE.value => {
+            // What held these transactions up is counted whole, however likely it was: that another run may have had less of it is in the
+            // interval of the row.
+            Fits(text)
+        }
         some if some >= SUSPECTED => NotGrown(text, None),
-        _ => Against(text),
+        _ => growth::against(text, counted.is_some_and(|count| of_change(count.more_at_most()) < SUSPECTED)),
     }
 }
 
@@ -177,9 +132,11 @@ pub(super) fn accept_queue(clues: &Clues) -> Sign {
     if let Some(text) = not_let_in(clues) {
         return Fits(text);
     }
-    match clues.per_transaction("tcp.listen_overflows") {
-        Some(pair) if pair.slow >= MANY_OVERFLOWS.value => grows(clues, "tcp.listen_overflows", MORE_OF_A_COUNT.value, "listen overflows"),
-        _ => costs(clues, "tcp.listen_overflows", HANDSHAKE_AGAIN.value, "listen overflows"),
+    let many = clues.per_transaction("tcp.listen_overflows").is_some_and(|pair| pair.slow >= MANY_OVERFLOWS.value);
+    match costs(clues, "tcp.listen_overflows", HANDSHAKE_AGAIN.value, "listen overflows") {
+        Fits(text) => Fits(text),
+        _ if many => grows(clues, "tcp.listen_overflows", MORE_OF_A_COUNT.value, "listen overflows"),
+        sign => sign,
     }
 }
 
@@ -200,10 +157,11 @@ fn not_let_in(clues: &Clues) -> Option<String> {
 }
 
 /// Packets that were lost, more of them on the slower side. Segments are sent again, too, where their acknowledgement comes late (tail loss
-/// probes, RFC 8985): that is a loss only where they are many beside those.
-fn lost(clues: &Clues) -> Option<String> {
+/// probes, RFC 8985): that is a loss only where they are many beside those. Whether there are more for sure comes with it.
+fn lost(clues: &Clues) -> Option<(String, bool)> {
     let fits = |name, words| match grows(clues, name, MORE_OF_A_COUNT.value, words) {
-        Fits(text) => Some(text),
+        Fits(text) => Some((text, true)),
+        Perhaps(text) => Some((text, false)),
         _ => None,
     };
     let more = |name| clues.per_transaction(name).map_or(0.0, Pair::more);
@@ -214,13 +172,13 @@ fn lost(clues: &Clues) -> Option<String> {
 /// Whether segments that were lost and sent again make the most of what transactions take longer: their requests outlast the windows in
 /// which requests are followed.
 pub(super) fn outlast_windows(clues: &Clues) -> bool {
-    lost(clues).is_some() && matches!(costs(clues, "tcp.retransmits", SENT_AGAIN.value, ""), Fits(_))
+    lost(clues).is_some() && costs(clues, "tcp.retransmits", SENT_AGAIN.value, "").speaks()
 }
 
 pub(super) fn delay(clues: &Clues) -> Sign {
     // Acknowledgements come late where segments are lost, too.
     match lost(clues) {
-        Some(text) => Against(text),
+        Some((text, surely)) => growth::against(text, surely),
         // So often they are a pattern, however long each was.
         None if clues.per_transaction("tcp.delayed_acks").is_some_and(|pair| pair.slow >= limit("network.delay")) => {
             grows(clues, "tcp.delayed_acks", TWICE.value, "delayed acknowledgements")
@@ -237,11 +195,6 @@ pub(super) fn of_sending(_: Layer, part: &str) -> bool {
     part == name::INTERRUPTS || part.strip_prefix(name::KERNEL).is_some_and(|call| SENDING.contains(&call))
 }
 
-/// Queueing disciplines that limit or delay, where the slower side alone has them or has more of them.
-pub(super) fn shapers(clues: &Clues) -> Option<Pair> {
-    clues.total("net.shapers").filter(|p| p.slow > p.fast)
-}
-
 /// A queueing discipline that limits or delays on the slower side only, where what it holds up takes a good part of what is longer.
 pub(super) fn shaped(clues: &Clues) -> Option<String> {
     let shapers = shapers(clues)?;
@@ -252,16 +205,24 @@ pub(super) fn shaped(clues: &Clues) -> Option<String> {
     })
 }
 
+/// Whether that is a good part with its whole interval.
+pub(super) fn surely_shaped(clues: &Clues) -> bool {
+    let held = |layer: Layer, part: &str| of_sending(layer, part) || Kind::of(layer, part) == Kind::Network;
+    clues.followed() && is_good_part(clues, clues.parts(held).more() - clues.width(held))
+}
+
 pub(super) fn shaping(clues: &Clues) -> Sign {
-    if let Some(text) = lost(clues) {
-        return Fits(text);
+    if let Some((text, surely)) = lost(clues) {
+        return growth::fits(text, surely);
     }
     if let Some(text) = shaped(clues).or_else(|| let_go::by_a_shaper(clues)) {
         return Fits(text);
     }
     // Nothing was lost, and a wait for acknowledgements is told apart by its length.
-    if let Fits(text) = delay(clues) {
-        return Against(text);
+    match delay(clues) {
+        Fits(text) => return Against(text),
+        Perhaps(text) => return NotGrown(text, None),
+        _ => {}
     }
     let on_the_way = followed(clues, &[Place::OnTheWay], "on the way between server and client");
     match on_the_way.unwrap_or_else(|| higher(clues, "queue.network.mean", "bytes on the way between the sockets")) {
@@ -276,11 +237,6 @@ pub(super) fn peer(clues: &Clues) -> Sign {
     followed(clues, &[Place::Peer], "waiting for another service").unwrap_or(Unknown)
 }
 
-pub(super) fn app_lock(clues: &Clues) -> Sign {
-    followed(clues, &[Place::Lock], "waiting for a lock whose holder works or sleeps")
-        .unwrap_or_else(|| grows(clues, "server.blocked.lock.seconds", LONGER_WAIT.value, "waiting for locks"))
-}
-
 pub(super) fn client_saturated(clues: &Clues) -> Sign {
     // Over several passes, the share of those in which it said so.
     if clues.total("step.client.saturated").is_some_and(|p| p.slow > MOST_PASSES.value && p.fast < MOST_PASSES.value) {
@@ -289,14 +245,19 @@ pub(super) fn client_saturated(clues: &Clues) -> Sign {
     if let Some(text) = client_does_more(clues).or_else(|| client_stopped(clues)) {
         return Fits(text);
     }
-    let Some(share) = client_share(clues) else { return Unknown };
+    let Some(counted) = client_share(clues) else { return Unknown };
+    let share = counted.pair;
     let text = format!(
         "the load generator used {:.0} % of its CPUs on the slower side, {:.0} % on the other",
         share.slow * 100.0,
         share.fast * 100.0
     );
     let full = |share: f64| share > limit("client.saturated");
-    if full(share.slow) && !full(share.fast) { Fits(text) } else { Against(text) }
+    let ([fast_low, fast_high], [slow_low, slow_high]) = (counted.fast(), counted.slow());
+    match full(share.slow) && !full(share.fast) {
+        true => growth::fits(text, full(slow_low) && !full(fast_high)),
+        false => growth::against(text, !full(slow_high) || full(fast_low)),
+    }
 }
 
 /// A load generator that does clearly more for each transaction than on the other side, by its CPU time, between requests and in them: the most of
@@ -328,8 +289,8 @@ pub(super) fn client_stopped(clues: &Clues) -> Option<String> {
 }
 
 /// The share of its CPUs that the load generator used.
-fn client_share(clues: &Clues) -> Option<Pair> {
+fn client_share(clues: &Clues) -> Option<Growth> {
     let (cpu, elapsed, cpus) = (clues.total("client.cpu.seconds")?, clues.total("elapsed.seconds")?, clues.total("step.client.cpus")?);
-    let share = |cpu: f64, elapsed: f64, cpus: f64| cpu / (elapsed * cpus.max(1.0)).max(1e-9);
-    Some(Pair { fast: share(cpu.fast, elapsed.fast, cpus.fast), slow: share(cpu.slow, elapsed.slow, cpus.slow) })
+    let of_all = Pair { fast: elapsed.fast * cpus.fast.max(1.0), slow: elapsed.slow * cpus.slow.max(1.0) };
+    Some(clues.in_cpus(cpu, of_all))
 }

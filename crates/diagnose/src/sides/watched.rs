@@ -36,5 +36,5 @@ fn writes(o: &Observation) -> Option<Finding> {
 }
 
 fn cleared(cause: &str, layer: Layer, evidence: String) -> Finding {
-    Finding { cause: cause.into(), layer, status: Status::Cleared, share: 0.0, evidence: vec![evidence] }
+    Finding { cause: cause.into(), layer, status: Status::Cleared, share: 0.0, evidence: vec![evidence], relation: None }
 }

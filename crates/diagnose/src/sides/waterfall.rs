@@ -7,7 +7,37 @@ use serde::Serialize;
 
 use crate::steps::Evidence;
 
-use super::clues::{Clues, SYSCALL_COUNT};
+use super::clues::Clues;
+use super::older::wall;
+
+/// The system calls whose count times the unit cost of a probe is held against the budget.
+const SYSCALL_COUNT: &[(&str, &str)] = &[
+    ("read", "syscall.read"),
+    ("pread64", "syscall.read"),
+    ("write", "syscall.write"),
+    ("pwrite64", "syscall.write"),
+    ("stat", "syscall.stat"),
+    ("newfstatat", "syscall.stat"),
+    ("fstat", "syscall.fstat"),
+    ("openat", "syscall.open_close"),
+    ("poll", "syscall.poll"),
+    ("epoll_wait", "syscall.epoll"),
+    ("futex", "syscall.null"),
+    ("fcntl", "syscall.null"),
+    ("lseek", "syscall.null"),
+    ("recvfrom", "syscall.read"),
+    ("sendto", "syscall.write"),
+    ("mmap", "vm.mmap"),
+    ("munmap", "vm.munmap"),
+    ("mprotect", "vm.mprotect"),
+    ("clone", "thread.create"),
+    ("fork", "process.fork"),
+    ("vfork", "process.vfork"),
+    ("execve", "process.exec"),
+    ("fsync", "fs.fsync"),
+    ("fdatasync", "fs.fdatasync"),
+    ("rt_sigaction", "signal.install"),
+];
 
 /// What one operation of a probe costs on either side, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -69,15 +99,6 @@ pub fn waterfalls(base: Evidence, new: Evidence, costs: &[UnitCost]) -> Vec<Wate
             Some(fall)
         })
         .collect()
-}
-
-/// Wall seconds per transaction; the parts' sum where an older record does not tell it.
-pub fn wall(budget: &Budget) -> f64 {
-    if budget.seconds_per_transaction > 0.0 {
-        return budget.seconds_per_transaction;
-    }
-    let parts: f64 = budget.parts.iter().map(|p| p.seconds_per_transaction).sum();
-    parts / (1.0 - budget.unexplained).max(0.01)
 }
 
 /// The steps from one budget to another.

@@ -262,7 +262,8 @@ fn filters_before_each_call_are_no_code_of_the_servers() {
         ("server.call.read.cpu_seconds", 1.5),
     ];
     let found = judged(&step(), &[&ticks[..], &[("server.seccomp.filters", 1.0)]].concat(), Some(&followed(&extra)));
-    assert_eq!((status(&found, "app.work"), status(&found, "syscall.entry")), (Status::Cleared, Status::Suspected), "{found:#?}");
+    // What is left of the code is 24 % by its middle and may be 33: less than much, and not surely.
+    assert_eq!((status(&found, "app.work"), status(&found, "syscall.entry")), (Status::NotJudged, Status::Suspected), "{found:#?}");
     assert!(says(&found, "syscall.entry", "of 1000 µs that the trace sees outside of calls, ticks count 7"), "{found:#?}");
     // Without a filter, and with one whose work ticks do not show, the code is the server's.
     let found = judged(&step(), &ticks, Some(&followed(&extra)));
@@ -376,6 +377,17 @@ fn idle_cpus_are_not_saturated_and_uncounted_calls_are_not_judged() {
 }
 
 #[test]
+fn what_is_told_of_another_cause_says_so_in_its_data() {
+    // The server may use one CPU of two, and a quota stops it: whose the waiting is, the quota's rule tells.
+    let waits = followed(&[cpu("idle CPU", &[], 300.0)]);
+    let read = [("server.cpus_allowed", 1.0), ("throttle.seconds", 3.0), ("throttle.throttled_periods", 80.0)];
+    let found = judged(&step(), &read, Some(&waits));
+    let of = |cause: &str| found.iter().find(|f| f.cause == cause).unwrap();
+    assert_eq!((of("cpu.affinity").status, &of("cpu.affinity").relation), (Status::NotJudged, &Some(Relation::ToldOf("cpu.quota".into()))));
+    assert_eq!(of("cpu.quota").relation, None);
+}
+
+#[test]
 fn more_threads_than_cpus_follows_from_their_work() {
     let extra: [Row; 1] = [(Layer::Application, "server user code", "", &[], [600.0; 3])];
     let rows = [&extra[..], &[cpu("the server itself", &[], 2000.0)]].concat();
@@ -425,4 +437,58 @@ fn a_service_of_which_nothing_is_asked_accuses_nothing() {
     assert_eq!(of(&unasked), Status::NotJudged, "its threads wait for clients");
     assert_eq!(of(&unasked[..1]), Status::Guilty, "a program that does not listen waits for somebody");
     assert_eq!(of(&unasked[1..]), Status::Guilty);
+}
+
+/// The step with so many times fewer transactions, in so much less time, and its totals.
+fn shorter(times: f64, with: &[(&str, f64)], paths: &Paths) -> Vec<Finding> {
+    let step = StepFigures { transactions: (10_000.0 / times) as u64, elapsed_s: 10.0 / times, ..step() };
+    let kept = ["machine.cpus", "server.cpus_allowed", "server.nice", "accept.backlog"];
+    let all: BTreeMap<&str, f64> = QUIET.iter().chain(with).copied().collect();
+    let read: Vec<(&str, f64)> = all.into_iter().map(|(name, n)| (name, if kept.contains(&name) { n } else { n / times })).collect();
+    judged(&step, &read, Some(paths))
+}
+
+#[test]
+fn a_count_of_one_run_clears_with_its_whole_interval_alone() {
+    use Status::{Cleared, NotJudged};
+    let way = followed(&[(Layer::Network, "on the way between server and client", "", &[], [400.0; 3])]);
+    let waits = followed(&[cpu("the server itself", &[], 300.0)]);
+    let flushes = followed(&[disk("disk: in the device", "", 400.0)]);
+    for (cause, with, paths) in [
+        ("storage.durability", ("server.call.fsync.count", 12_000.0), &flushes),
+        ("network.delay", ("tcp.delayed_acks", 2_000.0), &way),
+        // 0.8 of 2 CPUs, less than what saturates them.
+        ("cpu.saturated", ("server.user.seconds", 6.0), &waits),
+    ] {
+        let of = |times: f64| status(&shorter(times, &[with], paths), cause);
+        assert_eq!(of(1.0), Cleared, "{cause}: of 10,000 transactions");
+        assert_eq!(of(1000.0), NotJudged, "{cause}: of ten");
+    }
+}
+
+#[test]
+fn what_a_cause_has_little_of_clears_it_whatever_was_counted() {
+    let little = followed(&[(Layer::Network, "on the way between server and client", "", &[], [2.0; 3])]);
+    assert_eq!(status(&shorter(1000.0, &[("tcp.delayed_acks", 2_000.0)], &little), "network.delay"), Status::Cleared);
+}
+
+#[test]
+fn much_work_within_the_interval_is_not_cleared_by_less_in_the_middle() {
+    let mut paths = followed(&[(Layer::Application, "sleeping", "", &[], [500.0; 3])]);
+    let of = |paths: &Paths| status(&judged(&step(), &[], Some(paths)), "app.work");
+    assert_eq!(of(&paths), Status::Cleared, "200 of 920 µs");
+    paths.leaves.iter_mut().filter(|l| l.component == "server user code").for_each(|l| l.all.high = 0.4);
+    assert_eq!(of(&paths), Status::NotJudged);
+}
+
+#[test]
+fn few_periods_that_a_quota_cut_short_do_not_clear_it() {
+    let waits = followed(&[cpu("idle CPU", &[], 300.0)]);
+    let of = |periods: f64, cut: f64| {
+        let read = [("throttle.seconds", 0.001), ("throttle.periods", periods), ("throttle.throttled_periods", cut)];
+        status(&judged(&step(), &read, Some(&waits)), "cpu.quota")
+    };
+    let limit = crate::judging::limit("cpu.quota");
+    assert_eq!(of(10_000.0, 10_000.0 * limit * 0.5), Status::Cleared);
+    assert_eq!(of(2.0 / limit, 1.0), Status::NotJudged, "one of so many may have been three");
 }

@@ -66,6 +66,7 @@ mod tests {
             status: Status::Guilty,
             share: 0.5,
             evidence: Vec::new(),
+            relation: None,
         };
         let causes = [finding("cpu.quota"), finding("cpu.affinity")];
         let of = |tests: &str, answer| Experiment {

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn finding(cause: &str) -> Finding {
-        Finding { cause: cause.into(), layer: Layer::Scheduler, status: Status::Guilty, share: 0.5, evidence: Vec::new() }
+        Finding { cause: cause.into(), layer: Layer::Scheduler, status: Status::Guilty, share: 0.5, evidence: Vec::new(), relation: None }
     }
 
     #[test]

@@ -319,6 +319,12 @@ pub const HALF_OUTSIDE: Threshold = of("times what was followed for half of it t
 /// Waiting that a quota makes.
 pub const MOST_OF_WAITING: Threshold =
     of("part of what requests waited for a CPU for which a quota stopped the server", 0.5, "by its meaning: most of it");
+/// A change that makes a difference.
+pub const MOST_OF_DIFFERENCE: Threshold = of(
+    "part of a difference, by logarithms, that a change makes by itself and is said to make",
+    0.8,
+    "a convention: what is left is a fifth at most",
+);
 /// What is left of an uncertain change.
 pub const LEAST_LEFT: Threshold =
     of("part of a change that is left at the lower end of its interval", 0.1, "a convention: a change of nothing has no shares");

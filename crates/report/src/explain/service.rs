@@ -321,6 +321,7 @@ mod tests {
             status,
             share: 0.5,
             evidence: vec![],
+            relation: None,
         };
         e.findings = vec![finding("app.work", Status::Suspected), finding("cpu.quota", Status::Suspected)];
         assert_eq!(probably(&e).as_deref(), Some("The cause may be: CPU quota, 50.0 % of a request."));

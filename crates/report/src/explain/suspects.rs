@@ -52,6 +52,7 @@ mod tests {
             status: Status::Suspected,
             share,
             evidence: ["first", "second", evidence].map(str::to_owned).to_vec(),
+            relation: None,
         };
         let told = |findings: &[Finding]| suspects_grid(findings, 2).render(&Style::default());
         assert!(!told(&[of("syscall.entry", 0.6, ""), of("client.saturated", 0.4, "")]).contains("overlap"));

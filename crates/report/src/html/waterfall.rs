@@ -133,7 +133,14 @@ mod tests {
         }
         let last = &lines[lines.len() - 2..];
         assert!((last[0].to - last[1].to).abs() < 1e-12);
-        let quota = Finding { cause: "cpu.quota".into(), layer: Layer::Scheduler, status: Status::Guilty, share: 0.9, evidence: vec![] };
+        let quota = Finding {
+            cause: "cpu.quota".into(),
+            layer: Layer::Scheduler,
+            status: Status::Guilty,
+            share: 0.9,
+            evidence: vec![],
+            relation: None,
+        };
         let text = draw(&fall, &[quota]).into_string();
         assert!(text.contains("guilty: cpu.quota") && text.contains("+2.000 ms") && text.contains("−100.0"), "{text}");
     }
@@ -166,8 +173,14 @@ mod tests {
                 predictions: vec![],
             }
         };
-        let guilty =
-            |cause: &str| Finding { cause: cause.into(), layer: Layer::Application, status: Status::Guilty, share: 0.9, evidence: vec![] };
+        let guilty = |cause: &str| Finding {
+            cause: cause.into(),
+            layer: Layer::Application,
+            status: Status::Guilty,
+            share: 0.9,
+            evidence: vec![],
+            relation: None,
+        };
         for new_first in [false, true] {
             let lock = draw(&fall(new_first), &[guilty("app.setting"), guilty("app.lock")]).into_string();
             let rows: Vec<&str> = lock.split("<tr").collect();

@@ -267,7 +267,7 @@ mod tests {
 
     fn finding(cause: &str, status: Status, share: f64) -> Finding {
         let layer = if cause.starts_with("cpu") { Layer::Scheduler } else { Layer::Application };
-        Finding { cause: cause.into(), layer, status, share, evidence: Vec::new() }
+        Finding { cause: cause.into(), layer, status, share, evidence: Vec::new(), relation: None }
     }
 
     fn row(planted: &[&str], effect: f64, named: &[&str]) -> Row {

@@ -1,0 +1,142 @@
+//! Two ways to get memory, taken apart: whether the call that maps costs more, or what the first touch of a page does.
+
+use fingerpost_record::{Finding, Layer, Status, Unit};
+
+/// What a comparison says of the call that maps.
+pub const MAPPING: &str = "memory.mapping";
+/// What it says of faults with their zero-filling.
+pub const FIRST_TOUCH: &str = "memory.first_touch";
+/// The cause of both together, which a common factor of the rows names.
+pub const FAULT: &str = "memory.fault";
+/// Causes that a common factor of the rows would name instead.
+const BY_FACTOR: [&str; 2] = [FAULT, "memory.page_size"];
+
+/// One number of pages, taken apart. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Apart {
+    /// Pages at a time.
+    pub pages: i64,
+    /// How many times the base's cost allocating and freeing is.
+    pub call: f64,
+    /// What it costs more; below zero is less.
+    pub call_difference: f64,
+    /// What touching adds on the base side, and on the new one.
+    pub touching: [f64; 2],
+    /// How many times the base's cost that is, with its interval.
+    pub fault: f64,
+    /// The interval's lower end.
+    pub fault_low: f64,
+    /// The interval's upper end.
+    pub fault_high: f64,
+}
+
+/// Puts what the arithmetic says in place of what a common factor of the same rows said. Nothing changes where there is nothing to take
+/// apart.
+pub fn judge(found: &[Apart], causes: &mut Vec<Finding>, unexplained: &mut f64, threshold: f64) {
+    let named = causes.iter().any(|f| f.status != Status::Cleared);
+    if found.is_empty() || !named {
+        return;
+    }
+    let share = share_of_call(found);
+    let lines = found.iter().map(line).collect::<Vec<_>>();
+    let beyond = |a: &Apart| a.fault_low > 1.0 + threshold || a.fault_high < 1.0 / (1.0 + threshold);
+    let faults = found.iter().filter(|a| beyond(a)).count() * 2 > found.len();
+    let by_factor = causes.iter().position(|f| BY_FACTOR.contains(&f.cause.as_str()) && f.status != Status::Cleared);
+    let finding = |cause: &str, status, share, evidence| Finding {
+        cause: cause.into(),
+        layer: Layer::Memory,
+        status,
+        share,
+        evidence,
+        relation: None,
+    };
+    match by_factor {
+        Some(at) => {
+            let whole = causes.remove(at);
+            causes.insert(at, finding(MAPPING, whole.status, whole.share * share, lines.clone()));
+            if !faults {
+                *unexplained = (*unexplained + whole.share * (1.0 - share)).min(1.0);
+            } else {
+                let cause = if whole.cause == FAULT { FIRST_TOUCH.to_owned() } else { whole.cause.clone() };
+                causes.insert(at + 1, Finding { cause, share: whole.share * (1.0 - share), evidence: lines.clone(), ..whole });
+            }
+        }
+        // What was changed is named already: the arithmetic says what it moves.
+        None => causes.iter_mut().filter(|f| f.status != Status::Cleared).take(1).for_each(|f| f.evidence.extend(lines.clone())),
+    }
+    if !faults && causes.iter().all(|f| f.cause != FAULT) {
+        causes.push(finding(FIRST_TOUCH, Status::Cleared, 0.0, lines));
+    }
+    crate::sides::order(causes);
+}
+
+/// The share of the difference that the call makes: all of it in the rows without touching, its part in those with.
+fn share_of_call(found: &[Apart]) -> f64 {
+    let of_touched = |a: &Apart| {
+        let whole = a.call_difference + a.touching[1] - a.touching[0];
+        if whole == 0.0 { 1.0 } else { (a.call_difference / whole).clamp(0.0, 1.0) }
+    };
+    let mean = found.iter().map(of_touched).sum::<f64>() / found.len() as f64;
+    (1.0 + mean) / 2.0
+}
+
+fn line(a: &Apart) -> String {
+    let time = |ns: f64| Unit::Nanoseconds.format(ns);
+    let more = if a.call_difference < 0.0 { "less" } else { "more" };
+    let pages = if a.pages == 1 { "1 page".to_owned() } else { format!("{} pages", a.pages) };
+    format!(
+        "{pages}: allocating and freeing costs {} {more} ({:.2} times), touching adds {} → {} ({:.2} times, {:.2} to {:.2})",
+        time(a.call_difference.abs()),
+        a.call,
+        time(a.touching[0]),
+        time(a.touching[1]),
+        a.fault,
+        a.fault_low,
+        a.fault_high
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Times are microseconds: what the call costs more, and what touching adds on either side, within five per cent.
+    fn pages(pages: i64, call: f64, touching: [f64; 2]) -> Apart {
+        let fault = touching[1] / touching[0];
+        let touching = touching.map(|us| us * 1e3);
+        Apart { pages, call: 1.5, call_difference: call * 1e3, touching, fault, fault_low: fault / 1.05, fault_high: fault * 1.05 }
+    }
+
+    fn by_factor(cause: &str) -> Vec<Finding> {
+        let (cause, layer, status) = (cause.to_owned(), Layer::Memory, Status::Suspected);
+        vec![Finding { cause, layer, status, share: 0.9, evidence: vec!["rows".into()], relation: None }]
+    }
+
+    fn judged(found: &[Apart], cause: &str) -> (Vec<(String, Status, f64)>, f64) {
+        let (mut causes, mut unexplained) = (by_factor(cause), 0.1);
+        judge(found, &mut causes, &mut unexplained, 0.03);
+        (
+            causes.into_iter().map(|f| (f.cause, f.status, (f.share * 100.0).round() / 100.0)).collect(),
+            (unexplained * 100.0).round() / 100.0,
+        )
+    }
+
+    #[test]
+    fn a_call_that_costs_more_is_told_and_its_faults_are_cleared() {
+        let (causes, unexplained) = judged(&[pages(1, 10.0, [30.0, 30.0]), pages(2, 10.0, [60.0, 60.0])], FAULT);
+        assert_eq!(causes, [(MAPPING.to_owned(), Status::Suspected, 0.9), (FIRST_TOUCH.to_owned(), Status::Cleared, 0.0)]);
+        assert_eq!(unexplained, 0.1);
+    }
+
+    #[test]
+    fn faults_that_cost_more_have_their_part_beside_the_calls() {
+        // Of 20 µs more the call makes half: all of the rows without touching, and half of those with.
+        let (causes, _) = judged(&[pages(1, 10.0, [30.0, 40.0])], FAULT);
+        assert_eq!(causes, [(MAPPING.to_owned(), Status::Suspected, 0.68), (FIRST_TOUCH.to_owned(), Status::Suspected, 0.23)]);
+    }
+
+    #[test]
+    fn nothing_taken_apart_changes_nothing() {
+        assert_eq!(judged(&[], FAULT).0, [(FAULT.to_owned(), Status::Suspected, 0.9)]);
+    }
+}

@@ -1,0 +1,184 @@
+//! How a share of followed requests and counters beside it become a verdict: what the rules of all causes share.
+
+use fingerpost_record::cause::thresholds::MUCH_WORK;
+use fingerpost_record::paths::Share;
+use fingerpost_record::{Status, cause, unit::significant};
+
+use super::facts::Facts;
+use super::places::{Place, Sum};
+
+/// What a rule found: the status, the share of the time that the cause is held responsible for, and the figures.
+pub(super) struct Verdict {
+    pub status: Status,
+    pub share: f64,
+    pub evidence: Vec<String>,
+    /// Another cause of which is told what requests spend where this one acts as well, so that it is not judged.
+    pub told_of: Option<&'static str>,
+}
+
+/// A share from which on a cause that its evidence singles out is guilty, and from which on it is suspected.
+pub(crate) const GUILTY: f64 = cause::GUILTY.value;
+
+/// See [`GUILTY`].
+pub(crate) const SUSPECTED: f64 = cause::SUSPECTED.value;
+
+/// Above this share of requests' time that could not be followed nobody is guilty: it could hold as much as what was followed of a cause.
+pub const TOO_LITTLE_FOLLOWED: f64 = cause::NOT_FOLLOWED.value;
+
+/// Why nobody is guilty where requests were not followed, and what would allow it.
+pub(crate) const NOT_FOLLOWED: &str = "requests could not be followed, so that nothing shows whether they waited for it; following them needs root, \
+     CAP_PERFMON or kernel.perf_event_paranoid=-1, and a readable tracefs";
+
+/// From so many per cent on, tenths of one are not told.
+const WHOLE: f64 = 10.0;
+
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent == 0.0 || percent >= WHOLE { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+}
+
+/// A share with its interval.
+pub(super) fn interval(s: Share) -> String {
+    if s.share <= 0.0 { "0 %".to_owned() } else { format!("{} ({:.0} to {:.0} %)", percent(s.share), s.low * 100.0, s.high * 100.0) }
+}
+
+/// `text` where requests were followed, with the share of these places for its `{}`.
+pub(super) fn part(f: &Facts, places: &[Place], what: &str) -> Option<String> {
+    f.share(places).map(|s| format!("{what} is {} of a request", interval(s)))
+}
+
+/// Who had it and by which chains requests came there, the largest of each.
+pub(super) fn told(sum: Option<&Sum>) -> Vec<String> {
+    let Some(sum) = sum else { return Vec::new() };
+    let names: Vec<String> = sum.whom.iter().take(3).map(|(name, share)| format!("{name} {}", percent(*share))).collect();
+    let chains: Vec<String> = sum.chains.iter().take(2).map(|(chain, share)| format!("{chain} ({})", percent(*share))).collect();
+    let mut told = Vec::new();
+    told.extend((!names.is_empty()).then(|| format!("the wait was for {}", names.join(", "))));
+    told.extend((!chains.is_empty()).then(|| format!("what led to it: {}", chains.join(", and by "))));
+    told
+}
+
+/// The verdict on a share of followed requests: guilty where `proof` holds and the whole interval is large, suspected where the share
+/// is, else cleared. Without followed requests, suspected where counters `point` to it, and else not judged.
+pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool, mut evidence: Vec<String>) -> Option<Verdict> {
+    let Some(share) = share else {
+        evidence.push(NOT_FOLLOWED.to_owned());
+        return points.then_some(Verdict { status: Status::Suspected, share: 0.0, evidence, told_of: None });
+    };
+    let status = match share {
+        s if s.low >= GUILTY && proof => Status::Guilty,
+        s if s.share >= SUSPECTED && proof => Status::Suspected,
+        _ => Status::Cleared,
+    };
+    // What is cleared by its share must be small with its whole interval, and not in what nobody could see.
+    let untold = status == Status::Cleared && proof && share.high >= GUILTY;
+    let not_followed = f.followed.as_ref().map_or(1.0, |followed| followed.not_followed);
+    if untold {
+        evidence.push(format!("its interval reaches {}: that neither clears nor accuses", percent(share.high)));
+        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence, told_of: None });
+    }
+    if status == Status::Cleared && proof && not_followed > TOO_LITTLE_FOLLOWED {
+        evidence.push(format!("{} of the requests' time could not be followed, and may have been this", percent(not_followed)));
+        return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence, told_of: None });
+    }
+    if status == Status::Guilty && not_followed > TOO_LITTLE_FOLLOWED {
+        evidence.push(format!(
+            "{} of the requests' time could not be followed: above {} no cause is guilty",
+            percent(not_followed),
+            percent(TOO_LITTLE_FOLLOWED)
+        ));
+        return Some(Verdict { status: Status::Suspected, share: share.share, evidence, told_of: None });
+    }
+    Some(Verdict { status, share: share.share, evidence, told_of: None })
+}
+
+/// Whether a share is small with its whole interval, and with what could not be followed: whatever else is known, it clears.
+fn surely_small(f: &Facts, share: Option<Share>) -> bool {
+    let followed = f.followed.as_ref().is_some_and(|followed| followed.not_followed <= TOO_LITTLE_FOLLOWED);
+    followed && share.is_some_and(|s| s.high < GUILTY)
+}
+
+/// A verdict that clears by the middle of a count or of a share (`doubt` says so) clears only where the cause's part of a request is small with
+/// its whole interval.
+pub(super) fn doubted(f: &Facts, share: Option<Share>, doubt: Option<String>, verdict: Option<Verdict>) -> Option<Verdict> {
+    let mut v = verdict?;
+    if let Some(doubt) = doubt.filter(|_| v.status == Status::Cleared && !surely_small(f, share)) {
+        (v.status, v.share) = (Status::NotJudged, 0.0);
+        v.evidence.push(doubt);
+    }
+    Some(v)
+}
+
+/// Why a count does not clear: with its interval it reaches what accuses.
+pub(super) fn reaches(what: &str, high: f64, limit: f64) -> Option<String> {
+    (high >= limit).then(|| {
+        format!(
+            "with its interval {what} may be {}, and {} would accuse: that neither clears nor accuses",
+            significant(high),
+            significant(limit)
+        )
+    })
+}
+
+/// Why a share does not clear that is less than much by its middle.
+pub(super) fn may_be_much(f: &Facts, share: Share) -> Option<String> {
+    let not_followed = f.followed.as_ref().map_or(1.0, |followed| followed.not_followed);
+    if not_followed > TOO_LITTLE_FOLLOWED {
+        return Some(format!("{} of the requests' time could not be followed, and may have been this", percent(not_followed)));
+    }
+    let reaches = share.share < MUCH_WORK.value && share.high >= MUCH_WORK.value;
+    reaches.then(|| format!("its interval reaches {}: that neither clears nor accuses", percent(share.high)))
+}
+
+/// A verdict that one run cannot prove: guilty becomes suspected, with the reason.
+pub(super) fn at_most_suspected(verdict: Option<Verdict>, why: &str) -> Option<Verdict> {
+    let mut v = verdict?;
+    if v.status == Status::Guilty {
+        v.status = Status::Suspected;
+        v.evidence.push(why.to_owned());
+    }
+    Some(v)
+}
+
+/// A verdict without a reading that tells the cause from another: nobody is guilty, and it is said what is missing.
+pub(super) fn without(missing: bool, what: &str, verdict: Option<Verdict>) -> Option<Verdict> {
+    let mut v = verdict?;
+    if missing && v.status.accuses() {
+        v.status = Status::Suspected;
+        v.evidence.push(what.to_owned());
+    }
+    Some(v)
+}
+
+/// A verdict that another cause, which is there, keeps from being one: what is more than little with its whole interval is not cleared.
+pub(super) fn told_of(other: &'static str, is_there: bool, share: Option<Share>, verdict: Option<Verdict>) -> Option<Verdict> {
+    let mut v = verdict?;
+    let much = share.is_some_and(|s| s.share >= SUSPECTED || s.high >= GUILTY);
+    if is_there && much && v.status == Status::Cleared {
+        (v.status, v.share) = (Status::NotJudged, 0.0);
+        v.told_of = Some(other);
+        v.evidence.push(format!(
+            "what is waited there is told of {other} ({}): how much would be left without that is not known",
+            cause::label(other)
+        ));
+    }
+    Some(v)
+}
+
+pub(super) fn cleared(evidence: Vec<String>) -> Option<Verdict> {
+    Some(Verdict { status: Status::Cleared, share: 0.0, evidence, told_of: None })
+}
+
+/// The threshold of a cause that has one.
+pub(super) fn limit(of: &str) -> f64 {
+    cause::cause(of).and_then(|c| c.thresholds.first()).map_or(f64::NAN, |t| t.value)
+}
+
+/// What followed requests spent in the places where a cause acts.
+pub(super) fn share_of(f: &Facts, of: &str) -> Option<Share> {
+    f.share(cause::cause(of)?.places)
+}
+
+pub(super) fn mostly(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!(", most of it “{name}”") }
+}

@@ -1,0 +1,215 @@
+//! What changes that were measured one at a time make of a difference, and what that says of the causes: it counts above every passive sign.
+
+use fingerpost_record::cause::GUILTY;
+use fingerpost_record::cause::thresholds::MOST_OF_DIFFERENCE;
+use fingerpost_record::{Finding, Status};
+use serde::Serialize;
+
+use super::settled::{Measured, put_first};
+use crate::chain::unexplained_beside;
+
+/// The share of a difference, by logarithms, from which on a change is said to make it.
+pub const MOST: f64 = MOST_OF_DIFFERENCE.value;
+
+/// What is said where several things were changed and none was measured by itself.
+pub const TOGETHER: &str = "these were changed together; how much each of them makes is not known (compare --settle measures it)";
+
+/// What a change made by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The difference, or nearly all of it.
+    Decides,
+    /// A part of it.
+    Part,
+    /// No difference that matters.
+    Nothing,
+    /// A difference the other way.
+    Against,
+    /// It was measured and is not known.
+    Unresolved,
+    /// It could not be measured.
+    NotDone,
+}
+
+/// One change that was measured by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alone {
+    /// What it made.
+    pub answer: Answer,
+    /// The part of the difference that this is, where it is known.
+    pub share: Option<f64>,
+    /// The least part that its interval leaves for it.
+    pub least: Option<f64>,
+    /// In words.
+    pub words: String,
+}
+
+/// The changes that speak of one cause.
+#[derive(Clone, Debug)]
+pub struct OfCause {
+    /// The finding of it, where no passive sign pointed to it.
+    pub unsuspected: Finding,
+    /// What each made.
+    pub answers: Vec<Alone>,
+}
+
+/// Has causes say what was measured of single changes, and returns what is left unexplained. Where the difference is one of a workload's step,
+/// what was measured comes first, and its consequences after it.
+pub fn settle(causes: &mut Vec<Finding>, mut unexplained: f64, measured: &[OfCause], of_step: bool) -> f64 {
+    let mut known: Vec<Measured> = Vec::new();
+    for OfCause { unsuspected, answers } in measured {
+        let cause = unsuspected.cause.as_str();
+        if !causes.iter().any(|f| f.cause == cause) && made(answers).is_some_and(|made| made.share > 0.0) {
+            causes.insert(0, unsuspected.clone());
+        }
+        let Some(finding) = causes.iter_mut().find(|f| f.cause == cause) else { continue };
+        let before = finding.share;
+        decide(finding, answers, if of_step { Of::Step } else { Of::Probes { unexplained } });
+        match of_step {
+            // Of a step, what follows from the change has its part by itself: only what is measured adds to it.
+            true if finding.status.accuses() => unexplained = unexplained.min(1.0 - finding.share),
+            true => {}
+            false => unexplained = (unexplained + before - finding.share).clamp(0.0, 1.0),
+        }
+        if answers.iter().any(|one| !matches!(one.answer, Answer::NotDone | Answer::Unresolved)) {
+            known.push(Measured { cause, least: made(answers).map_or(0.0, |made| made.least) });
+        }
+    }
+    match of_step {
+        _ if known.is_empty() => unexplained,
+        true => {
+            put_first(causes, &known);
+            unexplained_beside(causes, unexplained)
+        }
+        false => {
+            causes.sort_by_key(|f| !f.status.accuses());
+            unexplained
+        }
+    }
+}
+
+/// What changes make together of the difference.
+struct Made {
+    share: f64,
+    /// The sum of what their intervals leave them for sure.
+    least: f64,
+    /// Whether the interval of one of them lies above the share that makes guilty.
+    surely: bool,
+}
+
+/// What those that were measured make; nothing where none was.
+fn made(answers: &[Alone]) -> Option<Made> {
+    if answers.iter().all(|one| one.answer == Answer::NotDone) {
+        return None;
+    }
+    let makes = || answers.iter().filter(|one| matches!(one.answer, Answer::Decides | Answer::Part));
+    Some(Made {
+        share: makes().filter_map(|one| one.share).sum(),
+        least: makes().filter_map(|one| one.least).filter(|least| *least > 0.0).sum(),
+        surely: makes().filter_map(|one| one.least).any(|least| least >= GUILTY.value),
+    })
+}
+
+/// What a difference is of.
+#[derive(Clone, Copy)]
+enum Of {
+    /// A workload's step: a change has the share that was measured.
+    Step,
+    /// Probes: a change has no more than the rows that it concerns, or, where nobody knows how much that is, than no other cause explains.
+    Probes { unexplained: f64 },
+}
+
+/// The answers are evidence above every passive sign: they convict, and they clear where each change was measured and none matters.
+fn decide(finding: &mut Finding, answers: &[Alone], of: Of) {
+    let Some(made) = made(answers) else { return };
+    if answers.iter().all(|one| one.answer != Answer::NotDone) {
+        finding.evidence.retain(|line| line != TOGETHER);
+    }
+    for (at, one) in answers.iter().enumerate() {
+        finding.evidence.insert(at, one.words.clone());
+    }
+    if made.share > 0.0 {
+        finding.status = if made.share >= MOST || made.surely { Status::Guilty } else { Status::Suspected };
+        finding.share = match of {
+            Of::Step => made.share.min(1.0),
+            Of::Probes { unexplained } if finding.share == 0.0 => made.share.min(unexplained),
+            Of::Probes { .. } if made.share >= MOST => finding.share,
+            Of::Probes { .. } => finding.share.min(made.share),
+        };
+    } else if answers.iter().all(|one| matches!(one.answer, Answer::Nothing | Answer::Against)) {
+        finding.status = Status::Cleared;
+        finding.share = 0.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::Layer;
+
+    use super::*;
+
+    /// A change that makes a row so many times slower, of four times.
+    fn alone(times: f64, answer: Answer) -> Alone {
+        let share = Some(times.ln() / 4.0_f64.ln());
+        Alone { answer, share, least: share, words: format!("alone: {times} times") }
+    }
+
+    fn finding() -> Finding {
+        Finding {
+            cause: "app.setting".into(),
+            layer: Layer::Application,
+            status: Status::Suspected,
+            share: 0.9,
+            evidence: vec!["storage: innodb → aria (base → new)".to_owned(), TOGETHER.to_owned()],
+            relation: None,
+        }
+    }
+
+    #[test]
+    fn an_answer_convicts_and_clears_and_what_was_not_measured_does_neither() {
+        let mut convicted = finding();
+        let probes = Of::Probes { unexplained: 0.1 };
+        decide(&mut convicted, &[alone(4.0, Answer::Decides), alone(1.0, Answer::Nothing)], probes);
+        assert_eq!((convicted.status, convicted.share), (Status::Guilty, 0.9));
+        assert!(convicted.evidence[0].contains("4 times") && !convicted.evidence.iter().any(|e| e == TOGETHER));
+
+        let mut cleared = finding();
+        decide(&mut cleared, &[alone(1.0, Answer::Nothing)], probes);
+        assert_eq!((cleared.status, cleared.share), (Status::Cleared, 0.0));
+
+        let mut unknown = finding();
+        let not_done = Alone { share: None, least: None, ..alone(1.0, Answer::NotDone) };
+        decide(&mut unknown, &[not_done], Of::Step);
+        assert_eq!(unknown, finding());
+
+        // Half of it for sure is guilt of half of it; of less than what makes guilty it is a suspicion.
+        let mut half = finding();
+        decide(&mut half, &[alone(2.0, Answer::Part), alone(1.2, Answer::Unresolved)], probes);
+        assert_eq!((half.status, half.share), (Status::Guilty, 0.5));
+        // Between two systems the share was not known before.
+        let mut unknown = Finding { share: 0.0, ..finding() };
+        decide(&mut unknown, &[alone(2.0, Answer::Part)], Of::Probes { unexplained: 1.0 });
+        assert_eq!((unknown.status, unknown.share), (Status::Guilty, 0.5));
+        let mut little = finding();
+        decide(&mut little, &[alone(1.1, Answer::Part)], Of::Step);
+        assert_eq!(little.status, Status::Suspected);
+        assert!((little.share - 1.1_f64.ln() / 4.0_f64.ln()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_nobody_suspected_and_makes_the_difference_comes_first() {
+        let other = Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, evidence: Vec::new(), ..finding() };
+        let of = |answer, times| OfCause {
+            unsuspected: Finding { status: Status::NotJudged, share: 0.0, ..finding() },
+            answers: vec![alone(times, answer)],
+        };
+        let mut causes = vec![other.clone()];
+        let left = settle(&mut causes, 0.6, &[of(Answer::Part, 2.0)], false);
+        assert_eq!((causes[0].cause.as_str(), causes[0].status, causes.len()), ("app.setting", Status::Guilty, 2));
+        assert!((left - 0.1).abs() < 1e-9, "half of it is explained now: {left}");
+        let mut causes = vec![other];
+        assert_eq!(settle(&mut causes, 0.6, &[of(Answer::Nothing, 1.0)], false), 0.6);
+        assert_eq!(causes.len(), 1, "what makes nothing and was not suspected is not told");
+    }
+}

@@ -1,0 +1,70 @@
+//! Whether a reading, a part of a budget or a place of followed requests fits a cause: what all discriminators share.
+
+use fingerpost_record::Layer;
+use fingerpost_record::cause::thresholds::{GOOD_PART, LONGER_WAIT, TWICE};
+
+use super::clues::Clues;
+use super::growth::{self, Growth, grown};
+use super::pair::Pair;
+use super::sign::Sign::{self, Fits, NotGrown, Unknown};
+use crate::places::Place;
+
+/// A total that must grow clearly for the cause to fit. Seconds are no events.
+pub(super) fn grows(clues: &Clues, name: &str, by: f64, words: &str) -> Sign {
+    let growth = if name.ends_with("seconds") { None } else { clues.growth(name) };
+    grows_by(clues, name, growth, by, words)
+}
+
+/// The same of a total that so many events make.
+pub(super) fn grows_by(clues: &Clues, name: &str, growth: Option<Growth>, by: f64, words: &str) -> Sign {
+    let Some(pair) = clues.per_transaction(name) else { return Unknown };
+    grown(pair, growth, by, format!("{words}: {} a transaction", clues.arrow(pair, name)))
+}
+
+/// Whether a setting holds on the slower side only.
+pub(super) fn set_now(clues: &Clues, name: &str) -> bool {
+    clues.total(name).is_some_and(|p| p.slow > p.fast)
+}
+
+/// A level (not a sum over the step) that must be clearly higher for the cause to fit.
+pub(super) fn higher(clues: &Clues, name: &str, words: &str) -> Sign {
+    let Some(level) = clues.total(name) else { return Unknown };
+    let text = format!("{words}: {}", clues.arrow(level, name));
+    grown(level, None, TWICE.value, text)
+}
+
+/// The ends of the ratio of two sides' parts, with the 95 % interval of their difference; nothing where requests were not followed on both.
+pub(super) fn ends(clues: &Clues, pick: fn(Layer, &str) -> bool) -> Option<[f64; 2]> {
+    clues.followed().then(|| {
+        let (pair, width) = (clues.parts(pick), clues.width(pick));
+        [pair.slow - width, pair.slow + width].map(|slow| slow.max(0.0) / pair.fast.max(1e-12))
+    })
+}
+
+/// What speaks against a cause: surely where it holds with whole intervals, else, and where these are not known, as little as a middle value says.
+pub(super) fn against(text: String, surely: Option<bool>) -> Sign {
+    growth::against(text, surely == Some(true))
+}
+
+/// What is told of a cause because of another, which is there by middle values: it neither accuses nor clears.
+pub(super) fn told_of_another(text: String) -> Sign {
+    NotGrown(text, None)
+}
+
+/// Whether these seconds are a good part of what a transaction takes longer.
+pub(super) fn is_good_part(clues: &Clues, more: f64) -> bool {
+    more > GOOD_PART.value * clues.wall().more().max(0.0)
+}
+
+/// Whether a wait became clearly longer, and is a good part of the change.
+pub(super) fn grew(clues: &Clues, waited: Pair) -> bool {
+    is_good_part(clues, waited.more()) && waited.ratio() > LONGER_WAIT.value
+}
+
+/// Whether requests spent clearly more in these places; nothing where they were not followed on both sides.
+pub(super) fn followed(clues: &Clues, places: &[Place], words: &str) -> Option<Sign> {
+    let pair = clues.places(places)?;
+    let whom = places.first().and_then(|place| clues.whom(*place)).map_or(String::new(), |name| format!(", most of it with {name}"));
+    let text = format!("{words}: {} of a request{whom}", clues.arrow(pair, "seconds"));
+    Some(if grew(clues, pair) { Fits(text) } else { NotGrown(text, clues.grew_at_most(places)) })
+}

@@ -1,0 +1,108 @@
+//! Flushes of a transaction: how many, and what each costs.
+
+use super::clues::Clues;
+use super::fitting::grew;
+use super::growth::{self, Growth};
+use super::pair::Pair;
+use super::sign::Sign::{self, NotGrown, Unknown};
+use crate::counts::Z;
+use crate::places::Kind;
+use fingerpost_record::cause::thresholds::{FEW_FLUSHES, FLUSHES_MATTER, MORE_OF_A_COUNT, SAME_COST};
+
+pub(super) fn flushes(clues: &Clues) -> Option<(Pair, Pair)> {
+    Some((clues.per_transaction("disk.flushes")?, clues.per_transaction("disk.flush.seconds")?))
+}
+
+/// Calls that flush.
+const SYNCS: [&str; 2] = ["server.call.fsync.count", "server.call.fdatasync.count"];
+
+/// Flushes of a transaction.
+pub(super) fn flush_count(clues: &Clues) -> Option<Pair> {
+    counted_flushes(clues).map(|count| count.pair)
+}
+
+/// The same with how many were counted.
+fn counted_flushes(clues: &Clues) -> Option<Growth> {
+    let calls = SYNCS.iter().filter_map(|name| clues.per_transaction(name));
+    // Where the threads that serve make none, others of the server may, and the device counts them.
+    let calls = calls.reduce(Pair::sum).filter(|c| c.fast + c.slow > 0.0);
+    match calls {
+        Some(calls) => clues.growth_of(calls, &SYNCS),
+        None => clues.growth_of(flushes(clues)?.0, &["disk.flushes"]),
+    }
+}
+
+pub(super) fn durability(clues: &Clues) -> Sign {
+    let Some(counted) = counted_flushes(clues) else { return Unknown };
+    let count = counted.pair;
+    let text = format!("flushes a transaction: {}", clues.arrow(count, ""));
+    // More flushes at the same cost each are the application's doing; where the cost grew more than the count, the disk's.
+    if let Some(Cost { times: cost, .. }) = flush_cost(clues)
+        && cost > count.ratio()
+    {
+        return NotGrown(format!("{text}, at {cost:.2} times the cost each"), None);
+    }
+    // A flush in a hundred transactions counts for little, unless transactions are so short that it is a good part of the change.
+    let longer = clues.followed() && grew(clues, clues.parts(|layer, part| in_flushes(Kind::of(layer, part))));
+    let ([low, high], [least, most]) = (counted.ratio(), counted.slow());
+    if count.ratio() > MORE_FLUSHES && (count.slow > FLUSHES_MATTER.value || longer) {
+        return growth::fits(text, low > MORE_FLUSHES && (least > FLUSHES_MATTER.value || longer));
+    }
+    growth::against(text, high <= MORE_FLUSHES || !longer && most <= FLUSHES_MATTER.value)
+}
+
+/// Whether a part is spent in flushes: in the call, or waiting for the disk.
+pub(super) fn in_flushes(kind: Kind) -> bool {
+    matches!(kind, Kind::Storage | Kind::Syncs)
+}
+
+/// How many times as many flushes a transaction makes where it commits in another way.
+const MORE_FLUSHES: f64 = MORE_OF_A_COUNT.value;
+
+/// How many times as long one sync takes: the server's own calls where they were traced, else the device's flushes where there are enough.
+pub(super) fn flush_cost(clues: &Clues) -> Option<Cost> {
+    let call = |name: &str| {
+        let of = |what: &str| clues.per_transaction(&format!("server.call.{name}.{what}"));
+        Some((of("count")?, of("seconds")?))
+    };
+    let calls = ["fsync", "fdatasync"].into_iter().filter_map(call).reduce(|a, b| (Pair::sum(a.0, b.0), Pair::sum(a.1, b.1)));
+    if let Some((count, seconds)) = calls
+        && count.fast > 0.0
+        && count.slow > 0.0
+        && seconds.fast > 0.0
+    {
+        return Some(Cost::of((seconds.slow / count.slow) / (seconds.fast / count.fast), clues.growth_of(count, &SYNCS)));
+    }
+    let (count, seconds) = flushes(clues)?;
+    clues.total("disk.flushes").filter(|n| n.fast > FEW_FLUSHES.value && n.slow > FEW_FLUSHES.value)?;
+    let each = |seconds: f64, count: f64| (count > 0.0).then(|| seconds / count);
+    let times = each(seconds.slow, count.slow)? / each(seconds.fast, count.fast)?.max(1e-12);
+    Some(Cost::of(times, clues.growth_of(count, &["disk.flushes"])))
+}
+
+/// How many times as long one of something takes: the value, and the upper end of its 95 % interval, which is as sure as the number of those
+/// that were timed where their deviation is no more than their mean.
+#[derive(Clone, Copy)]
+pub(super) struct Cost {
+    pub(super) times: f64,
+    pub(super) at_most: f64,
+}
+
+impl Cost {
+    fn of(times: f64, timed: Option<Growth>) -> Cost {
+        // How far the ratio of as many on either side is from 1.
+        let spread = timed.map_or(f64::INFINITY, |timed| {
+            let events = timed.events;
+            if events.fast > 0.0 && events.slow > 0.0 { (Z * (1.0 / events.fast + 1.0 / events.slow).sqrt()).exp() } else { f64::INFINITY }
+        });
+        Cost { times, at_most: times * spread }
+    }
+}
+
+/// Why a longer time in the device is no slower device: there are more flushes, and each takes no longer; and whether that is so for sure.
+pub(super) fn more_of_the_same(clues: &Clues) -> Option<(String, bool)> {
+    let (count, cost) = (counted_flushes(clues)?, flush_cost(clues)?);
+    let more = count.pair.ratio() > MORE_FLUSHES && cost.times < SAME_COST.value;
+    let surely = count.ratio()[0] > MORE_FLUSHES && cost.at_most < SAME_COST.value;
+    more.then(|| (format!("flushes a transaction: {}, at {:.2} times the cost each", clues.arrow(count.pair, ""), cost.times), surely))
+}
