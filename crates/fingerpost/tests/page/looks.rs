@@ -83,6 +83,14 @@ pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
         if beyond.as_i64().unwrap() > 0 {
             wrong.push(format!("{name}, {look}: {beyond} pixels wider than the screen"));
         }
+        // Figures of rows, comparisons and replays stand below each other on a phone: none is to be scrolled to.
+        let hidden = browser.run(
+            "return [...document.querySelectorAll('.scroll:has(> :is(table.probes, table.forest, table.stacked))')]
+               .filter(frame => frame.scrollWidth > frame.clientWidth).map(frame => frame.getAttribute('aria-label'))",
+        );
+        for table in hidden.as_array().expect("a list").iter().filter(|_| width == PHONE) {
+            wrong.push(format!("{name}, {look}: wider than its frame: {table}"));
+        }
         // Tables of figures scroll within their frame; the list of runs is found by its columns, and has to fit.
         let list = browser.run(
             "const frame = document.querySelector('.scroll:has(table.runs)'); return frame ? frame.scrollWidth - frame.clientWidth : 0",
