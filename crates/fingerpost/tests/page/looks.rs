@@ -85,7 +85,7 @@ pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
         }
         // Figures of rows, comparisons and replays stand below each other on a phone: none is to be scrolled to.
         let hidden = browser.run(
-            "return [...document.querySelectorAll('.scroll:has(> :is(table.probes, table.forest, table.stacked))')]
+            "return [...document.querySelectorAll('.shares .scroll, .scroll:has(> :is(table.probes, table.forest, table.stacked))')]
                .filter(frame => frame.scrollWidth > frame.clientWidth).map(frame => frame.getAttribute('aria-label'))",
         );
         for table in hidden.as_array().expect("a list").iter().filter(|_| width == PHONE) {

@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn labels_too_long_for_a_phone_are_told_so_to_the_style_sheet() {
-        let text = |from: f64, to: f64, unit: Unit| interval_head(&Axis::over([from, to].into_iter()), unit).into_string();
+        let text = |from: f64, to: f64, unit: Unit| interval_head(&Axis::over([from, to]), unit).into_string();
         assert!(text(1e8, 1e11, Unit::FlopPerSecond).contains("tick tight"));
         assert!(!text(1.0, 1e3, Unit::Nanoseconds).contains("tight"));
     }
