@@ -248,9 +248,14 @@ fn name(c: &Comparison, finding: &Finding, on: Option<&str>) -> String {
 }
 
 fn collapse(c: &Comparison) -> String {
+    // Two sides of one name are told apart by the words that the curves below the sentence have for them.
+    let (base, new) = match (c.base.name.as_str(), c.new.name.as_str()) {
+        (base, new) if base == new => ("the base side", "the new side"),
+        names => names,
+    };
     let fell = |curve: &Curve| match (curve.base_collapses_from, curve.new_collapses_from) {
-        (None, Some(n)) => Some((curve.probe.clone(), &c.new.name, n)),
-        (Some(n), None) => Some((curve.probe.clone(), &c.base.name, n)),
+        (None, Some(n)) => Some((curve.probe.clone(), new, n)),
+        (Some(n), None) => Some((curve.probe.clone(), base, n)),
         _ => None,
     };
     c.curves.iter().find_map(fell).map_or(String::new(), |(probe, name, n)| format!("; {probe} collapses on {name} from {n} clients on"))

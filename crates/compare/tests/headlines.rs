@@ -4,7 +4,7 @@ mod runs;
 
 use fingerpost_compare::{Comparison, Options, compare, references};
 use fingerpost_record::cause::words;
-use fingerpost_record::{Finding, Layer, Outcome, Run, Status};
+use fingerpost_record::{Finding, Layer, Outcome, Profile, Run, Status};
 use runs::run;
 
 /// A network that is shaped, for all but a little of the difference.
@@ -82,4 +82,24 @@ fn a_row_that_is_untrusted_is_not_called_too_imprecise() {
     assert!(!headline(&["launch.pageins"], Outcome::Measured).contains("untrusted"));
     let among = headline(&["launch.pageins", "launch.time"], Outcome::Untrusted);
     assert!(among.contains("untrusted") && !among.contains("its one row"), "{among}");
+}
+
+/// Two settings of one host have its name on both sides: "collapses on vm" would not say which of them does.
+#[test]
+fn the_side_that_collapses_is_named_where_both_have_one_name() {
+    let of = |system: &str, hostname: &str| -> Run {
+        let mut run = references::load(system).unwrap();
+        // Not the published system any more, but a run of a host that is called so.
+        (run.id, run.profile) = (format!("20260101T000000Z-{:08x}", system.len()), Profile::Standard);
+        run.host.hostname = hostname.into();
+        run
+    };
+    let headline = |base: Run, new: Run| compare(&[base], &[new], &Options::default()).headline;
+    let (falls, stays) = ("g5-2.7-darwin", "g5-2.5-linux");
+    let told = headline(of(stays, "vm"), of(falls, "vm"));
+    assert!(told.contains("database.throughput collapses on the new side from 5 clients on"), "{told}");
+    let told = headline(of(falls, "vm"), of(stays, "vm"));
+    assert!(told.contains("database.throughput collapses on the base side from 5 clients on"), "{told}");
+    let told = headline(of(stays, "old"), of(falls, "young"));
+    assert!(told.contains("database.throughput collapses on young from 5 clients on"), "{told}");
 }

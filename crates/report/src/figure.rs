@@ -39,7 +39,9 @@ impl Figure {
         }
         let (below, above) = (value - low, high - value);
         if below.max(above) > LOPSIDED * below.min(above) {
-            return format!("{}–{}", self.number(low), self.number(high));
+            // A dash before a minus would not be read as one.
+            let between = if low < 0.0 { " to " } else { "–" };
+            return format!("{}{between}{}", self.number(low), self.number(high));
         }
         let half = (high - low) / 2.0;
         let units = half / self.scale.divisor * 10_f64.powi(self.decimals() as i32);
@@ -77,6 +79,13 @@ mod tests {
 
     fn text(value: f64, low: f64, high: f64, unit: Unit) -> String {
         Figure::new(Estimate { value, low, high, confidence: 0.95 }, unit).text()
+    }
+
+    #[test]
+    fn an_interval_from_below_nothing_has_no_dash_before_its_minus() {
+        assert_eq!(text(10.0, -50.0, 20.0, Unit::Nanoseconds), "10.00 -50.00 to 20.00 ns");
+        assert_eq!(text(10.0, 1.0, 20.0, Unit::Nanoseconds), "10.00 ± 9.50 ns");
+        assert_eq!(text(10.0, 1.0, 90.0, Unit::Nanoseconds), "10.00 1.00–90.00 ns");
     }
 
     #[test]

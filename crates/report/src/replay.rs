@@ -39,7 +39,11 @@ pub fn lines_apart(table: &Replayed) -> (String, Vec<String>) {
 
 /// What heads the column of lines: their unit.
 pub fn unit_title(table: &Replayed) -> String {
-    if table.unit == "count" { "number".into() } else { format!("in {}", table.unit) }
+    match table.unit {
+        "count" => "number".into(),
+        "/s" => "per second".into(),
+        unit => format!("in {unit}"),
+    }
 }
 
 /// A figure of this machine: the value, with a mark where the run does not trust it; and its interval, nothing where it has none.
@@ -81,7 +85,15 @@ pub fn below(table: &Replayed) -> String {
     reasons.sort_unstable();
     reasons.dedup();
     said.extend((!reasons.is_empty()).then(|| format!("No interval: {}.", reasons.join("; "))));
+    said.extend(without(table));
     said.join(" ")
+}
+
+/// How many lines no run here has a figure of, and what would measure them; the mark that stands in them is explained.
+fn without(table: &Replayed) -> Option<String> {
+    let empty = table.lines.iter().filter(|line| line.here.is_none()).count();
+    let of = format!("–: {empty} of {} have no figure here", counted(table.lines.len() as u64, "line"));
+    (empty > 0).then(|| if table.measured_by.is_empty() { format!("{of}.") } else { format!("{of}; measured by: {}", table.measured_by) })
 }
 
 /// What heads the intervals.
@@ -89,20 +101,27 @@ pub fn interval_title(table: &Replayed) -> &'static str {
     if table.own_is_published { "interval" } else { "95 % interval" }
 }
 
-/// How many of the conclusions are true, false, not resolved and not measured here.
+/// How many of the conclusions are true, false, not resolved and not measured here; kinds that none is of are left out.
 pub fn summary(replay: &Replay) -> String {
-    let are = |answer: Answer| match replay.conclusions.iter().filter(|c| c.here.answer == answer).count() {
-        1 => "1 is".to_owned(),
-        count => format!("{count} are"),
-    };
-    format!(
-        "Of {} {} true here, {} false, {} not resolved, and {} not measured.",
-        counted(replay.conclusions.len() as u64, "conclusion"),
-        are(Answer::True),
-        are(Answer::False),
-        are(Answer::NotResolved),
-        are(Answer::NotMeasured)
-    )
+    const KINDS: [(Answer, &str); 4] =
+        [(Answer::True, "true"), (Answer::False, "false"), (Answer::NotResolved, "not resolved"), (Answer::NotMeasured, "not measured")];
+    let of = |answer: Answer| replay.conclusions.iter().filter(|c| c.here.answer == answer).count();
+    let all = replay.conclusions.len();
+    if of(Answer::NotMeasured) == all {
+        return format!("None of {} could be judged on this machine.", counted(all as u64, "conclusion"));
+    }
+    let mut told: Vec<String> = KINDS
+        .into_iter()
+        .filter_map(|(answer, word)| match of(answer) {
+            0 => None,
+            1 => Some(format!("1 is {word}")),
+            count => Some(format!("{count} are {word}")),
+        })
+        .collect();
+    told[0] += " here";
+    let last = told.pop().expect("a conclusion has some answer");
+    let list = if told.is_empty() { last } else { format!("{} and {last}", told.join(", ")) };
+    format!("Of {} {list}.", counted(all as u64, "conclusion"))
 }
 
 /// The answer there and here as a sentence each.
@@ -207,7 +226,7 @@ mod tests {
         let scaled = line("scaling in %, clients=10 ");
         assert!(percent[1].starts_with("± ") && scaled.ends_with(&format!("{}  {}", percent[0], percent[1])), "{scaled}");
         assert!(line("scaling in %, clients=1 ").ends_with("100.0"), "what is 100 % by definition has none");
-        assert!(line("in /s").ends_with("here  95 % interval"), "{}", line("in /s"));
+        assert!(line("per second").ends_with("here  95 % interval"), "{}", line("per second"));
         // Once below the table, not in each line.
         for said in
             ["No interval: 100 % by definition.", "All of its figures: engine mariadb stands for mysql; scale=2.", "are 95 % intervals"]
@@ -243,9 +262,67 @@ mod tests {
         let found = replay::replay("all", &replay::tables_of("all"), &[]);
         let text = render(&found, &Style::default());
         assert!(
-            text.contains("fingerpost run process.fork process.exec_dynamic") && text.contains("Of 105 conclusions 0 are true here"),
+            text.contains("fingerpost run process.fork process.exec_dynamic")
+                && text.contains("None of 105 conclusions could be judged on this machine."),
             "{text}"
         );
+    }
+
+    #[test]
+    fn kinds_of_answers_that_none_has_are_left_out() {
+        let of = |answers: &[Answer]| {
+            let mut found = replay::replay("all", &replay::tables_of("all"), &[]);
+            found.conclusions.truncate(answers.len());
+            found.conclusions.iter_mut().zip(answers).for_each(|(c, answer)| c.here.answer = *answer);
+            summary(&found)
+        };
+        use Answer::{False, NotMeasured, NotResolved, True};
+        assert_eq!(of(&[True, True, NotMeasured]), "Of 3 conclusions 2 are true here and 1 is not measured.");
+        assert_eq!(
+            of(&[False, True, NotResolved, NotMeasured]),
+            "Of 4 conclusions 1 is true here, 1 is false, 1 is not resolved and 1 is not measured."
+        );
+        assert_eq!(of(&[False, False]), "Of 2 conclusions 2 are false here.");
+        assert_eq!(of(&[NotMeasured]), "None of 1 conclusion could be judged on this machine.");
+    }
+
+    #[test]
+    fn a_line_without_a_figure_says_why_it_is_empty() {
+        let mut run = own();
+        let whole = replay::replay("mysql", &["mysql-scaling"], std::slice::from_ref(&run));
+        assert!(!render(&whole, &Style::default()).contains("have no figure here"), "every line has one");
+        run.measurements.retain(|m| m.probe != "database.throughput" || m.params.int("clients") != Some(35));
+        let found = replay::replay("mysql", &["mysql-scaling"], std::slice::from_ref(&run));
+        // The throughput, and what scales with it.
+        let told = "–: 2 of 14 lines have no figure here; measured by: fingerpost run database";
+        assert!(render(&found, &Style::default()).contains(told), "{}", render(&found, &Style::default()));
+        assert!(crate::html::page(&crate::html::of_replay(&found)).contains(told));
+    }
+
+    /// On a phone the head of the table is not shown beside its cells, so that each says itself whose figure it is.
+    #[test]
+    fn every_figure_of_the_page_names_its_system() {
+        let run = own();
+        for table in references::table_names() {
+            let found = replay::replay(table, &[table], std::slice::from_ref(&run));
+            let page = crate::html::page(&crate::html::of_replay(&found));
+            let t = &found.tables[0];
+            for name in t.systems.iter().map(String::as_str).chain([OWN]) {
+                let cells = page.matches(&format!("<td class=\"number\" data-of=\"{name}\">")).count();
+                assert_eq!(cells, t.lines.len(), "{table}: {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_judged_stands_behind_the_tables() {
+        let [judged, open] = ["mysql-scaling", "flops"].map(|table| {
+            let found = replay::replay(table, &[table], &[own()]);
+            let content = crate::html::of_replay(&found);
+            content.sections.iter().map(|s| s.key).collect::<Vec<_>>()
+        });
+        assert_eq!((judged[0], judged[1]), ("conclusions-1", "mysql-scaling"));
+        assert_eq!((open[0], open[1]), ("flops", "conclusions-1"));
     }
 
     #[test]

@@ -76,10 +76,15 @@ pub fn fit_note(analysis: &Analysis) -> Option<String> {
     })
 }
 
-/// Nanoseconds with their interval's half width.
+/// Both ends of an interval; a dash before a minus would not be read as one.
+fn between(e: Estimate, told: impl Fn(f64) -> String) -> String {
+    format!("{}{}{}", told(e.low), if e.low < 0.0 { " to " } else { "–" }, told(e.high))
+}
+
+/// Nanoseconds with their interval.
 pub fn time(e: Estimate) -> String {
     let scale = Unit::Nanoseconds.scale_for(e.value);
-    format!("{} {} ({}–{})", scale.number(e.value), scale.symbol, scale.number(e.low), scale.number(e.high))
+    format!("{} {} ({})", scale.number(e.value), scale.symbol, between(e, |v| scale.number(v)))
 }
 
 /// Shares as per cent, factors as they are.
@@ -103,7 +108,7 @@ pub fn guessed(guess: &Guess) -> String {
 /// What was measured, with its interval.
 pub fn measured(guess: &Guess) -> String {
     let m = guess.measured;
-    format!("{} ({}–{})", quantity(guess, m.value), quantity(guess, m.low), quantity(guess, m.high))
+    format!("{} ({})", quantity(guess, m.value), between(m, |v| quantity(guess, v)))
 }
 
 /// How a guess fares, in words.
@@ -350,5 +355,10 @@ mod tests {
         let g = guess("one fault, in allocations", (0.25, Some(0.25)), 1.0, 4.0, Verdict::Off);
         assert_eq!((guessed(&g), verdict(&g)), ("0.25".into(), "too low: 4.0 times the guess".into()));
         assert_eq!(guessed(&guess("share", (0.5, None), 0.6, 1.0, Verdict::Holds)), "at least 50 %");
+        let below = Estimate { value: 89.2, low: -1531.0, high: 3794.0, confidence: 0.95 };
+        assert_eq!(
+            (time(below), time(Estimate { low: 80.0, ..below })),
+            ("89.20 ns (-1531 to 3794)".into(), "89.20 ns (80.00–3794)".into())
+        );
     }
 }

@@ -21,6 +21,8 @@ const AFFECT: &str = "Does it affect you?";
 const MATTERS: f64 = 0.05;
 /// What the article's “substantial portion” is at the least.
 const SUBSTANTIAL: f64 = 0.25;
+/// The least CPU time of which a share is told: the kernel counts in ticks of a hundredth of a second, and one of them is no share.
+const ENOUGH_CPU_SECONDS: f64 = 0.2;
 /// A mutex whose waiters are switched more often than this, for each time that it is taken, is not taken “without excessive context switches”.
 const FEW_SWITCHES: f64 = 0.1;
 
@@ -244,6 +246,33 @@ fn in_the_kernel(run: &Run) -> Option<Judged> {
         user += in_user;
     }
     let whole = kernel + user;
-    let figure = format!("of {whole:.1} s that the servers were on a CPU, {:.0} % was in the kernel", 100.0 * kernel / whole);
-    (whole > 0.0).then(|| Judged::by(kernel >= SUBSTANTIAL * whole, figure))
+    let figure = format!("of {whole:.2} s that the servers were on a CPU, {:.0} % was in the kernel", 100.0 * kernel / whole);
+    match whole {
+        none if none <= 0.0 => None,
+        little if little < ENOUGH_CPU_SECONDS => Some(Judged::open(format!("{figure}: too little to tell"))),
+        _ => Some(Judged::by(kernel >= SUBSTANTIAL * whole, figure)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conclusions::Answer;
+    use fingerpost_record::{Observation, fixture};
+
+    /// A run whose web server was on a CPU for so long.
+    fn with_times(kernel: f64, user: f64) -> Run {
+        let totals = [("server.kernel.seconds".to_owned(), kernel), ("server.user.seconds".to_owned(), user)].into();
+        let threads = Observation { workload: "web".into(), observer: "threads".into(), totals, ..Observation::default() };
+        Run { observations: vec![threads], ..fixture::run() }
+    }
+
+    #[test]
+    fn a_tick_of_cpu_time_judges_no_share() {
+        let answer = |kernel, user| in_the_kernel(&with_times(kernel, user)).map(|judged| judged.answer);
+        assert_eq!(answer(0.0, 0.01), Some(Answer::NotResolved), "one tick");
+        assert_eq!(answer(0.13, 0.08), Some(Answer::True));
+        assert_eq!(answer(0.1, 0.9), Some(Answer::False));
+        assert_eq!(answer(0.0, 0.0), None, "it was not on a CPU at all");
+    }
 }

@@ -282,6 +282,10 @@ pub fn headline(analysis: &Analysis) -> Option<String> {
     let rest = subtract(fit.fault_page, route.per_page);
     let whole = add(rest, scale(route.per_page, 1.0));
     let share = route.per_page.value / whole.value * 100.0;
+    if route.per_page.low <= 0.0 {
+        let fault = fingerpost_record::Unit::Nanoseconds.format(fit.fault_page.value);
+        return Some(format!("A first touch costs {fault} a page; how much of that is zero-filling is not resolved."));
+    }
     Some(format!(
         "A first touch costs {} a page, of which zero-filling is {} ({share:.0} %).",
         fingerpost_record::Unit::Nanoseconds.format(fit.fault_page.value),
@@ -326,6 +330,16 @@ mod tests {
             assert!((g.ratio - 1.0).abs() < 0.05, "{g:?}");
         }
         assert!(headline(&a).unwrap().contains("(25 %)"), "{:?}", headline(&a));
+    }
+
+    #[test]
+    fn zeroing_that_may_be_nothing_is_not_told_as_a_share() {
+        let mut a = analyse(&run_of(&Machine::default(), 0.003)).unwrap();
+        for route in &mut a.zeroing {
+            route.per_page.low = -10.0;
+        }
+        let told = headline(&a).unwrap();
+        assert!(told.ends_with("how much of that is zero-filling is not resolved.") && !told.contains('%'), "{told}");
     }
 
     #[test]

@@ -81,7 +81,8 @@ fn table(site: &Site, found: &[Listener]) -> Markup {
         form class="card measure" method="post" action={ (site.base) "/services" } {
             h2 { "What listens" }
             div class="scroll" role="region" aria-label="What listens, table" tabindex="0" {
-                table {
+                // On a phone a listener's cells stand below its name, so that its button is not out of sight.
+                table class="stacked" {
                     thead { tr { th scope="col" { (term("Program")) } th scope="col" class="number" { (term("Port")) } th scope="col" class="number" { (term("Process")) } th scope="col" { (term("Unit or container")) } th scope="col" { span class="unseen" { "Explain" } } } }
                     tbody { @for l in found { (row(l)) } }
                 }
@@ -97,9 +98,9 @@ fn row(l: &Listener) -> Markup {
     html! {
         tr {
             th scope="row" { (name) }
-            td class="number" { (l.port) }
-            td class="number" { @if l.pid > 0 { (l.pid) } }
-            td { (l.group.as_deref().map_or_else(String::new, |g| clean_short(g, NAME))) }
+            td class="number" data-of="port" { (l.port) }
+            td class="number" data-of="process" { @if l.pid > 0 { (l.pid) } @else { "–" } }
+            td class="wide" data-of=[l.group.as_ref().map(|_| "unit or container")] { (l.group.as_deref().map_or_else(String::new, |g| clean_short(g, NAME))) }
             td { @if l.pid > 0 { button name="port" value=(l.port) { "Explain" span class="unseen" { " " (name) " at port " (l.port) } } } @else { "needs root" } }
         }
     }

@@ -17,7 +17,7 @@ pub fn section(run: &Run) -> Option<Section> {
     let body = html! {
         p { "One thing was changed for short stretches, in turns with leaving it, and the requests of both were counted." }
         (scrolling("Deciding experiments, table", html! {
-            table {
+            table class="stacked" {
                 thead { tr {
                     th scope="col" { (term("changed")) } th scope="col" { (term("asked")) } th scope="col" class="number" { (term("without")) }
                     th scope="col" class="number" { (term("with it")) } th scope="col" class="number" { (term("times faster")) } th scope="col" { (term("requests")) }
@@ -27,8 +27,9 @@ pub fn section(run: &Run) -> Option<Section> {
                         @let [what, without, with, times, answer] = cells(e);
                         tr {
                             th scope="row" { (clean(&what)) }
-                            td { (clean(format!("{} {}", e.workload, e.params).trim())) }
-                            td class="number" { (without) } td class="number" { (with) } td class="number" { (times) } td { (clean(&answer)) }
+                            td class="wide" data-of="asked" { (clean(format!("{} {}", e.workload, e.params).trim())) }
+                            td class="number" data-of="without" { (without) } td class="number" data-of="with it" { (with) }
+                            td class="number" data-of="times faster" { (times) } td data-of="requests" { (clean(&answer)) }
                         }
                     }
                 }

@@ -45,13 +45,13 @@ pub fn draw(c: &Comparison, define: Option<Define>) -> Markup {
         html! {
             table class="forest" {
                 thead { tr {
-                    th scope="col" { (term("Probe")) }
+                    th scope="col" class="of-name" { (term("Probe")) }
                     th scope="col" class="graphic" { span class="axis-name" { "faster ← new against base → slower" } (axis.head()) }
                     th scope="col" class="number" { (term("× slower")) }
                     th scope="col" { (term("verdict")) }
                     th scope="col" { (term("95 % interval")) }
-                    th scope="col" class="number" { (term("base")) }
-                    th scope="col" class="number" { (term("new")) }
+                    th scope="col" class="number below" { (term("base")) }
+                    th scope="col" class="number below" { (term("new")) }
                 } }
                 tbody { @for row in rows { @if let Some(r) = row.ratio {
                     @let w = words(row);
@@ -61,8 +61,8 @@ pub fn draw(c: &Comparison, define: Option<Define>) -> Markup {
                         td class="number value" { (number(r.value)) }
                         td class="verdict" { (row.verdict.to_string()) }
                         td class="interval" { (interval(&r)) }
-                        td class="number" { (w[2]) }
-                        td class="number" { (w[3]) }
+                        td class="number" data-of="base" { (w[2]) }
+                        td class="number" data-of="new" { (w[3]) }
                     }
                 } } }
             }

@@ -160,8 +160,8 @@ fn table(group: &Group, unit: Unit, better: Better, above: &Above<'_>, around: A
         html! {
             table class="probes" {
                 thead { tr {
-                    th scope="col" { (term("Probe")) }
-                    @if columns.params { th scope="col" { (term("Parameters")) } }
+                    th scope="col" class="of-name" { (term("Probe")) }
+                    @if columns.params { th scope="col" class="of-name" { (term("Parameters")) } }
                     th scope="col" class="number" { (term("Value")) }
                     th scope="col" { (term(above.interval)) }
                     th scope="col" class="graphic" { span class="axis-name" { (scale) ", " (direction) } (cells::interval_head(&axis, unit)) }

@@ -10,22 +10,23 @@ use super::parts::scrolling;
 use super::term::{breakable, term};
 use crate::replay::{OWN, TITLE, below, lines_apart, notes_apart, own_figure, summary, unit_title};
 
-/// The page's content: conclusions first, then the tables.
+/// The page's content: conclusions first, then the tables, and last the documents of which nothing could be judged here.
 pub fn content(replay: &Replay) -> Content {
     let lead = html! {
         p class="headline" { (summary(replay)) }
         p { "Five documents from 1996 to 2005 asked why one system is slower than another. Their tables, with a column of this machine, and each of their conclusions, in our words." }
     };
-    let mut sections: Vec<Section> = documents(replay);
-    sections.extend(replay.tables.iter().map(|t| Section { key: t.name, title: clean(&t.title).into_owned(), body: table(t) }));
+    let (judged, open) = documents(replay);
+    let tables = replay.tables.iter().map(|t| Section { key: t.name, title: clean(&t.title).into_owned(), body: table(t) });
+    let sections = judged.into_iter().chain(tables).chain(open).collect();
     Content { title: TITLE.into(), lead, sections }
 }
 
-/// A section of conclusions for each document.
-fn documents(replay: &Replay) -> Vec<Section> {
+/// A section of conclusions for each document: those with a conclusion that was judged here, and the others.
+fn documents(replay: &Replay) -> (Vec<Section>, Vec<Section>) {
     // Anchors of their own, for a table may be called like a document.
     const KEYS: [&str; 5] = ["conclusions-1", "conclusions-2", "conclusions-3", "conclusions-4", "conclusions-5"];
-    let mut list: Vec<Section> = Vec::new();
+    let (mut answered, mut unanswered) = (Vec::new(), Vec::new());
     for (of, key) in replay.conclusions.chunk_by(|a, b| a.document == b.document).zip(KEYS) {
         let (open, judged): (Vec<_>, Vec<_>) = of.iter().partition(|c| c.here.answer == Answer::NotMeasured);
         let body = html! {
@@ -37,9 +38,10 @@ fn documents(replay: &Replay) -> Vec<Section> {
                 }
             }
         };
+        let list = if judged.is_empty() { &mut unanswered } else { &mut answered };
         list.push(Section { key, title: of[0].document.title().to_owned(), body });
     }
-    list
+    (answered, unanswered)
 }
 
 fn conclusion(c: &Concluded) -> Markup {
@@ -67,10 +69,10 @@ fn table(t: &Replayed) -> Markup {
     let (_, said) = notes_apart(t);
     let notes = said.iter().any(|note| !note.is_empty());
     let rows = html! {
-        table {
+        // On a phone a line's cells stand below its name, each with its column's name above it: see the style sheet.
+        table class="stacked" {
             thead { tr {
                 th scope="col" { (term(&unit_title(t))) }
-                // First, so that a phone shows it without being scrolled.
                 th scope="col" class="number" { (OWN) }
                 @for s in &t.systems { th scope="col" class="number" { (term(s)) } }
                 @if notes { th scope="col" { (term("what stands for what")) } }
@@ -78,7 +80,7 @@ fn table(t: &Replayed) -> Markup {
             tbody { @for ((line, what), note) in t.lines.iter().zip(&own).zip(&said) { tr {
                 th scope="row" class="what" { (breakable(what)) }
                 (own_cell(own_figure(line.here.as_ref())))
-                @for printed in &line.printed { td class="number" { (printed.as_deref().unwrap_or("–")) } }
+                @for (s, printed) in t.systems.iter().zip(&line.printed) { td class="number" data-of=(s) { (printed.as_deref().unwrap_or("–")) } }
                 @if notes { td class="note" { (note) } }
             } } }
         }
@@ -90,7 +92,7 @@ fn table(t: &Replayed) -> Markup {
     }
 }
 
-/// A figure of this machine. Its interval stands below it, smaller, so that a phone has room for both and for what was published.
+/// A figure of this machine. Its interval stands below it, smaller.
 fn own_cell([value, interval]: [String; 2]) -> Markup {
-    html! { td class="number" { strong { (value) } @if !interval.is_empty() { br; span class="params piece-of-text" { (interval) } } } }
+    html! { td class="number" data-of=(OWN) { strong { (value) } @if !interval.is_empty() { br; span class="params piece-of-text" { (interval) } } } }
 }

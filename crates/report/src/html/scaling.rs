@@ -134,6 +134,9 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
             .collect(),
     };
     let percent = |v: f64, one: Option<f64>| one.filter(|o| *o > 0.0).map_or_else(String::new, |o| format!("{:.0} %", v / o * 100.0));
+    // One name on both sides would not tell them apart.
+    let [base_name, new_name] = if base == new { ["The base side", "The new side"] } else { [base, new] };
+    let fallen = [(base_name, curve.base_collapses_from), (new_name, curve.new_collapses_from)];
     let first = curve.points.first().copied();
     let (one_base, one_new) = (first.map(|p| p.1), first.map(|p| p.2));
     html! { div class="pair" {
@@ -147,7 +150,7 @@ pub fn curve(curve: &Curve, base: &str, new: &str) -> Markup {
             kind: Steps::Numbers,
             series: vec![side(&format!("base: {base}"), |p| p.1), side(&format!("new: {new}"), |p| p.2)],
         }.draw()) }
-        div { @for (name, from) in [(base, curve.base_collapses_from), (new, curve.new_collapses_from)] {
+        div { @for (name, from) in fallen {
             @if let Some(n) = from { p class="verdict" { strong { (name) } " collapses from " (n) " clients on." } }
         }
         (scrolling(&format!("{}, table", crate::compare_words::curve_title(curve)), html! {

@@ -145,11 +145,12 @@ fn guesses(a: &Analysis) -> Markup {
     html! {
         @if !a.guesses.is_empty() {
             h3 { "The article's guesses on this machine" }
-            div class="scroll" tabindex="0" role="region" aria-label="Guesses, table" { table {
+            div class="scroll" tabindex="0" role="region" aria-label="Guesses, table" { table class="stacked" {
                 thead { tr { th scope="col" { (term("It says")) } th scope="col" { (term("Measured here")) } th scope="col" { (term("Guess")) } th scope="col" { (term("Figure")) } th scope="col" { (term("Verdict")) } } }
                 tbody { @for g in &a.guesses {
                     tr class=(if g.verdict == Verdict::Holds { "measured" } else { "untrusted" }) {
-                        td { (g.says) } td { (g.quantity) } td { (words::guessed(g)) } td { (words::measured(g)) } td { (words::verdict(g)) }
+                        th scope="row" { (g.says) } td class="wide" data-of="measured here" { (g.quantity) }
+                        td data-of="guess" { (words::guessed(g)) } td data-of="figure" { (words::measured(g)) } td data-of="verdict" { (words::verdict(g)) }
                     }
                 } }
             } }

@@ -20,11 +20,16 @@ pub(super) fn rules(places: &[f64]) -> Markup {
     html! { @for x in places { line class="rule" x1=(percent(*x)) x2=(percent(*x)) y1="0" y2=(CELL) {} } }
 }
 
+/// How many letters of the first and the last label a phone has room for in a cell: of others it has the two only, and these smaller.
+const ROOM: usize = 15;
+
 /// The axis for the table's head: labels at their places.
 fn head(labels: &[(f64, String)]) -> Markup {
+    let letters: usize = labels.first().into_iter().chain(labels.last()).map(|(_, label)| label.chars().count()).sum();
+    let class = if letters > ROOM { "tick tight" } else { "tick" };
     html! {
         svg class="cell head" width="100%" height="18" aria-hidden="true" focusable="false" xmlns="http://www.w3.org/2000/svg" {
-            @for (x, label) in labels { text class="tick" x=(percent(*x)) y="13" text-anchor=(anchor(*x)) { (label) } }
+            @for (x, label) in labels { text class=(class) x=(percent(*x)) y="13" text-anchor=(anchor(*x)) { (label) } }
         }
     }
 }
@@ -197,6 +202,13 @@ pub fn share(value: f64, class: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_too_long_for_a_phone_are_told_so_to_the_style_sheet() {
+        let text = |from: f64, to: f64, unit: Unit| interval_head(&Axis::over([from, to]), unit).into_string();
+        assert!(text(1e8, 1e11, Unit::FlopPerSecond).contains("tick tight"));
+        assert!(!text(1.0, 1e3, Unit::Nanoseconds).contains("tight"));
+    }
 
     #[test]
     fn equal_lies_in_the_middle_and_factors_lie_alike_on_both_sides() {
