@@ -13,19 +13,7 @@ use crate::align::with_unstated_parameters;
 use crate::row::Row;
 use crate::side::Side;
 
-/// What kind of thing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// The program is another one: its compiler, the compiler's flags, its version.
-    Build,
-    /// The program is the same and a parameter of it differs.
-    Setting,
-    /// Swap is somewhere else.
-    Placement,
-    /// The load came from another machine: nothing of the server was changed.
-    Client,
-}
+pub use fingerpost_diagnose::probes::Kind;
 
 /// One thing that was changed, and that all rows that it concerns have on one side as `base` and on the other as `new`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,6 +1,8 @@
 //! The one sentence that a person reads first.
 
 use fingerpost_diagnose::hosts::HostDifference;
+use fingerpost_diagnose::probes::changed::{BUILD, PLACEMENT, SETTING};
+use fingerpost_diagnose::probes::is_cost;
 use fingerpost_diagnose::sides::waterfall::Waterfall;
 use fingerpost_diagnose::wording::unexplained;
 use fingerpost_diagnose::{follows_from, overlap};
@@ -8,8 +10,6 @@ use fingerpost_record::cause::words;
 use fingerpost_record::text::capitalised;
 use fingerpost_record::{Finding, Layer, Status};
 
-use crate::causes::changed::{BUILD, PLACEMENT, SETTING};
-use crate::causes::view::is_cost;
 use crate::changes::{Change, Kind};
 use crate::comparison::Comparison;
 use crate::curves::Curve;

@@ -5,7 +5,7 @@
 
 pub mod aliases;
 pub mod align;
-pub mod causes;
+mod causes;
 pub mod changes;
 pub mod comparison;
 pub mod conclusions;
@@ -37,9 +37,10 @@ pub mod spread;
 pub mod verdict;
 pub mod zerofill;
 
+use fingerpost_diagnose::sides::own_findings;
 use fingerpost_diagnose::{first_touch, hosts};
 use fingerpost_measure::special;
-use fingerpost_record::{Finding, Run, Status};
+use fingerpost_record::Run;
 
 pub use comparison::{Comparison, Options, Row};
 pub use ratio::Ratio;
@@ -85,8 +86,9 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
     if most.is_none() {
         first_touch::judge(&zerofill::apart::of_alone(&rows), &mut causes, &mut unexplained, options.threshold);
     }
-    clear_by_findings(&mut causes, base, new, &rows);
-    never_clear_the_convicted(&mut causes, [base, new], most);
+    let compared: Vec<&str> = rows.iter().map(|r| r.probe.as_str()).collect();
+    own_findings::clear(&mut causes, [base.evidence(), new.evidence()], &compared);
+    own_findings::never_clear_the_convicted(&mut causes, [base.evidence(), new.evidence()], most);
     let mut comparison = Comparison {
         base: base.info.clone(),
         new: new.info.clone(),
@@ -107,47 +109,4 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
     };
     comparison.headline = headline::first_said(&comparison, most);
     comparison
-}
-
-/// Suspects that a run's own findings cleared, and none accuses, stay cleared, with the figure that clears them: those of workloads that
-/// both sides have rows of, for the others have no part in the difference.
-fn clear_by_findings(causes: &mut Vec<Finding>, base: &Side, new: &Side, rows: &[Row]) {
-    if causes.is_empty() {
-        return;
-    }
-    let of_a_row = |f: &&Finding| {
-        let workload = f.evidence.first().and_then(|e| e.split_once(' ')).map_or("", |(first, _)| first);
-        rows.iter().any(|r| r.probe.strip_prefix(workload).is_some_and(|rest| rest.starts_with('.')))
-    };
-    let own = || base.steps.findings.iter().chain(&new.steps.findings);
-    for finding in own().filter(|f| f.status == Status::Cleared).filter(of_a_row) {
-        let accused = own().any(|f| f.cause == finding.cause && f.status.accuses());
-        if !accused && causes.iter().all(|c| c.cause != finding.cause) {
-            causes.push(Finding { share: 0.0, ..finding.clone() });
-        }
-    }
-}
-
-/// What a run's own findings convict is not cleared by other rows than theirs: probes of the disk that cost what they did say nothing of a server
-/// that waits for it. The step that speaks for the difference was judged anew, with what each side alone says of it.
-fn never_clear_the_convicted(causes: &mut Vec<Finding>, sides: [&Side; 2], judged: Option<&comparison::Waterfall>) {
-    let judged = judged.map(|fall| format!("{} {}: ", fall.workload, fall.params));
-    let of_another =
-        |side: &Side, figure: &str| judged.as_ref().is_none_or(|own| side.evidence().names_a_step(figure) && !figure.starts_with(own));
-    let shown = |cause: &str, side: &Side| {
-        let convicts = |own: &&Finding| own.cause == cause && own.status == Status::Guilty;
-        let figure = |own: &Finding| own.evidence.first().filter(|figure| of_another(side, figure)).cloned();
-        let figure = side.steps.findings.iter().filter(convicts).find_map(figure)?;
-        Some(format!("{} alone shows it: {figure}", side.info.name))
-    };
-    let (mut shown_alone, rest): (Vec<Finding>, Vec<Finding>) = std::mem::take(causes)
-        .into_iter()
-        .partition(|f| f.status == Status::Cleared && sides.iter().any(|side| shown(&f.cause, side).is_some()));
-    for f in &mut shown_alone {
-        f.status = Status::NotJudged;
-        f.evidence.extend(sides.into_iter().filter_map(|side| shown(&f.cause, side)));
-    }
-    // What nothing tells of comes last.
-    *causes = rest;
-    causes.extend(shown_alone);
 }

@@ -14,9 +14,9 @@
 
 use std::collections::BTreeMap;
 
+use fingerpost_diagnose::probes::groups::{GROUP_CAUSES, Group, group};
 use serde::Serialize;
 
-use crate::causes::groups::{GROUP_CAUSES, Group, group};
 use crate::ratio::Ratio;
 use crate::row::Row;
 use crate::verdict::{self, Verdict};

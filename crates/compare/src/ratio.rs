@@ -14,6 +14,8 @@
 //! - several runs per side show their spread themselves. Two or three of them say little about it, so it is moderated by what the single runs
 //!   let expect. Unless they contradict that, an interval is no wider than one run's.
 
+mod pairs;
+
 use std::collections::HashMap;
 
 use fingerpost_measure::estimate::{quantile_sorted, sorted};
@@ -22,6 +24,8 @@ use serde::Serialize;
 use crate::figure::Figure;
 use crate::special::{beta_inc, t_two_sided, t_upper, z_two_sided};
 use crate::spread::{self, Prior};
+
+pub use pairs::{of_pairs, paired, pairs};
 
 /// Relative standard deviation between runs of one system that intervals from within a run cannot see: the one that they are made with.
 pub use fingerpost_measure::estimate::BETWEEN_RUNS as RUN_TO_RUN;
@@ -342,29 +346,6 @@ fn welch(a: Level, b: Level) -> f64 {
     if parts > 0.0 { ((a.variance + b.variance).powi(2) / parts).clamp(1.0, 1e6) } else { 1e6 }
 }
 
-/// ln of how many times slower the new side is in each pair of positive values.
-pub fn pairs(base: &[f64], new: &[f64], higher_is_better: bool) -> Vec<f64> {
-    let both = base.iter().zip(new).filter(|(b, n)| **b > 0.0 && **n > 0.0);
-    both.map(|(b, n)| if higher_is_better { (b / n).ln() } else { (n / b).ln() }).collect()
-}
-
-/// The ratio of values that were measured in pairs, as the two settings of one interleaved run are: drift hits both of a pair
-/// and cancels, and there is no other run to vary to. Nothing with fewer than three pairs of positive values.
-pub fn paired(base: &[f64], new: &[f64], higher_is_better: bool) -> Option<Ratio> {
-    of_pairs(&pairs(base, new, higher_is_better))
-}
-
-/// The ratio of pairs as [`pairs`] lists them: their median. Nothing with fewer than three.
-pub fn of_pairs(pairs: &[f64]) -> Option<Ratio> {
-    if pairs.len() < ENOUGH {
-        return None;
-    }
-    let logs = sorted(pairs);
-    let variance = QuantileWeights::default().variance(&logs, 0.5);
-    let middle = (logs[(logs.len() - 1) / 2] + logs[logs.len() / 2]) / 2.0;
-    Some(Ratio::from_log(middle, variance, (logs.len() - 1) as f64))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -485,15 +466,6 @@ pub(crate) mod tests {
         let apart = ratio(&[published(70.0, 1.0), published(100.0, 1.0), published(140.0, 1.0)], &vec![published(110.0, 1.0); 3], false);
         assert!(agreeing.high - agreeing.low < one.high - one.low);
         assert!(apart.high - apart.low > one.high - one.low);
-    }
-
-    #[test]
-    fn pairs_cancel_the_drift_that_both_share() {
-        let drift: Vec<f64> = (0..12).map(|i| 100.0 * (1.0 + 0.1 * f64::from(i))).collect();
-        let slower: Vec<f64> = drift.iter().enumerate().map(|(i, v)| v * (1.01 + 0.0002 * (i % 3) as f64)).collect();
-        let r = paired(&drift, &slower, false).unwrap();
-        assert!(r.low > 1.009 && r.high < 1.012, "{r:?}");
-        assert!(paired(&[1.0, 2.0], &[1.0, 2.0], false).is_none());
     }
 
     pub(crate) fn normal(rng: &mut fastrand::Rng) -> f64 {

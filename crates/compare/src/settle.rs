@@ -4,10 +4,10 @@
 //! The answer of such a pair counts above every passive sign (`fingerpost_diagnose::sides::alone`). Who measures it is elsewhere
 //! (`compare --settle`).
 
+use fingerpost_diagnose::probes::changed::{BUILD, PLACEMENT, SETTING};
 use fingerpost_diagnose::sides::alone::{self, Alone, OfCause};
 use fingerpost_record::{Finding, Layer, Status};
 
-use crate::causes::changed::{BUILD, PLACEMENT, SETTING};
 use crate::causes::workloads;
 use crate::changes::{Change, Kind};
 use crate::comparison::Comparison;

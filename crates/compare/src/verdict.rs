@@ -4,43 +4,9 @@
 //! whole interval lie beyond the threshold? Is it real: does it stand against no difference at all, once the number of rows that
 //! were looked at is allowed for? The second is what keeps two runs of one system quiet, however many rows they have.
 
-use std::fmt;
-
-use serde::Serialize;
-
 use crate::ratio::Ratio;
 
-/// What a row's ratio says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// The whole interval lies beyond the threshold, on the worse side, and stands after the control over all rows.
-    Slower,
-    /// The same on the better side.
-    Faster,
-    /// The whole interval lies within the threshold.
-    Same,
-    /// Neither: the interval is too wide to tell.
-    Unresolved,
-}
-
-impl Verdict {
-    /// The verdict's name as the output writes it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Slower => "slower",
-            Verdict::Faster => "faster",
-            Verdict::Same => "same",
-            Verdict::Unresolved => "unresolved",
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+pub use fingerpost_diagnose::probes::Verdict;
 
 /// The share of false discoveries among the rows called slower or faster that is tolerated.
 pub const FALSE_DISCOVERIES: f64 = 0.05;

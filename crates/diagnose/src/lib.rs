@@ -20,6 +20,7 @@ pub mod hosts;
 mod judging;
 pub mod mapped;
 pub mod places;
+pub mod probes;
 pub(crate) mod rules;
 mod rules_io;
 pub mod service;

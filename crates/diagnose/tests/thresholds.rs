@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 /// The files in which causes are judged.
 fn rules() -> Vec<PathBuf> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let sides = fs::read_dir(src.join("sides")).unwrap().flatten().map(|entry| entry.path());
-    sides.chain(["judging.rs", "rules.rs", "rules_io.rs"].map(|name| src.join(name))).collect()
+    let of = |folder: &str| fs::read_dir(src.join(folder)).unwrap().flatten().map(|entry| entry.path());
+    of("sides").chain(of("probes")).chain(["judging.rs", "rules.rs", "rules_io.rs"].map(|name| src.join(name))).collect()
 }
 
 /// The figure that a word begins or ends with, brackets and commas left out.

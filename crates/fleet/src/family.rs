@@ -1,7 +1,7 @@
 //! What rows, and families of rows, are called, and the causes that they point at by themselves.
 
-use fingerpost_compare::causes::groups::{GROUP_CAUSES, Group, GroupCause};
 use fingerpost_diagnose::fleet::Unit;
+use fingerpost_diagnose::probes::groups::{GROUP_CAUSES, Group, GroupCause};
 
 use crate::table::Row;
 

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use fingerpost_compare::causes::groups::GROUP_CAUSES;
 use fingerpost_diagnose::fleet::FEWEST;
+use fingerpost_diagnose::probes::groups::GROUP_CAUSES;
 use fingerpost_record::Layer;
 
 use crate::description::Description;

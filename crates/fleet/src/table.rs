@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use fingerpost_compare::causes::groups::{Group, group};
 use fingerpost_diagnose::fleet::{Grid, peer_group};
+use fingerpost_diagnose::probes::groups::{Group, group};
 use fingerpost_record::{Better, Measurement, Outcome, Params, Run, Unit, few_processes};
 
 use crate::description::{self, Description};

@@ -206,7 +206,21 @@ fn fits(pattern: &str, name: &str) -> bool {
 }
 
 /// Beginnings of the names of probes, whose rows verdicts look at as well.
-const PROBES: [&str; 10] = ["fs.", "syscall.", "vm.", "thread.", "process.", "signal.", "ipc.", "database.", "web.", "cpu.int"];
+const PROBES: [&str; 13] = [
+    "fs.",
+    "syscall.",
+    "vm.",
+    "thread.",
+    "process.",
+    "signal.",
+    "ipc.",
+    "database.",
+    "web.",
+    "cpu.int",
+    "lmbench.",
+    "clock.",
+    "bandwidth.",
+];
 
 fn asked(of: &[&str]) -> BTreeSet<(String, String)> {
     let files = of.iter().flat_map(|dir| sources(dir));
@@ -227,7 +241,7 @@ fn every_total_that_a_verdict_asks_for_is_written_by_an_observer() {
     let (written, published) = (written(), published());
     let known = |name: &str| written.iter().chain(&published).any(|w| fits(name, w));
     assert!(known("server.call.fsync.count") && known("cpu.*.seconds") && known("other.cpu.*") && !known("server.tlb_misses"));
-    let asked = asked(&["diagnose/src", "compare/tests/runs", "compare/tests/causes_of_workloads.rs"]);
+    let asked = asked(&["diagnose/src", "compare/tests/runs", "compare/tests/causes_of_workloads"]);
     assert!(asked.iter().any(|(name, _)| name == "throttle.seconds") && asked.len() > 80, "{asked:#?}");
     // What a client's machine told is its load generator's account, and held against what that writes where it is written.
     let of_observers = |at: &str| at != "client.rs";

@@ -1,23 +1,8 @@
-//! The common factor of a comparison of probes alone.
-//!
-//! Three models are fitted in turn to the logarithms of the ratios, each to what the ones before it left over:
-//!
-//! 1. **The CPU**: everything slower in proportion. Its factor is that of the user-mode probes, else that of the clocks.
-//! 2. **Entry**: every system call slower by a like amount. The amount is that of the null call.
-//! 3. **Groups**: what is left in the probes of one subsystem.
-//!
-//! Before them comes what was changed on purpose (`super::changed`), and what is the same on both sides is not blamed
-//! (`super::machines`).
-//!
-//! A cause's share is the part of the slow-down, summed over the slower rows on the logarithmic scale, that it accounts for; the
-//! rows of one probe weigh one together. Faster rows are judged by the same rules turned round.
+//! Rows of probes as they are given to the judge of their causes.
 
-use fingerpost_diagnose::hosts::TASK_MITIGATIONS;
-use fingerpost_record::{Finding, Layer, Observation, Status};
+use fingerpost_diagnose::probes::{self, Changed, Clients, Seen};
+use fingerpost_record::Finding;
 
-use super::groups::{GROUP_CAUSES, Group, GroupCause, entries};
-use super::view::{Item, View, cleared};
-use super::{changed, cpu, machines};
 use crate::changes::Change;
 use crate::curves::Curve;
 use crate::pooled::Pooled;
@@ -25,251 +10,75 @@ use crate::row::Row;
 use crate::side::Side;
 use crate::verdict::Verdict;
 
-/// A cause must account for this share of the slow-down to be named.
-const WORTH_NAMING: f64 = 0.02;
-/// Amounts within this factor of their median are “a like amount”: a call that also sleeps, copies or looks up a path pays a
-/// little more for its entry than the null call.
-const LIKE: f64 = 2.5;
-/// Share of the calls that must pay a like amount.
-const MOST: f64 = 0.6;
-
 /// What a comparison has when its causes are sought.
 #[derive(Clone, Copy)]
-pub struct Compared<'a> {
+pub(crate) struct Compared<'a> {
     /// The rows with their verdicts.
-    pub rows: &'a [Row],
+    pub(crate) rows: &'a [Row],
     /// Those that move together.
-    pub pooled: &'a [Pooled],
+    pub(crate) pooled: &'a [Pooled],
     /// What was changed between the sides.
-    pub changes: &'a [Change],
+    pub(crate) changes: &'a [Change],
     /// Throughput by clients.
-    pub curves: &'a [Curve],
+    pub(crate) curves: &'a [Curve],
 }
 
 /// The causes in order, those cleared last, and the share that is left unexplained. Of the sides the base is first.
-pub fn judge(compared: &Compared, sides: [&Side; 2], threshold: f64) -> (Vec<Finding>, f64) {
+pub(crate) fn judge(compared: &Compared, sides: [&Side; 2], threshold: f64) -> (Vec<Finding>, f64) {
     let Compared { rows, pooled, changes, curves } = *compared;
-    let mut view = View::of(rows, pooled, changes, sides, threshold);
-    let total = view.total();
-    if total <= 0.0 {
-        return (Vec::new(), 0.0);
-    }
-    let mut findings = cpu::judge(&mut view, total);
-    let changed = changed::judge(&mut view, total);
-    machines::other_processor(&mut view, total, &mut findings);
-    let cpu_cleared = cpu_is_out(&findings, &view);
-    findings.extend(entry(&mut view, total, cpu_cleared));
-    for cause in GROUP_CAUSES {
-        findings.extend(of_group(&mut view, cause, total, cpu_cleared));
-    }
-    findings.extend(scaling(&mut view, curves, total));
-    findings.extend(paging(&view));
-    let compared = |o: &Observation| view.items.iter().any(|i| i.row.probe.split('.').next() == Some(&o.workload));
-    findings.extend(fingerpost_diagnose::sides::watched::clear(view.slow.evidence(), compared));
-    let left: f64 = view.items.iter().filter(|i| i.slower).map(|i| i.left.max(0.0) * i.weight).sum();
-    // Between two processors or two systems nobody knows how much of a change is the change's.
-    let untold = changed.is_some() && view.machines.differ().is_some();
-    let processors = changed.is_some() && view.machines.same_processor == Some(false);
-    let of_both = |f: &Finding| processors && f.status == Status::Suspected && f.cause == "cpu.speed";
-    findings.retain(|f| f.status == Status::Cleared || f.share >= WORTH_NAMING || f.cause == "memory.paging");
-    findings.iter_mut().filter(|f| of_both(f)).for_each(|f| f.share = 0.0);
-    super::order(&mut findings);
-    // What was changed is named before any hardware, also where its share is not known.
-    findings.splice(0..0, changed.filter(|f| f.share >= WORTH_NAMING || untold));
-    (findings, (left / total).clamp(0.0, 1.0))
-}
-
-/// Whether the CPU can be ruled out: it was looked at and cleared, or both sides have the same one and no probe speaks of it.
-fn cpu_is_out(findings: &[Finding], view: &View) -> bool {
-    let same = view.slow.host.cpu.model == view.fast.host.cpu.model;
-    findings.iter().all(|f| f.status == Status::Cleared) && (same || !findings.is_empty())
-}
-
-/// Every system call slower by a like amount.
-fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
-    let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
-    if !null.slower {
-        let innocent = null.row.verdict != Verdict::Unresolved;
-        return innocent.then(|| cleared("syscall.entry", Layer::Kernel, view.describe(null)));
-    }
-    if null.left <= view.threshold {
-        return None;
-    }
-    let extra = null.slow - null.fast * (null.log - null.left).exp();
-    let amounts = amounts(view, extra);
-    let middle = amounts.get(amounts.len() / 2).copied()?;
-    let like = amounts.iter().filter(|a| **a > middle / LIKE && **a < middle * LIKE).count();
-    if amounts.len() < 3 || (like as f64) < MOST * amounts.len() as f64 || middle <= 0.0 {
-        return None;
-    }
-    let mut evidence = vec![format!(
-        "{like} of {} system calls are {} by a similar time: {:.0} ns for each entry into the kernel in the median, {:.0} ns for the null call",
-        amounts.len(),
-        view.word(),
-        middle,
-        extra
-    )];
-    evidence.push(view.describe(null));
-    evidence.extend(super::host_clues(
-        view.fast,
-        view.slow,
-        &["seccomp", "seccomp filters", "mitigations", TASK_MITIGATIONS, "kernel", "operating system", "kernel command line", "processor"],
-    ));
-    let claimed =
-        view.claim(|item| entries(&item.row.probe).map_or(0.0, |n| (n * extra / (item.fast * (item.log - item.left).exp())).ln_1p()));
-    let status = view.machines.most(if cpu_cleared { Status::Guilty } else { Status::Suspected });
-    Some(Finding { cause: "syscall.entry".into(), layer: Layer::Kernel, status, share: claimed / total, evidence, relation: None })
-}
-
-/// What each call that is fast enough to show this much costs more per entry, ascending; what the CPU explains is taken out.
-fn amounts(view: &View, extra: f64) -> Vec<f64> {
-    let visible = |i: &&Item| extra / i.fast > 2.0 * view.threshold && matches!(i.group, Group::Syscall | Group::Signal);
-    let more = |i: &Item| {
-        let explained = i.fast * if i.slower { (i.log - i.left).exp() } else { 1.0 };
-        Some((i.slow - explained) / entries(&i.row.probe)?)
-    };
-    let mut amounts: Vec<f64> = view.items.iter().filter(visible).filter_map(more).collect();
-    amounts.sort_by(f64::total_cmp);
-    amounts
-}
-
-/// What is left in the probes of one subsystem.
-fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) -> Option<Finding> {
-    let of = |i: &&Item| i.group == cause.group;
-    let (all, slower) = (view.items.iter().filter(of).count(), view.items.iter().filter(of).filter(|i| i.slower).count());
-    if all == 0 {
-        return None;
-    }
-    if slower == 0 {
-        let worst = view.items.iter().filter(of).max_by(|a, b| a.log.total_cmp(&b.log))?;
-        let unresolved = worst.row.verdict == Verdict::Unresolved;
-        return (!unresolved).then(|| {
-            cleared(cause.cause, cause.layer, format!("none of its {all} rows is {}; the nearest: {}", view.word(), view.describe(worst)))
-        });
-    }
-    let mut rows: Vec<&Item> = view.items.iter().filter(of).filter(|i| i.slower && i.left > view.threshold).collect();
-    rows.sort_by(|a, b| b.left.total_cmp(&a.left));
-    if rows.is_empty() {
-        return None;
-    }
-    let (name, fact) = named(view, cause);
-    let mut evidence = vec![format!("{slower} of {all} rows of {} are {}", cause.words, view.word())];
-    evidence.extend(rows.iter().take(4).map(|i| view.describe(i)));
-    evidence.extend(fact);
-    // The same code of a kernel costs something else on another processor: a reader is to know that it may be that.
-    evidence.extend(super::host_clues(view.fast, view.slow, &["processor"]));
-    let threshold = view.threshold;
-    let claimed = view.claim(|i| if i.group == cause.group && i.left > threshold { i.left } else { 0.0 });
-    // Two thirds of the group, and no proportional factor that could be behind it.
-    let status = if cpu_cleared && slower * 3 >= all * 2 { Status::Guilty } else { Status::Suspected };
-    let kernels = matches!(cause.group, Group::Memory | Group::Storage);
-    let status = if kernels { status } else { view.machines.most(status) };
-    Some(Finding { cause: name.into(), layer: cause.layer, status, share: claimed / total, evidence, relation: None })
-}
-
-/// A fact of the hosts can give a group's cause its name.
-fn named(view: &View, cause: &GroupCause) -> (&'static str, Option<String>) {
-    let differs = |what: &[&str]| super::host_clues(view.fast, view.slow, what).into_iter().next();
-    match cause.group {
-        Group::Fault => match differs(&["transparent huge pages"]) {
-            Some(fact) => ("memory.page_size", Some(fact)),
-            None => (cause.cause, None),
-        },
-        Group::Clock => (cause.cause, differs(&["clock source"])),
-        Group::Storage => (cause.cause, differs(&["file system", "mount options"])),
-        Group::Process => (cause.cause, differs(&["kernel", "C library"])),
-        _ => (cause.cause, differs(&["kernel"])),
-    }
-}
-
-/// A server that collapses with clients on one system and not on the other: nothing that one transaction costs explains it. On one and
-/// the same kernel it is nothing below the program.
-fn scaling(view: &mut View, curves: &[Curve], total: f64) -> Option<Finding> {
-    if view.machines.same_kernel {
-        return None;
-    }
-    let mut evidence = Vec::new();
-    let mut probes = Vec::new();
-    for curve in curves {
-        let (slow, fast) = if view.new_is_slow {
-            (curve.new_collapses_from, curve.base_collapses_from)
-        } else {
-            (curve.base_collapses_from, curve.new_collapses_from)
-        };
-        let (Some(from), None) = (slow, fast) else { continue };
-        let of_slow = |p: &(i64, f64, f64)| if view.new_is_slow { p.2 } else { p.1 };
-        let of_fast = |p: &(i64, f64, f64)| if view.new_is_slow { p.1 } else { p.2 };
-        let (one, last) = (curve.points.first()?, curve.points.last()?);
-        evidence.push(format!(
-            "{} on {} collapses from {from} clients on: {:.0}/s with one client, {:.0}/s with {}; on {} it goes from {:.0}/s to {:.0}/s",
-            curve.probe,
-            view.slow.info.name,
-            of_slow(one),
-            of_slow(last),
-            last.0,
-            view.fast.info.name,
-            of_fast(one),
-            of_fast(last)
-        ));
-        evidence.extend(entries_needed(view, [of_slow(one), of_fast(one)], [of_slow(last), of_fast(last)], last.0));
-        probes.push((curve.probe.clone(), of_slow(one) / of_fast(one)));
-    }
-    if probes.is_empty() {
-        return None;
-    }
-    evidence.push("the same program scales on the other system, so the contention is in locks or threads below it".into());
-    // What one client costs more is not the collapse's; only what comes on top of it is.
-    let claimed = view.claim(|i| {
-        let one = probes.iter().find(|(probe, _)| *probe == i.row.probe);
-        one.map_or(0.0, |(_, at_one)| i.log + at_one.ln().min(0.0))
-    });
-    Some(Finding {
-        cause: "kernel.scaling".into(),
-        layer: Layer::Kernel,
-        status: Status::Suspected,
-        share: claimed / total,
-        evidence,
-        relation: None,
+    let together = together(rows, pooled);
+    let seen: Vec<Seen> = rows.iter().zip(together).map(|(row, together)| seen(row, together, changes)).collect();
+    let changes: Vec<Changed> = changes.iter().map(|c| Changed { words: c.words(), kind: c.kind }).collect();
+    let curves: Vec<Clients> = curves.iter().map(clients).collect();
+    probes::judge(&probes::Compared {
+        rows: &seen,
+        changes: &changes,
+        curves: &curves,
+        sides: sides.map(Side::evidence),
+        measured_here: sides.iter().all(|side| !side.imported),
+        threshold,
     })
 }
 
-/// The test by unit costs: how many entries into the kernel would make a transaction as much longer as it is, given what each costs more.
-/// What a transaction does is the same however many clients there are; so the entries that one client's difference leaves room for are the
-/// most that it can make, and what they cost is the most that slower entries explain of the difference under many clients. Throughput is
-/// told as the slow and the fast side's; with it a transaction's share of one CPU's time, which on more CPUs is more and needs more entries.
-fn entries_needed(view: &View, one: [f64; 2], last: [f64; 2], clients: i64) -> Option<String> {
-    let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
-    let each = (null.slow - null.fast) * 1e-9;
-    let longer = |[slow, fast]: [f64; 2]| 1.0 / slow - 1.0 / fast;
-    let (alone, crowded) = (longer(one).max(0.0), longer(last));
-    if each <= 0.0 || !crowded.is_finite() || crowded <= alone {
-        return None;
+/// Each row's own verdict, or that of the rows that it moves with.
+fn together(rows: &[Row], pooled: &[Pooled]) -> Vec<Verdict> {
+    let mut verdicts: Vec<Verdict> = rows.iter().map(|r| r.verdict).collect();
+    for part in pooled {
+        let along = |place: &&usize| rows[**place].log().is_some_and(|log| (log > 0.0) == (part.verdict == Verdict::Slower));
+        part.places.iter().filter(along).for_each(|place| verdicts[*place] = part.verdict);
     }
-    Some(format!(
-        "a transaction is {:.2} ms longer with one client and {:.1} ms with {clients}: at {:.0} ns more for each entry into the kernel that would \
-         need {:.0} entries and {:.0}; as it makes no more of them with {clients} clients, slower entries explain at most {:.0} % of it",
-        alone * 1e3,
-        crowded * 1e3,
-        each * 1e9,
-        alone / each,
-        crowded / each,
-        alone / crowded * 100.0
-    ))
+    verdicts
 }
 
-/// A program whose time changes together with its page-ins.
-fn paging(view: &View) -> Option<Finding> {
-    let paged = view.items.iter().find(|i| i.slower && i.row.probe.ends_with(".pageins"))?;
-    let family = paged.row.probe.split('.').next()?.to_owned();
-    let of_family = |i: &&Item| i.row.probe.starts_with(&family) && i.row.probe != paged.row.probe;
-    let (all, slower) = (view.items.iter().filter(of_family).count(), view.items.iter().filter(of_family).filter(|i| i.slower).count());
-    if slower * 2 <= all {
-        return None;
+fn seen<'a>(row: &'a Row, together: Verdict, changes: &[Change]) -> Seen<'a> {
+    Seen {
+        probe: &row.probe,
+        unit: row.unit,
+        better: row.better,
+        base: row.base.value,
+        new: row.new.value,
+        log: row.log(),
+        verdict: row.verdict,
+        together,
+        judged: together != Verdict::Unresolved || row.note.is_none(),
+        counters: &row.counters,
+        changes: changes.iter().enumerate().filter(|(_, c)| c.concerns(row)).map(|(place, _)| place).collect(),
+        words: words(row),
     }
-    let evidence = vec![
-        view.describe(paged),
-        format!("{slower} of {all} other rows of {family} move with it"),
-        "how much of their time it accounts for is not known".into(),
-    ];
-    Some(Finding { cause: "memory.paging".into(), layer: Layer::Memory, status: Status::Suspected, share: 0.0, evidence, relation: None })
+}
+
+/// A row with its figures and its ratio, base first.
+fn words(row: &Row) -> String {
+    let params = if row.params.is_empty() { String::new() } else { format!(" ({})", row.params) };
+    let interval = row.ratio.map_or(String::new(), |r| format!(", ratio {:.2} ({:.2} to {:.2})", r.value, r.low, r.high));
+    format!("{}{params}: {} → {}{interval}", row.probe, row.unit.format(row.base.value), row.unit.format(row.new.value))
+}
+
+fn clients(curve: &Curve) -> Clients<'_> {
+    Clients {
+        probe: &curve.probe,
+        points: &curve.points,
+        base_collapses_from: curve.base_collapses_from,
+        new_collapses_from: curve.new_collapses_from,
+    }
 }

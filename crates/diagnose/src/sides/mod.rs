@@ -17,6 +17,7 @@ mod growth;
 mod let_go;
 pub mod limits;
 mod older;
+pub mod own_findings;
 mod pair;
 mod roots;
 pub mod settled;

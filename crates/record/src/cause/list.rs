@@ -5,11 +5,11 @@ use super::entry::Need::{Followed, Reading};
 use super::thresholds::{
     AS_MANY_CALLS, BEYOND_WORK, CLIENT_DOES_MORE, CLIENT_TOO, CPUS_FULL, CPUS_IDLE, DEARER_SYNC, DEAREST_ENTRY, DELAYED_ACK, DISK_BUSY,
     DISK_IDLE, DISK_IN_USE, FEW_CALLS, FEW_FAULTS, FEW_FLUSHES, FILE_LOCKS, FLUSHES_MATTER, GOOD_PART, HANDSHAKE_AGAIN, IN_PROPORTION,
-    LESS_BUSY, LIKE_AMOUNTS, LITTLE_OF_CPUS, LONGER_WAIT, MAJOR_FAULTS, MANY_OVERFLOWS, MANY_SYNCS, MEMORY_PRESSURE, MORE_BESIDE,
-    MORE_OF_A_COUNT, MORE_ROUND_TRIPS, MORE_STOLEN, MORE_THAN_KERNEL, MORE_TO_DO, MOST_BY_NUMBER, MOST_OF_CHANGE, MOST_OF_COMMITS,
-    MOST_OF_CPU, MOST_OF_OUTSIDE, MOST_OF_WAITING, MOST_PASSES, MUCH_OF_CPUS, MUCH_WORK, NO_FLUSHES, OTHERS_BESIDE_OURS, OTHERS_BYTES,
-    OTHERS_CAME, OTHERS_CAME_TIMES, PAGES_SWAPPED, SAME_COST, SAME_NEIGHBOURS, SAME_WORK, SENT_AGAIN, SLOWER_CODE, TOLD_BY_TICKS, TWICE,
-    of,
+    LESS_BUSY, LIKE_AMOUNTS, LIKE_ENTRIES, LITTLE_OF_CPUS, LONGER_WAIT, MAJOR_FAULTS, MANY_OVERFLOWS, MANY_SYNCS, MEMORY_PRESSURE,
+    MORE_BESIDE, MORE_OF_A_COUNT, MORE_ROUND_TRIPS, MORE_STOLEN, MORE_STOLEN_SECONDS, MORE_THAN_KERNEL, MORE_TO_DO, MOST_BY_NUMBER,
+    MOST_OF_CHANGE, MOST_OF_COMMITS, MOST_OF_CPU, MOST_OF_GROUP, MOST_OF_OUTSIDE, MOST_OF_ROWS, MOST_OF_WAITING, MOST_PASSES, MUCH_OF_CPUS,
+    MUCH_WORK, NO_FLUSHES, OTHERS_BESIDE_OURS, OTHERS_BYTES, OTHERS_CAME, OTHERS_CAME_TIMES, PAGES_SWAPPED, PART_OF_WORK, SAME_COST,
+    SAME_COUNTERS, SAME_NEIGHBOURS, SAME_WORK, SENT_AGAIN, SLOWER_CODE, TOLD_BY_TICKS, TWICE, WORTH_NAMING, of,
 };
 use crate::findings::Layer;
 use crate::place::Kind;
@@ -52,7 +52,16 @@ const DISKS: &[Kind] = &[Kind::Storage, Kind::Syncs];
 
 /// A cause that the rows of a family of probes point to.
 const fn of_probes(name: &'static str, layer: Layer, words: &'static str) -> Cause {
-    Cause { name, layer, label: words, words, tells: "the rows of its probes change, and others do not", needs: &[], ..PLAIN }
+    Cause {
+        name,
+        layer,
+        label: words,
+        words,
+        tells: "the rows of its probes change, and others do not",
+        needs: &[],
+        thresholds: &[WORTH_NAMING, MOST_OF_GROUP],
+        ..PLAIN
+    }
 }
 
 /// Every cause.
@@ -146,7 +155,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "more syncs per transaction at the same cost each",
         needs: &[Followed, Reading("server.call.fsync.count")],
         follows: &["app.setting"],
-        thresholds: &[MORE_OF_A_COUNT, FLUSHES_MATTER, MANY_SYNCS, SAME_COST, FEW_FLUSHES, MOST_OF_COMMITS, NO_FLUSHES],
+        thresholds: &[MORE_OF_A_COUNT, FLUSHES_MATTER, MANY_SYNCS, SAME_COST, SAME_COUNTERS, FEW_FLUSHES, MOST_OF_COMMITS, NO_FLUSHES],
         ..PLAIN
     },
     Cause {
@@ -286,6 +295,7 @@ pub const CAUSES: &[Cause] = &[
             ),
             TWICE,
             MOST_OF_OUTSIDE,
+            MOST_OF_ROWS,
             MOST_OF_WAITING,
         ],
         ..PLAIN
@@ -343,7 +353,18 @@ pub const CAUSES: &[Cause] = &[
         tells: "every call slower by the same amount of time, user code unchanged; seccomp, mitigations",
         needs: &[Followed, Reading("server.call.read.count")],
         follows: &["kernel.trace"],
-        thresholds: &[SLOWER_CODE, AS_MANY_CALLS, MORE_OF_A_COUNT, FEW_FAULTS, MUCH_WORK, DEAREST_ENTRY, LIKE_AMOUNTS, TOLD_BY_TICKS],
+        thresholds: &[
+            SLOWER_CODE,
+            AS_MANY_CALLS,
+            MORE_OF_A_COUNT,
+            FEW_FAULTS,
+            MUCH_WORK,
+            DEAREST_ENTRY,
+            LIKE_AMOUNTS,
+            TOLD_BY_TICKS,
+            LIKE_ENTRIES,
+            MOST_OF_ROWS,
+        ],
     },
     Cause {
         name: "kernel.trace",
@@ -385,7 +406,7 @@ pub const CAUSES: &[Cause] = &[
         words: "a slower CPU",
         moves: ON_CPU,
         tells: "user code and the kernel take longer in proportion, with as much to do",
-        thresholds: &[SLOWER_CODE, IN_PROPORTION, CLIENT_TOO, MORE_TO_DO, FEW_CALLS, FEW_FAULTS],
+        thresholds: &[SLOWER_CODE, IN_PROPORTION, CLIENT_TOO, MORE_TO_DO, FEW_CALLS, FEW_FAULTS, MOST_OF_ROWS, PART_OF_WORK, SAME_COUNTERS],
         ..PLAIN
     },
     Cause {
@@ -426,7 +447,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::Memory, Kind::Faults],
         tells: "pages swapped in, reclaim, major faults, memory pressure",
         needs: &[Followed, Reading("memory.swap_in.pages")],
-        thresholds: &[MORE_OF_A_COUNT, PAGES_SWAPPED, MAJOR_FAULTS, MEMORY_PRESSURE],
+        thresholds: &[MORE_OF_A_COUNT, PAGES_SWAPPED, PART_OF_WORK, MAJOR_FAULTS, MEMORY_PRESSURE],
         ..PLAIN
     },
     Cause {
@@ -469,7 +490,7 @@ pub const CAUSES: &[Cause] = &[
         moves: ON_CPU,
         tells: "steal time, alike for all",
         needs: &[Reading("cpu.steal.seconds")],
-        thresholds: &[MORE_STOLEN, GOOD_PART],
+        thresholds: &[MORE_STOLEN, MORE_STOLEN_SECONDS, GOOD_PART],
         ..PLAIN
     },
     of_probes("kernel.clock", Layer::Kernel, "reading the clock"),

@@ -328,3 +328,39 @@ pub const MOST_OF_DIFFERENCE: Threshold = of(
 /// What is left of an uncertain change.
 pub const LEAST_LEFT: Threshold =
     of("part of a change that is left at the lower end of its interval", 0.1, "a convention: a change of nothing has no shares");
+/// A cause that is named.
+pub const WORTH_NAMING: Threshold =
+    of("part of a difference between probes, by logarithms, that a cause must make to be named", 0.02, "a convention: a fiftieth");
+/// Calls that pay alike.
+pub const LIKE_ENTRIES: Threshold = of(
+    "times the median, or part of it, within which calls pay a like amount for each entry",
+    2.5,
+    "a convention: a call that also sleeps, copies or looks up a path pays a little more than the null call; no measurement is behind it",
+);
+/// Most of several rows.
+pub const MOST_OF_ROWS: Threshold =
+    of("part of the rows of probes that must move together", 0.6, "by its meaning, and a tenth more: most of them");
+/// Counters that are the same.
+pub const SAME_COUNTERS: Threshold = of(
+    "part by which counters of an operation, or clock rates, may differ and be the same",
+    0.02,
+    "a convention: a fiftieth; no measurement is behind it",
+);
+/// Work in which another processor is behind.
+pub const PART_OF_WORK: Threshold = of(
+    "part of the user-mode probes that must be slower for another processor to be suspected where most are not",
+    1.0 / 3.0,
+    "a convention: which of two processors is ahead depends on the work; no measurement is behind it",
+);
+/// A subsystem that is slower.
+pub const MOST_OF_GROUP: Threshold = of(
+    "part of the rows of a subsystem that must be slower for its cause to be guilty",
+    2.0 / 3.0,
+    "a convention: two thirds; no measurement is behind it",
+);
+/// Time that the hypervisor took.
+pub const MORE_STOLEN_SECONDS: Threshold = of(
+    "seconds by which the hypervisor must have taken more from one run than from the other",
+    1.0,
+    "a convention: of a run of a minute on one CPU a sixtieth; no measurement is behind it",
+);

@@ -1,31 +1,25 @@
 //! Everything slower in proportion: the CPU's speed, its mitigations, or the host under a guest.
 
-use fingerpost_diagnose::hosts::TASK_MITIGATIONS;
+use fingerpost_record::cause::thresholds::{MORE_STOLEN_SECONDS, MOST_OF_ROWS, PART_OF_WORK, SAME_COUNTERS};
 use fingerpost_record::{Finding, Layer, Status};
 
 use super::groups::{Group, waits_for_device};
-use super::host_clues;
+use super::seen::Verdict;
 use super::view::{Item, View, cleared};
-use crate::verdict::Verdict;
-
-/// Counters per operation that agree within this share are the same.
-const SAME_COUNT: f64 = 0.02;
-/// Share of the other rows that must move with the CPU's factor for it to be named without doubt.
-const MOST: f64 = 0.6;
-/// One user-mode probe of so many must be slower for another processor to be suspected where most are not.
-const PART: usize = 3;
+use crate::hosts::TASK_MITIGATIONS;
+use crate::steps::Evidence;
 
 /// Judges the proportional causes and accounts for their part of every row.
 pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     let rows: Vec<&Item> = view.items.iter().filter(|i| i.group == Group::Cpu).collect();
     // Another build of the arithmetic says nothing of who computes it.
-    let built_anew = rows.iter().any(|i| view.changes.iter().any(|c| c.concerns(i.row)));
+    let built_anew = rows.iter().any(|i| !i.row.changes.is_empty());
     if rows.is_empty() || (built_anew && view.machines.same_processor != Some(false)) {
         return by_clock(view, total).into_iter().collect();
     }
     let slower: Vec<&Item> = rows.iter().copied().filter(|i| i.slower).collect();
-    if slower.len() * 2 <= rows.len() {
-        let by_work = view.machines.same_processor == Some(false) && slower.len() * PART >= rows.len();
+    if 2 * slower.len() <= rows.len() {
+        let by_work = view.machines.same_processor == Some(false) && slower.len() as f64 >= PART_OF_WORK.value * rows.len() as f64;
         if !by_work {
             return not_the_cpu(view, &rows, slower.len());
         }
@@ -37,9 +31,9 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
     logs.sort_by(f64::total_cmp);
     let factor = logs[logs.len() / 2];
     let (cause, layer, reason) = which(view, &slower);
-    let followers: Vec<&Item> = view.items.iter().filter(|i| i.group != Group::Cpu && !waits_for_device(&i.row.probe)).collect();
+    let followers: Vec<&Item> = view.items.iter().filter(|i| i.group != Group::Cpu && !waits_for_device(i.row.probe)).collect();
     let following = followers.iter().filter(|i| i.log > factor / 2.0).count();
-    let certain = following as f64 >= MOST * followers.len() as f64;
+    let certain = following as f64 >= MOST_OF_ROWS.value * followers.len() as f64;
     let mut evidence = vec![format!(
         "{} of {} user-mode probes are {}, by {:.0} % in the middle; {following} of {} other rows move with them",
         slower.len(),
@@ -48,15 +42,21 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
         factor.exp_m1() * 100.0,
         followers.len()
     )];
-    evidence.extend(slower.iter().take(2).map(|i| view.describe(i)));
+    evidence.extend(slower.iter().take(2).map(|i| i.row.words.clone()));
     evidence.push(reason);
-    evidence.extend(host_clues(
-        view.fast,
-        view.slow,
-        &["processor", "clock", "governor", "turbo", "microcode", "mitigations", TASK_MITIGATIONS, "virtualisation", "CPU quota"],
-    ));
+    evidence.extend(view.host_clues(&[
+        "processor",
+        "clock",
+        "governor",
+        "turbo",
+        "microcode",
+        "mitigations",
+        TASK_MITIGATIONS,
+        "virtualisation",
+        "CPU quota",
+    ]));
     let cpu_rows = view.claim(|i| if i.group == Group::Cpu { i.left } else { 0.0 });
-    let rest = view.claim(|i| if waits_for_device(&i.row.probe) { 0.0 } else { factor });
+    let rest = view.claim(|i| if waits_for_device(i.row.probe) { 0.0 } else { factor });
     let status = if certain && !built_anew { Status::Guilty } else { Status::Suspected };
     vec![Finding { cause: cause.into(), layer, status, share: (cpu_rows + rest) / total, evidence, relation: None }]
 }
@@ -64,7 +64,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
 fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
     let resolved = rows.iter().filter(|i| i.row.verdict != Verdict::Unresolved).max_by(|a, b| a.log.total_cmp(&b.log));
     let Some(worst) = resolved else { return Vec::new() };
-    let (all, most) = (rows.len(), view.describe(worst));
+    let (all, most) = (rows.len(), worst.row.words.clone());
     let why = match slower {
         0 => format!("user-mode arithmetic does not move: {most}"),
         _ => format!("of {all} user-mode probes {slower} are {}, no more than half; the most: {most}", view.word()),
@@ -82,8 +82,8 @@ fn by_the_work(view: &View, rows: &[&Item], slower: &[&Item]) -> Vec<String> {
         rows.len(),
         view.word()
     )];
-    evidence.extend(slower.iter().take(2).map(|i| view.describe(i)));
-    evidence.extend(host_clues(view.fast, view.slow, &["processor", "clock"]));
+    evidence.extend(slower.iter().take(2).map(|i| i.row.words.clone()));
+    evidence.extend(view.host_clues(&["processor", "clock"]));
     evidence
 }
 
@@ -94,10 +94,10 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
     if view.machines.same_processor != Some(true) || !(slow > 0.0 && fast > 0.0) {
         return None;
     }
-    let names = (&view.slow.info.name, &view.fast.info.name);
-    if slow >= fast * (1.0 - SAME_COUNT) {
-        let faster = (slow / fast - 1.0) * 100.0;
-        let how = if faster > 2.0 { format!("{faster:.0} % faster than that") } else { "as fast as that".into() };
+    let names = (view.slow.name, view.fast.name);
+    if slow >= fast * (1.0 - SAME_COUNTERS.value) {
+        let faster = slow / fast - 1.0;
+        let how = if faster > SAME_COUNTERS.value { format!("{:.0} % faster than that", faster * 100.0) } else { "as fast as that".into() };
         return Some(cleared(
             "cpu.speed",
             Layer::Cpu,
@@ -105,7 +105,7 @@ fn by_clock(view: &mut View, total: f64) -> Option<Finding> {
         ));
     }
     let factor = (fast / slow).ln();
-    let share = view.claim(|i| if waits_for_device(&i.row.probe) { 0.0 } else { factor }) / total;
+    let share = view.claim(|i| if waits_for_device(i.row.probe) { 0.0 } else { factor }) / total;
     let evidence =
         vec![format!("the clock of {} is slower: {slow:.0} against {fast:.0} MHz, and nothing else is known of the CPUs", names.0)];
     Some(Finding { cause: "cpu.speed".into(), layer: Layer::Cpu, status: Status::Suspected, share, evidence, relation: None })
@@ -119,28 +119,26 @@ fn which(view: &View, rows: &[&Item]) -> (&'static str, Layer, String) {
         v.sort_by(f64::total_cmp);
         (!v.is_empty()).then(|| v[v.len() / 2])
     };
-    let steal = |side: &crate::side::Side| side.host.after.as_ref().map_or(0.0, |a| a.steal_seconds - side.host.before.steal_seconds);
+    let steal = |side: Evidence| side.host.after.as_ref().map_or(0.0, |a| a.steal_seconds - side.host.before.steal_seconds);
     match (median("instructions_user"), median("cycles_user")) {
-        (Some(instructions), _) if instructions > 1.0 + SAME_COUNT => (
+        (Some(instructions), _) if instructions > 1.0 + SAME_COUNTERS.value => (
             "app.work",
             Layer::Application,
             format!("the probes execute {instructions:.2} times the instructions: another build, not another CPU"),
         ),
-        (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNT => {
+        (Some(_), Some(cycles)) if cycles > 1.0 + SAME_COUNTERS.value => {
             ("cpu.mitigation", Layer::Cpu, format!("the instructions are the same, the cycles {cycles:.2} times as many"))
         }
-        (Some(_), Some(_)) if steal(view.slow) > steal(view.fast) + 1.0 => steal_words(steal(view.slow), steal(view.fast)),
-        (Some(_), Some(_)) => ("cpu.speed", Layer::Cpu, "instructions and cycles are the same, each takes longer".into()),
-        _ if steal(view.slow) > steal(view.fast) + 1.0 => steal_words(steal(view.slow), steal(view.fast)),
-        _ if !host_clues(view.fast, view.slow, &["mitigations", TASK_MITIGATIONS]).is_empty()
-            && host_clues(view.fast, view.slow, &["processor", "clock"]).is_empty() =>
-        {
-            (
-                "cpu.mitigation",
-                Layer::Cpu,
-                "the processor is the same and its mitigations differ; there are no counters to tell more".into(),
-            )
+        (Some(_), Some(_)) if steal(view.slow) > steal(view.fast) + MORE_STOLEN_SECONDS.value => {
+            steal_words(steal(view.slow), steal(view.fast))
         }
+        (Some(_), Some(_)) => ("cpu.speed", Layer::Cpu, "instructions and cycles are the same, each takes longer".into()),
+        _ if steal(view.slow) > steal(view.fast) + MORE_STOLEN_SECONDS.value => steal_words(steal(view.slow), steal(view.fast)),
+        _ if !view.host_clues(&["mitigations", TASK_MITIGATIONS]).is_empty() && view.host_clues(&["processor", "clock"]).is_empty() => (
+            "cpu.mitigation",
+            Layer::Cpu,
+            "the processor is the same and its mitigations differ; there are no counters to tell more".into(),
+        ),
         _ => ("cpu.speed", Layer::Cpu, "there are no counters to tell more".into()),
     }
 }

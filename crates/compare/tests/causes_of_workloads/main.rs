@@ -1,10 +1,12 @@
 //! Made-up followed requests and readings with one known difference each: the verdict must name it and clear its neighbours.
 
+mod experiments;
+#[path = "../runs/mod.rs"]
 mod runs;
 
 use fingerpost_compare::{Comparison, Options, compare};
 use fingerpost_record::fixture::followed::Row;
-use fingerpost_record::{Answer, Better, Change, Estimate, Experiment, Finding, Layer, Measure, Params, Run, Status, Unit};
+use fingerpost_record::{Better, Estimate, Finding, Layer, Params, Run, Status, Unit};
 use runs::{QUIET, run, slower, with_rows};
 
 /// A cause, what it adds to a request in microseconds, and what the observers see of it.
@@ -449,41 +451,6 @@ fn a_client_that_a_quota_stops_is_the_clients_matter_and_acknowledges_late() {
     assert_eq!(accused(&c, Status::Guilty), ["client.saturated"], "{:#?}", c.causes);
     let c = between(with(4000.0, 0.0, 0.0), slower(with(2000.0, 0.2, 60.0), 0.5));
     assert_ne!(c.causes[0].cause, "client.saturated", "stops that make little: {:#?}", c.causes);
-}
-
-#[test]
-fn a_setting_that_lets_the_neighbours_of_both_sides_go_first_comes_before_them() {
-    let beside = ("other.cpu.seconds", 12.0);
-    let tried = |mut run: Run| {
-        run.experiments = vec![
-            experiment(Change::Hold, &["cpu.contention"], [2.0, 1.9, 2.1]),
-            experiment(Change::Priority, &["cpu.priority"], [1.8, 1.7, 1.9]),
-            experiment(Change::Weight, &["cpu.priority"], [1.5, 1.0, 2.0]),
-        ];
-        run
-    };
-    let new = || tried(run(&[cpu("stress")], &[beside, ("server.nice", 15.0)]));
-    let c = between(run(&[], &[beside]), new());
-    assert_eq!(accused(&c, Status::Guilty), ["cpu.priority"], "{:#?}", c.causes);
-    assert!(of(&c, "cpu.contention").evidence.iter().any(|e| e.contains("on both sides")), "{:#?}", c.causes);
-    let c = between(run(&[], &[("other.cpu.seconds", 0.1)]), new());
-    assert_eq!(c.causes[0].cause, "cpu.contention", "the neighbours came, too: {:#?}", c.causes);
-}
-
-fn experiment(change: Change, tests: &[&str], [value, low, high]: [f64; 3]) -> Experiment {
-    let of = run(&[], &[]);
-    Experiment {
-        workload: of.observations[0].workload.clone(),
-        params: of.observations[0].params.clone(),
-        change,
-        what: "it changed".into(),
-        tests: tests.iter().map(|t| (*t).to_owned()).collect(),
-        by: Measure::Rate,
-        pairs: Vec::new(),
-        effect: Some(Estimate { value, low, high, confidence: 0.95 }),
-        answer: Answer::Faster,
-        reason: None,
-    }
 }
 
 #[test]

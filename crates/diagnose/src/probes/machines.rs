@@ -1,13 +1,11 @@
 //! What the two sides' machines have in common, so that what is the same on both is not blamed for a difference.
 
-use fingerpost_diagnose::hosts::TASK_MITIGATIONS;
-use fingerpost_diagnose::hosts::same;
 use fingerpost_record::{Finding, Layer, Status};
 
 use super::groups::{Group, waits_for_device};
-use super::host_clues;
 use super::view::{Item, View};
-use crate::side::Side;
+use crate::hosts::{TASK_MITIGATIONS, same};
+use crate::steps::Evidence;
 
 /// Settings of a kernel that change what its work costs.
 const KERNEL_SETTINGS: [&str; 11] = [
@@ -36,8 +34,8 @@ pub(super) struct Machines {
 }
 
 impl Machines {
-    pub(super) fn of(base: &Side, new: &Side) -> Machines {
-        let told = |what: &str| same(&base.facts, &new.facts, what);
+    pub(super) fn of(base: &Evidence, new: &Evidence) -> Machines {
+        let told = |what: &str| same(base.facts, new.facts, what);
         let settings = KERNEL_SETTINGS.iter().all(|what| told(what) != Some(false));
         Machines {
             same_processor: told("processor"),
@@ -64,7 +62,7 @@ impl Machines {
 /// Whether a row's cost is that of code of the kernel or of a program, which two machines with one kernel run alike: all but the memory and
 /// the devices.
 fn is_code(item: &Item) -> bool {
-    item.group != Group::Memory && item.group != Group::Storage && !waits_for_device(&item.row.probe)
+    item.group != Group::Memory && item.group != Group::Storage && !waits_for_device(item.row.probe)
 }
 
 /// The same kernel on another processor: what its work and a program's cost there is the processor's. Goes into what is said of the
@@ -81,7 +79,7 @@ pub(super) fn other_processor(view: &mut View, total: f64, findings: &mut Vec<Fi
     let mut evidence = vec![format!(
         "kernel and system are the same and the processor is not: what {rows} rows cost more is what the same code costs there"
     )];
-    evidence.extend(host_clues(view.fast, view.slow, &["processor"]));
+    evidence.extend(view.host_clues(&["processor"]));
     let share = view.claim(|i| if is_code(i) { i.left } else { 0.0 }) / total;
     let known = findings.iter().position(|f| f.cause == "cpu.speed");
     let (before, earlier) = known.map(|at| findings.remove(at)).map_or((0.0, Vec::new()), |f| (f.share, f.evidence));

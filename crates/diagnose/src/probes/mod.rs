@@ -1,0 +1,27 @@
+//! The causes of a difference between rows of probes alone, for which no step of a workload speaks.
+
+pub mod changed;
+mod cpu;
+pub mod groups;
+mod judging;
+mod machines;
+mod seen;
+mod view;
+
+pub use judging::judge;
+pub use seen::{Changed, Clients, Compared, Kind, Seen, Verdict};
+pub use view::is_cost;
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::cause::cause;
+
+    use super::groups::GROUP_CAUSES;
+
+    #[test]
+    fn what_probes_point_to_is_in_the_registry() {
+        for of_group in GROUP_CAUSES {
+            assert_eq!(cause(of_group.cause).map(|c| c.layer), Some(of_group.layer), "{}", of_group.cause);
+        }
+    }
+}

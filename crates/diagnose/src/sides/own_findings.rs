@@ -1,0 +1,49 @@
+//! What each side's own findings say of the causes of a difference.
+
+use fingerpost_record::{Finding, Status};
+
+use super::waterfall::Waterfall;
+use crate::steps::Evidence;
+
+/// Suspects that a run's own findings cleared, and none accuses, stay cleared, with the figure that clears them: those of workloads that
+/// both sides have rows of (`probes` are the rows' names), for the others have no part in the difference.
+pub fn clear(causes: &mut Vec<Finding>, sides: [Evidence; 2], probes: &[&str]) {
+    if causes.is_empty() {
+        return;
+    }
+    let of_a_row = |f: &&Finding| {
+        let workload = f.evidence.first().and_then(|e| e.split_once(' ')).map_or("", |(first, _)| first);
+        probes.iter().any(|probe| probe.strip_prefix(workload).is_some_and(|rest| rest.starts_with('.')))
+    };
+    let own = || sides.iter().flat_map(|side| &side.steps.findings);
+    for finding in own().filter(|f| f.status == Status::Cleared).filter(of_a_row) {
+        let accused = own().any(|f| f.cause == finding.cause && f.status.accuses());
+        if !accused && causes.iter().all(|c| c.cause != finding.cause) {
+            causes.push(Finding { share: 0.0, ..finding.clone() });
+        }
+    }
+}
+
+/// What a run's own findings convict is not cleared by other rows than theirs: probes of the disk that cost what they did say nothing of a server
+/// that waits for it. The step that speaks for the difference was judged anew, with what each side alone says of it.
+pub fn never_clear_the_convicted(causes: &mut Vec<Finding>, sides: [Evidence; 2], judged: Option<&Waterfall>) {
+    let judged = judged.map(|fall| format!("{} {}: ", fall.workload, fall.params));
+    let of_another =
+        |side: &Evidence, figure: &str| judged.as_ref().is_none_or(|own| side.names_a_step(figure) && !figure.starts_with(own));
+    let shown = |cause: &str, side: &Evidence| {
+        let convicts = |own: &&Finding| own.cause == cause && own.status == Status::Guilty;
+        let figure = |own: &Finding| own.evidence.first().filter(|figure| of_another(side, figure)).cloned();
+        let figure = side.steps.findings.iter().filter(convicts).find_map(figure)?;
+        Some(format!("{} alone shows it: {figure}", side.name))
+    };
+    let (mut shown_alone, rest): (Vec<Finding>, Vec<Finding>) = std::mem::take(causes)
+        .into_iter()
+        .partition(|f| f.status == Status::Cleared && sides.iter().any(|side| shown(&f.cause, side).is_some()));
+    for f in &mut shown_alone {
+        f.status = Status::NotJudged;
+        f.evidence.extend(sides.iter().filter_map(|side| shown(&f.cause, side)));
+    }
+    // What nothing tells of comes last.
+    *causes = rest;
+    causes.extend(shown_alone);
+}
