@@ -1,6 +1,6 @@
 //! An entry of the registry: a cause and what its verdict needs.
 
-use super::thresholds::Threshold;
+use super::thresholds::{MOST_OF_GROUP, Threshold, WORTH_NAMING};
 use crate::findings::Layer;
 use crate::place::{Kind, Place};
 
@@ -36,6 +36,34 @@ pub enum Need {
     Followed,
     /// A reading.
     Reading(&'static str),
+}
+
+/// What is said of most.
+pub(super) const PLAIN: Cause = Cause {
+    name: "",
+    layer: Layer::Application,
+    label: "",
+    words: "",
+    places: &[],
+    moves: &[],
+    tells: "",
+    needs: &[Need::Followed],
+    follows: &[],
+    thresholds: &[],
+};
+
+/// A cause that the rows of a family of probes point to.
+pub(super) const fn of_probes(name: &'static str, layer: Layer, words: &'static str) -> Cause {
+    Cause {
+        name,
+        layer,
+        label: words,
+        words,
+        tells: "the rows of its probes change, and others do not",
+        needs: &[],
+        thresholds: &[WORTH_NAMING, MOST_OF_GROUP],
+        ..PLAIN
+    }
 }
 
 impl Cause {

@@ -1,15 +1,15 @@
 //! Every cause, in the order of the article's search: network, disks, code, run queue, locks, calls, memory, client, host.
 
-use super::entry::Cause;
 use super::entry::Need::{Followed, Reading};
+use super::entry::{Cause, PLAIN, of_probes};
 use super::thresholds::{
     AS_MANY_CALLS, BEYOND_WORK, CLIENT_DOES_MORE, CLIENT_TOO, CPUS_FULL, CPUS_IDLE, DEARER_SYNC, DEAREST_ENTRY, DELAYED_ACK, DISK_BUSY,
     DISK_IDLE, DISK_IN_USE, FEW_CALLS, FEW_FAULTS, FEW_FLUSHES, FILE_LOCKS, FLUSHES_MATTER, GOOD_PART, HANDSHAKE_AGAIN, IN_PROPORTION,
     LESS_BUSY, LIKE_AMOUNTS, LIKE_ENTRIES, LITTLE_OF_CPUS, LONGER_WAIT, MAJOR_FAULTS, MANY_OVERFLOWS, MANY_SYNCS, MEMORY_PRESSURE,
     MORE_BESIDE, MORE_OF_A_COUNT, MORE_ROUND_TRIPS, MORE_STOLEN, MORE_STOLEN_SECONDS, MORE_THAN_KERNEL, MORE_TO_DO, MOST_BY_NUMBER,
-    MOST_OF_CHANGE, MOST_OF_COMMITS, MOST_OF_CPU, MOST_OF_GROUP, MOST_OF_OUTSIDE, MOST_OF_ROWS, MOST_OF_WAITING, MOST_PASSES, MUCH_OF_CPUS,
-    MUCH_WORK, NO_FLUSHES, OTHERS_BESIDE_OURS, OTHERS_BYTES, OTHERS_CAME, OTHERS_CAME_TIMES, PAGES_SWAPPED, PART_OF_WORK, SAME_COST,
-    SAME_COUNTERS, SAME_NEIGHBOURS, SAME_WORK, SENT_AGAIN, SLOWER_CODE, TOLD_BY_TICKS, TWICE, WORTH_NAMING, of,
+    MOST_OF_CHANGE, MOST_OF_COMMITS, MOST_OF_CPU, MOST_OF_OUTSIDE, MOST_OF_ROWS, MOST_OF_WAITING, MOST_PASSES, MUCH_OF_CPUS, MUCH_WORK,
+    NO_FLUSHES, OTHERS_BESIDE_OURS, OTHERS_BYTES, OTHERS_CAME, OTHERS_CAME_TIMES, PAGES_SWAPPED, PART_OF_WORK, SAME_COST, SAME_COUNTERS,
+    SAME_NEIGHBOURS, SAME_WORK, SENT_AGAIN, SLOWER_CODE, TOLD_BY_TICKS, TWICE, of,
 };
 use crate::findings::Layer;
 use crate::place::Kind;
@@ -17,20 +17,6 @@ use crate::place::Place::Kernel as InKernel;
 use crate::place::Place::{
     Client, CpuClient, CpuIdle, CpuOther, CpuServer, CpuUnknown, DiskBehindOthers, DiskBesideOthers, DiskDevice, DiskHeld, DiskOwn, Lock,
     Making, Memory, OnTheWay, Peer, Sleeping, User,
-};
-
-/// What is said of most.
-const PLAIN: Cause = Cause {
-    name: "",
-    layer: Layer::Application,
-    label: "",
-    words: "",
-    places: &[],
-    moves: &[],
-    tells: "",
-    needs: &[Followed],
-    follows: &[],
-    thresholds: &[],
 };
 
 /// Ready to run, where others had the CPUs: what they have the load generator lacks as well. Of older records who had them is not known.
@@ -49,20 +35,6 @@ const ON_CPU: &[Kind] = &[Kind::UserCode, Kind::Kernel, Kind::Faults, Kind::Sync
 const KERNEL: &[Kind] = &[Kind::Kernel, Kind::Faults, Kind::Syncs];
 /// Disks, and the kernel's work on the way to them.
 const DISKS: &[Kind] = &[Kind::Storage, Kind::Syncs];
-
-/// A cause that the rows of a family of probes point to.
-const fn of_probes(name: &'static str, layer: Layer, words: &'static str) -> Cause {
-    Cause {
-        name,
-        layer,
-        label: words,
-        words,
-        tells: "the rows of its probes change, and others do not",
-        needs: &[],
-        thresholds: &[WORTH_NAMING, MOST_OF_GROUP],
-        ..PLAIN
-    }
-}
 
 /// Every cause.
 pub const CAUSES: &[Cause] = &[
