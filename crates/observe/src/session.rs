@@ -35,10 +35,14 @@ use level::open;
 pub use level::{Events, Level};
 #[cfg(test)]
 pub(crate) use watch::of_windows;
-use watch::{SAMPLE_SHARE, Sockets, Stop, Watched, sample_sockets, watch};
+use watch::{SAMPLE_EVERY, SAMPLE_SHARE, Sockets, Stop, Watched, sample_sockets, watch};
 
 /// The share of one CPU that sampling sockets may take where requests are followed too: their leaves say more.
 const ADDED_SHARE: f64 = 0.005;
+
+/// How often, at most, of a service that somebody else started: a thread that wakes takes a CPU from a busy server, and has the scheduler move
+/// others, which costs the service some times what the sample itself takes.
+const SERVICE_EVERY: Duration = Duration::from_millis(100);
 
 /// What the sampling thread brings back, or why there is nothing.
 type Sampling = Result<Sampled, String>;
@@ -143,7 +147,8 @@ impl Prepared {
         let sockets = (level != Level::Counting && separate).then(|| {
             let stop = Arc::clone(&stop);
             let share = if followed { ADDED_SHARE } else { SAMPLE_SHARE };
-            thread::Builder::new().spawn(move || sample_sockets(&servers, share, &stop))
+            let every = if service && followed { SERVICE_EVERY } else { SAMPLE_EVERY };
+            thread::Builder::new().spawn(move || sample_sockets(&servers, every, share, &stop))
         });
         Session {
             begun,

@@ -19,7 +19,7 @@ use crate::summary::Seen;
 /// How often new processes and threads are looked for.
 const LOOK_EVERY: f64 = 0.5;
 /// How often states are sampled, at most; and the share of one CPU that sampling may take.
-const SAMPLE_EVERY: Duration = Duration::from_millis(10);
+pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 pub(super) const SAMPLE_SHARE: f64 = 0.02;
 
 /// Tells the observers' threads to end, and lets them sleep until then.
@@ -150,13 +150,13 @@ fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(0.5 + n as f64 / 1024.0)
 }
 
-/// Samples the queues of the servers' sockets until it is told to stop.
-pub(super) fn sample_sockets(servers: &[i32], share: f64, stop: &Stop) -> Sockets {
+/// Samples the queues of the servers' sockets until it is told to stop: so often, or as seldom as keeps within this share of a CPU.
+pub(super) fn sample_sockets(servers: &[i32], every: Duration, share: f64, stop: &Stop) -> Sockets {
     let mut sampler = Sampler::find(servers.iter().copied())?;
     loop {
         let cost = thread_cpu_seconds();
         sampler.sample();
-        let pause = SAMPLE_EVERY.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / share));
+        let pause = every.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / share));
         if stop.sleep(jittered(pause)) {
             return Ok((sampler.finish(), thread_cpu_seconds()));
         }
