@@ -127,7 +127,7 @@ pub const CAUSES: &[Cause] = &[
         tells: "more syncs per transaction at the same cost each",
         needs: &[Followed, Reading("server.call.fsync.count")],
         follows: &["app.setting"],
-        thresholds: &[MORE_OF_A_COUNT, FLUSHES_MATTER, MANY_SYNCS, SAME_COST, SAME_COUNTERS, FEW_FLUSHES, MOST_OF_COMMITS, NO_FLUSHES],
+        thresholds: &[MORE_OF_A_COUNT, FLUSHES_MATTER, MANY_SYNCS, SAME_COST, FEW_FLUSHES, MOST_OF_COMMITS, NO_FLUSHES],
         ..PLAIN
     },
     Cause {
@@ -267,7 +267,6 @@ pub const CAUSES: &[Cause] = &[
             ),
             TWICE,
             MOST_OF_OUTSIDE,
-            MOST_OF_ROWS,
             MOST_OF_WAITING,
         ],
         ..PLAIN
@@ -419,7 +418,7 @@ pub const CAUSES: &[Cause] = &[
         moves: &[Kind::Memory, Kind::Faults],
         tells: "pages swapped in, reclaim, major faults, memory pressure",
         needs: &[Followed, Reading("memory.swap_in.pages")],
-        thresholds: &[MORE_OF_A_COUNT, PAGES_SWAPPED, PART_OF_WORK, MAJOR_FAULTS, MEMORY_PRESSURE],
+        thresholds: &[MORE_OF_A_COUNT, PAGES_SWAPPED, MAJOR_FAULTS, MEMORY_PRESSURE],
         ..PLAIN
     },
     Cause {
