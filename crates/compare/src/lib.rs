@@ -87,8 +87,9 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
         first_touch::judge(&zerofill::apart::of_alone(&rows), &mut causes, &mut unexplained, options.threshold);
     }
     let compared: Vec<&str> = rows.iter().map(|r| r.probe.as_str()).collect();
-    own_findings::clear(&mut causes, [base.evidence(), new.evidence()], &compared);
-    own_findings::never_clear_the_convicted(&mut causes, [base.evidence(), new.evidence()], most);
+    let sides = [base, new].map(Side::evidence);
+    own_findings::clear(&mut causes, sides, &compared);
+    own_findings::never_clear_the_convicted(&mut causes, sides, most);
     let mut comparison = Comparison {
         base: base.info.clone(),
         new: new.info.clone(),

@@ -48,11 +48,6 @@ impl Row {
     pub fn log(&self) -> Option<f64> {
         self.ratio.map(|r| r.value.ln())
     }
-
-    /// A counter's ratio, new to base.
-    pub fn counter_ratio(&self, name: &str) -> Option<f64> {
-        self.counters.iter().find(|c| c.0 == name).filter(|c| c.1 > 0.0).map(|c| c.2 / c.1)
-    }
 }
 
 /// A row that was not compared.

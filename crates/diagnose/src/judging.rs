@@ -58,6 +58,21 @@ pub(super) fn told(sum: Option<&Sum>) -> Vec<String> {
     told
 }
 
+/// The share of requests' time that could not be followed; all of it where none was.
+fn not_followed(f: &Facts) -> f64 {
+    f.followed.as_ref().map_or(1.0, |followed| followed.not_followed)
+}
+
+/// That so much could not be followed that a cause may be in it.
+fn may_be_unseen(not_followed: f64) -> String {
+    format!("{} of the requests' time could not be followed, and may have been this", percent(not_followed))
+}
+
+/// That a share's interval reaches further than its middle says.
+fn undecided(share: Share) -> String {
+    format!("its interval reaches {}: that neither clears nor accuses", percent(share.high))
+}
+
 /// The verdict on a share of followed requests: guilty where `proof` holds and the whole interval is large, suspected where the share
 /// is, else cleared. Without followed requests, suspected where counters `point` to it, and else not judged.
 pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool, mut evidence: Vec<String>) -> Option<Verdict> {
@@ -72,13 +87,13 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
     };
     // What is cleared by its share must be small with its whole interval, and not in what nobody could see.
     let untold = status == Status::Cleared && proof && share.high >= GUILTY;
-    let not_followed = f.followed.as_ref().map_or(1.0, |followed| followed.not_followed);
+    let not_followed = not_followed(f);
     if untold {
-        evidence.push(format!("its interval reaches {}: that neither clears nor accuses", percent(share.high)));
+        evidence.push(undecided(share));
         return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence, told_of: None });
     }
     if status == Status::Cleared && proof && not_followed > TOO_LITTLE_FOLLOWED {
-        evidence.push(format!("{} of the requests' time could not be followed, and may have been this", percent(not_followed)));
+        evidence.push(may_be_unseen(not_followed));
         return Some(Verdict { status: Status::NotJudged, share: 0.0, evidence, told_of: None });
     }
     if status == Status::Guilty && not_followed > TOO_LITTLE_FOLLOWED {
@@ -94,8 +109,7 @@ pub(super) fn judged(f: &Facts, share: Option<Share>, proof: bool, points: bool,
 
 /// Whether a share is small with its whole interval, and with what could not be followed: whatever else is known, it clears.
 fn surely_small(f: &Facts, share: Option<Share>) -> bool {
-    let followed = f.followed.as_ref().is_some_and(|followed| followed.not_followed <= TOO_LITTLE_FOLLOWED);
-    followed && share.is_some_and(|s| s.high < GUILTY)
+    not_followed(f) <= TOO_LITTLE_FOLLOWED && share.is_some_and(|s| s.high < GUILTY)
 }
 
 /// A verdict that clears by the middle of a count or of a share (`doubt` says so) clears only where the cause's part of a request is small with
@@ -122,12 +136,11 @@ pub(super) fn reaches(what: &str, high: f64, limit: f64) -> Option<String> {
 
 /// Why a share does not clear that is less than much by its middle.
 pub(super) fn may_be_much(f: &Facts, share: Share) -> Option<String> {
-    let not_followed = f.followed.as_ref().map_or(1.0, |followed| followed.not_followed);
+    let not_followed = not_followed(f);
     if not_followed > TOO_LITTLE_FOLLOWED {
-        return Some(format!("{} of the requests' time could not be followed, and may have been this", percent(not_followed)));
+        return Some(may_be_unseen(not_followed));
     }
-    let reaches = share.share < MUCH_WORK.value && share.high >= MUCH_WORK.value;
-    reaches.then(|| format!("its interval reaches {}: that neither clears nor accuses", percent(share.high)))
+    (share.share < MUCH_WORK.value && share.high >= MUCH_WORK.value).then(|| undecided(share))
 }
 
 /// A verdict that one run cannot prove: guilty becomes suspected, with the reason.

@@ -53,25 +53,18 @@ fn together(rows: &[Row], pooled: &[Pooled]) -> Vec<Verdict> {
 fn seen<'a>(row: &'a Row, together: Verdict, changes: &[Change]) -> Seen<'a> {
     Seen {
         probe: &row.probe,
+        params: &row.params,
         unit: row.unit,
         better: row.better,
         base: row.base.value,
         new: row.new.value,
-        log: row.log(),
+        ratio: row.ratio.map(|r| [r.value, r.low, r.high]),
         verdict: row.verdict,
         together,
         judged: together != Verdict::Unresolved || row.note.is_none(),
         counters: &row.counters,
         changes: changes.iter().enumerate().filter(|(_, c)| c.concerns(row)).map(|(place, _)| place).collect(),
-        words: words(row),
     }
-}
-
-/// A row with its figures and its ratio, base first.
-fn words(row: &Row) -> String {
-    let params = if row.params.is_empty() { String::new() } else { format!(" ({})", row.params) };
-    let interval = row.ratio.map_or(String::new(), |r| format!(", ratio {:.2} ({:.2} to {:.2})", r.value, r.low, r.high));
-    format!("{}{params}: {} → {}{interval}", row.probe, row.unit.format(row.base.value), row.unit.format(row.new.value))
 }
 
 fn clients(curve: &Curve) -> Clients<'_> {

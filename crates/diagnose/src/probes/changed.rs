@@ -29,7 +29,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Option<Finding> {
         evidence.push(TOGETHER.into());
     }
     let others = others(view, &changes);
-    evidence.extend(view.items.iter().filter(|i| i.slower && concerned(i)).map(|i| i.row.words.clone()).take(3));
+    evidence.extend(view.items.iter().filter(|i| i.slower && concerned(i)).map(|i| i.row.words()).take(3));
     if let Some(what) = view.machines.differ() {
         let settle = if view.measured_here { " (compare --settle measures it)" } else { "" };
         evidence.push(format!("the {what} differ too, so that how much of the difference is the change's is not known{settle}"));

@@ -42,7 +42,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
         factor.exp_m1() * 100.0,
         followers.len()
     )];
-    evidence.extend(slower.iter().take(2).map(|i| i.row.words.clone()));
+    evidence.extend(slower.iter().take(2).map(|i| i.row.words()));
     evidence.push(reason);
     evidence.extend(view.host_clues(&[
         "processor",
@@ -64,7 +64,7 @@ pub(super) fn judge(view: &mut View, total: f64) -> Vec<Finding> {
 fn not_the_cpu(view: &View, rows: &[&Item], slower: usize) -> Vec<Finding> {
     let resolved = rows.iter().filter(|i| i.row.verdict != Verdict::Unresolved).max_by(|a, b| a.log.total_cmp(&b.log));
     let Some(worst) = resolved else { return Vec::new() };
-    let (all, most) = (rows.len(), worst.row.words.clone());
+    let (all, most) = (rows.len(), worst.row.words());
     let why = match slower {
         0 => format!("user-mode arithmetic does not move: {most}"),
         _ => format!("of {all} user-mode probes {slower} are {}, no more than half; the most: {most}", view.word()),
@@ -82,7 +82,7 @@ fn by_the_work(view: &View, rows: &[&Item], slower: &[&Item]) -> Vec<String> {
         rows.len(),
         view.word()
     )];
-    evidence.extend(slower.iter().take(2).map(|i| i.row.words.clone()));
+    evidence.extend(slower.iter().take(2).map(|i| i.row.words()));
     evidence.extend(view.host_clues(&["processor", "clock"]));
     evidence
 }

@@ -68,7 +68,7 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
     let null = view.items.iter().find(|i| i.row.probe == "syscall.null")?;
     if !null.slower {
         let innocent = null.row.verdict != Verdict::Unresolved;
-        return innocent.then(|| cleared("syscall.entry", Layer::Kernel, null.row.words.clone()));
+        return innocent.then(|| cleared("syscall.entry", Layer::Kernel, null.row.words()));
     }
     if null.left <= view.threshold {
         return None;
@@ -87,7 +87,7 @@ fn entry(view: &mut View, total: f64, cpu_cleared: bool) -> Option<Finding> {
         middle,
         extra
     )];
-    evidence.push(null.row.words.clone());
+    evidence.push(null.row.words());
     evidence.extend(view.host_clues(&[
         "seccomp",
         "seccomp filters",
@@ -128,11 +128,7 @@ fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) 
         let worst = view.items.iter().filter(of).max_by(|a, b| a.log.total_cmp(&b.log))?;
         let unresolved = worst.row.verdict == Verdict::Unresolved;
         return (!unresolved).then(|| {
-            cleared(
-                cause.cause,
-                cause.layer,
-                format!("none of its {all} rows is {}; the nearest: {}", view.word(), worst.row.words.clone()),
-            )
+            cleared(cause.cause, cause.layer, format!("none of its {all} rows is {}; the nearest: {}", view.word(), worst.row.words()))
         });
     }
     let mut rows: Vec<&Item> = view.items.iter().filter(of).filter(|i| i.slower && i.left > view.threshold).collect();
@@ -142,7 +138,7 @@ fn of_group(view: &mut View, cause: &GroupCause, total: f64, cpu_cleared: bool) 
     }
     let (name, fact) = named(view, cause);
     let mut evidence = vec![format!("{slower} of {all} rows of {} are {}", cause.words, view.word())];
-    evidence.extend(rows.iter().take(4).map(|i| i.row.words.clone()));
+    evidence.extend(rows.iter().take(4).map(|i| i.row.words()));
     evidence.extend(fact);
     // The same code of a kernel costs something else on another processor: a reader is to know that it may be that.
     evidence.extend(view.host_clues(&["processor"]));
@@ -256,7 +252,7 @@ fn paging(view: &View) -> Option<Finding> {
         return None;
     }
     let evidence = vec![
-        paged.row.words.clone(),
+        paged.row.words(),
         format!("{slower} of {all} other rows of {family} move with it"),
         "how much of their time it accounts for is not known".into(),
     ];

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fingerpost_record::{Better, Unit};
+use fingerpost_record::{Better, Params, Unit};
 use serde::Serialize;
 
 use crate::steps::Evidence;
@@ -67,6 +67,8 @@ pub struct Changed {
 pub struct Seen<'a> {
     /// The probe.
     pub probe: &'a str,
+    /// Its parameters.
+    pub params: &'a Params,
     /// The unit of both figures.
     pub unit: Unit,
     /// Their good direction.
@@ -75,8 +77,8 @@ pub struct Seen<'a> {
     pub base: f64,
     /// The new side's.
     pub new: f64,
-    /// ln of how many times slower the new side is; nothing where a figure is not positive.
-    pub log: Option<f64>,
+    /// How many times slower the new side is, and the ends of its interval; nothing where a figure is not positive.
+    pub ratio: Option<[f64; 3]>,
     /// What the row says by itself.
     pub verdict: Verdict,
     /// What it says with those that it moves with.
@@ -87,11 +89,21 @@ pub struct Seen<'a> {
     pub counters: &'a [(String, f64, f64)],
     /// Which of the changes concern it, by their places.
     pub changes: Vec<usize>,
-    /// The row with its figures and its ratio, in words.
-    pub words: String,
 }
 
 impl Seen<'_> {
+    /// ln of how many times slower, where there is a ratio.
+    pub fn log(&self) -> Option<f64> {
+        self.ratio.map(|[value, ..]| value.ln())
+    }
+
+    /// The row with its figures and its ratio, base first.
+    pub fn words(&self) -> String {
+        let params = if self.params.is_empty() { String::new() } else { format!(" ({})", self.params) };
+        let interval = self.ratio.map_or(String::new(), |[value, low, high]| format!(", ratio {value:.2} ({low:.2} to {high:.2})"));
+        format!("{}{params}: {} → {}{interval}", self.probe, self.unit.format(self.base), self.unit.format(self.new))
+    }
+
     /// A counter's ratio, new to base.
     pub fn counter_ratio(&self, name: &str) -> Option<f64> {
         self.counters.iter().find(|c| c.0 == name).filter(|c| c.1 > 0.0).map(|c| c.2 / c.1)

@@ -46,7 +46,7 @@ impl<'a> View<'a> {
         rows.iter().for_each(|row| *of_probe.entry(row.probe).or_default() += 1);
         let weight = |row: &Seen| 1.0 / of_probe[row.probe] as f64;
         let resolved = |v: Verdict| matches!(v, Verdict::Slower | Verdict::Faster);
-        let net: f64 = rows.iter().filter(|r| resolved(r.together)).filter_map(|r| Some(r.log? * weight(r))).sum();
+        let net: f64 = rows.iter().filter(|r| resolved(r.together)).filter_map(|r| Some(r.log()? * weight(r))).sum();
         let new_is_slow = net >= 0.0;
         let sign = if new_is_slow { 1.0 } else { -1.0 };
         let wanted = if new_is_slow { Verdict::Slower } else { Verdict::Faster };
@@ -54,7 +54,7 @@ impl<'a> View<'a> {
             .iter()
             .filter(|r| r.judged)
             .filter_map(|row| {
-                let log = row.log? * sign;
+                let log = row.log()? * sign;
                 let cost = |v: f64| if row.better == Better::Higher { 1.0 / v } else { v };
                 let (base, new) = (cost(row.base), cost(row.new));
                 let (fast, slow) = if new_is_slow { (base, new) } else { (new, base) };
