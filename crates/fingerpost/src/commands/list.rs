@@ -8,6 +8,7 @@ use fingerpost_labs::Lab;
 use fingerpost_labs::prove::PLANTS;
 use fingerpost_probes::Probe;
 use fingerpost_record::cause::{CAUSES, Cause, Need, Threshold};
+use fingerpost_record::unit::significant;
 use fingerpost_record::{Params, suggest};
 use fingerpost_report::grid::{Align, Grid, Line};
 use fingerpost_report::style::Tone;
@@ -314,6 +315,8 @@ fn details(entries: &[Entry]) -> String {
         say("  needs", entry.needs.join(", "));
         say("  may follow from", entry.follows.join(", "));
         for (of, value, source) in &entry.thresholds {
+            let value = significant(*value);
+            let value = if value.contains('.') { value.trim_end_matches('0').trim_end_matches('.') } else { &value };
             say("  threshold", format!("{of}: {value} ({source})"));
         }
         say("  missing", entry.missing.clone().unwrap_or_default());
