@@ -147,7 +147,7 @@ fn network(clients: &[i32]) -> Option<u32> {
             least = Some(least.map_or(s.least_rtt_us, |l| l.min(s.least_rtt_us)));
         }
     };
-    SockDiag::open().ok()?.tcp(true, &mut take).ok()?;
+    SockDiag::open().ok()?.tcp(&mut take).ok()?;
     least
 }
 

@@ -71,8 +71,8 @@ impl Sampler {
         let inodes = socket_inodes(servers);
         let mut diag = SockDiag::open().map_err(|e| format!("sockets cannot be diagnosed: {e}"))?;
         let mut listeners = Listeners::default();
-        let tcp = diag.tcp(false, |s| {
-            if s.state == sockdiag::LISTEN && inodes.contains(&s.inode) {
+        let tcp = diag.listening(|s| {
+            if inodes.contains(&s.inode) {
                 listeners.ports.insert(s.port);
             }
         });
@@ -96,11 +96,11 @@ impl Sampler {
         self.sums.samples += 1;
         if !self.listeners.ports.is_empty() {
             let mut sockets = Vec::new();
-            if self.diag.tcp(true, |s| sockets.push(s)).is_ok() {
+            if self.diag.tcp(|s| sockets.push(s)).is_ok() {
                 let doubtful = add_tcp(&mut self.sums, &self.listeners, &sockets);
                 if !doubtful.is_empty() {
                     let mut received = HashMap::new();
-                    let _ = self.diag.tcp(true, |s| {
+                    let _ = self.diag.tcp(|s| {
                         received.insert((s.port, s.peer), s.received);
                     });
                     let missing = |d: &&Sent| received.get(&d.to).is_some_and(|r| *r < d.bytes);

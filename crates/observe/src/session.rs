@@ -37,8 +37,10 @@ pub use level::{Events, Level};
 pub(crate) use watch::of_windows;
 use watch::{SAMPLE_EVERY, SAMPLE_SHARE, Sockets, Stop, Watched, sample_sockets, watch};
 
-/// The share of one CPU that sampling sockets may take where requests are followed too: their leaves say more.
+/// The share of one CPU that sampling sockets may take where requests are followed too, as their leaves say more; and of a service that
+/// somebody else started.
 const ADDED_SHARE: f64 = 0.005;
+const SERVICE_SHARE: f64 = 0.002;
 
 /// How often, at most, of a service that somebody else started: a thread that wakes takes a CPU from a busy server, and has the scheduler move
 /// others, which costs the service some times what the sample itself takes.
@@ -146,8 +148,11 @@ impl Prepared {
         };
         let sockets = (level != Level::Counting && separate).then(|| {
             let stop = Arc::clone(&stop);
-            let share = if followed { ADDED_SHARE } else { SAMPLE_SHARE };
-            let every = if service && followed { SERVICE_EVERY } else { SAMPLE_EVERY };
+            let (every, share) = match (followed, service) {
+                (true, true) => (SERVICE_EVERY, SERVICE_SHARE),
+                (true, false) => (SAMPLE_EVERY, ADDED_SHARE),
+                (false, _) => (SAMPLE_EVERY, SAMPLE_SHARE),
+            };
             thread::Builder::new().spawn(move || sample_sockets(&servers, every, share, &stop))
         });
         Session {

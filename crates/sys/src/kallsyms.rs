@@ -1,7 +1,10 @@
-//! The kernel's functions by address: `/proc/kallsyms`.
+//! The kernel's functions by address: `/proc/kallsyms`, or what the kernel itself says of an address.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+
+use crate::bpf;
 
 const PATH: &str = "/proc/kallsyms";
 
@@ -39,6 +42,34 @@ impl Symbols {
         let (_, start, length) = self.functions[after.checked_sub(1)?];
         self.text.get(start as usize..(start + length) as usize)
     }
+
+    /// Where functions begin, in order.
+    #[cfg(test)]
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = u64> {
+        self.functions.iter().map(|f| f.0)
+    }
+
+    /// All names of the function that begins at an address.
+    #[cfg(test)]
+    pub(crate) fn all_at(&self, address: u64) -> impl Iterator<Item = &str> {
+        let from = self.functions.partition_point(|f| f.0 < address);
+        let here = self.functions[from..].iter().take_while(move |f| f.0 == address);
+        here.filter_map(|&(_, start, length)| self.text.get(start as usize..(start + length) as usize))
+    }
+}
+
+/// The names of the functions that these addresses lie in, those that the kernel tells: asked for one by one where a program may be loaded
+/// into it ([`bpf::names`]), else by its list.
+pub fn names(addresses: impl IntoIterator<Item = u64>) -> HashMap<u64, String> {
+    let addresses: HashSet<u64> = addresses.into_iter().collect();
+    if addresses.is_empty() || hidden() {
+        return HashMap::new();
+    }
+    let addresses: Vec<u64> = addresses.into_iter().collect();
+    bpf::names::of(&addresses).unwrap_or_else(|_| {
+        let symbols = Symbols::read().unwrap_or_default();
+        addresses.iter().filter_map(|&a| Some((a, symbols.name(a)?.to_owned()))).collect()
+    })
 }
 
 /// Whether the kernel shows no addresses to this process, or no symbols at all.
@@ -64,5 +95,15 @@ mod tests {
         assert_eq!(symbols.name(u64::MAX), Some("last"));
         assert_eq!(symbols.name(1), None);
         assert_eq!(Symbols::default().name(1), None);
+    }
+
+    #[test]
+    fn addresses_of_the_running_kernel_are_named_as_its_list_names_them() {
+        assert!(names([]).is_empty());
+        let symbols = Symbols::read().unwrap_or_default();
+        let Some(inside) = symbols.addresses().filter(|a| *a > 0).nth(100).map(|a| a + 1).filter(|_| !hidden()) else { return };
+        let named = names([inside, 8]);
+        let known: Vec<&str> = symbols.all_at(inside - 1).collect();
+        assert!(named.get(&inside).is_some_and(|n| known.contains(&n.as_str())), "{named:?} {known:?}");
     }
 }

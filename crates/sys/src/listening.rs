@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::cgroup::members;
 use crate::sample;
-use crate::sockdiag::{self, SockDiag};
+use crate::sockdiag::SockDiag;
 
 /// Processes whose descriptors are looked through.
 const MOST_PROCESSES: usize = 20_000;
@@ -31,10 +31,8 @@ pub struct Listener {
 /// The kernel does not tell which sockets listen.
 pub fn all() -> io::Result<Vec<Listener>> {
     let mut ports: HashMap<u32, u16> = HashMap::new();
-    SockDiag::open()?.tcp(false, &mut |s: sockdiag::Tcp| {
-        if s.state == sockdiag::LISTEN {
-            ports.insert(s.inode, s.port);
-        }
+    SockDiag::open()?.listening(|s| {
+        ports.insert(s.inode, s.port);
     })?;
     let mut holders: BTreeMap<u16, Vec<i32>> = ports.values().map(|port| (*port, Vec::new())).collect();
     for pid in sample::numbers(Path::new("/proc")).into_iter().take(MOST_PROCESSES) {

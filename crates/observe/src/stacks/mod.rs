@@ -164,7 +164,7 @@ impl Sampled {
         let before = thread_cpu_seconds();
         let Sampled { code, kept, seen, lost, spent } = self;
         let code = code.read();
-        let mut namer = Namer::new();
+        let mut namer = Namer::new(kept.iter().flat_map(|s| s.kernel.iter().copied()));
         let mut counts: HashMap<Vec<u32>, u64> = HashMap::new();
         for s in &kept {
             let frames = code.frames(&mut namer, s.pid, &s.kernel, s.user.as_ref(), &s.stack);

@@ -60,7 +60,7 @@ pub fn graphs(taken: Taken, absences: &Absences, classes: &[(StackClass, Option<
     let before = thread_cpu_seconds();
     let Taken { on, off, code, lost, spent } = taken;
     let code = code.read();
-    let mut namer = Namer::new();
+    let mut namer = Namer::new(on.iter().chain(&off).flat_map(|s| s.kernel.iter().copied()));
     let on_frames = unwound(&on, &code, &mut namer);
     let off_frames = unwound(&off, &code, &mut namer);
     let self_cost = spent + thread_cpu_seconds() - before;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fingerpost_sys::kallsyms::Symbols;
+use fingerpost_sys::kallsyms;
 use fingerpost_sys::perf::stacks::Registers;
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
 
@@ -118,7 +118,7 @@ fn demangled(name: &str) -> String {
 
 /// Names frames, each address once.
 pub struct Namer {
-    kernel: Option<Symbols>,
+    kernel: HashMap<u64, String>,
     known: HashMap<(i32, u64), u32>,
     by_name: HashMap<String, u32>,
     /// The names, by their numbers.
@@ -127,10 +127,9 @@ pub struct Namer {
 }
 
 impl Namer {
-    /// Knows the kernel's functions where it shows them.
-    pub fn new() -> Namer {
-        let kernel = (!fingerpost_sys::kallsyms::hidden()).then(Symbols::read).and_then(Result::ok);
-        Namer { kernel, known: HashMap::new(), by_name: HashMap::new(), names: Vec::new(), cache: Cache::default() }
+    /// For samples with these addresses of the kernel, whose functions it may tell.
+    pub fn new(kernel: impl IntoIterator<Item = u64>) -> Namer {
+        Namer { kernel: kallsyms::names(kernel), known: HashMap::new(), by_name: HashMap::new(), names: Vec::new(), cache: Cache::default() }
     }
 
     /// The frames of a sample as numbers of names, outermost first.
@@ -140,7 +139,7 @@ impl Namer {
             let number = match self.known.get(&(0, address)) {
                 Some(known) => *known,
                 None => {
-                    let name = self.kernel.as_ref().and_then(|k| k.name(address)).map_or_else(|| "kernel".to_owned(), str::to_owned);
+                    let name = self.kernel.get(&address).map_or("kernel", String::as_str).to_owned();
                     self.number((0, address), name + KERNEL)
                 }
             };

@@ -8,6 +8,9 @@ pub struct Btf {
     bytes: Vec<u8>,
     /// Where each type's description begins; the first type has number 1.
     types: Vec<usize>,
+    /// Numbers of those that are looked for by name: of a hundred thousand types some thousands.
+    structures: Vec<u32>,
+    typedefs: Vec<u32>,
     strings: usize,
 }
 
@@ -30,7 +33,7 @@ impl Btf {
 
     /// Takes a description apart: a header, types one after the other, and their names.
     pub fn parse(bytes: Vec<u8>) -> Option<Btf> {
-        let mut btf = Btf { bytes, types: Vec::new(), strings: 0 };
+        let mut btf = Btf { bytes, types: Vec::new(), structures: Vec::new(), typedefs: Vec::new(), strings: 0 };
         if btf.word(0)? & 0xffff != 0xeb9f {
             return None;
         }
@@ -40,6 +43,12 @@ impl Btf {
         btf.strings = header.checked_add(btf.word(16)? as usize)?;
         while at < end {
             btf.types.push(at);
+            let number = btf.types.len() as u32;
+            match btf.kind(at) {
+                STRUCT => btf.structures.push(number),
+                TYPEDEF => btf.typedefs.push(number),
+                _ => (),
+            }
             let parts = (btf.word(at + 4)? & 0xffff) as usize;
             at += 12
                 + match btf.kind(at) {
@@ -66,19 +75,19 @@ impl Btf {
         rest.split(|&b| b == 0).next().unwrap_or_default()
     }
 
-    fn find(&self, kind: u32, name: &str) -> Option<u32> {
-        let found = self.types.iter().position(|&at| self.kind(at) == kind && self.name(at) == name.as_bytes());
-        found.map(|i| i as u32 + 1)
+    fn find(&self, among: &[u32], name: &str) -> Option<u32> {
+        let named = |number: &u32| self.types.get(*number as usize - 1).is_some_and(|&at| self.name(at) == name.as_bytes());
+        among.iter().copied().find(named)
     }
 
     /// The number of the type of a tracepoint's arguments.
     pub fn tracepoint(&self, name: &str) -> Option<u32> {
-        self.find(TYPEDEF, &format!("btf_trace_{name}"))
+        self.find(&self.typedefs, &format!("btf_trace_{name}"))
     }
 
     /// The offset in bytes of a structure's field; a field of a field is named `outer.inner`. Structures without a name are looked through.
     pub fn offset(&self, structure: &str, field: &str) -> Option<i16> {
-        let mut id = self.find(STRUCT, structure)?;
+        let mut id = self.find(&self.structures, structure)?;
         let mut offset = 0;
         for name in field.split('.') {
             let (bits, next) = self.member(id, name, 0)?;

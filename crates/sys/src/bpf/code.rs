@@ -81,19 +81,19 @@ pub struct Recorded {
 pub struct Code(pub Vec<u64>);
 
 impl Code {
-    fn put(&mut self, op: u8, dst: u8, src: u8, off: i16, imm: i32) {
+    pub(super) fn put(&mut self, op: u8, dst: u8, src: u8, off: i16, imm: i32) {
         self.0.push(u64::from(op) | u64::from(src << 4 | dst) << 8 | u64::from(off as u16) << 16 | u64::from(imm as u32) << 32);
     }
 
-    fn mov(&mut self, dst: u8, src: u8) {
+    pub(super) fn mov(&mut self, dst: u8, src: u8) {
         self.put(0xbf, dst, src, 0, 0);
     }
 
-    fn set(&mut self, dst: u8, imm: i32) {
+    pub(super) fn set(&mut self, dst: u8, imm: i32) {
         self.put(0xb7, dst, 0, 0, imm);
     }
 
-    fn call(&mut self, helper: i32) {
+    pub(super) fn call(&mut self, helper: i32) {
         self.put(0x85, 0, 0, 0, helper);
     }
 
@@ -104,7 +104,7 @@ impl Code {
     }
 
     /// The address of the value in an array of one element (Linux 5.2).
-    fn map_value(&mut self, dst: u8, map: &OwnedFd) {
+    pub(super) fn map_value(&mut self, dst: u8, map: &OwnedFd) {
         self.put(LOAD_CONSTANT, dst, 2, 0, map.as_raw_fd());
         self.put(0, 0, 0, 0, 0);
     }

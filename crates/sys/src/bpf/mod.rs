@@ -3,6 +3,7 @@
 pub mod attached;
 pub mod btf;
 pub mod code;
+pub mod names;
 mod ring;
 
 use std::io;
@@ -109,8 +110,8 @@ impl Programs {
     pub fn stopped(&self) -> io::Result<Option<u64>> {
         let mut first: Option<u64> = None;
         for &cpu in &self.cpus {
-            let (key, mut element) = (cpu as u32, [0u64; CPU_BYTES / 8]);
-            command(MAP_LOOKUP, &mut [self.of_cpus.as_raw_fd() as u64, ptr::from_ref(&key) as u64, ptr::from_mut(&mut element) as u64, 0])?;
+            let mut element = [0u64; CPU_BYTES / 8];
+            look_up(&self.of_cpus, cpu as u32, &mut element)?;
             let at = Some(element[STOPPED / 8]).filter(|at| *at > 0);
             first = first.into_iter().chain(at).min();
         }
@@ -139,10 +140,10 @@ impl Programs {
     /// What the kernel said when it was asked how many were lost.
     pub fn drain(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
         self.rings.iter_mut().for_each(|r| r.drain(&mut take));
-        let (key, mut lost) = (0u32, 0u64);
-        command(MAP_LOOKUP, &mut [self.lost.as_raw_fd() as u64, ptr::from_ref(&key) as u64, ptr::from_mut(&mut lost) as u64, 0])?;
-        let new = lost.wrapping_sub(self.lost_before);
-        self.lost_before = lost;
+        let mut lost = [0u64];
+        look_up(&self.lost, 0, &mut lost)?;
+        let new = lost[0].wrapping_sub(self.lost_before);
+        self.lost_before = lost[0];
         Ok(new)
     }
 }
@@ -164,10 +165,19 @@ fn descriptor(rc: libc::c_long) -> OwnedFd {
 }
 
 /// A map with these sizes of key and value in bytes, and this many elements.
-fn map(kind: u32, [key, value, entries]: [u32; 3], inner: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+fn map(kind: u32, sizes: [u32; 3], inner: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+    map_with(kind, sizes, 0, inner)
+}
+
+fn map_with(kind: u32, [key, value, entries]: [u32; 3], flags: u32, inner: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let inner = inner.map_or(0, |fd| fd.as_raw_fd() as u32);
-    command(MAP_CREATE, &mut [pair(kind, key), pair(value, entries), pair(0, inner)]).map(descriptor)
+    command(MAP_CREATE, &mut [pair(kind, key), pair(value, entries), pair(flags, inner)]).map(descriptor)
+}
+
+/// Reads an element of a map into `value`, which is as long as the map's values are.
+fn look_up<T>(map: &OwnedFd, key: u32, value: &mut [T]) -> io::Result<()> {
+    command(MAP_LOOKUP, &mut [map.as_raw_fd() as u64, ptr::from_ref(&key) as u64, value.as_mut_ptr() as u64, 0]).map(|_| ())
 }
 
 fn load(name: &str, code: &[u64], target: u32) -> Result<OwnedFd, String> {

@@ -43,7 +43,7 @@ pub const STACK_BYTES: u32 = 16 << 10;
 pub const SHORT_STACK_BYTES: u32 = 8 << 10;
 /// Bytes of all rings together, and of one at most.
 const ALL_RINGS: usize = 64 << 20;
-const RING: usize = 2 << 20;
+const RING: usize = 1 << 20;
 const LEAST_RING: usize = 256 << 10;
 
 /// User registers at the moment of a sample.

@@ -29,7 +29,7 @@ use crate::progress::{Progress, Progressing};
 /// How long a service is watched where nobody says it, in seconds.
 pub const SECONDS: f64 = 10.0;
 /// How often it is looked whether the service still lives and the user has not had enough.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The total of a record that says how long it took from the command's start until the service was watched.
 const ATTACH: &str = "attach.seconds";

@@ -129,12 +129,12 @@ fn by_pid(pids: &[i32]) -> anyhow::Result<Target> {
 
 fn by_port(port: u16) -> anyhow::Result<Target> {
     let mut listening = BTreeSet::new();
-    let mut take = |s: sockdiag::Tcp| {
-        if s.state == sockdiag::LISTEN && s.port == port {
+    let take = |s: sockdiag::Tcp| {
+        if s.port == port {
             listening.insert(s.inode);
         }
     };
-    let told = SockDiag::open().and_then(|mut diag| diag.tcp(false, &mut take));
+    let told = SockDiag::open().and_then(|mut diag| diag.listening(take));
     if let Err(e) = told {
         anyhow::bail!("the kernel does not tell which sockets listen ({e}); name the service by --pid");
     }

@@ -9,8 +9,9 @@ use fingerpost_sys::trace::{monotonic_ns, online_cpus, thread_cpu_seconds};
 
 use super::window::Window;
 
-/// Bytes of one CPU's ring, and of all rings together: a ring holds what one CPU does in [`SLICE`] several times over.
-pub const RING_BYTES: usize = 8 << 20;
+/// Bytes of one CPU's ring, and of all rings together: a ring holds what one CPU does in [`SLICE`] several times over. The kernel clears all
+/// of it before, a millisecond of CPU time for each MiB or two.
+pub const RING_BYTES: usize = 4 << 20;
 const ALL_RINGS_BYTES: usize = 32 << 20;
 const LEAST_RING_BYTES: usize = 256 << 10;
 /// How often an open window looks at its rings, and how full the fullest is when they are drained. Where it is already fuller than
