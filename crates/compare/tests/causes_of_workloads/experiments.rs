@@ -24,6 +24,25 @@ fn a_setting_that_lets_the_neighbours_of_both_sides_go_first_comes_before_them()
     assert_eq!(c.causes[0].cause, "cpu.contention", "the neighbours came, too: {:#?}", c.causes);
 }
 
+#[test]
+fn a_suspect_whose_part_may_be_nothing_has_what_a_change_took_away_of_it() {
+    let others = [("other.cpu.seconds", 12.0), ("other.cpu.hog.seconds", 11.5)];
+    let with = |sure: bool, effect: [f64; 3], answer: Answer| {
+        let mut new = run(&[cpu("stress")], &others);
+        for leaf in new.paths[0].leaves.iter_mut().filter(|leaf| !sure && leaf.whom == "stress") {
+            (leaf.all.low, leaf.all.high) = (0.0, 2.0);
+        }
+        new.experiments = vec![Experiment { answer, ..experiment(Change::Weight, &["cpu.contention"], effect) }];
+        let c = between(run(&[], &[]), new);
+        let f = of(&c, "cpu.contention");
+        (f.status, f.evidence.iter().any(|e| e.contains("may be nothing, and the change leaves")))
+    };
+    let (nothing, same) = ([1.01, 1.0, 1.04], Answer::Same);
+    assert_eq!(with(false, nothing, same), (Status::NotJudged, true));
+    assert_eq!(with(false, [1.01, 0.9, 1.1], Answer::Unresolved), (Status::Suspected, false), "an experiment that tells nothing");
+    assert_eq!(with(true, nothing, same), (Status::Guilty, false), "its part is sure: a weight need not take all of it away");
+}
+
 fn experiment(change: Change, tests: &[&str], [value, low, high]: [f64; 3]) -> Experiment {
     let of = run(&[], &[]);
     Experiment {

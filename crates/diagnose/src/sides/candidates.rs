@@ -105,13 +105,14 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     if !clues.have_parts() {
         return unfollowed(clues, trust);
     }
-    let (mut taken, mut doubts) = (Taken::default(), Vec::new());
+    let (mut taken, mut doubts, mut unsure) = (Taken::default(), Vec::new(), Vec::new());
     let mut findings: Vec<Finding> = CATALOGUE
         .iter()
         .map(|candidate| {
             let mut case = Case::of(candidate, clues, change, &taken, trust);
             let status = case.status();
             doubts.extend(case.doubt(status, clues));
+            unsure.extend((status == Status::Suspected && case.low == Some(0.0)).then_some(candidate.cause));
             match status {
                 Status::Guilty => taken.by(candidate, case.left),
                 // What is suspected of parts that another is guilty of comes after it.
@@ -129,7 +130,7 @@ pub fn judge(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     limits::spare(&mut findings, trust, unexplained);
     // What is not cleared changes nothing about who is accused: it is told when that is settled.
     let doubts = Doubts::of(doubts, &findings);
-    decided::apply(&mut findings, clues, trust);
+    decided::apply(&mut findings, clues, trust, &unsure);
     doubts.apply(&mut findings, clues);
     roots::neighbours_of_both(&mut findings, clues);
     roots::add(&mut findings, clues);
@@ -158,7 +159,7 @@ fn unfollowed(clues: &Clues, trust: &Trust) -> (Vec<Finding>, f64) {
     };
     let mut findings: Vec<Finding> = CATALOGUE.iter().map(finding).collect();
     findings.iter_mut().for_each(|f| never_clear_what_one_side_shows(f, clues));
-    decided::apply(&mut findings, clues, trust);
+    decided::apply(&mut findings, clues, trust, &[]);
     roots::add(&mut findings, clues);
     chain::order(&mut findings);
     (findings, 1.0)

@@ -21,10 +21,13 @@ struct Part {
 /// - *Faster*: the cause that the change takes away has the part of the difference that it takes away, less what the same change took away
 ///   of the faster side. It is guilty where the whole interval of that lies above the share that makes guilty, and the row can be trusted.
 /// - *As fast as before*: what the change takes away whole is cleared.
+/// - *As fast as before* with a change that need not take all of it away (the server before all others): a suspect of `unsure`, whose part of
+///   the change may be nothing by its own interval, keeps what the change took away. Where others beside it surely have a part of the change,
+///   two doubts together are not named before them.
 /// - Else the sentence stands with the suspect.
 ///
 /// What other suspects are said to have is no more than what is left.
-pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust) {
+pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust, unsure: &[&str]) {
     let [slow, fast] = clues.experiments();
     let turn = clues.turnaround().unwrap_or(clues.wall());
     if slow.is_empty() || turn.more() <= 0.0 {
@@ -62,7 +65,14 @@ pub(super) fn apply(findings: &mut [Finding], clues: &Clues, trust: &Trust) {
                     f.evidence.insert(0, experiment.sentence());
                 }
             }
-            _ => findings[of].evidence.push(experiment.sentence()),
+            answer => {
+                let f = &mut findings[of];
+                f.evidence.push(experiment.sentence());
+                let doubted = answer == Answer::Same && f.status == Status::Suspected && unsure.contains(&name.as_str());
+                if let Some(part) = part(experiment, alike, turn).filter(|_| doubted) {
+                    leave(f, part.value, "its part of the change may be nothing, and the change leaves ");
+                }
+            }
         }
     }
     let taken: f64 = proved.iter().map(|p| p.1.value).sum();
@@ -95,13 +105,20 @@ fn tests(experiment: &Experiment, f: &Finding) -> bool {
     decides(experiment.change).causes.contains(&f.cause.as_str()) && experiment.tests.contains(&f.cause)
 }
 
+/// Of what a change helped that takes several causes away, another that takes one of them away alone helped less than this, as a share of the
+/// logarithms: the larger part is not that one's.
+const LESSER_PART: f64 = 0.5;
+
 /// The place of the cause that is suspected most of those that an experiment decides about. A change that takes several away (a neighbour that
-/// is held has neither the CPU nor the disk) tells nothing of one that another change takes away as well and that helped clearly less.
+/// is held has neither the CPU nor the disk) tells nothing of one that another change takes away as well, where that helped clearly less, and
+/// less than half as much.
 fn suspect(findings: &[Finding], experiment: &Experiment, all: &[&Experiment]) -> Option<usize> {
     let rank = |f: &Finding| (f.status, -f.share);
-    let helped = experiment.effect.as_ref().filter(|_| experiment.answer == Answer::Faster).map(|e| e.low);
-    let less =
-        |other: &&&Experiment| other.effect.as_ref().zip(helped).is_some_and(|(e, low)| other.change != experiment.change && e.high < low);
+    let helped = experiment.effect.as_ref().filter(|_| experiment.answer == Answer::Faster);
+    let less = |other: &&&Experiment| {
+        let lesser = |(e, all): (&Estimate, &Estimate)| e.high < all.low && e.value.ln() < LESSER_PART * all.value.ln();
+        other.change != experiment.change && other.effect.as_ref().zip(helped).is_some_and(lesser)
+    };
     let spared = |f: &Finding| all.iter().filter(less).any(|other| tests(other, f));
     let tested = || findings.iter().enumerate().filter(|(_, f)| tests(experiment, f));
     let (left, any) = (tested().filter(|(_, f)| !spared(f)), tested());
@@ -186,6 +203,10 @@ mod tests {
         assert_eq!(suspect(&found, &held, &[&first, &held]), Some(1));
         let first = of(Change::Weight, &both[..1], [1.7, 1.6, 1.9], Answer::Faster);
         assert_eq!(suspect(&found, &held, &[&first, &held]), Some(0));
+        let first = of(Change::Weight, &both[..1], [1.4, 1.3, 1.5], Answer::Faster);
+        assert_eq!(suspect(&found, &held, &[&first, &held]), Some(0), "clearly less, and all the same more than half of it");
+        let first = of(Change::Weight, &both[..1], [1.2, 1.1, 1.3], Answer::Faster);
+        assert_eq!(suspect(&found, &held, &[&first, &held]), Some(1), "the smaller part");
     }
 
     #[test]

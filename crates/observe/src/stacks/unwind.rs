@@ -129,7 +129,13 @@ pub struct Namer {
 impl Namer {
     /// For samples with these addresses of the kernel, whose functions it may tell.
     pub fn new(kernel: impl IntoIterator<Item = u64>) -> Namer {
-        Namer { kernel: kallsyms::names(kernel), known: HashMap::new(), by_name: HashMap::new(), names: Vec::new(), cache: Cache::default() }
+        Namer {
+            kernel: kallsyms::names(kernel),
+            known: HashMap::new(),
+            by_name: HashMap::new(),
+            names: Vec::new(),
+            cache: Cache::default(),
+        }
     }
 
     /// The frames of a sample as numbers of names, outermost first.

@@ -28,7 +28,7 @@ use crate::prove::trial::{THRESHOLD, at_most_twice, huge_pages_are_off};
 use crate::prove::{Runs, asking};
 
 /// Pairs of turns, at least and at most: passes that vary are made more of.
-const PAIRS: (usize, usize) = (5, 16);
+const PAIRS: (usize, usize) = (5, 24);
 /// Half the width of the effect's interval, as a logarithm, that needs no more pairs. It is the width that is waited for, never a verdict:
 /// whoever stops when a difference shows finds more differences than there are.
 const PRECISE: f64 = 0.1;
