@@ -24,7 +24,7 @@ const LEAST_STRETCHES: usize = 3;
 
 /// Requests a second at the service's sockets, over all windows; nothing where no window was open. Of the requests that a window cut
 /// half belong to it: those that began before it and ended in it, or the other way round.
-pub fn rate(stretches: &[Stretch]) -> Option<f64> {
+fn rate(stretches: &[Stretch]) -> Option<f64> {
     let seconds: f64 = stretches.iter().map(|s| s.seconds).sum();
     let requests: f64 = stretches.iter().map(requests).sum();
     (seconds > 0.0).then(|| requests / seconds)
@@ -34,13 +34,19 @@ fn requests(s: &Stretch) -> f64 {
     s.latencies.len() as f64 + s.cut as f64 / 2.0
 }
 
-/// The figures of a watched service, for the budget and the suspects: all its requests in these seconds.
-pub fn figures(stretches: &[Stretch], elapsed_s: f64) -> StepFigures {
+/// The figures of a watched service, for the budget and the suspects: all its requests in these seconds. `whole_rate` is how many came a
+/// second in all of the time, where that was counted ([`fingerpost_record::Paths::whole_rate`]).
+pub fn figures(stretches: &[Stretch], elapsed_s: f64, whole_rate: Option<f64>) -> StepFigures {
     let rate = rate(stretches).unwrap_or(0.0);
     let followed: usize = stretches.iter().map(|s| s.latencies.len()).sum();
     let sum: u64 = stretches.iter().flat_map(|s| &s.latencies).sum();
     let mean = sum as f64 * 1e-9 / followed.max(1) as f64;
-    StepFigures { transactions: (rate * elapsed_s).round() as u64, elapsed_s, clients: rate * mean, ..StepFigures::default() }
+    StepFigures {
+        transactions: (whole_rate.unwrap_or(rate) * elapsed_s).round() as u64,
+        elapsed_s,
+        clients: rate * mean,
+        ..StepFigures::default()
+    }
 }
 
 /// The figures of a program without requests, as one request of which windows of these seconds together show a part.
@@ -49,19 +55,22 @@ pub fn figures_of_programs(seen_s: f64, elapsed_s: f64) -> StepFigures {
     StepFigures { transactions: 1, elapsed_s, clients: 1.0, turns_per_transaction, ..StepFigures::default() }
 }
 
-/// The rows of a service's requests.
-pub fn rows(params: &Params, stretches: &[Stretch]) -> Vec<Measurement> {
+/// The rows of a service's requests; `whole_rate` as of [`figures`].
+pub fn rows(params: &Params, stretches: &[Stretch], whole_rate: Option<f64>) -> Vec<Measurement> {
     let percentile = |n: i64| params.clone().with(PERCENTILE, n);
     vec![
         latency(percentile(50), stretches, 0.5, FOR_MEDIAN),
         latency(percentile(99), stretches, 0.99, FOR_P99),
-        row(&OF_RATE, params.clone(), rates(stretches), None),
+        row(&OF_RATE, params.clone(), rates(stretches, whole_rate), None),
     ]
 }
 
-fn rates(stretches: &[Stretch]) -> Vec<Process> {
+/// Requests a second of stretches: their spread is that of windows, their level that of all of the time, where that is known.
+fn rates(stretches: &[Stretch], whole_rate: Option<f64>) -> Vec<Process> {
     let each = stretches.len().div_ceil(MOST_STRETCHES).max(1);
-    let values = stretches.chunks(each).filter_map(|chunk| Some((rate(chunk)?, chunk.iter().map(requests).sum::<f64>())));
+    let level = whole_rate.zip(rate(stretches).filter(|rate| *rate > 0.0)).map_or(1.0, |(whole, windows)| whole / windows);
+    let of = |chunk: &[Stretch]| Some((level * rate(chunk)?, chunk.iter().map(requests).sum::<f64>()));
+    let values = stretches.chunks(each).filter_map(of);
     values.map(|(value, requests)| Process::of_one(value, requests as u64)).collect()
 }
 
@@ -108,7 +117,7 @@ mod tests {
     #[test]
     fn requests_become_rows_with_a_value_a_stretch() {
         let stretches: Vec<Stretch> = (0..40).map(|i| stretch((1..=50).map(|l| (l + i) * 1000), 2)).collect();
-        let rows = rows(&Params::new().with("name", "nginx"), &stretches);
+        let rows = rows(&Params::new().with("name", "nginx"), &stretches, None);
         let keys: Vec<String> = rows.iter().map(|r| format!("{} {}", r.probe, r.params)).collect();
         assert_eq!(
             keys,
@@ -118,22 +127,28 @@ mod tests {
         let p = rows[0].percentiles.unwrap();
         assert_eq!((rows[0].estimate.unwrap().value, rows[1].estimate.unwrap().value), (p.p50, p.p99));
         assert!((rows[2].estimate.unwrap().value - 510.0).abs() < 1e-9, "half of what was cut is counted");
+        let counted = super::rows(&Params::new(), &stretches, Some(540.0));
+        assert!((counted[2].estimate.unwrap().value - 540.0).abs() < 1e-9, "as many as came in all of the time");
+        assert_eq!(counted[0].estimate.unwrap().value, rows[0].estimate.unwrap().value);
     }
 
     #[test]
     fn few_requests_are_not_trusted_and_none_is_no_figure() {
-        let few = rows(&Params::new(), &[stretch(1..=60, 0), stretch(1..=60, 0)]);
+        let few = rows(&Params::new(), &[stretch(1..=60, 0), stretch(1..=60, 0)], None);
         let outcomes: Vec<Outcome> = few.iter().map(|r| r.outcome).collect();
         assert_eq!(outcomes, [Outcome::Measured, Outcome::Untrusted, Outcome::Untrusted], "120 requests are enough for a median");
-        let none = rows(&Params::new(), &[stretch(std::iter::empty(), 0)]);
+        let none = rows(&Params::new(), &[stretch(std::iter::empty(), 0)], None);
         assert_eq!((none[0].outcome, none[1].outcome), (Outcome::Skipped, Outcome::Skipped));
     }
 
     #[test]
     fn figures_are_those_of_all_requests_in_the_time() {
-        let f = figures(&[stretch([2_000_000; 50].into_iter(), 0), stretch([4_000_000; 50].into_iter(), 0)], 10.0);
+        let two = [stretch([2_000_000; 50].into_iter(), 0), stretch([4_000_000; 50].into_iter(), 0)];
+        let f = figures(&two, 10.0, None);
         assert_eq!((f.transactions, f.elapsed_s), (5000, 10.0));
         assert!((f.clients - 500.0 * 3e-3).abs() < 1e-9, "by Little's law: {}", f.clients);
+        let counted = figures(&two, 10.0, Some(520.0));
+        assert_eq!((counted.transactions, counted.clients), (5200, f.clients), "both factors of Little's law are of the same time");
         assert!((figures_of_programs(0.5, 10.0).turns_per_transaction - 20.0).abs() < 1e-9);
     }
 }

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::time::Instant;
 
 use fingerpost_sys::sockdiag::{self, SockDiag, Tcp, Unix};
 
@@ -35,6 +36,53 @@ pub struct Queues {
     pub rtt_us: f64,
     /// See `rtt_us`.
     pub rtt_count: u64,
+    /// What its connections received: see [`Received`].
+    pub received: Option<Received>,
+}
+
+/// Bytes that a server's connections received, as the kernel counts them, in so many seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Received {
+    /// Bytes.
+    pub bytes: u64,
+    /// From the first sample to the last one that counts.
+    pub seconds: f64,
+}
+
+/// Of the bytes, connections that were made or ended between the samples may have had this share: what they received before they were
+/// seen, or after, is not counted.
+const MOST_PASSING: f64 = 0.01;
+
+/// Adds up what connections received, from sample to sample.
+#[derive(Clone, Debug, Default)]
+struct Receiving {
+    first: Option<Instant>,
+    /// What each connection had received when it was seen first, and last, by its ports; whether it was there from the first sample on.
+    connections: HashMap<(u16, u16), (u64, u64, bool)>,
+    /// As of the last sample at which nearly all bytes were of connections that had been there all the time.
+    counted: Option<Received>,
+}
+
+impl Receiving {
+    /// One sample: ports, and bytes that were received since the connection began.
+    fn sample(&mut self, at: Instant, now: &HashMap<(u16, u16), u64>) {
+        let begins = self.first.is_none();
+        let first = *self.first.get_or_insert(at);
+        for (&ports, &bytes) in now {
+            let seen = self.connections.entry(ports).or_insert((if begins { bytes } else { 0 }, bytes, begins));
+            // Ports that are used again are another connection.
+            *seen = if bytes < seen.1 { (0, bytes, false) } else { (seen.0, bytes, seen.2) };
+        }
+        let (mut all, mut passing) = (0, 0);
+        for (ports, &(before, last, since_first)) in &self.connections {
+            let bytes = last - before;
+            all += bytes;
+            passing += if since_first && now.contains_key(ports) { 0 } else { bytes };
+        }
+        if all > 0 && passing as f64 <= MOST_PASSING * all as f64 {
+            self.counted = Some(Received { bytes: all, seconds: at.duration_since(first).as_secs_f64() });
+        }
+    }
 }
 
 /// The server's listening sockets.
@@ -63,6 +111,7 @@ pub struct Sampler {
     listeners: Listeners,
     unix: bool,
     sums: Queues,
+    receiving: Receiving,
 }
 
 impl Sampler {
@@ -88,7 +137,7 @@ impl Sampler {
             return Err("the server listens on no socket that could be seen".into());
         }
         let unix = !listeners.names.is_empty();
-        Ok(Sampler { diag, listeners, unix, sums: Queues::default() })
+        Ok(Sampler { diag, listeners, unix, sums: Queues::default(), receiving: Receiving::default() })
     }
 
     /// Takes one sample of all connections.
@@ -96,7 +145,10 @@ impl Sampler {
         self.sums.samples += 1;
         if !self.listeners.ports.is_empty() {
             let mut sockets = Vec::new();
+            let at = Instant::now();
             if self.diag.tcp(|s| sockets.push(s)).is_ok() {
+                let ours = |s: &&Tcp| s.state == sockdiag::ESTABLISHED && self.listeners.ports.contains(&s.port);
+                self.receiving.sample(at, &sockets.iter().filter(ours).map(|s| ((s.port, s.peer), s.received)).collect());
                 let doubtful = add_tcp(&mut self.sums, &self.listeners, &sockets);
                 if !doubtful.is_empty() {
                     let mut received = HashMap::new();
@@ -118,7 +170,7 @@ impl Sampler {
 
     /// The sums.
     pub fn finish(self) -> Queues {
-        self.sums
+        Queues { received: self.receiving.counted, ..self.sums }
     }
 }
 
@@ -218,6 +270,27 @@ mod tests {
         assert_eq!((q.connections, q.at_server, q.at_client, q.on_the_way), (7, 2, 1, 2));
         assert_eq!(doubtful, [Sent { to: (80, 1007), bytes: 9 }], "the receiver was shown first: it must be asked again");
         assert_eq!((q.accept, q.accept_max, q.backlog, q.connecting), (3, 3, 128, 1));
+    }
+
+    #[test]
+    fn bytes_are_counted_as_long_as_the_connections_are_the_same() {
+        let begun = Instant::now();
+        let at = |s: u64| begun + std::time::Duration::from_secs(s);
+        let of = |samples: &[&[(u16, u64)]]| {
+            let mut receiving = Receiving::default();
+            for (s, sample) in samples.iter().enumerate() {
+                receiving.sample(at(s as u64), &sample.iter().map(|&(peer, bytes)| ((80, peer), bytes)).collect());
+            }
+            receiving.counted
+        };
+        let counted = |bytes, seconds| Some(Received { bytes, seconds });
+        assert_eq!(of(&[&[(1, 500), (2, 70)], &[(1, 900), (2, 70)], &[(1, 1500), (2, 100)]]), counted(1030, 2.0));
+        assert_eq!(of(&[&[(1, 500)], &[(1, 900)], &[]]), counted(400, 1.0), "they ended: until they were seen last");
+        assert_eq!(of(&[&[(1, 0)], &[(1, 900), (2, 3)], &[(1, 1900)]]), counted(1903, 2.0), "next to nothing of others");
+        assert_eq!(of(&[&[(1, 0)], &[(1, 900)], &[(1, 1900), (2, 300)]]), counted(900, 1.0), "one more came");
+        assert_eq!(of(&[&[], &[(1, 900)], &[(1, 1900)]]), None, "when it began is not known");
+        assert_eq!(of(&[&[(1, 900)], &[(1, 20)], &[(1, 1900)]]), None, "the same ports again");
+        assert_eq!(of(&[&[(1, 900)], &[(1, 900)]]), None, "nothing came");
     }
 
     #[test]

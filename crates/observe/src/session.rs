@@ -46,6 +46,11 @@ const SERVICE_SHARE: f64 = 0.002;
 /// others, which costs the service some times what the sample itself takes.
 const SERVICE_EVERY: Duration = Duration::from_millis(100);
 
+/// Totals of what a server's connections received ([`crate::queues::Received`]).
+pub const RECEIVED_BYTES: &str = "sockets.received.bytes";
+/// See [`RECEIVED_BYTES`].
+pub const RECEIVED_SECONDS: &str = "sockets.received.seconds";
+
 /// What the sampling thread brings back, or why there is nothing.
 type Sampling = Result<Sampled, String>;
 
@@ -325,6 +330,10 @@ pub(crate) fn sockets_observation(sockets: Sockets) -> Observation {
     t.insert("accept.backlog".into(), q.backlog as f64);
     t.insert("sockets.samples".into(), q.samples as f64);
     t.insert("sockets.sample.seconds".into(), cost / n);
+    if let Some(received) = q.received {
+        t.insert(RECEIVED_BYTES.into(), received.bytes as f64);
+        t.insert(RECEIVED_SECONDS.into(), received.seconds);
+    }
     if q.rtt_count > 0 {
         t.insert("sockets.rtt.us".into(), q.rtt_us / q.rtt_count as f64);
     }

@@ -37,6 +37,10 @@ pub struct Paths {
     pub followed: u64,
     /// Requests that a window's beginning or end cut; they are in no sum.
     pub cut: u64,
+    /// Requests a second in all of the time that a service was watched, windows and what is between them: the bytes that the kernel counted
+    /// on its connections, divided by those of a request in the windows. Nothing where they could not be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_rate: Option<f64>,
     /// Latency of the followed requests.
     pub latency: Latency,
     /// The load generator's own account of the same windows, where there is one.
@@ -73,6 +77,12 @@ impl Paths {
     /// Requests of all windows: of those that a window cut half belong to it, as each is cut by one end of two.
     pub fn requests(&self) -> f64 {
         self.followed as f64 + self.cut as f64 / 2.0
+    }
+
+    /// Requests a second: of all of the time where that was counted, else of the windows. 0 where no window was open.
+    pub fn rate(&self) -> f64 {
+        let in_windows = if self.seconds > 0.0 { self.requests() / self.seconds } else { 0.0 };
+        self.whole_rate.unwrap_or(in_windows)
     }
 }
 

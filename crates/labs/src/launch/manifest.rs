@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fingerpost_record::suggest;
 use fingerpost_workloads::programs::{self, is_program, postgresql_versions};
+use fingerpost_workloads::site::tree::checksum;
 use regex_lite::Regex;
 use serde::Deserialize;
 
@@ -116,14 +117,23 @@ impl App {
     }
 }
 
-/// The applications of a user's manifest.
+/// The applications of a user's manifest, and what rows call it.
 ///
 /// # Errors
 /// A sentence that says what is wrong with it, and where.
-pub fn read(path: &Path) -> Result<Vec<App>, String> {
+pub fn read(path: &Path) -> Result<(Vec<App>, String), String> {
     let meant = || suggest::of_listed(&path.to_string_lossy(), PUBLISHED);
     let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read the manifest {}: {e}{}", path.display(), meant()))?;
-    parse(&text).map_err(|e| format!("the manifest {}: {e}", path.display()))
+    let apps = parse(&text).map_err(|e| format!("the manifest {}: {e}", path.display()))?;
+    Ok((apps, called(path, &text)))
+}
+
+/// The file's name without its ending, and eight digits of its content: rows of two manifests are not the same rows, and those of one are,
+/// wherever it lies.
+fn called(path: &Path, text: &str) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let plain: String = stem.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(40).collect();
+    format!("{plain}.{:08x}", checksum(text.as_bytes()) as u32)
 }
 
 /// The applications of a manifest's text.
@@ -197,6 +207,16 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_users_manifest_is_called_by_its_name_and_content() {
+        let of = |path: &str, text: &str| called(Path::new(path), text);
+        let one = of("/home/me/apps.toml", "[[app]]");
+        assert!(one.starts_with("apps.") && one.len() == "apps.".len() + 8, "{one}");
+        assert_eq!(of("elsewhere/apps.toml", "[[app]]"), one);
+        assert_ne!(of("apps.toml", "[[app]]\n"), one);
+        assert!(of("a b=1;/\u{1b}[31m ä.toml", "").starts_with("31m."), "nothing that a row's parameters could not have");
+    }
 
     #[test]
     fn a_manifest_names_every_kind_of_readiness() {

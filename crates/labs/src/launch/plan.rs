@@ -64,6 +64,8 @@ impl State {
 pub struct Plan {
     /// The applications.
     pub apps: Vec<App>,
+    /// What rows call the manifest that they are of, where it is the user's own.
+    manifest: Option<String>,
     /// The placements, the default first.
     pub placements: Vec<Placement>,
     /// Whether the user named them.
@@ -147,13 +149,15 @@ impl Plan {
         }
         let means = means(settings)?;
         let share = share(settings)?.filter(|_| allowed && !as_is);
-        let apps = match settings.text("manifest") {
-            Some(manifest::PUBLISHED) => manifest::published(|program| manifest::find_program(program).is_some()),
-            Some(path) => manifest::read(Path::new(path))?,
-            None => manifest::default(|program| manifest::find_program(program).is_some()),
+        let found = |program: &str| manifest::find_program(program).is_some();
+        let (apps, manifest) = match settings.text("manifest") {
+            Some(manifest::PUBLISHED) => (manifest::published(found), None),
+            Some(path) => manifest::read(Path::new(path)).map(|(apps, called)| (apps, Some(called)))?,
+            None => (manifest::default(found), None),
         };
         Ok(Plan {
             apps,
+            manifest,
             placements,
             named,
             group: allowed && !as_is && has_controller(),
@@ -173,6 +177,7 @@ impl Plan {
     pub fn stated(&self) -> Params {
         let params = Params::new().with("state", self.state.name());
         let params = if self.existing_off { params.with("existing_swap", "off") } else { params };
+        let params = self.manifest.iter().fold(params, |params, called| params.with("manifest", called.as_str()));
         if self.state.as_is() {
             return params;
         }

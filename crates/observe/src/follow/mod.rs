@@ -56,6 +56,8 @@ pub struct Follower {
     generator: Vec<u64>,
     /// What each window showed.
     stretches: Vec<Stretch>,
+    /// What came at the ports of a service.
+    at_ports: AtPorts,
     /// When which thread had a request, of those that arrived at a service.
     held: Vec<Held>,
     /// What to add to the name of whoever had something, by process.
@@ -86,6 +88,15 @@ pub struct Stretch {
     pub latencies: Vec<u64>,
     /// Requests that the window's beginning or end cut; with the window's first part.
     pub cut: u64,
+}
+
+/// What came at the TCP ports of a service in all windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AtPorts {
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Requests that were followed.
+    pub requests: u64,
 }
 
 /// Windows that are twice as long as this, in nanoseconds, are told in parts.
@@ -174,6 +185,9 @@ impl Follower {
         let mut timelines = timeline::timelines(window);
         timelines.add_silent(silent, window.start, window.end);
         let sockets = sockets::Sockets::of(&window.events, &timelines, &mut self.connections);
+        if what == Requested::ByArrivals {
+            self.at_ports.bytes += sockets.received(&self.connections);
+        }
         let disks = disk::Disks::of(&window.events);
         let clients = if what == Requested::ByArrivals { self.clients(&sockets, &timelines) } else { HashMap::new() };
         self.name_groups(&timelines);
@@ -189,6 +203,7 @@ impl Follower {
         let inside = || turns.iter().filter(|t| t.1 >= window.start && t.2 <= window.end);
         let requests = Requests::new(&walker, window.end, what == Requested::ByArrivals);
         let (mut spans, sums, command, held) = (Vec::new(), &mut self.sums, &mut self.command, &mut self.held);
+        let (at_ports, connections) = (&mut self.at_ports.requests, &self.connections);
         let mut take = |r: Request| {
             spans.push((r.begin, r.end));
             match what {
@@ -201,6 +216,7 @@ impl Follower {
             Requested::ByClients => requests.of_clients(&mut take),
             Requested::ByArrivals => requests.of_arrivals(&mut |served, r| {
                 held.extend(holders(served, &r));
+                *at_ports += u64::from(connections.is_at_port(served.socket));
                 take(r);
             }),
             Requested::Programs => {
@@ -281,6 +297,11 @@ impl Follower {
     /// Takes what each window showed.
     pub fn stretches(&mut self) -> Vec<Stretch> {
         std::mem::take(&mut self.stretches)
+    }
+
+    /// What came at a service's ports.
+    pub fn at_ports(&self) -> AtPorts {
+        self.at_ports
     }
 
     /// Takes when which thread had a request.

@@ -159,6 +159,11 @@ impl Connections {
         self.ends.get(&socket).or_else(|| self.told.get(&(socket & ADDRESS))).copied().or_else(listens)
     }
 
+    /// Whether a socket has a port at which the service listens.
+    pub fn is_at_port(&self, socket: u64) -> bool {
+        self.listening.as_ref().zip(self.locals.get(&socket)).is_some_and(|(listening, local)| listening.contains(local))
+    }
+
     /// Whether a socket of the service has a port at which the service does not listen: one that it asks others by.
     pub fn has_other_port(&self, socket: u64) -> bool {
         let port = self.listening.as_ref().zip(self.locals.get(&socket));
@@ -261,6 +266,13 @@ impl Sockets {
         self.logs.iter().map(|(&socket, log)| (socket, log.as_slice()))
     }
 
+    /// Bytes that were taken from the sockets at the service's ports.
+    pub fn received(&self, connections: &Connections) -> u64 {
+        let at_ports = self.logs.iter().filter(|(socket, _)| connections.is_at_port(**socket));
+        let bytes = |e: &Entry| if let Act::Received(n) = e.act { u64::from(n) } else { 0 };
+        at_ports.flat_map(|(_, log)| log).map(bytes).sum()
+    }
+
     /// What happened at a socket between two times, both included.
     pub fn between(&self, socket: u64, from: u64, to: u64) -> &[Entry] {
         let log = self.logs.get(&socket).map_or(&[][..], Vec::as_slice);
@@ -317,6 +329,27 @@ mod tests {
         assert_eq!(sockets.sending(0xa, 12).map(|e| (e.begun, e.at, e.tid)), Some((10, 14, 1)));
         assert_eq!(sockets.sending(0xa, 20).map(|e| e.at), Some(14), "delivered later than it was sent");
         assert_eq!(sockets.sending(0xa, 5), None);
+    }
+
+    #[test]
+    fn what_was_taken_at_the_services_ports_is_told_from_the_rest() {
+        let mut c = Connections::default();
+        c.service([80].into(), [(0xd, End::Answers)]);
+        let received = |time, socket, bytes| event(time, 1, What::Received { socket, bytes });
+        let ports = |socket, local, remote| event(1, 1, What::Ports { socket, local, remote });
+        let events = vec![
+            ports(0xa, 80, 4000),
+            ports(0xb, 4000, 80),
+            ports(0xc, 4001, 5432),
+            received(2, 0xa, 70),
+            received(3, 0xb, 900),
+            received(4, 0xc, 900),
+            received(5, 0xd, 900),
+            received(7, 0xa, 30),
+        ];
+        let sockets = of(events, &mut c);
+        assert_eq!(sockets.received(&c), 100);
+        assert_eq!([0xa, 0xb, 0xc, 0xd].map(|socket| c.is_at_port(socket)), [true, false, false, false]);
     }
 
     #[test]

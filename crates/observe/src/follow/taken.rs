@@ -12,7 +12,7 @@ use super::leaf::Side;
 use super::sockets::Generations;
 use super::source::Window;
 use super::timeline::Silent;
-use super::{Follower, Requested, Stretch};
+use super::{AtPorts, Follower, Requested, Stretch};
 use crate::calls::Role;
 use crate::hardware::{Recorded as Counts, Whose};
 use crate::machine::Totals;
@@ -56,7 +56,7 @@ impl Recorded {
         self.number();
         let taken = self.stacks.take().unwrap_or_default();
         let absences = Absences::of(self.windows.iter().map(|(w, _)| w));
-        let Followed { mut paths, stretches, held } = self.followed(Requested::ByArrivals);
+        let Followed { mut paths, stretches, held, at_ports } = self.followed(Requested::ByArrivals);
         if paths.followed + paths.cut > 0 {
             // The rank of the 99th percentile, as the sums have it.
             let slow = (paths.latency.p99 * 1e9).round() as u64;
@@ -64,13 +64,13 @@ impl Recorded {
             let classes = classes.map(|(class, least)| (class, Some(Holds::of(&held, least))));
             let hardware = self.counters(&classes);
             paths.graphs = graphs(taken, &absences, &classes);
-            return FollowedService { paths, stretches, hardware };
+            return FollowedService { paths, stretches, hardware, at_ports };
         }
         let spent = paths.self_cost - self.spent;
         paths = self.followed(Requested::Programs).paths;
         paths.self_cost += spent;
         paths.graphs = graphs(taken, &absences, &[(StackClass::Service, None)]);
-        FollowedService { paths, stretches: Vec::new(), hardware: self.counters(&[]) }
+        FollowedService { paths, stretches: Vec::new(), hardware: self.counters(&[]), at_ports }
     }
 
     /// What hardware counters counted, by side and class; or why there are none.
@@ -118,11 +118,11 @@ impl Recorded {
         for (window, silent) in &self.windows {
             follower.window(window, silent, &turns, what);
         }
-        let (stretches, held) = (follower.stretches(), follower.held());
+        let (stretches, held, at_ports) = (follower.stretches(), follower.held(), follower.at_ports());
         let mut paths = follower.finish(self.source.clone());
         (paths.lost, paths.windows, paths.event_cost) = (self.lost, paths.windows + self.torn, self.event_cost);
         paths.self_cost = self.spent + thread_cpu_seconds() - before;
-        Followed { paths, stretches, held }
+        Followed { paths, stretches, held, at_ports }
     }
 
     /// The side of a process that was not looked for: that of the nearest of its ancestors that was.
@@ -143,6 +143,7 @@ struct Followed {
     paths: Paths,
     stretches: Vec<Stretch>,
     held: Vec<Held>,
+    at_ports: AtPorts,
 }
 
 /// The requests of a service.
@@ -153,6 +154,48 @@ pub struct FollowedService {
     pub stretches: Vec<Stretch>,
     /// What hardware counters counted while windows were open, and how that was had.
     pub hardware: (String, Totals),
+    /// What came at its ports in the windows.
+    pub at_ports: AtPorts,
+}
+
+/// Of a service's requests in windows, those at its ports are at least this share, for the kernel's account of their bytes to tell of all.
+const AT_PORTS: f64 = 0.99;
+/// The kernel's account of the bytes that a service's connections received is of at least this share of the time that it was watched.
+const ACCOUNTED: f64 = 0.5;
+
+impl FollowedService {
+    /// Learns how many requests a second there were in all of the time, from the bytes that the kernel counted on the same connections in
+    /// so many seconds, of those that the service was watched. Windows are a tenth of a long time, and requests wait for their events.
+    pub fn count_by_bytes(&mut self, bytes: f64, seconds: f64, watched: f64) {
+        let AtPorts { bytes: in_windows, requests } = self.at_ports;
+        let all_there = in_windows > 0 && requests as f64 >= AT_PORTS * self.paths.followed as f64;
+        let known = all_there && bytes > 0.0 && seconds > ACCOUNTED * watched;
+        let each = in_windows as f64 / self.paths.requests();
+        self.paths.whole_rate = Some(bytes / seconds / each).filter(|rate| known && rate.is_finite());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_all_of_the_time_are_counted_by_their_bytes() {
+        let rate = |at_ports: (u64, u64), [bytes, seconds, watched]: [f64; 3]| {
+            let paths = Paths { followed: 99, cut: 2, seconds: 0.5, ..Paths::default() };
+            let at_ports = AtPorts { bytes: at_ports.0, requests: at_ports.1 };
+            let mut service = FollowedService { paths, stretches: Vec::new(), hardware: Default::default(), at_ports };
+            service.count_by_bytes(bytes, seconds, watched);
+            (service.paths.whole_rate, service.paths.rate())
+        };
+        // 99 requests and two halves had 50 bytes each in half a second; 110,000 bytes came in ten seconds.
+        assert_eq!(rate((5_000, 99), [110_000.0, 10.0, 10.3]), (Some(220.0), 220.0));
+        let by_windows = (None, 200.0);
+        assert_eq!(rate((4_500, 90), [110_000.0, 10.0, 10.3]), by_windows, "others came by a Unix socket");
+        assert_eq!(rate((5_000, 99), [50_000.0, 4.0, 10.3]), by_windows, "its connections were others later");
+        assert_eq!(rate((0, 0), [50_000.0, 10.0, 10.3]), by_windows);
+        assert_eq!(rate((5_000, 99), [0.0, 0.0, 0.0]), by_windows);
+    }
 }
 
 fn side(role: Role) -> Side {

@@ -21,6 +21,8 @@ const LOOK_EVERY: f64 = 0.5;
 /// How often states are sampled, at most; and the share of one CPU that sampling may take.
 pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 pub(super) const SAMPLE_SHARE: f64 = 0.02;
+/// How seldom sockets are sampled at most: a shorter time than a load lasts, whose connections end with it.
+const SELDOM: Duration = Duration::from_secs(1);
 
 /// Tells the observers' threads to end, and lets them sleep until then.
 #[derive(Default)]
@@ -156,8 +158,10 @@ pub(super) fn sample_sockets(servers: &[i32], every: Duration, share: f64, stop:
     loop {
         let cost = thread_cpu_seconds();
         sampler.sample();
-        let pause = every.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / share));
+        let pause = every.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / share)).min(SELDOM);
         if stop.sleep(jittered(pause)) {
+            // What the connections received until now is told to the end.
+            sampler.sample();
             return Ok((sampler.finish(), thread_cpu_seconds()));
         }
     }

@@ -21,7 +21,7 @@ pub(crate) fn valid(paths: &[Paths]) -> Result<(), String> {
 
 /// Says what in the paths of one step cannot be, if anything.
 pub(crate) fn one(p: &Paths) -> Result<(), String> {
-    amounts("it", [p.seconds, p.self_cost, p.event_cost])?;
+    amounts("it", [p.seconds, p.self_cost, p.event_cost, p.whole_rate.unwrap_or(0.0)])?;
     share("not_followed", p.not_followed)?;
     latency(&p.latency)?;
     p.generator.iter().try_for_each(latency)?;

@@ -119,7 +119,7 @@ fn answer(e: &Explanation, programs: bool) -> Grid {
         let l = &paths.latency;
         let figures = format!(
             "{} requests/s, median {}, 90 % within {}, 99 % within {}: {} requests followed in {} of its time, by {}{}",
-            significant(paths.requests() / paths.seconds.max(1e-9)),
+            significant(paths.rate()),
             time(l.p50),
             time(l.p90),
             time(l.p99),

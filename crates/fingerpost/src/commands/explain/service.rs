@@ -12,7 +12,7 @@ use fingerpost_labs::service::{self, WORKLOAD};
 use fingerpost_observe::Level;
 use fingerpost_observe::follow::Stretch;
 use fingerpost_observe::follow::taking::FollowedService;
-use fingerpost_observe::session::{Prepared, Told, label};
+use fingerpost_observe::session::{Prepared, RECEIVED_BYTES, RECEIVED_SECONDS, Told, label};
 use fingerpost_record::{Observation, Params, Paths, Run, secret};
 use fingerpost_report::explain::Explanation;
 use fingerpost_report::explain::service as report;
@@ -100,6 +100,7 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
         (_, Some(Err(why))) => progress.say(&format!("its functions are not named: {why}")),
         _ => {}
     }
+    followed.iter_mut().for_each(|followed| count_by_bytes(followed, &observations));
     progress.show("explaining", 1.0);
     let pids = target.pids();
     let (mut explanation, mut run) = record(run, target.params.clone(), observations, followed);
@@ -126,6 +127,14 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
     }
     let kept = writer.finish(&run).map_err(|e| e.to_string());
     Ok(Explained { explanation, run, kept, joined: joined.map_err(|e| e.to_string()) })
+}
+
+/// Has the kernel's account of the bytes that its connections received tell how many requests came in all of the time.
+fn count_by_bytes(followed: &mut FollowedService, observations: &[Observation]) {
+    let total = |name: &str| observations.iter().find_map(|o| o.totals.get(name).copied());
+    if let (Some(bytes), Some(seconds), Some(watched)) = (total(RECEIVED_BYTES), total(RECEIVED_SECONDS), total("elapsed.seconds")) {
+        followed.count_by_bytes(bytes, seconds, watched);
+    }
 }
 
 /// Waits until the time is up, the user has had enough, or the service has gone.
@@ -156,7 +165,7 @@ fn record(mut run: Run, params: Params, mut observations: Vec<Observation>, foll
         step.totals.insert(PROGRAMS.to_owned(), 1.0);
         step.source = "the time of its processes".to_owned();
     } else {
-        run.measurements = service::rows(&params, &stretches);
+        run.measurements = service::rows(&params, &stretches, paths.as_ref().and_then(|p| p.whole_rate));
     }
     observations.push(step);
     label(&mut observations, WORKLOAD, &params);
@@ -176,14 +185,14 @@ fn observation(observer: &str, source: String, totals: BTreeMap<String, f64>) ->
 /// Requests a second, and their mean latency in seconds; 0 where there were none.
 fn load(run: &Run) -> (f64, f64) {
     let Some(paths) = run.paths.first().filter(|p| p.seconds > 0.0) else { return (0.0, 0.0) };
-    (paths.followed as f64 / paths.seconds, paths.latency.mean)
+    (paths.rate(), paths.latency.mean)
 }
 
 fn figures(paths: Option<&Paths>, stretches: &[Stretch], elapsed: f64) -> StepFigures {
     if stretches.is_empty() {
         service::figures_of_programs(paths.map_or(0.0, |p| p.seconds), elapsed)
     } else {
-        service::figures(stretches, elapsed)
+        service::figures(stretches, elapsed, paths.and_then(|p| p.whole_rate))
     }
 }
 
