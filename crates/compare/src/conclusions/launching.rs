@@ -273,7 +273,10 @@ fn helps(run: &Run) -> Option<Judged> {
     match found.answer {
         Answer::Helps => Some(Judged::by(launch::gain(&found).is_some_and(|times| times < LARGE), sentence)),
         Answer::Hurts | Answer::Same => Some(Judged::by(false, sentence)),
-        Answer::Unresolved => Some(Judged::open(sentence)),
+        // The answer stands before it already.
+        Answer::Unresolved => {
+            Some(Judged::open(sentence.split_once("is not resolved: ").map_or(sentence.clone(), |(_, why)| why.to_owned())))
+        }
         Answer::NothingToCompare => None,
     }
 }
@@ -303,6 +306,11 @@ mod tests {
             let rows = run.measurements.iter_mut().filter(|m| m.params.text("placement") == Some(from));
             rows.for_each(|m| m.params = m.params.clone().with("placement", to));
         };
+        // The same times, of which each might be a third or three times as much.
+        let mut noisy = run.clone();
+        noisy.measurements.iter_mut().filter_map(|m| m.estimate.as_mut()).for_each(|e| (e.low, e.high) = (e.value / 3.0, e.value * 3.0));
+        let open = judged(&noisy);
+        assert!(open.answer == Said::NotResolved && open.figure.starts_with("under "), "{open:?}");
         // Compressed memory as fast as that: no place of its own on a disk.
         of(&mut run, "dual", "zram");
         of(&mut run, "single", "zswap");
