@@ -427,12 +427,14 @@ fn query_cache() -> Judged {
 /// What the cache gains here: the best throughput with it against the best without. What the published machines served says nothing of the
 /// cache of today's.
 fn query_cache_here(run: &Run) -> Option<Judged> {
-    let with = |state: &str| {
-        let rows = run.measurements.iter().filter(|m| m.probe == CACHED && m.params.text("query_cache") == Some(state));
-        let row = rows.filter(|m| m.estimate.is_some()).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
-        Some((rate(row), own::level(run, row)?))
-    };
-    let ((on, cached), (off, plain)) = (with("on")?, with("off")?);
+    let of =
+        |state: &'static str| run.measurements.iter().filter(move |m| m.probe == CACHED && m.params.text("query_cache") == Some(state));
+    // The same server without its cache: one with another setting besides would answer another question.
+    let rest = |row: &Measurement| row.params.without(&["query_cache", "clients"]);
+    let highest = |a: &&Measurement, b: &&Measurement| rate(a).total_cmp(&rate(b));
+    let with = of("on").filter(|m| m.estimate.is_some() && of("off").any(|off| rest(off) == rest(m))).max_by(highest)?;
+    let without = of("off").filter(|m| m.estimate.is_some() && rest(m) == rest(with)).max_by(highest)?;
+    let (on, cached, off, plain) = (rate(with), own::level(run, with)?, rate(without), own::level(run, without)?);
     let times = own::times(plain, cached);
     let interval = own::from_to(&times, |t| format!("{t:.1}"));
     let figure = format!("{on:.0}/s with the cache, {off:.0}/s without: {:.1} times{interval}", times.value);
@@ -529,6 +531,13 @@ mod tests {
             run.measurements.extend(cached.measurements);
             answer("query_cache_widens_the_gap", &run)
         };
+        // Of another setting besides nothing is said.
+        let mut other = served(&[(1, 500.0)], 1.04);
+        other.measurements[0].params = other.measurements[0].params.clone().with("query_cache", "on");
+        let mut locking = served(&[(1, 100.0)], 1.04);
+        locking.measurements[0].params = locking.measurements[0].params.clone().with("server.external_locking", 1);
+        other.measurements.extend(locking.measurements);
+        assert_eq!(answer("query_cache_widens_the_gap", &other), Answer::NotMeasured);
         assert_eq!([both(5.0, 1.04), both(1.2, 1.04)], [Answer::True, Answer::False]);
         assert_eq!([both(2.1, 1.6), both(1.9, 1.6)], [Answer::NotResolved; 2]);
         assert_eq!(answer("query_cache_widens_the_gap", &served(&[(1, 100.0)], 1.04)), Answer::NotMeasured);

@@ -130,7 +130,7 @@ pub fn content(content: &Content, actions: Markup) -> Markup {
         (actions)
         (content.lead)
         nav class="sections" aria-label="Sections" { ul { @for s in &content.sections { li { a href={ "#" (s.key) } { (s.title) } } } } }
-        @for s in &content.sections { section class="card" id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (term::title(&s.title)) } (s.body) } }
+        @for s in &content.sections { section class="card" id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (term::options_whole(&s.title)) } (s.body) } }
     }
 }
 

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::content::{Content, Section};
 use super::parts::scrolling;
-use super::term::{term, words_whole};
+use super::term::{options_whole, term, words_whole};
 use crate::replay::{OWN, TITLE, below, lines_apart, notes_apart, own_figure, summary, unit_title};
 
 /// The page's content: conclusions first, then the tables, and last the documents of which nothing could be judged here.
@@ -65,7 +65,7 @@ fn with_code(text: &str) -> Markup {
         let (command, rest) = command.split_once(", ").map_or((command, None), |(command, rest)| (command, Some(rest)));
         return html! { (with_code(before)) (MEASURED_BY) code { (words_whole(command)) } @if let Some(rest) = rest { ", " (with_code(rest)) } };
     }
-    html! { @for (i, piece) in text.split('`').enumerate() { @if i % 2 == 1 { code { (words_whole(piece)) } } @else { (piece) } } }
+    html! { @for (i, piece) in text.split('`').enumerate() { @if i % 2 == 1 { code { (words_whole(piece)) } } @else { (options_whole(piece)) } } }
 }
 
 /// What stands before the command that measures what is missing.

@@ -34,8 +34,8 @@ pub fn words_whole(text: &str) -> Markup {
     html! { @for (i, word) in text.split(' ').enumerate() { @if i > 0 { " " } span class="word" { (breakable(word)) } } }
 }
 
-/// A title, in which an option of a command stays whole.
-pub fn title(text: &str) -> Markup {
+/// A title or a sentence, in which an option of a command stays whole.
+pub fn options_whole(text: &str) -> Markup {
     let option = |word: &str| word.len() > 1 && word.starts_with('-');
     html! { @for (i, word) in text.split(' ').enumerate() { @if i > 0 { " " } @if option(word) { span class="word" { (word) } } @else { (word) } } }
 }
@@ -82,8 +82,11 @@ mod tests {
             r#"<span class="word">a=<wbr>&lt;b&gt;</span>"#,
         ];
         assert_eq!(command, expected.concat());
-        assert_eq!(title("ab -c 100 - <x> read-only").into_string(), r#"ab <span class="word">-c</span> 100 - &lt;x&gt; read-only"#);
-        assert_eq!(title("").into_string(), "");
+        assert_eq!(
+            options_whole("ab -c 100 - <x> read-only").into_string(),
+            r#"ab <span class="word">-c</span> 100 - &lt;x&gt; read-only"#
+        );
+        assert_eq!(options_whole("").into_string(), "");
     }
 
     #[test]
