@@ -52,6 +52,9 @@ pub struct Replayed {
     pub own_is_published: bool,
     /// What measures it here.
     pub measured_by: String,
+    /// What the source's table prints of each line itself, beside the figures; nothing where it prints figures alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<&'static str>,
     /// The lines.
     pub lines: Vec<Line>,
 }
@@ -168,8 +171,10 @@ pub fn tables_of(name: &str) -> Vec<&'static str> {
 pub fn replay(name: &str, tables: &[&'static str], runs: &[Run]) -> Replay {
     let (none, several) = (Run::default(), together(runs));
     let concluded = |c: &conclusions::Conclusion| {
-        let mut judged = suited(c, runs).into_iter().map(|run| c.by_run(run));
-        let first = judged.find(|j| j.answer != Answer::NotMeasured || !j.figure.starts_with(conclusions::NO_ROW));
+        let judged: Vec<Judged> = suited(c, runs).into_iter().map(|run| c.by_run(run)).collect();
+        // A run that decides comes before one that has a reason for saying nothing, and that before several that have the rows together.
+        let decided = judged.iter().find(|j| j.answer != Answer::NotMeasured);
+        let first = decided.or_else(|| judged.iter().find(|j| !j.figure.starts_with(conclusions::NO_ROW))).cloned();
         let here = first.or_else(|| by_several(c, several.as_ref()?)).unwrap_or_else(|| c.by_run(&none));
         Concluded { key: c.key, document: c.document, place: c.place, says: c.says, there: c.by_source(), here }
     };
@@ -180,9 +185,11 @@ pub fn replay(name: &str, tables: &[&'static str], runs: &[Run]) -> Replay {
     }
 }
 
-/// The rows of several runs as if they were one's, and what was observed beside them; nothing of one run alone.
+/// The rows of several runs as if they were one's, and what was observed beside them; nothing of one run alone. Published ones stay that.
 fn together(runs: &[Run]) -> Option<Run> {
+    let published = runs.iter().all(|run| run.profile == Profile::Imported);
     (runs.len() > 1).then(|| Run {
+        profile: if published { Profile::Imported } else { Profile::default() },
         measurements: runs.iter().flat_map(|run| run.measurements.iter().cloned()).collect(),
         observations: runs.iter().flat_map(|run| run.observations.iter().cloned()).collect(),
         budgets: runs.iter().flat_map(|run| run.budgets.iter().cloned()).collect(),
@@ -208,11 +215,24 @@ fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
         run: runs.first().map(|r| r.id.clone()),
         own_is_published: runs.first().is_some_and(|r| r.profile == Profile::Imported),
         measured_by: recipe_of(name).map_or(String::new(), Recipe::command),
+        about: lines.iter().any(|line| line.about.is_some()).then_some(MIX),
         lines,
         title: table.title,
         source: table.source,
         place: table.place,
     }
+}
+
+/// The kinds of operations whose shares the table of floating point prints for each module, in its order, as what heads them.
+const MIX: &str = "FADD, FSUB, FMUL, FDIV in %";
+
+/// The shares of a module's operations, as the source's table prints them beside the rates of every system.
+fn mix(table: &Table, of: &Column) -> Option<String> {
+    let module = of.params.int("module")?;
+    let told = table.systems().first().and_then(|system| references::load(system))?.observations;
+    let totals = told.into_iter().find(|o| o.observer == "instruction mix")?.totals;
+    let share = |kind| totals.get(&format!("module{module}.{kind}.percent")).map(f64::to_string);
+    Some(["fadd", "fsub", "fmul", "fdiv"].map(share).into_iter().collect::<Option<Vec<_>>>()?.join(", "))
 }
 
 /// A column of the data is a line here; one of repetitions is a line for each.
@@ -227,11 +247,12 @@ fn lines(table: &Table, column: usize, of: &Column, runs: &[&Run]) -> Vec<Line> 
     let rounds = cells.iter().flatten().filter_map(|c| if let Printed::Many(all) = c { Some(all.len()) } else { None }).max();
     let Some(rounds) = rounds else {
         let printed = cells.iter().map(|c| c.map(Printed::text)).collect();
-        return vec![Line { what, printed, here: own.and_then(|own| own.here(table.scale)) }];
+        return vec![Line { what, about: mix(table, of), printed, here: own.and_then(|own| own.here(table.scale)) }];
     };
     let cell = |c: &Option<&Printed>, round: usize| if let Some(Printed::Many(all)) = c { all.get(round).cloned() } else { None };
     let line = |round: usize| Line {
         what: format!("{what}, round {}", round + 1),
+        about: None,
         printed: cells.iter().map(|c| cell(c, round)).collect(),
         here: own.as_ref().and_then(|own| own.in_round(round, table.scale)),
     };
@@ -287,6 +308,19 @@ mod tests {
     }
 
     #[test]
+    fn the_table_of_floating_point_has_the_mix_of_operations_beside_each_module() {
+        let printed = "50, 0, 43, 7; 43, 29, 14, 14; 35, 12, 53, 0; 47, 0, 53, 0; 45, 0, 52, 3; 45, 0, 55, 0; 25, 25, 25, 25; 43, 0, 57, 0";
+        let found = replay("flops", &["flops"], &[]);
+        let table = &found.tables[0];
+        let told: Vec<&str> = table.lines.iter().filter_map(|line| line.about.as_deref()).collect();
+        assert_eq!((told.join("; ").as_str(), table.about), (printed, Some("FADD, FSUB, FMUL, FDIV in %")));
+        assert!(table.lines[8].what.ends_with("module=average") && table.lines[8].about.is_none());
+        // The kernels that stand for them here are made of the same shares.
+        assert_eq!(crate::flops::MIX.map(|of| of.map(|share| share.to_string()).join(", ")).join("; "), printed);
+        assert!(replay("site", &["site"], &[]).tables[0].about.is_none());
+    }
+
+    #[test]
     fn a_conclusion_is_judged_by_the_run_that_is_most_like_its_table() {
         let steady = references::load("opteron-850-linux").unwrap();
         // Newer, and of another setting: it collapses.
@@ -298,6 +332,42 @@ mod tests {
         let found = replay("mysql-scaling", &["mysql-scaling"], &[cached, steady]);
         let holds = found.conclusions.iter().find(|c| c.key == "linux_does_not_collapse").unwrap();
         assert_eq!(holds.here.answer, Answer::True, "{}", holds.here.figure);
+    }
+
+    #[test]
+    fn a_run_that_decides_comes_before_one_that_tells_why_it_does_not() {
+        use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Process};
+        // Rounds from the start, in which the lead grows; and the plain ones, which begin with all that is read loaded.
+        let rounds = |store: &str, state: &str, last: f64| {
+            let params = Params::new().with("store", store).with("state", state);
+            let none =
+                Measurement::without_figure("site.round", 2, params, Unit::Nanoseconds, Better::Lower, Outcome::Measured, String::new());
+            let estimate = Some(Estimate { value: 1e6, low: 0.99e6, high: 1.01e6, confidence: 0.95 });
+            let of = |p: u32| Process {
+                samples: (0..12).map(|r| (1.0 + 0.001 * f64::from(p)) * if r < 6 { 1e6 } else { last }).collect(),
+                value: Some(1e6),
+                batch: 1,
+                ..Process::default()
+            };
+            Measurement { estimate, processes: (0..4).map(of).collect(), ..none }
+        };
+        let run = |id: &str, state: &str, last| Run {
+            id: id.into(),
+            measurements: vec![rounds("files-open", state, 1e6), rounds("lmdb-loaded", state, last)],
+            ..Run::default()
+        };
+        let (plain, warming) = (run("plain", "warm", 0.2e6), run("warming", "warming", 0.2e6));
+        let here = |runs: &[Run]| {
+            let found = replay("site", &["site"], runs);
+            found.conclusions.into_iter().find(|c| c.key == "faster_as_it_loads").unwrap().here
+        };
+        let alone = here(std::slice::from_ref(&plain));
+        assert!(alone.answer == Answer::NotMeasured && alone.figure.contains("state=warming"), "{alone:?}");
+        for runs in [[plain.clone(), warming.clone()], [warming.clone(), plain.clone()]] {
+            let at = |at: &usize| runs.get(*at).cloned();
+            let taken = chosen(&["site"], 0..2, at, at);
+            assert_eq!(here(&taken).answer, Answer::True, "{:?}", here(&taken));
+        }
     }
 
     #[test]
@@ -345,9 +415,11 @@ mod tests {
             chosen(&tables, names.iter().copied(), load, load).into_iter().map(|run| run.id).collect()
         };
         // Not of the tables, unreadable, of both, of both again.
-        assert_eq!(taken(&["launch-10.1", "nothing", "opteron-850-linux", "g5-2.5-linux"]), ["opteron-850-linux"]);
+        assert_eq!(taken(&["launch-10.1", "nothing", "opteron-850-linux", "opteron-850-linux"]), ["opteron-850-linux"]);
         // Of one table, of both.
-        assert_eq!(taken(&["xeon-3.6-linux", "opteron-850-linux", "g5-2.5-linux"]), ["xeon-3.6-linux", "opteron-850-linux"]);
+        assert_eq!(taken(&["xeon-3.6-linux", "opteron-850-linux", "opteron-850-linux"]), ["xeon-3.6-linux", "opteron-850-linux"]);
+        // Of both again, and of Apache, which a conclusion on one of them is about as well.
+        assert_eq!(taken(&["opteron-850-linux", "g5-2.5-linux"]), ["opteron-850-linux", "g5-2.5-linux"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fingerpost_compare::conclusions::{Answer, Document, all};
 use fingerpost_compare::references;
-use fingerpost_record::{Outcome, Run, fixture};
+use fingerpost_record::{Estimate, Outcome, Process, Run, fixture};
 
 /// Conclusions for which a document gives no figure, or whose figures are those of another document. Everything else must be true.
 const WITHOUT_FIGURE: [&str; 44] = [
@@ -332,6 +332,36 @@ fn the_rules_for_a_run_hold_for_the_linux_systems_of_the_document() {
     let judged = all().find(|c| c.key == "signals_slow_on_mac").unwrap().by_run(&slow);
     assert_eq!(judged.answer, Answer::False);
     assert!(judged.figure.contains("3.7 times, which is less than 4"), "{}", judged.figure);
+}
+
+/// What must be several times slower under Mac OS X than here, and may be either by this machine's interval, is left open; where one of several
+/// operations is certainly not, the conclusion is false whatever the others are.
+#[test]
+fn what_an_interval_leaves_open_is_not_decided() {
+    // Null call 1.13 µs under Mac OS X, asked for three times; installing a handler 1.67 µs, four times, and handling a signal 6.2 µs, twice.
+    let run = |rows: &[(&str, f64, f64)]| {
+        let row = |(probe, value, apart): &(&str, f64, f64)| {
+            let mut m = fixture::run().measurements.into_iter().find(|m| m.probe == "syscall.null").unwrap();
+            (m.probe, m.outcome, m.reason) = ((*probe).to_owned(), Outcome::Measured, None);
+            m.processes = [0.8, 0.9, 1.0, 1.1, 1.2].map(|at| Process::of_one(value * (1.0 + (at - 1.0) * 5.0 * apart), 1)).to_vec();
+            m.estimate =
+                Some(Estimate { value: *value, low: value / (1.0 + 2.0 * apart), high: value * (1.0 + 2.0 * apart), confidence: 0.95 });
+            m
+        };
+        Run { measurements: rows.iter().map(row).collect(), ..Run::default() }
+    };
+    let of = |key: &str, rows: &[(&str, f64, f64)]| all().find(|c| c.key == key).unwrap().by_run(&run(rows));
+    let null = |value, apart| of("every_call_slow_on_mac", &[("syscall.null", value, apart)]);
+    assert_eq!([null(200.0, 0.02).answer, null(600.0, 0.02).answer], [Answer::True, Answer::False]);
+    let open = null(360.0, 0.2);
+    assert!(open.answer == Answer::NotResolved && open.figure.ends_with("which leaves 3 open"), "{open:?}");
+    assert!(open.figure.contains("3.1 times ("), "with its interval: {}", open.figure);
+    let signals = |install: (f64, f64), handle: (f64, f64)| {
+        of("signals_slow_on_mac", &[("signal.install", install.0, install.1), ("signal.handle", handle.0, handle.1)]).answer
+    };
+    assert_eq!(signals((200.0, 0.02), (1000.0, 0.02)), Answer::True);
+    assert_eq!(signals((400.0, 0.2), (1000.0, 0.02)), Answer::NotResolved);
+    assert_eq!(signals((400.0, 0.2), (6000.0, 0.02)), Answer::False);
 }
 
 /// Whatever a conclusion rests on: where no row is to be trusted, it says so, with the reason; where all are, it does not.

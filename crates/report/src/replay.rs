@@ -151,7 +151,8 @@ fn grids(replay: &Replay) -> Vec<Grid> {
 
 fn columns(systems: usize) -> Vec<Column> {
     let column = |align| Column { title: "", align, rank: 0 };
-    let mut list = vec![column(Align::Left)];
+    // What a source prints of its lines is shown where there is room for it.
+    let mut list = vec![column(Align::Left), Column { rank: 1, ..column(Align::Left) }];
     list.extend((0..=systems).map(|_| column(Align::Right)));
     list.extend([column(Align::Left), column(Align::Left)]);
     list
@@ -162,7 +163,8 @@ fn table(t: &Replayed) -> Grid {
         Grid { columns: columns(t.systems.len()), lines: vec![Line::Blank, Line::Heading(format!("{} [{}]", clean(&t.title), t.name))] };
     let intervals = t.lines.iter().any(|line| line.here.as_ref().is_some_and(|here| here.without_interval.is_none()));
     let interval = if intervals { interval_title(t).to_owned() } else { String::new() };
-    let head = std::iter::once(unit_title(t)).chain(t.systems.iter().cloned()).chain([OWN.into(), interval, String::new()]);
+    let about = t.about.unwrap_or_default().to_owned();
+    let head = [unit_title(t), about].into_iter().chain(t.systems.iter().cloned()).chain([OWN.into(), interval, String::new()]);
     grid.lines.push(Line::Cells(head.collect(), Tone::Faint));
     let (shared, own) = lines_apart(t);
     if !shared.is_empty() {
@@ -174,11 +176,11 @@ fn table(t: &Replayed) -> Grid {
     grid
 }
 
-/// One line's cells: what it is, as printed, here, and what stands for what.
+/// One line's cells: what it is, what the source prints of it besides, its figures as printed, here, and what stands for what.
 fn cells(line: &Cells, what: String, note: String) -> Vec<String> {
     let printed = line.printed.iter().map(|p| p.clone().unwrap_or_else(|| "–".into()));
     let [value, interval] = own_figure(line.here.as_ref());
-    std::iter::once(what).chain(printed).chain([value, interval, note]).collect()
+    [what, line.about.clone().unwrap_or_default()].into_iter().chain(printed).chain([value, interval, note]).collect()
 }
 
 #[cfg(test)]
@@ -258,6 +260,21 @@ mod tests {
     }
 
     #[test]
+    fn the_mix_of_operations_stands_beside_the_modules_where_there_is_room() {
+        let found = replay::replay("flops", &["flops"], &[]);
+        let wide = render(&found, &Style::default());
+        let line = wide.lines().find(|l| l.starts_with("module=2 ")).unwrap();
+        assert!(line.split_whitespace().take(6).eq(["module=2", "43,", "29,", "14,", "14", "607"]), "{line}");
+        assert!(wide.contains("FADD, FSUB, FMUL, FDIV in %") && markdown(&found).contains("| module=2 | 43, 29, 14, 14 | 607 |"));
+        let narrow = render(&found, &Style { width: Some(80), ..Style::default() });
+        assert!(narrow.lines().any(|l| l.starts_with("module=2 ")) && !narrow.contains("FADD, FSUB, FMUL"), "{narrow}");
+        let page = crate::html::page(&crate::html::of_replay(&found));
+        assert!(page.contains("<td class=\"number wide\" data-of=\"FADD, FSUB, FMUL, FDIV in %\">43, 29, 14, 14</td>"), "{page}");
+        let other = crate::html::page(&crate::html::of_replay(&replay::replay("site", &["site"], &[])));
+        assert!(!other.contains("FADD"));
+    }
+
+    #[test]
     fn without_a_run_the_reader_is_told_what_measures_it() {
         let found = replay::replay("all", &replay::tables_of("all"), &[]);
         let text = render(&found, &Style::default());
@@ -296,7 +313,9 @@ mod tests {
         // The throughput, and what scales with it.
         let told = "–: 2 of 14 lines have no figure here; measured by: fingerpost run database";
         assert!(render(&found, &Style::default()).contains(told), "{}", render(&found, &Style::default()));
-        assert!(crate::html::page(&crate::html::of_replay(&found)).contains(told));
+        let page = crate::html::page(&crate::html::of_replay(&found));
+        let [before, command] = [&told[..told.len() - 23], r#"<code><span class="word">fingerpost</span> <span class="word">run</span> "#];
+        assert!(page.contains(&format!("{before}{command}")), "{page}");
     }
 
     /// On a phone the head of the table is not shown beside its cells, so that each says itself whose figure it is.

@@ -4,7 +4,7 @@ use fingerpost_record::Run;
 use serde::Serialize;
 
 use super::doubted;
-use super::judged::Judged;
+use super::judged::{Answer, Judged};
 
 /// A document that tables and conclusions come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -93,6 +93,11 @@ impl Conclusion {
 }
 
 impl Conclusion {
+    /// Whether a run of this machine can judge it at all.
+    pub(crate) fn asks_runs(&self) -> bool {
+        matches!(self.here, Here::By(..))
+    }
+
     /// Whether a run has rows of what measures this; nothing is judged yet.
     pub(crate) fn may_be_judged_by(&self, run: &Run) -> bool {
         let Here::By(_, needs) = self.here else { return false };
@@ -100,8 +105,8 @@ impl Conclusion {
         run.measurements.iter().any(|m| m.probe.split('.').next() == Some(family))
     }
 
-    /// Whether a run has the rows for it.
+    /// Whether a run has the rows for it. One that only has a reason why it says nothing leaves it to others.
     pub(crate) fn is_judged_by(&self, run: &Run) -> bool {
-        matches!(self.here, Here::By(judge, _) if judge(run).is_some())
+        matches!(self.here, Here::By(judge, _) if judge(run).is_some_and(|judged| judged.answer != Answer::NotMeasured))
     }
 }

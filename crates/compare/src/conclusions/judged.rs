@@ -1,6 +1,6 @@
 //! What became of a conclusion: an answer, with the figure that gives it.
 
-use fingerpost_record::Status;
+use fingerpost_record::{Estimate, Status};
 use serde::Serialize;
 
 /// What became of a conclusion.
@@ -50,6 +50,27 @@ impl Judged {
         Judged { answer: if holds { Answer::True } else { Answer::False }, figure }
     }
 
+    /// By a figure that must reach a limit: its interval decides, or leaves both open.
+    pub(super) fn at_least(e: &Estimate, limit: f64, figure: String) -> Judged {
+        match e {
+            Estimate { low, .. } if *low >= limit => Judged::by(true, figure),
+            Estimate { high, .. } if *high < limit => Judged::by(false, figure),
+            Estimate { value, .. } if value.is_nan() => Judged::not(MISSING),
+            _ => Judged::open(figure),
+        }
+    }
+
+    /// By a figure that must stay below a limit.
+    pub(super) fn below(e: &Estimate, limit: f64, figure: String) -> Judged {
+        let judged = Judged::at_least(e, limit, figure);
+        let answer = match judged.answer {
+            Answer::True => Answer::False,
+            Answer::False => Answer::True,
+            open => open,
+        };
+        Judged { answer, ..judged }
+    }
+
     /// By what a comparison says of a cause, which it may say nothing of.
     pub(super) fn by_cause(said: Option<(Status, String)>, holds: impl FnOnce(Status, &str) -> bool) -> Judged {
         match said {
@@ -77,10 +98,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_figure_judges_nothing() {
+    fn a_missing_figure_judges_nothing_and_an_interval_across_the_limit_leaves_it_open() {
         let nan = f64::NAN;
         assert_eq!(Judged::by(nan > 2.0, format!("{nan:.1} times")), Judged::not(MISSING));
         assert_eq!(Judged::by(false, "1.5 times".into()).answer, Answer::False);
+        let e = |low, high| Estimate { value: (low + high) / 2.0, low, high, confidence: 0.95 };
+        let [above, across, under] = [e(2.0, 3.0), e(1.9, 3.0), e(1.0, 1.9)].map(|e| Judged::at_least(&e, 2.0, "x".into()).answer);
+        assert_eq!([above, across, under], [Answer::True, Answer::NotResolved, Answer::False]);
+        let [above, across, under] = [e(2.0, 3.0), e(1.9, 3.0), e(1.0, 1.9)].map(|e| Judged::below(&e, 2.0, "x".into()).answer);
+        assert_eq!([above, across, under], [Answer::False, Answer::NotResolved, Answer::True]);
+        assert_eq!(Judged::below(&e(nan, nan), 2.0, "x".into()), Judged::not(MISSING));
         let by = |said| Judged::by_cause(said, |status, _| status == Status::Cleared).answer;
         assert_eq!(by(None), Answer::NotMeasured);
         assert_eq!(by(Some((Status::NotJudged, "nothing is known".into()))), Answer::NotMeasured);

@@ -1,5 +1,6 @@
 //! Swap on a partition of its own.
 
+use fingerpost_record::text::counted;
 use fingerpost_record::{Outcome, Params, Run, Status};
 
 use super::conclusion::{Conclusion, Document, Here};
@@ -228,7 +229,8 @@ fn second_drive(run: &Run) -> Option<Judged> {
     let pairs: Vec<_> = single.iter().filter_map(|(app, s)| Some((s, dual.iter().find(|(other, _)| other == app)?.1))).collect();
     let shorter = pairs.iter().filter(|(s, d)| d.high < s.low).count();
     let longer = pairs.iter().filter(|(s, d)| d.low > s.high).count();
-    let figure = format!("of {} times {shorter} are shorter and {longer} are longer for certain", pairs.len());
+    let are = |count: usize| format!("{count} {}", if count == 1 { "is" } else { "are" });
+    let figure = format!("of {} {} shorter and {} longer for certain", counted(pairs.len() as u64, "time"), are(shorter), are(longer));
     (!pairs.is_empty()).then(|| match (shorter == pairs.len(), longer > 0) {
         (false, false) => Judged::open(figure),
         (all, _) => Judged::by(all, figure),
@@ -273,7 +275,10 @@ fn helps(run: &Run) -> Option<Judged> {
     match found.answer {
         Answer::Helps => Some(Judged::by(launch::gain(&found).is_some_and(|times| times < LARGE), sentence)),
         Answer::Hurts | Answer::Same => Some(Judged::by(false, sentence)),
-        Answer::Unresolved => Some(Judged::open(sentence)),
+        // The answer stands before it already.
+        Answer::Unresolved => {
+            Some(Judged::open(sentence.split_once("is not resolved: ").map_or(sentence.clone(), |(_, why)| why.to_owned())))
+        }
         Answer::NothingToCompare => None,
     }
 }
@@ -303,6 +308,11 @@ mod tests {
             let rows = run.measurements.iter_mut().filter(|m| m.params.text("placement") == Some(from));
             rows.for_each(|m| m.params = m.params.clone().with("placement", to));
         };
+        // The same times, of which each might be a third or three times as much.
+        let mut noisy = run.clone();
+        noisy.measurements.iter_mut().filter_map(|m| m.estimate.as_mut()).for_each(|e| (e.low, e.high) = (e.value / 3.0, e.value * 3.0));
+        let open = judged(&noisy);
+        assert!(open.answer == Said::NotResolved && open.figure.starts_with("under "), "{open:?}");
         // Compressed memory as fast as that: no place of its own on a disk.
         of(&mut run, "dual", "zram");
         of(&mut run, "single", "zswap");
@@ -319,6 +329,21 @@ mod tests {
         tenth.measurements.extend(faster);
         let small = judged(&tenth);
         assert!(small.answer == Said::False && small.figure.contains("helps here"), "{small:?}");
+    }
+
+    #[test]
+    fn one_application_that_is_slower_contradicts_all() {
+        let judged = |run: &Run| LIST.iter().find(|c| c.key == "second_drive_best").unwrap().by_run(run);
+        let mut run = crate::references::load("launch-10.1").unwrap();
+        assert_eq!(judged(&run).answer, Said::True, "{}", judged(&run).figure);
+        let mail = |m: &&mut Measurement| m.params.text("app") == Some("Mail") && m.params.text("placement") == Some("dual");
+        run.measurements
+            .iter_mut()
+            .filter(mail)
+            .filter_map(|m| m.estimate.as_mut())
+            .for_each(|e| (e.value, e.low, e.high) = (9e9, 8.9e9, 9.1e9));
+        let slower = judged(&run);
+        assert_eq!((slower.answer, slower.figure.as_str()), (Said::False, "of 10 times 9 are shorter and 1 is longer for certain"));
     }
 
     #[test]

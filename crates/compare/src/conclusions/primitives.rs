@@ -1,6 +1,6 @@
 //! lmbench and flops in No More Apple Mysteries.
 
-use fingerpost_record::Status;
+use fingerpost_record::{Params, Status, Unit};
 
 use super::conclusion::{Conclusion, Here, of_mysteries as of};
 use super::judged::Judged;
@@ -76,13 +76,17 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(
             |run| {
-                let thread = own::value(run, "thread.create", &fingerpost_record::Params::new())?;
-                let fork = own::value(run, "process.fork", &fingerpost_record::Params::new().with("resident", 0))?;
-                let text = fingerpost_record::Unit::Nanoseconds;
-                Some(Judged::by(
-                    thread > fork / 2.0,
-                    format!("a thread takes {}, a fork {}: the one tells little of the other", text.format(thread), text.format(fork)),
-                ))
+                let (none, resident, text) = (Params::new(), Params::new().with("resident", 0), Unit::Nanoseconds);
+                let (thread, fork) = (own::best(run, "thread.create", &none)?, own::best(run, "process.fork", &resident)?);
+                let share = own::times(own::level(run, fork)?, own::level(run, thread)?);
+                let figure = format!(
+                    "a thread takes {}, a fork {}: {:.2} times its time{}; from half of it on a slow fork tells of slow threads",
+                    text.format(thread.estimate?.value),
+                    text.format(fork.estimate?.value),
+                    share.value,
+                    own::from_to(&share, |t| format!("{t:.2}"))
+                );
+                Some(Judged::at_least(&share, 0.5, figure))
             },
             "process.fork thread.create",
         ),

@@ -1,13 +1,12 @@
 //! MySQL and Apache in No More Apple Mysteries.
 
 use fingerpost_record::text::counted;
-use fingerpost_record::{Budget, Observation, Params, Run, Status};
+use fingerpost_record::{Budget, Estimate, Measurement, Observation, Params, Run, Status};
 
 use super::conclusion::{Conclusion, Here, of_mysteries as of};
-use super::judged::Judged;
+use super::judged::{Answer, Judged};
 use super::source::{at_clients, between, g5, ratio, row, said, status, total, value};
 use super::{own, source};
-use crate::scaling::Shape;
 use crate::verdict::Verdict;
 
 const MYSQL: &[&str] = &["mysql-scaling"];
@@ -53,7 +52,7 @@ pub static LIST: &[Conclusion] = &[
             let curve = &g5().curves[0];
             let gain = curve.points[6].1 / curve.points[0].1;
             Judged::by(
-                curve.base_collapses_from.is_none() && gain * 100.0 > FOUR_FIFTHS_MORE,
+                curve.base_collapses_from.is_none() && gain > FOUR_FIFTHS_MORE,
                 format!("50 clients get {:.0} % of one client's", gain * 100.0),
             )
         },
@@ -189,7 +188,8 @@ pub static LIST: &[Conclusion] = &[
         "query_cache_widens_the_gap",
         SEARCH,
         "With answers from the query cache the Linux machines serve several times more, limited by the clients, and Mac OS X does not keep up.",
-        &["mysql-query-cache"],
+        // Here it is what the cache gains, which takes the figures without it as well.
+        &["mysql-query-cache", "mysql-scaling"],
         query_cache,
         Here::By(
             query_cache_here,
@@ -252,8 +252,16 @@ pub static LIST: &[Conclusion] = &[
         Here::By(
             |run| {
                 let published = Params::new().with("server", "apache-2.0").with("keepalive", "off").with("connections", 100);
-                let ours = own::value(run, "web.throughput", &published)?;
-                Some(Judged::by(ours > 2.0 * 266.0, format!("{ours:.0}/s here, 266/s there, 2165/s on the G5 under Linux")))
+                let mac = source::load("g5-2.7-darwin");
+                let theirs = own::best_level(&mac, "web.throughput", &published)?;
+                let row = own::best(run, "web.throughput", &published)?;
+                let times = own::times(theirs, own::level(run, row)?);
+                let interval = own::from_to(&times, |t| format!("{t:.1}"));
+                let figure = format!(
+                    "{:.0}/s here, 266/s there, 2165/s on the G5 under Linux: {:.1} times Mac OS X's{interval}",
+                    row.estimate?.value, times.value
+                );
+                Some(Judged::at_least(&times, 2.0, figure))
             },
             "web --set connections=100 --set keepalive=off",
         ),
@@ -361,35 +369,46 @@ fn writing_here(run: &Run) -> Option<Judged> {
     Some(Judged::by(busy < DISK_IDLE, figure))
 }
 
-/// Far below what one client gets: less than this share of it, in per cent.
-const FAR_BELOW: f64 = 90.0;
+/// Far below what one client gets: less than this share of it.
+const FAR_BELOW: f64 = 0.9;
 
 /// Whether from some number of clients on, beyond two, all together get less than one of them would.
 fn collapses(run: &Run) -> Option<Judged> {
-    let scaling = own::clients(run)?;
-    let last = scaling.rows.last().filter(|row| row.clients > 2)?;
-    let figure = format!("{} clients get {:.0} % of one client's: it {scaling}", last.clients, last.scaling);
-    Some(Judged::by(last.scaling < FAR_BELOW, figure))
+    let (gain, figure) = most_clients(&own::clients(run)?)?;
+    Some(Judged::below(&gain, FAR_BELOW, figure))
 }
 
-/// What the most clients get at the least where more of them do little harm, in per cent of what one gets: “80 % more”.
-const FOUR_FIFTHS_MORE: f64 = 180.0;
+/// What the most clients get, of more than two, as times what one gets, in words.
+fn most_clients(of: &own::Clients) -> Option<(Estimate, String)> {
+    let last = of.scaling.rows.last().filter(|row| row.clients > 2)?;
+    let (gain, share) = of.share_of_one(last.clients)?;
+    Some((gain, format!("{} clients get {share} of one client's: it {}", last.clients, of.scaling)))
+}
+
+/// What the most clients get at the least where more of them do little harm, in times what one gets: “80 % more”.
+const FOUR_FIFTHS_MORE: f64 = 1.8;
 
 fn holds_its_peak(run: &Run) -> Option<Judged> {
-    let scaling = own::clients(run)?;
-    let last = scaling.rows.last()?;
-    let calm = !matches!(scaling.shape, Shape::Collapses { .. });
-    let figure = format!("{} clients get {:.0} % of one client's: it {scaling}", last.clients, last.scaling);
-    Some(Judged::by(calm && last.scaling > FOUR_FIFTHS_MORE, figure))
+    let clients = own::clients(run)?;
+    let (gain, figure) = most_clients(&clients)?;
+    let enough = Judged::at_least(&gain, FOUR_FIFTHS_MORE, figure);
+    Some(match (enough.answer, clients.collapses()) {
+        // What collapses does not hold its peak, whatever is left of it.
+        (_, Some(true)) => Judged { answer: Answer::False, ..enough },
+        (Answer::True, None) => Judged::open(enough.figure),
+        _ => enough,
+    })
 }
+
+/// What a second client must add at the least to be said to help.
+const HELPS: f64 = 1.1;
 
 fn second_client(run: &Run) -> Option<Judged> {
-    let scaling = own::clients(run)?;
-    let two = scaling.rows.iter().find(|r| r.clients == 2)?;
-    Some(Judged::by(two.scaling > 110.0, format!("two clients get {:.0} % of one client's", two.scaling)))
+    let (gain, share) = own::clients(run)?.share_of_one(2)?;
+    Some(Judged::at_least(&gain, HELPS, format!("two clients get {share} of one client's")))
 }
 
-const CACHED: &str = "database.throughput";
+const CACHED: &str = own::THROUGHPUT;
 
 fn query_cache() -> Judged {
     let c = between("opteron-850-linux[query_cache=on]", "g5-2.7-darwin[query_cache=on]");
@@ -408,12 +427,23 @@ fn query_cache() -> Judged {
 /// What the cache gains here: the best throughput with it against the best without. What the published machines served says nothing of the
 /// cache of today's.
 fn query_cache_here(run: &Run) -> Option<Judged> {
-    let with = |state: &str| {
-        let rows = run.measurements.iter().filter(|m| m.probe == CACHED && m.params.text("query_cache") == Some(state));
-        rows.filter_map(|m| m.estimate).map(|e| e.value).max_by(f64::total_cmp)
-    };
-    let (on, off) = (with("on")?, with("off").filter(|off| *off > 0.0)?);
-    Some(Judged::by(on > SEVERAL * off, format!("{on:.0}/s with the cache, {off:.0}/s without: {:.1} times", on / off)))
+    let of =
+        |state: &'static str| run.measurements.iter().filter(move |m| m.probe == CACHED && m.params.text("query_cache") == Some(state));
+    // The same server without its cache: one with another setting besides would answer another question.
+    let rest = |row: &Measurement| row.params.without(&["query_cache", "clients"]);
+    let highest = |a: &&Measurement, b: &&Measurement| rate(a).total_cmp(&rate(b));
+    let with = of("on").filter(|m| m.estimate.is_some() && of("off").any(|off| rest(off) == rest(m))).max_by(highest)?;
+    let without = of("off").filter(|m| m.estimate.is_some() && rest(m) == rest(with)).max_by(highest)?;
+    let (on, cached, off, plain) = (rate(with), own::level(run, with)?, rate(without), own::level(run, without)?);
+    let times = own::times(plain, cached);
+    let interval = own::from_to(&times, |t| format!("{t:.1}"));
+    let figure = format!("{on:.0}/s with the cache, {off:.0}/s without: {:.1} times{interval}", times.value);
+    Some(Judged::at_least(&times, SEVERAL, figure))
+}
+
+/// A row's figure; nothing is less than any.
+fn rate(row: &Measurement) -> f64 {
+    row.estimate.map_or(f64::NEG_INFINITY, |e| e.value)
 }
 
 /// What “several times” is at the least.
@@ -448,4 +478,68 @@ fn stalls(run: &Run) -> Option<Judged> {
     let (stalls, seconds, wall) = (sum("stalls"), sum("stall.seconds"), sum("wall.seconds"));
     let figure = format!("{} of the client, {seconds:.2} s of {wall:.1} s", counted(stalls as u64, "stall"));
     (wall > 0.0).then(|| Judged::by(seconds > STALLED * wall, figure))
+}
+
+#[cfg(test)]
+mod tests {
+    use fingerpost_record::{Better, Estimate, Outcome, Process, Unit};
+
+    use super::*;
+
+    /// A server's throughput by clients, which is up to so many times as high or as low in its rounds.
+    fn served(points: &[(i64, f64)], apart: f64) -> Run {
+        let row = |(clients, value): &(i64, f64)| {
+            let params = Params::new().with("engine", "mariadb").with("mix", "read").with("query_cache", "off").with("clients", *clients);
+            let none =
+                Measurement::without_figure(own::THROUGHPUT, 1, params, Unit::PerSecond, Better::Higher, Outcome::Measured, String::new());
+            let rounds = [-1.0, -0.5, 0.0, 0.5, 1.0].map(|of| value * apart.powf(of));
+            let estimate = Some(Estimate { value: *value, low: value / apart, high: value * apart, confidence: 0.95 });
+            Measurement { estimate, processes: rounds.map(|v| Process::of_one(v, 1)).to_vec(), reason: None, ..none }
+        };
+        Run { measurements: points.iter().map(row).collect(), ..Run::default() }
+    }
+
+    fn answer(key: &str, run: &Run) -> Answer {
+        super::super::all().find(|c| c.key == key).unwrap().by_run(run).answer
+    }
+
+    #[test]
+    fn what_the_intervals_of_a_scaling_leave_open_is_not_decided() {
+        // It grows and holds that; it collapses.
+        let grows = [(1, 100.0), (2, 190.0), (5, 240.0), (50, 235.0)];
+        let falls = [(1, 100.0), (2, 150.0), (5, 60.0), (50, 25.0)];
+        let keys = ["mysql_collapses", "linux_does_not_collapse", "second_client_helps", "two_clients_leave_room"];
+        let of = |points: &[(i64, f64)], apart: f64| keys.map(|key| answer(key, &served(points, apart)));
+        assert_eq!(of(&grows, 1.02), [Answer::False, Answer::True, Answer::True, Answer::True]);
+        assert_eq!(of(&falls, 1.02), [Answer::True, Answer::False, Answer::True, Answer::False]);
+        // Figures of which each might be a third, or three times as much.
+        assert_eq!(of(&grows, 3.0), [Answer::NotResolved; 4]);
+        // A fall to a quarter is one for all that moves a little.
+        assert_eq!(of(&falls, 1.2)[..2], [Answer::True, Answer::False]);
+        // Twice what one gets, at four fifths of the peak, and at what may be far less of it.
+        assert_eq!(of(&[(1, 100.0), (2, 190.0), (5, 260.0), (50, 215.0)], 1.02)[1], Answer::True);
+        assert_eq!(of(&[(1, 100.0), (2, 190.0), (5, 298.0), (50, 215.0)], 1.02)[1], Answer::NotResolved);
+        let told = super::super::all().find(|c| c.key == "second_client_helps").unwrap().by_run(&served(&grows, 3.0));
+        assert!(told.figure.starts_with("two clients get 190 % (") && told.figure.contains(" to "), "{}", told.figure);
+    }
+
+    #[test]
+    fn the_caches_gain_is_as_sure_as_the_two_figures() {
+        let both = |gain: f64, apart: f64| {
+            let (mut run, mut cached) = (served(&[(1, 100.0)], apart), served(&[(1, gain * 100.0)], apart));
+            cached.measurements.iter_mut().for_each(|m| m.params = m.params.clone().with("query_cache", "on"));
+            run.measurements.extend(cached.measurements);
+            answer("query_cache_widens_the_gap", &run)
+        };
+        // Of another setting besides nothing is said.
+        let mut other = served(&[(1, 500.0)], 1.04);
+        other.measurements[0].params = other.measurements[0].params.clone().with("query_cache", "on");
+        let mut locking = served(&[(1, 100.0)], 1.04);
+        locking.measurements[0].params = locking.measurements[0].params.clone().with("server.external_locking", 1);
+        other.measurements.extend(locking.measurements);
+        assert_eq!(answer("query_cache_widens_the_gap", &other), Answer::NotMeasured);
+        assert_eq!([both(5.0, 1.04), both(1.2, 1.04)], [Answer::True, Answer::False]);
+        assert_eq!([both(2.1, 1.6), both(1.9, 1.6)], [Answer::NotResolved; 2]);
+        assert_eq!(answer("query_cache_widens_the_gap", &served(&[(1, 100.0)], 1.04)), Answer::NotMeasured);
+    }
 }

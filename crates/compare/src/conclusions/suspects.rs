@@ -1,11 +1,12 @@
 //! What No More Apple Mysteries suspects below MySQL, what it expects of others, and what it advises.
 
-use fingerpost_record::{Outcome, Params, Run, Status, Unit};
+use fingerpost_record::{Measurement, Outcome, Params, Run, Status, Unit};
 
 use super::conclusion::{Conclusion, Here, of_mysteries as of};
 use super::judged::Judged;
 use super::source::{at_clients, g5, ratio, row, total, value};
 use super::{own, source};
+use crate::ratio::Level;
 
 const MYSQL: &[&str] = &["mysql-scaling"];
 const CACHED: &[&str] = &["mysql-query-cache"];
@@ -187,33 +188,46 @@ fn needed(probe: &str, words: &str) -> String {
 }
 
 fn more_than_two(run: &Run) -> Option<Judged> {
-    let scaling = own::clients(run)?;
-    let at = |clients: u64| scaling.rows.iter().find(|r| r.clients == clients);
-    let (two, more) = (at(2)?, scaling.rows.iter().filter(|r| r.clients > 2).max_by(|a, b| a.scaling.total_cmp(&b.scaling))?);
-    let figure = format!("two clients get {:.0} % of one client's, {} get {:.0} %", two.scaling, more.clients, more.scaling);
-    Some(Judged::by(more.scaling > two.scaling * (1.0 + MATTERS), figure))
+    let clients = own::clients(run)?;
+    let more = clients.scaling.rows.iter().filter(|r| r.clients > 2).max_by(|a, b| a.scaling.total_cmp(&b.scaling))?.clients;
+    let (gain, [two, most]) = (clients.gain(2, more)?, [clients.share_of_one(2)?.1, clients.share_of_one(more)?.1]);
+    let interval = own::from_to(&gain, |t| format!("{t:.2}"));
+    let figure = format!("two clients get {two} of one client's, {more} get {most}: {:.2} times{interval}", gain.value);
+    Some(Judged::at_least(&gain, 1.0 + MATTERS, figure))
 }
 
 /// A round trip over TCP beside what one query takes with one client.
 fn latency_here(run: &Run) -> Option<Judged> {
-    let trip = own::value(run, "ipc.tcp", &Params::new())?;
-    let scaling = own::clients(run)?;
-    let query = 1e9 / scaling.rows.iter().find(|r| r.clients == 1).map(|r| r.throughput).filter(|v| *v > 0.0)?;
+    let (none, clients) = (Params::new(), own::clients(run)?);
+    let trip = own::best(run, "ipc.tcp", &none)?;
+    // The time of a query in nanoseconds is a billion divided by their rate.
+    let rate = clients.level(1)?;
+    let query = Level { log: 1e9_f64.ln() - rate.log, ..rate };
+    let share = own::times(query, own::level(run, trip)?);
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
     let figure = format!(
-        "a round trip takes {}, a transaction of one client {}: {:.1} %",
-        Unit::Nanoseconds.format(trip),
-        Unit::Nanoseconds.format(query),
-        100.0 * trip / query
+        "a round trip takes {}, a transaction of one client {}: {} %{}",
+        Unit::Nanoseconds.format(trip.estimate?.value),
+        Unit::Nanoseconds.format(query.log.exp()),
+        percent(share.value),
+        own::from_to(&share, percent)
     );
-    Some(Judged::by(trip > MATTERS * query, figure))
+    Some(Judged::at_least(&share, MATTERS, figure))
 }
 
 fn thread_beside_connection(run: &Run) -> Option<Judged> {
-    let [thread, connection] = ["thread.create", "ipc.tcp_connect"].map(|probe| own::value(run, probe, &Params::new()));
-    let (thread, connection) = (thread?, connection?);
-    let figure =
-        format!("a thread takes {}, a connection over TCP {}", Unit::Nanoseconds.format(thread), Unit::Nanoseconds.format(connection));
-    Some(Judged::by(thread > MATTERS * connection, figure))
+    let none = Params::new();
+    let (thread, connection) = (own::best(run, "thread.create", &none)?, own::best(run, "ipc.tcp_connect", &none)?);
+    let share = own::times(own::level(run, connection)?, own::level(run, thread)?);
+    let text = |row: &Measurement| Some(Unit::Nanoseconds.format(row.estimate?.value));
+    let interval = own::from_to(&share, |t| format!("{t:.2}"));
+    let figure = format!(
+        "a thread takes {}, a connection over TCP {}: {:.2} times its time{interval}",
+        text(thread)?,
+        text(connection)?,
+        share.value
+    );
+    Some(Judged::at_least(&share, MATTERS, figure))
 }
 
 fn switches_of_a_mutex(run: &Run) -> Option<Judged> {

@@ -33,6 +33,7 @@ fn scaling(table: &Table, own: &[Line]) -> Vec<Line> {
         let key = format!("clients{:02}.percent", table.columns[at].params.int("clients").unwrap_or_default());
         let of_one = |(here, one): (&Here, &Here)| if at == 0 { Some(here.whole()) } else { here.quotient(one, 100.0) };
         Line {
+            about: None,
             what: format!("scaling in %, {}", line.what),
             printed: printed.iter().map(|totals| Some(totals.as_ref()?.get(&key)?.to_string())).collect(),
             here: line.here.as_ref().zip(one.as_ref()).and_then(of_one),
@@ -49,6 +50,7 @@ fn ratios(table: &Table, own: &[Line]) -> Vec<Line> {
         Some(short(ratio, 8))
     };
     let line = |(round, (f, o)): (usize, (&Line, &Line))| Line {
+        about: None,
         what: format!("{} fs/odb, round {}", table.columns[0].probe, round + 1),
         printed: f.printed.iter().zip(&o.printed).map(|(f, o)| text(f, o)).collect(),
         here: f.here.as_ref().zip(o.here.as_ref()).and_then(|(f, o)| f.quotient_of_rounds(o)),
@@ -71,6 +73,7 @@ fn costs(own: &[Line]) -> Vec<Line> {
         let by_formula = own_costs.as_ref().filter(|_| misprints[at].is_some());
         let formula = by_formula.map_or_else(String::new, |costs| format!(" (its formula gives {})", short(costs.values()[at], 5)));
         Line {
+            about: None,
             what: format!("derived: {name}{formula} api=vm_allocate"),
             printed: vec![Some(solve::PRINTED[at].to_string())],
             here: here.as_ref().and_then(|here| derived(here, at)),

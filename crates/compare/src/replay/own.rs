@@ -88,7 +88,11 @@ impl Here {
         let alone = Estimate { value, low: value, high: value, confidence: self.estimate.confidence };
         let e = if beside { ratio(a, b)? } else { Some(alone).filter(|e| e.value.is_finite())? };
         let estimate = Estimate { value: times * e.value, low: times * e.low, high: times * e.high, confidence: e.confidence };
-        let here = Here::derived(estimate, self.trusted && by.trusted, self.note.clone());
+        // What stands for what in either; what is said of both is said once.
+        let parts = |here: &Here| here.note.iter().flat_map(|note| note.split("; ")).map(str::to_owned).collect::<Vec<_>>();
+        let of_other = parts(by).into_iter().filter(|part| !parts(self).contains(part));
+        let notes: Vec<String> = parts(self).into_iter().chain(of_other).collect();
+        let here = Here::derived(estimate, self.trusted && by.trusted, (!notes.is_empty()).then(|| notes.join("; ")));
         Some(if beside { here } else { Here { without_interval: Some(NOT_SIDE_BY_SIDE), ..here } })
     }
 }
@@ -144,31 +148,63 @@ pub(super) fn ours(run: &Run, column: &Column) -> Option<Ours> {
     if column.probe == "lmbench.null_io" && run.measurements.iter().all(|m| m.probe != column.probe) {
         return null_io(run);
     }
-    if let Some(average) = average(run, column) {
-        return Some(average);
+    if column.probe == FLOPS {
+        return floating_point(run, column);
     }
     let row = best(run, &column.probe, &column.params)?;
+    Some(Ours::new(row.clone(), note(column, row)?))
+}
+
+/// What stands for what in a row, and what the published one leaves unsaid.
+fn note(column: &Column, row: &Measurement) -> Option<Option<String>> {
     let note = aliases::matches(&column.probe, &column.params, &row.params)?;
     let unsaid: Vec<String> = note.unstated.iter().filter_map(|key| Some(named(key, row.params.get(key)?))).collect();
     let aliased = note.aliased.iter().map(|(key, published, ours)| format!("{key} {ours} stands for {published}"));
     let parts: Vec<String> = aliased.chain((!unsaid.is_empty()).then(|| unsaid.join(" "))).collect();
-    Some(Ours::new(row.clone(), (!parts.is_empty()).then(|| parts.join("; "))))
+    Some((!parts.is_empty()).then(|| parts.join("; ")))
 }
 
-/// The published average of the eight modules is their arithmetic mean; a run of this machine has the modules.
-fn average(run: &Run, column: &Column) -> Option<Ours> {
-    if column.probe != "cpu.flops" || column.params.text("module") != Some("average") {
-        return None;
+const FLOPS: &str = "cpu.flops";
+
+/// A module, or the average of all eight, as one compiler makes them: each published column is one compiler's, and so is this machine's.
+fn floating_point(run: &Run, column: &Column) -> Option<Ours> {
+    let modules = by_one_compiler(run)?;
+    if let Some(number) = column.params.int("module") {
+        let row = modules.iter().find(|row| row.params.int("module") == Some(number))?;
+        return Some(Ours::new((*row).clone(), note(column, row)?));
     }
-    let published: Vec<Params> = (1..=8).map(|n| Params::new().with("module", n)).collect();
-    let modules = published.iter().map(|one| best(run, &column.probe, one).and_then(|row| Some((row, row.estimate?))));
-    let modules: Vec<(&Measurement, Estimate)> = modules.collect::<Option<_>>()?;
-    let mean = |of: fn(&Estimate) -> f64| modules.iter().map(|(_, e)| of(e)).sum::<f64>() / modules.len() as f64;
-    let estimate = Estimate { value: mean(|e| e.value), low: mean(|e| e.low), high: mean(|e| e.high), confidence: modules[0].1.confidence };
-    let trusted = modules.iter().all(|(row, _)| row.outcome == Outcome::Measured);
+    // The published average is the arithmetic mean.
+    let all: Vec<Estimate> = modules.iter().filter_map(|row| row.estimate).collect();
+    let mean = |of: fn(&Estimate) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+    let estimate = Estimate { value: mean(|e| e.value), low: mean(|e| e.low), high: mean(|e| e.high), confidence: all[0].confidence };
+    let trusted = modules.iter().all(|row| row.outcome == Outcome::Measured);
     let outcome = if trusted { Outcome::Measured } else { Outcome::Untrusted };
-    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), ..modules[0].0.clone() };
-    Some(Ours::new(row, Some("mean of the eight modules".into())))
+    let params = modules[0].params.without(&["module"]);
+    let by = params.iter().map(|(key, value)| named(key, value)).collect::<Vec<_>>().join(" ");
+    let note = if by.is_empty() { String::new() } else { format!("{by}; ") } + "mean of the eight modules";
+    let row = Measurement { estimate: Some(estimate), outcome, processes: Vec::new(), params, ..modules[0].clone() };
+    (all.len() == 8).then(|| Ours::new(row, Some(note)))
+}
+
+/// The modules' rows of one compiler with its flags: of those with most modules the one whose average is highest, one that is to be trusted
+/// before one that is not.
+fn by_one_compiler(run: &Run) -> Option<Vec<&Measurement>> {
+    let mut compilers: Vec<(Params, Vec<&Measurement>)> = Vec::new();
+    let measured = |row: &&Measurement| matches!(row.outcome, Outcome::Measured | Outcome::Untrusted) && row.estimate.is_some();
+    let modules =
+        run.measurements.iter().filter(|row| row.probe == FLOPS && row.params.int("module").is_some_and(|n| (1..=8).contains(&n)));
+    for row in modules.filter(measured) {
+        let compiler = row.params.without(&["module"]);
+        match compilers.iter_mut().find(|(known, _)| *known == compiler) {
+            Some((_, modules)) => modules.push(row),
+            None => compilers.push((compiler, vec![row])),
+        }
+    }
+    let rank = |modules: &[&Measurement]| {
+        let sum: f64 = modules.iter().filter_map(|row| row.estimate).map(|e| e.value).sum();
+        (modules.len(), modules.iter().all(|row| row.outcome == Outcome::Measured), sum)
+    };
+    compilers.into_iter().map(|(_, modules)| modules).max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal))
 }
 
 /// lmbench's figure is the mean of reading and writing one byte.
@@ -264,6 +300,8 @@ mod tests {
         assert!((here(2).estimate.value - expected.value / scale).abs() < 1e-6, "the third round: {:?}", here(2));
         assert!(here(2).estimate.low < here(2).estimate.value && here(2).without_interval.is_none());
         let ratio = here(24).estimate;
+        let both = "store files-open stands for files; state=warm; store lmdb stands for object-database";
+        assert_eq!(here(24).note.as_deref(), Some(both));
         assert!((ratio.value - 5.0).abs() < 1e-9 && ratio.low < 5.0 && ratio.high > 5.0 && ratio.high < 5.1, "{ratio:?}");
         // Of another state nothing was read beside it.
         let apart = table("site", &[run("cold")]).lines[24].here.clone().unwrap();
@@ -282,6 +320,35 @@ mod tests {
         let json = serde_json::to_value(&found.lines[0]).unwrap();
         assert_eq!(json["here"]["without_interval"], MEASURED_ONCE);
         assert!(json["here"].get("origin").is_none());
+    }
+
+    #[test]
+    fn the_column_of_floating_point_is_one_compilers() {
+        let module = |compiler: &str, number: i64, value: f64, outcome: Outcome| {
+            let params = Params::new().with("compiler", compiler).with("module", number);
+            let none = Measurement::without_figure(FLOPS, 1, params, Unit::FlopPerSecond, Better::Higher, outcome, String::new());
+            let half = 0.1 * value;
+            Measurement { estimate: Some(Estimate { value, low: value - half, high: value + half, confidence: 0.95 }), ..none }
+        };
+        let of = |compiler: &str, fast: i64, outcome: Outcome| {
+            (1..=8).map(|n| module(compiler, n, if n == fast { 9e9 } else { 1e9 * n as f64 / fast as f64 }, outcome)).collect::<Vec<_>>()
+        };
+        // Each is the faster one in a module; one that was doubted is faster in all.
+        let mut run =
+            Run { measurements: [of("gcc 12", 1, Outcome::Measured), of("clang 14", 2, Outcome::Measured)].concat(), ..Run::default() };
+        run.measurements.extend((1..=8).map(|n| module("icc", n, 9e10, Outcome::Untrusted)));
+        run.measurements.push(module("tcc", 3, 9e11, Outcome::Measured));
+        let lines = table("flops", std::slice::from_ref(&run)).lines;
+        let here: Vec<f64> = lines.iter().map(|line| line.here.as_ref().unwrap().estimate.value).collect();
+        assert_eq!(here, [9e3, 2e3, 3e3, 4e3, 5e3, 6e3, 7e3, 8e3, 5.5e3]);
+        let notes: Vec<&str> = lines.iter().map(|line| line.here.as_ref().unwrap().note.as_deref().unwrap()).collect();
+        assert_eq!((notes[1], notes[8]), ("compiler=gcc 12", "compiler=gcc 12; mean of the eight modules"));
+        assert!((lines[8].here.as_ref().unwrap().estimate.low / 4.95e3 - 1.0).abs() < 1e-9);
+        // Of fewer modules there is no average.
+        run.measurements.retain(|m| m.params.int("module") != Some(4));
+        let fewer = table("flops", std::slice::from_ref(&run)).lines;
+        assert_eq!(fewer.iter().filter(|line| line.here.is_some()).count(), 7);
+        assert!(fewer[3].here.is_none() && fewer[8].here.is_none());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use fingerpost_record::{guard, load};
-use fingerpost_report::html::{Content, style};
+use fingerpost_report::html::{Content, style, term};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::site::Site;
@@ -130,7 +130,7 @@ pub fn content(content: &Content, actions: Markup) -> Markup {
         (actions)
         (content.lead)
         nav class="sections" aria-label="Sections" { ul { @for s in &content.sections { li { a href={ "#" (s.key) } { (s.title) } } } } }
-        @for s in &content.sections { section class="card" id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (s.title) } (s.body) } }
+        @for s in &content.sections { section class="card" id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (term::options_whole(&s.title)) } (s.body) } }
     }
 }
 

@@ -120,7 +120,7 @@ pub fn body(content: &Content) -> Markup {
         nav class="sections" aria-label="Sections" { ul { @for s in &content.sections { li { a href={ "#" (s.key) } { (s.title) } } } } }
         main {
             @for s in &content.sections {
-                section id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (s.title) } (s.body) }
+                section id=(s.key) aria-labelledby={ (s.key) "-title" } { h2 id={ (s.key) "-title" } { (term::options_whole(&s.title)) } (s.body) }
             }
         }
     }

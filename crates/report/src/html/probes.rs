@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::content::{Around, Section};
 use super::parts::scrolling;
 use super::samples::Samples;
-use super::term::{breakable, defined, term};
+use super::term::{breakable, defined, term, words_whole};
 use crate::figure::Figure;
 use crate::key_figures;
 use crate::svg::{Axis, cells};
@@ -26,7 +26,7 @@ pub fn tiles(view: &View) -> Markup {
                             span class="tile-name" { (name) }
                             span class="tile-value" { (f.value()) " " small { (f.symbol()) } }
                             span class="tile-note" { (f.interval()) }
-                            span class="tile-note" { (breakable(&row.name())) }
+                            span class="tile-note" { (words_whole(&row.name())) }
                         }
                     }
                 }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::content::{Content, Section};
 use super::parts::scrolling;
-use super::term::{breakable, term};
+use super::term::{options_whole, term, words_whole};
 use crate::replay::{OWN, TITLE, below, lines_apart, notes_apart, own_figure, summary, unit_title};
 
 /// The page's content: conclusions first, then the tables, and last the documents of which nothing could be judged here.
@@ -59,10 +59,17 @@ fn conclusion(c: &Concluded) -> Markup {
     }
 }
 
-/// Text in which commands stand between backticks.
+/// Text in which commands stand between backticks, or at its end behind what introduces one.
 fn with_code(text: &str) -> Markup {
-    html! { @for (i, piece) in text.split('`').enumerate() { @if i % 2 == 1 { code { (piece) } } @else { (piece) } } }
+    if let Some((before, command)) = text.split_once(MEASURED_BY) {
+        let (command, rest) = command.split_once(", ").map_or((command, None), |(command, rest)| (command, Some(rest)));
+        return html! { (with_code(before)) (MEASURED_BY) code { (words_whole(command)) } @if let Some(rest) = rest { ", " (with_code(rest)) } };
+    }
+    html! { @for (i, piece) in text.split('`').enumerate() { @if i % 2 == 1 { code { (words_whole(piece)) } } @else { (options_whole(piece)) } } }
 }
+
+/// What stands before the command that measures what is missing.
+const MEASURED_BY: &str = "measured by: ";
 
 fn table(t: &Replayed) -> Markup {
     let (shared, own) = lines_apart(t);
@@ -73,12 +80,14 @@ fn table(t: &Replayed) -> Markup {
         table class="stacked" {
             thead { tr {
                 th scope="col" { (term(&unit_title(t))) }
+                @if let Some(about) = t.about { th scope="col" class="number" { (about) } }
                 th scope="col" class="number" { (OWN) }
                 @for s in &t.systems { th scope="col" class="number" { (term(s)) } }
                 @if notes { th scope="col" { (term("what stands for what")) } }
             } }
             tbody { @for ((line, what), note) in t.lines.iter().zip(&own).zip(&said) { tr {
-                th scope="row" class="what" { (breakable(what)) }
+                th scope="row" class="what" { (words_whole(what)) }
+                @if let Some(about) = t.about { td class="number wide" data-of=(about) { (line.about.as_deref().unwrap_or_default()) } }
                 (own_cell(own_figure(line.here.as_ref())))
                 @for (s, printed) in t.systems.iter().zip(&line.printed) { td class="number" data-of=(s) { (printed.as_deref().unwrap_or("–")) } }
                 @if notes { td class="note" { (note) } }
@@ -88,7 +97,7 @@ fn table(t: &Replayed) -> Markup {
     html! {
         @if !shared.is_empty() { p class="params" { "All lines: " (shared) } }
         (scrolling(&format!("{}, table", clean(&t.title)), rows))
-        p class="note" { (below(t)) }
+        p class="note" { (with_code(&below(t))) }
     }
 }
 

@@ -28,6 +28,18 @@ pub fn breakable(text: &str) -> Markup {
     html! { @for piece in text.split_inclusive(['.', '=']) { (piece) @if piece.ends_with(['.', '=']) { wbr; } } }
 }
 
+/// A command, or parameters, of which a line ends between words alone: no hyphen of an option is left behind. A word that is wider than the
+/// screen is broken as in [`breakable`].
+pub fn words_whole(text: &str) -> Markup {
+    html! { @for (i, word) in text.split(' ').enumerate() { @if i > 0 { " " } span class="word" { (breakable(word)) } } }
+}
+
+/// A title or a sentence, in which an option of a command stays whole.
+pub fn options_whole(text: &str) -> Markup {
+    let option = |word: &str| word.len() > 1 && word.starts_with('-');
+    html! { @for (i, word) in text.split(' ').enumerate() { @if i > 0 { " " } @if option(word) { span class="word" { (word) } } @else { (word) } } }
+}
+
 /// What a word of the glossary or a cause means.
 pub fn definition(word: &str) -> Option<String> {
     if let Some(cause) = cause(word) {
@@ -61,6 +73,21 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_ends_between_the_words_of_a_command_and_not_within_an_option() {
+        let command = words_whole("run x --set a=<b>").into_string();
+        let expected = [
+            r#"<span class="word">run</span> <span class="word">x</span> <span class="word">--set</span> "#,
+            r#"<span class="word">a=<wbr>&lt;b&gt;</span>"#,
+        ];
+        assert_eq!(command, expected.concat());
+        assert_eq!(
+            options_whole("ab -c 100 - <x> read-only").into_string(),
+            r#"ab <span class="word">-c</span> 100 - &lt;x&gt; read-only"#
+        );
+        assert_eq!(options_whole("").into_string(), "");
+    }
 
     #[test]
     fn each_word_of_the_glossary_has_its_meaning_without_markdown() {
