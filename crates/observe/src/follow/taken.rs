@@ -175,6 +175,10 @@ impl FollowedService {
     }
 }
 
+fn side(role: Role) -> Side {
+    if role == Role::Client { Side::Client } else { Side::Server }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,8 +200,4 @@ mod tests {
         assert_eq!(rate((0, 0), [50_000.0, 10.0, 10.3]), by_windows);
         assert_eq!(rate((5_000, 99), [0.0, 0.0, 0.0]), by_windows);
     }
-}
-
-fn side(role: Role) -> Side {
-    if role == Role::Client { Side::Client } else { Side::Server }
 }
