@@ -74,8 +74,10 @@ fn without_leave_launch_times_are_measured_and_nothing_else() {
     assert_eq!(measured.len(), 3, "{:?}", run.measurements);
     assert!(measured.iter().all(|m| m.params.text("placement") == Some("none") && m.process_values().len() == 3));
     // What was asked for and not done is not stated.
-    let stated = |m: &fingerpost_record::Measurement| m.params.without(&["app", "placement"]).to_string();
+    let stated = |m: &fingerpost_record::Measurement| m.params.without(&["app", "placement", "manifest"]).to_string();
     assert!(run.measurements.iter().all(|m| stated(m) == "pressure=none state=warm"), "{:?}", run.measurements);
+    let of_manifest = |m: &fingerpost_record::Measurement| m.params.text("manifest").is_some_and(|called| called.starts_with("apps."));
+    assert!(run.measurements.iter().all(of_manifest), "{:?}", run.measurements);
     let skipped = run.measurements.iter().find(|m| m.params.text("placement") == Some("file")).unwrap();
     assert_eq!(skipped.outcome, Outcome::Skipped);
     assert!(skipped.reason.as_ref().unwrap().contains("--allow-system-changes"));
