@@ -169,8 +169,8 @@ fn every_published_name_is_replayed_and_the_page_holds_all() {
         assert!(home.says(&["replay", &name]).well().contains(" conclusions "), "{name}");
         assert!(completed.contains(&name), "{name} is completed: {completed:?}");
     }
-    home.says(&["replay", "-o", "mysteries.html"]).well();
-    let page = fs::read_to_string(home.path().join("mysteries.html")).unwrap();
+    home.says(&["replay", "-o", "replay.html"]).well();
+    let page = fs::read_to_string(home.path().join("replay.html")).unwrap();
     for part in ["The mysteries, on your machine", "id=\"mysql-scaling\"", "id=\"conclusions-5\"", "Dave Winer", "105 conclusions"] {
         assert!(page.contains(part), "{part}");
     }

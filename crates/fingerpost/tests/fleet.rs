@@ -25,9 +25,10 @@ fn gathered_records_show_the_slow_host_with_its_layer_and_every_bad_file_as_a_ro
     std::fs::write(dir.join("half.json"), &serde_json::to_vec(&made(90, |_| 1.0)).unwrap()[..900]).unwrap();
     std::fs::write(dir.join("lost.out"), "srun: error\nFINGERPOST lost 0 H4sIAAAA\n").unwrap();
     std::fs::write(dir.join("said.out"), "FINGERPOST said failed no space left\n").unwrap();
+    std::fs::write(dir.join("mute.out"), "ssh: connect to host mute port 22: Connection timed out\n\n").unwrap();
     let gathered = home.says(&["fleet", "gather", "came", "-o", "sweep"]);
     assert_eq!(gathered.status, 3, "{}", gathered.err);
-    assert!(gathered.err.contains("12 records gathered, 3 without one"), "{}", gathered.err);
+    assert!(gathered.err.contains("12 records gathered, 4 without one"), "{}", gathered.err);
     assert!(gathered.err.contains("fingerpost fleet show sweep"), "{}", gathered.err);
     let shown = home.says(&["fleet", "show", "sweep"]);
     assert_eq!(shown.status, 0, "{}", shown.err);
@@ -38,18 +39,20 @@ fn gathered_records_show_the_slow_host_with_its_layer_and_every_bad_file_as_a_ro
         "half  without a record",
         "ends within a record",
         "no space left",
+        "its output holds no record, and ends with “ssh: connect to host mute port 22: Connection timed out”",
         "`fingerpost fleet run --resume sweep` with --slurm, --ssh or --kubernetes measures the hosts without a record, and the suspects again",
     ] {
         assert!(shown.out.contains(wanted), "{wanted}: {}", shown.out);
     }
     let json: serde_json::Value = serde_json::from_str(&home.says(&["fleet", "show", "sweep", "--format", "json"]).out).unwrap();
     let of = |standing: &str| json["hosts"].as_array().unwrap().iter().filter(|h| h["standing"] == standing).count();
-    assert_eq!((of("ok"), of("suspected"), of("failed"), of("slow")), (11, 1, 3, 0), "{json}");
+    assert_eq!((of("ok"), of("suspected"), of("failed"), of("slow")), (11, 1, 4, 0), "{json}");
     let one = home.says(&["fleet", "show", "sweep", "n5"]);
     assert!(one.out.contains("memory.read") && one.out.contains("% slower than its peers"), "{}", one.out);
     assert_eq!(home.says(&["fleet", "drain", "sweep"]).out, "", "a suspect is not drained");
     assert_eq!(home.says(&["fleet", "gather", "came", "-o", "sweep"]).status, 2, "what is there is not written over");
     assert!(home.says(&["fleet", "show", "came"]).refused().contains("`fleet gather` make one"));
+    assert!(home.says(&["fleet", "show", "swepe"]).refused().contains("did you mean “sweep”?"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fingerpost_compare::{Comparison, Options, Side, compare_sides};
-use fingerpost_diagnose::fleet::{self, Excess, Judged, Unit};
+use fingerpost_diagnose::fleet::{self, Excess, Judged, Populations, Unit};
 use fingerpost_record::Run;
 
 use crate::family::{cause_of, unit_name};
@@ -183,19 +183,40 @@ impl<'a> OfGroup<'a> {
     }
 
     pub(crate) fn described(&self, kind: &str) -> PeerGroup {
-        let populations = self.judged.populations.iter().map(|(unit, two)| {
-            let names = |hosts: &[usize]| crate::nodes::fold(&hosts.iter().map(|h| self.node(*h).to_owned()).collect::<Vec<_>>());
-            format!(
-                "two populations in {}: {} hosts are {:.0} % slower than the other {}: {}",
-                self.unit_name(*unit),
-                two.slower.len(),
-                (two.apart.exp() - 1.0) * 100.0,
-                two.faster.len(),
-                names(&two.slower)
-            )
-        });
+        // Rows in which the same hosts are slower are one sentence: their list is not repeated for each.
+        let mut alike: Vec<(&Populations, Vec<String>)> = Vec::new();
+        for (unit, two) in &self.judged.populations {
+            let same = |first: &Populations| first.slower.iter().collect::<BTreeSet<_>>() == two.slower.iter().collect::<BTreeSet<_>>();
+            match alike.iter_mut().find(|(first, _)| same(first)) {
+                Some((_, units)) => units.push(self.unit_name(*unit)),
+                None => alike.push((two, vec![self.unit_name(*unit)])),
+            }
+        }
+        let names = |hosts: &[usize]| crate::nodes::fold(&hosts.iter().map(|h| self.node(*h).to_owned()).collect::<Vec<_>>());
+        let populations = alike.iter().map(|(two, units)| sentence_of_two(two, units, &names(&two.slower)));
         PeerGroup { kind: kind.to_owned(), hosts: self.members.len(), resolved: self.judged.resolved, populations: populations.collect() }
     }
+}
+
+/// Units that are named where the same hosts are two populations in several.
+const MOST_ALIKE: usize = 4;
+
+/// Two populations in words: in what, who is slower, and in what else the same hosts are.
+fn sentence_of_two(two: &Populations, units: &[String], hosts: &str) -> String {
+    let (first, others) = units.split_first().expect("there is one that they were found in");
+    let said = format!(
+        "two populations in {first}: {} hosts are {:.0} % slower than the other {}: {hosts}",
+        two.slower.len(),
+        (two.apart.exp() - 1.0) * 100.0,
+        two.faster.len(),
+    );
+    if others.is_empty() {
+        return said;
+    }
+    let named = others.iter().take(MOST_ALIKE).cloned().collect::<Vec<_>>().join(", ");
+    let more = others.len().saturating_sub(MOST_ALIKE);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{said}; the same hosts in {named}{more}")
 }
 
 /// Has the engine that compares two systems say what is between a host and its peers.

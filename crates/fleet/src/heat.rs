@@ -22,7 +22,18 @@ pub struct Heat {
     pub hosts: Vec<(String, Vec<Option<f64>>)>,
 }
 
+/// The letter that stands for a family where its name has no room.
+pub fn letter(n: usize) -> char {
+    char::from(b'A' + (n % 26) as u8)
+}
+
 impl Heat {
+    /// A ratio as per cent slower, in at most three digits; a dash where there is none.
+    pub fn percent(ratio: Option<f64>) -> String {
+        // A little faster is as fast: without adding nothing, it would be -0.
+        ratio.map_or_else(|| "–".to_owned(), |r| format!("{:.0}", ((r - 1.0) * 100.0).clamp(-99.0, 999.0).round() + 0.0))
+    }
+
     /// Adds a group of peers: those that are accused, and some others.
     pub(crate) fn add(&mut self, grid: &Grid, families: &BTreeSet<u8>, names: &[&str], accused: &BTreeSet<usize>) {
         let hosts = chosen(names.len(), accused, OTHERS, MOST.saturating_sub(self.hosts.len()));
@@ -113,5 +124,12 @@ mod tests {
         assert_eq!(chosen(100, &accused, 4, 10), [5, 90, 0, 26, 51, 76]);
         assert_eq!(chosen(100, &accused, 4, 3), [5, 90, 0]);
         assert_eq!(chosen(3, &BTreeSet::new(), 0, 10), [0]);
+    }
+
+    #[test]
+    fn a_little_faster_is_nothing_and_far_is_three_digits() {
+        let said = [Some(0.999), Some(1.004), Some(0.97), Some(1.35), Some(700.0), None].map(Heat::percent);
+        assert_eq!(said, ["0", "0", "-3", "35", "999", "–"]);
+        assert_eq!([letter(0), letter(25), letter(26)], ['A', 'Z', 'A']);
     }
 }

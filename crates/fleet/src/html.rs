@@ -1,10 +1,11 @@
 //! A sweep as a report: what is slow and why, the peers, and a picture of hosts × rows.
 
-use fingerpost_record::text::clean;
+use fingerpost_record::text::{clean, clean_short, counted};
+use fingerpost_report::html::term::term;
 use fingerpost_report::html::{Content, Section, scrolling};
 use maud::{Markup, html};
 
-use crate::heat::{NOTHING, Picture, STEPS};
+use crate::heat::{Heat, NOTHING, Picture, STEPS, letter};
 use crate::judge::{Host, Slower, Standing, Verdicts};
 use crate::{nodes, png, wire};
 
@@ -55,7 +56,27 @@ pub fn content(verdicts: &Verdicts, link: Option<&dyn Fn(&str) -> String>) -> Co
         p { "Each host is compared with the median of its peers: hosts of the same processor, microcode, memory, kernel and hypervisor. Slow is who was beyond them "
             "twice, the second time beside random hosts of its kind; suspected is who was once and was not measured again." }
     };
-    Content { title: format!("Sweep {}", clean(&verdicts.id)), lead, sections }
+    Content { title: format!("Sweep of {}, {}", counted(verdicts.hosts.len() as u64, "host"), moment(&verdicts.started)), lead, sections }
+}
+
+/// When a sweep began, for a person.
+pub fn moment(started: &str) -> String {
+    clean(started).replace('T', " ").replace('Z', " UTC")
+}
+
+/// What is said of a host, before its run: what it is called, in what it is slower, and what says so.
+pub fn of_host(host: &Host) -> Markup {
+    let layer = host.layer.map_or_else(String::new, |layer| format!(": layer {layer}"));
+    html! {
+        p class="headline" { span aria-hidden="true" { "☞ " } (clean(&host.node)) " is " (words(host.standing)) (layer) @if let Some(cause) = &host.cause { ", " (term(&clean(cause))) } "." }
+        @if let Some(reason) = &host.reason { p { (clean(reason)) "." } }
+        @if !host.slower.is_empty() {
+            p { "Beside the median of its peers:" }
+            ul { @for s in &host.slower { li { (clean(&s.what)) ": " (ratio(s)) } } }
+        }
+        @if let Some(s) = &host.again { p { "Measured again beside others of its kind: " (clean(&s.what)) ": " (ratio(s)) "." } }
+        @if !host.evidence.is_empty() { ul { @for sentence in &host.evidence { li { (clean(sentence)) } } } }
+    }
 }
 
 fn name(node: &str, link: Option<&dyn Fn(&str) -> String>) -> Markup {
@@ -88,13 +109,13 @@ pub fn words(standing: Standing) -> &'static str {
 fn table(hosts: &[&Host], link: Option<&dyn Fn(&str) -> String>) -> Markup {
     let rows = html! {
         table class="hosts" {
-            thead { tr { th scope="col" { "Host" } th scope="col" { "Is" } th scope="col" { "Layer" } th scope="col" { "In what, beside its peers" } th scope="col" { "Measured again" } th scope="col" { "What says so" } } }
+            thead { tr { @for title in ["Host", "Result", "Layer", "Slower in", "Measured again", "Evidence"] { th scope="col" { (term(title)) } } } }
             tbody { @for host in hosts.iter().take(MOST_TOLD) { tr {
                 th scope="row" { (name(&host.node, link)) }
                 td { (words(host.standing)) }
-                td { @if let Some(layer) = host.layer { (layer) @if let Some(cause) = &host.cause { br; code { (clean(cause)) } } } @else { "not known" } }
+                td { @if let Some(layer) = host.layer { (layer) @if let Some(cause) = &host.cause { br; (term(&clean(cause))) } } @else { "not known" } }
                 td { ul { @for s in host.slower.iter().take(MOST_UNITS) { li { (clean(&s.what)) ": " (ratio(s)) } } } }
-                td { @if let Some(s) = &host.again { (clean(&s.what)) ": " (ratio(s)) } }
+                td { @if let Some(s) = &host.again { span class="again" { (clean(&s.what)) ": " (ratio(s)) } } }
                 td { ul { @for sentence in host.evidence.iter().take(MOST_EVIDENCE) { li { (clean(sentence)) } } } }
             } } }
         }
@@ -116,13 +137,25 @@ fn without(verdicts: &Verdicts) -> Option<Section> {
     (!by_reason.is_empty()).then(|| Section { key: "without", title: "Without a record".into(), body })
 }
 
+/// Room for the letters of the parts above the picture.
+const ABOVE: usize = 18;
+/// Lines that are less high than a letter have no names.
+const LETTER: usize = 12;
+/// A part has room for its letter where its columns are no less than these parts of all: on paper and a screen, and on a phone.
+const ROOM: (usize, usize) = (60, 16);
+/// A letter's width.
+const LETTERS: usize = 7;
+/// The longest name beside the picture.
+const LONGEST_LABEL: usize = 18;
+
 /// The picture, its legend, and which columns are what.
 fn picture(p: &Picture) -> Option<Section> {
     let width = p.rows.len();
     let file = png::indexed(width, &p.cells, &COLOURS)?;
     let source = format!("data:image/png;base64,{}", wire::encode(&file));
     // A cell is as high as a line of text where the hosts are few, and a pixel where they are many.
-    let height = (p.hosts.len() * (900 / p.hosts.len()).clamp(1, 22)).max(40);
+    let line = (900 / p.hosts.len()).clamp(1, 22);
+    let height = (p.hosts.len() * line).max(40);
     let names = |at: usize, next: Option<usize>| {
         let last = next.unwrap_or(width) - 1;
         (at + 1, last + 1, clean(&p.rows[at]).into_owned(), clean(&p.rows[last]).into_owned())
@@ -133,18 +166,36 @@ fn picture(p: &Picture) -> Option<Section> {
         p.hosts.len(),
         if slow.is_empty() { "no host stands out".to_owned() } else { format!("hosts that stand out: {}", nodes::fold(&slow)) }
     );
+    let short = nodes::short_names(&p.hosts.iter().map(String::as_str).collect::<Vec<_>>());
+    let label = |at: &usize| (*at, clean_short(short[*at], LONGEST_LABEL));
+    let named: Vec<(usize, String)> = p.accused.iter().filter(|_| line >= LETTER).map(label).collect();
+    let share = |column: usize| format!("{:.3}%", column as f64 / width as f64 * 100.0);
     let ranges = html! {
-        table { thead { tr { th scope="col" { "Part of the system" } th scope="col" class="number" { "Columns" } th scope="col" { "From" } th scope="col" { "To" } } }
+        table class="stacked" { thead { tr { th scope="col" { (term("Part of the system")) } th scope="col" class="number" { (term("Columns")) } th scope="col" { (term("From")) } th scope="col" { (term("To")) } } }
             tbody { @for (n, (at, family)) in p.families.iter().enumerate() {
                 @let (from, to, first, last) = names(*at, p.families.get(n + 1).map(|next| next.0));
-                tr { th scope="row" { (clean(family)) } td class="number" { (from) "–" (to) } td { (first) } td { (last) } }
+                tr { th scope="row" { (letter(n)) " " (clean(family)) } td class="number" data-of="columns" { (from) "–" (to) } td class="wide" data-of="from" { (first) } td class="wide" data-of="to" { (last) } }
             } } }
     };
     let body = html! {
         figure {
-            figcaption { "A line a host, a column a row: how many times slower than the middle of the peers. Of each peer group those that stand out are the first lines." }
-            div class="scroll" tabindex="0" role="region" aria-label="Hosts by rows" {
-                img class="heat" src=(source) alt=(clean(&alt)) width="1100" height=(height);
+            figcaption { "A line a host, a column a row: how many times slower than the median of the peers. Of each peer group those that stand out are the first lines. Letters: the parts of the system, as below." }
+            div class="heat" {
+                @if !named.is_empty() {
+                    svg class="names" width=(LETTERS * named.iter().map(|(_, name)| name.chars().count()).max().unwrap_or(0) + LETTERS) height=(ABOVE + height) aria-hidden="true" focusable="false" xmlns="http://www.w3.org/2000/svg" {
+                        @for (at, name) in &named { text class="tick" x="0" y=(ABOVE + at * line + line / 2 + 4) { (clean(name)) } }
+                    }
+                }
+                svg width="100%" height=(ABOVE + height) role="img" xmlns="http://www.w3.org/2000/svg" {
+                    title { "Hosts by rows" }
+                    desc { (clean(&alt)) }
+                    @for (n, (at, _)) in p.families.iter().enumerate() {
+                        line class="rule" x1=(share(*at)) x2=(share(*at)) y1="2" y2=(ABOVE) {}
+                        @let columns = p.families.get(n + 1).map_or(width, |next| next.0) - at;
+                        @if columns * ROOM.0 >= width { text class=(if columns * ROOM.1 < width { "tick between" } else { "tick" }) x=(share(*at)) dx="3" y="13" { (letter(n)) } }
+                    }
+                    image y=(ABOVE) width="100%" height=(height) preserveAspectRatio="none" href=(source) {}
+                }
             }
             ul class="legend" { @for (n, word) in WORDS.iter().enumerate() {
                 @let [r, g, b] = COLOURS[n];
@@ -158,19 +209,27 @@ fn picture(p: &Picture) -> Option<Section> {
     Some(Section { key: "picture", title: "Hosts by rows".into(), body })
 }
 
-/// Hosts × families in per cent.
+/// Hosts × families in per cent. The columns are letters, as in the terminal and in the picture: the names of all have no room side by side.
 fn families(verdicts: &Verdicts) -> Section {
     let heat = &verdicts.heat;
-    let cell = |ratio: &Option<f64>| ratio.map_or_else(|| "–".to_owned(), |r| format!("{:+.0}", ((r - 1.0) * 100.0).clamp(-99.0, 999.0)));
+    let short = nodes::short_names(&heat.hosts.iter().map(|(node, _)| node.as_str()).collect::<Vec<_>>());
     let table = html! {
-        table { thead { tr { th scope="col" { "Host" } @for family in &heat.families { th scope="col" class="number" { (clean(family)) } } } }
-            tbody { @for (node, ratios) in &heat.hosts {
-                tr { th scope="row" { (clean(node)) } @for ratio in ratios {
-                    td class={ "number" @if ratio.is_some_and(|r| r > 1.05) { " failed" } } { (cell(ratio)) }
-                } }
+        table class="parts" {
+            thead { tr { th scope="col" { (term("Host")) } @for (n, family) in heat.families.iter().enumerate() {
+                th scope="col" class="number" { abbr class="term" tabindex="0" title=(clean(family)) { (letter(n)) } }
             } } }
+            tbody { @for ((_, ratios), name) in heat.hosts.iter().zip(short) {
+                tr { th scope="row" { (clean(name)) } @for ratio in ratios {
+                    td class={ "number" @if ratio.is_some_and(|r| r > 1.05) { " failed" } } { (Heat::percent(*ratio)) }
+                } }
+            } }
+        }
     };
-    let body = html! { p class="note" { "Per cent slower than the median of the peers, in the middle of each part's rows; with some hosts that do not stand out." } (scrolling("Hosts by parts of the system, table", table)) };
+    let body = html! {
+        p class="note" { "Per cent slower than the median of the peers, in the middle of each part's rows (–: too few rows to say); with some hosts that do not stand out." }
+        ul class="legend" { @for (n, family) in heat.families.iter().enumerate() { li { strong { (letter(n)) } " " (clean(family)) } } }
+        (scrolling("Hosts by parts of the system, table", table))
+    };
     Section { key: "parts", title: "By part of the system".into(), body }
 }
 

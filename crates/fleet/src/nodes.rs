@@ -128,27 +128,46 @@ fn numbers(ranges: &str, times: usize) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// The names as one list, numbers at their ends as ranges: what [`parse`] takes apart again, in the order of the names.
+/// The names as one list, numbers as ranges: what [`parse`] takes apart again, in the order of the names. The number is what a host's own
+/// name ends with, before its domain: `n[1-3].example`; where that ends with none, what the whole name ends with.
 pub fn fold(names: &[String]) -> String {
-    let mut numbered: BTreeMap<(&str, usize), BTreeSet<u64>> = BTreeMap::new();
+    let mut numbered: BTreeMap<(&str, &str, usize), BTreeSet<u64>> = BTreeMap::new();
     let mut plain: BTreeSet<&str> = BTreeSet::new();
     for name in names {
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let digits = &name[stem.len()..];
+        let (stem, digits, domain) = numbered_part(name);
         match digits.parse::<u64>() {
             Ok(number) if digits.len() <= 12 => {
-                let width = if digits.starts_with('0') { digits.len() } else { 0 };
-                numbered.entry((stem, width)).or_default().insert(number);
+                // Zeros in front: a nought alone has none.
+                let width = if digits.len() > 1 && digits.starts_with('0') { digits.len() } else { 0 };
+                numbered.entry((stem, domain, width)).or_default().insert(number);
             }
             _ => drop(plain.insert(name)),
         }
     }
-    let numbered = numbered.into_iter().map(|((stem, width), numbers)| {
+    let numbered = numbered.into_iter().map(|((stem, domain, width), numbers)| {
         let ranges = ranges(&numbers, width);
-        if numbers.len() == 1 { format!("{stem}{ranges}") } else { format!("{stem}[{ranges}]") }
+        if numbers.len() == 1 { format!("{stem}{ranges}{domain}") } else { format!("{stem}[{ranges}]{domain}") }
     });
     let all: Vec<String> = plain.into_iter().map(str::to_owned).chain(numbered).collect();
     all.join(",")
+}
+
+/// What stands before the number by which names are folded, the number, and what stands behind it.
+fn numbered_part(name: &str) -> (&str, &str, &str) {
+    let parted = |text: &str| text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let own = name.find('.').unwrap_or(name.len());
+    let (end, stem) = match parted(&name[..own]) {
+        stem if stem < own => (own, stem),
+        _ => (name.len(), parted(name)),
+    };
+    (&name[..stem], &name[stem..end], &name[end..])
+}
+
+/// The names without their domains where they can still be told apart, else as they are: for labels that have little room.
+pub fn short_names<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let short: Vec<&str> = names.iter().map(|name| name.split('.').next().unwrap_or(name)).collect();
+    let distinct = short.iter().collect::<BTreeSet<_>>().len();
+    if distinct == names.iter().collect::<BTreeSet<_>>().len() { short } else { names.to_vec() }
 }
 
 /// Numbers as ranges, with zeros up to this width. A number that outgrew the width keeps its own, so ranges end there.
@@ -217,13 +236,23 @@ mod tests {
         let folded = |list: &str| fold(&parse(list).unwrap());
         assert_eq!(folded("n3,n1,n2,n10,login,m07,m08"), "login,m[07-08],n[1-3,10]");
         assert_eq!(folded("n1"), "n1");
+        assert_eq!(folded("n[0-3]"), "n[0-3]");
         assert_eq!(folded("n[098-101]"), "n[100-101],n[098-099]");
+        assert_eq!(folded("ip-10-7.eu.example,ip-10-8.eu.example,ip-10-8.us.example"), "ip-10-[7-8].eu.example,ip-10-8.us.example");
+        assert_eq!(folded("web.r1,web.r2,1.rack,2.rack"), "[1-2].rack,web.r[1-2]");
+    }
+
+    #[test]
+    fn names_are_shortened_where_they_stay_different() {
+        assert_eq!(short_names(&["a.x.example", "b.x.example", "c"]), ["a", "b", "c"]);
+        assert_eq!(short_names(&["a.x.example", "a.y.example"]), ["a.x.example", "a.y.example"]);
+        assert_eq!(short_names(&["a.x.example", "a.x.example"]), ["a", "a"]);
     }
 
     proptest! {
         #[test]
         fn what_is_folded_is_taken_apart_to_the_same_names(
-            names in prop::collection::btree_set("[a-z]{1,3}-?[0-9]{0,4}", 1..60)
+            names in prop::collection::btree_set("[a-z]{1,3}-?[0-9]{0,4}(\\.[a-z]{1,2}[0-9]{0,2}){0,2}", 1..60)
         ) {
             let names: Vec<String> = names.into_iter().collect();
             let mut again = parse(&fold(&names)).unwrap();

@@ -60,7 +60,7 @@ fn of_run(words: &[String]) -> Option<String> {
         [first, second, rest @ ..] if rest.len() > 1 => {
             format!("{}, {} and {} more", subject(first, value), subject(second, value), rest.len())
         }
-        few => few.iter().map(|name| subject(name, value)).collect::<Vec<_>>().join(" and "),
+        few => listed(&few.iter().map(|name| subject(name, value)).collect::<Vec<_>>()),
     };
     let watches = said.option("--watch").is_some();
     let after_boot = watches || (*names == ["launch"] && value("state") == Some("after-boot"));
@@ -72,6 +72,17 @@ fn of_run(words: &[String]) -> Option<String> {
     };
     let told = settings.iter().filter(|(key, _)| !UNTOLD.contains(key)).map(|(key, value)| setting(key, value));
     Some(std::iter::once(measured).chain(told).collect::<Vec<_>>().join(", "))
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn listed(names: &[String]) -> String {
+    match names {
+        [first @ .., before, last] => {
+            let first: String = first.iter().map(|name| format!("{name}, ")).collect();
+            format!("{first}{before} and {last}")
+        }
+        few => few.concat(),
+    }
 }
 
 /// A lab by what it loads, a probe by its name.
@@ -168,6 +179,7 @@ mod tests {
             ("fingerpost run --set=server=nginx web --set connections=10", "nginx, 10 connections"),
             ("fingerpost run zerofill -o a.json", "zero-filling"),
             ("fingerpost run syscall.null clock", "syscall.null and clock"),
+            ("fingerpost run a b c --budget 6", "a, b and c"),
             ("fingerpost run a b c d e --set fds=10,500", "a, b and 3 more, fds 10,500"),
             ("fingerpost ab syscall.poll --a fds=50 --b fds=200 --budget 3", "syscall.poll, fds 50 beside fds 200"),
             ("fingerpost explain --unit mariadb --seconds 30", "service mariadb"),

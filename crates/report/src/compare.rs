@@ -85,6 +85,9 @@ fn section(lines: &mut Vec<Line>, title: &str, content: impl Iterator<Item = Lin
 }
 
 fn row_lines(grid: &mut Grid, c: &Comparison) {
+    if c.rows.is_empty() {
+        return;
+    }
     let titles = grid.titles();
     grid.lines.extend([Line::Blank, titles]);
     let title = |row: &Row| groups::group_of(&row.probe).1.title;
@@ -141,7 +144,9 @@ fn cause_lines((label, evidence, status): (String, Vec<String>, Status)) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fingerpost_compare::comparison::NotCompared;
     use fingerpost_compare::{Options, compare, references};
+    use fingerpost_record::{Params, Unit};
 
     fn g5() -> Comparison {
         let load = |name| references::load(name).unwrap();
@@ -227,6 +232,28 @@ mod tests {
         let (csv, md) = (compare_csv::render(&hostile), compare_markdown::render(&hostile));
         assert!(csv.contains("'=cmd") && !md.contains("<script>") && !md.contains("<b>"));
         assert!(!csv.contains('\u{1b}') && !md.contains('\u{1b}') && !table(&hostile, &Style::default()).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn rows_of_one_side_say_once_what_they_share_and_no_head_stands_over_nothing() {
+        let row = |probe: &str, clients: i64, value: f64| NotCompared {
+            probe: probe.into(),
+            params: Params::new().with("clients", clients).with("engine", "mariadb"),
+            unit: Unit::Nanoseconds,
+            base: None,
+            new: Some(value),
+            why: "only the new side has it".into(),
+        };
+        let mut c = g5();
+        c.rows.clear();
+        c.not_compared = vec![row("database.latency", 1, 10.0), row("database.latency", 5, 20.0), row("database.stall", 1, 3.0)];
+        let told = "only the new side has it: database.latency clients=1 (10.00 ns), clients=5 (20.00 ns); database.stall clients=1 (3.000 ns); \
+            all with engine=mariadb";
+        let text = table(&c, &Style::default());
+        assert!(text.contains(told), "{text}");
+        assert!(!text.contains("\n\n\n") && !text.contains("× slower"), "{text}");
+        c.not_compared.truncate(1);
+        assert!(table(&c, &Style::default()).contains("it: database.latency clients=1 engine=mariadb (10.00 ns)\n"));
     }
 
     #[test]

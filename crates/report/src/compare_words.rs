@@ -5,6 +5,7 @@ use fingerpost_compare::service::Part;
 use fingerpost_compare::side::SideInfo;
 use fingerpost_compare::{Ratio, Verdict};
 use fingerpost_diagnose::wording::{overlapping, unexplained};
+use fingerpost_record::params::named;
 use fingerpost_record::text::clean;
 use fingerpost_record::unit::significant;
 use fingerpost_record::{Finding, Status};
@@ -260,13 +261,40 @@ fn by_reason(c: &Comparison) -> Vec<(&str, Vec<&NotCompared>)> {
 
 /// A reason with each of its rows and their figures.
 fn each_named(why: &str, rows: &[&NotCompared]) -> String {
-    let one = |r: &&NotCompared| {
-        let figures: Vec<String> = [r.base, r.new].into_iter().flatten().map(|v| r.unit.format(v)).collect();
-        let params = if r.params.is_empty() { String::new() } else { format!(" {}", r.params) };
-        let figures = if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) };
-        format!("{}{params}{figures}", r.probe)
+    let params = |r: &NotCompared| r.params.iter().map(|(key, value)| named(key, value)).collect::<Vec<_>>();
+    let all: Vec<Vec<String>> = rows.iter().map(|r| params(r)).collect();
+    let shared: Vec<&String> = match all.as_slice() {
+        [first, others @ ..] if !others.is_empty() => first.iter().filter(|w| others.iter().all(|own| own.contains(w))).collect(),
+        _ => Vec::new(),
     };
-    text(&format!("{why}: {}", rows.iter().map(one).collect::<Vec<_>>().join(", ")))
+    let one = |r: &NotCompared, before: Option<&str>| {
+        let own = params(r).into_iter().filter(|word| !shared.contains(&word));
+        // A probe's name stands before the first of its rows.
+        let name = (before != Some(&r.probe) || r.params.is_empty()).then(|| r.probe.clone());
+        let figures: Vec<String> = [r.base, r.new].into_iter().flatten().map(|v| r.unit.format(v)).collect();
+        let figures = (!figures.is_empty()).then(|| format!("({})", figures.join(", ")));
+        name.into_iter().chain(own).chain(figures).collect::<Vec<_>>().join(" ")
+    };
+    let mut told = String::new();
+    for (n, row) in rows.iter().enumerate() {
+        let before = n.checked_sub(1).map(|n| rows[n].probe.as_str());
+        let next = rows.get(n + 1).map(|row| row.probe.as_str());
+        let ends = before == Some(&row.probe) && next.is_some_and(|next| next != row.probe);
+        told.push_str(&one(row, before));
+        told.push_str(if next.is_none() {
+            ""
+        } else if ends {
+            "; "
+        } else {
+            ", "
+        });
+    }
+    let with = if shared.is_empty() {
+        String::new()
+    } else {
+        format!("; all with {}", shared.iter().map(|w| w.as_str()).collect::<Vec<_>>().join(" "))
+    };
+    text(&format!("{why}: {told}{with}"))
 }
 
 /// How many rows have each verdict.

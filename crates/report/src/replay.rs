@@ -14,12 +14,12 @@ pub const TITLE: &str = "The mysteries, on your machine";
 
 /// For the terminal; ends with a line end.
 pub fn render(replay: &Replay, style: &Style) -> String {
-    grids(replay).iter().map(|grid| grid.render(style)).collect()
+    grids(replay, true).iter().map(|grid| grid.render(style)).collect()
 }
 
 /// In Markdown.
 pub fn markdown(replay: &Replay) -> String {
-    format!("# {TITLE}\n{}", grids(replay).iter().map(Grid::markdown).collect::<String>())
+    format!("# {TITLE}\n{}", grids(replay, false).iter().map(Grid::markdown).collect::<String>())
 }
 
 /// The name of this machine's column.
@@ -130,9 +130,10 @@ pub fn answers(c: &Concluded) -> [String; 2] {
         .map(|(side, judged)| format!("{side}: {}: {}", judged.answer.as_str(), clean(&judged.figure)))
 }
 
-fn grids(replay: &Replay) -> Vec<Grid> {
+/// The tables and the conclusions. On a terminal, whose lines are short, what stands for what is said below its line (`below`) and not in a column.
+fn grids(replay: &Replay, below: bool) -> Vec<Grid> {
     let mut list = vec![Grid { columns: columns(0), lines: vec![Line::Note(summary(replay), Tone::Strong)] }];
-    list.extend(replay.tables.iter().map(table));
+    list.extend(replay.tables.iter().map(|t| table(t, below)));
     let mut end = Grid { columns: columns(0), lines: vec![Line::Blank, Line::Heading("The authors' conclusions".into())] };
     let mut document = None;
     for c in &replay.conclusions {
@@ -158,7 +159,7 @@ fn columns(systems: usize) -> Vec<Column> {
     list
 }
 
-fn table(t: &Replayed) -> Grid {
+fn table(t: &Replayed, notes_below: bool) -> Grid {
     let mut grid =
         Grid { columns: columns(t.systems.len()), lines: vec![Line::Blank, Line::Heading(format!("{} [{}]", clean(&t.title), t.name))] };
     let intervals = t.lines.iter().any(|line| line.here.as_ref().is_some_and(|here| here.without_interval.is_none()));
@@ -171,7 +172,11 @@ fn table(t: &Replayed) -> Grid {
         grid.lines.insert(2, Line::Note(format!("All lines: {shared}"), Tone::Faint));
     }
     let notes = notes_apart(t).1;
-    grid.lines.extend(t.lines.iter().zip(own).zip(notes).map(|((line, what), note)| Line::Cells(cells(line, what, note), Tone::Plain)));
+    for ((line, what), note) in t.lines.iter().zip(own).zip(notes) {
+        let (beside, under) = if notes_below { (String::new(), note) } else { (note, String::new()) };
+        grid.lines.push(Line::Cells(cells(line, what, beside), Tone::Plain));
+        grid.lines.extend((!under.is_empty()).then_some(Line::Note(under, Tone::Faint)));
+    }
     grid.lines.push(Line::Note(below(t), Tone::Faint));
     grid
 }

@@ -60,7 +60,7 @@ pub fn indented(text: &str, indent: usize, width: Option<usize>) -> String {
 const LEAST: usize = 20;
 
 /// The text of a cell in lines of at most this width, broken at spaces (the leading ones are an indent and are kept). A word that is
-/// too long goes on in the next line, behind one of `.-_/=,:` where there is one; nothing of it is lost.
+/// too long goes on in the next line, behind one of `.-_/=,:–` where there is one; nothing of it is lost.
 pub fn cell(text: &str, width: usize) -> Vec<String> {
     if text.width() <= width {
         return vec![text.to_owned()];
@@ -103,11 +103,22 @@ fn head(word: &str, room: usize) -> (&str, &str) {
             break;
         }
         end = at + c.len_utf8();
-        if ".-_/=,:".contains(c) {
+        // Not at a number's own point.
+        let within = c == '.' && is_digit(word[..at].chars().next_back()) && is_digit(word[end..].chars().next());
+        if ".-_/=,:–".contains(c) && !within {
             joint = end;
         }
     }
     word.split_at(if joint > 0 { joint } else { end })
+}
+
+fn is_digit(c: Option<char>) -> bool {
+    c.is_some_and(|c| c.is_ascii_digit())
+}
+
+/// A text in pieces of which none is to be parted: each is a word, or a number with its unit.
+pub fn pieces(text: &str) -> Vec<&str> {
+    words(text)
 }
 
 #[cfg(test)]
@@ -133,6 +144,8 @@ mod tests {
         assert_eq!(cell("toolongaword x", 5), ["toolo", "ngawo", "rd x"]);
         assert_eq!(cell("process.exec_dynamic", 12), ["process.", "exec_dynamic"]);
         assert_eq!(cell("opteron-850-linux", 8), ["opteron-", "850-", "linux"]);
+        assert_eq!(cell("0.0985–0.4118", 10), ["0.0985–", "0.4118"], "a number stays whole");
+        assert_eq!(cell("196.35–1407.3", 9), ["196.35–", "1407.3"]);
         assert_eq!(cell("", 0), [""]);
         assert_eq!(cell("ab", 0), ["a", "b"], "there is an end to it whatever the width");
         assert!(cell("宽宽宽宽", 3).iter().all(|l| l.width() <= 3));

@@ -26,12 +26,17 @@ fn turn() -> MutexGuard<'static, ()> {
 
 /// A server, a browser, and the turn; nothing where there is no browser.
 pub fn setting(runs: &[Run]) -> Option<(MutexGuard<'static, ()>, Server, Browser)> {
+    setting_of(|| Server::with(runs))
+}
+
+/// The same of a server that is started so.
+pub fn setting_of(start: impl FnOnce() -> Server) -> Option<(MutexGuard<'static, ()>, Server, Browser)> {
     if let Some(why) = browser::missing() {
         eprintln!("skipped: {why}");
         return None;
     }
     let turn = turn();
-    Some((turn, Server::with(runs), Browser::start()))
+    Some((turn, start(), Browser::start()))
 }
 
 /// Nothing was complained of in the console, and nothing asked of any other server.

@@ -8,8 +8,9 @@ use fingerpost_record::fixture::{self, loaded};
 use fingerpost_record::{Better, Estimate, Run};
 
 use crate::browser::Browser;
-use crate::common::{LABS, lab};
-use crate::journeys::{clean, setting};
+use crate::common::{Home, LABS, lab};
+use crate::journeys::{clean, setting, setting_of};
+use crate::server::Server;
 
 /// axe-core (MPL-2.0, see LICENSE beside it), an accessibility checker.
 const AXE: &str = include_str!("axe/axe.min.js");
@@ -83,20 +84,13 @@ pub fn looks(browser: &Browser, name: &str) -> Vec<String> {
         if beyond.as_i64().unwrap() > 0 {
             wrong.push(format!("{name}, {look}: {beyond} pixels wider than the screen"));
         }
-        // Figures of rows, comparisons and replays stand below each other on a phone: none is to be scrolled to.
+        // Tables stand below their names on a phone where they have no room beside each other: nothing is to be scrolled to, on any screen.
         let hidden = browser.run(
-            "return [...document.querySelectorAll('.shares .scroll, .scroll:has(> :is(table.probes, table.forest, table.stacked))')]
-               .filter(frame => frame.scrollWidth > frame.clientWidth).map(frame => frame.getAttribute('aria-label'))",
+            "return [...document.querySelectorAll('.scroll')]
+               .filter(frame => frame.scrollWidth > frame.clientWidth && !frame.closest('article.document, .so-far')).map(frame => frame.getAttribute('aria-label'))",
         );
-        for table in hidden.as_array().expect("a list").iter().filter(|_| width == PHONE) {
+        for table in hidden.as_array().expect("a list") {
             wrong.push(format!("{name}, {look}: wider than its frame: {table}"));
-        }
-        // Tables of figures scroll within their frame; the list of runs is found by its columns, and has to fit.
-        let list = browser.run(
-            "const frame = document.querySelector('.scroll:has(table.runs)'); return frame ? frame.scrollWidth - frame.clientWidth : 0",
-        );
-        if list.as_i64().unwrap() > 0 {
-            wrong.push(format!("{name}, {look}: the list of runs is {list} pixels wider than its frame"));
         }
     }
     wrong.extend(undefined(browser).into_iter().map(|column| format!("{name}: no definition of the column “{column}”")));
@@ -206,6 +200,91 @@ const SAVED: &str = "
       }
       return made;
     })().then(done, (e) => done([{ title: String(e) }]));";
+
+/// A host's run of all primitives: the recorded one, each row off by up to a per cent, and some slower.
+fn of_host(number: u64, node: &str, slower: impl Fn(&str) -> f64) -> Run {
+    let mut run: Run = serde_json::from_str(include_str!("../shown/primitives.json")).expect("a run");
+    run.id = format!("20260101T000000Z-{number:08x}");
+    run.host.hostname = node.to_owned();
+    for (n, row) in run.measurements.iter_mut().enumerate() {
+        let Some(e) = row.estimate else { continue };
+        // Hosts differ, each row in its own way.
+        let noise = 1.0 + 0.01 * (((number * 7919 + n as u64 * 104_729) % 1000) as f64 / 500.0 - 1.0);
+        let cost = noise * slower(&row.probe);
+        let factor = if row.better == Better::Lower { cost } else { 1.0 / cost };
+        let value = e.value * factor;
+        row.estimate = Some(Estimate { value, low: value * 0.985, high: value * 1.015, ..e });
+        for process in &mut row.processes {
+            (process.value, process.disturbed) = (Some(value), Vec::new());
+            process.samples.iter_mut().for_each(|sample| *sample = value);
+        }
+    }
+    run
+}
+
+/// An archive with a sweep of hosts with long names: one is slow twice, of one only what its task said came, and in system calls they are two
+/// populations.
+fn with_a_sweep() -> Home {
+    let home = Home::with(&[]);
+    let node = |n: u64| format!("ip-10-128-204-{n}.eu-central-1.compute.internal");
+    for (dir, nodes, turn) in [("came", (0..24).collect::<Vec<u64>>(), 0), ("again", vec![1, 2, 3, 5, 8, 9], 100)] {
+        let dir = home.path().join(dir);
+        std::fs::create_dir(&dir).unwrap();
+        for n in nodes {
+            let slower = |probe: &str| match probe.split('.').next() {
+                Some("memory") if n == 5 => 1.3,
+                Some("syscall") if n % 2 == 1 => 1.2,
+                _ => 1.0,
+            };
+            let file = dir.join(format!("{}.json", node(n)));
+            std::fs::write(file, serde_json::to_vec(&of_host(n + turn, &node(n), slower)).unwrap()).unwrap();
+        }
+    }
+    std::fs::write(home.path().join(format!("came/{}.out", node(99))), "ssh: connect to host port 22: Connection timed out\n").unwrap();
+    assert_eq!(home.says(&["fleet", "gather", "came", "-o", "monday"]).status, 3);
+    assert_eq!(home.says(&["fleet", "gather", "again", "--again", "monday"]).status, 0);
+    home
+}
+
+#[test]
+fn a_sweep_and_its_hosts_are_fit_for_all() {
+    let Some((_turn, server, browser)) = setting_of(|| Server::over(with_a_sweep(), &["--sweep", "monday"])) else { return };
+    let mut wrong = look_at(&browser, "sweeps", &format!("{}sweeps", server.address));
+    let listed = browser.text("main li");
+    assert!(listed.starts_with("monday: 25 hosts, ip-10-128-204-[0-23,99].eu-central-1.compute.internal, 20"), "{listed}");
+    wrong.extend(look_at(&browser, "sweep", &format!("{}sweep/0", server.address)));
+    assert!(browser.text("h1").starts_with("Sweep of 25 hosts, 20"), "{}", browser.text("h1"));
+    assert!(browser.text(".headline").contains("1 slow: ip-10-128-204-5.eu"), "{}", browser.text(".headline"));
+    let peers = browser.text("#peers");
+    // One sentence for all rows in which the same hosts are slower.
+    assert_eq!(peers.matches("two populations in").count(), 1, "{peers}");
+    assert!(peers.contains("12 hosts are 20 % slower") && peers.contains("the same hosts in") && peers.contains("more"), "{peers}");
+    // The picture names the host that stands out, and the wide ones of the parts by the letters of the table below it.
+    assert_eq!(browser.run("return document.querySelector('#picture svg.names').textContent"), "ip-10-128-204-5");
+    let letters = "const said = (all) => [...document.querySelectorAll(all)].map(e => e.textContent);
+        return [said('#picture svg[role=img] text'), said('#parts thead abbr')]";
+    let letters = browser.run(letters);
+    let of = |which: usize| letters[which].as_array().expect("a list").clone();
+    assert!(of(1).len() > 9 && of(0).len() > 5 && of(0).iter().all(|letter| of(1).contains(letter)), "{letters}");
+    // It is saved with its cells, which are a picture of their own.
+    let made = browser.run_async(SAVED);
+    let ink = made
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|one| one["title"].as_str().is_some_and(|t| t.starts_with("A line a host")))
+        .map(|one| one["ink"].clone());
+    assert!(ink.as_ref().and_then(|ink| ink.as_f64()).is_some_and(|ink| ink > 0.2), "{ink:?} of {made}");
+    wrong.extend(look_at(&browser, "sweep-host", &format!("{}sweep/0/host/ip-10-128-204-5.eu-central-1.compute.internal", server.address)));
+    let first = browser.text("main > .headline");
+    assert!(first.contains("is slow, confirmed by measuring again: layer memory"), "{first}");
+    assert!(browser.text("main").contains("memory latency and bandwidth: +"), "{}", browser.text("main"));
+    let file = server.home.path().join("monday.html");
+    server.home.says(&["fleet", "show", "monday", "-o", file.to_str().unwrap()]).well();
+    wrong.extend(look_at(&browser, "sweep-report", &format!("file://{}", file.display())));
+    nothing_is_wrong(&wrong);
+    clean(&server, &browser);
+}
 
 /// A run whose host and label have no place to break, as hosts of clouds have none.
 fn of_long_names() -> Run {

@@ -22,8 +22,12 @@ pub struct Server {
 impl Server {
     /// Starts one that knows these runs.
     pub fn with(runs: &[Run]) -> Server {
-        let home = Home::with(runs);
-        let mut command = home.command(&["serve", "--port", "0"]);
+        Server::over(Home::with(runs), &[])
+    }
+
+    /// Starts one over this home, with further words of its command.
+    pub fn over(home: Home, more: &[&str]) -> Server {
+        let mut command = home.command(&[&["serve", "--port", "0"], more].concat());
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = child::die_with_parent(&mut command).spawn().unwrap();
         let mut address = String::new();

@@ -78,7 +78,7 @@ pub fn page(site: &Site, wrong: Option<(StatusCode, String)>) -> Body {
 
 fn table(site: &Site, found: &[Listener]) -> Markup {
     html! {
-        form class="card measure" method="post" action={ (site.base) "/services" } {
+        form class="card measure listens" method="post" action={ (site.base) "/services" } {
             h2 { "What listens" }
             div class="scroll" role="region" aria-label="What listens, table" tabindex="0" {
                 // On a phone a listener's cells stand below its name, so that its button is not out of sight.

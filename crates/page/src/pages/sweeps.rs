@@ -1,9 +1,10 @@
 //! Sweeps of many hosts: those that the server was started with, one of them, and a host of it.
 
 use axum::http::StatusCode;
+use fingerpost_fleet::html::moment;
 use fingerpost_fleet::judge;
 use fingerpost_fleet::sweep::{Pass, Sweep, SweepError};
-use fingerpost_record::text::clean;
+use fingerpost_record::text::{clean, clean_short, counted};
 use fingerpost_report::html;
 use maud::html as markup;
 
@@ -27,6 +28,12 @@ fn opened(site: &Site, number: &str) -> Result<Sweep, Wrong> {
     Sweep::open(dir).map_err(|e| wrong(&e))
 }
 
+/// Which nodes a sweep was asked for; the list may be long.
+fn asked(nodes: &str) -> String {
+    let number = fingerpost_fleet::nodes::parse(nodes).map_or(0, |names| names.len());
+    format!("{}, {}", counted(number as u64, "host"), clean_short(nodes, 120))
+}
+
 /// All sweeps.
 pub fn list(site: &Site) -> Answer {
     let sweeps: Vec<(usize, String, Result<Sweep, String>)> = site
@@ -45,7 +52,7 @@ pub fn list(site: &Site) -> Answer {
                 h2 id="sweeps-title" { "Sweeps that are shown" }
                 ul { @for (n, dir, sweep) in &sweeps { li {
                     @match sweep {
-                        Ok(sweep) => { a href={ (site.base) "/sweep/" (n) } { (clean(&sweep.manifest.started)) } " " (clean(dir)) },
+                        Ok(sweep) => { a href={ (site.base) "/sweep/" (n) } { (clean(dir)) } ": " (asked(&sweep.manifest.nodes)) ", " (moment(&sweep.manifest.started)) },
                         Err(e) => { (clean(e)) },
                     }
                 } } }
@@ -88,7 +95,14 @@ pub fn host(site: &Site, number: &str, node: &str) -> Answer {
         return Err(none("host"));
     }
     let run = sweep.read(Pass::First, node).map_err(|e| wrong(&e))?;
-    let content_of = html::of_run(&run, html::Around { link: None, define: Some(site.define) });
-    let actions = markup! { p class="actions" { a href={ (site.base) "/sweep/" (number) } { "To the sweep" } } };
-    Ok(body(&format!("Host {}", clean(node)), MENU, content(&content_of, actions)))
+    // What it is among its peers is read before its figures.
+    let verdicts = judge::judge(&sweep).map_err(|e| wrong(&e))?;
+    let of_host = verdicts.hosts.iter().find(|host| host.node == node).map(fingerpost_fleet::html::of_host);
+    let mut content_of = html::of_run(&run, html::Around { link: None, define: Some(site.define) });
+    content_of.title = format!("{}: {}", clean(node), content_of.title);
+    let actions = markup! {
+        p class="actions" { a href={ (site.base) "/sweep/" (number) } { "To the sweep" } }
+        @if let Some(of_host) = of_host { (of_host) }
+    };
+    Ok(body(&content_of.title, MENU, content(&content_of, actions)))
 }

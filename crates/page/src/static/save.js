@@ -8,7 +8,7 @@ const SPACE = 16;
 const LONGEST = 16000;
 // What the style sheet says of a chart's parts, which a picture of its own does not have.
 const DRAWN = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "paint-order",
-  "vector-effect", "opacity", "visibility", "color", "font-family", "font-size", "font-weight", "text-anchor"];
+  "vector-effect", "image-rendering", "opacity", "display", "visibility", "color", "font-family", "font-size", "font-weight", "text-anchor"];
 
 function fileName(title, ending) {
   const words = title.toLowerCase().replace(/[^a-z0-9.]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 80);

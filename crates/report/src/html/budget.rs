@@ -89,11 +89,11 @@ fn parts(b: &Budget, word: &str, steps: &Steps) -> Markup {
         details {
             summary { "Every part of " (name) ", over " (b.transactions) " " (word) "s" }
             (scrolling(&format!("Parts of {name}"), html! {
-                table class="narrow" {
-                    thead { tr { th scope="col" { (term("part")) } th scope="col" { (term("layer")) } th scope="col" class="number" { (term(&format!("a {word}"))) } th scope="col" class="number" { (term("share")) } } }
+                table class="narrow figures" {
+                    thead { tr { th scope="col" { (term("part")) } th scope="col" class="extra" { (term("layer")) } th scope="col" class="number" { (term(&format!("a {word}"))) } th scope="col" class="number" { (term("share")) } } }
                     tbody {
-                        @for p in parts { tr { th scope="row" { (clean(&p.component)) } td { (p.layer.as_str()) } td class="number" { (time(p.seconds_per_transaction)) } td class="number" { (percent(p.share)) } } }
-                        tr { th scope="row" { (REST) } td {} td class="number" { (time(b.unexplained * b.seconds_per_transaction)) } td class="number" { (percent(b.unexplained)) } }
+                        @for p in parts { tr { th scope="row" { (clean(&p.component)) } td class="extra" { (p.layer.as_str()) } td class="number" { (time(p.seconds_per_transaction)) } td class="number" { (percent(p.share)) } } }
+                        tr { th scope="row" { (REST) } td class="extra" {} td class="number" { (time(b.unexplained * b.seconds_per_transaction)) } td class="number" { (percent(b.unexplained)) } }
                     }
                 }
             }))

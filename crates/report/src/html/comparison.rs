@@ -99,7 +99,7 @@ fn gains_table(c: &Comparison) -> Markup {
     html! {
         p class="note" { "The time of all applications in times of that under the side's default; below 1 is faster." }
         (scrolling("Gains by placement of swap, table", html! {
-            table {
+            table class="narrow figures" {
                 thead { tr {
                     th scope="col" { (term("Placement")) } th scope="col" class="number" { (clean(&c.base.name)) }
                     th scope="col" class="number" { (clean(&c.new.name)) }

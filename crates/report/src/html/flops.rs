@@ -44,21 +44,23 @@ fn table(flops: &Flops) -> Markup {
         div class="scroll" tabindex="0" role="region" aria-label="Floating point by compiler, table" {
             table {
                 thead { tr {
-                    @for title in ["Module", "FADD", "FSUB", "FMUL", "FDIV"] { th scope="col" class="number" { (term(title)) } }
+                    th scope="col" class="number" { (term("Module")) }
+                    // A phone has room for the rates alone.
+                    @for title in ["FADD", "FSUB", "FMUL", "FDIV"] { th scope="col" class="number extra" { (term(title)) } }
                     @for column in &flops.columns {
                         th scope="col" class="number" { (heading(column)) }
-                        @if shares(flops) { th scope="col" class="number" { (term("share")) } }
+                        @if shares(flops) { th scope="col" class="number extra" { (term("share")) } }
                     }
                 } }
                 tbody {
                     @for (i, mix) in MIX.iter().enumerate() {
                         tr {
                             th scope="row" class="number" { (i + 1) }
-                            @for percent in mix { td class="number" { (percent) " %" } }
+                            @for percent in mix { td class="number extra" { (percent) " %" } }
                             (rates(flops, |c| c.modules[i].map(|e| e.value)))
                         }
                     }
-                    tr { th scope="row" colspan="5" { "Average" } (rates(flops, Column::average)) }
+                    tr { th scope="row" { "Average" } @for _ in 0..4 { td class="extra" {} } (rates(flops, Column::average)) }
                 }
             }
         }
@@ -69,7 +71,7 @@ fn rates(flops: &Flops, pick: impl Fn(&Column) -> Option<f64>) -> Markup {
     html! {
         @for column in &flops.columns {
             td class="number" { (mflops(pick(column))) }
-            @if shares(flops) { td class="number" { (share(flops, pick(column))) } }
+            @if shares(flops) { td class="number extra" { (share(flops, pick(column))) } }
         }
     }
 }

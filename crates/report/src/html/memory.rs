@@ -1,14 +1,14 @@
 //! The memory hierarchy: the staircase as a chart, what was read off it, and bandwidth by number of CPUs.
 
 use fingerpost_compare::memory::{Cache, Curve, Memory};
-use fingerpost_record::Estimate;
+use fingerpost_record::{Estimate, Unit};
 use maud::{Markup, html};
 
 use super::content::Section;
 use super::term::term;
 use crate::memory::{bandwidth_rows, between, name_of, rate, sentences, size, thread_counts};
 use crate::style::Tone;
-use crate::svg::{Axis, anchor, percent};
+use crate::svg::{Axis, anchor, percent, tick_label};
 use crate::words::clean;
 
 /// Height of the plot, of the text below, and the room for the scale at its left in per cent.
@@ -49,7 +49,7 @@ fn chart(memory: &Memory) -> Markup {
                 desc { (spoken.join(". ")) }
                 @for tick in y.ticks() {
                     line class="rule" x1="0" x2="100%" y1=(down(tick)) y2=(down(tick)) {}
-                    text class="tick" x="0" y=(down(tick) - 3.0) { (tick) " ns" }
+                    text class="tick" x="0" y=(down(tick) - 3.0) { (tick_label(Unit::Nanoseconds, tick)) }
                 }
                 @for (bytes, _) in memory.curves[0].points.iter().filter(|(b, _)| b.is_power_of_two() && b.trailing_zeros().is_multiple_of(4)) {
                     text class="tick" x=(across(*bytes)) y=(PLOT + 14.0) text-anchor="middle" { (size(*bytes)) }

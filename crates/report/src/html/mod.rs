@@ -62,7 +62,7 @@ pub fn of_run(run: &Run, around: Around) -> Content {
     sections.extend(host::section(&view));
     sections.push(reproduce(&view));
     let lead = html! {
-        @for sentence in &view.answers { p class="headline" { span aria-hidden="true" { "☞ " } (sentence) } }
+        @for sentence in &view.answers { p class="headline" { span aria-hidden="true" { "☞ " } (parts::sentence(sentence)) } }
         (probes::tiles(&view))
         (facts(view.lead_facts()))
         (doubts(&view))

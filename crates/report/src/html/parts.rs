@@ -3,10 +3,19 @@
 use maud::{Markup, html};
 
 use crate::view::{Fact, parts_of_doubt};
+use crate::wrap;
 
 /// Names and texts as a list of terms.
 pub fn facts<'a>(list: impl IntoIterator<Item = &'a Fact>) -> Markup {
     html! { dl class="facts" { @for f in list { div { dt { (f.name) } dd { (f.text) } } } } }
+}
+
+/// A sentence in which no number is parted from its unit at the end of a line.
+pub fn sentence(text: &str) -> Markup {
+    html! { @for (n, piece) in wrap::pieces(text).into_iter().enumerate() {
+        @if n > 0 { " " }
+        @if piece.contains(' ') { span class="whole" { (piece) } } @else { (piece) }
+    } }
 }
 
 /// A table that scrolls by itself where the page is too narrow for it.
@@ -19,4 +28,15 @@ pub fn doubt(whose: &str, text: &str) -> Markup {
     let (what, remedy) = parts_of_doubt(text);
     let line = html! { @if !whose.is_empty() { strong { (whose) ": " } } (what) };
     html! { @if remedy.is_empty() { (line) } @else { details { summary { (line) } p { (remedy) } } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_keeps_its_unit_in_a_sentence() {
+        let text = sentence("A load takes 15.75 ns from L3, <b> 3 %.").into_string();
+        assert_eq!(text, r#"A load takes <span class="whole">15.75 ns</span> from L3, &lt;b&gt; <span class="whole">3 %.</span>"#);
+    }
 }

@@ -145,7 +145,7 @@ fn classes(slow: &SlowOnes, step: &str) -> Markup {
             }
         }))
         (scrolling(&format!("{step}: parts of a request, table"), html! {
-            table class="narrow" {
+            table class="narrow figures" {
                 thead { tr { th scope="col" { (term("part")) } th scope="col" class="extra" { (term("layer")) } th scope="col" class="number" { (term("all")) } th scope="col" class="number" { (term("share")) } th scope="col" class="number" { (term("middle")) } th scope="col" class="number" { (term("slowest 1 %")) } th scope="col" class="number extra" { (term("of the difference")) } } }
                 tbody { @for p in &rows { tr {
                     th scope="row" { (swatch(p)) (clean(&p.component)) }
@@ -199,11 +199,11 @@ fn chain_pictures(paths: &Paths, step: &str) -> Markup {
             details {
                 summary { "The chains of waits as a table" }
                 (scrolling(&format!("{step}: chains of waits, table"), html! {
-                    table class="narrow" {
-                        thead { tr { th scope="col" { (term("chain")) } th scope="col" { (term("with")) } th scope="col" class="number" { (term("all")) } th scope="col" class="number" { (term("95 % interval")) } th scope="col" class="number" { (term("middle")) } th scope="col" class="number" { (term("slowest 1 %")) } } }
+                    table class="narrow figures" {
+                        thead { tr { th scope="col" { (term("chain")) } th scope="col" class="words" { (term("with")) } th scope="col" class="number" { (term("all")) } th scope="col" class="number" { (term("95 % interval")) } th scope="col" class="number" { (term("middle")) } th scope="col" class="number" { (term("slowest 1 %")) } } }
                         tbody { @for l in found.iter().take(CHAINS) { tr {
                             th scope="row" { (clean(&fingerpost_diagnose::places::chain(l))) }
-                            td { (clean(&l.whom)) }
+                            td class="words" { (clean(&l.whom)) }
                             td class="number" { (percent(l.all.share)) }
                             td class="number" { (percent(l.all.low)) " to " (percent(l.all.high)) }
                             td class="number" { (percent(l.middle.share)) }

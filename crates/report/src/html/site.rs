@@ -18,9 +18,9 @@ pub fn section(view: &View) -> Option<Section> {
         @for t in &site.tables { (rounds(t)) }
         @if !site.ratios.is_empty() {
             h3 { "All rounds" }
-            (scrolling("All rounds, table", html! { table {
+            (scrolling("All rounds, table", html! { table class="stacked" {
                 thead { tr { th scope="col" { (term("Files / object database")) } th scope="col" class="number" { (term("fs/odb")) } th scope="col" class="number" { (term("Rounds")) } } }
-                tbody { @for r in &site.ratios { tr { td { (r.name) } td class="number" { (r.ratio) } td class="number" { (r.rounds) } } } }
+                tbody { @for r in &site.ratios { tr { th scope="row" { (r.name) } td class="number wide" data-of="fs/odb" { (r.ratio) } td class="number" data-of="rounds" { (r.rounds) } } } }
             } }))
             p class="skipped" { "How many times longer files take, paired round by round, with a 95 % interval. " (site.source()) }
         }

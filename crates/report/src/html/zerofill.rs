@@ -100,7 +100,7 @@ const BAR: f64 = 18.0;
 const STEP: f64 = 26.0;
 /// Where the bars begin and how wide they are, in per cent of the width: on a phone there is room for the words on both sides.
 const FROM: f64 = 14.0;
-const WIDE: f64 = 48.0;
+const WIDE: f64 = 44.0;
 
 /// One stacked bar per page count: zeroing, faults, allocation.
 fn shares(a: &Analysis) -> Markup {
@@ -110,7 +110,7 @@ fn shares(a: &Analysis) -> Markup {
         @if !a.shares.is_empty() {
             h3 { "Where the time goes" }
             figure {
-                figcaption { "Shares of allocating, touching and freeing, by the number of pages (on the left); on the right how much of the whole time is zero-filling." }
+                figcaption { "Shares of allocating, touching and freeing, by the number of pages (on the left); behind each bar how much of the whole time is zero-filling." }
                 (legend())
                 svg class="chart" width="100%" height=(height) role="img" xmlns="http://www.w3.org/2000/svg" {
                     title { "Share of zero-filling per page count" }
@@ -123,7 +123,7 @@ fn shares(a: &Analysis) -> Markup {
                             rect width=(of_bar(s.zero)) height=(BAR) class="z-zero" {}
                             rect x=(of_bar(s.zero)) width=(of_bar(s.fault)) height=(BAR) class="z-fault" {}
                         }
-                        text x="100%" y=(y + 14.0) text-anchor="end" { (format!("{:.0} %", s.zero * 100.0)) " of " (Unit::Nanoseconds.format(s.total)) }
+                        text x=(format!("{}%", FROM + WIDE)) dx="6" y=(y + 14.0) { (format!("{:.0} %", s.zero * 100.0)) " of " (Unit::Nanoseconds.format(s.total)) }
                     }
                 }
             }

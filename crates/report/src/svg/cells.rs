@@ -23,12 +23,15 @@ pub(super) fn rules(places: &[f64]) -> Markup {
 /// How many letters of the first and the last label a phone has room for in a cell: of others it has the two only, and these smaller.
 const ROOM: usize = 15;
 
+/// How many of the smaller letters: of longer labels a phone shows the last on a line of its own.
+const ROOM_TIGHT: usize = 17;
+
 /// The axis for the table's head: labels at their places.
 fn head(labels: &[(f64, String)]) -> Markup {
     let letters: usize = labels.first().into_iter().chain(labels.last()).map(|(_, label)| label.chars().count()).sum();
     let class = if letters > ROOM { "tick tight" } else { "tick" };
     html! {
-        svg class="cell head" width="100%" height="18" aria-hidden="true" focusable="false" xmlns="http://www.w3.org/2000/svg" {
+        svg class=(if letters > ROOM_TIGHT { "cell head two" } else { "cell head" }) width="100%" height="18" aria-hidden="true" focusable="false" xmlns="http://www.w3.org/2000/svg" {
             @for (x, label) in labels { text class=(class) x=(percent(*x)) y="13" text-anchor=(anchor(*x)) { (label) } }
         }
     }

@@ -8,8 +8,12 @@ use super::percent;
 
 /// Height of a row of boxes.
 const ROW: f64 = 22.0;
-/// A box narrower than this many per cent has no room for a word.
-const WORDS: f64 = 6.0;
+/// How wide the picture is at least on a wide screen, on a narrower one and on paper, and on a phone, in pixels; with the class of what is shown there.
+const WIDTHS: [(f64, &str); 3] = [(900.0, " wide"), (640.0, " paper"), (290.0, " phone")];
+/// A letter's width, in the middle of a text's.
+const LETTER: f64 = 7.0;
+/// Fewer letters of a name than these say nothing.
+const FEWEST: usize = 6;
 /// A box narrower than this many per cent cannot be seen.
 const SEEN: f64 = 0.1;
 /// Rows that are drawn: a longer chain ends in its last.
@@ -69,11 +73,38 @@ fn draw(title: &str, description: &str, branches: &[Branch], deepest: usize) -> 
                 // A picture of its own cuts a word off where its box ends.
                 svg x=(percent(b.from)) y=(ROW * b.row as f64) width=(percent(b.width)) height=(ROW) {
                     rect class={ "piece " (b.node.layer.map_or("link", layer_class)) } width="100%" height=(ROW) { title { (tooltip(b.node)) } }
-                    @if b.width >= WORDS { text class=(if b.node.layer.is_some() { "on-layer" } else { "on-link" }) x="5" y="15" { (b.node.name) } }
+                    @for (word, at) in labels(b) { text class={ (if b.node.layer.is_some() { "on-layer" } else { "on-link" }) (at) } x="5" y="15" { (word) } }
                 }
             }
         }
     }
+}
+
+/// How many letters have room in a box of so many per cent of a picture.
+fn letters(width: f64, picture: f64) -> usize {
+    ((width / 100.0 * picture - 8.0).max(0.0) / LETTER) as usize
+}
+
+/// What stands in a box, each with the classes of the pictures in which it does.
+fn labels(b: &Placed) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (picture, class) in WIDTHS {
+        let Some(word) = word(&b.node.name, letters(b.width, picture)) else { continue };
+        match all.last_mut().filter(|(before, _)| *before == word) {
+            Some((_, classes)) => classes.push_str(class),
+            None => all.push((word, class.to_owned())),
+        }
+    }
+    all
+}
+
+/// A name where it has room, its beginning where that says something, else nothing.
+fn word(name: &str, room: usize) -> Option<String> {
+    let long = name.chars().count();
+    if long <= room {
+        return Some(name.to_owned());
+    }
+    (room > FEWEST).then(|| name.chars().take(room - 1).chain(['…']).collect())
 }
 
 fn tooltip(node: &Node) -> String {
@@ -134,6 +165,17 @@ mod tests {
         assert_eq!(text.matches("<rect").count(), 4, "{text}");
         assert!(text.contains(r#"width="50.00%""#) && text.contains(r#"y="22""#), "{text}");
         assert!(text.contains("<title>t</title>") && text.contains("<desc>d</desc>"));
+    }
+
+    #[test]
+    fn a_box_has_the_words_that_have_room() {
+        assert_eq!(word("queue", 5).as_deref(), Some("queue"));
+        assert_eq!(word("waiting for a CPU", 9).as_deref(), Some("waiting …"));
+        assert_eq!(word("waiting for a CPU", 6), None);
+        let text = icicle("t", "d", &[branch(&["waiting for a lock"], 0.3), branch(&["lock"], 0.1), branch(&["disk"], 0.6)]).into_string();
+        assert!(text.contains(r#"class="on-layer wide paper" x="5" y="15">waiting for a lock<"#), "{text}");
+        assert!(text.contains(r#"class="on-layer phone" x="5" y="15">waiting fo…<"#), "{text}");
+        assert!(text.contains(r#"class="on-layer wide paper phone" x="5" y="15">disk<"#), "{text}");
     }
 
     #[test]

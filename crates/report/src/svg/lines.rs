@@ -15,6 +15,8 @@ const FROM: f64 = 14.0;
 /// The same where marks stand alone: one of them must not lie on a label of the grid where a phone is narrow.
 const FROM_ALONE: f64 = 23.0;
 const TO: f64 = 96.0;
+/// Letters of all labels that a phone has room for in one line.
+const PHONE: usize = 32;
 /// The most labels along the steps.
 const LABELS: usize = 8;
 
@@ -167,10 +169,13 @@ impl Chart {
         let turns = self.in_turns();
         let every = if turns { self.steps.len().div_ceil(2 * LABELS) } else { self.steps.len().div_ceil(LABELS) }.max(1);
         let lower = |i: usize| if turns && (i / every) % 2 == 1 { LINE } else { 0.0 };
+        // On a phone every second one is left out where all have no room.
+        let letters: usize = self.steps.iter().step_by(every).map(|step| step.chars().count() + 1).sum();
+        let crowded = !turns && letters > PHONE;
         html! {
             @for (i, label) in self.steps.iter().enumerate().filter(|(i, _)| i % every == 0) {
                 @let x = self.across(i);
-                text class=(if turns { "tick long" } else { "tick" }) x=(percent(x)) y=(ABOVE + PLOT + 16.0 + lower(i)) text-anchor=(if every > 1 { "middle" } else { anchor(x) }) { (label) }
+                text class=(if turns { "tick long" } else if crowded && (self.steps.len() - 1 - i) / every % 2 == 1 { "tick between" } else { "tick" }) x=(percent(x)) y=(ABOVE + PLOT + 16.0 + lower(i)) text-anchor=(if every > 1 { "middle" } else { anchor(x) }) { (label) }
                 // On a phone long names would stand over each other: their numbers, in the order of the table below, take their place.
                 @if turns { text class="tick nth" x=(percent(x)) y=(ABOVE + PLOT + 16.0) text-anchor="middle" { (i + 1) } }
             }

@@ -12,7 +12,7 @@ use fingerpost_fleet::table::Table;
 use fingerpost_fleet::wire::{Answer, Collector, LONGEST_LINE};
 use fingerpost_fleet::{index, nodes, slim};
 use fingerpost_record::archive::{new_id, rfc3339};
-use fingerpost_record::text::counted;
+use fingerpost_record::text::{clean_short, counted};
 use fingerpost_record::{Run, lean, open};
 
 use super::engine::ASKED;
@@ -239,19 +239,30 @@ fn run_of(node: &str, path: &Path) -> Result<Run, String> {
     run.map_err(|e| e.to_string())
 }
 
+/// What is kept of the last line of a task's output.
+const LAST_WORDS: usize = 160;
+
 /// What a task printed for its node, the last answer of several.
 fn printed(node: &str, path: &Path) -> Answer {
     let file = match open::regular(path) {
         Ok(opened) => opened.file.take(MOST_OUTPUT),
         Err(e) => return Answer::Failed(format!("its output cannot be read: {e}")),
     };
-    let mut answer = Answer::Failed("its output holds no record".into());
-    let (mut collector, mut from, mut line) = (Collector::default(), BufReader::new(file), Vec::new());
+    let mut answer = None;
+    let (mut collector, mut from, mut line, mut last) = (Collector::default(), BufReader::new(file), Vec::new(), String::new());
     while from.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-        if let Some((_, got)) = collector.line(&String::from_utf8_lossy(&line), |name| name == node) {
-            answer = got;
+        let text = String::from_utf8_lossy(&line);
+        match collector.line(&text, |name| name == node) {
+            Some((_, got)) => answer = Some(got),
+            None if text.trim().is_empty() => {}
+            None => last = clean_short(text.trim(), LAST_WORDS),
         }
         line.clear();
     }
-    if collector.unfinished().next().is_some() { Answer::Failed("its output ends within a record".into()) } else { answer }
+    if collector.unfinished().next().is_some() {
+        return Answer::Failed("its output ends within a record".into());
+    }
+    // What the task said last is mostly why there is none: a host that did not answer, a program that is not there.
+    let said = if last.is_empty() { String::new() } else { format!(", and ends with “{last}”") };
+    answer.unwrap_or_else(|| Answer::Failed(format!("its output holds no record{said}")))
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use fingerpost_fleet::heat::{Heat, letter};
 pub use fingerpost_fleet::html::words;
 use fingerpost_fleet::judge::{self, Host, Slower, Standing, Verdicts};
 use fingerpost_fleet::sweep::{Pass, Sweep};
@@ -179,24 +180,19 @@ fn heat(verdicts: &Verdicts) -> String {
     if heat.hosts.is_empty() {
         return String::new();
     }
-    let mut text = String::from("\nPer cent slower than the median of the peers (-: too few rows to say):\n");
+    let mut text = String::from("\nPer cent slower than the median of the peers (–: too few rows to say):\n");
     for (n, family) in heat.families.iter().enumerate() {
         text.push_str(&format!("  {} {family}\n", letter(n)));
     }
     let mut grid = Grid::of([("", Align::Left, 0), ("", Align::Left, 0)]);
-    // A little faster is as fast: without adding nothing, it would be -0.
-    let percent = |r: f64| ((r - 1.0) * 100.0).clamp(-99.0, 999.0).round() + 0.0;
-    let cell = |ratio: &Option<f64>| ratio.map_or_else(|| "   -".into(), |r| format!("{:>4.0}", percent(r)));
+    let cell = |ratio: &Option<f64>| format!("{:>4}", Heat::percent(*ratio));
     let titles: String = (0..heat.families.len()).map(|n| format!("{:>5}", letter(n))).collect();
     grid.lines.push(Line::Cells(vec!["host".into(), titles], Tone::Faint));
-    for (node, ratios) in heat.hosts.iter().take(MOST_TOLD) {
+    let names = fingerpost_fleet::nodes::short_names(&heat.hosts.iter().map(|(node, _)| node.as_str()).collect::<Vec<_>>());
+    for ((_, ratios), node) in heat.hosts.iter().zip(names).take(MOST_TOLD) {
         let far = ratios.iter().flatten().any(|r| *r > 1.05);
         let cells: String = ratios.iter().map(|r| format!(" {}", cell(r))).collect();
         grid.lines.push(Line::Cells(vec![clean(node).into_owned(), cells], if far { Tone::Bad } else { Tone::Plain }));
     }
     text + &grid.render(&output::style(true))
-}
-
-fn letter(n: usize) -> char {
-    char::from(b'A' + (n % 26) as u8)
 }
