@@ -280,7 +280,10 @@ fn a_private_server_does_not_inherit_the_users_passwords() {
     let mut others = Vec::new();
     until("the server runs as another user", || {
         let is_others = |pid: &u32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|meta| meta.uid() != 0);
-        others = tree(run.id()).into_iter().filter(is_others).collect();
+        // Until it has become the server it is a copy of this program, which no other user may read: the kernel clears its dumpable flag.
+        let exe = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+        let is_a_server = |pid: &u32| exe(*pid).is_some_and(|server| Some(server) != exe(run.id()));
+        others = tree(run.id()).into_iter().filter(|pid| is_others(pid) && is_a_server(pid)).collect();
         assert!(run.try_wait().unwrap().is_none(), "it ended");
         !others.is_empty()
     });

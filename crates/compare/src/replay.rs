@@ -224,7 +224,7 @@ fn replayed(name: &'static str, table: Table, runs: &[Run]) -> Replayed {
 }
 
 /// The kinds of operations whose shares the table of floating point prints for each module, in its order, as what heads them.
-const MIX: &str = "FADD, FSUB, FMUL, FDIV in %";
+const MIX: &str = "instruction mix in %";
 
 /// The shares of a module's operations, as the source's table prints them beside the rates of every system.
 fn mix(table: &Table, of: &Column) -> Option<String> {
@@ -313,7 +313,7 @@ mod tests {
         let found = replay("flops", &["flops"], &[]);
         let table = &found.tables[0];
         let told: Vec<&str> = table.lines.iter().filter_map(|line| line.about.as_deref()).collect();
-        assert_eq!((told.join("; ").as_str(), table.about), (printed, Some("FADD, FSUB, FMUL, FDIV in %")));
+        assert_eq!((told.join("; ").as_str(), table.about), (printed, Some("instruction mix in %")));
         assert!(table.lines[8].what.ends_with("module=average") && table.lines[8].about.is_none());
         // The kernels that stand for them here are made of the same shares.
         assert_eq!(crate::flops::MIX.map(|of| of.map(|share| share.to_string()).join(", ")).join("; "), printed);

@@ -270,11 +270,11 @@ mod tests {
         let wide = render(&found, &Style::default());
         let line = wide.lines().find(|l| l.starts_with("module=2 ")).unwrap();
         assert!(line.split_whitespace().take(6).eq(["module=2", "43,", "29,", "14,", "14", "607"]), "{line}");
-        assert!(wide.contains("FADD, FSUB, FMUL, FDIV in %") && markdown(&found).contains("| module=2 | 43, 29, 14, 14 | 607 |"));
+        assert!(wide.contains("instruction mix in %") && markdown(&found).contains("| module=2 | 43, 29, 14, 14 | 607 |"));
         let narrow = render(&found, &Style { width: Some(80), ..Style::default() });
-        assert!(narrow.lines().any(|l| l.starts_with("module=2 ")) && !narrow.contains("FADD, FSUB, FMUL"), "{narrow}");
+        assert!(narrow.lines().any(|l| l.starts_with("module=2 ")) && !narrow.contains("instruction mix"), "{narrow}");
         let page = crate::html::page(&crate::html::of_replay(&found));
-        assert!(page.contains("<td class=\"number wide\" data-of=\"FADD, FSUB, FMUL, FDIV in %\">43, 29, 14, 14</td>"), "{page}");
+        assert!(page.contains("<td class=\"number wide\" data-of=\"instruction mix in %\">43, 29, 14, 14</td>"), "{page}");
         let other = crate::html::page(&crate::html::of_replay(&replay::replay("site", &["site"], &[])));
         assert!(!other.contains("FADD"));
     }

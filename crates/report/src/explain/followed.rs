@@ -39,7 +39,8 @@ pub(crate) fn account(paths: &Paths, check: Option<&Check>) -> Vec<(String, bool
     )];
     told.push((format!("followed: {}", latency(&paths.latency)), false));
     if let Some((generator, check)) = paths.generator.as_ref().zip(check) {
-        let off = |d: f64| format!("{:+.1} %", d * 100.0);
+        // Adding nothing makes what is rounded to nothing from below +0.0.
+        let off = |d: f64| format!("{:+.1} %", (d * 1000.0).round() / 10.0 + 0.0);
         told.push((
             format!(
                 "load generator: {}; the followed differ by {} in number, {} in the median, {} in the 99th percentile",
