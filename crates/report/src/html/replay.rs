@@ -80,7 +80,7 @@ fn table(t: &Replayed) -> Markup {
         table class="stacked" {
             thead { tr {
                 th scope="col" { (term(&unit_title(t))) }
-                @if let Some(about) = t.about { th scope="col" class="number" { (about) } }
+                @if let Some(about) = t.about { th scope="col" class="number" { (term(about)) } }
                 th scope="col" class="number" { (OWN) }
                 @for s in &t.systems { th scope="col" class="number" { (term(s)) } }
                 @if notes { th scope="col" { (term("what stands for what")) } }
