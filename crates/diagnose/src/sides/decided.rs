@@ -1,5 +1,6 @@
 //! Deciding experiments that the sides' own runs hold: what a change took away of the difference. Their answers count above every passive sign.
 
+use fingerpost_record::cause::thresholds::LESSER_PART;
 use fingerpost_record::{Answer, Estimate, Experiment, Finding, Status};
 
 use super::clues::Clues;
@@ -105,10 +106,6 @@ fn tests(experiment: &Experiment, f: &Finding) -> bool {
     decides(experiment.change).causes.contains(&f.cause.as_str()) && experiment.tests.contains(&f.cause)
 }
 
-/// Of what a change helped that takes several causes away, another that takes one of them away alone helped less than this, as a share of the
-/// logarithms: the larger part is not that one's.
-const LESSER_PART: f64 = 0.5;
-
 /// The place of the cause that is suspected most of those that an experiment decides about. A change that takes several away (a neighbour that
 /// is held has neither the CPU nor the disk) tells nothing of one that another change takes away as well, where that helped clearly less, and
 /// less than half as much.
@@ -116,7 +113,7 @@ fn suspect(findings: &[Finding], experiment: &Experiment, all: &[&Experiment]) -
     let rank = |f: &Finding| (f.status, -f.share);
     let helped = experiment.effect.as_ref().filter(|_| experiment.answer == Answer::Faster);
     let less = |other: &&&Experiment| {
-        let lesser = |(e, all): (&Estimate, &Estimate)| e.high < all.low && e.value.ln() < LESSER_PART * all.value.ln();
+        let lesser = |(e, all): (&Estimate, &Estimate)| e.high < all.low && e.value.ln() < LESSER_PART.value * all.value.ln();
         other.change != experiment.change && other.effect.as_ref().zip(helped).is_some_and(lesser)
     };
     let spared = |f: &Finding| all.iter().filter(less).any(|other| tests(other, f));

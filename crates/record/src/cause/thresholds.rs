@@ -314,6 +314,12 @@ pub const NO_FLUSHES: Threshold =
 /// Files' locks.
 pub const FILE_LOCKS: Threshold =
     of("calls on files' locks of a transaction of a server that locks its files", 1.0, "by its meaning: one with each");
+/// What a neighbour that has the CPU and the disk was held for.
+pub const LESSER_PART: Threshold = of(
+    "part of what holding a neighbour helped that going before it helps where it is its disk, of the logarithms",
+    0.5,
+    "by its meaning: the larger part is not the CPU's",
+);
 /// A change of which most was not followed.
 pub const HALF_OUTSIDE: Threshold = of("times what was followed for half of it to lie outside", 2.0, "by arithmetic");
 /// Waiting that a quota makes.
