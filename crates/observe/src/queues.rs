@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::io;
 use std::time::Instant;
 
 use fingerpost_sys::sockdiag::{self, SockDiag, Tcp, Unix};
@@ -105,26 +106,34 @@ pub fn socket_inodes(pids: impl Iterator<Item = i32>) -> HashSet<u32> {
     inodes
 }
 
+/// TCP ports of this process's network name space at which sockets with these inodes listen.
+///
+/// # Errors
+/// What the kernel said.
+pub fn ports_of(diag: &mut SockDiag, inodes: &HashSet<u32>) -> io::Result<HashSet<u16>> {
+    let mut ports = HashSet::new();
+    diag.listening(|s| _ = inodes.contains(&s.inode).then(|| ports.insert(s.port)))?;
+    Ok(ports)
+}
+
 /// Samples the sockets of one server.
 pub struct Sampler {
     diag: SockDiag,
     listeners: Listeners,
     unix: bool,
     sums: Queues,
-    receiving: Receiving,
+    /// Where that is wanted.
+    receiving: Option<Receiving>,
 }
 
 impl Sampler {
-    /// Finds the server's listening sockets. `None`, with the reason, where there are none or the kernel does not tell.
-    pub fn find(servers: impl Iterator<Item = i32>) -> Result<Sampler, String> {
+    /// Finds the server's listening sockets; `receiving` to count what its connections receive, too. `None`, with the reason, where there are
+    /// none or the kernel does not tell.
+    pub fn find(servers: impl Iterator<Item = i32>, receiving: bool) -> Result<Sampler, String> {
         let inodes = socket_inodes(servers);
         let mut diag = SockDiag::open().map_err(|e| format!("sockets cannot be diagnosed: {e}"))?;
         let mut listeners = Listeners::default();
-        let tcp = diag.listening(|s| {
-            if inodes.contains(&s.inode) {
-                listeners.ports.insert(s.port);
-            }
-        });
+        let tcp = ports_of(&mut diag, &inodes).map(|ports| listeners.ports = ports);
         let unix = diag.unix(|s| {
             if s.state == sockdiag::LISTEN && inodes.contains(&s.inode) && !s.name.is_empty() {
                 listeners.names.insert(s.name);
@@ -137,7 +146,7 @@ impl Sampler {
             return Err("the server listens on no socket that could be seen".into());
         }
         let unix = !listeners.names.is_empty();
-        Ok(Sampler { diag, listeners, unix, sums: Queues::default(), receiving: Receiving::default() })
+        Ok(Sampler { diag, listeners, unix, sums: Queues::default(), receiving: receiving.then(Receiving::default) })
     }
 
     /// Takes one sample of all connections.
@@ -147,8 +156,7 @@ impl Sampler {
             let mut sockets = Vec::new();
             let at = Instant::now();
             if self.diag.tcp(|s| sockets.push(s)).is_ok() {
-                let ours = |s: &&Tcp| s.state == sockdiag::ESTABLISHED && self.listeners.ports.contains(&s.port);
-                self.receiving.sample(at, &sockets.iter().filter(ours).map(|s| ((s.port, s.peer), s.received)).collect());
+                self.receive(at, &sockets);
                 let doubtful = add_tcp(&mut self.sums, &self.listeners, &sockets);
                 if !doubtful.is_empty() {
                     let mut received = HashMap::new();
@@ -168,9 +176,19 @@ impl Sampler {
         }
     }
 
-    /// The sums.
-    pub fn finish(self) -> Queues {
-        Queues { received: self.receiving.counted, ..self.sums }
+    fn receive(&mut self, at: Instant, sockets: &[Tcp]) {
+        let Some(receiving) = &mut self.receiving else { return };
+        let ours = |s: &&Tcp| s.state == sockdiag::ESTABLISHED && self.listeners.ports.contains(&s.port);
+        receiving.sample(at, &sockets.iter().filter(ours).map(|s| ((s.port, s.peer), s.received)).collect());
+    }
+
+    /// The sums. What connections received is counted to this moment.
+    pub fn finish(mut self) -> Queues {
+        let (at, mut sockets) = (Instant::now(), Vec::new());
+        if self.receiving.is_some() && self.diag.tcp(|s| sockets.push(s)).is_ok() {
+            self.receive(at, &sockets);
+        }
+        Queues { received: self.receiving.and_then(|receiving| receiving.counted), ..self.sums }
     }
 }
 

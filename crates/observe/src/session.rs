@@ -35,7 +35,7 @@ use level::open;
 pub use level::{Events, Level};
 #[cfg(test)]
 pub(crate) use watch::of_windows;
-use watch::{SAMPLE_EVERY, SAMPLE_SHARE, Sockets, Stop, Watched, sample_sockets, watch};
+use watch::{SAMPLE_EVERY, SAMPLE_SHARE, SocketSampling, Sockets, Stop, Watched, sample_sockets, watch};
 
 /// The share of one CPU that sampling sockets may take where requests are followed too, as their leaves say more; and of a service that
 /// somebody else started.
@@ -158,7 +158,8 @@ impl Prepared {
                 (true, false) => (SAMPLE_EVERY, ADDED_SHARE),
                 (false, _) => (SAMPLE_EVERY, SAMPLE_SHARE),
             };
-            thread::Builder::new().spawn(move || sample_sockets(&servers, every, share, &stop))
+            let how = SocketSampling { every, share, receiving: followed && service };
+            thread::Builder::new().spawn(move || sample_sockets(&servers, how, &stop))
         });
         Session {
             begun,

@@ -9,12 +9,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
-use fingerpost_sys::sockdiag::{SockDiag, Tcp};
+use fingerpost_sys::sockdiag::SockDiag;
 
 use super::event::{Event, What};
 use super::sockets::End;
 use super::source::Window;
-use crate::queues::socket_inodes;
+use crate::queues::{ports_of, socket_inodes};
 
 /// Descriptors that are looked up after one window at most.
 const MOST_LOOKED_UP: usize = 500;
@@ -46,7 +46,9 @@ impl Answering {
         let inodes = socket_inodes(pids.into_iter());
         let own = std::fs::read_link("/proc/thread-self/ns/net").ok();
         for (space, pid) in spaces {
-            match ports_here(&inodes).filter(|_| own.as_ref() == Some(&space)) {
+            // Asked by text, the kernel walks through its table of connections, which takes milliseconds.
+            let here = || SockDiag::open().and_then(|mut diag| ports_of(&mut diag, &inodes)).ok();
+            match (own.as_ref() == Some(&space)).then(here).flatten() {
                 Some(ports) => found.ports.extend(ports),
                 None => found.ports.extend(["tcp", "tcp6"].iter().flat_map(|file| listening_ports(lines(pid, file), &inodes))),
             }
@@ -67,15 +69,6 @@ impl Answering {
         }
         self.accepted = self.spaces.iter().flat_map(|&pid| accepted_inodes(lines(pid, "unix"), &self.names)).collect();
     }
-}
-
-/// Ports of this process's own network name space at which sockets with these inodes listen; nothing where the kernel does not tell. Asked
-/// of the kernel so, it does not walk through its table of connections, which takes milliseconds.
-fn ports_here(inodes: &HashSet<u32>) -> Option<HashSet<u16>> {
-    let mut ports = HashSet::new();
-    let take = |s: Tcp| _ = inodes.contains(&s.inode).then(|| ports.insert(s.port));
-    SockDiag::open().and_then(|mut diag| diag.listening(take)).ok()?;
-    Some(ports)
 }
 
 /// The lines of a table of sockets without its head.

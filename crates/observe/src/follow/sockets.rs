@@ -152,22 +152,23 @@ impl Connections {
 
     /// Which end a socket is: its making was seen, its descriptor told, or its port is one at which the service listens.
     pub fn end(&self, socket: u64) -> Option<End> {
-        let listens = || {
-            let local = self.locals.get(&socket)?;
-            self.listening.as_ref()?.contains(local).then_some(End::Answers)
-        };
+        let listens = || self.is_at_port(socket).then_some(End::Answers);
         self.ends.get(&socket).or_else(|| self.told.get(&(socket & ADDRESS))).copied().or_else(listens)
     }
 
     /// Whether a socket has a port at which the service listens.
     pub fn is_at_port(&self, socket: u64) -> bool {
-        self.listening.as_ref().zip(self.locals.get(&socket)).is_some_and(|(listening, local)| listening.contains(local))
+        self.listens_at(socket) == Some(true)
     }
 
     /// Whether a socket of the service has a port at which the service does not listen: one that it asks others by.
     pub fn has_other_port(&self, socket: u64) -> bool {
-        let port = self.listening.as_ref().zip(self.locals.get(&socket));
-        port.is_some_and(|(listening, local)| !listening.contains(local))
+        self.listens_at(socket) == Some(false)
+    }
+
+    /// Whether the service listens at a socket's port; nothing where either is not known.
+    fn listens_at(&self, socket: u64) -> Option<bool> {
+        Some(self.listening.as_ref()?.contains(self.locals.get(&socket)?))
     }
 
     /// Says at which ports a service listens, and which end of their connections sockets are, by the kernel's address: what is known of

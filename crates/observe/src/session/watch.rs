@@ -21,8 +21,19 @@ const LOOK_EVERY: f64 = 0.5;
 /// How often states are sampled, at most; and the share of one CPU that sampling may take.
 pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 pub(super) const SAMPLE_SHARE: f64 = 0.02;
-/// How seldom sockets are sampled at most: a shorter time than a load lasts, whose connections end with it.
+/// How seldom sockets are sampled at most where what they received is counted: a shorter time than a load lasts, whose connections end with it.
 const SELDOM: Duration = Duration::from_secs(1);
+
+/// How sockets are sampled.
+#[derive(Clone, Copy)]
+pub(super) struct SocketSampling {
+    /// How often, at most.
+    pub(super) every: Duration,
+    /// The share of one CPU that it may take.
+    pub(super) share: f64,
+    /// Whether what connections received is counted, too.
+    pub(super) receiving: bool,
+}
 
 /// Tells the observers' threads to end, and lets them sleep until then.
 #[derive(Default)]
@@ -152,16 +163,15 @@ fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(0.5 + n as f64 / 1024.0)
 }
 
-/// Samples the queues of the servers' sockets until it is told to stop: so often, or as seldom as keeps within this share of a CPU.
-pub(super) fn sample_sockets(servers: &[i32], every: Duration, share: f64, stop: &Stop) -> Sockets {
-    let mut sampler = Sampler::find(servers.iter().copied())?;
+/// Samples the queues of the servers' sockets until it is told to stop: so often, or as seldom as keeps within its share of a CPU.
+pub(super) fn sample_sockets(servers: &[i32], how: SocketSampling, stop: &Stop) -> Sockets {
+    let mut sampler = Sampler::find(servers.iter().copied(), how.receiving)?;
+    let seldom = if how.receiving { SELDOM } else { Duration::MAX };
     loop {
         let cost = thread_cpu_seconds();
         sampler.sample();
-        let pause = every.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / share)).min(SELDOM);
+        let pause = how.every.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / how.share)).min(seldom);
         if stop.sleep(jittered(pause)) {
-            // What the connections received until now is told to the end.
-            sampler.sample();
             return Ok((sampler.finish(), thread_cpu_seconds()));
         }
     }
