@@ -235,6 +235,9 @@ fn answer(sum: &[Option<Cell>]) -> Answer {
     }
 }
 
+/// What the sentence begins with where nothing is decided.
+pub const OPEN: &str = "Whether a dedicated swap place helps here is not resolved: ";
+
 fn sentence(launch: &Launch) -> String {
     let Some((best, cell)) = best(launch) else {
         if launch.placements.len() > 1 {
@@ -259,9 +262,7 @@ fn sentence(launch: &Launch) -> String {
         Answer::Same => {
             format!("A dedicated swap place changes nothing here: under {name} the {count} applications take {times}, {range}.")
         }
-        _ => format!(
-            "Whether a dedicated swap place helps here is not resolved: under {name} the {count} applications take {times}, {range}; more rounds would decide it."
-        ),
+        _ => format!("{OPEN}under {name} the {count} applications take {times}, {range}; more rounds would decide it."),
     };
     let said = said + &untrusted(launch, best);
     if nothing_swapped(launch) {

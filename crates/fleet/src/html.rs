@@ -3,6 +3,7 @@
 use fingerpost_record::text::{clean, clean_short, counted};
 use fingerpost_report::html::term::term;
 use fingerpost_report::html::{Content, Section, scrolling};
+use fingerpost_report::words::moment;
 use maud::{Markup, html};
 
 use crate::heat::{Heat, NOTHING, Picture, STEPS, letter};
@@ -56,12 +57,11 @@ pub fn content(verdicts: &Verdicts, link: Option<&dyn Fn(&str) -> String>) -> Co
         p { "Each host is compared with the median of its peers: hosts of the same processor, microcode, memory, kernel and hypervisor. Slow is who was beyond them "
             "twice, the second time beside random hosts of its kind; suspected is who was once and was not measured again." }
     };
-    Content { title: format!("Sweep of {}, {}", counted(verdicts.hosts.len() as u64, "host"), moment(&verdicts.started)), lead, sections }
-}
-
-/// When a sweep began, for a person.
-pub fn moment(started: &str) -> String {
-    clean(started).replace('T', " ").replace('Z', " UTC")
+    Content {
+        title: format!("Sweep of {}, {}", counted(verdicts.hosts.len() as u64, "host"), clean(&moment(&verdicts.started))),
+        lead,
+        sections,
+    }
 }
 
 /// What is said of a host, before its run: what it is called, in what it is slower, and what says so.

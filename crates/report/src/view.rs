@@ -8,7 +8,7 @@ mod tests;
 use fingerpost_record::{Host, Outcome, Profile, Run, Unit};
 use rows::{group_rows, text};
 
-use crate::words::whole_bytes;
+use crate::words::{moment, whole_bytes};
 
 pub use rows::{COUNTERS, Group, Row, Shared, Skipped, outcome_name};
 
@@ -153,7 +153,7 @@ fn headline(run: &Run) -> Vec<Fact> {
         Some(format!("seed {}", run.seed)),
         Some(state.into()),
     ];
-    facts.add("Measured", format!("{}, {}", run.started.replace('T', " ").replace('Z', " UTC"), join(how)));
+    facts.add("Measured", format!("{}, {}", moment(&run.started), join(how)));
     facts.add("Tool", format!("fingerpost {} ({})", run.tool.version, run.tool.commit));
     facts.maybe("Source", run.source.clone());
     let i = &run.instrument;

@@ -19,6 +19,11 @@ pub fn whole_bytes(bytes: u64) -> String {
     if scaled.fract() == 0.0 { format!("{scaled:.0} {}", scale.symbol) } else { Unit::Bytes.format(bytes as f64) }
 }
 
+/// When something began, as a record has it, for a person.
+pub fn moment(started: &str) -> String {
+    started.replace('T', " ").replace('Z', " UTC")
+}
+
 /// A run's text without what could mislead a reader.
 pub fn clean(text: &str) -> String {
     fingerpost_record::text::clean(text).into_owned()

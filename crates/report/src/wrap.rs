@@ -2,8 +2,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The words of a text; a number and the unit behind it are one.
-fn words(text: &str) -> Vec<&str> {
+/// The words of a text, of which none is to be parted; a number and the unit behind it are one.
+pub fn words(text: &str) -> Vec<&str> {
     let mut all: Vec<&str> = Vec::new();
     let mut from = 0;
     for (at, _) in text.match_indices(' ').chain([(text.len(), "")]) {
@@ -114,11 +114,6 @@ fn head(word: &str, room: usize) -> (&str, &str) {
 
 fn is_digit(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_ascii_digit())
-}
-
-/// A text in pieces of which none is to be parted: each is a word, or a number with its unit.
-pub fn pieces(text: &str) -> Vec<&str> {
-    words(text)
 }
 
 #[cfg(test)]

@@ -276,9 +276,7 @@ fn helps(run: &Run) -> Option<Judged> {
         Answer::Helps => Some(Judged::by(launch::gain(&found).is_some_and(|times| times < LARGE), sentence)),
         Answer::Hurts | Answer::Same => Some(Judged::by(false, sentence)),
         // The answer stands before it already.
-        Answer::Unresolved => {
-            Some(Judged::open(sentence.split_once("is not resolved: ").map_or(sentence.clone(), |(_, why)| why.to_owned())))
-        }
+        Answer::Unresolved => Some(Judged::open(sentence.trim_start_matches(launch::OPEN).to_owned())),
         Answer::NothingToCompare => None,
     }
 }

@@ -1,11 +1,11 @@
 //! Sweeps of many hosts: those that the server was started with, one of them, and a host of it.
 
 use axum::http::StatusCode;
-use fingerpost_fleet::html::moment;
 use fingerpost_fleet::judge;
 use fingerpost_fleet::sweep::{Pass, Sweep, SweepError};
 use fingerpost_record::text::{clean, clean_short, counted};
 use fingerpost_report::html;
+use fingerpost_report::words::moment;
 use maud::html as markup;
 
 use super::{Answer, Wrong, body, content};
@@ -52,7 +52,7 @@ pub fn list(site: &Site) -> Answer {
                 h2 id="sweeps-title" { "Sweeps that are shown" }
                 ul { @for (n, dir, sweep) in &sweeps { li {
                     @match sweep {
-                        Ok(sweep) => { a href={ (site.base) "/sweep/" (n) } { (clean(dir)) } ": " (asked(&sweep.manifest.nodes)) ", " (moment(&sweep.manifest.started)) },
+                        Ok(sweep) => { a href={ (site.base) "/sweep/" (n) } { (clean(dir)) } ": " (asked(&sweep.manifest.nodes)) ", " (clean(&moment(&sweep.manifest.started))) },
                         Err(e) => { (clean(e)) },
                     }
                 } } }

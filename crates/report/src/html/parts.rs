@@ -12,7 +12,7 @@ pub fn facts<'a>(list: impl IntoIterator<Item = &'a Fact>) -> Markup {
 
 /// A sentence in which no number is parted from its unit at the end of a line.
 pub fn sentence(text: &str) -> Markup {
-    html! { @for (n, piece) in wrap::pieces(text).into_iter().enumerate() {
+    html! { @for (n, piece) in wrap::words(text).into_iter().enumerate() {
         @if n > 0 { " " }
         @if piece.contains(' ') { span class="whole" { (piece) } } @else { (piece) }
     } }

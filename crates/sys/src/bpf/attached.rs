@@ -95,11 +95,8 @@ mod tests {
             Ok(before) => {
                 // The smallest program there is: it ends with 0.
                 let code = [0xb7u64, 0x95];
-                let mut attributes = [0u64; 16];
-                attributes[0] = u64::from(TRACING[3]) | (code.len() as u64) << 32;
-                attributes[1] = code.as_ptr() as u64;
-                attributes[2] = c"GPL".as_ptr() as u64;
-                let program = super::super::command(super::super::PROG_LOAD, &mut attributes).map(descriptor).unwrap();
+                let program =
+                    super::super::command(super::super::PROG_LOAD, &mut super::super::to_load(TRACING[3], &code)).map(descriptor).unwrap();
                 assert_eq!(tracing_programs().unwrap(), before, "it is ours");
                 // Another process gets it as its standard input; our copy goes with the command.
                 let mut command = std::process::Command::new("sleep");

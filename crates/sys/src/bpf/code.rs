@@ -81,7 +81,7 @@ pub struct Recorded {
 pub struct Code(pub Vec<u64>);
 
 impl Code {
-    pub(super) fn put(&mut self, op: u8, dst: u8, src: u8, off: i16, imm: i32) {
+    fn put(&mut self, op: u8, dst: u8, src: u8, off: i16, imm: i32) {
         self.0.push(u64::from(op) | u64::from(src << 4 | dst) << 8 | u64::from(off as u16) << 16 | u64::from(imm as u32) << 32);
     }
 
@@ -91,6 +91,17 @@ impl Code {
 
     pub(super) fn set(&mut self, dst: u8, imm: i32) {
         self.put(0xb7, dst, 0, 0, imm);
+    }
+
+    /// Adds a number to a register.
+    pub(super) fn add(&mut self, dst: u8, imm: i32) {
+        self.put(0x07, dst, 0, 0, imm);
+    }
+
+    /// Ends the program, with 0.
+    pub(super) fn end(&mut self) {
+        self.set(0, 0);
+        self.put(0x95, 0, 0, 0, 0);
     }
 
     pub(super) fn call(&mut self, helper: i32) {
@@ -113,7 +124,7 @@ impl Code {
     fn lookup(&mut self, map: &OwnedFd) {
         self.map(1, map);
         self.mov(2, 10);
-        self.put(0x07, 2, 0, 0, -4);
+        self.add(2, -4);
         self.call(LOOKUP);
     }
 
@@ -192,8 +203,7 @@ impl Code {
         c.land(room);
         c.fill(what);
         to_end.into_iter().for_each(|j| c.land(j));
-        c.set(0, 0);
-        c.put(0x95, 0, 0, 0, 0);
+        c.end();
         c
     }
 

@@ -180,13 +180,18 @@ fn look_up<T>(map: &OwnedFd, key: u32, value: &mut [T]) -> io::Result<()> {
     command(MAP_LOOKUP, &mut [map.as_raw_fd() as u64, ptr::from_ref(&key) as u64, value.as_mut_ptr() as u64, 0]).map(|_| ())
 }
 
+/// What loads a program of this kind; the code must outlive the call.
+fn to_load(kind: u32, code: &[u64]) -> [u64; 16] {
+    let mut attributes = [0u64; 16];
+    attributes[0] = u64::from(kind) | (code.len() as u64) << 32;
+    attributes[1] = code.as_ptr() as u64;
+    attributes[2] = c"Dual MIT/GPL".as_ptr() as u64;
+    attributes
+}
+
 fn load(name: &str, code: &[u64], target: u32) -> Result<OwnedFd, String> {
     let mut log = vec![0u8; 1 << 16];
-    let license = c"Dual MIT/GPL";
-    let mut attributes = [0u64; 16];
-    attributes[0] = u64::from(PROGRAM_TRACING) | (code.len() as u64) << 32;
-    attributes[1] = code.as_ptr() as u64;
-    attributes[2] = license.as_ptr() as u64;
+    let mut attributes = to_load(PROGRAM_TRACING, code);
     attributes[8] = u64::from(ATTACH_TRACEPOINT) << 32;
     attributes[13] = u64::from(target) << 32;
     let error = match command(PROG_LOAD, &mut attributes) {

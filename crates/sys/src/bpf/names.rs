@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::code::Code;
-use super::{MAP_ARRAY, PROG_LOAD, command, descriptor, look_up, map, map_with, update};
+use super::{MAP_ARRAY, PROG_LOAD, command, descriptor, look_up, map, map_with, to_load, update};
 
 const TEST_RUN: libc::c_long = 10;
 const FREEZE: libc::c_long = 22;
@@ -16,8 +16,6 @@ const PROGRAM_RAW_TRACEPOINT: u32 = 17;
 const READ_ONLY: u32 = 1 << 7;
 /// `bpf_snprintf` (Linux 5.13).
 const PRINT: i32 = 165;
-const EXIT: u8 = 0x95;
-const ADD: u8 = 0x07;
 const FORMAT: [u8; 4] = *b"%ps\0";
 /// Addresses that are named by one run, and bytes of each name; longer ones (`KSYM_NAME_LEN` is 512) are cut.
 const ADDRESSES: usize = 64;
@@ -34,7 +32,8 @@ pub fn of(addresses: &[u64]) -> io::Result<HashMap<u64, String>> {
     update(&format, 0, &FORMAT)?;
     command(FREEZE, &mut [format.as_raw_fd() as u64])?;
     let values = map(MAP_ARRAY, [4, VALUE as u32, 1], None)?;
-    let program = load(&program(&format, &values))?;
+    let code = program(&format, &values);
+    let program = command(PROG_LOAD, &mut to_load(PROGRAM_RAW_TRACEPOINT, &code.0)).map(descriptor)?;
     let mut names = HashMap::new();
     for some in addresses.chunks(ADDRESSES) {
         let mut value = [0u8; VALUE];
@@ -66,26 +65,16 @@ fn program(format: &OwnedFd, values: &OwnedFd) -> Code {
     c.map_value(7, format);
     for at in 0..ADDRESSES {
         c.mov(1, 6);
-        c.put(ADD, 1, 0, 0, (8 * ADDRESSES + NAME * at) as i32);
+        c.add(1, (8 * ADDRESSES + NAME * at) as i32);
         c.set(2, NAME as i32);
         c.mov(3, 7);
         c.mov(4, 6);
-        c.put(ADD, 4, 0, 0, (8 * at) as i32);
+        c.add(4, (8 * at) as i32);
         c.set(5, 8);
         c.call(PRINT);
     }
-    c.set(0, 0);
-    c.put(EXIT, 0, 0, 0, 0);
+    c.end();
     c
-}
-
-fn load(code: &Code) -> io::Result<OwnedFd> {
-    let license = c"Dual MIT/GPL";
-    let mut attributes = [0u64; 16];
-    attributes[0] = u64::from(PROGRAM_RAW_TRACEPOINT) | (code.0.len() as u64) << 32;
-    attributes[1] = code.0.as_ptr() as u64;
-    attributes[2] = license.as_ptr() as u64;
-    command(PROG_LOAD, &mut attributes).map(descriptor)
 }
 
 #[cfg(test)]
