@@ -10,6 +10,8 @@ use std::fs;
 use std::io;
 use std::time::Instant;
 
+use fingerpost_sys::bpf::closed::{Closed, Places};
+use fingerpost_sys::network::namespace;
 use fingerpost_sys::sockdiag::{self, SockDiag, Tcp, Unix};
 
 /// Sums over all samples.
@@ -46,44 +48,38 @@ pub struct Queues {
 pub struct Received {
     /// Bytes.
     pub bytes: u64,
-    /// From the first sample to the last one that counts.
+    /// How long they were counted.
     pub seconds: f64,
 }
 
-/// Of the bytes, connections that were made or ended between the samples may have had this share: what they received before they were
-/// seen, or after, is not counted.
-const MOST_PASSING: f64 = 0.01;
-
-/// Adds up what connections received, from sample to sample.
-#[derive(Clone, Debug, Default)]
+/// Adds up what a server's connections receive, those that close meanwhile included.
 struct Receiving {
-    first: Option<Instant>,
-    /// What each connection had received when it was seen first, and last, by its ports; whether it was there from the first sample on.
-    connections: HashMap<(u16, u16), (u64, u64, bool)>,
-    /// As of the last sample at which nearly all bytes were of connections that had been there all the time.
-    counted: Option<Received>,
+    closed: Closed,
+    begun: Instant,
+    before: u64,
 }
 
 impl Receiving {
-    /// One sample: ports, and bytes that were received since the connection began.
-    fn sample(&mut self, at: Instant, now: &HashMap<(u16, u16), u64>) {
-        let begins = self.first.is_none();
-        let first = *self.first.get_or_insert(at);
-        for (&ports, &bytes) in now {
-            let seen = self.connections.entry(ports).or_insert((if begins { bytes } else { 0 }, bytes, begins));
-            // Ports that are used again are another connection.
-            *seen = if bytes < seen.1 { (0, bytes, false) } else { (seen.0, bytes, seen.2) };
-        }
-        let (mut all, mut passing) = (0, 0);
-        for (ports, &(before, last, since_first)) in &self.connections {
-            let bytes = last - before;
-            all += bytes;
-            passing += if since_first && now.contains_key(ports) { 0 } else { bytes };
-        }
-        if all > 0 && passing as f64 <= MOST_PASSING * all as f64 {
-            self.counted = Some(Received { bytes: all, seconds: at.duration_since(first).as_secs_f64() });
-        }
+    /// Begins; nothing where the kernel does not tell.
+    fn begin(places: &Places, diag: &mut SockDiag, ports: &HashSet<u16>) -> Option<Receiving> {
+        let ports_in_order: Vec<u16> = ports.iter().copied().collect();
+        let closed = places.count(&ports_in_order, namespace().ok()?).ok()?;
+        let begun = Instant::now();
+        let before = received(&closed, diag, ports).ok()?;
+        Some(Receiving { closed, begun, before })
     }
+
+    fn end(&self, diag: &mut SockDiag, ports: &HashSet<u16>) -> Option<Received> {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let bytes = received(&self.closed, diag, ports).ok()?.saturating_sub(self.before);
+        Some(Received { bytes, seconds })
+    }
+}
+
+/// What connections to these ports have received that have closed since counting began, and those that are there.
+fn received(closed: &Closed, diag: &mut SockDiag, ports: &HashSet<u16>) -> io::Result<u64> {
+    let closed = closed.counts()?.bytes;
+    Ok(closed + diag.received(ports)?)
 }
 
 /// The server's listening sockets.
@@ -127,9 +123,9 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Finds the server's listening sockets; `receiving` to count what its connections receive, too. `None`, with the reason, where there are
+    /// Finds the server's listening sockets; `closing` to count what its connections receive, too. `None`, with the reason, where there are
     /// none or the kernel does not tell.
-    pub fn find(servers: impl Iterator<Item = i32>, receiving: bool) -> Result<Sampler, String> {
+    pub fn find(servers: impl Iterator<Item = i32>, closing: Option<&Places>) -> Result<Sampler, String> {
         let inodes = socket_inodes(servers);
         let mut diag = SockDiag::open().map_err(|e| format!("sockets cannot be diagnosed: {e}"))?;
         let mut listeners = Listeners::default();
@@ -146,7 +142,8 @@ impl Sampler {
             return Err("the server listens on no socket that could be seen".into());
         }
         let unix = !listeners.names.is_empty();
-        Ok(Sampler { diag, listeners, unix, sums: Queues::default(), receiving: receiving.then(Receiving::default) })
+        let receiving = closing.and_then(|places| Receiving::begin(places, &mut diag, &listeners.ports));
+        Ok(Sampler { diag, listeners, unix, sums: Queues::default(), receiving })
     }
 
     /// Takes one sample of all connections.
@@ -154,9 +151,7 @@ impl Sampler {
         self.sums.samples += 1;
         if !self.listeners.ports.is_empty() {
             let mut sockets = Vec::new();
-            let at = Instant::now();
             if self.diag.tcp(|s| sockets.push(s)).is_ok() {
-                self.receive(at, &sockets);
                 let doubtful = add_tcp(&mut self.sums, &self.listeners, &sockets);
                 if !doubtful.is_empty() {
                     let mut received = HashMap::new();
@@ -176,19 +171,10 @@ impl Sampler {
         }
     }
 
-    fn receive(&mut self, at: Instant, sockets: &[Tcp]) {
-        let Some(receiving) = &mut self.receiving else { return };
-        let ours = |s: &&Tcp| s.state == sockdiag::ESTABLISHED && self.listeners.ports.contains(&s.port);
-        receiving.sample(at, &sockets.iter().filter(ours).map(|s| ((s.port, s.peer), s.received)).collect());
-    }
-
     /// The sums. What connections received is counted to this moment.
     pub fn finish(mut self) -> Queues {
-        let (at, mut sockets) = (Instant::now(), Vec::new());
-        if self.receiving.is_some() && self.diag.tcp(|s| sockets.push(s)).is_ok() {
-            self.receive(at, &sockets);
-        }
-        Queues { received: self.receiving.and_then(|receiving| receiving.counted), ..self.sums }
+        let received = self.receiving.and_then(|receiving| receiving.end(&mut self.diag, &self.listeners.ports));
+        Queues { received, ..self.sums }
     }
 }
 
@@ -256,6 +242,8 @@ fn add_unix(sums: &mut Queues, listeners: &Listeners, sockets: &[Unix]) {
 
 #[cfg(test)]
 mod tests {
+    use fingerpost_sys::bpf::btf::Btf;
+
     use super::*;
 
     fn tcp(port: u16, peer: u16) -> Tcp {
@@ -291,24 +279,33 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_counted_as_long_as_the_connections_are_the_same() {
-        let begun = Instant::now();
-        let at = |s: u64| begun + std::time::Duration::from_secs(s);
-        let of = |samples: &[&[(u16, u64)]]| {
-            let mut receiving = Receiving::default();
-            for (s, sample) in samples.iter().enumerate() {
-                receiving.sample(at(s as u64), &sample.iter().map(|&(peer, bytes)| ((80, peer), bytes)).collect());
-            }
-            receiving.counted
+    fn what_connections_receive_is_counted_whether_they_stay_come_or_close() {
+        use std::io::{Read, Write};
+        use std::net::{TcpListener, TcpStream};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connect = || (TcpStream::connect(listener.local_addr().unwrap()).unwrap(), listener.accept().unwrap().0);
+        let send = |(client, server): &mut (TcpStream, TcpStream), bytes: usize| {
+            client.write_all(&vec![1; bytes]).unwrap();
+            server.read_exact(&mut vec![0; bytes]).unwrap();
         };
-        let counted = |bytes, seconds| Some(Received { bytes, seconds });
-        assert_eq!(of(&[&[(1, 500), (2, 70)], &[(1, 900), (2, 70)], &[(1, 1500), (2, 100)]]), counted(1030, 2.0));
-        assert_eq!(of(&[&[(1, 500)], &[(1, 900)], &[]]), counted(400, 1.0), "they ended: until they were seen last");
-        assert_eq!(of(&[&[(1, 0)], &[(1, 900), (2, 3)], &[(1, 1900)]]), counted(1903, 2.0), "next to nothing of others");
-        assert_eq!(of(&[&[(1, 0)], &[(1, 900)], &[(1, 1900), (2, 300)]]), counted(900, 1.0), "one more came");
-        assert_eq!(of(&[&[], &[(1, 900)], &[(1, 1900)]]), None, "when it began is not known");
-        assert_eq!(of(&[&[(1, 900)], &[(1, 20)], &[(1, 1900)]]), None, "the same ports again");
-        assert_eq!(of(&[&[(1, 900)], &[(1, 900)]]), None, "nothing came");
+        let (mut stays, mut closes) = (connect(), connect());
+        send(&mut stays, 1000);
+        send(&mut closes, 300);
+        let (mut diag, ports) = (SockDiag::open().unwrap(), [listener.local_addr().unwrap().port()].into());
+        let places = Btf::read().ok().and_then(|btf| Places::of(&btf));
+        let Some(receiving) = places.and_then(|places| Receiving::begin(&places, &mut diag, &ports)) else {
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "programs in the kernel must be possible here");
+            return;
+        };
+        send(&mut stays, 20);
+        send(&mut closes, 7);
+        let mut comes = connect();
+        send(&mut comes, 500);
+        drop(closes);
+        drop(comes.0);
+        let received = receiving.end(&mut diag, &ports).unwrap();
+        assert_eq!(received.bytes, 527, "what came before does not count");
+        assert!(received.seconds > 0.0);
     }
 
     #[test]

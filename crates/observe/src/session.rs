@@ -131,6 +131,7 @@ impl Prepared {
             taking.prepare(known);
         }
         let Prepared { level, taking, cost: prepared } = self;
+        let places = taking.as_ref().and_then(|t| t.as_ref().ok()?.closing()).filter(|_| service);
         let followed = matches!(taking, Some(Ok(_)));
         let cost = thread_cpu_seconds();
         let stop = Arc::new(Stop::default());
@@ -158,7 +159,7 @@ impl Prepared {
                 (true, false) => (SAMPLE_EVERY, ADDED_SHARE),
                 (false, _) => (SAMPLE_EVERY, SAMPLE_SHARE),
             };
-            let how = SocketSampling { every, share, receiving: followed && service };
+            let how = SocketSampling { every, share, closing: places };
             thread::Builder::new().spawn(move || sample_sockets(&servers, how, &stop))
         });
         Session {

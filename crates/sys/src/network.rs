@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
 use crate::netlink::{Netlink, REQUEST_DUMP, each_attribute};
 use crate::system::{done, made};
@@ -41,6 +42,14 @@ fn is_shaper(body: &[u8]) -> bool {
         found |= kind == KIND && SHAPERS.contains(&name.strip_suffix(b"\0").unwrap_or(name));
     });
     found
+}
+
+/// The number of the network name space that the calling thread is in.
+///
+/// # Errors
+/// What the kernel said.
+pub fn namespace() -> io::Result<u32> {
+    fs::metadata("/proc/thread-self/ns/net").map(|space| space.ino() as u32)
 }
 
 /// Switches the loopback interface on.

@@ -2,6 +2,7 @@
 //!
 //! A dump of binary messages, which takes a fraction of what the text of `/proc/net/tcp` does.
 
+use std::collections::HashSet;
 use std::io;
 
 use crate::netlink::{Netlink, REQUEST_DUMP, each_attribute, u32_at, u64_at};
@@ -19,6 +20,10 @@ pub const ESTABLISHED: u8 = 1;
 pub const CONNECTING: u8 = 2;
 /// See [`ESTABLISHED`].
 pub const LISTEN: u8 = 10;
+/// States in which a socket still has, or receives, what the other end sent (`FIN_WAIT1`, `FIN_WAIT2`, `CLOSE_WAIT`, `LAST_ACK`, `CLOSING`).
+const CLOSING: [u8; 5] = [4, 5, 8, 9, 11];
+/// Of these, and of `TIME_WAIT`, the ones in which the other end has sent its last byte: that end is counted as a byte received.
+const OTHER_END_DONE: [u8; 3] = [8, 9, 11];
 
 /// A TCP socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -80,6 +85,17 @@ impl SockDiag {
     /// Listening TCP sockets of both IP versions: some microseconds.
     pub fn listening(&mut self, take: impl FnMut(Tcp)) -> io::Result<()> {
         self.ask_tcp(&[LISTEN], false, take)
+    }
+
+    /// Bytes that the connections to these ports have received that are there now.
+    pub fn received(&mut self, ports: &HashSet<u16>) -> io::Result<u64> {
+        let (mut sum, states) = (0, [&[ESTABLISHED], &CLOSING[..]].concat());
+        self.ask_tcp(&states, true, |s| {
+            if ports.contains(&s.port) {
+                sum += s.received.saturating_sub(OTHER_END_DONE.contains(&s.state).into());
+            }
+        })?;
+        Ok(sum)
     }
 
     fn ask_tcp(&mut self, states: &[u8], info: bool, mut take: impl FnMut(Tcp)) -> io::Result<()> {
@@ -177,6 +193,10 @@ mod tests {
         assert_eq!((client_end.unread, client_end.sent), (0, 5));
         let listening = found.iter().find(|s| s.port == port && s.state == LISTEN).expect("the listener");
         assert_eq!(listening.unread, 1, "one connection waits to be accepted");
+        let received = |diag: &mut SockDiag, port| diag.received(&[port].into()).unwrap();
+        assert_eq!((received(&mut diag, port), received(&mut diag, client_port)), (5, 0));
+        drop(client);
+        assert_eq!(received(&mut diag, port), 5, "that the other end sends no more is no byte");
         let mut listeners = Vec::new();
         diag.listening(|s| listeners.push(s)).unwrap();
         assert!(listeners.iter().all(|s| s.state == LISTEN) && listeners.iter().any(|s| s.port == port && s.inode == listening.inode));

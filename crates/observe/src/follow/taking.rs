@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use fingerpost_sys::bpf::closed::Places;
 use fingerpost_sys::cgroup::members;
 use fingerpost_sys::stamps::{Stamp, Stamps};
 use fingerpost_sys::trace::thread_cpu_seconds;
@@ -137,6 +138,11 @@ impl Taking {
     /// How the events are had, in words.
     pub fn describe(&self) -> String {
         self.source.describe()
+    }
+
+    /// What counts closed connections, where the source has it.
+    pub fn closing(&self) -> Option<Places> {
+        self.source.closing().cloned()
     }
 
     /// Takes one window. `wait` sleeps, and returns true when the end was asked for. Returns how long to pause before the next.

@@ -4,6 +4,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fingerpost_record::Series;
+use fingerpost_sys::bpf::closed::Places;
 use fingerpost_sys::procfs::Paths;
 use fingerpost_sys::trace::thread_cpu_seconds;
 
@@ -21,18 +22,15 @@ const LOOK_EVERY: f64 = 0.5;
 /// How often states are sampled, at most; and the share of one CPU that sampling may take.
 pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 pub(super) const SAMPLE_SHARE: f64 = 0.02;
-/// How seldom sockets are sampled at most where what they received is counted: a shorter time than a load lasts, whose connections end with it.
-const SELDOM: Duration = Duration::from_secs(1);
 
 /// How sockets are sampled.
-#[derive(Clone, Copy)]
 pub(super) struct SocketSampling {
     /// How often, at most.
     pub(super) every: Duration,
     /// The share of one CPU that it may take.
     pub(super) share: f64,
-    /// Whether what connections received is counted, too.
-    pub(super) receiving: bool,
+    /// To count what connections received, too.
+    pub(super) closing: Option<Places>,
 }
 
 /// Tells the observers' threads to end, and lets them sleep until then.
@@ -165,12 +163,11 @@ fn jittered(pause: Duration) -> Duration {
 
 /// Samples the queues of the servers' sockets until it is told to stop: so often, or as seldom as keeps within its share of a CPU.
 pub(super) fn sample_sockets(servers: &[i32], how: SocketSampling, stop: &Stop) -> Sockets {
-    let mut sampler = Sampler::find(servers.iter().copied(), how.receiving)?;
-    let seldom = if how.receiving { SELDOM } else { Duration::MAX };
+    let mut sampler = Sampler::find(servers.iter().copied(), how.closing.as_ref())?;
     loop {
         let cost = thread_cpu_seconds();
         sampler.sample();
-        let pause = how.every.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / how.share)).min(seldom);
+        let pause = how.every.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / how.share));
         if stop.sleep(jittered(pause)) {
             return Ok((sampler.finish(), thread_cpu_seconds()));
         }

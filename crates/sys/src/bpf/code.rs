@@ -27,6 +27,7 @@ const SHIFT_LEFT: u8 = 0x67;
 const JUMP: u8 = 0x05;
 const JUMP_IF_EQUAL: u8 = 0x15;
 const JUMP_IF_NOT_EQUAL: u8 = 0x55;
+const JUMP_IF_NOT_EQUAL_32: u8 = 0x56;
 /// Bytes of a record before its values: time, thread and process, kind (8 bits), whether in an interrupt (8), CPU (16), first value (32).
 pub const HEADER: usize = 24;
 
@@ -128,6 +129,41 @@ impl Code {
         self.call(LOOKUP);
     }
 
+    /// Adds a register to 64 bits in memory, in one step.
+    pub(super) fn add_to_memory(&mut self, at: u8, offset: i16, register: u8) {
+        self.put(ADD, at, register, offset, 0);
+    }
+
+    /// Keeps these bits of a register.
+    pub(super) fn and(&mut self, dst: u8, imm: i32) {
+        self.put(AND, dst, 0, 0, imm);
+    }
+
+    /// 64 bits of memory into a register.
+    pub(super) fn load(&mut self, dst: u8, at: u8, offset: i16) {
+        self.put(LOAD64, dst, at, offset, 0);
+    }
+
+    /// Jumps if a register is this number. Jumps have a target when they [`Code::land`].
+    pub(super) fn jump_if(&mut self, register: u8, imm: i32) -> usize {
+        self.jump(JUMP_IF_EQUAL, register, imm)
+    }
+
+    /// Jumps if a register is not this number.
+    pub(super) fn jump_unless(&mut self, register: u8, imm: i32) -> usize {
+        self.jump(JUMP_IF_NOT_EQUAL, register, imm)
+    }
+
+    /// Jumps if the lower 32 bits of a register are not these.
+    pub(super) fn jump_unless_32(&mut self, register: u8, imm: i32) -> usize {
+        self.jump(JUMP_IF_NOT_EQUAL_32, register, imm)
+    }
+
+    /// Jumps.
+    pub(super) fn jump_always(&mut self) -> usize {
+        self.jump(JUMP, 0, 0)
+    }
+
     /// A jump whose target is not known yet.
     fn jump(&mut self, op: u8, register: u8, imm: i32) -> usize {
         self.put(op, register, 0, 0, imm);
@@ -135,12 +171,17 @@ impl Code {
     }
 
     /// Lets a jump go to the next instruction.
-    fn land(&mut self, jump: usize) {
+    pub(super) fn land(&mut self, jump: usize) {
         self.0[jump] |= ((self.0.len() - jump - 1) as u64 & 0xffff) << 16;
     }
 
+    /// A tracepoint's argument, which r6 has the address of, into a register.
+    pub(super) fn argument(&mut self, dst: u8, number: i16) {
+        self.load(dst, 6, 8 * number);
+    }
+
     /// A value into r1.
-    fn value(&mut self, place: &Place) {
+    pub(super) fn value(&mut self, place: &Place) {
         match place {
             Place::Argument(n) => self.put(LOAD64, 1, 6, n * 8, 0),
             Place::Behind(n, path, bytes) => {

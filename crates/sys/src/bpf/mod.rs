@@ -2,6 +2,7 @@
 
 pub mod attached;
 pub mod btf;
+pub mod closed;
 pub mod code;
 pub mod names;
 mod ring;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use fingerpost_sys::bpf::Programs;
 use fingerpost_sys::bpf::btf::Btf;
+use fingerpost_sys::bpf::closed::Places;
 use fingerpost_sys::bpf::code::HEADER;
 use fingerpost_sys::trace::monotonic_ns;
 
@@ -31,6 +32,7 @@ pub struct Bpf {
     most_events: usize,
     missing: Vec<&'static str>,
     event_cost: f64,
+    closing: Option<Places>,
 }
 
 impl Bpf {
@@ -54,6 +56,7 @@ impl Bpf {
             most_events,
             missing,
             event_cost,
+            closing: Places::of(&btf),
         })
     }
 }
@@ -114,6 +117,10 @@ impl Source for Bpf {
         }
         flow::close(&mut window, &mut self.names);
         Ok(window)
+    }
+
+    fn closing(&self) -> Option<&Places> {
+        self.closing.as_ref()
     }
 
     fn rest(&mut self) {

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
+use fingerpost_sys::bpf::closed::Places;
+
 use crate::follow::event::Event;
 
 /// A stretch of time in which every event was taken.
@@ -37,6 +39,11 @@ pub trait Source {
     /// # Errors
     /// What the kernel said.
     fn window(&mut self, length: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> io::Result<Window>;
+
+    /// What counts the connections that close, whether a window is open or not; nothing where the source has no programs in the kernel.
+    fn closing(&self) -> Option<&Places> {
+        None
+    }
 
     /// No window comes for a while: what slows others between windows is taken away. Not done by [`Source::window`] itself, as it takes
     /// the kernel some milliseconds, after which a process that the window showed may be gone.

@@ -1,0 +1,190 @@
+//! What a server's TCP connections had received when they closed: a program at the connections' change of state adds it up in the kernel. A
+//! socket that has closed is in no list any more, and what it received is in no counter of its server's.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::btf::Btf;
+use super::code::{Code, Place};
+use super::{MAP_ARRAY, RAW_TRACEPOINT_OPEN, command, descriptor, load, look_up, map};
+
+const POINT: &str = "inet_sock_set_state";
+/// `TCP_CLOSE`, in which each connection ends.
+const CLOSE: i32 = 7;
+/// `bpf_probe_read_kernel` (Linux 5.5): a tracepoint's socket is typed as one of any protocol, behind whose end a program may not read.
+const READ_KERNEL: i32 = 113;
+/// The bit of a socket's flags that says that the other end has sent its last byte (`SOCK_DONE`). That end is counted as a byte received.
+const OTHER_END_DONE: i32 = 1 << 1;
+/// Ports that are compared, one after the other.
+const MOST_PORTS: usize = 32;
+/// Where the program keeps what it read, and the bytes of that.
+const ON_STACK: i16 = -8;
+
+/// Counts, until it is dropped.
+pub struct Closed {
+    counts: OwnedFd,
+    _program: OwnedFd,
+    _link: OwnedFd,
+}
+
+/// Connections that closed, and what they had received together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Bytes.
+    pub bytes: u64,
+    /// Connections.
+    pub connections: u64,
+}
+
+impl Closed {
+    /// As of now, since it began.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn counts(&self) -> io::Result<Counts> {
+        let mut value = [0u64; 2];
+        look_up(&self.counts, 0, &mut value)?;
+        Ok(Counts { bytes: value[0], connections: value[1] })
+    }
+}
+
+/// Where this kernel has what the program reads.
+#[derive(Clone, Debug)]
+pub struct Places {
+    tracepoint: u32,
+    port: Place,
+    namespace: Place,
+    flags: Place,
+    received: i16,
+}
+
+impl Places {
+    /// Looks them up among the kernel's types; nothing where it lacks one.
+    pub fn of(btf: &Btf) -> Option<Places> {
+        let behind = |path: &[(&str, &str)], bytes| {
+            let path = path.iter().map(|(structure, name)| btf.offset(structure, name)).collect::<Option<Vec<_>>>()?;
+            Some(Place::Behind(0, path, bytes))
+        };
+        Some(Places {
+            tracepoint: btf.tracepoint(POINT)?,
+            port: behind(&[("sock_common", "skc_num")], 2)?,
+            namespace: behind(&[("sock_common", "skc_net.net"), ("net", "ns.inum")], 4)?,
+            flags: behind(&[("sock", "sk_flags")], 8)?,
+            received: btf.offset("tcp_sock", "bytes_received")?,
+        })
+    }
+
+    /// Begins to count the connections to these ports of a network name space ([`crate::network::namespace`]).
+    ///
+    /// # Errors
+    /// One sentence: what the kernel did not allow, or how many ports there may be.
+    pub fn count(&self, ports: &[u16], namespace: u32) -> Result<Closed, String> {
+        let failed = |e: io::Error| format!("closed connections cannot be counted: {e}");
+        if ports.is_empty() || ports.len() > MOST_PORTS {
+            return Err(format!("closed connections are counted at 1 to {MOST_PORTS} ports, and not at {}", ports.len()));
+        }
+        let counts = map(MAP_ARRAY, [4, size_of::<[u64; 2]>() as u32, 1], None).map_err(failed)?;
+        let program = load(POINT, &program(self, ports, namespace, &counts).0, self.tracepoint)?;
+        let link = command(RAW_TRACEPOINT_OPEN, &mut [0, program.as_raw_fd() as u64, 0]).map(descriptor).map_err(failed)?;
+        Ok(Closed { counts, _program: program, _link: link })
+    }
+}
+
+fn program(places: &Places, ports: &[u16], namespace: u32, counts: &OwnedFd) -> Code {
+    let mut c = Code::default();
+    c.mov(6, 1);
+    let mut to_end = Vec::new();
+    c.argument(1, 2);
+    to_end.push(c.jump_unless(1, CLOSE));
+    c.value(&places.port);
+    let known: Vec<usize> = ports.iter().map(|&port| c.jump_if(1, port.into())).collect();
+    to_end.push(c.jump_always());
+    known.into_iter().for_each(|jump| c.land(jump));
+    c.value(&places.namespace);
+    // The lower halves are compared, of which all bits count.
+    to_end.push(c.jump_unless_32(1, namespace as i32));
+    c.mov(1, 10);
+    c.add(1, ON_STACK.into());
+    c.set(2, 8);
+    c.argument(3, 0);
+    c.add(3, places.received.into());
+    c.call(READ_KERNEL);
+    to_end.push(c.jump_unless(0, 0));
+    c.load(7, 10, ON_STACK);
+    to_end.push(c.jump_if(7, 0));
+    c.value(&places.flags);
+    c.and(1, OTHER_END_DONE);
+    let goes_on = c.jump_if(1, 0);
+    c.add(7, -1);
+    c.land(goes_on);
+    c.map_value(1, counts);
+    c.add_to_memory(1, 0, 7);
+    c.set(2, 1);
+    c.add_to_memory(1, 8, 2);
+    to_end.into_iter().for_each(|jump| c.land(jump));
+    c.end();
+    c
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn namespace() -> u32 {
+        crate::network::namespace().expect("this process has a network name space")
+    }
+
+    /// A client that sends so many bytes, waits until they were read, and closes before the server does, or after it.
+    fn connection(listener: &TcpListener, bytes: usize, client_first: bool) {
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut server = listener.accept().unwrap().0;
+        client.write_all(&vec![7; bytes]).unwrap();
+        server.read_exact(&mut vec![0; bytes]).unwrap();
+        if client_first {
+            drop(client);
+            assert_eq!(server.read(&mut [0]).unwrap(), 0);
+        } else {
+            server.shutdown(std::net::Shutdown::Both).unwrap();
+            assert_eq!(client.read(&mut [0]).unwrap(), 0);
+        }
+    }
+
+    #[test]
+    fn what_connections_received_is_counted_when_they_close_to_the_byte() {
+        let places = Btf::read().ok().and_then(|btf| Places::of(&btf)).ok_or("no types");
+        let counter = |port, namespace| places.clone().map_err(str::to_owned).and_then(|p| p.count(&[1, port], namespace));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (closed, elsewhere) = match (counter(port, namespace()), counter(port, namespace() ^ 1)) {
+            (Ok(closed), Ok(elsewhere)) => (closed, elsewhere),
+            (refused, _) => {
+                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{:?}", refused.err());
+                return;
+            }
+        };
+        connection(&listener, 100, true);
+        connection(&listener, 20, false);
+        connection(&other, 5000, true);
+        // Closing goes on after both ends have said so.
+        let until = Instant::now() + Duration::from_secs(10);
+        while closed.counts().unwrap().connections < 2 && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert_eq!(closed.counts().unwrap(), Counts { bytes: 120, connections: 2 });
+        assert_eq!(elsewhere.counts().unwrap(), Counts::default(), "another network name space's");
+    }
+
+    #[test]
+    fn no_port_and_too_many_are_refused() {
+        let Some(places) = Btf::read().ok().and_then(|btf| Places::of(&btf)) else { return };
+        for count in [0, MOST_PORTS + 1] {
+            let refused = places.count(&vec![80; count], 1).err();
+            assert!(refused.unwrap().contains("1 to 32 ports"));
+        }
+    }
+}
