@@ -17,8 +17,9 @@ const READ_KERNEL: i32 = 113;
 const OTHER_END_DONE: i32 = 1 << 1;
 /// Ports that are compared, one after the other.
 const MOST_PORTS: usize = 32;
-/// Where the program keeps what it read, and the bytes of that.
-const ON_STACK: i16 = -8;
+/// Where on its stack the program keeps the port and the bytes that it read.
+const PORT: i16 = -16;
+const RECEIVED: i16 = -8;
 
 /// Counts, until it is dropped.
 pub struct Closed {
@@ -52,7 +53,8 @@ impl Closed {
 #[derive(Clone, Debug)]
 pub struct Places {
     tracepoint: u32,
-    port: Place,
+    /// In the byte order of the network, and kept when the socket has given its port back (`skc_num` is 0 then).
+    port: i16,
     namespace: Place,
     flags: Place,
     received: i16,
@@ -67,9 +69,10 @@ impl Places {
         };
         Some(Places {
             tracepoint: btf.tracepoint(POINT)?,
-            port: behind(&[("sock_common", "skc_num")], 2)?,
-            namespace: behind(&[("sock_common", "skc_net.net"), ("net", "ns.inum")], 4)?,
-            flags: behind(&[("sock", "sk_flags")], 8)?,
+            port: btf.offset("inet_sock", "inet_sport")?,
+            // A structure with nothing but the pointer.
+            namespace: behind(&[("sock_common", "skc_net"), ("net", "ns.inum")], 4)?,
+            flags: behind(&[("sock_common", "skc_flags")], 8)?,
             received: btf.offset("tcp_sock", "bytes_received")?,
         })
     }
@@ -96,21 +99,16 @@ fn program(places: &Places, ports: &[u16], namespace: u32, counts: &OwnedFd) -> 
     let mut to_end = Vec::new();
     c.argument(1, 2);
     to_end.push(c.jump_unless(1, CLOSE));
-    c.value(&places.port);
-    let known: Vec<usize> = ports.iter().map(|&port| c.jump_if(1, port.into())).collect();
+    to_end.push(read(&mut c, places.port, 2, PORT));
+    c.load16(1, 10, PORT);
+    let known: Vec<usize> = ports.iter().map(|&port| c.jump_if(1, port.to_be().into())).collect();
     to_end.push(c.jump_always());
     known.into_iter().for_each(|jump| c.land(jump));
     c.value(&places.namespace);
     // The lower halves are compared, of which all bits count.
     to_end.push(c.jump_unless_32(1, namespace as i32));
-    c.mov(1, 10);
-    c.add(1, ON_STACK.into());
-    c.set(2, 8);
-    c.argument(3, 0);
-    c.add(3, places.received.into());
-    c.call(READ_KERNEL);
-    to_end.push(c.jump_unless(0, 0));
-    c.load(7, 10, ON_STACK);
+    to_end.push(read(&mut c, places.received, 8, RECEIVED));
+    c.load(7, 10, RECEIVED);
     to_end.push(c.jump_if(7, 0));
     c.value(&places.flags);
     c.and(1, OTHER_END_DONE);
@@ -124,6 +122,17 @@ fn program(places: &Places, ports: &[u16], namespace: u32, counts: &OwnedFd) -> 
     to_end.into_iter().for_each(|jump| c.land(jump));
     c.end();
     c
+}
+
+/// Reads so many bytes of the socket to a place on the stack. The jump is taken where that failed.
+fn read(c: &mut Code, at: i16, bytes: i32, to: i16) -> usize {
+    c.mov(1, 10);
+    c.add(1, to.into());
+    c.set(2, bytes);
+    c.argument(3, 0);
+    c.add(3, at.into());
+    c.call(READ_KERNEL);
+    c.jump_unless(0, 0)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ const RESERVE: i32 = 131;
 const SUBMIT: i32 = 132;
 const NO_WAKEUP: i32 = 1;
 /// Operations.
+const LOAD16: u8 = 0x69;
 const LOAD32: u8 = 0x61;
 const LOAD64: u8 = 0x79;
 const STORE32: u8 = 0x63;
@@ -144,6 +145,11 @@ impl Code {
         self.put(LOAD64, dst, at, offset, 0);
     }
 
+    /// 16 bits of memory into a register.
+    pub(super) fn load16(&mut self, dst: u8, at: u8, offset: i16) {
+        self.put(LOAD16, dst, at, offset, 0);
+    }
+
     /// Jumps if a register is this number. Jumps have a target when they [`Code::land`].
     pub(super) fn jump_if(&mut self, register: u8, imm: i32) -> usize {
         self.jump(JUMP_IF_EQUAL, register, imm)
@@ -189,7 +195,7 @@ impl Code {
                 let (last, pointers) = path.split_last().unwrap_or((&0, &[]));
                 pointers.iter().for_each(|&at| self.put(LOAD64, 1, 1, at, 0));
                 let load = match bytes {
-                    2 => 0x69,
+                    2 => LOAD16,
                     4 => LOAD32,
                     _ => LOAD64,
                 };
