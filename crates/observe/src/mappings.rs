@@ -5,9 +5,10 @@
 //! first page is accessed immediately afterwards. Counted are anonymous mappings that may be accessed: by `mmap`, and by `brk` where the
 //! place of the break is known. What a C library has mapped before and hands out again is not seen, nor what was mapped between windows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use fingerpost_sys::system::page_bytes;
+use foldhash::HashMap;
 
 use crate::follow::event::{Event, What};
 use crate::machine::Totals;

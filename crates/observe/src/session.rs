@@ -40,7 +40,7 @@ use watch::{SAMPLE_EVERY, SAMPLE_SHARE, SocketSampling, Sockets, Stop, Watched, 
 /// The share of one CPU that sampling sockets may take where requests are followed too, as their leaves say more; and of a service that
 /// somebody else started.
 const ADDED_SHARE: f64 = 0.005;
-const SERVICE_SHARE: f64 = 0.002;
+const SERVICE_SHARE: f64 = 0.001;
 
 /// How often, at most, of a service that somebody else started: a thread that wakes takes a CPU from a busy server, and has the scheduler move
 /// others, which costs the service some times what the sample itself takes.
@@ -152,16 +152,13 @@ impl Prepared {
             let stop = Arc::clone(&stop);
             thread::Builder::new().spawn(move || watch(population, level, taking, begun, &stop))
         };
-        let sockets = (level != Level::Counting && separate).then(|| {
-            let stop = Arc::clone(&stop);
-            let (every, share) = match (followed, service) {
-                (true, true) => (SERVICE_EVERY, SERVICE_SHARE),
-                (true, false) => (SAMPLE_EVERY, ADDED_SHARE),
-                (false, _) => (SAMPLE_EVERY, SAMPLE_SHARE),
-            };
-            let how = SocketSampling { every, share, closing: places };
-            thread::Builder::new().spawn(move || sample_sockets(&servers, how, &stop))
-        });
+        let (every, share) = match (followed, service) {
+            (true, true) => (SERVICE_EVERY, SERVICE_SHARE),
+            (true, false) => (SAMPLE_EVERY, ADDED_SHARE),
+            (false, _) => (SAMPLE_EVERY, SAMPLE_SHARE),
+        };
+        let how = SocketSampling { every, share, closing: places };
+        let sockets = (level != Level::Counting && separate).then(|| begin_sampling(servers, how, &stop));
         Session {
             begun,
             before,
@@ -177,6 +174,11 @@ impl Prepared {
             attach_cost: prepared + thread_cpu_seconds() - cost,
         }
     }
+}
+
+fn begin_sampling(servers: Vec<i32>, how: SocketSampling, stop: &Arc<Stop>) -> io::Result<JoinHandle<Sockets>> {
+    let stop = Arc::clone(stop);
+    thread::Builder::new().spawn(move || sample_sockets(&servers, how, &stop))
 }
 
 /// A service that somebody else started.

@@ -4,7 +4,9 @@
 //! in which system call. What it was doing when the window opened is not known; the first event that concerns it tells in
 //! retrospect. Threads without any event in a window are asked for by [`Tracer::close`], and looked up by the caller.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use foldhash::HashMap;
 
 use crate::calls::{self, Fd, Role, Wait, Waits};
 use crate::follow::event::{Event, Left, What};
@@ -320,7 +322,7 @@ impl Tracer {
     }
 
     /// What every thread did, with its process.
-    pub fn into_threads(self) -> HashMap<i32, (i32, Role, Traced)> {
+    pub fn into_threads(self) -> std::collections::HashMap<i32, (i32, Role, Traced)> {
         let roles = self.roles;
         let role = |pid: i32| roles.get(&pid).copied().unwrap_or(Role::Whole);
         self.threads.into_iter().map(|(tid, t)| (tid, (t.pid, role(t.pid), t.traced))).collect()

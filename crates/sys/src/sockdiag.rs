@@ -8,6 +8,9 @@ use std::io;
 use crate::netlink::{Netlink, REQUEST_DUMP, each_attribute, u32_at, u64_at};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const TCPDIAG_GETSOCK: u16 = 18;
+/// Where `struct inet_diag_req` has the wanted states: behind four bytes and a `struct inet_diag_sockid`.
+const OLD_STATES: usize = 4 + 48;
 const INET_DIAG_INFO: u16 = 2;
 const UNIX_NAME: u16 = 0;
 const UNIX_PEER: u16 = 2;
@@ -100,17 +103,16 @@ impl SockDiag {
 
     fn ask_tcp(&mut self, states: &[u8], info: bool, mut take: impl FnMut(Tcp)) -> io::Result<()> {
         let states = states.iter().fold(0u32, |mask, state| mask | 1 << state);
-        for family in [libc::AF_INET as u8, libc::AF_INET6 as u8] {
-            let mut request = vec![family, libc::IPPROTO_TCP as u8, if info { 1 << (INET_DIAG_INFO - 1) } else { 0 }, 0];
-            request.extend(states.to_ne_bytes());
-            request.resize(56, 0);
-            self.0.ask(SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, &request, &mut |body| {
-                if let Some(socket) = parse_tcp(body) {
-                    take(socket);
-                }
-            })?;
-        }
-        Ok(())
+        // The older request, which is of no one family: by the newer one, the kernel walks through its table once for each.
+        let mut request = vec![0, 0, 0, if info { 1 << (INET_DIAG_INFO - 1) } else { 0 }];
+        request.resize(OLD_STATES, 0);
+        request.extend(states.to_ne_bytes());
+        request.extend([0; 4]);
+        self.0.ask(TCPDIAG_GETSOCK, REQUEST_DUMP, &request, &mut |body| {
+            if let Some(socket) = parse_tcp(body) {
+                take(socket);
+            }
+        })
     }
 
     /// Connected and listening Unix sockets.
@@ -200,6 +202,20 @@ mod tests {
         let mut listeners = Vec::new();
         diag.listening(|s| listeners.push(s)).unwrap();
         assert!(listeners.iter().all(|s| s.state == LISTEN) && listeners.iter().any(|s| s.port == port && s.inode == listening.inode));
+    }
+
+    #[test]
+    fn both_ip_versions_are_seen_by_one_request() {
+        let listeners: Vec<TcpListener> = ["127.0.0.1:0", "[::1]:0"].iter().filter_map(|a| TcpListener::bind(a).ok()).collect();
+        let mut found = Vec::new();
+        if SockDiag::open().unwrap().listening(|s| found.push(s.port)).is_err() {
+            assert!(std::env::var_os("CI").is_none(), "no socket diagnosis");
+            return;
+        }
+        for listener in listeners {
+            let address = listener.local_addr().unwrap();
+            assert!(found.contains(&address.port()), "{address}");
+        }
     }
 
     #[test]

@@ -4,12 +4,13 @@
 //! by which it is used: an accepted Unix socket has the name of the one that listened. Text of `/proc/PID/net` is of that process's
 //! network name space, so that a container's service is known as well.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use fingerpost_sys::sockdiag::SockDiag;
+use foldhash::HashMap;
 
 use super::event::{Event, What};
 use super::sockets::End;
@@ -143,7 +144,7 @@ pub struct Looker {
 impl Looker {
     /// For a service that answers there.
     pub fn new(answering: Answering) -> Looker {
-        Looker { answering, known: HashMap::new() }
+        Looker { answering, known: HashMap::default() }
     }
 
     /// Where the service listens, and what was learned so far.
@@ -161,8 +162,8 @@ impl Looker {
     }
 
     fn look_up(&mut self, events: &[Event], ours: &impl Fn(i32) -> bool) {
-        let mut calls: HashMap<i32, u64> = HashMap::new();
-        let mut unknown: HashMap<u64, (i32, u64)> = HashMap::new();
+        let mut calls: HashMap<i32, u64> = HashMap::default();
+        let mut unknown: HashMap<u64, (i32, u64)> = HashMap::default();
         for e in events.iter().filter(|e| ours(e.pid)) {
             match e.what {
                 What::Enter { args, .. } => _ = calls.insert(e.tid, args[0]),
@@ -213,7 +214,7 @@ impl Open {
 
 /// Times from an arrival to the last sending before the next, at every socket of the service.
 fn at_once(events: &[Event], asks: impl Fn(u64) -> bool, ours: impl Fn(i32) -> bool) -> AtOnce {
-    let mut open: HashMap<u64, Open> = HashMap::new();
+    let mut open: HashMap<u64, Open> = HashMap::default();
     let mut found = AtOnce::default();
     for e in events {
         match e.what {

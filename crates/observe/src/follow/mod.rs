@@ -174,11 +174,7 @@ impl Follower {
     /// Follows the requests of a window. `turns` are the load generator's own: thread, beginning and end of each in nanoseconds on the
     /// monotonic clock; `silent` are threads that no event concerned.
     pub fn window(&mut self, window: &Window, silent: &timeline::Silent, turns: &[(i32, u64, u64)], what: Requested) -> Gained {
-        self.paths.windows += 1;
-        self.paths.seconds += (window.end - window.start) as f64 * 1e-9;
-        self.paths.events += window.events.len() as u64;
-        self.paths.lost += window.lost;
-        self.names.extend(window.names.iter().map(|(tid, name)| (*tid, name.clone())));
+        self.count(window);
         if window.lost > 0 {
             return Gained::default();
         }
@@ -189,9 +185,8 @@ impl Follower {
             self.at_ports.bytes += sockets.received(&self.connections);
         }
         let disks = disk::Disks::of(&window.events);
-        let clients = if what == Requested::ByArrivals { self.clients(&sockets, &timelines) } else { HashMap::new() };
         self.name_groups(&timelines);
-        let sides: HashMap<i32, Side> = clients.into_iter().chain(self.sides.iter().map(|(&pid, &side)| (pid, side))).collect();
+        let sides = self.sides(&sockets, &timelines, what);
         let walker = walk::Walker {
             timelines: &timelines,
             sockets: &sockets,
@@ -255,6 +250,20 @@ impl Follower {
     /// Says in which control group a process is, for its name where it has what the service waits for.
     pub fn group(&mut self, pid: i32, name: String) {
         self.groups.insert(pid, name);
+    }
+
+    fn count(&mut self, window: &Window) {
+        self.paths.windows += 1;
+        self.paths.seconds += (window.end - window.start) as f64 * 1e-9;
+        self.paths.events += window.events.len() as u64;
+        self.paths.lost += window.lost;
+        self.names.extend(window.names.iter().map(|(tid, name)| (*tid, name.clone())));
+    }
+
+    /// The sides of the processes that are known, and of a service's clients.
+    fn sides(&self, sockets: &sockets::Sockets, timelines: &timeline::Timelines, what: Requested) -> HashMap<i32, Side> {
+        let clients = if what == Requested::ByArrivals { self.clients(sockets, timelines) } else { HashMap::new() };
+        clients.into_iter().chain(self.sides.iter().map(|(&pid, &side)| (pid, side))).collect()
     }
 
     /// Processes of this machine that ask the service and that it does not ask.

@@ -4,10 +4,11 @@
 //! the connection was made within a window; and by the sender, who delivers the bytes to the other end within its own call, so that
 //! the arrival at one end lies within the sending at the other. The latter is a vote, since a call may deliver what others sent too.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::event::{Event, What};
 use super::timeline::Timelines;
+use foldhash::HashMap;
 
 /// Something that happened at a socket.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -224,7 +225,7 @@ impl Sockets {
         let mut sockets = Sockets::default();
         connections.here = Votes::default();
         // Arrivals that each thread has delivered since it last sent.
-        let mut delivered: HashMap<i32, Vec<(u64, u64)>> = HashMap::new();
+        let mut delivered: HashMap<i32, Vec<(u64, u64)>> = HashMap::default();
         for e in events {
             let begun = || timelines.entered(e.tid, e.time).unwrap_or(e.time);
             match e.what {

@@ -305,7 +305,7 @@ impl Taking {
         }
         let unheard = self.tracer.close(window.end, &mut fd);
         let seconds = (window.end - window.start) as f64 * 1e-9;
-        let mut silent = Silent::new();
+        let mut silent = Silent::default();
         for (pid, tid) in unheard {
             let role = self.tracer.role(pid);
             if let Some(state) = states::state(pid, tid, role, descriptors, &mut 0) {

@@ -4,7 +4,7 @@
 //! opened is not known; the first event that concerns it tells in retrospect (one that is woken was blocked, one that leaves a system
 //! call was in it). What no event tells stays [`Doing::Unknown`].
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::calls::Wait;
 

@@ -19,6 +19,8 @@ use crate::summary::Seen;
 
 /// How often new processes and threads are looked for.
 const LOOK_EVERY: f64 = 0.5;
+/// The share of one CPU that this may take: of hundreds of threads, a look takes ten milliseconds.
+const LOOK_SHARE: f64 = 0.002;
 /// How often states are sampled, at most; and the share of one CPU that sampling may take.
 pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 pub(super) const SAMPLE_SHARE: f64 = 0.02;
@@ -93,7 +95,7 @@ pub(super) fn watch(
         None => (None, if level == Level::Counting { "/proc counters" } else { "/proc sampling" }.to_owned()),
     };
     let mut states = States::default();
-    let mut looked = begun.elapsed().as_secs_f64();
+    let (mut looked, mut look_every) = (begun.elapsed().as_secs_f64(), LOOK_EVERY);
     loop {
         let pause = match (&mut taking, level) {
             (_, Level::Counting) => SERIES_EVERY,
@@ -115,10 +117,11 @@ pub(super) fn watch(
             break;
         }
         let now = begun.elapsed().as_secs_f64();
-        if now - looked >= LOOK_EVERY {
-            looked = now;
+        if now - looked >= look_every {
+            let cost = thread_cpu_seconds();
             population.look(now, false);
             descriptors.forget();
+            (looked, look_every) = (now, LOOK_EVERY.max((thread_cpu_seconds() - cost) / LOOK_SHARE));
         }
     }
     finish_watch(population, level, taking, states, source, series)

@@ -76,7 +76,12 @@ impl Btf {
     }
 
     fn find(&self, among: &[u32], name: &str) -> Option<u32> {
-        let named = |number: &u32| self.types.get(*number as usize - 1).is_some_and(|&at| self.name(at) == name.as_bytes());
+        // Without a look for the end of each name: there are tens of thousands.
+        let named = |&at: &usize| {
+            let rest = self.bytes.get(self.strings + self.word(at).unwrap_or_default() as usize..).unwrap_or_default();
+            rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+        };
+        let named = |number: &u32| self.types.get(*number as usize - 1).is_some_and(named);
         among.iter().copied().find(named)
     }
 

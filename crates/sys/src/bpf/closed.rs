@@ -17,7 +17,8 @@ const READ_KERNEL: i32 = 113;
 const OTHER_END_DONE: i32 = 1 << 1;
 /// Ports that are compared, one after the other.
 const MOST_PORTS: usize = 32;
-/// Where on its stack the program keeps the port and the bytes that it read.
+/// Where on its stack the program keeps what it read: the name space, the port and the bytes.
+const NAMESPACE: i16 = -24;
 const PORT: i16 = -16;
 const RECEIVED: i16 = -8;
 
@@ -55,25 +56,22 @@ pub struct Places {
     tracepoint: u32,
     /// In the byte order of the network, and kept when the socket has given its port back (`skc_num` is 0 then).
     port: i16,
-    namespace: Place,
-    flags: Place,
     received: i16,
+    /// The pointer to the name space, and its number there.
+    namespace: [i16; 2],
+    flags: Place,
 }
 
 impl Places {
     /// Looks them up among the kernel's types; nothing where it lacks one.
     pub fn of(btf: &Btf) -> Option<Places> {
-        let behind = |path: &[(&str, &str)], bytes| {
-            let path = path.iter().map(|(structure, name)| btf.offset(structure, name)).collect::<Option<Vec<_>>>()?;
-            Some(Place::Behind(0, path, bytes))
-        };
         Some(Places {
             tracepoint: btf.tracepoint(POINT)?,
             port: btf.offset("inet_sock", "inet_sport")?,
-            // A structure with nothing but the pointer.
-            namespace: behind(&[("sock_common", "skc_net"), ("net", "ns.inum")], 4)?,
-            flags: behind(&[("sock_common", "skc_flags")], 8)?,
             received: btf.offset("tcp_sock", "bytes_received")?,
+            // A structure with nothing but the pointer.
+            namespace: [btf.offset("sock_common", "skc_net")?, btf.offset("net", "ns.inum")?],
+            flags: Place::Behind(0, vec![btf.offset("sock_common", "skc_flags")?], 8),
         })
     }
 
@@ -104,7 +102,11 @@ fn program(places: &Places, ports: &[u16], namespace: u32, counts: &OwnedFd) -> 
     let known: Vec<usize> = ports.iter().map(|&port| c.jump_if(1, port.to_be().into())).collect();
     to_end.push(c.jump_always());
     known.into_iter().for_each(|jump| c.land(jump));
-    c.value(&places.namespace);
+    // By its address, not its type: to check a pointer's type, the kernel goes through all of its types, which takes milliseconds.
+    to_end.push(read(&mut c, places.namespace[0], 8, NAMESPACE));
+    c.load(3, 10, NAMESPACE);
+    to_end.push(read_at(&mut c, places.namespace[1], 4, NAMESPACE));
+    c.load(1, 10, NAMESPACE);
     // The lower halves are compared, of which all bits count.
     to_end.push(c.jump_unless_32(1, namespace as i32));
     to_end.push(read(&mut c, places.received, 8, RECEIVED));
@@ -126,10 +128,15 @@ fn program(places: &Places, ports: &[u16], namespace: u32, counts: &OwnedFd) -> 
 
 /// Reads so many bytes of the socket to a place on the stack. The jump is taken where that failed.
 fn read(c: &mut Code, at: i16, bytes: i32, to: i16) -> usize {
+    c.argument(3, 0);
+    read_at(c, at, bytes, to)
+}
+
+/// The same behind the address in r3.
+fn read_at(c: &mut Code, at: i16, bytes: i32, to: i16) -> usize {
     c.mov(1, 10);
     c.add(1, to.into());
     c.set(2, bytes);
-    c.argument(3, 0);
     c.add(3, at.into());
     c.call(READ_KERNEL);
     c.jump_unless(0, 0)
