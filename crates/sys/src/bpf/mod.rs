@@ -98,10 +98,10 @@ impl Programs {
         update(&self.switch, 0, &0u32.to_ne_bytes())
     }
 
-    /// Takes the programs off their tracepoints, so that nothing is slowed by their being there: a program at the system calls, even one
-    /// that ends at once, sends each call the kernel's slow way. What was recorded stays.
-    pub fn detach(&mut self) {
-        self.links.clear();
+    /// Takes all but the first few programs off their tracepoints, so that nothing is slowed by their being there: a program at the system
+    /// calls, even one that ends at once, sends each call the kernel's slow way. What was recorded stays.
+    pub fn detach_but(&mut self, first: usize) {
+        self.links.truncate(first);
     }
 
     /// When the first record did not fit since [`Programs::enable`], in nanoseconds on the monotonic clock: nothing is missing before.

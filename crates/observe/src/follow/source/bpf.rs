@@ -1,4 +1,4 @@
-//! Events from programs in the kernel (eBPF), through one ring per CPU. The programs are at their tracepoints while a window is
+//! Events from programs in the kernel (eBPF), through one ring per CPU. Programs at what happens often are at their tracepoints while a window is
 //! open, and a little longer: see [`Source::rest`].
 
 mod programs;
@@ -14,6 +14,7 @@ use fingerpost_sys::bpf::code::HEADER;
 use fingerpost_sys::trace::monotonic_ns;
 
 use super::flow::{self, Calls, Flow, Names};
+use super::wanted::Kind;
 use super::window::{Source, Window};
 
 /// Bytes of the shortest record in a ring, with its length.
@@ -25,6 +26,8 @@ const UNTOLD: u64 = 10_000;
 /// Programs at the tracepoints of all CPUs.
 pub struct Bpf {
     programs: Programs,
+    /// So many of them, the first, stay attached between windows.
+    stay: usize,
     partitions: HashMap<u32, u32>,
     names: Names,
     /// Ports of the sockets that this window has told of.
@@ -45,11 +48,15 @@ impl Bpf {
         flow::first_pid_namespace()?;
         let btf = Btf::read()?;
         let cpus = flow::cpus()?;
-        let (own, missing) = programs::resolve(&btf, &flow::own_threads())?;
+        let (mut own, missing) = programs::resolve(&btf, &flow::own_threads())?;
+        let seldom = |(_, recorded): &programs::Named| programs::kind(recorded.kind).is_some_and(Kind::is_seldom);
+        own.sort_by_key(|named| !seldom(named));
+        let stay = own.iter().filter(|named| seldom(named)).count();
         let event_cost = calibrate(&btf, &cpus)?;
         let programs = Programs::load(&btf, &own, &cpus, flow::ring_bytes(cpus.len()))?;
         Ok(Bpf {
             programs,
+            stay,
             partitions: flow::partitions(),
             names: Names::default(),
             ports: HashMap::new(),
@@ -124,7 +131,7 @@ impl Source for Bpf {
     }
 
     fn rest(&mut self) {
-        self.programs.detach();
+        self.programs.detach_but(self.stay);
     }
 }
 

@@ -200,7 +200,7 @@ fn left(preempted: bool, state: u64) -> Left {
 }
 
 /// What a record's number in [`WANTED`] tells.
-fn kind(number: u8) -> Option<Kind> {
+pub fn kind(number: u8) -> Option<Kind> {
     WANTED.get(usize::from(number)).map(|w| w.kind)
 }
 
