@@ -48,34 +48,69 @@ const CLOSED: u8 = 7;
 
 /// Tells sockets apart that the kernel puts at the same address one after the other, as it does at once with connections that last for
 /// one request: the address keeps its lower 48 bits (the upper ones are the same for all), and a count of its sockets takes the others.
+/// A socket is another one where its making is seen, and where its ports are others than before: what is made between windows nobody sees.
 #[derive(Clone, Debug, Default)]
-pub struct Generations(HashMap<u64, u16>);
+pub struct Generations(HashMap<u64, Generation>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Generation {
+    count: u16,
+    ports: Option<(u16, u16)>,
+}
 
 const ADDRESS: u64 = (1 << 48) - 1;
 
 impl Generations {
     /// Gives every socket in a window a number of its own, in place. Windows must come in the order of time.
     pub fn number(&mut self, events: &mut [Event]) {
+        self.begin(events);
         for e in events {
             match &mut e.what {
                 What::State { socket, state, .. } => {
                     if matches!(*state, SYN_SENT | SYN_RECEIVED) {
-                        let count = self.0.entry(*socket & ADDRESS).or_default();
-                        *count = count.wrapping_add(1);
+                        self.next(*socket);
                     }
                     *socket = self.of(*socket);
                 }
-                What::Sent { socket, .. } | What::Received { socket, .. } | What::Arrived { socket } | What::Ports { socket, .. } => {
-                    *socket = self.of(*socket)
+                What::Ports { socket, local, remote } => {
+                    self.with_ports(*socket, (*local, *remote));
+                    *socket = self.of(*socket);
                 }
+                What::Sent { socket, .. } | What::Received { socket, .. } | What::Arrived { socket } => *socket = self.of(*socket),
                 _ => {}
             }
         }
     }
 
+    /// A socket that was there when the window began is the same until another one is made at its address: its ports, of which the window
+    /// tells when something arrives, hold from the beginning.
+    fn begin(&mut self, events: &[Event]) {
+        let mut first: HashMap<u64, Option<(u16, u16)>> = HashMap::default();
+        for e in events {
+            match e.what {
+                What::State { socket, state: SYN_SENT | SYN_RECEIVED, .. } => _ = first.entry(socket).or_insert(None),
+                What::Ports { socket, local, remote } => _ = first.entry(socket).or_insert(Some((local, remote))),
+                _ => {}
+            }
+        }
+        first.into_iter().for_each(|(socket, ports)| ports.into_iter().for_each(|ports| self.with_ports(socket, ports)));
+    }
+
+    fn next(&mut self, address: u64) {
+        let known = self.0.entry(address & ADDRESS).or_default();
+        *known = Generation { count: known.count.wrapping_add(1), ports: None };
+    }
+
+    fn with_ports(&mut self, address: u64, ports: (u16, u16)) {
+        if self.0.get(&(address & ADDRESS)).is_some_and(|known| known.ports.is_some_and(|before| before != ports)) {
+            self.next(address);
+        }
+        self.0.entry(address & ADDRESS).or_default().ports = Some(ports);
+    }
+
     fn of(&self, address: u64) -> u64 {
         let address = address & ADDRESS;
-        address | u64::from(self.0.get(&address).copied().unwrap_or(0)) << 48
+        address | u64::from(self.0.get(&address).map_or(0, |known| known.count)) << 48
     }
 }
 
@@ -417,5 +452,32 @@ mod tests {
         of(events.clone(), &mut c);
         assert_eq!((c.peer(a), c.peer(b), c.peer(again)), (Some(b), Some(a), None));
         assert_eq!((c.end(a), c.end(b), c.end(again)), (Some(End::Asks), Some(End::Answers), Some(End::Asks)));
+    }
+
+    #[test]
+    fn a_socket_with_other_ports_than_before_is_another_one_from_the_windows_beginning_on() {
+        let (mut c, mut generations) = (Connections::default(), Generations::default());
+        c.service([80].into(), []);
+        let ports = |time, local, remote| event(time, 1, What::Ports { socket: 0xa, local, remote });
+        let sent = |time| event(time, 1, What::Sent { socket: 0xa, bytes: 5 });
+        let socket = |e: &Event| match e.what {
+            What::Sent { socket, .. } | What::State { socket, .. } | What::Ports { socket, .. } => socket,
+            _ => 0,
+        };
+        let made = |time| event(time, 1, What::State { socket: 0xa, state: SYN_SENT, local: 0, remote: 80 });
+        let mut window = |mut events: Vec<Event>| -> Vec<u64> {
+            generations.number(&mut events);
+            of(events.clone(), &mut c);
+            events.iter().map(socket).collect()
+        };
+        let asking = window(vec![made(1), sent(5), ports(7, 4000, 80), sent(9)]);
+        let same = window(vec![sent(21), ports(22, 4000, 80)]);
+        // The kernel has put a connection there that the service accepted, between the windows.
+        let answering = window(vec![sent(31), ports(32, 80, 4007), sent(33), made(40), sent(41), ports(42, 4009, 80)]);
+        assert!(asking.iter().chain(&same).all(|s| *s == asking[0]), "{asking:x?} {same:x?}");
+        assert!(answering[..3].iter().all(|s| *s == answering[0]) && answering[3..].iter().all(|s| *s == answering[3]), "{answering:x?}");
+        assert!(answering[0] != asking[0] && answering[3] != answering[0]);
+        let end = |socket| c.end(socket);
+        assert_eq!([asking[0], answering[0], answering[3]].map(end), [Some(End::Asks), Some(End::Answers), Some(End::Asks)]);
     }
 }
