@@ -1,9 +1,8 @@
-"""One look of `fingerpost explain` at a server, and what a server's own sockets say of its load."""
+"""One look of `fingerpost explain` at a server."""
 
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import time
@@ -53,25 +52,3 @@ class Look:
     def accused(self):
         """Causes that are guilty or suspected, the largest share first."""
         return [(f["cause"], f["status"]) for f in self.run["findings"] if f["status"] in ("guilty", "suspected")]
-
-
-class Arrivals:
-    """Requests that arrived at a port, as the kernel counts them: segments with data on its connections, which are one a request where
-    requests are short; connections that were taken, where each has one request."""
-
-    def __init__(self, port):
-        self.port = port
-
-    def count(self):
-        told = subprocess.run(["ss", "-tinHO", "state", "established", f"sport = :{self.port}"], capture_output=True, text=True, check=True).stdout
-        segments = [int(n) for n in re.findall(r"data_segs_in:(\d+)", told)]
-        snmp = [line.split() for line in pathlib.Path("/proc/net/snmp").read_text().splitlines() if line.startswith("Tcp:")]
-        taken = int(dict(zip(*snmp))["PassiveOpens"])
-        return time.monotonic(), sum(segments), taken
-
-    def rate(self, before, after):
-        seconds, segments, taken = (after[i] - before[i] for i in range(3))
-        # Connections that end take their counts with them; a tool that makes new ones meanwhile cannot be counted so.
-        if segments < 0 or 0 < taken < 4 * 4:
-            raise Failed("the tool made new connections meanwhile: its requests cannot be counted at the sockets")
-        return (segments if segments > 4 * taken else taken) / seconds

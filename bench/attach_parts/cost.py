@@ -1,0 +1,153 @@
+"""What a service loses while it is explained: the throughput of a look's watching over that of the stretches beside it, under one load.
+
+Throughput is counted in TCP segments of this network name space, twenty times a second: nothing else should speak TCP meanwhile. A host that is
+shared changes its pace by a tenth and more from second to second. A real-time task on each CPU measures that (paced.c), and what throughput
+follows of it, by the straight line through all half-seconds in which nobody watched, is taken out of every stretch. Stretches of the same
+length in which `sleep` runs in place of `explain` are measured in the same way, in random order: what they lose is what the method gets wrong.
+"""
+
+import bisect
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import lib  # noqa: E402
+from follow_parts.common import Failed  # noqa: E402
+
+from .loads import During  # noqa: E402
+from .look import Look  # noqa: E402
+from .servers import SERVERS  # noqa: E402
+
+COST = 0.02
+# Between stretches nobody watches for as long as a stretch, and as long again as a command takes to begin or end.
+MARGIN = 0.3
+EVERY = 0.05
+PIECE = 0.5
+LEAST_PIECES = 10
+
+
+class Throughput(threading.Thread):
+    """TCP segments that came in, by time."""
+
+    def __init__(self):
+        super().__init__()
+        self.times, self.counts, self.over = [], [], threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.over.wait(EVERY):
+            names, values = (line.split() for line in pathlib.Path("/proc/net/snmp").read_text().splitlines() if line.startswith("Tcp:"))
+            self.times.append(time.monotonic())
+            self.counts.append(int(values[names.index("InSegs")]))
+
+    def rate(self, begin, end):
+        first, last = bisect.bisect_left(self.times, begin), bisect.bisect_right(self.times, end) - 1
+        return (self.counts[last] - self.counts[first]) / (self.times[last] - self.times[first])
+
+
+class Pace:
+    """How fast the CPUs are, by time."""
+
+    def __init__(self, work, seconds):
+        program, source = f"{work}/paced", pathlib.Path(__file__).with_name("paced.c")
+        subprocess.run(["cc", "-O1", "-o", program, str(source)], check=True)
+        self.files = [f"{work}/pace-{cpu}" for cpu in sorted(os.sched_getaffinity(0))]
+        self.tasks = [subprocess.Popen([program, f.rsplit("-", 1)[1], str(int(seconds))], stdout=open(f, "w")) for f in self.files]
+
+    def end(self):
+        for task in self.tasks:
+            task.wait()
+        # The last line of a task that was ended is cut.
+        lines = [[line.split() for line in pathlib.Path(f).read_text().splitlines()[:-1]] for f in self.files]
+        self.cpus = [([int(at) * 1e-9 for at, _ in cpu], [1 / int(ns) for _, ns in cpu]) for cpu in lines]
+
+    def between(self, begin, end):
+        """The sum of the CPUs' paces."""
+        return sum(statistics.mean(pace[bisect.bisect(at, begin):bisect.bisect(at, end)]) for at, pace in self.cpus)
+
+
+def stretch(program, started, seconds, work):
+    """One look, or the same time without one where there is no program: its beginning, that and the end of the watching, and its end."""
+    begun = time.monotonic()
+    if program is None:
+        time.sleep(seconds)
+        return begun, begun, time.monotonic(), time.monotonic()
+    look = Look(program, started.pid, seconds, work).end()
+    watching = begun + look.total("attach.seconds")
+    return begun, watching, watching + seconds, time.monotonic()
+
+
+def server_cost(program, server, pairs, seconds, load):
+    """Ratios of throughput to that beside: while watched, from the command's beginning to its end, and of the stretches without it."""
+    with SERVERS[server]() as started, tempfile.TemporaryDirectory() as work:
+        length = pairs * 2 * (2 * seconds + 2 * MARGIN + 1) + seconds + 2
+        loaded, pace, throughput, stretches = During(getattr(started, load), int(length) + 1), Pace(work, length), None, []
+        try:
+            time.sleep(1)
+            throughput = Throughput()
+            time.sleep(seconds + MARGIN)
+            for _ in range(pairs):
+                for which in random.sample([program, None], 2):
+                    stretches.append((which, stretch(which, started, seconds, work)))
+                    time.sleep(seconds + MARGIN)
+        finally:
+            if throughput:
+                throughput.over.set()
+                throughput.join()
+            loaded.told()
+            pace.end()
+    corrected = without_pace(throughput, pace, [times for _, times in stretches])
+    ratios = {"watched": [], "whole": [], "without": []}
+    for which, (begun, watching, watched, ended) in stretches:
+        beside = statistics.mean((corrected(begun - seconds, begun - EVERY), corrected(ended + EVERY, ended + seconds)))
+        ratios["watched" if which else "without"].append(corrected(watching + EVERY, watched - EVERY) / beside)
+        if which:
+            ratios["whole"].append(corrected(begun, ended) / beside)
+    return ratios
+
+
+def without_pace(throughput, pace, stretches):
+    """A function that tells the throughput between two times as it had been at the pace of the whole time."""
+    free, at = [], throughput.times[0] + EVERY
+    while at + PIECE < throughput.times[-1]:
+        if not any(begun - EVERY < at + PIECE and at < ended + EVERY for begun, _, _, ended in stretches):
+            free.append((pace.between(at, at + PIECE), throughput.rate(at, at + PIECE)))
+        at += PIECE
+    if len(free) < LEAST_PIECES:
+        raise Failed("too little time in which nobody watched: longer stretches, or more pairs")
+    paces, rates = zip(*free)
+    usual, line = statistics.mean(paces), statistics.linear_regression(paces, rates)
+    share = line.slope * usual / statistics.mean(rates)
+    return lambda begin, end: throughput.rate(begin, end) / (1 + share * (pace.between(begin, end) / usual - 1))
+
+
+def cost(args, program):
+    told, misses = {}, []
+    for server in args.wanted():
+        try:
+            ratios = server_cost(program, server, args.pairs, args.seconds, args.load)
+        except Failed as e:
+            print(f"{server}: skipped: {e}", flush=True)
+            continue
+        found = {}
+        for name, values in ratios.items():
+            low, high = lib.interval([1 - r for r in values], of=statistics.mean)
+            found[name] = {"loss": 1 - statistics.mean(values), "low": low, "high": high, "looks": len(values)}
+        told[server] = found
+        words = {name: f"{100 * f['loss']:.1f} % ({100 * f['low']:.1f} to {100 * f['high']:.1f})" for name, f in found.items()}
+        print(f"{server}: {words['watched']} less throughput while watched, {words['whole']} from start to end of the command, "
+              f"{words['without']} where nobody watched, {args.pairs} of each, {args.seconds} s", flush=True)
+        loss = found["watched"]["loss"]
+        if loss > COST:
+            misses.append(f"{server}: {100 * loss:.1f} % less throughput while watched")
+    if told:
+        losses = [f["watched"]["loss"] for f in told.values()]
+        print(f"median of the servers: {100 * statistics.median(losses):.1f} % less throughput while watched, at worst {100 * max(losses):.1f} %")
+    return {"summary": told, "misses": misses}
