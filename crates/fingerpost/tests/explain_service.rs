@@ -144,6 +144,44 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
 }
 
 #[test]
+fn requests_with_a_connection_each_are_all_counted_by_the_bytes_that_closed_connections_had() {
+    let (home, server) = (Home::with(&[]), Server::start());
+    let over = AtomicBool::new(false);
+    let (said, asked) = std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut asked = 0u64;
+            while !over.load(Ordering::Relaxed) {
+                let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+                stream.write_all(b"question\n").unwrap();
+                stream.read_exact(&mut [0; 9]).unwrap();
+                asked += 1;
+            }
+            asked
+        });
+        let said = std::panic::catch_unwind(|| {
+            explain(&home, &["--port", &server.port.to_string(), "--seconds", "2", "-q", "-o", "./closing.json"])
+        });
+        over.store(true, Ordering::Relaxed);
+        (said.unwrap_or_else(|e| std::panic::resume_unwind(e)), client.join().unwrap())
+    });
+    assert_eq!(said.status, 0, "{}", said.err);
+    let run = record(&home, "closing.json");
+    let total = |name: &str| run["observations"].as_array().unwrap().iter().find_map(|o| o["totals"][name].as_f64());
+    let Some(bytes) = total("sockets.received.bytes") else {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{}", said.out);
+        return eprintln!("skipped: programs in the kernel are not allowed here");
+    };
+    let (requests, seconds) = (bytes / 9.0, total("sockets.received.seconds").unwrap());
+    assert!(requests.fract() == 0.0 && requests > 0.0 && requests <= asked as f64, "{bytes} bytes, {asked} requests");
+    let rate = run["paths"][0]["whole_rate"].as_f64().unwrap();
+    assert!(
+        (rate * seconds / requests - 1.0).abs() < 0.02,
+        "{rate} a second for {seconds} s, {requests} requests: {}",
+        run["paths"][0]["followed"]
+    );
+}
+
+#[test]
 fn what_requests_wait_for_is_told_each_second_and_their_stacks_are_in_the_record() {
     let (home, server) = (Home::with(&[]), Server::start());
     let words = ["--port", &server.port.to_string(), "--seconds", "5", "--live", "--progress", "json", "-o", "./live.json"];

@@ -5,9 +5,6 @@ use std::time::Duration;
 /// The share of all CPUs' time that taking events, and reading them, may take: what a load loses is some times as much, as events come
 /// where it is busiest, and looking at processes and sockets comes on top (`bench/follow cost`).
 pub const COST_SHARE: f64 = 0.004;
-/// The same of a service that somebody else started: it does its users' work meanwhile. A window costs it twice what is counted here, and what
-/// else is looked at as much again (`bench/attach cost`).
-pub const SERVICE_COST_SHARE: f64 = 0.0025;
 /// The same until so many requests were followed that a hundredth of them says something: where requests are rare, or windows went by
 /// without one, a window costs little, and a step has time for few.
 const FIRST_SHARE: f64 = 0.02;
@@ -56,11 +53,6 @@ impl Pace {
         let (share, cpus) = (share.clamp(1e-6, 1.0), cpus.max(1) as f64);
         let least = FIRST.as_secs_f64();
         Pace { share, cpus, event_cost, least, length: least, followed_rate: 0.0, cut: 0.0, seen: false, followed: 0, searched: 0.0 }
-    }
-
-    /// Takes another share from now on.
-    pub fn may_cost(&mut self, share: f64) {
-        self.share = share;
     }
 
     /// How long the next window is.
@@ -136,14 +128,6 @@ mod tests {
         // 20,000 events and 10 ms of the observer's own are 30 ms: of two CPUs' time that is 2 % of 750 ms.
         let pause = pace().pause(40 * MS, 20_000, 0.010);
         assert!((pause.as_secs_f64() - 0.710).abs() < 1e-9, "{pause:?}");
-    }
-
-    #[test]
-    fn a_service_has_longer_pauses() {
-        let (mut own, mut service) = (Pace { followed: ENOUGH, ..Pace::new(COST_SHARE, 2, 1e-6) }, Pace { followed: ENOUGH, ..pace() });
-        service.may_cost(SERVICE_COST_SHARE);
-        let pauses = [&mut own, &mut service].map(|p| (p.pause(40 * MS, 20_000, 0.010) + 40 * MS).as_secs_f64());
-        assert!((pauses[1] / pauses[0] - COST_SHARE / SERVICE_COST_SHARE).abs() < 1e-6, "{pauses:?}");
     }
 
     #[test]

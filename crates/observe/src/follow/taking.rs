@@ -13,7 +13,7 @@ use fingerpost_sys::trace::thread_cpu_seconds;
 
 use super::answering::{Answering, AtOnce, Looker};
 use super::event::{Event, What};
-use super::pace::{Pace, SERVICE_COST_SHARE};
+use super::pace::Pace;
 use super::source::{Source, Window};
 pub use super::taken::{FollowedService, Recorded};
 pub use super::timeline::Silent;
@@ -124,9 +124,6 @@ impl Taking {
         self.stamps = known.stamps;
         self.stacks = known.service.is_some().then(InWindows::open);
         self.hardware = known.service.is_some().then(Counters::open);
-        if known.service.is_some() {
-            self.pace.may_cost(SERVICE_COST_SHARE);
-        }
         self.looker = known.service.map(Looker::new);
         (self.length, self.begun) = (known.length, Instant::now());
         self.lately = known.lately.map(|sender| (sender, Instant::now(), 0));
