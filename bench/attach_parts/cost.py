@@ -1,7 +1,7 @@
 """What a service loses while it is explained: the throughput of a look's watching over that of the stretches beside it, under one load.
 
 Throughput is counted in TCP segments of this network name space, twenty times a second: nothing else should speak TCP meanwhile. A host that is
-shared changes its pace by a tenth and more from second to second. A real-time task on each CPU measures that (paced.c), and what throughput
+shared changes its pace by a tenth and more from second to second. A real-time task on each CPU measures that (bench/pace.c), and what throughput
 follows of it, by the straight line through all half-seconds in which nobody watched, is taken out of every stretch. Stretches of the same
 length in which `sleep` runs in place of `explain` are measured in the same way, in random order: what they lose is what the method gets wrong.
 """
@@ -56,10 +56,10 @@ class Pace:
     """How fast the CPUs are, by time."""
 
     def __init__(self, work, seconds):
-        program, source = f"{work}/paced", pathlib.Path(__file__).with_name("paced.c")
-        subprocess.run(["cc", "-O1", "-o", program, str(source)], check=True)
+        program = f"{work}/pace"
+        subprocess.run(["cc", "-O1", "-o", program, str(lib.ROOT / "bench" / "pace.c")], check=True)
         self.files = [f"{work}/pace-{cpu}" for cpu in sorted(os.sched_getaffinity(0))]
-        self.tasks = [subprocess.Popen([program, f.rsplit("-", 1)[1], str(int(seconds))], stdout=open(f, "w")) for f in self.files]
+        self.tasks = [subprocess.Popen([program, f.rsplit("-", 1)[1], str(int(seconds)), "beside"], stdout=open(f, "w")) for f in self.files]
 
     def end(self):
         for task in self.tasks:

@@ -70,18 +70,19 @@ impl Btf {
         self.word(at + 4).unwrap_or_default() >> 24 & 0x1f
     }
 
+    /// The name of a type or member, and all strings behind it.
+    fn strings_from(&self, at: usize) -> &[u8] {
+        self.bytes.get(self.strings + self.word(at).unwrap_or_default() as usize..).unwrap_or_default()
+    }
+
     fn name(&self, at: usize) -> &[u8] {
-        let rest = self.bytes.get(self.strings + self.word(at).unwrap_or_default() as usize..).unwrap_or_default();
-        rest.split(|&b| b == 0).next().unwrap_or_default()
+        self.strings_from(at).split(|&b| b == 0).next().unwrap_or_default()
     }
 
     fn find(&self, among: &[u32], name: &str) -> Option<u32> {
         // Without a look for the end of each name: there are tens of thousands.
-        let named = |&at: &usize| {
-            let rest = self.bytes.get(self.strings + self.word(at).unwrap_or_default() as usize..).unwrap_or_default();
-            rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
-        };
-        let named = |number: &u32| self.types.get(*number as usize - 1).is_some_and(named);
+        let is_named = |&at: &usize| self.strings_from(at).strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0));
+        let named = |number: &u32| self.types.get(*number as usize - 1).is_some_and(is_named);
         among.iter().copied().find(named)
     }
 

@@ -189,9 +189,9 @@ impl Code {
     /// A value into r1.
     pub(super) fn value(&mut self, place: &Place) {
         match place {
-            Place::Argument(n) => self.put(LOAD64, 1, 6, n * 8, 0),
+            Place::Argument(n) => self.argument(1, *n),
             Place::Behind(n, path, bytes) => {
-                self.put(LOAD64, 1, 6, n * 8, 0);
+                self.argument(1, *n);
                 let (last, pointers) = path.split_last().unwrap_or((&0, &[]));
                 pointers.iter().for_each(|&at| self.put(LOAD64, 1, 1, at, 0));
                 let load = match bytes {
