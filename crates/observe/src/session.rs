@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -148,17 +148,23 @@ impl Prepared {
             let (stop, servers) = (Arc::clone(&stop), servers.clone());
             thread::Builder::new().spawn(move || stacks::watch(servers, |length| stop.sleep(length)))
         });
-        let watcher = {
-            let stop = Arc::clone(&stop);
-            thread::Builder::new().spawn(move || watch(population, level, taking, begun, &stop))
-        };
         let (every, share) = match (followed, service) {
             (true, true) => (SERVICE_EVERY, SERVICE_SHARE),
             (true, false) => (SAMPLE_EVERY, ADDED_SHARE),
             (false, _) => (SAMPLE_EVERY, SAMPLE_SHARE),
         };
-        let how = SocketSampling { every, share, closing: places };
+        let (begins, begun_sampling) = mpsc::channel();
+        let how = SocketSampling { every, share, closing: places, begins };
         let sockets = (level != Level::Counting && separate).then(|| begin_sampling(servers, how, &stop));
+        let neighbours = service.then(|| Neighbours::begin(&paths, closing_pids));
+        if service && sockets.is_some() {
+            // A window that opened now would show requests that wait for the CPU that this has: it has begun, or ended, when nobody sends.
+            let _ = begun_sampling.recv();
+        }
+        let watcher = {
+            let stop = Arc::clone(&stop);
+            thread::Builder::new().spawn(move || watch(population, level, taking, begun, &stop))
+        };
         Session {
             begun,
             before,
@@ -168,7 +174,7 @@ impl Prepared {
             stop,
             watcher,
             sockets,
-            neighbours: service.then(|| Neighbours::begin(&paths, closing_pids)),
+            neighbours,
             stacks,
             delays,
             attach_cost: prepared + thread_cpu_seconds() - cost,

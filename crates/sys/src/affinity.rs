@@ -7,10 +7,18 @@ use crate::system::done;
 
 /// The CPUs that the calling thread may run on, in ascending order.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    allowed_cpus_of(0)
+}
+
+/// The CPUs that a thread may run on, by its id, in ascending order.
+///
+/// # Errors
+/// The thread has ended, or the machine has more CPUs than a `cpu_set_t` holds.
+pub fn allowed_cpus_of(tid: i32) -> io::Result<Vec<usize>> {
     // SAFETY: a cpu_set_t is plain bits; zeroed is the empty set, and the kernel writes at most its size.
     let (rc, set) = unsafe {
         let mut set: libc::cpu_set_t = mem::zeroed();
-        (libc::sched_getaffinity(0, mem::size_of::<libc::cpu_set_t>(), &mut set), set)
+        (libc::sched_getaffinity(tid, mem::size_of::<libc::cpu_set_t>(), &mut set), set)
     };
     done(rc)?;
     // SAFETY: CPU_ISSET reads one bit of the set, and the index stays below CPU_SETSIZE.

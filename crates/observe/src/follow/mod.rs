@@ -62,6 +62,8 @@ pub struct Follower {
     held: Vec<Held>,
     /// What to add to the name of whoever had something, by process.
     groups: HashMap<i32, String>,
+    /// See [`walk::Walker::cpus`].
+    cpus: Vec<u16>,
 }
 
 /// What a request is.
@@ -194,6 +196,7 @@ impl Follower {
             disks: &disks,
             sides: &sides,
             children: &self.children,
+            cpus: &self.cpus,
         };
         let inside = || turns.iter().filter(|t| t.1 >= window.start && t.2 <= window.end);
         let requests = Requests::new(&walker, window.end, what == Requested::ByArrivals);
@@ -245,6 +248,11 @@ impl Follower {
     /// Says at which ports a service listens, and which end of their connections sockets are, by the kernel's address.
     pub fn service(&mut self, listening: HashSet<u16>, ends: impl IntoIterator<Item = (u64, sockets::End)>) {
         self.connections.service(listening, ends);
+    }
+
+    /// Says which CPUs any thread of the service may use, so that whoever has one of them is told while its threads wait for another.
+    pub fn may_use(&mut self, cpus: &[u16]) {
+        self.cpus = cpus.to_vec();
     }
 
     /// Says in which control group a process is, for its name where it has what the service waits for.

@@ -23,6 +23,8 @@ use crate::stacks::windows::Taken;
 /// Windows that were taken, to be followed when the load has ended.
 pub struct Recorded {
     pub(super) service: Option<Ends>,
+    /// CPUs that any thread of a service may use.
+    pub(super) cpus: Vec<u16>,
     pub(super) groups: HashMap<i32, String>,
     pub(super) source: String,
     pub(super) roles: HashMap<i32, Role>,
@@ -110,6 +112,7 @@ impl Recorded {
         self.parents.iter().for_each(|(&child, &parent)| follower.child(parent, child));
         if let Some((ports, ends)) = &self.service {
             follower.service(ports.clone(), ends.iter().copied());
+            follower.may_use(&self.cpus);
         }
         self.groups.iter().for_each(|(&pid, group)| follower.group(pid, format!("({group})")));
         // Which sockets belong together is learned from all windows before any is followed.

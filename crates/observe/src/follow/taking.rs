@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use fingerpost_sys::affinity;
 use fingerpost_sys::bpf::closed::Places;
 use fingerpost_sys::cgroup::members;
 use fingerpost_sys::stamps::{Stamp, Stamps};
@@ -87,6 +88,14 @@ pub struct Taking {
     pub count: u64,
     /// Windows that lost events and were left out.
     pub torn: u64,
+}
+
+/// CPUs that any thread of a service may use. A thread that has ended says nothing.
+fn allowed_to_all(population: &Population) -> Vec<u16> {
+    let mut allowed = population.threads.keys().filter_map(|&tid| affinity::allowed_cpus_of(tid).ok());
+    let mut all = allowed.next().unwrap_or_default();
+    allowed.for_each(|of_one| all.retain(|cpu| of_one.contains(cpu)));
+    all.into_iter().filter_map(|cpu| cpu.try_into().ok()).collect()
 }
 
 impl Taking {
@@ -367,6 +376,7 @@ impl Taking {
         let parents = self.parents.iter().map(|(&pid, &parent)| (pid, parent));
         Recorded {
             service: self.looker.as_ref().map(Looker::ends),
+            cpus: if self.looker.is_some() { allowed_to_all(population) } else { Vec::new() },
             groups: others.map(|(&pid, group)| (pid, members::short(group))).collect(),
             source: self.source.describe(),
             roles: population.roles().clone(),

@@ -16,6 +16,8 @@ use crate::calls::{self, Fd, Role, Wait};
 
 /// A chain of waits that is longer than this is not followed further.
 const DEEPEST: u32 = 64;
+/// Other CPUs that are looked at, at most: the next ones by their numbers.
+const MOST_BESIDE: usize = 15;
 /// The process that makes all threads of the kernel.
 const KTHREADD: i32 = 2;
 
@@ -33,6 +35,9 @@ pub struct Walker<'a> {
     pub sides: &'a HashMap<i32, Side>,
     /// Processes that each process has made, as far as they were looked for.
     pub children: &'a HashMap<i32, Vec<i32>>,
+    /// CPUs that any thread of the server may use: while none of them idles, whoever has one of them keeps the server's threads waiting, see
+    /// [`Walker::shared`]. Of fewer than two only who had the CPU of the queue is named.
+    pub cpus: &'a [u16],
 }
 
 /// Where a walk is.
@@ -122,10 +127,53 @@ impl Walker<'_> {
         for (tenant, a, b) in self.timelines.tenants(cpu, span.0, span.1) {
             let whom = if tenant == 0 { Whom::Idle } else { self.whom(tenant) };
             self.put(side, Kind::Cpu, Whom::Nobody, at.chain, (reached, a), out);
-            self.put(side, Kind::Cpu, whom, at.chain, (a, b), out);
+            match whom {
+                Whom::Server | Whom::Client if side == Side::Server => self.shared(cpu, whom, at.chain, (a, b), out),
+                _ => self.put(side, Kind::Cpu, whom, at.chain, (a, b), out),
+            }
             reached = b.max(reached);
         }
         self.put(side, Kind::Cpu, Whom::Nobody, at.chain, (reached, span.1), out);
+    }
+
+    /// Waiting for a CPU that the server or its client has. The thread would run on any of its CPUs that were free: a neighbour that has
+    /// one of them all the time leaves the server and its client to take turns on the rest. So each CPU has the same part of the wait, and
+    /// others than these two have the parts of the CPUs that they had. While one idles, the scheduler has the thread wait where it does, and
+    /// no neighbour has. The parts follow one another within the stretch, which is as long as nobody leaves a CPU.
+    fn shared(&self, cpu: u16, whom: Whom, chain: Chain, span: (u64, u64), out: &mut Vec<Piece>) {
+        let first = self.cpus.iter().position(|&c| c == cpu);
+        let after = first.map_or(&[][..], |at| &self.cpus[at + 1..]);
+        let beside: Vec<u16> = after.iter().chain(&self.cpus[..first.unwrap_or(0)]).copied().take(MOST_BESIDE).collect();
+        let mut from = span.0;
+        while from < span.1 {
+            let (others, until) = self.others_on(&beside, from, span.1);
+            let each = (until - from) / (beside.len() as u64 + 1);
+            let own = until - each * others.len() as u64;
+            self.put(Side::Server, Kind::Cpu, whom, chain, (from, own), out);
+            for (at, tid) in (own..).step_by(each.max(1) as usize).zip(others) {
+                self.put(Side::Server, Kind::Cpu, Whom::Thread(tid), chain, (at, at + each), out);
+            }
+            from = until;
+        }
+    }
+
+    /// Threads that are neither the server's nor its client's and have one of these CPUs from a time on, and until when that is so, at most
+    /// `to`. None while one of them idles, or no event tells who has it.
+    fn others_on(&self, cpus: &[u16], from: u64, to: u64) -> (Vec<i32>, u64) {
+        let (mut others, mut until) = (Vec::new(), to);
+        for &cpu in cpus {
+            match self.timelines.tenants(cpu, from, to).next() {
+                None => return (Vec::new(), to),
+                Some((0, _, ends)) => return (Vec::new(), ends),
+                // Whose process a thread is no event may tell.
+                Some((tid, _, ends)) => {
+                    let is_other = self.timelines.processes.contains_key(&tid) && self.side(tid) == Side::Other;
+                    others.extend(is_other.then_some(tid));
+                    until = until.min(ends);
+                }
+            }
+        }
+        (others, until)
     }
 
     fn blocked(&self, at: At, side: Side, blocked: &Blocked, handed: bool, span: (u64, u64), out: &mut Vec<Piece>) {

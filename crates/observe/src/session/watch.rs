@@ -1,5 +1,6 @@
 //! The threads of a session that watch while the load runs, and what they bring back.
 
+use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,8 @@ pub(super) struct SocketSampling {
     pub(super) share: f64,
     /// To count what connections received, too.
     pub(super) closing: Option<Places>,
+    /// Dropped when the first sample was taken, which costs the most.
+    pub(super) begins: Sender<()>,
 }
 
 /// Tells the observers' threads to end, and lets them sleep until then.
@@ -166,13 +169,17 @@ fn jittered(pause: Duration) -> Duration {
 
 /// Samples the queues of the servers' sockets until it is told to stop: so often, or as seldom as keeps within its share of a CPU.
 pub(super) fn sample_sockets(servers: &[i32], how: SocketSampling, stop: &Stop) -> Sockets {
-    let mut sampler = Sampler::find(servers.iter().copied(), how.closing.as_ref())?;
-    loop {
+    let SocketSampling { every, share, closing, begins } = how;
+    let mut sampler = Sampler::find(servers.iter().copied(), closing.as_ref())?;
+    let mut sample = || {
         let cost = thread_cpu_seconds();
         sampler.sample();
-        let pause = how.every.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / how.share));
-        if stop.sleep(jittered(pause)) {
-            return Ok((sampler.finish(), thread_cpu_seconds()));
-        }
+        jittered(every.max(Duration::from_secs_f64((thread_cpu_seconds() - cost) / share)))
+    };
+    let mut pause = sample();
+    drop(begins);
+    while !stop.sleep(pause) {
+        pause = sample();
     }
+    Ok((sampler.finish(), thread_cpu_seconds()))
 }

@@ -42,6 +42,7 @@ fn found_by(window: &Window, sides: HashMap<i32, Side>, mut connections: Connect
         disks: &disks,
         sides: &sides,
         children: &HashMap::new(),
+        cpus: &[],
     };
     let requests = Requests::new(&walker, window.end, by_arrivals);
     let mut all = Vec::new();

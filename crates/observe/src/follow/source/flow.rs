@@ -22,7 +22,7 @@ const CLOSE_FROM: f64 = 0.5;
 /// Names of threads that are remembered; a machine that forks all day would fill the memory with them.
 const MOST_NAMES: usize = 50_000;
 /// Calls of one batch of the calibration, and batches; the cheapest counts, as others may be disturbed.
-const CALIBRATION_CALLS: u32 = 2000;
+const CALIBRATION_CALLS: u32 = 500;
 const CALIBRATION_BATCHES: u32 = 5;
 /// The inode that the kernel gives the first PID namespace (`PROC_PID_INIT_INO`).
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";

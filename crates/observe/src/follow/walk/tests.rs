@@ -9,6 +9,10 @@ const FSYNC: i64 = libc::SYS_fsync;
 
 /// Threads 101.. are the server's, 201.. the client's, others nobody's.
 fn walked(window: &Window, tid: i32, from: u64, to: u64) -> Vec<(u64, u64, Kind, Whom, Vec<&'static str>)> {
+    walked_on(&[], window, tid, from, to)
+}
+
+fn walked_on(cpus: &[u16], window: &Window, tid: i32, from: u64, to: u64) -> Vec<(u64, u64, Kind, Whom, Vec<&'static str>)> {
     let timelines = timelines(window);
     let mut connections = Connections::default();
     let sockets = Sockets::of(&window.events, &timelines, &mut connections);
@@ -21,6 +25,7 @@ fn walked(window: &Window, tid: i32, from: u64, to: u64) -> Vec<(u64, u64, Kind,
         disks: &disks,
         sides: &sides,
         children: &HashMap::from([(KTHREADD, vec![401])]),
+        cpus,
     };
     let mut pieces = Vec::new();
     walker.walk(tid, from, to, Chain::default(), &mut pieces);
@@ -84,6 +89,37 @@ fn waiting_for_a_cpu_names_who_had_it() {
     let window = story.switch(20, 301, Left::Ready, 102).switch(24, 102, Left::Ready, 101).window(0, 30);
     let found = walked(&window, 101, 5, 30);
     assert_eq!(found[1..3], [(10, 20, Kind::Cpu, Whom::Thread(301), vec![]), (20, 24, Kind::Cpu, Whom::Server, vec![]),]);
+}
+
+#[test]
+fn a_neighbour_that_has_another_cpu_shares_in_the_wait_for_the_one_that_the_client_has() {
+    // 201 has CPU 0 while 101 waits for it; 301 has CPU 1 until it idles.
+    let story = Story::default().on(1).switch(1, 0, Left::Ready, 301).exit(2, 301, FUTEX).switch(26, 301, Left::Blocked, 0).on(0);
+    let story = story.enter(1, 101, FUTEX).exit(2, 101, FUTEX).switch(10, 101, Left::Ready, 201);
+    let window = story.switch(30, 201, Left::Ready, 101).window(0, 40);
+    let waits = |cpus: &[u16]| {
+        let pieces = walked_on(cpus, &window, 101, 5, 40);
+        pieces.into_iter().filter(|p| p.2 == Kind::Cpu).map(|p| (p.0, p.1, p.3)).collect::<Vec<_>>()
+    };
+    assert_eq!(waits(&[0, 1]), [(10, 18, Whom::Client), (18, 26, Whom::Thread(301)), (26, 30, Whom::Client)]);
+    let alone = [(10, 30, Whom::Client)];
+    assert_eq!(waits(&[0]), alone, "it may use that CPU alone");
+    assert_eq!(waits(&[0, 1, 2]), alone, "no event tells who has CPU 2");
+}
+
+#[test]
+fn a_cpu_that_the_server_itself_has_is_no_neighbours() {
+    // 101 waits for 102 on CPU 0; CPU 1 is the server's 103, CPUs 2 and 3 are two neighbours'.
+    let others = [(1, 103), (2, 301), (3, 401)];
+    let story = others
+        .into_iter()
+        .fold(Story::default(), |story, (cpu, tid)| story.on(cpu).switch(1, 0, Left::Ready, tid).exit(2, tid, FUTEX))
+        .on(0);
+    let window =
+        story.enter(2, 101, FUTEX).exit(3, 101, FUTEX).switch(10, 101, Left::Ready, 102).switch(30, 102, Left::Ready, 101).window(0, 40);
+    let waits: Vec<_> =
+        walked_on(&[0, 1, 2, 3], &window, 101, 5, 40).into_iter().filter(|p| p.2 == Kind::Cpu).map(|p| (p.0, p.1, p.3)).collect();
+    assert_eq!(waits, [(10, 20, Whom::Server), (20, 25, Whom::Thread(301)), (25, 30, Whom::Thread(401))]);
 }
 
 #[test]
