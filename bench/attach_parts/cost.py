@@ -4,6 +4,10 @@ Throughput is counted in TCP segments of this network name space, twenty times a
 shared changes its pace by a tenth and more from second to second. A real-time task on each CPU measures that (bench/pace.c), and what throughput
 follows of it, by the straight line through all half-seconds in which nobody watched, is taken out of every stretch. Stretches of the same
 length in which `sleep` runs in place of `explain` are measured in the same way, in random order: what they lose is what the method gets wrong.
+
+That leaves some per cent of noise for a look. What a window of events costs can be told more closely: the throughput about each window, of which
+the record says when it was open, is held against that of the moments before and after it, when the same look watches without events. The
+same about moments half-way between windows is what that method gets wrong.
 """
 
 import bisect
@@ -28,7 +32,9 @@ from .servers import SERVERS  # noqa: E402
 COST = 0.02
 # Between stretches nobody watches for as long as a stretch, and as long again as a command takes to begin or end.
 MARGIN = 0.3
-EVERY = 0.05
+EVERY = 0.01
+# About a window: switching on before it, reading and switching off after it; then the moments that it is held against, on either side.
+BEFORE, AFTER, BESIDE = 0.03, 0.1, 0.25
 PIECE = 0.5
 LEAST_PIECES = 10
 
@@ -74,18 +80,20 @@ class Pace:
 
 
 def stretch(program, started, seconds, work):
-    """One look, or the same time without one where there is no program: its beginning, that and the end of the watching, and its end."""
+    """One look, or the same time without one where there is no program: its beginning, that and the end of the watching, its end, and its windows."""
     begun = time.monotonic()
     if program is None:
         time.sleep(seconds)
-        return begun, begun, time.monotonic(), time.monotonic()
+        return begun, begun, time.monotonic(), time.monotonic(), []
     look = Look(program, started.pid, seconds, work).end()
     watching = begun + look.total("attach.seconds")
-    return begun, watching, watching + seconds, time.monotonic()
+    windows = next(s["points"] for o in look.run["observations"] for s in o["series"] if s["name"] == "trace.window")
+    return begun, watching, watching + seconds, time.monotonic(), [(watching + at, length) for at, length in windows]
 
 
 def server_cost(program, server, pairs, seconds, load):
-    """Ratios of throughput to that beside: while watched, from the command's beginning to its end, and of the stretches without it."""
+    """Ratios of throughput to that beside: while watched, from the command's beginning to its end, and of the stretches without it; and what
+    windows took: the share of each look, and what the same moments between windows seem to take."""
     with SERVERS[server]() as started, tempfile.TemporaryDirectory() as work:
         length = pairs * 2 * (2 * seconds + 2 * MARGIN + 1) + seconds + 2
         loaded, pace, throughput, stretches = During(getattr(started, load), int(length) + 1), Pace(work, length), None, []
@@ -104,20 +112,44 @@ def server_cost(program, server, pairs, seconds, load):
             loaded.told()
             pace.end()
     corrected = without_pace(throughput, pace, [times for _, times in stretches])
-    ratios = {"watched": [], "whole": [], "without": []}
-    for which, (begun, watching, watched, ended) in stretches:
+    ratios = {"watched": [], "whole": [], "without": [], "windows": [], "between": []}
+    for which, (begun, watching, watched, ended, windows) in stretches:
         beside = statistics.mean((corrected(begun - seconds, begun - EVERY), corrected(ended + EVERY, ended + seconds)))
         ratios["watched" if which else "without"].append(corrected(watching + EVERY, watched - EVERY) / beside)
         if which:
             ratios["whole"].append(corrected(begun, ended) / beside)
+            lost, between = of_windows(throughput, windows, watched)
+            ratios["windows"].append(1 - lost / seconds)
+            ratios["between"].append(1 - between / seconds)
     return ratios
+
+
+def of_windows(throughput, windows, watched):
+    """Seconds of throughput that the windows of a look took, those that could be told standing for all; and what as many moments half-way to the
+    next window, of the same length, seem to take."""
+    def lost(begin, end):
+        before, after = throughput.rate(begin - BESIDE, begin), throughput.rate(end, end + BESIDE)
+        return (end - begin) * (1 - throughput.rate(begin, end) / ((before + after) / 2))
+    told, between = [], []
+    for n, (at, length) in enumerate(windows):
+        begin, end = at - BEFORE, at + length + AFTER
+        follows = windows[n + 1][0] if n + 1 < len(windows) else watched
+        free = n == 0 or sum(windows[n - 1]) + AFTER + BESIDE < begin
+        if not free or end + BESIDE > follows - BEFORE:
+            continue
+        told.append(lost(begin, end))
+        middle, half = (end + follows - BEFORE) / 2, (end - begin) / 2
+        if end + BESIDE + half < middle and middle + half + BESIDE < follows - BEFORE:
+            between.append(lost(middle - half, middle + half))
+    mean = lambda values: statistics.mean(values) * len(windows) if values else 0.0  # noqa: E731
+    return mean(told), mean(between)
 
 
 def without_pace(throughput, pace, stretches):
     """A function that tells the throughput between two times as it had been at the pace of the whole time."""
     free, at = [], throughput.times[0] + EVERY
     while at + PIECE < throughput.times[-1]:
-        if not any(begun - EVERY < at + PIECE and at < ended + EVERY for begun, _, _, ended in stretches):
+        if not any(begun - EVERY < at + PIECE and at < ended + EVERY for begun, _, _, ended, _ in stretches):
             free.append((pace.between(at, at + PIECE), throughput.rate(at, at + PIECE)))
         at += PIECE
     if len(free) < LEAST_PIECES:
@@ -143,7 +175,8 @@ def cost(args, program):
         told[server] = found
         words = {name: f"{100 * f['loss']:.1f} % ({100 * f['low']:.1f} to {100 * f['high']:.1f})" for name, f in found.items()}
         print(f"{server}: {words['watched']} less throughput while watched, {words['whole']} from start to end of the command, "
-              f"{words['without']} where nobody watched, {args.pairs} of each, {args.seconds} s", flush=True)
+              f"{words['without']} where nobody watched, {args.pairs} of each, {args.seconds} s; its windows took {words['windows']}, "
+              f"as many moments between windows {words['between']}", flush=True)
         loss = found["watched"]["loss"]
         if loss > COST:
             misses.append(f"{server}: {100 * loss:.1f} % less throughput while watched")

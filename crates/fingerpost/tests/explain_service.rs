@@ -126,6 +126,13 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
         let shares: f64 = paths["leaves"].as_array().unwrap().iter().map(|l| l["all"]["share"].as_f64().unwrap()).sum();
         assert!((shares - 1.0).abs() < 1e-6, "{shares}");
         assert!(paths["latency"]["p50"].as_f64().unwrap() >= 500e-6, "{}", paths["latency"]);
+        let threads = run["observations"].as_array().unwrap().iter().find(|o| o["observer"] == "threads").unwrap();
+        let windows = threads["series"].as_array().unwrap().iter().find(|s| s["name"] == "trace.window").unwrap();
+        let windows: Vec<(f64, f64)> = serde_json::from_value(windows["points"].clone()).unwrap();
+        let ends = windows.iter().map(|(at, length)| at + length);
+        assert_eq!(Some(windows.len() as f64), threads["totals"]["trace.windows"].as_f64());
+        assert!(ends.clone().zip(&windows[1..]).all(|(ended, next)| ended <= next.0), "one after the other: {windows:?}");
+        assert!((ends.zip(&windows).map(|(ended, w)| ended - w.0).sum::<f64>() - paths["seconds"].as_f64().unwrap()).abs() < 1e-3);
         let rate = run["measurements"].as_array().unwrap().iter().find(|m| m["probe"] == "service.rate").unwrap();
         let (followed, cut) = (paths["followed"].as_f64().unwrap(), paths["cut"].as_f64().unwrap());
         let now = ((followed + cut / 2.0) / paths["seconds"].as_f64().unwrap() / RATE - 1.0).abs();

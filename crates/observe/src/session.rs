@@ -261,7 +261,12 @@ impl Session {
         let (tracing_source, tracing_totals) = tracing::look();
         let mut found = vec![
             Observation { series: take_series(&mut watched.series, "cpu."), ..counters("cpu", cpu) },
-            Observation { self_cost: watched.cost, lost: watched.lost, ..observation("threads", &watched.source, threads) },
+            Observation {
+                series: take_series(&mut watched.series, "trace."),
+                self_cost: watched.cost,
+                lost: watched.lost,
+                ..observation("threads", &watched.source, threads)
+            },
             counters("memory", after.memory_since(&self.before)),
             counters("disk", after.disk_since(&self.before)),
             Observation { series: take_series(&mut watched.series, "net."), ..counters("network", network) },

@@ -77,17 +77,17 @@ pub struct Taking {
     /// See `stacks`.
     hardware: Option<Result<Counters, String>>,
     /// Who is given the latest windows, when that was done last, and how many there were then.
-    lately: Option<(Sender<Recorded>, Instant, u64)>,
+    lately: Option<(Sender<Recorded>, Instant, usize)>,
     /// CPU seconds of this thread.
     spent: f64,
     /// Events that were lost.
     pub lost: u64,
     /// Events that were read.
     pub events: u64,
-    /// Windows that were opened.
-    pub count: u64,
     /// Windows that lost events and were left out.
     pub torn: u64,
+    /// When each window was opened, and how long it was open, in nanoseconds on the monotonic clock.
+    pub opened: Vec<(u64, u64)>,
 }
 
 /// CPUs that any thread of a service may use. A thread that has ended says nothing.
@@ -123,8 +123,8 @@ impl Taking {
             spent: 0.0,
             lost: 0,
             events: 0,
-            count: 0,
             torn: 0,
+            opened: Vec::new(),
         }
     }
 
@@ -193,7 +193,7 @@ impl Taking {
             stamps.drain()
         });
         let window = window?;
-        self.count += 1;
+        self.opened.push((window.start, window.end - window.start));
         self.events += window.events.len() as u64;
         self.lost += window.lost;
         let (length, events) = (Duration::from_nanos(window.end - window.start), window.events.len() as u64);
@@ -350,7 +350,7 @@ impl Taking {
     /// Gives the latest windows to whoever wants to follow them at once.
     fn tell_lately(&mut self, population: &Population) {
         let Some((sender, told, windows)) = &self.lately else { return };
-        if told.elapsed() < TELL_EVERY || self.count == *windows || self.windows.is_empty() {
+        if told.elapsed() < TELL_EVERY || self.opened.len() == *windows || self.windows.is_empty() {
             return;
         }
         let mut events = 0;
@@ -362,7 +362,7 @@ impl Taking {
         let lately = self.windows[self.windows.len() - latest..].to_vec();
         // Nobody listens any more where this fails.
         let listens = sender.send(self.recorded(population, lately)).is_ok();
-        let now = (Instant::now(), self.count);
+        let now = (Instant::now(), self.opened.len());
         match &mut self.lately {
             Some(lately) if listens => (lately.1, lately.2) = now,
             lately => *lately = None,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fingerpost_record::Series;
 use fingerpost_sys::bpf::closed::Places;
 use fingerpost_sys::procfs::Paths;
-use fingerpost_sys::trace::thread_cpu_seconds;
+use fingerpost_sys::trace::{monotonic_ns, thread_cpu_seconds};
 
 use super::level::{Events, Level};
 use crate::follow::taking::{Recorded, Taking};
@@ -127,7 +127,14 @@ pub(super) fn watch(
             (looked, look_every) = (now, LOOK_EVERY.max((thread_cpu_seconds() - cost) / LOOK_SHARE));
         }
     }
-    finish_watch(population, level, taking, states, source, series)
+    finish_watch(population, level, taking, states, source, series.finish(), begun)
+}
+
+/// When windows were open: what a service lost by being watched it lost then.
+fn opened(windows: &[(u64, u64)], begun: Instant) -> Series {
+    let begun = monotonic_ns().saturating_sub(begun.elapsed().as_nanos() as u64);
+    let point = |&(at, length): &(u64, u64)| (at.saturating_sub(begun) as f64 * 1e-9, length as f64 * 1e-9);
+    Series { name: "trace.window".to_owned(), unit: "s".to_owned(), points: windows.iter().map(point).collect() }
 }
 
 /// What a trace rests on: windows, those of which events were lost, events, and the seconds that windows were open.
@@ -137,15 +144,24 @@ pub(crate) fn of_windows([windows, torn, events]: [f64; 3], open: f64) -> Totals
         .into()
 }
 
-fn finish_watch(population: Population, level: Level, taking: Option<Taking>, states: States, source: String, series: Recorder) -> Watched {
+fn finish_watch(
+    population: Population,
+    level: Level,
+    taking: Option<Taking>,
+    states: States,
+    source: String,
+    mut series: Vec<Series>,
+    begun: Instant,
+) -> Watched {
     let mut notes = Totals::new();
     let (mut lost, mut recorded, mut events, mut mappings) = (0, None, None, Totals::new());
     let seen = match (taking, level) {
         (_, Level::Counting) => Seen::Counters,
         (Some(taking), _) => {
             lost = taking.lost;
-            let counts = [taking.count, taking.torn, taking.events].map(|n| n as f64);
+            let counts = [taking.opened.len() as u64, taking.torn, taking.events].map(|n| n as f64);
             mappings = taking.mappings(&population);
+            series.push(opened(&taking.opened, begun));
             let (tracer, to_follow, source) = taking.finish(&population);
             (recorded, events) = (Some(to_follow), Some(Events(source)));
             let (open, idle) = (tracer.window_seconds(), tracer.ready_while_idle());
@@ -158,7 +174,7 @@ fn finish_watch(population: Population, level: Level, taking: Option<Taking>, st
             Seen::Sampled(states.threads)
         }
     };
-    Watched { population, seen, source, series: series.finish(), cost: thread_cpu_seconds(), lost, notes, recorded, mappings, events }
+    Watched { population, seen, source, series, cost: thread_cpu_seconds(), lost, notes, recorded, mappings, events }
 }
 
 /// A pause between half and one and a half of what was asked, so that sampling does not beat with anything periodic.
