@@ -1,7 +1,7 @@
 """Eight kinds of trouble outside of a service, on each server where it can act, and services without any.
 
 A trial is a server, a kind and its strength, drawn by a seed. Every third is kept apart: rules are not worked on it, and its first
-result stands in RESULTS. A trial is right when the sentences that the screen begins with name what the trouble makes requests wait for,
+result stands in RESULTS. Another seed than the usual one has other strengths, neighbours and an order of its own, and is kept apart whole. A trial is right when the sentences that the screen begins with name what the trouble makes requests wait for,
 and where somebody else makes it, who that is.
 """
 
@@ -118,13 +118,13 @@ TRIALS_EACH = 3
 LEAST_EFFECT = 1.15
 
 
-def trials():
-    """All of them, in an order by the seed; of each kind every third is kept apart."""
-    found, chance = [], random.Random(SEED)
+def trials(seed=SEED):
+    """All of them, in an order by the seed; of each kind every third is kept apart, of another seed than the usual one all."""
+    found, chance = [], random.Random(seed)
     for kind, trouble in KINDS.items():
         of_kind = [(kind, server, chance.randrange(1 << 30)) for server in trouble.servers for _ in range(TRIALS_EACH)]
         chance.shuffle(of_kind)
-        found += [(*trial, n % 3 == 2) for n, trial in enumerate(of_kind)]
+        found += [(*trial, n % 3 == 2 or seed != SEED) for n, trial in enumerate(of_kind)]
     chance.shuffle(found)
     return found
 
@@ -167,7 +167,7 @@ def judged(trouble, look, told):
 
 def trouble(args, program):
     servers = args.only.split(",")
-    chosen = [t for t in trials() if fnmatch.fnmatch(t[0], args.kinds) and any(fnmatch.fnmatch(t[1], only) for only in servers)]
+    chosen = [t for t in trials(args.seed) if fnmatch.fnmatch(t[0], args.kinds) and any(fnmatch.fnmatch(t[1], only) for only in servers)]
     chosen = [t for t in chosen if args.which == "all" or t[3] == (args.which == "apart")][args.skip:args.skip + args.most]
     rows, misses = [], []
     for kind, server, seed, apart in chosen:

@@ -9,6 +9,10 @@ pub const COST_SHARE: f64 = 0.004;
 /// without one, a window costs little, and a step has time for few.
 const FIRST_SHARE: f64 = 0.02;
 const ENOUGH: u64 = 500;
+/// The part of the share that it may take of a service that others use, once so many requests were followed that thirty of them are beyond
+/// the 99th percentile: what more of them say costs a busy server more than it tells. Windows at the share above took 1.3 % (1.0 to 1.6) of PostgreSQL's throughput in ten seconds (`bench/attach cost`).
+const LATER_SHARE: f64 = 0.5;
+const PLENTY: u64 = 3_000;
 /// As long as no request was seen at all, windows follow each other, for so many seconds together: a short step on a busy machine would
 /// be over before the next one.
 const SEARCH: f64 = 0.5;
@@ -45,6 +49,8 @@ pub struct Pace {
     followed: u64,
     /// Seconds of windows before the first of them.
     searched: f64,
+    /// The part of the share that is left when plenty were followed.
+    later: f64,
 }
 
 impl Pace {
@@ -52,7 +58,19 @@ impl Pace {
     pub fn new(share: f64, cpus: usize, event_cost: f64) -> Pace {
         let (share, cpus) = (share.clamp(1e-6, 1.0), cpus.max(1) as f64);
         let least = FIRST.as_secs_f64();
-        Pace { share, cpus, event_cost, least, length: least, followed_rate: 0.0, cut: 0.0, seen: false, followed: 0, searched: 0.0 }
+        Pace {
+            share,
+            cpus,
+            event_cost,
+            least,
+            length: least,
+            followed_rate: 0.0,
+            cut: 0.0,
+            seen: false,
+            followed: 0,
+            searched: 0.0,
+            later: 1.0,
+        }
     }
 
     /// How long the next window is.
@@ -63,6 +81,11 @@ impl Pace {
     /// Makes the first window long enough for requests that are known to take so long in the mean.
     pub fn expect(&mut self, latency: Duration) {
         self.length = (LATENCIES * latency.as_secs_f64()).clamp(self.least, LONGEST.as_secs_f64());
+    }
+
+    /// Has windows be further apart once plenty of requests were followed: for a service that others use.
+    pub fn spare(&mut self) {
+        self.later = LATER_SHARE;
     }
 
     /// Has every window be long against the stops that a CPU quota makes.
@@ -106,7 +129,11 @@ impl Pace {
         }
         // What a calm window did not spend is not saved up for a loud one, whose requests it would slow.
         let spent = events as f64 * self.event_cost + own;
-        let share = if self.followed < ENOUGH { self.share.max(FIRST_SHARE) } else { self.share };
+        let share = match self.followed {
+            0..ENOUGH => self.share.max(FIRST_SHARE),
+            ENOUGH..PLENTY => self.share,
+            PLENTY.. => self.share * self.later,
+        };
         let pause = spent / (share * self.cpus) - open.as_secs_f64();
         Duration::try_from_secs_f64(pause.max(0.0)).unwrap_or(Duration::MAX)
     }
@@ -150,6 +177,12 @@ mod tests {
         p.learn(40 * MS, Some(MS), 1, 0);
         let far = p.pause(40 * MS, 20_000, 0.010);
         assert!((near.as_secs_f64() - 0.710).abs() < 1e-9 && (far.as_secs_f64() - 3.710).abs() < 1e-9, "{near:?} {far:?}");
+        p.spare();
+        p.learn(40 * MS, Some(MS), PLENTY - ENOUGH - 1, 0);
+        assert_eq!(p.pause(40 * MS, 20_000, 0.010), far);
+        p.learn(40 * MS, Some(MS), 1, 0);
+        let farthest = p.pause(40 * MS, 20_000, 0.010);
+        assert!((farthest.as_secs_f64() - 7.460).abs() < 1e-9, "{farthest:?}");
     }
 
     #[test]

@@ -139,6 +139,9 @@ impl Taking {
         if let Some(latency) = known.latency {
             self.pace.expect(latency);
         }
+        if self.looker.is_some() {
+            self.pace.spare();
+        }
         if known.quota {
             self.pace.may_be_stopped();
         }
