@@ -131,6 +131,8 @@ pub struct AtOnce {
     pub latencies: Vec<Duration>,
     /// Requests that its ends cut, roughly.
     pub cut: u64,
+    /// The longest that one of these was under way within it: it takes that long at least.
+    pub cut_after: Duration,
 }
 
 /// Looks through windows while the service is watched: which sockets answer, by the descriptors that are open then.
@@ -158,7 +160,7 @@ impl Looker {
         if !self.answering.names.is_empty() {
             self.look_up(&window.events, &ours);
         }
-        at_once(&window.events, |socket| self.known.get(&socket) == Some(&Some(End::Asks)), ours)
+        at_once(window, |socket| self.known.get(&socket) == Some(&Some(End::Asks)), ours)
     }
 
     fn look_up(&mut self, events: &[Event], ours: &impl Fn(i32) -> bool) {
@@ -213,10 +215,10 @@ impl Open {
 }
 
 /// Times from an arrival to the last sending before the next, at every socket of the service.
-fn at_once(events: &[Event], asks: impl Fn(u64) -> bool, ours: impl Fn(i32) -> bool) -> AtOnce {
+fn at_once(window: &Window, asks: impl Fn(u64) -> bool, ours: impl Fn(i32) -> bool) -> AtOnce {
     let mut open: HashMap<u64, Open> = HashMap::default();
     let mut found = AtOnce::default();
-    for e in events {
+    for e in &window.events {
         match e.what {
             What::Arrived { socket } => {
                 let state = open.entry(socket).or_default();
@@ -237,7 +239,11 @@ fn at_once(events: &[Event], asks: impl Fn(u64) -> bool, ours: impl Fn(i32) -> b
     for state in open.iter().filter(|(socket, state)| state.ours && !asks(**socket)).map(|(_, state)| *state) {
         match state.latency() {
             Some(latency) => found.latencies.push(latency),
-            None => found.cut += 1,
+            None => {
+                let under_way = state.answered.unwrap_or(window.end).saturating_sub(state.arrived.unwrap_or(window.start));
+                found.cut += 1;
+                found.cut_after = found.cut_after.max(Duration::from_nanos(under_way));
+            }
         }
     }
     found.latencies.sort_unstable();
@@ -290,7 +296,16 @@ mod tests {
         let story = Story::default().arrived(10, 101, 0xb).received(12, 101, 0xb, 5).sent(20, 101, 0xb, 5).sent(25, 101, 0xb, 5);
         let story = story.arrived(40, 101, 0xb).sent(45, 101, 0xb, 5).arrived(50, 301, 0xe).sent(60, 301, 0xe, 1);
         let story = story.arrived(70, 101, 0xc).received(72, 101, 0xc, 5);
-        let found = at_once(&story.window(0, 100).events, |_| false, |pid| pid == 100);
-        assert_eq!(found, AtOnce { latencies: vec![Duration::from_nanos(5), Duration::from_nanos(15)], cut: 1 });
+        let found = at_once(&story.window(0, 100), |_| false, |pid| pid == 100);
+        let ns = Duration::from_nanos;
+        assert_eq!(found, AtOnce { latencies: vec![ns(5), ns(15)], cut: 1, cut_after: ns(30) });
+    }
+
+    #[test]
+    fn a_request_that_the_beginning_cuts_takes_as_long_as_it_is_seen_at_least() {
+        // Bytes that are read without having arrived came before.
+        let story = Story::default().received(12, 101, 0xb, 5).sent(55, 101, 0xb, 5);
+        let found = at_once(&story.window(10, 100), |_| false, |pid| pid == 100);
+        assert_eq!((found.cut, found.cut_after), (1, Duration::from_nanos(45)));
     }
 }

@@ -21,6 +21,9 @@ pub const FIRST: Duration = Duration::from_millis(40);
 /// The shortest window of a service that has a CPU quota: two and a half of the usual periods of 100 ms (Documentation/scheduler/sched-bwc.rst),
 /// as a stop lasts for up to one, and requests that lie in it would be longer than a window of the usual length, which cuts them out.
 const OF_STOPPED: Duration = Duration::from_millis(250);
+/// How many times as long as the time that a request was under way when a window cut it the next windows are, up to the length above. Where a lock
+/// is held for as long as a window, requests that wait for it are all cut, and of short ones there are so many that the cut are few.
+const CUT: f64 = 2.5;
 /// The longest window.
 pub const LONGEST: Duration = Duration::from_secs(2);
 /// How many times as long as the 99th percentile of latency a window is at least.
@@ -44,6 +47,8 @@ pub struct Pace {
     /// Requests that were followed to their end, per second of open windows; requests that one window cut.
     followed_rate: f64,
     cut: f64,
+    /// The longest, in seconds, that one of these had been under way.
+    cut_after: f64,
     seen: bool,
     /// Requests that were followed to their end so far.
     followed: u64,
@@ -66,6 +71,7 @@ impl Pace {
             length: least,
             followed_rate: 0.0,
             cut: 0.0,
+            cut_after: 0.0,
             seen: false,
             followed: 0,
             searched: 0.0,
@@ -104,8 +110,14 @@ impl Pace {
         self.followed_rate += weight * (followed as f64 / open - self.followed_rate);
         self.cut += weight * (cut as f64 - self.cut);
         let by_latency = p99.map_or(0.0, |l| LATENCIES * l.as_secs_f64());
-        let wanted = by_latency.max(self.for_few_cut()).clamp(self.least, LONGEST.as_secs_f64());
+        let by_cut = (CUT * self.cut_after).min(OF_STOPPED.as_secs_f64());
+        let wanted = by_latency.max(self.for_few_cut()).max(by_cut).clamp(self.least, LONGEST.as_secs_f64());
         self.length = wanted.min(self.length * GROWTH);
+    }
+
+    /// Learns that a window cut a request that had been under way in it for so long.
+    pub fn learn_cut(&mut self, under_way: Duration) {
+        self.cut_after = self.cut_after.max(under_way.as_secs_f64());
     }
 
     /// The length with which few enough requests are cut: a window's ends cut as many in a short one as in a long one.
@@ -224,6 +236,23 @@ mod tests {
             lengths.push(p.length().as_millis());
         }
         assert_eq!(lengths, [160, 640, 2000, 2000]);
+    }
+
+    #[test]
+    fn requests_that_windows_cut_after_a_long_time_make_them_longer_and_not_for_ever() {
+        let mut p = pace();
+        p.learn_cut(10 * MS);
+        p.learn(40 * MS, Some(MS), 1000, 4);
+        assert_eq!(p.length(), FIRST, "a quarter of the window");
+        p.learn_cut(36 * MS);
+        p.learn(40 * MS, Some(MS), 1000, 4);
+        assert_eq!(p.length(), 90 * MS);
+        p.learn_cut(MS);
+        p.learn(90 * MS, Some(MS), 1000, 4);
+        assert_eq!(p.length(), 90 * MS, "a lock may be free in this one");
+        p.learn_cut(1000 * MS);
+        p.learn(90 * MS, Some(MS), 1000, 4);
+        assert_eq!(p.length(), OF_STOPPED, "who never answers has windows no longer");
     }
 
     #[test]

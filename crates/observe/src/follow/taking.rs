@@ -269,9 +269,10 @@ impl Taking {
         for e in window.events.iter().filter(|e| e.pid > 0 && !ours(e.pid)) {
             self.groups.entry(e.pid).or_insert_with(|| members::group_of(e.pid).unwrap_or_default());
         }
-        let AtOnce { latencies, cut } = looker.look(window, ours);
+        let AtOnce { latencies, cut, cut_after } = looker.look(window, ours);
         let p99 = latencies.get((latencies.len() * 99 / 100).min(latencies.len().saturating_sub(1))).copied();
         if !latencies.is_empty() || cut > 0 {
+            self.pace.learn_cut(cut_after);
             self.pace.learn(open, p99, latencies.len() as u64, cut);
         }
     }
