@@ -33,8 +33,9 @@ COST = 0.02
 # Between stretches nobody watches for as long as a stretch, and as long again as a command takes to begin or end.
 MARGIN = 0.3
 EVERY = 0.01
-# About a window: switching on before it, reading and switching off after it; then the moments that it is held against, on either side.
-BEFORE, AFTER, BESIDE = 0.03, 0.1, 0.25
+# About a window: switching on before it, and what the account of when watching began is off by; reading and switching off after it. Then the
+# moments that it is held against, on either side.
+BEFORE, AFTER, BESIDE = 0.06, 0.1, 0.25
 PIECE = 0.5
 LEAST_PIECES = 10
 
@@ -134,8 +135,8 @@ def of_windows(throughput, windows, watched):
     for n, (at, length) in enumerate(windows):
         begin, end = at - BEFORE, at + length + AFTER
         follows = windows[n + 1][0] if n + 1 < len(windows) else watched
-        free = n == 0 or sum(windows[n - 1]) + AFTER + BESIDE < begin
-        if not free or end + BESIDE > follows - BEFORE:
+        # Before the first one the command was beginning.
+        if n == 0 or sum(windows[n - 1]) + AFTER + BESIDE > begin or end + BESIDE > follows - BEFORE:
             continue
         told.append(lost(begin, end))
         middle, half = (end + follows - BEFORE) / 2, (end - begin) / 2

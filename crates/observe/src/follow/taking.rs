@@ -90,6 +90,22 @@ pub struct Taking {
     pub opened: Vec<(u64, u64)>,
 }
 
+/// Numbers of processes.
+type Pids = foldhash::HashSet<i32>;
+
+/// The processes that a window shows. There are some tens of them to tens of thousands of events, on a machine that is busy then.
+fn processes_in(window: &Window) -> Pids {
+    let mut seen = Pids::default();
+    let mut last = 0;
+    for pid in window.events.iter().map(|e| e.pid).filter(|pid| *pid > 0) {
+        if pid != last {
+            seen.insert(pid);
+            last = pid;
+        }
+    }
+    seen
+}
+
 /// CPUs that any thread of a service may use. A thread that has ended says nothing.
 fn allowed_to_all(population: &Population) -> Vec<u16> {
     let mut allowed = population.threads.keys().filter_map(|&tid| affinity::allowed_cpus_of(tid).ok());
@@ -204,9 +220,10 @@ impl Taking {
             // A window with holes would book time to the wrong cause.
             self.torn += 1;
         } else {
-            self.find_parents(&window);
+            let seen = processes_in(&window);
+            self.find_parents(&window, &seen);
             self.mappings.window(window.start, window.end, &window.events);
-            self.look(&window, length, population);
+            self.look(&window, &seen, length, population);
             let silent = self.trace(&window, descriptors);
             if self.lately.is_some() && self.kept + window.events.len() > MOST_EVENTS {
                 self.keep_every_other();
@@ -261,15 +278,15 @@ impl Taking {
     }
 
     /// What a window tells of a service at once: how long its requests take, which sockets answer, and who else was there.
-    fn look(&mut self, window: &Window, open: Duration, population: &Population) {
+    fn look(&mut self, window: &Window, seen: &Pids, open: Duration, population: &Population) {
         let Some(looker) = &mut self.looker else { return };
         let parents = &self.parents;
-        let known = |pid: i32| population.processes.contains_key(&pid);
-        let ours = |pid: i32| known(pid) || parents.get(&pid).is_some_and(|parent| known(*parent));
-        for e in window.events.iter().filter(|e| e.pid > 0 && !ours(e.pid)) {
-            self.groups.entry(e.pid).or_insert_with(|| members::group_of(e.pid).unwrap_or_default());
+        let known = |pid: &i32| population.processes.contains_key(pid);
+        let (ours, others): (Pids, Pids) = seen.iter().partition(|pid| known(pid) || parents.get(pid).is_some_and(known));
+        for pid in others {
+            self.groups.entry(pid).or_insert_with(|| members::group_of(pid).unwrap_or_default());
         }
-        let AtOnce { latencies, cut, cut_after } = looker.look(window, ours);
+        let AtOnce { latencies, cut, cut_after } = looker.look(window, |pid| ours.contains(&pid));
         let p99 = latencies.get((latencies.len() * 99 / 100).min(latencies.len().saturating_sub(1))).copied();
         if !latencies.is_empty() || cut > 0 {
             self.pace.learn_cut(cut_after);
@@ -291,16 +308,16 @@ impl Taking {
 
     /// Looks up the parents of processes that a window shows for the first time: the window itself tells those of processes that began in
     /// it, and may have ended in it; the others are asked for as long as they live.
-    fn find_parents(&mut self, window: &Window) {
+    fn find_parents(&mut self, window: &Window, seen: &Pids) {
         let forked = |e: &Event| match e.what {
             What::Fork { child } => Some((child, e.pid)),
             _ => None,
         };
         let born: HashMap<i32, i32> = window.events.iter().filter_map(forked).collect();
-        for e in window.events.iter().filter(|e| e.pid > 0) {
-            self.parents.entry(e.pid).or_insert_with(|| {
-                born.get(&e.pid).copied().unwrap_or_else(|| {
-                    let status = std::fs::read_to_string(format!("/proc/{}/status", e.pid)).unwrap_or_default();
+        for &pid in seen {
+            self.parents.entry(pid).or_insert_with(|| {
+                born.get(&pid).copied().unwrap_or_else(|| {
+                    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
                     status.lines().find_map(|l| l.strip_prefix("PPid:")?.trim().parse().ok()).unwrap_or(0)
                 })
             });
