@@ -35,7 +35,7 @@ use level::open;
 pub use level::{Events, Level};
 #[cfg(test)]
 pub(crate) use watch::of_windows;
-use watch::{SAMPLE_EVERY, SAMPLE_SHARE, SocketSampling, Sockets, Stop, Watched, sample_sockets, watch};
+use watch::{OpenWindow, SAMPLE_EVERY, SAMPLE_SHARE, SocketSampling, Sockets, Stop, Watched, sample_sockets, watch};
 
 /// The share of one CPU that sampling sockets may take where requests are followed too, as their leaves say more; and of a service that
 /// somebody else started.
@@ -144,9 +144,15 @@ impl Prepared {
             population.processes.keys().copied().filter(|pid| population.roles().get(pid) != Some(&Role::Client)).collect();
         let closing = population.clone();
         let closing_pids = servers.clone();
+        let window = Arc::new(OpenWindow::default());
         let stacks = sampled.then(|| {
-            let (stop, servers) = (Arc::clone(&stop), servers.clone());
-            thread::Builder::new().spawn(move || stacks::watch(servers, |length| stop.sleep(length)))
+            let (stop, window, servers) = (Arc::clone(&stop), Arc::clone(&window), servers.clone());
+            let sleep = move |length| {
+                let asked = stop.sleep(length);
+                window.wait(&stop);
+                asked
+            };
+            thread::Builder::new().spawn(move || stacks::watch(servers, sleep))
         });
         let (every, share) = match (followed, service) {
             (true, true) => (SERVICE_EVERY, SERVICE_SHARE),
@@ -154,7 +160,7 @@ impl Prepared {
             (false, _) => (SAMPLE_EVERY, SAMPLE_SHARE),
         };
         let (begins, begun_sampling) = mpsc::channel();
-        let how = SocketSampling { every, share, closing: places, begins };
+        let how = SocketSampling { every, share, closing: places, begins, window: service.then(|| Arc::clone(&window)) };
         let sockets = (level != Level::Counting && separate).then(|| begin_sampling(servers, how, &stop));
         let neighbours = service.then(|| Neighbours::begin(&paths, closing_pids));
         if service && sockets.is_some() {
@@ -163,7 +169,7 @@ impl Prepared {
         }
         let watcher = {
             let stop = Arc::clone(&stop);
-            thread::Builder::new().spawn(move || watch(population, level, taking, begun, &stop))
+            thread::Builder::new().spawn(move || watch(population, level, taking, begun, &stop, &window))
         };
         Session {
             begun,

@@ -1,7 +1,8 @@
 //! The threads of a session that watch while the load runs, and what they bring back.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fingerpost_record::Series;
@@ -36,6 +37,8 @@ pub(super) struct SocketSampling {
     pub(super) closing: Option<Places>,
     /// Dropped when the first sample was taken, which costs the most.
     pub(super) begins: Sender<()>,
+    /// To take samples outside of windows.
+    pub(super) window: Option<Arc<OpenWindow>>,
 }
 
 /// Tells the observers' threads to end, and lets them sleep until then.
@@ -57,6 +60,32 @@ impl Stop {
     pub(super) fn ask(&self) {
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
+    }
+}
+
+/// Whether a window of events is open. What samples a service besides waits for its end: the requests of the window would wait for the CPU
+/// that it has.
+#[derive(Default)]
+pub(super) struct OpenWindow(AtomicBool);
+
+impl OpenWindow {
+    /// As long as the rings of samples hold, with what comes between two samples; windows may follow each other.
+    const LONGEST: Duration = Duration::from_millis(500);
+    const EVERY: Duration = Duration::from_millis(10);
+
+    /// A window opens, or has ended and was read.
+    fn set(&self, open: bool) {
+        self.0.store(open, Ordering::Relaxed);
+    }
+
+    /// Sleeps until none is open, or for so long at most; returns at once when the end was asked for.
+    pub(super) fn wait(&self, stop: &Stop) {
+        let begun = Instant::now();
+        while self.0.load(Ordering::Relaxed) && begun.elapsed() < Self::LONGEST {
+            if stop.sleep(Self::EVERY) {
+                return;
+            }
+        }
     }
 }
 
@@ -85,6 +114,7 @@ pub(super) fn watch(
     taking: Option<Result<Taking, String>>,
     begun: Instant,
     stop: &Stop,
+    window: &OpenWindow,
 ) -> Watched {
     let paths = Paths::system();
     let mut series = Recorder::new(&paths, begun);
@@ -102,13 +132,15 @@ pub(super) fn watch(
     loop {
         let pause = match (&mut taking, level) {
             (_, Level::Counting) => SERIES_EVERY,
-            (Some(taking), _) => match taking.take(&population, &mut descriptors, &mut |length| stop.sleep(length)) {
-                Ok(pause) => pause,
-                Err(e) => {
+            (Some(taking), _) => {
+                window.set(true);
+                let taken = taking.take(&population, &mut descriptors, &mut |length| stop.sleep(length));
+                window.set(false);
+                taken.unwrap_or_else(|e| {
                     source = format!("{source}, ended early: {e}");
                     Duration::from_millis(100)
-                }
-            },
+                })
+            }
             (None, _) => {
                 let cost = thread_cpu_seconds();
                 states.look(&population, &mut descriptors);
@@ -185,7 +217,7 @@ fn jittered(pause: Duration) -> Duration {
 
 /// Samples the queues of the servers' sockets until it is told to stop: so often, or as seldom as keeps within its share of a CPU.
 pub(super) fn sample_sockets(servers: &[i32], how: SocketSampling, stop: &Stop) -> Sockets {
-    let SocketSampling { every, share, closing, begins } = how;
+    let SocketSampling { every, share, closing, begins, window } = how;
     let mut sampler = Sampler::find(servers.iter().copied(), closing.as_ref())?;
     let mut sample = || {
         let cost = thread_cpu_seconds();
@@ -195,7 +227,34 @@ pub(super) fn sample_sockets(servers: &[i32], how: SocketSampling, stop: &Stop) 
     let mut pause = sample();
     drop(begins);
     while !stop.sleep(pause) {
+        window.iter().for_each(|window| window.wait(stop));
         pause = sample();
     }
     Ok((sampler.finish(), thread_cpu_seconds()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_samples_waits_for_the_end_of_a_window_and_not_for_ever() {
+        let (window, stop) = (OpenWindow::default(), Stop::default());
+        let waited = |window: &OpenWindow| {
+            let begun = Instant::now();
+            window.wait(&stop);
+            begun.elapsed()
+        };
+        window.set(true);
+        assert!(waited(&window) >= OpenWindow::LONGEST, "windows that follow each other are sampled beside");
+        std::thread::scope(|threads| {
+            let waits = threads.spawn(|| window.wait(&stop));
+            window.set(false);
+            waits.join().unwrap();
+        });
+        window.set(true);
+        stop.ask();
+        window.wait(&stop);
+        assert!(window.0.load(Ordering::Relaxed), "it returned although the window is open: the end was asked for");
+    }
 }
