@@ -46,6 +46,9 @@ const SERVICE_SHARE: f64 = 0.001;
 /// others, which costs the service some times what the sample itself takes.
 const SERVICE_EVERY: Duration = Duration::from_millis(100);
 
+/// How long the first window waits for the first sample of sockets, at most: some ten times what one takes.
+const FIRST_SAMPLE: Duration = Duration::from_millis(100);
+
 /// Totals of what a server's connections received ([`crate::queues::Received`]).
 pub const RECEIVED_BYTES: &str = "sockets.received.bytes";
 /// See [`RECEIVED_BYTES`].
@@ -164,8 +167,9 @@ impl Prepared {
         let sockets = (level != Level::Counting && separate).then(|| begin_sampling(servers, how, &stop));
         let neighbours = service.then(|| Neighbours::begin(&paths, closing_pids));
         if service && sockets.is_some() {
-            // A window that opened now would show requests that wait for the CPU that this has: it has begun, or ended, when nobody sends.
-            let _ = begun_sampling.recv();
+            // A window that opened now would show requests that wait for the CPU that this has. It has begun, or ended, when nobody sends;
+            // on a machine that gives it no CPU for so long, watching begins without.
+            let _ = begun_sampling.recv_timeout(FIRST_SAMPLE);
         }
         let watcher = {
             let stop = Arc::clone(&stop);

@@ -16,8 +16,8 @@ use crate::calls::{self, Fd, Role, Wait};
 
 /// A chain of waits that is longer than this is not followed further.
 const DEEPEST: u32 = 64;
-/// Other CPUs that are looked at, at most: the next ones by their numbers.
-const MOST_BESIDE: usize = 15;
+/// Of more other CPUs than these, who has each when a wait begins stands for all of it: so many change hands all the time.
+const FEW_BESIDE: usize = 15;
 /// The process that makes all threads of the kernel.
 const KTHREADD: i32 = 2;
 
@@ -141,9 +141,8 @@ impl Walker<'_> {
     /// others than these two have the parts of the CPUs that they had. While one idles, the scheduler has the thread wait where it does, and
     /// no neighbour has. The parts follow one another within the stretch, which is as long as nobody leaves a CPU.
     fn shared(&self, cpu: u16, whom: Whom, chain: Chain, span: (u64, u64), out: &mut Vec<Piece>) {
-        let first = self.cpus.iter().position(|&c| c == cpu);
-        let after = first.map_or(&[][..], |at| &self.cpus[at + 1..]);
-        let beside: Vec<u16> = after.iter().chain(&self.cpus[..first.unwrap_or(0)]).copied().take(MOST_BESIDE).collect();
+        let beside: Vec<u16> =
+            if self.cpus.contains(&cpu) { self.cpus.iter().copied().filter(|&c| c != cpu).collect() } else { Vec::new() };
         let mut from = span.0;
         while from < span.1 {
             let (others, until) = self.others_on(&beside, from, span.1);
@@ -164,12 +163,13 @@ impl Walker<'_> {
         for &cpu in cpus {
             match self.timelines.tenants(cpu, from, to).next() {
                 None => return (Vec::new(), to),
-                Some((0, _, ends)) => return (Vec::new(), ends),
+                Some((0, _, ends)) if cpus.len() <= FEW_BESIDE => return (Vec::new(), ends),
+                Some((0, ..)) => return (Vec::new(), to),
                 // Whose process a thread is no event may tell.
                 Some((tid, _, ends)) => {
                     let is_other = self.timelines.processes.contains_key(&tid) && self.side(tid) == Side::Other;
                     others.extend(is_other.then_some(tid));
-                    until = until.min(ends);
+                    until = if cpus.len() <= FEW_BESIDE { until.min(ends) } else { to };
                 }
             }
         }

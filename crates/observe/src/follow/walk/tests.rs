@@ -123,6 +123,23 @@ fn a_cpu_that_the_server_itself_has_is_no_neighbours() {
 }
 
 #[test]
+fn of_many_cpus_those_who_have_them_when_the_wait_begins_share_in_it_unless_one_idles() {
+    let has = |story: Story, cpu: u16, tid: i32| story.on(cpu).switch(1, 0, Left::Ready, tid).exit(2, tid, FUTEX);
+    let waits = |idle: Option<u16>| {
+        let story = (1..20).filter(|cpu| Some(*cpu) != idle).fold(Story::default(), |story, cpu| has(story, cpu, 300 + i32::from(cpu)));
+        let story = idle.into_iter().fold(story, |story, cpu| story.on(cpu).switch(2, 399, Left::Blocked, 0)).on(1);
+        let story = story.switch(20, 301, Left::Ready, 302).on(0).enter(3, 101, FUTEX).exit(4, 101, FUTEX);
+        let window = story.switch(10, 101, Left::Ready, 201).switch(30, 201, Left::Ready, 101).window(0, 40);
+        let cpus: Vec<u16> = (0..20).collect();
+        let pieces = walked_on(&cpus, &window, 101, 5, 40).into_iter().filter(|p| p.2 == Kind::Cpu);
+        pieces.map(|p| (p.0, p.1, p.3)).collect::<Vec<_>>()
+    };
+    let shared = waits(None);
+    assert_eq!((shared.len(), shared[0], shared[1]), (20, (10, 11, Whom::Client), (11, 12, Whom::Thread(301))));
+    assert_eq!(waits(Some(19)), [(10, 30, Whom::Client)], "a CPU far from the queue's idles");
+}
+
+#[test]
 fn a_request_that_a_throttle_holds_back_is_told_from_one_in_the_queue() {
     let window = Story::default()
         .enter(1, 101, FSYNC)
