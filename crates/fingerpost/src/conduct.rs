@@ -12,7 +12,7 @@ use fingerpost_measure::pace::Paces;
 use fingerpost_measure::rounds::{self, Executor, Job};
 use fingerpost_measure::{Slice, estimate};
 use fingerpost_record::archive::{Archive, Writer, new_id, rfc3339};
-use fingerpost_record::{Instrument, Measurement, Outcome, Profile, Run, SCHEMA, Tool};
+use fingerpost_record::{Host, Instrument, Measurement, Outcome, Profile, Run, SCHEMA, Tool};
 use fingerpost_sys::scratch::{self, Scratch};
 
 use crate::compilers;
@@ -124,11 +124,16 @@ fn prepare(plan: &Plan, scratch: &mut Scratch, recorder: &mut Recorder) -> anyho
 
 /// The record at its beginning: everything but results.
 fn begin(options: &Options, dir: &Path) -> Run {
-    Run { profile: options.profile, seed: options.seed, label: options.label.clone(), ..begun(options.command.clone(), dir, &options.cpus) }
+    Run {
+        profile: options.profile,
+        seed: options.seed,
+        label: options.label.clone(),
+        ..begun(options.command.clone(), fingerpost_host::describe_for(dir, &options.cpus))
+    }
 }
 
-/// A record at its beginning, made by this command on this host; `dir` is where files are made, `cpus` are those to be measured on.
-pub fn begun(command: Vec<String>, dir: &Path, cpus: &[usize]) -> Run {
+/// A record at its beginning, made by this command on this host.
+pub fn begun(command: Vec<String>, host: Host) -> Run {
     let now = jiff::Timestamp::now();
     Run {
         schema: SCHEMA.to_owned(),
@@ -137,7 +142,7 @@ pub fn begun(command: Vec<String>, dir: &Path, cpus: &[usize]) -> Run {
         profile: Profile::Standard,
         command,
         tool: Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: env!("FINGERPOST_COMMIT").to_owned() },
-        host: fingerpost_host::describe_for(dir, cpus),
+        host,
         ..Run::default()
     }
 }

@@ -118,6 +118,7 @@ fn a_services_requests_are_counted_and_their_shares_are_the_whole() {
         let run = record(&home, "service.json");
         assert_eq!(run["observations"][0]["workload"], "service");
         assert_eq!(run["observations"][0]["params"]["port"], server.port);
+        assert_eq!(run["host"]["compilers"], serde_json::json!([]), "none is started beside a service");
         let Some(paths) = run["paths"].as_array().filter(|p| !p.is_empty()).map(|p| &p[0]) else {
             assert!(said.out.contains("could not be followed") && said.out.contains("what the threads did"), "{}", said.out);
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{}", said.out);

@@ -54,6 +54,15 @@ pub fn describe_for(work_dir: &Path, cpus: &[usize]) -> Host {
     host
 }
 
+/// Describes the machine beside a service that is running. Compilers are left out: to tell their versions they are started, which takes CPU
+/// time from the service, and a second and more where they have to be read from the disk. Which CPUs may be used is of no run's concern.
+pub fn describe_beside_service(work_dir: &Path) -> Host {
+    let mut host = describe_without_compilers(&Paths::system(), work_dir);
+    host.cpu.count = 0;
+    host.doubts = doubts(&host).iter().map(Doubt::to_string).collect();
+    host
+}
+
 /// Adds to the description how busy the machine was at the end of the run, and the doubt that the time in between gives rise to.
 pub fn after(host: &mut Host) {
     finish(host, load(&Paths::system()));

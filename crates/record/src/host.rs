@@ -170,7 +170,7 @@ pub struct Host {
     /// C library of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub libc: Option<String>,
-    /// C compilers found, each with its version.
+    /// C compilers found, each with its version. They are not looked for beside a service that is explained.
     #[serde(default)]
     pub compilers: Vec<String>,
     /// `kernel.perf_event_paranoid`.

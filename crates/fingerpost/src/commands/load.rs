@@ -131,7 +131,7 @@ fn load(args: &Args, target: Target, label: Option<String>, stop: &AtomicBool) -
     let cpus = cpus::choose(None)?;
     let mut scratch = Scratch::create_guarded().context("cannot make a private directory for the run")?;
     let command = secret::cut_words(super::run::command(words()).iter().map(String::as_str));
-    let run = Run { label, ..conduct::begun(command, scratch.path(), &cpus) };
+    let run = Run { label, ..conduct::begun(command, fingerpost_host::describe_for(scratch.path(), &cpus)) };
     let (writer, trouble) = conduct::open_writer(args.output.as_deref(), &run)?;
     let whole = Duration::from_secs_f64(args.seconds);
     let progressing = if args.quiet { Progressing::None } else { Progressing::Person };

@@ -75,7 +75,7 @@ pub fn explain(target: Target, options: &Options) -> anyhow::Result<Explained> {
     stop_on_signals(&stop)?;
     let beginning = Instant::now();
     let command = secret::cut_words(command(words()).iter().map(String::as_str));
-    let run = begun(command, &std::env::temp_dir(), &[]);
+    let run = begun(command, fingerpost_host::describe_beside_service(&std::env::temp_dir()));
     let (writer, trouble) = open_writer(options.output.as_deref(), &run)?;
     trouble.iter().chain(&target.notes).for_each(|sentence| say(sentence));
     let (lately, latest) = if options.live { live::windows() } else { (None, None) };
