@@ -148,20 +148,8 @@ impl Prepared {
         let closing = population.clone();
         let closing_pids = servers.clone();
         let window = Arc::new(OpenWindow::default());
-        let stacks = sampled.then(|| {
-            let (stop, window, servers) = (Arc::clone(&stop), Arc::clone(&window), servers.clone());
-            let sleep = move |length| {
-                let asked = stop.sleep(length);
-                window.wait(&stop);
-                asked
-            };
-            thread::Builder::new().spawn(move || stacks::watch(servers, sleep))
-        });
-        let (every, share) = match (followed, service) {
-            (true, true) => (SERVICE_EVERY, SERVICE_SHARE),
-            (true, false) => (SAMPLE_EVERY, ADDED_SHARE),
-            (false, _) => (SAMPLE_EVERY, SAMPLE_SHARE),
-        };
+        let stacks = sampled.then(|| begin_stacks(servers.clone(), &stop, &window));
+        let (every, share) = how_often(followed, service);
         let (begins, begun_sampling) = mpsc::channel();
         let how = SocketSampling { every, share, closing: places, begins, window: service.then(|| Arc::clone(&window)) };
         let sockets = (level != Level::Counting && separate).then(|| begin_sampling(servers, how, &stop));
@@ -190,6 +178,25 @@ impl Prepared {
             attach_cost: prepared + thread_cpu_seconds() - cost,
         }
     }
+}
+
+/// How often sockets are sampled, at most, and the share of one CPU that it may take.
+fn how_often(followed: bool, service: bool) -> (Duration, f64) {
+    match (followed, service) {
+        (true, true) => (SERVICE_EVERY, SERVICE_SHARE),
+        (true, false) => (SAMPLE_EVERY, ADDED_SHARE),
+        (false, _) => (SAMPLE_EVERY, SAMPLE_SHARE),
+    }
+}
+
+fn begin_stacks(servers: Vec<i32>, stop: &Arc<Stop>, window: &Arc<OpenWindow>) -> io::Result<JoinHandle<Sampling>> {
+    let (stop, window) = (Arc::clone(stop), Arc::clone(window));
+    let sleep = move |length| {
+        let asked = stop.sleep(length);
+        window.wait(&stop);
+        asked
+    };
+    thread::Builder::new().spawn(move || stacks::watch(servers, sleep))
 }
 
 fn begin_sampling(servers: Vec<i32>, how: SocketSampling, stop: &Arc<Stop>) -> io::Result<JoinHandle<Sockets>> {
@@ -271,12 +278,7 @@ impl Session {
         let (tracing_source, tracing_totals) = tracing::look();
         let mut found = vec![
             Observation { series: take_series(&mut watched.series, "cpu."), ..counters("cpu", cpu) },
-            Observation {
-                series: take_series(&mut watched.series, "trace."),
-                self_cost: watched.cost,
-                lost: watched.lost,
-                ..observation("threads", &watched.source, threads)
-            },
+            threads_observation(&mut watched, threads),
             counters("memory", after.memory_since(&self.before)),
             counters("disk", after.disk_since(&self.before)),
             Observation { series: take_series(&mut watched.series, "net."), ..counters("network", network) },
@@ -300,6 +302,11 @@ impl Session {
         found[0].self_cost = self.attach_cost + thread_cpu_seconds() - cost;
         Told { observations: found, recorded: watched.recorded, refused: None, sampled, events: watched.events }
     }
+}
+
+fn threads_observation(watched: &mut Watched, totals: Totals) -> Observation {
+    let series = take_series(&mut watched.series, "trace.");
+    Observation { series, self_cost: watched.cost, lost: watched.lost, ..observation("threads", &watched.source, totals) }
 }
 
 fn delays_observation(delays: Result<Totals, String>) -> Observation {

@@ -232,9 +232,8 @@ impl Follower {
         };
         self.add_latencies(window, turns, (what == Requested::ByClients).then_some(&spans));
         self.paths.cut += cut;
-        let gained = Gained { followed: spans.len() as u64, cut };
         self.stretches.extend(Stretch::of(window, &spans, cut));
-        gained
+        Gained { followed: spans.len() as u64, cut }
     }
 
     /// Keeps the load generator's own latencies: of what lies within the window, and of what lies across its edges and is one of `spans`.
