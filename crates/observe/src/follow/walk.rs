@@ -35,8 +35,8 @@ pub struct Walker<'a> {
     pub sides: &'a HashMap<i32, Side>,
     /// Processes that each process has made, as far as they were looked for.
     pub children: &'a HashMap<i32, Vec<i32>>,
-    /// CPUs that any thread of the server may use: while none of them idles, whoever has one of them keeps the server's threads waiting, see
-    /// [`Walker::shared`]. Of fewer than two only who had the CPU of the queue is named.
+    /// CPUs that any thread of the server may use: while none of them idles, whoever has one of them keeps the server's threads waiting. Of
+    /// fewer than two only who had the CPU of the queue is named.
     pub cpus: &'a [u16],
 }
 
