@@ -1,6 +1,6 @@
 """What a service loses while it is explained: the throughput of a look's watching over that of the stretches beside it, under one load.
 
-Throughput is counted in TCP segments of this network name space, twenty times a second: nothing else should speak TCP meanwhile. A host that is
+Throughput is counted in TCP segments of this network name space, a hundred times a second: nothing else should speak TCP meanwhile. A host that is
 shared changes its pace by a tenth and more from second to second. A real-time task on each CPU measures that (bench/pace.c), and what throughput
 follows of it, by the straight line through all half-seconds in which nobody watched, is taken out of every stretch. Stretches of the same
 length in which `sleep` runs in place of `explain` are measured in the same way, in random order: what they lose is what the method gets wrong.
@@ -81,7 +81,8 @@ class Pace:
 
 
 def stretch(program, started, seconds, work):
-    """One look, or the same time without one where there is no program: its beginning, that and the end of the watching, its end, and its windows."""
+    """One look, or the same time without one where there is no program: its beginning, that and the end of the watching, its end, and its
+    windows."""
     begun = time.monotonic()
     if program is None:
         time.sleep(seconds)
@@ -119,15 +120,16 @@ def server_cost(program, server, pairs, seconds, load):
         ratios["watched" if which else "without"].append(corrected(watching + EVERY, watched - EVERY) / beside)
         if which:
             ratios["whole"].append(corrected(begun, ended) / beside)
-            lost, between = of_windows(throughput, windows, watched)
-            ratios["windows"].append(1 - lost / seconds)
-            ratios["between"].append(1 - between / seconds)
+            for name, lost in zip(("windows", "between"), of_windows(throughput, windows, watched)):
+                ratios[name] += [1 - lost / seconds] if lost is not None else []
+    if not all(ratios.values()):
+        raise Failed("what windows took could not be told: longer looks, or more pairs")
     return ratios
 
 
 def of_windows(throughput, windows, watched):
-    """Seconds of throughput that the windows of a look took, those that could be told standing for all; and what as many moments half-way to the
-    next window, of the same length, seem to take."""
+    """Seconds of throughput that the windows of a look took, those that could be told standing for all; and what as many moments half-way to
+    the next window, of the same length, seem to take. None where none could be told."""
     def lost(begin, end):
         before, after = throughput.rate(begin - BESIDE, begin), throughput.rate(end, end + BESIDE)
         return (end - begin) * (1 - throughput.rate(begin, end) / ((before + after) / 2))
@@ -142,8 +144,7 @@ def of_windows(throughput, windows, watched):
         middle, half = (end + follows - BEFORE) / 2, (end - begin) / 2
         if end + BESIDE + half < middle and middle + half + BESIDE < follows - BEFORE:
             between.append(lost(middle - half, middle + half))
-    mean = lambda values: statistics.mean(values) * len(windows) if values else 0.0  # noqa: E731
-    return mean(told), mean(between)
+    return [statistics.mean(values) * len(windows) if values else None for values in (told, between)]
 
 
 def without_pace(throughput, pace, stretches):

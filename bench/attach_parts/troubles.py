@@ -1,8 +1,9 @@
 """Eight kinds of trouble outside of a service, on each server where it can act, and services without any.
 
 A trial is a server, a kind and its strength, drawn by a seed. Every third is kept apart: rules are not worked on it, and its first
-result stands in RESULTS. Another seed than the usual one has other strengths, neighbours and an order of its own, and is kept apart whole. A trial is right when the sentences that the screen begins with name what the trouble makes requests wait for,
-and where somebody else makes it, who that is.
+result stands in RESULTS. Another seed than the usual one has other strengths, neighbours and an order of its own, and is kept apart whole.
+A trial is right when the sentences that the screen begins with name what the trouble makes requests wait for, and where somebody else makes
+it, who that is.
 """
 
 import contextlib

@@ -41,17 +41,21 @@ pub fn describe(paths: &Paths, work_dir: &Path) -> Host {
             Ok(compilers) => compilers.join().unwrap_or_default(),
             Err(_) => toolchain::compilers(paths),
         };
-        host.doubts = doubts(&host).iter().map(Doubt::to_string).collect();
-        host
+        doubted(host)
     })
+}
+
+/// The description with the doubts that it gives rise to.
+fn doubted(mut host: Host) -> Host {
+    host.doubts = doubts(&host).iter().map(Doubt::to_string).collect();
+    host
 }
 
 /// Describes the machine that we run on, for a run that uses these CPUs of it.
 pub fn describe_for(work_dir: &Path, cpus: &[usize]) -> Host {
     let mut host = describe(&Paths::system(), work_dir);
     host.cpu.count = cpus.len() as u32;
-    host.doubts = doubts(&host).iter().map(Doubt::to_string).collect();
-    host
+    doubted(host)
 }
 
 /// Describes the machine beside a service that is running. Compilers are left out: to tell their versions they are started, which takes CPU
@@ -59,8 +63,7 @@ pub fn describe_for(work_dir: &Path, cpus: &[usize]) -> Host {
 pub fn describe_beside_service(work_dir: &Path) -> Host {
     let mut host = describe_without_compilers(&Paths::system(), work_dir);
     host.cpu.count = 0;
-    host.doubts = doubts(&host).iter().map(Doubt::to_string).collect();
-    host
+    doubted(host)
 }
 
 /// Adds to the description how busy the machine was at the end of the run, and the doubt that the time in between gives rise to.

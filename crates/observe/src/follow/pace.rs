@@ -10,7 +10,8 @@ pub const COST_SHARE: f64 = 0.004;
 const FIRST_SHARE: f64 = 0.02;
 const ENOUGH: u64 = 500;
 /// The part of the share that it may take of a service that others use, once so many requests were followed that thirty of them are beyond
-/// the 99th percentile: what more of them say costs a busy server more than it tells. Windows at the share above took 1.3 % (1.0 to 1.6) of PostgreSQL's throughput in ten seconds (`bench/attach cost`).
+/// the 99th percentile: what more of them say costs a busy server more than it tells. Windows at the share above took 1.3 % (1.0 to 1.6) of
+/// PostgreSQL's throughput in ten seconds (`bench/attach cost`).
 const LATER_SHARE: f64 = 0.5;
 const PLENTY: u64 = 3_000;
 /// As long as no request was seen at all, windows follow each other, for so many seconds together: a short step on a busy machine would
@@ -21,8 +22,8 @@ pub const FIRST: Duration = Duration::from_millis(40);
 /// The shortest window of a service that has a CPU quota: two and a half of the usual periods of 100 ms (Documentation/scheduler/sched-bwc.rst),
 /// as a stop lasts for up to one, and requests that lie in it would be longer than a window of the usual length, which cuts them out.
 const OF_STOPPED: Duration = Duration::from_millis(250);
-/// How many times as long as the time that a request was under way when a window cut it the next windows are, up to the length above. Where a lock
-/// is held for as long as a window, requests that wait for it are all cut, and of short ones there are so many that the cut are few.
+/// Windows are this many times as long as the longest time that a request was under way when one of them cut it, up to the length above. Where
+/// a lock is held for as long as a window, requests that wait for it are all cut, and of short ones there are so many that the cut are few.
 const CUT: f64 = 2.5;
 /// The longest window.
 pub const LONGEST: Duration = Duration::from_secs(2);

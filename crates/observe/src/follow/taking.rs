@@ -110,7 +110,12 @@ fn processes_in(window: &Window) -> Pids {
 fn allowed_to_all(population: &Population) -> Vec<u16> {
     let mut allowed = population.threads.keys().filter_map(|&tid| affinity::allowed_cpus_of(tid).ok());
     let mut all = allowed.next().unwrap_or_default();
-    allowed.for_each(|of_one| all.retain(|cpu| of_one.contains(cpu)));
+    // Nearly always each may use the same.
+    allowed.for_each(|of_one| {
+        if of_one != all {
+            all.retain(|cpu| of_one.binary_search(cpu).is_ok());
+        }
+    });
     all.into_iter().filter_map(|cpu| cpu.try_into().ok()).collect()
 }
 

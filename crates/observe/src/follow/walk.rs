@@ -161,17 +161,15 @@ impl Walker<'_> {
     fn others_on(&self, cpus: &[u16], from: u64, to: u64) -> (Vec<i32>, u64) {
         let (mut others, mut until) = (Vec::new(), to);
         for &cpu in cpus {
-            match self.timelines.tenants(cpu, from, to).next() {
-                None => return (Vec::new(), to),
-                Some((0, _, ends)) if cpus.len() <= FEW_BESIDE => return (Vec::new(), ends),
-                Some((0, ..)) => return (Vec::new(), to),
-                // Whose process a thread is no event may tell.
-                Some((tid, _, ends)) => {
-                    let is_other = self.timelines.processes.contains_key(&tid) && self.side(tid) == Side::Other;
-                    others.extend(is_other.then_some(tid));
-                    until = if cpus.len() <= FEW_BESIDE { until.min(ends) } else { to };
-                }
+            let Some((tid, _, leaves)) = self.timelines.tenants(cpu, from, to).next() else { return (Vec::new(), to) };
+            let ends = if cpus.len() <= FEW_BESIDE { leaves } else { to };
+            if tid == 0 {
+                return (Vec::new(), ends);
             }
+            // Whose process a thread is no event may tell.
+            let is_other = self.timelines.processes.contains_key(&tid) && self.side(tid) == Side::Other;
+            others.extend(is_other.then_some(tid));
+            until = until.min(ends);
         }
         (others, until)
     }

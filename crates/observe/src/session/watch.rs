@@ -159,7 +159,8 @@ pub(super) fn watch(
             (looked, look_every) = (now, LOOK_EVERY.max((thread_cpu_seconds() - cost) / LOOK_SHARE));
         }
     }
-    finish_watch(population, level, taking, states, source, series.finish(), begun)
+    let windows = taking.as_ref().map(|taking| opened(&taking.opened, begun));
+    finish_watch(population, level, taking, states, source, series.finish().into_iter().chain(windows).collect())
 }
 
 /// When windows were open: what a service lost by being watched it lost then.
@@ -182,8 +183,7 @@ fn finish_watch(
     taking: Option<Taking>,
     states: States,
     source: String,
-    mut series: Vec<Series>,
-    begun: Instant,
+    series: Vec<Series>,
 ) -> Watched {
     let mut notes = Totals::new();
     let (mut lost, mut recorded, mut events, mut mappings) = (0, None, None, Totals::new());
@@ -193,7 +193,6 @@ fn finish_watch(
             lost = taking.lost;
             let counts = [taking.opened.len() as u64, taking.torn, taking.events].map(|n| n as f64);
             mappings = taking.mappings(&population);
-            series.push(opened(&taking.opened, begun));
             let (tracer, to_follow, source) = taking.finish(&population);
             (recorded, events) = (Some(to_follow), Some(Events(source)));
             let (open, idle) = (tracer.window_seconds(), tracer.ready_while_idle());
