@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 
 fn main() -> ExitCode {
-    defect::tell_in_one_sentence();
+    defect::ends_with(defect::STATUS);
     // A probe process is this same binary. It must reach its loop with as little done, and as little memory touched, as possible.
     if let Some(status) = fingerpost_probes::child::dispatch() {
         return status;
@@ -50,15 +50,14 @@ fn main() -> ExitCode {
         exit::say(&format!("{shown} in PATH is not searched for programs: other users can change what lies there"));
     }
     limits::survive_file_size();
-    defect::guard(|| match cli::parse() {
-        Ok(arguments) => {
-            let next = next::sentence(&arguments.command);
-            let result = commands::dispatch(arguments);
-            if let Some(sentence) = next.filter(|_| matches!(result, Ok(exit::Done::Well))) {
-                next::tell(&sentence);
-            }
-            exit::report(result)
-        }
-        Err(status) => status,
-    })
+    let arguments = match cli::parse() {
+        Ok(arguments) => arguments,
+        Err(status) => return status,
+    };
+    let next = next::sentence(&arguments.command);
+    let result = commands::dispatch(arguments);
+    if let Some(sentence) = next.filter(|_| matches!(result, Ok(exit::Done::Well))) {
+        next::tell(&sentence);
+    }
+    exit::report(result)
 }

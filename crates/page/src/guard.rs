@@ -34,6 +34,16 @@ impl Token {
         Ok(Token(hex))
     }
 
+    /// A token that another process made: 32 hexadecimal digits.
+    pub fn of(text: String) -> Option<Token> {
+        (text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit())).then_some(Token(text))
+    }
+
+    /// Its digits.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
     /// The path that every address begins with: `/` and the token.
     pub fn base(&self) -> String {
         format!("/{}", self.0)

@@ -15,8 +15,10 @@ mod server;
 mod shutdown;
 mod site;
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -27,17 +29,16 @@ pub use options::{Choice, Options, Setting};
 pub struct Page {
     listener: TcpListener,
     token: guard::Token,
-    options: Options,
 }
 
 impl Page {
-    /// Takes the port and makes the token.
+    /// Takes the port, 0 for a free one, and makes the token.
     ///
     /// # Errors
     /// When the port is taken, or the system gives no randomness.
-    pub fn bind(options: Options) -> io::Result<Page> {
-        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, options.port)))?;
-        Ok(Page { listener, token: guard::Token::random()?, options })
+    pub fn bind(port: u16) -> io::Result<Page> {
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+        Ok(Page { listener, token: guard::Token::random()? })
     }
 
     /// The address to open, token included.
@@ -48,11 +49,35 @@ impl Page {
         Ok(format!("http://{}{}/", self.listener.local_addr()?, self.token.base()))
     }
 
+    /// Starts a process that takes the page over with [`Page::taken_over`]. It has the socket as its standard output and reads the token
+    /// from its standard input, because words and variables of a process are seen by others.
+    ///
+    /// # Errors
+    /// When the process cannot be started, or ends at once.
+    pub fn start(&self, command: &mut Command) -> io::Result<Child> {
+        let listener = OwnedFd::from(self.listener.try_clone()?);
+        let mut child = command.stdin(Stdio::piped()).stdout(listener).spawn()?;
+        child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(self.token.text().as_bytes()))?;
+        Ok(child)
+    }
+
+    /// The page that the parent process handed over.
+    ///
+    /// # Errors
+    /// When it handed over none.
+    pub fn taken_over() -> io::Result<Page> {
+        let listener = TcpListener::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let mut text = String::new();
+        io::stdin().take(64).read_to_string(&mut text)?;
+        let token = guard::Token::of(text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no token was handed over"))?;
+        Ok(Page { listener, token })
+    }
+
     /// Serves until `stop` is set; a measurement that runs then is stopped, and what it measured is kept.
     ///
     /// # Errors
     /// When serving cannot begin.
-    pub fn serve(self, stop: Arc<AtomicBool>) -> io::Result<()> {
-        server::run(self.listener, self.token, self.options, stop)
+    pub fn serve(self, options: Options, stop: Arc<AtomicBool>) -> io::Result<()> {
+        server::run(self.listener, self.token, options, stop)
     }
 }

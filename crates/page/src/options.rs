@@ -27,8 +27,6 @@ pub struct Setting {
 
 /// What the page needs to know of its surroundings.
 pub struct Options {
-    /// The port; 0 for a free one.
-    pub port: u16,
     /// Where the runs are.
     pub archive: Archive,
     /// The program that measures: `PROGRAM run …` and `PROGRAM zerofill …`, with `--progress json`.

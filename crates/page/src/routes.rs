@@ -63,7 +63,8 @@ pub fn router(site: Arc<Site>) -> Router {
 /// Makes an answer where waiting for the disk holds nobody up.
 async fn made(site: Arc<Site>, answer: impl FnOnce(&Site) -> Response + Send + 'static) -> Response {
     let made = tokio::task::spawn_blocking(move || answer(&site)).await;
-    made.unwrap_or_else(|_| pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT))
+    // It was not begun, because the page ends.
+    made.unwrap_or_else(|_| pages::plain(StatusCode::SERVICE_UNAVAILABLE, "The page is ending."))
 }
 
 /// Makes a page.

@@ -3,10 +3,8 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
@@ -101,17 +99,6 @@ async fn serve(stream: tokio::net::TcpStream, guarded: Arc<Guarded>, activity: A
     let _ = tokio::time::timeout(CONNECTION, connection).await;
 }
 
-/// The answer, or nothing where making it panicked. The panic has been told on standard error; the server lives on.
-async fn caught<F: Future>(making: F) -> Option<F::Output> {
-    let mut making = std::pin::pin!(making);
-    // What a panic leaves half changed is behind locks that are taken over, or is dropped with the request.
-    std::future::poll_fn(|context: &mut Context| match panic::catch_unwind(AssertUnwindSafe(|| making.as_mut().poll(context))) {
-        Ok(polled) => polled.map(Some),
-        Err(_) => Poll::Ready(None),
-    })
-    .await
-}
-
 /// The guard before the routes.
 struct Guarded {
     router: Router,
@@ -128,9 +115,8 @@ impl Guarded {
                     let _place = self.answers.acquire().await;
                     self.router.clone().call(request).await
                 };
-                match tokio::time::timeout(REQUEST, caught(answer)).await {
-                    Ok(Some(Ok(response))) => response,
-                    Ok(None) => pages::plain(StatusCode::INTERNAL_SERVER_ERROR, pages::DEFECT),
+                match tokio::time::timeout(REQUEST, answer).await {
+                    Ok(Ok(response)) => response,
                     Err(_) => pages::plain(StatusCode::REQUEST_TIMEOUT, "The request took too long."),
                 }
             }
@@ -155,29 +141,5 @@ impl Guarded {
         let (mut head, body) = request.into_parts();
         head.uri = uri;
         Ok(Request::from_parts(head, Body::new(body)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::routing::get;
-
-    /// What the router answers to a path.
-    async fn asked(router: &Router, path: &str) -> Option<StatusCode> {
-        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
-        caught(router.clone().call(request)).await.map(|answer| answer.into_response().status())
-    }
-
-    async fn defect() -> StatusCode {
-        tokio::task::yield_now().await;
-        panic!("for a test");
-    }
-
-    #[tokio::test]
-    async fn a_handler_that_panics_is_no_answer_and_the_next_request_has_one() {
-        let router = Router::new().route("/panics", get(defect)).route("/well", get(async || StatusCode::OK));
-        assert_eq!(asked(&router, "/panics").await, None);
-        assert_eq!(asked(&router, "/well").await, Some(StatusCode::OK));
     }
 }

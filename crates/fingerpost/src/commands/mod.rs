@@ -15,6 +15,7 @@ pub mod replay;
 pub mod report;
 pub mod run;
 pub mod serve;
+mod serve_guard;
 pub mod show;
 pub mod site;
 mod site_guard;

@@ -1,16 +1,15 @@
 //! `fingerpost serve`: the web page, on loopback.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use fingerpost_labs::Lab;
 use fingerpost_page::{Choice, Options, Page};
 use fingerpost_record::archive::Archive;
 
+use super::serve_guard;
 use crate::exit::{Done, say, usage};
-use crate::{conduct, definitions, output, timings};
+use crate::{definitions, output, timings};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -33,26 +32,19 @@ pub struct Args {
 /// Serves until interrupted.
 pub fn run(args: Args) -> anyhow::Result<Done> {
     let program = std::env::current_exe().context("cannot tell where this program is, which would have to measure")?;
-    let options = Options {
-        port: args.port,
-        archive: Archive::open(None)?,
-        program,
-        choices: choices(),
-        apis: timings::apis(),
-        sweeps: args.sweeps,
-        define: definitions::of,
-    };
-    let page = match Page::bind(options) {
+    let archive = Archive::open(None)?;
+    if serve_guard::is_inside() {
+        let (choices, apis) = (choices(), timings::apis());
+        return serve_guard::serve(Options { archive, program, choices, apis, sweeps: args.sweeps, define: definitions::of });
+    }
+    let page = match Page::bind(args.port) {
         Ok(page) => page,
         Err(e) => return usage(format!("cannot serve on 127.0.0.1 port {}: {e}", args.port)),
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    conduct::stop_on_signals(&stop)?;
     let address = page.address()?;
     output::write(|out| writeln!(out, "{address}"))?;
     say("open this address in a browser on this machine; Ctrl-C ends");
-    page.serve(stop)?;
-    Ok(Done::Well)
+    serve_guard::guarded(&page)
 }
 
 /// Whether a setting names files, other servers, or what a server may load: who asks for that sits at a terminal.

@@ -5,7 +5,6 @@
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -16,13 +15,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use crate::conduct;
 use crate::exit::{Done, usage};
+use crate::{conduct, defect};
 
 /// The name of the inner process.
 const INSIDE: &str = "fingerpost-site-inside";
-/// Its exit status when the engine panicked.
-const BROKE_OFF: i32 = 101;
 /// Memory that reading may take besides four times the file.
 const MEMORY: u64 = 64 << 20;
 /// Seconds of CPU time that reading may take, besides one for each [`BYTES_PER_SECOND`] of the file.
@@ -49,10 +46,9 @@ pub fn guarded(file: &Path, work: Work, job: impl FnOnce() -> anyhow::Result<Don
     let length = std::fs::metadata(file).map_or(0, |meta| meta.len());
     if std::env::args_os().next().is_some_and(|name| name == INSIDE) {
         // An engine's panic is told by the outer process, in a sentence.
-        std::panic::set_hook(Box::new(|_| {}));
+        defect::ends_silently_with(defect::BROKE_OFF);
         limit(work, length)?;
-        // The outer process must tell it from a command that failed and said so.
-        return std::panic::catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| std::process::exit(BROKE_OFF));
+        return job();
     }
     let mut command = Command::new("/proc/self/exe");
     command.arg0(INSIDE).args(std::env::args_os().skip(1)).stderr(Stdio::piped());
@@ -171,7 +167,7 @@ mod tests {
     fn every_end_of_the_process_is_a_sentence_or_a_status() {
         let exit = |code: i32| verdict(ExitStatus::from_raw(code << 8), Work::Read);
         assert_eq!((exit(0), exit(2), exit(3)), (Ok(Done::Well), Ok(Done::BadInput), Ok(Done::MeasurementFailed)));
-        assert!(exit(BROKE_OFF).unwrap_err().contains("crashed"), "a panic");
+        assert!(exit(defect::BROKE_OFF).unwrap_err().contains("crashed"), "a panic");
         for signal in [libc::SIGABRT, libc::SIGSEGV, libc::SIGBUS] {
             assert!(verdict(ExitStatus::from_raw(signal), Work::Serve).unwrap_err().contains("crashed"));
         }

@@ -1,6 +1,9 @@
 //! What the page does with those who mean it ill: without a browser.
 
+use std::time::{Duration, Instant};
+
 use fingerpost_record::{Params, Run, fixture};
+use fingerpost_sys::child;
 
 use crate::server::{Server, status};
 
@@ -161,6 +164,26 @@ fn a_thousand_malformed_requests_and_files_are_answered_or_hung_up_on() {
     assert!(server.alive());
     let (code, page) = server.get("/");
     assert!(code == 200 && page.contains("small-guest"));
+}
+
+#[test]
+fn a_page_that_broke_off_is_served_again_at_its_address_and_ends_when_it_is_told_to() {
+    let server = Server::with(&[fixture::run()]);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    for _ in 0..3 {
+        assert_eq!(server.get("/").0, 200);
+        let inner = server.inner().unwrap();
+        child::signal(inner, libc::SIGABRT).unwrap();
+        while server.inner().is_none_or(|now| now == inner) {
+            assert!(Instant::now() < deadline, "{}", server.said());
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(server.get("/").0, 200, "a request waits for the next process to listen");
+    assert_eq!(server.said().matches("the page broke off, and is served again at the same address").count(), 3, "{}", server.said());
+    let inner = server.inner().unwrap();
+    drop(server);
+    assert!(!std::path::Path::new(&format!("/proc/{inner}")).exists(), "nothing is left of it");
 }
 
 #[test]

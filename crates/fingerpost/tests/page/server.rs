@@ -10,7 +10,10 @@ use fingerpost_sys::child;
 
 use crate::common::Home;
 
-/// A server, ended with the value.
+/// Where a server's standard error goes, in its home.
+const SAID: &str = "serve.err";
+
+/// A server, ended with the value. No test may have it end by a panic, which would be served again.
 pub struct Server {
     process: Child,
     /// Its home.
@@ -28,7 +31,7 @@ impl Server {
     /// Starts one over this home, with further words of its command.
     pub fn over(home: Home, more: &[&str]) -> Server {
         let mut command = home.command(&[&["serve", "--port", "0"], more].concat());
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(std::fs::File::create(home.path().join(SAID)).unwrap());
         let mut process = child::die_with_parent(&mut command).spawn().unwrap();
         let mut address = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
@@ -97,9 +100,20 @@ impl Server {
         self.post("/import", "multipart/form-data; boundary=b", &[head.as_bytes(), content, b"\r\n--b--\r\n"].concat())
     }
 
-    /// Whether it still runs.
+    /// Whether it still runs, and has never been started again.
     pub fn alive(&mut self) -> bool {
-        self.process.try_wait().unwrap().is_none()
+        self.process.try_wait().unwrap().is_none() && !self.said().contains("broke off")
+    }
+
+    /// What it said on standard error.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.home.path().join(SAID)).unwrap()
+    }
+
+    /// The process that serves now, which the one that was started looks after.
+    pub fn inner(&self) -> Option<i32> {
+        let pid = self.process.id();
+        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?.split_ascii_whitespace().next()?.parse().ok()
     }
 }
 
@@ -109,6 +123,7 @@ impl Drop for Server {
         let _ = child::wait_deadline(&mut self.process, std::time::Instant::now() + Duration::from_secs(90));
         let _ = self.process.kill();
         let _ = self.process.wait();
+        assert!(std::thread::panicking() || !self.said().contains("this is a defect"), "{}", self.said());
     }
 }
 

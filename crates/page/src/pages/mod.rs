@@ -134,9 +134,6 @@ pub fn content(content: &Content, actions: Markup) -> Markup {
     }
 }
 
-/// What is said where an answer could not be made because of a panic.
-pub const DEFECT: &str = "The page could not be made: this is a defect of fingerpost; its standard error has the details.";
-
 /// A sentence without a frame, for who is not let in.
 pub fn plain(status: StatusCode, sentence: &'static str) -> Response {
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{sentence}\n")).into_response()
