@@ -177,10 +177,14 @@ pub const LOADED: &str = "lmdb-loaded";
 impl Warming {
     /// The ratio in the last third of the rounds: the means of what they have.
     pub fn last(&self) -> Estimate {
-        let part = &self.rounds[self.rounds.len() - self.rounds.len() / 3..];
-        let mean = |of: fn(&Estimate) -> f64| part.iter().map(of).sum::<f64>() / part.len() as f64;
-        Estimate { value: mean(|r| r.value), low: mean(|r| r.low), high: mean(|r| r.high), confidence: estimate::CONFIDENCE }
+        mean(&self.rounds[self.rounds.len() - self.rounds.len() / 3..])
     }
+}
+
+/// The means of what these rounds have.
+pub(crate) fn mean(rounds: &[Estimate]) -> Estimate {
+    let mean = |of: fn(&Estimate) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
+    Estimate { value: mean(|r| r.value), low: mean(|r| r.low), high: mean(|r| r.high), confidence: estimate::CONFIDENCE }
 }
 
 impl Less {

@@ -90,9 +90,7 @@ impl Conclusion {
             }
         }
     }
-}
 
-impl Conclusion {
     /// Whether a run of this machine can judge it at all.
     pub(crate) fn asks_runs(&self) -> bool {
         matches!(self.here, Here::By(..))

@@ -13,6 +13,8 @@ pub type Judge = fn(&Run) -> Option<Judged>;
 /// What a judge says of a run, and which of the rows that it rests on are not to be trusted, and why.
 pub fn judged(judge: Judge, run: &Run) -> Option<Judged> {
     let judged = judge(run)?;
+    // Figures that are not to be trusted.
+    let is_doubted = |row: &Measurement| row.estimate.is_some() && row.outcome != Outcome::Measured;
     let all: Vec<usize> = (0..run.measurements.len()).filter(|i| is_doubted(&run.measurements[*i])).collect();
     if judged.answer == Answer::NotMeasured || all.is_empty() {
         return Some(judged);
@@ -28,11 +30,6 @@ pub fn judged(judge: Judge, run: &Run) -> Option<Judged> {
         None => judged.figure.clone(),
     };
     Some(Judged { figure, ..judged })
-}
-
-/// A figure that is not to be trusted.
-fn is_doubted(row: &Measurement) -> bool {
-    row.estimate.is_some() && row.outcome != Outcome::Measured
 }
 
 /// Makes a run the whole one without these rows, and without what was observed of their steps and where those steps' time went.

@@ -71,6 +71,14 @@ impl Judged {
         Judged { answer, ..judged }
     }
 
+    /// By whether the first figure is larger than the second; open where their intervals overlap.
+    pub(super) fn larger(first: &Estimate, second: &Estimate, figure: String) -> Judged {
+        if first.low > second.high || first.high < second.low {
+            return Judged::by(first.value > second.value, figure);
+        }
+        Judged::open(format!("{figure}, with intervals that overlap"))
+    }
+
     /// By what a comparison says of a cause, which it may say nothing of.
     pub(super) fn by_cause(said: Option<(Status, String)>, holds: impl FnOnce(Status, &str) -> bool) -> Judged {
         match said {

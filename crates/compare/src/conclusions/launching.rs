@@ -5,7 +5,7 @@ use fingerpost_record::{Outcome, Params, Run, Status};
 
 use super::conclusion::{Conclusion, Document, Here};
 use super::judged::Judged;
-use super::source::{between, count, mean, ratio, row, status, total};
+use super::source::{between, count, mean, mean_of, ratio, row, status, total};
 use crate::launch::{self, Answer};
 use crate::verdict::Verdict;
 
@@ -32,16 +32,11 @@ pub static LIST: &[Conclusion] = &[
         "Under 10.0.4 a place of its own for swap makes a large difference to how fast applications start.",
         LAUNCH,
         || {
-            let [single, dual] = ["single", "dual"].map(|p| placements("10.0.4", p));
-            let faster = [&single, &dual].map(|c| count(c, "launch.time", Verdict::Faster));
-            let figure = format!(
-                "on one drive {} and on two {} of 10 faster, {:.2} and {:.2} times the time (each application weighing the same)",
-                faster[0],
-                faster[1],
-                mean(&single, "launch.time"),
-                mean(&dual, "launch.time")
-            );
-            Judged::by(faster[0] >= 9 && faster[1] == 10 && mean(&dual, "launch.time") < 0.7, figure)
+            let both = ["single", "dual"].map(|p| placements("10.0.4", p));
+            let [one, two] = both.each_ref().map(|c| count(c, "launch.time", Verdict::Faster));
+            let [single, dual] = both.each_ref().map(|c| mean(c, "launch.time"));
+            let times = format!("{single:.2} and {dual:.2} times the time (each application weighing the same)");
+            Judged::by(one >= 9 && two == 10 && dual < 0.7, format!("on one drive {one} and on two {two} of 10 faster, {times}"))
         },
         Here::By(helps, "launch --set placements=file,single,dual --allow-system-changes"),
     ),
@@ -52,15 +47,10 @@ pub static LIST: &[Conclusion] = &[
         LAUNCH,
         || {
             let times = |system: &str| ["single", "dual"].map(|p| mean(&placements(system, p), "launch.time"));
-            let (old, new) = (times("10.0.4"), times("10.1"));
-            let holds = (0..2).all(|i| new[i] < 1.0 && new[i] > old[i]);
-            Judged::by(
-                holds,
-                format!(
-                    "dual drive {:.2} times the time instead of {:.2}, single drive {:.2} instead of {:.2}",
-                    new[1], old[1], new[0], old[0]
-                ),
-            )
+            let ([old_single, old_dual], [single, dual]) = (times("10.0.4"), times("10.1"));
+            let holds = single < 1.0 && single > old_single && dual < 1.0 && dual > old_dual;
+            let on_one = format!("single drive {single:.2} instead of {old_single:.2}");
+            Judged::by(holds, format!("dual drive {dual:.2} times the time instead of {old_dual:.2}, {on_one}"))
         },
         Here::Never(TWO_SYSTEMS),
     ),
@@ -84,10 +74,8 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = between("launch-10.0.4", "launch-10.1");
             let [faster, slower] = [Verdict::Faster, Verdict::Slower].map(|v| count(&c, "launch.time", v));
-            Judged::by(
-                faster > 20 && slower <= 1,
-                format!("{faster} of 30 faster, {slower} slower, {:.2} times the time", mean(&c, "launch.time")),
-            )
+            let figure = format!("{faster} of 30 faster, {slower} slower, {:.2} times the time", mean(&c, "launch.time"));
+            Judged::by(faster > 20 && slower <= 1, figure)
         },
         Here::Never(TWO_SYSTEMS),
     ),
@@ -128,11 +116,8 @@ pub static LIST: &[Conclusion] = &[
             let days = |system: &str, days: i64| {
                 let run = super::source::load(system);
                 let at = |wanted: Option<i64>| {
-                    run.measurements
-                        .iter()
-                        .find(|m| m.probe == "launch.pageins" && m.params.int("days") == wanted)
-                        .and_then(|m| m.estimate)
-                        .map_or(f64::NAN, |e| e.value)
+                    let mut rows = run.measurements.iter().filter(|m| m.probe == "launch.pageins");
+                    rows.find(|m| m.params.int("days") == wanted).and_then(|m| m.estimate).map_or(f64::NAN, |e| e.value)
                 };
                 (at(Some(days)) - at(None)) / days as f64
             };
@@ -147,11 +132,8 @@ pub static LIST: &[Conclusion] = &[
         "Part of the gain of 10.1 comes from paging less; how much is not known.",
         &["launch", "launch-pageins"],
         || {
-            let c = between("launch-10.0.4", "launch-10.1");
-            Judged::by(
-                status(&c, "memory.paging") == Some(Status::Suspected),
-                "memory.paging is suspected, with no share of its own".into(),
-            )
+            let suspected = status(&between("launch-10.0.4", "launch-10.1"), "memory.paging") == Some(Status::Suspected);
+            Judged::by(suspected, "memory.paging is suspected, with no share of its own".into())
         },
         Here::Never(TWO_SYSTEMS),
     ),
@@ -161,11 +143,8 @@ pub static LIST: &[Conclusion] = &[
         "Enough memory keeps the system from paging out, which is slow because it goes to the disk.",
         PAGEINS,
         || {
-            Judged::not(&format!(
-                "nothing was paged out in either block of top ({:.0} and {:.0})",
-                total("launch-10.0.4", "pageouts"),
-                total("launch-10.1", "pageouts")
-            ))
+            let [old, new] = ["launch-10.0.4", "launch-10.1"].map(|system| total(system, "pageouts"));
+            Judged::not(&format!("nothing was paged out in either block of top ({old:.0} and {new:.0})"))
         },
         Here::By(pageouts, "launch --allow-system-changes"),
     ),
@@ -194,9 +173,7 @@ pub static LIST: &[Conclusion] = &[
             let c = between("launch-10.0.4", "launch-10.1");
             let [newer, same] = [true, false].map(|newer| {
                 let of = |app: &str| ["OmniWeb", "iTunes", "QuickTime Pro"].contains(&app) == newer;
-                let logs = c.rows.iter().filter(|r| r.params.text("app").is_some_and(of)).filter_map(crate::Row::log);
-                let logs: Vec<f64> = logs.collect();
-                (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+                mean_of(c.rows.iter().filter(|r| r.params.text("app").is_some_and(of)))
             });
             Judged::not(&format!(
                 "the same versions were not tried; the three take {newer:.2} times the time that they did, the seven others {same:.2}"
@@ -239,12 +216,8 @@ fn second_drive(run: &Run) -> Option<Judged> {
 
 /// Page-ins by days of uptime: whether they go on.
 fn grow(run: &Run) -> Option<Judged> {
-    let mut days: Vec<(i64, f64)> = run
-        .measurements
-        .iter()
-        .filter(|m| m.probe == "launch.pageins" && m.params.text("state") == Some("uptime"))
-        .filter_map(|m| Some((m.params.int("days")?, m.estimate?.value)))
-        .collect();
+    let rows = run.measurements.iter().filter(|m| m.probe == "launch.pageins" && m.params.text("state") == Some("uptime"));
+    let mut days: Vec<(i64, f64)> = rows.filter_map(|m| Some((m.params.int("days")?, m.estimate?.value))).collect();
     days.sort_by_key(|d| d.0);
     let (first, last) = (days.first()?, days.last().filter(|last| last.0 > days[0].0)?);
     let each = (last.1 - first.1) / (last.0 - first.0) as f64;

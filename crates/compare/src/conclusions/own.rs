@@ -1,6 +1,6 @@
 //! A run of today's machine, asked for what the documents speak of.
 
-use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Profile, Run};
+use fingerpost_record::{Better, Estimate, Measurement, Outcome, Params, Profile, Run, Unit};
 
 use super::judged::{Answer, Judged};
 use super::source;
@@ -79,13 +79,20 @@ pub fn against_mac(run: &Run, probes: &[(&str, &str, f64)]) -> Option<Judged> {
         answers.push(judged.answer);
     }
     let figure = parts.join("; ");
-    Some(if answers.contains(&Answer::False) {
-        Judged::by(false, figure)
-    } else if answers.contains(&Answer::NotResolved) {
-        Judged::open(figure)
-    } else {
-        Judged::by(true, figure)
+    Some(match answers.contains(&Answer::False) {
+        false if answers.contains(&Answer::NotResolved) => Judged::open(figure),
+        contradicted => Judged::by(!contradicted, figure),
     })
+}
+
+/// What share of the time of something else, in words, making a thread takes, and a sentence that says so.
+pub fn thread_beside(run: &Run, probe: &str, params: &Params, words: &str) -> Option<(Estimate, String)> {
+    let none = Params::new();
+    let (thread, other) = (best(run, "thread.create", &none)?, best(run, probe, params)?);
+    let share = times(level(run, other)?, level(run, thread)?);
+    let text = |row: &Measurement| Some(Unit::Nanoseconds.format(row.estimate?.value));
+    let interval = from_to(&share, |t| format!("{t:.2}"));
+    Some((share, format!("a thread takes {}, {words} {}: {:.2} times its time{interval}", text(thread)?, text(other)?, share.value)))
 }
 
 /// The throughput of a database over its clients.

@@ -1,6 +1,6 @@
 //! lmbench and flops in No More Apple Mysteries.
 
-use fingerpost_record::{Params, Status, Unit};
+use fingerpost_record::{Params, Status};
 
 use super::conclusion::{Conclusion, Here, of_mysteries as of};
 use super::judged::Judged;
@@ -76,17 +76,8 @@ pub static LIST: &[Conclusion] = &[
         },
         Here::By(
             |run| {
-                let (none, resident, text) = (Params::new(), Params::new().with("resident", 0), Unit::Nanoseconds);
-                let (thread, fork) = (own::best(run, "thread.create", &none)?, own::best(run, "process.fork", &resident)?);
-                let share = own::times(own::level(run, fork)?, own::level(run, thread)?);
-                let figure = format!(
-                    "a thread takes {}, a fork {}: {:.2} times its time{}; from half of it on a slow fork tells of slow threads",
-                    text.format(thread.estimate?.value),
-                    text.format(fork.estimate?.value),
-                    share.value,
-                    own::from_to(&share, |t| format!("{t:.2}"))
-                );
-                Some(Judged::at_least(&share, 0.5, figure))
+                let (share, said) = own::thread_beside(run, "process.fork", &Params::new().with("resident", 0), "a fork")?;
+                Some(Judged::at_least(&share, 0.5, format!("{said}; from half of it on a slow fork tells of slow threads")))
             },
             "process.fork thread.create",
         ),

@@ -51,10 +51,8 @@ pub static LIST: &[Conclusion] = &[
         || {
             let curve = &g5().curves[0];
             let gain = curve.points[6].1 / curve.points[0].1;
-            Judged::by(
-                curve.base_collapses_from.is_none() && gain > FOUR_FIFTHS_MORE,
-                format!("50 clients get {:.0} % of one client's", gain * 100.0),
-            )
+            let figure = format!("50 clients get {:.0} % of one client's", gain * 100.0);
+            Judged::by(curve.base_collapses_from.is_none() && gain > FOUR_FIFTHS_MORE, figure)
         },
         Here::By(holds_its_peak, DATABASE),
     ),
@@ -109,10 +107,8 @@ pub static LIST: &[Conclusion] = &[
             let ratios = [5, 10, 20, 35, 50].map(|n| value(at_clients(&c, n)));
             let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / 5.0).exp();
             let [least, most] = [ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max)];
-            Judged::by(
-                (5.0..8.0).contains(&mean),
-                format!("{least:.1} to {most:.1} times by the number of clients, {mean:.1} in the middle"),
-            )
+            let figure = format!("{least:.1} to {most:.1} times by the number of clients, {mean:.1} in the middle");
+            Judged::by((5.0..8.0).contains(&mean), figure)
         },
         Here::Never(TWO_SYSTEMS),
     ),
@@ -177,10 +173,8 @@ pub static LIST: &[Conclusion] = &[
         MYSQL,
         || {
             let [low, high] = ["low", "high"].map(|end| total("g5-2.7-darwin", &format!("skip_locking.gain.{end}.percent")));
-            Judged::by(
-                high < 5.0,
-                format!("skip-locking gives {low:.0} to {high:.0} %, and Linux is up to {:.1} times faster", value(at_clients(&g5(), 50))),
-            )
+            let most = value(at_clients(&g5(), 50));
+            Judged::by(high < 5.0, format!("skip-locking gives {low:.0} to {high:.0} %, and Linux is up to {most:.1} times faster"))
         },
         Here::By(locking_here, "database --set engine=mariadb --set storage=myisam --set server.external_locking=1"),
     ),
@@ -215,10 +209,8 @@ pub static LIST: &[Conclusion] = &[
         "Importing a dump takes up to eight times longer under Mac OS X, which points at its file system.",
         MYSQL,
         || {
-            Judged::not(&format!(
-                "the text gives one figure, up to {:.0} times, and no table",
-                total("g5-2.7-darwin", "import.times_longer.most")
-            ))
+            let most = total("g5-2.7-darwin", "import.times_longer.most");
+            Judged::not(&format!("the text gives one figure, up to {most:.0} times, and no table"))
         },
         Here::Never(TWO_SYSTEMS),
     ),

@@ -62,7 +62,12 @@ pub fn said(c: &Comparison, cause: &str) -> Option<(Status, String)> {
 
 /// The geometric mean of the ratios of a probe's rows.
 pub fn mean(c: &Comparison, probe: &str) -> f64 {
-    let logs: Vec<f64> = c.rows.iter().filter(|r| r.probe == probe).filter_map(Row::log).collect();
+    mean_of(c.rows.iter().filter(|r| r.probe == probe))
+}
+
+/// The geometric mean of these rows' ratios.
+pub fn mean_of<'a>(rows: impl Iterator<Item = &'a Row>) -> f64 {
+    let logs: Vec<f64> = rows.filter_map(Row::log).collect();
     (logs.iter().sum::<f64>() / logs.len() as f64).exp()
 }
 

@@ -128,13 +128,10 @@ fn warming(run: &Run) -> Option<Judged> {
         let loaded = "the rounds here begin when everything that is read has been loaded; `--set state=warming` measures from the start";
         return (!site::duels(run).is_empty()).then(|| Judged::not(loaded));
     };
-    let third = course.rounds.len() / 3;
-    let mean = |rounds: &[Estimate], of: fn(&Estimate) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
-    let (first, last) = (&course.rounds[..third], &course.rounds[course.rounds.len() - third..]);
-    let (before, after) = (mean(first, |r| r.value), mean(last, |r| r.value));
+    let (first, last) = (site::mean(&course.rounds[..course.rounds.len() / 3]), course.last());
+    let (before, after) = (first.value, last.value);
     let figure = format!("{}: {before:.2} times in the first third of the rounds, {after:.2} in the last", course.odb);
-    let apart = mean(last, |r| r.low) > mean(first, |r| r.high) || mean(last, |r| r.high) < mean(first, |r| r.low);
-    Some(if apart { Judged::by(after > before, figure) } else { Judged::open(format!("{figure}, with intervals that overlap")) })
+    Some(Judged::larger(&last, &first, figure))
 }
 
 /// The lead when all has been loaded that is kept, with all memory and with little of it, as the version that the source foresees has: true
@@ -153,12 +150,7 @@ fn served(run: &Run) -> Option<Judged> {
     let best = |files: bool| rows().filter(|(store, _)| store.starts_with("files") == files).max_by(|a, b| a.1.value.total_cmp(&b.1.value));
     let ((file, from_files), (database, from_database)) = (best(true)?, best(false)?);
     let figure = format!("{:.0}/s from {database}, {:.0}/s from {file}", from_database.value, from_files.value);
-    let overlap = from_database.low <= from_files.high && from_files.low <= from_database.high;
-    Some(if overlap {
-        Judged::open(format!("{figure}, with intervals that overlap"))
-    } else {
-        Judged::by(from_database.value > from_files.value, figure)
-    })
+    Some(Judged::larger(&from_database, &from_files, figure))
 }
 
 /// What the files of one folder cost more when there are many of them: true where the largest folder is slower than the smallest by more

@@ -1,6 +1,6 @@
 //! What No More Apple Mysteries suspects below MySQL, what it expects of others, and what it advises.
 
-use fingerpost_record::{Measurement, Outcome, Params, Run, Status, Unit};
+use fingerpost_record::{Observation, Outcome, Params, Process, Run, Status, Unit};
 
 use super::conclusion::{Conclusion, Here, of_mysteries as of};
 use super::judged::Judged;
@@ -73,10 +73,7 @@ pub static LIST: &[Conclusion] = &[
             let c = g5();
             let evidence = c.causes.iter().find(|f| f.cause == "kernel.scaling" && f.status == Status::Suspected);
             let longer = evidence.and_then(|f| f.evidence.iter().find(|line| line.contains("longer with one client")));
-            match longer {
-                Some(line) => Judged::by(true, line.clone()),
-                None => Judged::by(false, "kernel.scaling is not suspected".into()),
-            }
+            Judged::by(longer.is_some(), longer.map_or("kernel.scaling is not suspected".into(), String::clone))
         },
         Here::Never(TWO_SYSTEMS),
     ),
@@ -163,9 +160,8 @@ pub static LIST: &[Conclusion] = &[
             let c = g5();
             let slower = c.rows.iter().filter(|r| r.probe == "web.throughput").map(|r| format!("{:.1}", value(r)));
             let slower = slower.collect::<Vec<_>>().join(" and ");
-            Judged::not(&format!(
-                "it is called speculation; Apache is {slower} times slower, for which its load generator may be the cause"
-            ))
+            let told = format!("Apache is {slower} times slower, for which its load generator may be the cause");
+            Judged::not(&format!("it is called speculation; {told}"))
         },
         Here::By(in_the_kernel, "web"),
     ),
@@ -216,25 +212,13 @@ fn latency_here(run: &Run) -> Option<Judged> {
 }
 
 fn thread_beside_connection(run: &Run) -> Option<Judged> {
-    let none = Params::new();
-    let (thread, connection) = (own::best(run, "thread.create", &none)?, own::best(run, "ipc.tcp_connect", &none)?);
-    let share = own::times(own::level(run, connection)?, own::level(run, thread)?);
-    let text = |row: &Measurement| Some(Unit::Nanoseconds.format(row.estimate?.value));
-    let interval = own::from_to(&share, |t| format!("{t:.2}"));
-    let figure = format!(
-        "a thread takes {}, a connection over TCP {}: {:.2} times its time{interval}",
-        text(thread)?,
-        text(connection)?,
-        share.value
-    );
+    let (share, figure) = own::thread_beside(run, "ipc.tcp_connect", &Params::new(), "a connection over TCP")?;
     Some(Judged::at_least(&share, MATTERS, figure))
 }
 
 fn switches_of_a_mutex(run: &Run) -> Option<Judged> {
-    let fought = |m: &&fingerpost_record::Measurement| m.probe == "sync.mutex_contended";
-    let found = run.measurements.iter().filter(fought).filter_map(|m| {
-        let switches =
-            |p: &fingerpost_record::Process| Some(p.counters.get("switches_voluntary")? + p.counters.get("switches_involuntary")?);
+    let found = run.measurements.iter().filter(|m| m.probe == "sync.mutex_contended").filter_map(|m| {
+        let switches = |p: &Process| Some(p.counters.get("switches_voluntary")? + p.counters.get("switches_involuntary")?);
         let each: Vec<f64> = m.processes.iter().filter_map(switches).collect();
         let switches = fingerpost_measure::estimate::across_processes(&each)?.value;
         Some((m.outcome == Outcome::Measured, m.params.int("threads")?, switches, m.estimate?.value))
@@ -252,13 +236,8 @@ fn switches_of_a_mutex(run: &Run) -> Option<Judged> {
 /// The servers' own CPU time: how much of it is in the kernel.
 fn in_the_kernel(run: &Run) -> Option<Judged> {
     let of = run.observations.iter().filter(|o| ["web", "database"].contains(&o.workload.as_str()) && o.observer == "threads");
-    let (mut kernel, mut user) = (0.0, 0.0);
-    for o in of {
-        let total = |name: &str| o.totals.get(name).copied();
-        let Some((in_kernel, in_user)) = total("server.kernel.seconds").zip(total("server.user.seconds")) else { continue };
-        kernel += in_kernel;
-        user += in_user;
-    }
+    let seconds = |o: &Observation| Some((*o.totals.get("server.kernel.seconds")?, *o.totals.get("server.user.seconds")?));
+    let (kernel, user) = of.filter_map(seconds).fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let whole = kernel + user;
     let figure = format!("of {whole:.2} s that the servers were on a CPU, {:.0} % was in the kernel", 100.0 * kernel / whole);
     match whole {

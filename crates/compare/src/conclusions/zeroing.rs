@@ -137,13 +137,8 @@ pub static LIST: &[Conclusion] = &[
             |run| {
                 let shares = zerofill::analyse(run)?.shares;
                 let (first, last) = (shares.first()?, shares.last()?);
-                let figure = format!(
-                    "{:.1} % of the whole with {} at a time, {:.1} % with {}",
-                    first.allocation * 100.0,
-                    first.pages,
-                    last.allocation * 100.0,
-                    last.pages
-                );
+                let [few, many] = [first, last].map(|share| share.allocation * 100.0);
+                let figure = format!("{few:.1} % of the whole with {} at a time, {many:.1} % with {}", first.pages, last.pages);
                 (shares.len() > 1).then(|| Judged::by(last.allocation < first.allocation, figure))
             },
             LAB,
@@ -187,12 +182,8 @@ pub static LIST: &[Conclusion] = &[
         || {
             let c = part_three();
             let share = |faults: f64| c.zerofill / (c.zerofill + (c.fault_and_zerofill - c.zerofill) / faults);
-            let figure = format!(
-                "it is {:.0} % of a fault, and would be {:.0} % with one fault for 16 pages",
-                share(1.0) * 100.0,
-                share(16.0) * 100.0
-            );
-            Judged::by(share(16.0) > share(1.0), figure)
+            let [one, many] = [1.0, 16.0].map(|faults| share(faults) * 100.0);
+            Judged::by(many > one, format!("it is {one:.0} % of a fault, and would be {many:.0} % with one fault for 16 pages"))
         },
         Here::By(share_of_zeroing_ahead, LAB),
     ),
@@ -256,11 +247,9 @@ pub static LIST: &[Conclusion] = &[
                 let found = zerofill::analyse(&of_api(api)).and_then(|a| a.derived);
                 found.map_or(f64::NAN, |c| c.zerofill / c.fault_and_zerofill)
             });
-            let holds = costs.iter().all(|share| (0.5..=0.8).contains(share));
-            Judged::by(
-                holds,
-                format!("zero-filling is {:.0} % of a fault by mmap, {:.0} % by vm_allocate", costs[0] * 100.0, costs[1] * 100.0),
-            )
+            let [mmap, vm_allocate] = costs.map(|share| share * 100.0);
+            let figure = format!("zero-filling is {mmap:.0} % of a fault by mmap, {vm_allocate:.0} % by vm_allocate");
+            Judged::by(costs.iter().all(|share| (0.5..=0.8).contains(share)), figure)
         },
         Here::Never("there is no vm_allocate here"),
     ),
@@ -329,11 +318,7 @@ fn freeing_touched(run: &Run) -> Option<Judged> {
     let freed = |phase: &str| points::at(&points::curve(run, "zerofill.phase", "phase", phase), 1);
     let (untouched, touched) = (freed("free_untouched")?, freed("free_touched")?);
     let figure = format!("freeing a page takes {:.0} ns untouched, {:.0} ns touched", untouched.value, touched.value);
-    Some(if touched.low <= untouched.high && untouched.low <= touched.high {
-        Judged::open(format!("{figure}, with intervals that overlap"))
-    } else {
-        Judged::by(touched.value > untouched.value, figure)
-    })
+    Some(Judged::larger(&touched, &untouched, figure))
 }
 
 /// What zero-filling is of touching pages one by one and of the cheapest way to have as many faulted in, both in base pages.
@@ -345,14 +330,9 @@ fn share_of_zeroing_ahead(run: &Run) -> Option<Judged> {
     let ranking = found.prefault.iter().rev().find(|r| r.places.iter().any(|p| p.name == "touch") && route(r.pages).is_some())?;
     let (zero, cost) = (route(ranking.pages)?, |p: &rank::Place| p.cost.value);
     let (touch, best) = (ranking.places.iter().find(|p| p.name == "touch")?, ranking.places.iter().find(|p| same(&p.name))?);
-    let [one, ahead] = [touch, best].map(|p| zero / cost(p));
-    let figure = format!(
-        "with {} pages it is {:.0} % of the whole when they are touched one by one, {:.0} % with {}",
-        ranking.pages,
-        one * 100.0,
-        ahead * 100.0,
-        best.name
-    );
+    let [one, ahead] = [touch, best].map(|p| zero / cost(p) * 100.0);
+    let touched = format!("with {} pages it is {one:.0} % of the whole when they are touched one by one", ranking.pages);
+    let figure = format!("{touched}, {ahead:.0} % with {}", best.name);
     // Both shares are of the same zeroing, so that the times of the two decide.
     let apart = best.cost.high < touch.cost.low || best.cost.low > touch.cost.high;
     (best.name != "touch").then(|| {
@@ -373,12 +353,9 @@ fn kept_memory(run: &Run) -> Option<Judged> {
 fn transport(run: &Run) -> Option<Judged> {
     let found = zerofill::analyse(run)?;
     let (call, half) = (found.call?, found.given?.halves()?[1]);
-    let figure = format!(
-        "a call that does nothing takes {:.0} ns, allocating takes {:.0} ns: {:.0} % of it is the way into the kernel and back",
-        call.null.value,
-        call.allocation,
-        call.transport * 100.0
-    );
+    let (null, allocation) = (call.null.value, call.allocation);
+    let share = format!("{:.0} % of it is the way into the kernel and back", call.transport * 100.0);
+    let figure = format!("a call that does nothing takes {null:.0} ns, allocating takes {allocation:.0} ns: {share}");
     // Half of the allocation, where what the timings leave open of that does not reach.
     let apart = (call.allocation / 2.0 - call.null.value).abs() > half / 2.0;
     Some(if apart { Judged::by(call.transport > 0.5, figure) } else { Judged::open(format!("{figure}, give or take {half:.0} ns")) })
