@@ -3,44 +3,35 @@
 
 use fingerpost_record::{Param, Params};
 
-/// A published value, and the values that may stand for it: `probe` is how the row's name begins.
-struct Alias {
-    probe: &'static str,
-    key: &'static str,
-    published: &'static str,
-    ours: &'static [&'static str],
-}
-
-const fn alias(probe: &'static str, key: &'static str, published: &'static str, ours: &'static [&'static str]) -> Alias {
-    Alias { probe, key, published, ours }
-}
+/// How the row's name begins, a parameter, a published value, and the values that may stand for it.
+type Alias = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 /// Every pair. A value that ends in `*` stands for all that begin with the rest.
 const ALIASES: &[Alias] = &[
-    alias("database.", "engine", "mysql", &["mariadb"]),
-    alias("web.", "server", "apache-1.3", &["apache"]),
-    alias("web.", "server", "apache-2.0", &["apache", "nginx", "embedded"]),
-    alias("site.", "store", "files", &["files-open"]),
-    alias("site.", "store", "object-database", &["lmdb*", "sqlite*", "redb*"]),
-    alias("zerofill.", "api", "vm_allocate", &["mmap"]),
-    alias("launch.", "placement", "default", &["none", "file*"]),
-    alias("launch.", "placement", "single", &["single:*", "loop*"]),
-    alias("launch.", "placement", "dual", &["dual:*"]),
-    alias("launch.", "app", "Internet Connect", &["curl", "wget"]),
-    alias("launch.", "app", "OmniWeb", &["firefox", "chromium", "google-chrome"]),
-    alias("launch.", "app", "Terminal", &["sh", "bash", "xterm", "gnome-terminal"]),
-    alias("launch.", "app", "TextEdit Plus", &["editor", "gedit", "kate", "mousepad", "vim", "nano", "emacs"]),
-    alias("launch.", "app", "Mail", &["mail", "thunderbird", "evolution", "mutt", "neomutt"]),
-    alias("launch.", "app", "iTunes", &["rhythmbox", "vlc", "mpv"]),
-    alias("launch.", "app", "QuickTime Pro", &["totem", "vlc", "ffplay", "ffmpeg"]),
-    alias("launch.", "app", "PhotoLine 32XL", &["gimp", "krita"]),
-    alias("launch.", "app", "GraphicConverter 4.08", &["convert", "magick", "gm"]),
-    alias("launch.", "app", "System Preferences", &["gnome-control-center", "systemsettings", "sysctl"]),
+    ("database.", "engine", "mysql", &["mariadb"]),
+    ("web.", "server", "apache-1.3", &["apache"]),
+    ("web.", "server", "apache-2.0", &["apache", "nginx", "embedded"]),
+    ("site.", "store", "files", &["files-open"]),
+    ("site.", "store", "object-database", &["lmdb*", "sqlite*", "redb*"]),
+    ("zerofill.", "api", "vm_allocate", &["mmap"]),
+    ("launch.", "placement", "default", &["none", "file*"]),
+    ("launch.", "placement", "single", &["single:*", "loop*"]),
+    ("launch.", "placement", "dual", &["dual:*"]),
+    ("launch.", "app", "Internet Connect", &["curl", "wget"]),
+    ("launch.", "app", "OmniWeb", &["firefox", "chromium", "google-chrome"]),
+    ("launch.", "app", "Terminal", &["sh", "bash", "xterm", "gnome-terminal"]),
+    ("launch.", "app", "TextEdit Plus", &["editor", "gedit", "kate", "mousepad", "vim", "nano", "emacs"]),
+    ("launch.", "app", "Mail", &["mail", "thunderbird", "evolution", "mutt", "neomutt"]),
+    ("launch.", "app", "iTunes", &["rhythmbox", "vlc", "mpv"]),
+    ("launch.", "app", "QuickTime Pro", &["totem", "vlc", "ffplay", "ffmpeg"]),
+    ("launch.", "app", "PhotoLine 32XL", &["gimp", "krita"]),
+    ("launch.", "app", "GraphicConverter 4.08", &["convert", "magick", "gm"]),
+    ("launch.", "app", "System Preferences", &["gnome-control-center", "systemsettings", "sysctl"]),
 ];
 
 /// Pairs for rows of ours where none is what the published one is: the same questions asked of the same data, by another part of the server.
 /// They are compared, and are no measurement of the published table.
-const NEAR: &[Alias] = &[alias("database.", "storage", "myisam", &["innodb", "aria"])];
+const NEAR: &[Alias] = &[("database.", "storage", "myisam", &["innodb", "aria"])];
 
 /// How a row of ours meets a published one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,11 +88,7 @@ fn matches_by(aliases: &[&[Alias]], probe: &str, published: &Params, ours: &Para
 fn stands_for(aliases: &[&[Alias]], probe: &str, key: &str, published: &Param, own: &Param) -> bool {
     let (Param::Text(published), Param::Text(own)) = (published, own) else { return false };
     let is = |pattern: &&str| pattern.strip_suffix('*').map_or(own == pattern, |start| own.starts_with(start));
-    aliases
-        .iter()
-        .copied()
-        .flatten()
-        .any(|a| a.key == key && a.published == published && probe.starts_with(a.probe) && a.ours.iter().any(is))
+    aliases.iter().copied().flatten().any(|a| a.1 == key && a.2 == published && probe.starts_with(a.0) && a.3.iter().any(is))
 }
 
 /// Whether it is two places that are filled in turns, which an earlier version called `dual:A+B`.

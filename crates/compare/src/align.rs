@@ -7,9 +7,9 @@ use fingerpost_record::unstated::leaves_settings_unstated;
 use fingerpost_record::{Estimate, Outcome, Params};
 
 use crate::aliases;
+use crate::comparison::Options;
 use crate::counterparts;
 use crate::figure::Figure;
-use crate::options::Options;
 use crate::pooled::{self, Pooled};
 use crate::ratio::{self, CONFIDENCE, Known, Level, QuantileWeights, Ratio};
 use crate::row::{NotCompared, Row};
@@ -81,11 +81,6 @@ fn judge(rows: &mut [Row], threshold: f64) -> Vec<Pooled> {
     pooled::pooled(rows, &judged, threshold)
 }
 
-/// Whether one side is imported and the other is not: its rows may leave parameters unstated.
-pub(crate) fn with_unstated_parameters(base: &Side, new: &Side) -> bool {
-    base.imported != new.imported
-}
-
 /// A probe's row on one side or both.
 struct Pair<'a> {
     probe: &'a str,
@@ -118,10 +113,6 @@ impl<'a> Other<'a> {
     fn other_version(&self, probe: &str, params: &Params) -> Option<&'a SideRow> {
         self.any_version.get(&(probe, params)).copied()
     }
-
-    fn has(&self, key: &(String, u32, Params)) -> bool {
-        self.side.rows.contains_key(key)
-    }
 }
 
 fn pair_up<'a>(base: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
@@ -144,7 +135,7 @@ fn pair_up<'a>(base: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
         }
     }
     for (key, row) in &new.side.rows {
-        if base.has(key) || has_unstated_partner(&base, key, &new, &looks) {
+        if base.side.rows.contains_key(key) || has_unstated_partner(&base, key, &new, &looks) {
             continue;
         }
         let (probe, params) = (key.0.as_str(), &key.2);
@@ -186,7 +177,7 @@ fn unstated<'a>(
         return Vec::new();
     }
     let with = if older { "the older record" } else { "the imported figure" };
-    let taken = |full: &Params| side.has(&(probe.clone(), *version, full.clone()));
+    let taken = |full: &Params| side.side.rows.contains_key(&(probe.clone(), *version, full.clone()));
     let by = |matches: Matches| -> Vec<(&'a Params, &'a SideRow, String)> {
         of_probe(other.side, key, looks)
             .filter(|(full, _)| !taken(full))
@@ -207,14 +198,13 @@ type Matches = fn(&str, &Params, &Params) -> Option<aliases::Match>;
 fn has_unstated_partner(side: &Other, key: &(String, u32, Params), other: &Other, looks: &Cell<usize>) -> bool {
     let (probe, version, params) = key;
     let is = |matches: Matches, few: &Params, full: &Params| few != full && matches(probe, few, full).is_some();
+    let exact = |few: &Params| other.side.rows.contains_key(&(probe.clone(), *version, few.clone()));
     if !side.side.imported {
         // Only some probes have older rows: others need not be looked through.
         let states_less = |few: &Params| leaves_settings_unstated(probe, few);
         let meets = |few: &Params| states_less(few) && is(aliases::equal_as_far_as_stated, few, params);
-        let alone = |few: &Params| !other.has(&(probe.clone(), *version, few.clone()));
-        return states_less(&Params::new()) && of_probe(side.side, key, looks).any(|(few, _)| meets(few) && alone(few));
+        return states_less(&Params::new()) && of_probe(side.side, key, looks).any(|(few, _)| meets(few) && !exact(few));
     }
-    let exact = |few: &Params| other.has(&(probe.clone(), *version, few.clone()));
     // A row that nearly is what the published one is takes part where no other one is it.
     let by_another = |few: &Params| of_probe(other.side, key, looks).any(|(full, _)| is(aliases::matches, few, full));
     let partner = |few: &Params| {
@@ -238,7 +228,8 @@ impl Pair<'_> {
             return Err(self.not(&format!("the units differ: {} and {}", base.unit.as_str(), new.unit.as_str())));
         }
         if base.figures.is_empty() || new.figures.is_empty() {
-            return Err(self.not(&without_figure(base, new)));
+            let why = not_trusted(base, new);
+            return Err(self.not(if why.is_empty() { "there is no figure" } else { &why }));
         }
         let higher = base.better == fingerpost_record::Better::Higher;
         let levels = (ratio::level_with(&base.figures, weights, known), ratio::level_with(&new.figures, weights, known));
@@ -266,7 +257,7 @@ impl Pair<'_> {
             real: false,
             untrusted: [base, new].iter().any(|side| side.outcome != Outcome::Measured),
             note,
-            counters: shared_counters(base, new),
+            counters: base.counters.keys().filter_map(|name| Some((name.clone(), base.counter(name)?, new.counter(name)?))).collect(),
         })
     }
 
@@ -317,10 +308,9 @@ fn first_verdict(base: &SideRow, new: &SideRow, ratio: Option<Ratio>, note: Opti
     if base.outcome != Outcome::Measured || new.outcome != Outcome::Measured {
         return (Verdict::Unresolved, Some(not_trusted(base, new)));
     }
-    match ratio {
-        Some(_) => (Verdict::Same, note),
-        None if base.value() == new.value() => (Verdict::Same, note),
-        None => (Verdict::Unresolved, Some("a ratio needs two positive figures".into())),
+    match ratio.is_some() || base.value() == new.value() {
+        true => (Verdict::Same, note),
+        false => (Verdict::Unresolved, Some("a ratio needs two positive figures".into())),
     }
 }
 
@@ -337,15 +327,10 @@ fn not_trusted(base: &SideRow, new: &SideRow) -> String {
     [side("base", base), side("new", new)].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-fn without_figure(base: &SideRow, new: &SideRow) -> String {
-    let text = not_trusted(base, new);
-    if text.is_empty() { "there is no figure".into() } else { text }
-}
-
 /// A side's figure: the run's own estimate, or that of several runs.
 fn estimate(row: &SideRow, level: Option<Level>) -> Estimate {
     match (row.figures.as_slice(), level) {
-        ([one], _) => Estimate { value: one.value, low: one.low, high: one.high, confidence: one.confidence },
+        ([one], _) => one.estimate(),
         (_, Some(l)) => {
             let half = t_two_sided(CONFIDENCE, l.df) * l.variance.sqrt();
             Estimate { value: l.log.exp(), low: (l.log - half).exp(), high: (l.log + half).exp(), confidence: CONFIDENCE }
@@ -357,8 +342,4 @@ fn estimate(row: &SideRow, level: Option<Level>) -> Estimate {
             Estimate { value: mean, low, high, confidence: CONFIDENCE }
         }
     }
-}
-
-fn shared_counters(base: &SideRow, new: &SideRow) -> Vec<(String, f64, f64)> {
-    base.counters.keys().filter_map(|name| Some((name.clone(), base.counter(name)?, new.counter(name)?))).collect()
 }

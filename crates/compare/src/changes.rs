@@ -9,7 +9,6 @@ use fingerpost_record::unstated::{DESCRIBED, DIR_FS, SERVER_PREFIX, leaves_setti
 use fingerpost_record::{Param, Params, client, params};
 use serde::Serialize;
 
-use crate::align::with_unstated_parameters;
 use crate::row::Row;
 use crate::side::Side;
 
@@ -205,15 +204,13 @@ pub fn both_as_parts(base: &Side, new: &Side) -> Option<(Side, Side)> {
     };
     let like = |part: &Side, other: &Side| -> Params {
         let asked = part.taken_out.iter().filter(|(key, _)| other.taken_out.get(key).is_none());
-        let value = |(key, value): (&str, &Param)| Some((key.to_owned(), everywhere(other, key).filter(|v| v == value || is_word(v))?));
+        let value = |(key, value): (&str, &Param)| {
+            Some((key.to_owned(), everywhere(other, key).filter(|v| v == value || matches!(v, Param::Text(_)))?))
+        };
         asked.filter_map(value).fold(Params::new(), |all, (key, value)| all.with(&key, value))
     };
     let (of_base, of_new) = (like(new, base), like(base, new));
     (!of_base.is_empty() || !of_new.is_empty()).then(|| (base.part_by(&of_base), new.part_by(&of_new)))
-}
-
-fn is_word(value: &Param) -> bool {
-    matches!(value, Param::Text(_))
 }
 
 /// The same sides with the parameters taken out in which they differ as a whole (cache on and off, one server and another), so that their
@@ -278,8 +275,8 @@ fn partners(base: &Side, new: &Side, probe: &str, differing: &[Differing]) -> bo
 }
 
 fn as_a_whole(base: &Side, new: &Side) -> Vec<Differing> {
-    // Imported rows that leave a parameter unstated have rules of their own.
-    if with_unstated_parameters(base, new) {
+    // Imported rows beside others may leave parameters unstated, and have rules of their own.
+    if base.imported != new.imported {
         return Vec::new();
     }
     let (b, n) = (values(base, new), values(new, base));

@@ -1,4 +1,4 @@
-//! The result of a comparison, as `compare --format json` prints it.
+//! How two sides are compared, and the result, as `compare --format json` prints it.
 
 use fingerpost_diagnose::hosts::HostDifference;
 use fingerpost_record::Finding;
@@ -12,9 +12,27 @@ use crate::settled::Settled;
 use crate::side::SideInfo;
 
 pub use crate::curves::Curve;
-pub use crate::options::Options;
 pub use crate::row::{NotCompared, Row};
 pub use fingerpost_diagnose::sides::waterfall::{Waterfall, WaterfallStep};
+
+/// How to compare.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// The relative difference that does not matter: 0.03 calls 3 % more or less the same.
+    pub threshold: f64,
+    /// Whether the n-th process of a row on one side was measured beside the n-th on the other, as the two settings of one
+    /// interleaved run are. Rows of one run a side with as many processes are then compared pair by pair.
+    pub paired: bool,
+    /// By how much two starts of the same server are known to differ, as the standard deviation of a logarithm, where all of a side's processes
+    /// are of one start: pairs do not show it. 0 where each process is a start of its own.
+    pub starts: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { threshold: 0.03, paired: false, starts: 0.0 }
+    }
+}
 
 /// Two sides, row by row, and what makes the difference.
 #[derive(Clone, Debug, Serialize)]

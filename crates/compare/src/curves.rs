@@ -33,9 +33,7 @@ pub fn curves(rows: &[Row]) -> Vec<Curve> {
     let mut families: BTreeMap<(&str, Params), Points> = BTreeMap::new();
     for row in rows.iter().filter(|r| r.better == Better::Higher) {
         let Some(clients) = row.params.int("clients") else { continue };
-        let mut rest = row.params.clone();
-        rest.0.remove("clients");
-        families.entry((&row.probe, rest)).or_default().push((clients, row.base.value, row.new.value));
+        families.entry((&row.probe, row.params.without(&["clients"]))).or_default().push((clients, row.base.value, row.new.value));
     }
     families.into_iter().filter_map(|((probe, params), points)| curve(probe, params, points)).collect()
 }
@@ -45,9 +43,8 @@ fn curve(probe: &str, params: Params, mut points: Points) -> Option<Curve> {
     if points.len() < 3 || points.first()?.0 != 1 || is_one_figure(&points, |p| p.1) || is_one_figure(&points, |p| p.2) {
         return None;
     }
-    let base_collapses_from = collapse(&points.iter().map(|p| (p.0, p.1)).collect::<Vec<_>>());
-    let new_collapses_from = collapse(&points.iter().map(|p| (p.0, p.2)).collect::<Vec<_>>());
-    Some(Curve { probe: probe.to_owned(), params, points, base_collapses_from, new_collapses_from })
+    let from = |of: fn(&(i64, f64, f64)) -> f64| collapse(&points.iter().map(|p| (p.0, of(p))).collect::<Vec<_>>());
+    Some(Curve { base_collapses_from: from(|p| p.1), new_collapses_from: from(|p| p.2), probe: probe.to_owned(), params, points })
 }
 
 /// Whether a side has the same figure for every number of clients: a published one that does not state its own is put beside each, and is no

@@ -1,7 +1,7 @@
 //! What one run says of a row, and what of it a virtual machine's host decides.
 
 use fingerpost_measure::OWN_CACHES;
-use fingerpost_record::Params;
+use fingerpost_record::{Estimate, Params};
 
 /// What one run says about a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,18 @@ pub struct Figure {
     pub processes: Vec<f64>,
     /// Where it depends on what a virtual machine's host does for minutes.
     pub host_made: Option<HostMade>,
+}
+
+impl Figure {
+    /// Of this estimate, made by these processes, and by no virtual machine's host.
+    pub fn of(e: Estimate, processes: Vec<f64>) -> Figure {
+        Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes, host_made: None }
+    }
+
+    /// The estimate with its interval.
+    pub fn estimate(&self) -> Estimate {
+        Estimate { value: self.value, low: self.low, high: self.high, confidence: self.confidence }
+    }
 }
 
 /// How a figure depends on what a virtual machine's host does for minutes at a time.

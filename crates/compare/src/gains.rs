@@ -145,11 +145,9 @@ fn untrusted(side: &Side, placements: [&str; 2]) -> bool {
 /// ln of the time under a placement in times of that under the default, and of how many applications.
 fn against(side: &Side, default: &str, placement: &str, weights: &mut QuantileWeights) -> Option<(Level, usize)> {
     let rows = |probe: &'static str, placement: &str| -> Vec<(Params, &SideRow)> {
-        let of = side
-            .rows
-            .iter()
-            .filter(|((p, _, params), row)| p == probe && params.text("placement") == Some(placement) && !row.figures.is_empty());
-        of.map(|((_, _, params), row)| (without_placement(params), row)).collect()
+        let of = |params: &Params| params.text("placement") == Some(placement);
+        let all = side.rows.iter().filter(|((p, _, params), row)| p == probe && of(params) && !row.figures.is_empty());
+        all.map(|((_, _, params), row)| (params.without(&["placement"]), row)).collect()
     };
     let pairs = |probe: &'static str| -> Vec<(&SideRow, &SideRow)> {
         let new = rows(probe, placement);
@@ -168,19 +166,9 @@ fn against(side: &Side, default: &str, placement: &str, weights: &mut QuantileWe
         let r = ratio::between(ratio::level(&base.figures, weights)?, ratio::level(&new.figures, weights)?, false);
         return Some((level_of(&r), apps.len()));
     }
-    let mut sum = |of: fn(&(&SideRow, &SideRow)) -> usize| -> Option<Level> {
-        let levels: Option<Vec<Level>> =
-            apps.iter().map(|pair| ratio::level(if of(pair) == 0 { &pair.0.figures } else { &pair.1.figures }, weights)).collect();
-        added(&levels?)
-    };
-    let (base, new) = (sum(|_| 0)?, sum(|_| 1)?);
-    Some((level_of(&ratio::between(base, new, false)), apps.len()))
-}
-
-fn without_placement(params: &Params) -> Params {
-    let mut rest = params.clone();
-    rest.0.remove("placement");
-    rest
+    let (base, new): (Vec<&SideRow>, Vec<&SideRow>) = apps.iter().copied().unzip();
+    let mut sum = |rows: &[&SideRow]| added(&rows.iter().map(|row| ratio::level(&row.figures, weights)).collect::<Option<Vec<_>>>()?);
+    Some((level_of(&ratio::between(sum(&base)?, sum(&new)?, false)), apps.len()))
 }
 
 /// The sum of figures that were measured one by one: their errors are independent.

@@ -2,7 +2,7 @@
 //!
 //! Made of a run alone, so the source's own tables (`ref:launch-10.1`) go through it as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fingerpost_diagnose::mapped::mapped;
 use fingerpost_record::{Estimate, Measurement, Outcome, Readings, Run};
@@ -100,13 +100,11 @@ pub fn analyse(run: &Run) -> Option<Launch> {
         rows.iter().find(|m| m.probe == probe && m.params.text("app") == app && m.params.text("placement") == Some(placement)).copied()
     };
     let mut weights = QuantileWeights::default();
-    let lines: Vec<Line> = apps
-        .iter()
-        .map(|app| Line {
-            app: app.clone(),
-            cells: cells(placements.iter().map(|p| find("launch.time", Some(app), p).and_then(given)).collect(), &mut weights),
-        })
-        .collect();
+    let line = |app: String| {
+        let row = placements.iter().map(|p| find("launch.time", Some(&app), p).and_then(given)).collect();
+        Line { cells: cells(row, &mut weights), app }
+    };
+    let lines: Vec<Line> = apps.into_iter().map(line).collect();
     let sums = placements.iter().enumerate().map(|(i, p)| find("launch.sum", None, p).and_then(given).or_else(|| added(&lines, i)));
     let sum = cells(sums.collect(), &mut weights);
     let paging = paging(run, &placements);
@@ -148,13 +146,8 @@ fn asked_order(run: &Run) -> Vec<String> {
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut list: Vec<String> = Vec::new();
-    for name in names {
-        if !list.iter().any(|known| known == name) {
-            list.push(name.to_owned());
-        }
-    }
-    list
+    let mut seen = BTreeSet::new();
+    names.filter(|name| seen.insert(*name)).map(str::to_owned).collect()
 }
 
 /// A figure with its repetitions, in order, and whether it is to be doubted.
@@ -164,10 +157,7 @@ struct Given {
 }
 
 fn given(m: &Measurement) -> Option<Given> {
-    let e = m.estimate?;
-    let figure =
-        Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes: m.process_values(), host_made: None };
-    Some(Given { figure, doubtful: m.outcome == Outcome::Untrusted })
+    Some(Given { figure: Figure::of(m.estimate?, m.process_values()), doubtful: m.outcome == Outcome::Untrusted })
 }
 
 /// The sum of a column where no sequence summed it: of published figures, whose errors are independent roundings.
@@ -176,20 +166,17 @@ fn added(lines: &[Line], column: usize) -> Option<Given> {
     let cells = cells.filter(|cells| !cells.is_empty())?;
     let value: f64 = cells.iter().map(|c| c.time.value).sum();
     let half = cells.iter().map(|c| ((c.time.high - c.time.low) / 2.0).powi(2)).sum::<f64>().sqrt();
-    let figure = Figure { value, low: value - half, high: value + half, confidence: 0.95, processes: Vec::new(), host_made: None };
-    Some(Given { figure, doubtful: cells.iter().any(|c| c.doubtful) })
+    let sum = Estimate { value, low: value - half, high: value + half, confidence: 0.95 };
+    Some(Given { figure: Figure::of(sum, Vec::new()), doubtful: cells.iter().any(|c| c.doubtful) })
 }
 
 fn cells(row: Vec<Option<Given>>, weights: &mut QuantileWeights) -> Vec<Option<Cell>> {
-    let mut ratios: Vec<Option<Ratio>> = vec![None; row.len()];
-    if let Some(Some(base)) = row.first() {
-        for (i, new) in row.iter().enumerate().skip(1) {
-            ratios[i] = new.as_ref().and_then(|new| ratio_to(base, new, weights));
-        }
-    }
+    let base = row.first().and_then(Option::as_ref);
+    let mut ratio = |(i, new): (usize, &Option<Given>)| ratio_to(base.filter(|_| i > 0)?, new.as_ref()?, weights);
+    let ratios: Vec<Option<Ratio>> = row.iter().enumerate().map(&mut ratio).collect();
     let cell = |(given, ratio): (Option<Given>, Option<Ratio>)| {
-        let Given { figure: f, doubtful } = given?;
-        Some(Cell { time: Estimate { value: f.value, low: f.low, high: f.high, confidence: f.confidence }, ratio, doubtful })
+        let Given { figure, doubtful } = given?;
+        Some(Cell { time: figure.estimate(), ratio, doubtful })
     };
     row.into_iter().zip(ratios).map(cell).collect()
 }
@@ -204,9 +191,8 @@ fn ratio_to(base: &Given, new: &Given, weights: &mut QuantileWeights) -> Option<
     {
         return Some(ratio);
     }
-    let base = ratio::level(std::slice::from_ref(&base.figure), weights)?;
-    let new = ratio::level(std::slice::from_ref(&new.figure), weights)?;
-    Some(ratio::between(base, new, false))
+    let mut level = |of: &Given| ratio::level(std::slice::from_ref(&of.figure), weights);
+    Some(ratio::between(level(base)?, level(new)?, false))
 }
 
 fn paging(run: &Run, placements: &[String]) -> Vec<Paging> {

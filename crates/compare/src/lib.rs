@@ -20,7 +20,6 @@ mod headline;
 pub mod import;
 pub mod launch;
 pub mod memory;
-mod options;
 pub mod pooled;
 pub mod ratio;
 pub mod references;
@@ -78,10 +77,7 @@ fn compare_aligned(base: &Side, new: &Side, mut changed: Vec<Change>, options: &
     let of_the_server: Vec<Change> = changed.iter().filter(|c| c.kind != Kind::Client).cloned().collect();
     let (mut causes, mut unexplained) = match most {
         Some(fall) => workloads::judge(fall, [base, new], &rows, &of_the_server),
-        None => {
-            let compared = causes::probes::Compared { rows: &rows, pooled: &pooled, changes: &of_the_server, curves: &curves };
-            causes::probes::judge(&compared, [base, new], options.threshold)
-        }
+        None => causes::probes::judge(&rows, &pooled, &of_the_server, &curves, [base, new], options.threshold),
     };
     if most.is_none() {
         first_touch::judge(&zerofill::apart::of_alone(&rows), &mut causes, &mut unexplained, options.threshold);

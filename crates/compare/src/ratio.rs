@@ -337,13 +337,10 @@ pub fn level_with(figures: &[Figure], weights: &mut QuantileWeights, known: &Kno
 pub fn between(base: Level, new: Level, higher_is_better: bool) -> Ratio {
     let log = if higher_is_better { base.log - new.log } else { new.log - base.log };
     let variance = base.variance + new.variance;
-    let df = welch(base, new);
+    // Degrees of freedom by Welch.
+    let parts = base.variance * base.variance / base.df + new.variance * new.variance / new.df;
+    let df = if parts > 0.0 { (variance.powi(2) / parts).clamp(1.0, 1e6) } else { 1e6 };
     Ratio { common: base.common + new.common, ..Ratio::from_log(log, variance, df) }
-}
-
-fn welch(a: Level, b: Level) -> f64 {
-    let parts = a.variance * a.variance / a.df + b.variance * b.variance / b.df;
-    if parts > 0.0 { ((a.variance + b.variance).powi(2) / parts).clamp(1.0, 1e6) } else { 1e6 }
 }
 
 #[cfg(test)]

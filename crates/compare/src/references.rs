@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use fingerpost_measure::estimate::sorted;
 use fingerpost_record::host::Host;
 use fingerpost_record::run::Tool;
 use fingerpost_record::{Better, Estimate, Measurement, Observation, Outcome, Params, Process, Profile, Run, SCHEMA, Unit, suggest};
@@ -224,11 +225,10 @@ impl Table {
     fn row(&self, column: &Column, printed: &Printed) -> Measurement {
         let (estimate, processes) = match printed {
             Printed::One(text) => (rounded(text, self.scale), Vec::new()),
-            Printed::About { about, by } => (approximate(about, by, self.scale), Vec::new()),
+            Printed::About { about, by } => (around(number(about), number(by), self.scale), Vec::new()),
             Printed::Many(texts) => {
                 let values: Vec<f64> = texts.iter().map(|t| rounded(t, self.scale).value).collect();
-                let process = |v: &f64| Process::of_one(*v, 1);
-                (median_interval(&values), values.iter().map(process).collect())
+                (median_interval(&values), values.iter().map(|v| Process::of_one(*v, 1)).collect())
             }
         };
         Measurement {
@@ -248,23 +248,21 @@ impl Table {
 
 /// A printed figure with its rounding as interval.
 fn rounded(text: &str, scale: f64) -> Estimate {
-    let value: f64 = text.parse().expect("committed figures are numbers");
     let decimals = text.split_once('.').map_or(0, |(_, d)| d.len() as i32);
-    let half = 0.5 * 10_f64.powi(-decimals);
-    Estimate { value: value * scale, low: (value - half) * scale, high: (value + half) * scale, confidence: 0.95 }
+    around(number(text), 0.5 * 10_f64.powi(-decimals), scale)
 }
 
-/// A figure that the text calls approximate.
-fn approximate(about: &str, by: &str, scale: f64) -> Estimate {
-    let number = |text: &str| text.parse::<f64>().expect("committed figures are numbers");
-    let (value, half) = (number(about), number(by));
+fn number(text: &str) -> f64 {
+    text.parse().expect("committed figures are numbers")
+}
+
+fn around(value: f64, half: f64, scale: f64) -> Estimate {
     Estimate { value: value * scale, low: (value - half) * scale, high: (value + half) * scale, confidence: 0.95 }
 }
 
 /// The median of repetitions with its order-statistic interval of at least 95 %.
 pub(crate) fn median_interval(values: &[f64]) -> Estimate {
-    let mut v = values.to_vec();
-    v.sort_by(f64::total_cmp);
+    let v = sorted(values);
     let n = v.len();
     let median = (v[(n - 1) / 2] + v[n / 2]) / 2.0;
     // The widest pair of ranks whose two tails of the binomial together stay below 5 %.

@@ -2,7 +2,6 @@
 
 mod choice;
 mod derived;
-mod line;
 mod own;
 
 use fingerpost_record::{Better, Profile, Run, Unit};
@@ -13,9 +12,8 @@ use crate::references::{self, Column, Printed, Table};
 
 pub use choice::chosen;
 use choice::{fullest, suited};
-pub use line::Line;
-pub use own::Here;
 use own::ours;
+pub use own::{Here, Line};
 
 /// Published tables replayed on this machine.
 #[derive(Clone, Debug, Serialize)]

@@ -2,8 +2,6 @@
 //!
 //! Of its columns one collapses from five clients on, and the others reach their peak and leave it slowly.
 
-use std::fmt;
-
 use fingerpost_record::{Better, Outcome, Params, Run};
 
 /// A throughput at least this share of the peak counts as having reached it: the article's Linux columns stay within it from where
@@ -103,13 +101,6 @@ fn shape(rows: &[Row]) -> Shape {
     if reached == rows.len() - 1 { Shape::Scales } else { Shape::Saturates { at: rows[reached].clients } }
 }
 
-impl fmt::Display for Scaling {
-    /// One sentence about clients.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence("client"))
-    }
-}
-
 impl Scaling {
     /// One sentence, in which those who ask are called this.
     pub fn sentence(&self, who: &str) -> String {
@@ -157,10 +148,8 @@ pub fn tables(run: &Run) -> Vec<Table> {
         let Some((by, who)) = WHO.into_iter().find(|(by, _)| m.params.int(by).is_some()) else { continue };
         let (Some(workload), Some(estimate)) = (m.probe.strip_suffix(".throughput"), m.estimate) else { continue };
         let number = m.params.int(by).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-        let mut params = m.params.clone();
-        params.0.remove(by);
         let point = (number, estimate.value, m.outcome == Outcome::Measured);
-        let key = (workload.to_owned(), params, who);
+        let key = (workload.to_owned(), m.params.without(&[by]), who);
         match found.iter_mut().find(|(k, _)| *k == key) {
             Some((_, points)) => points.push(point),
             None => found.push((key, vec![point])),
@@ -195,7 +184,7 @@ mod tests {
         // As printed, but for 47 / 192 = 24.5 %, which the article rounds up.
         assert_eq!(percents(&tiger), [100, 143, 59, 32, 26, 26, 24]);
         assert_eq!(tiger.shape, Shape::Collapses { from: 5 });
-        assert_eq!(tiger.to_string(), "collapses from 5 clients on, to 17 % of its peak at 2 clients");
+        assert_eq!(tiger.sentence("client"), "collapses from 5 clients on, to 17 % of its peak at 2 clients");
     }
 
     #[test]
@@ -204,7 +193,7 @@ mod tests {
 
         assert_eq!(percents(&linux), [100, 153, 180, 194, 193, 185, 182]);
         assert_eq!(linux.shape, Shape::Saturates { at: 5 });
-        assert_eq!(linux.to_string(), "saturates at 5 clients, peaks at 194 % of what 1 client gave, and holds it");
+        assert_eq!(linux.sentence("client"), "saturates at 5 clients, peaks at 194 % of what 1 client gave, and holds it");
     }
 
     #[test]
@@ -219,7 +208,7 @@ mod tests {
     fn what_grows_to_the_end_scales_and_what_never_grows_is_saturated_by_one() {
         let grows = table([1.0, 2.0, 5.0, 10.0, 20.0, 35.0, 50.0]);
         assert_eq!(grows.shape, Shape::Scales);
-        assert_eq!(grows.to_string(), "scales up to 50 clients, to 5000 % of what 1 client gave");
+        assert_eq!(grows.sentence("client"), "scales up to 50 clients, to 5000 % of what 1 client gave");
         assert_eq!(table([100.0, 101.0, 99.0, 100.0, 98.0, 100.0, 99.0]).shape, Shape::Saturates { at: 1 });
     }
 
@@ -228,7 +217,7 @@ mod tests {
         assert_eq!(table([100.0, 200.0, 50.0, 195.0, 198.0, 190.0, 192.0]).shape, Shape::Saturates { at: 2 });
         let falls = table([100.0, 200.0, 195.0, 190.0, 175.0, 160.0, 150.0]);
         assert_eq!(falls.shape, Shape::Declines { from: 20 });
-        assert_eq!(falls.to_string(), "declines from 20 clients on, to 75 % of its peak at 2 clients");
+        assert_eq!(falls.sentence("client"), "declines from 20 clients on, to 75 % of its peak at 2 clients");
         assert_eq!(table([100.0, 200.0, 150.0, 190.0, 175.0, 130.0, 120.0]).shape, Shape::Collapses { from: 35 });
     }
 

@@ -19,10 +19,8 @@ impl Comparison {
     /// Adds what was measured of single changes, and has the causes and the headline say so.
     pub fn settle(&mut self, settled: Vec<Settled>) {
         let of_step = workloads::most_changed(&self.waterfalls, &self.rows, self.threshold).cloned();
-        let measured: Vec<OfCause> = by_cause(&settled, &self.changes, &self.causes)
-            .into_iter()
-            .map(|(cause, answers)| OfCause { unsuspected: unsuspected(cause, &self.changes), answers })
-            .collect();
+        let of_cause = |(cause, answers)| OfCause { unsuspected: unsuspected(cause, &self.changes), answers };
+        let measured: Vec<OfCause> = by_cause(&settled, &self.changes, &self.causes).into_iter().map(of_cause).collect();
         self.unexplained = alone::settle(&mut self.causes, self.unexplained, &measured, of_step.is_some());
         self.settled = settled;
         self.headline = first_said(self, of_step.as_ref());

@@ -46,18 +46,8 @@ impl Settled {
     pub fn not_done(change: &Change, row: Option<&Row>, reason: String) -> Settled {
         let (probe, params) = row.map_or_else(Default::default, |r| (r.probe.clone(), r.params.clone()));
         let Change { what, base, new, .. } = change.clone();
-        Settled {
-            what,
-            base,
-            new,
-            probe,
-            params,
-            ratio: None,
-            share: None,
-            answer: Answer::NotDone,
-            reason: Some(reason),
-            runs: Vec::new(),
-        }
+        let (answer, reason) = (Answer::NotDone, Some(reason));
+        Settled { what, base, new, probe, params, ratio: None, share: None, answer, reason, runs: Vec::new() }
     }
 
     /// What the change alone did to the row (`alone`), of all that differs in it (`whole`).

@@ -172,14 +172,14 @@ impl Side {
             figures: Vec::new(),
             counters: BTreeMap::new(),
         });
-        if rank(m.outcome) > rank(row.outcome) {
+        // Outcomes are declared from the best to the worst.
+        if m.outcome as u8 > row.outcome as u8 {
             row.outcome = m.outcome;
             row.reason.clone_from(&m.reason);
         }
         // Runs that disagree about a row's unit cannot be averaged; the first one's counts.
         if let (Some(e), true) = (&m.estimate, m.unit == row.unit && m.better == row.better) {
-            let processes = m.process_values();
-            row.figures.push(Figure { value: e.value, low: e.low, high: e.high, confidence: e.confidence, processes, host_made });
+            row.figures.push(Figure { host_made, ..Figure::of(*e, m.process_values()) });
         }
         let names: std::collections::BTreeSet<&String> = m.processes.iter().flat_map(|p| p.counters.keys()).collect();
         for name in names {
@@ -205,16 +205,6 @@ impl SideRow {
     pub fn counter(&self, name: &str) -> Option<f64> {
         let values = self.counters.get(name)?;
         Some(values.iter().sum::<f64>() / values.len() as f64)
-    }
-}
-
-/// How bad an outcome is.
-fn rank(outcome: Outcome) -> u8 {
-    match outcome {
-        Outcome::Measured => 0,
-        Outcome::Untrusted => 1,
-        Outcome::Skipped => 2,
-        Outcome::Failed => 3,
     }
 }
 

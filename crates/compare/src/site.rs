@@ -7,7 +7,7 @@ mod crossing;
 
 use fingerpost_measure::estimate;
 use fingerpost_record::unit::significant;
-use fingerpost_record::{Estimate, Measurement, Outcome, Params, Profile, Run, Unit};
+use fingerpost_record::{Estimate, Measurement, Outcome, Params, Process, Profile, Run, Unit};
 use serde::Serialize;
 
 pub use crossing::{AtSize, Crossing, crossing_size, crossings};
@@ -273,12 +273,11 @@ fn duel(files: &Measurement, odb: &Measurement, params: Params) -> Option<Duel> 
         return None;
     }
     // A group of processes has one state of memory; rounds within it repeat that, groups do not.
-    let groups: Vec<f64> = pairs()
-        .filter_map(|(f, o)| {
-            let ratios: Vec<f64> = f.samples.iter().zip(&o.samples).filter_map(round).map(|r| r.ratio).collect();
-            (!ratios.is_empty()).then(|| estimate::median(&ratios))
-        })
-        .collect();
+    let group = |(f, o): (&Process, &Process)| {
+        let ratios: Vec<f64> = f.samples.iter().zip(&o.samples).filter_map(round).map(|r| r.ratio).collect();
+        (!ratios.is_empty()).then(|| estimate::median(&ratios))
+    };
+    let groups: Vec<f64> = pairs().filter_map(group).collect();
     let name = |m: &Measurement| m.params.text("store").unwrap_or_default().to_owned();
     let untrusted = [files, odb].iter().any(|row| row.outcome == Outcome::Untrusted);
     Some(Duel { files: name(files), odb: name(odb), params, rounds, ratio: estimate::across_processes(&groups), untrusted })

@@ -1,6 +1,6 @@
 //! Rows of probes as they are given to the judge of their causes.
 
-use fingerpost_diagnose::probes::{self, Changed, Clients, Seen};
+use fingerpost_diagnose::probes::{self, Changed, Clients, Compared, Seen};
 use fingerpost_record::Finding;
 
 use crate::changes::Change;
@@ -10,27 +10,21 @@ use crate::row::Row;
 use crate::side::Side;
 use crate::verdict::Verdict;
 
-/// What a comparison has when its causes are sought.
-#[derive(Clone, Copy)]
-pub(crate) struct Compared<'a> {
-    /// The rows with their verdicts.
-    pub(crate) rows: &'a [Row],
-    /// Those that move together.
-    pub(crate) pooled: &'a [Pooled],
-    /// What was changed between the sides.
-    pub(crate) changes: &'a [Change],
-    /// Throughput by clients.
-    pub(crate) curves: &'a [Curve],
-}
-
-/// The causes in order, those cleared last, and the share that is left unexplained. Of the sides the base is first.
-pub(crate) fn judge(compared: &Compared, sides: [&Side; 2], threshold: f64) -> (Vec<Finding>, f64) {
-    let Compared { rows, pooled, changes, curves } = *compared;
+/// The causes in order, those cleared last, and the share that is left unexplained: of the rows with their verdicts, those that move together,
+/// what was changed between the sides, and throughput by clients. Of the sides the base is first.
+pub(crate) fn judge(
+    rows: &[Row],
+    pooled: &[Pooled],
+    changes: &[Change],
+    curves: &[Curve],
+    sides: [&Side; 2],
+    threshold: f64,
+) -> (Vec<Finding>, f64) {
     let together = together(rows, pooled);
     let seen: Vec<Seen> = rows.iter().zip(together).map(|(row, together)| seen(row, together, changes)).collect();
     let changes: Vec<Changed> = changes.iter().map(|c| Changed { words: c.words(), kind: c.kind }).collect();
     let curves: Vec<Clients> = curves.iter().map(clients).collect();
-    probes::judge(&probes::Compared {
+    probes::judge(&Compared {
         rows: &seen,
         changes: &changes,
         curves: &curves,

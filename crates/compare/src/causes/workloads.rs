@@ -4,7 +4,7 @@ use fingerpost_diagnose::sides::candidates;
 use fingerpost_diagnose::sides::clues::{Changed, Clues};
 use fingerpost_diagnose::sides::limits::Trust;
 use fingerpost_diagnose::sides::waterfall::{self, UnitCost, Waterfall};
-use fingerpost_record::{Budget, Finding, Outcome, Params, Unit};
+use fingerpost_record::{Finding, Outcome, Params, Unit};
 
 use crate::changes::{Change, Kind};
 use crate::row::Row;
@@ -29,7 +29,8 @@ pub(crate) fn most_changed<'a>(falls: &'a [Waterfall], rows: &[Row], threshold: 
     let factor = |f: &Waterfall| (f.new_seconds / f.base_seconds).ln().abs();
     let changed: Vec<&Waterfall> = falls.iter().filter(|f| changed(f, rows, threshold)).collect();
     let largest = changed.iter().max_by(|a, b| factor(a).total_cmp(&factor(b)))?;
-    let of_table = changed.iter().filter(|f| f.workload == largest.workload && without_clients(f) == without_clients(largest));
+    let of_table =
+        changed.iter().filter(|f| f.workload == largest.workload && f.params.without(&CLIENTS) == largest.params.without(&CLIENTS));
     of_table.max_by_key(|f| clients(f)).copied()
 }
 
@@ -40,25 +41,15 @@ fn clients(fall: &Waterfall) -> i64 {
     CLIENTS.iter().find_map(|key| fall.params.int(key)).unwrap_or(0)
 }
 
-fn without_clients(fall: &Waterfall) -> Params {
-    fall.params.without(&CLIENTS)
-}
-
 /// The causes of a step's change, and the share of it that none explains.
 pub(crate) fn judge(fall: &Waterfall, sides: [&Side; 2], rows: &[Row], changes: &[Change]) -> (Vec<Finding>, f64) {
     let [base, new] = sides;
     let of_step = |c: &&Change| c.of.as_deref().is_none_or(|of| of.split('.').next() == Some(fall.workload.as_str()));
     let changed = |c: &Change| Changed { words: c.words(), is_build: c.kind == Kind::Build, what: c.what.clone() };
     let changed = changes.iter().filter(of_step).map(changed).collect();
-    fn of<'a>(side: &'a Side, fall: &Waterfall) -> Option<&'a Budget> {
-        side.steps.budgets.iter().find(|b| b.workload == fall.workload && b.params == fall.params)
-    }
-    match (of(base, fall), of(new, fall)) {
-        (Some(b), Some(n)) => {
-            candidates::judge(&Clues::new(base.evidence(), new.evidence(), b, n).with_changes(changed), &trust(fall, sides, rows))
-        }
-        _ => (Vec::new(), 0.0),
-    }
+    let budgets = sides.map(|side| side.steps.budgets.iter().find(|b| b.workload == fall.workload && b.params == fall.params));
+    let [Some(b), Some(n)] = budgets else { return (Vec::new(), 0.0) };
+    candidates::judge(&Clues::new(base.evidence(), new.evidence(), b, n).with_changes(changed), &trust(fall, sides, rows))
 }
 
 /// How far the rows of a step can be relied on.

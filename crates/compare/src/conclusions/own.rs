@@ -28,12 +28,11 @@ pub fn best<'a>(run: &'a Run, probe: &'a str, published: &'a Params) -> Option<&
 /// A row's figure as a comparison takes it, with what another run may differ by. One of a published system is taken as printed: the document
 /// draws its conclusions from it as it stands.
 pub fn level(run: &Run, row: &Measurement) -> Option<Level> {
-    let Estimate { value, low, high, confidence } = row.estimate.filter(|e| e.value.is_finite() && e.value > 0.0)?;
+    let e = row.estimate.filter(|e| e.value.is_finite() && e.value > 0.0)?;
     if run.profile == Profile::Imported {
-        return Some(Level { log: value.ln(), variance: 0.0, df: 1e6, common: 0.0, contradicted: false });
+        return Some(Level { log: e.value.ln(), variance: 0.0, df: 1e6, common: 0.0, contradicted: false });
     }
-    let figure = Figure { value, low, high, confidence, processes: row.process_values(), host_made: None };
-    ratio::level(&[figure], &mut QuantileWeights::default())
+    ratio::level(&[Figure::of(e, row.process_values())], &mut QuantileWeights::default())
 }
 
 /// The level of the best row.

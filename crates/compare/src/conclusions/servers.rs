@@ -374,7 +374,7 @@ fn collapses(run: &Run) -> Option<Judged> {
 fn most_clients(of: &own::Clients) -> Option<(Estimate, String)> {
     let last = of.scaling.rows.last().filter(|row| row.clients > 2)?;
     let (gain, share) = of.share_of_one(last.clients)?;
-    Some((gain, format!("{} clients get {share} of one client's: it {}", last.clients, of.scaling)))
+    Some((gain, format!("{} clients get {share} of one client's: it {}", last.clients, of.scaling.sentence("client"))))
 }
 
 /// What the most clients get at the least where more of them do little harm, in times what one gets: “80 % more”.

@@ -2,8 +2,7 @@
 
 use fingerpost_record::{Run, Status};
 
-use crate::comparison::Comparison;
-use crate::options::Options;
+use crate::comparison::{Comparison, Options};
 use crate::row::Row;
 use crate::verdict::Verdict;
 use crate::{compare, references, select};

@@ -47,15 +47,14 @@ pub fn hyperfine(bytes: &[u8]) -> Result<Run, ImportError> {
     let entries = &export.results.0;
     let repetitions: usize = entries.iter().filter_map(|e| e.times.as_ref()).map(|t| t.0.len()).sum();
     if repetitions > MAX_REPETITIONS {
-        let message = format!("it has {repetitions} times, more than {MAX_REPETITIONS}");
-        return Err(ImportError::Invalid { format: FORMAT, message });
+        return Err(ImportError::Invalid(FORMAT, format!("it has {repetitions} times, more than {MAX_REPETITIONS}")));
     }
     let rows = entries.iter().enumerate().map(|(i, entry)| measurement(i, entry)).collect::<Result<Vec<_>, _>>()?;
     run(FORMAT, bytes, Host { hostname: "hyperfine".into(), ..Host::default() }, rows)
 }
 
 fn measurement(i: usize, entry: &Entry) -> Result<Measurement, ImportError> {
-    let invalid = |what: String| ImportError::Invalid { format: FORMAT, message: format!("results[{i}]: {what}") };
+    let invalid = |what: String| ImportError::Invalid(FORMAT, format!("results[{i}]: {what}"));
     let times: Vec<f64> = entry.times.iter().flat_map(|t| &t.0).map(|s| s * 1e9).collect();
     if let Some(bad) = times.iter().find(|t| !t.is_finite() || **t < 0.0) {
         return Err(invalid(format!("a time of {} s", bad / 1e9)));

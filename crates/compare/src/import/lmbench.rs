@@ -108,13 +108,10 @@ fn point(curve: Curve, line: &str) -> Option<Measurement> {
     let (x, y) = line.split_once(char::is_whitespace)?;
     let (x, y): (f64, &str) = (x.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0 && *x < 1e9)?, y.trim());
     match curve {
-        Curve::Switch { footprint } => {
-            let params = Params::new().with("tasks", x as i64).with("footprint", footprint);
-            Some(latency("switch.ring", params, y, 1e3)?)
-        }
+        Curve::Switch { footprint } => latency("switch.ring", Params::new().with("tasks", x as i64).with("footprint", footprint), y, 1e3),
         Curve::Latency { stride } => {
             let size = (x * f64::from(1 << 20)).round() as i64;
-            Some(latency("memory.latency", Params::new().with("size", size).with("stride", stride), y, 1.0)?)
+            latency("memory.latency", Params::new().with("size", size).with("stride", stride), y, 1.0)
         }
     }
 }
@@ -131,8 +128,7 @@ fn figure(line: &str) -> Option<Measurement> {
         "nanoseconds" => latency(&format!("lmbench.{}", snake(words)), Params::new(), number, 1.0),
         "MB/sec" => {
             let (name, params) = known(BANDWIDTHS, words)?;
-            let e = printed(number, 1e6)?;
-            Some(row(&name, params, Unit::BytesPerSecond, Better::Higher, e, &[]))
+            Some(row(&name, params, Unit::BytesPerSecond, Better::Higher, printed(number, 1e6)?, &[]))
         }
         _ => None,
     }

@@ -24,27 +24,18 @@ pub enum ImportError {
     #[error("the file is {0} bytes, more than the {MAX_BYTES} that are imported")]
     TooLarge(usize),
     /// Not the format that was asked for.
-    #[error("this is not a {format} result: {message}")]
-    Syntax {
-        /// The format.
-        format: &'static str,
-        /// What is wrong, and where.
-        message: String,
-    },
-    /// Well-formed, and says something that cannot be.
-    #[error("this {format} result is not valid: {message}")]
-    Invalid {
-        /// The format.
-        format: &'static str,
-        /// What cannot be, and where.
-        message: String,
-    },
+    /// The format, and what is wrong, and where.
+    #[error("this is not a {0} result: {1}")]
+    Syntax(&'static str, String),
+    /// Well-formed, and says something that cannot be: the format, and what cannot be, and where.
+    #[error("this {0} result is not valid: {1}")]
+    Invalid(&'static str, String),
 }
 
 /// A run with these rows, named after its content, so that importing a file twice gives the same id.
 fn run(format: &'static str, bytes: &[u8], host: fingerpost_record::Host, rows: Vec<Measurement>) -> Result<Run, ImportError> {
     if rows.is_empty() {
-        return Err(ImportError::Syntax { format, message: "it holds no result that is known here".into() });
+        return Err(ImportError::Syntax(format, "it holds no result that is known here".into()));
     }
     let run = Run {
         schema: SCHEMA.into(),
@@ -58,21 +49,16 @@ fn run(format: &'static str, bytes: &[u8], host: fingerpost_record::Host, rows: 
         measurements: rows,
         ..Run::default()
     };
-    load::validate(&run).map_err(|message| ImportError::Invalid { format, message })?;
+    load::validate(&run).map_err(|message| ImportError::Invalid(format, message))?;
     Ok(run)
-}
-
-/// The version of our probe that does what an imported figure's program did: the latest, since imported figures stand for the operation.
-fn version_of(probe: &str) -> u32 {
-    if probe == "memory.latency" { 2 } else { 1 }
 }
 
 /// A row from repetitions or from one figure.
 fn row(probe: &str, params: Params, unit: Unit, better: Better, estimate: Estimate, repetitions: &[f64]) -> Measurement {
-    let process = |v: &f64| Process::of_one(*v, 1);
     Measurement {
         probe: probe.to_owned(),
-        version: version_of(probe),
+        // That of our probe that does what an imported figure's program did: the latest, since imported figures stand for the operation.
+        version: if probe == "memory.latency" { 2 } else { 1 },
         params,
         unit,
         better,
@@ -80,7 +66,7 @@ fn row(probe: &str, params: Params, unit: Unit, better: Better, estimate: Estima
         reason: None,
         estimate: Some(estimate),
         percentiles: None,
-        processes: repetitions.iter().map(process).collect(),
+        processes: repetitions.iter().map(|v| Process::of_one(*v, 1)).collect(),
     }
 }
 
@@ -96,5 +82,5 @@ fn clean(text: &str, most: usize) -> String {
 
 /// The refusal of a file that is not of this format. The parser quotes what it did not expect, at any length.
 fn syntax(format: &'static str, error: &serde_json::Error) -> ImportError {
-    ImportError::Syntax { format, message: clean_short(&error.to_string(), 300) }
+    ImportError::Syntax(format, clean_short(&error.to_string(), 300))
 }

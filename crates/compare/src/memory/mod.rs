@@ -132,13 +132,7 @@ fn caches(curves: &[Curve], reported: &BTreeMap<String, u64>) -> Vec<Cache> {
     let mut known: Vec<(String, u64)> = reported.iter().filter(|(name, _)| !name.ends_with('i')).map(|(n, b)| (n.clone(), *b)).collect();
     known.sort_by_key(|(_, bytes)| *bytes);
     let mut known = known.into_iter();
-    found
-        .into_iter()
-        .map(|level| {
-            let reported = if level.passed.is_some() || known.len() > 0 { known.next() } else { None };
-            Cache { level, reported }
-        })
-        .collect()
+    found.into_iter().map(|level| Cache { level, reported: known.next() }).collect()
 }
 
 /// What a load in another page costs beyond a load in another line, when as many lines are in play: that is translation.

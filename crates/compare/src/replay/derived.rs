@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use fingerpost_record::Estimate;
 
-use super::line::Line;
-use super::own::Here;
+use super::own::{Here, Line};
 use crate::references::{self, Table};
 use crate::zerofill::Given;
 use crate::zerofill::solve::{self, FIELDS, Timings};
@@ -66,8 +65,7 @@ fn short(value: f64, decimals: usize) -> String {
 /// Part III's derived fields, as it prints them; of two of them what its formulas give besides.
 fn costs(own: &[Line]) -> Vec<Line> {
     let here: Option<Vec<&Here>> = own.iter().map(|line| line.here.as_ref()).collect();
-    let [alloc_1, touch_1, alloc_2, touch_2] = solve::PART_THREE;
-    let timings = Timings { alloc_1, touch_1, alloc_2, touch_2 };
+    let timings = Timings::from(solve::PART_THREE);
     let (misprints, own_costs) = (solve::misprints(&timings), solve::solve(&timings).ok());
     let line = |(at, (_, name, _)): (usize, (&str, &str, &str))| {
         let by_formula = own_costs.as_ref().filter(|_| misprints[at].is_some());
@@ -84,10 +82,10 @@ fn costs(own: &[Line]) -> Vec<Line> {
 
 /// One derived field of this machine's four timings, with what their intervals make of its own.
 fn derived(here: &[&Here], field: usize) -> Option<Here> {
-    let [alloc_1, touch_1, alloc_2, touch_2]: [Estimate; 4] = here.iter().map(|h| h.estimate).collect::<Vec<_>>().try_into().ok()?;
-    let given = Given { alloc_1, touch_1, alloc_2, touch_2 };
+    let four: [Estimate; 4] = here.iter().map(|h| h.estimate).collect::<Vec<_>>().try_into().ok()?;
+    let given = Given::from(four);
     let (value, half) = (solve::solve(&given.timings()).ok()?.values()[field], given.halves()?[field]);
-    let estimate = Estimate { value, low: value - half, high: value + half, confidence: alloc_1.confidence };
+    let estimate = Estimate { value, low: value - half, high: value + half, confidence: given.alloc_1.confidence };
     let open = (half > value.abs()).then(|| "the timings leave it open".to_owned());
     let notes: Vec<String> = here[0].note.clone().into_iter().chain(open).collect();
     Some(Here::derived(estimate, here.iter().all(|h| h.trusted), (!notes.is_empty()).then(|| notes.join("; "))))

@@ -29,6 +29,20 @@ pub struct Here {
     origin: Option<Origin>,
 }
 
+/// One line of a replayed table: what it is a figure of, as printed, and as measured here.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// The probe, with the parameters that the source states.
+    pub what: String,
+    /// What the source's table prints of the line itself, beside the figures; see [`super::Replayed::about`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// Each system's figure as printed; nothing where the source has none.
+    pub printed: Vec<Option<String>>,
+    /// This machine's figure in the table's unit.
+    pub here: Option<Here>,
+}
+
 /// Why a figure has no interval.
 pub const MEASURED_ONCE: &str = "measured once";
 /// The same of a figure that is divided by itself.
@@ -135,9 +149,8 @@ impl Ours {
     }
 
     fn figure(&self, e: Estimate, processes: Vec<f64>, scale: f64) -> Here {
-        let Estimate { value, low, high, confidence } = e;
-        let figure = Figure { value, low, high, confidence, processes, host_made: None };
-        let estimate = Estimate { value: value / scale, low: low / scale, high: high / scale, confidence };
+        let figure = Figure::of(e, processes);
+        let estimate = Estimate { value: e.value / scale, low: e.low / scale, high: e.high / scale, confidence: e.confidence };
         let here = Here::derived(estimate, self.row.outcome == Outcome::Measured, self.note.clone());
         Here { origin: Some(Origin { run: self.run, params: self.row.params.clone(), figure }), ..here }
     }

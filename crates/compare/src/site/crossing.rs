@@ -32,7 +32,6 @@ pub struct Crossing {
 /// A run's sizes at which the faster one changes, one for each object database.
 pub fn crossings(run: &Run) -> Vec<Crossing> {
     let rows: Vec<&Measurement> = measured(run, "site.size").collect();
-    let without_size = |m: &Measurement| Params(without_store(&m.params).0.into_iter().filter(|(k, _)| k != "size").collect());
     let mut found: Vec<Crossing> = Vec::new();
     for odb in rows.iter().filter(|m| !is_files(m)) {
         let (Some(size), Some(name)) = (odb.params.int("size"), odb.params.text("store")) else { continue };
@@ -40,7 +39,7 @@ pub fn crossings(run: &Run) -> Vec<Crossing> {
         // Against the best way to read files of this size: a crossing that another open would move is none.
         let best = files.filter_map(|m| m.estimate).map(|e| e.value).min_by(f64::total_cmp);
         let Some((files, odb_value)) = best.zip(odb.estimate.map(|e| e.value)).filter(|(f, o)| *f > 0.0 && *o > 0.0) else { continue };
-        let (params, at) = (without_size(odb), AtSize { size, ratio: files / odb_value });
+        let (params, at) = (odb.params.without(&["store", "size"]), AtSize { size, ratio: files / odb_value });
         match found.iter_mut().find(|c| c.odb == name && c.params == params) {
             Some(crossing) => crossing.sizes.push(at),
             None => found.push(Crossing { odb: name.to_owned(), params, sizes: vec![at], size: None, files_above: false }),

@@ -11,12 +11,8 @@ pub use fingerpost_diagnose::first_touch::{Apart, FIRST_TOUCH, MAPPING};
 /// Every number of pages that has both rows, ascending; rows of one interface, or of two that were taken out as parts.
 pub fn apart(rows: &[Row]) -> Vec<Apart> {
     let of = |probe: &'static str| rows.iter().filter(move |r| r.probe == probe && r.ratio.is_some());
-    let mut found: Vec<Apart> = of("zerofill.touch")
-        .filter_map(|touch| {
-            let alloc = of("zerofill.alloc").find(|alloc| alloc.params == touch.params)?;
-            one(touch.params.int("pages")?, alloc, touch)
-        })
-        .collect();
+    let without = |touch: &Row| of("zerofill.alloc").find(|alloc| alloc.params == touch.params);
+    let mut found: Vec<Apart> = of("zerofill.touch").filter_map(|touch| one(touch.params.int("pages")?, without(touch)?, touch)).collect();
     found.sort_by_key(|a| a.pages);
     found
 }

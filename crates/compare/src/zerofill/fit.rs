@@ -97,11 +97,8 @@ struct Pair {
 pub fn fit(run: &Run, api: &str) -> Option<Fit> {
     let alloc = points::curve(run, "zerofill.alloc", "api", api);
     let touch = points::curve(run, "zerofill.touch", "api", api);
-    let pairs: Vec<Pair> = alloc
-        .into_iter()
-        .filter_map(|a| Some(Pair { pages: a.pages, touch: touch.iter().find(|t| t.pages == a.pages)?.clone(), alloc: a }))
-        .collect();
-    fit_pairs(&pairs, run.seed)
+    let pair = |a: Point| Some(Pair { pages: a.pages, touch: touch.iter().find(|t| t.pages == a.pages)?.clone(), alloc: a });
+    fit_pairs(&alloc.into_iter().filter_map(pair).collect::<Vec<_>>(), run.seed)
 }
 
 fn fit_pairs(pairs: &[Pair], seed: u64) -> Option<Fit> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::fit::Line;
 use super::points::{self, Point, add, at, ratio, scale, subtract};
-use super::zeroing::{self, Route};
+use super::zeroing;
 
 /// How a guess fares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -44,7 +44,7 @@ pub struct Guess {
 /// A measured figure may be this share away from a guess that is said to hold.
 const TOLERANCE: f64 = 0.1;
 
-fn judge(key: &'static str, says: &'static str, quantity: &'static str, guessed: (f64, Option<f64>), measured: Estimate) -> Guess {
+fn judge((key, says, quantity, guessed): (&'static str, &'static str, &'static str, (f64, Option<f64>)), measured: Estimate) -> Guess {
     let (low, high) = (guessed.0, guessed.1.unwrap_or(f64::INFINITY));
     let (least, most) = (low * (1.0 - TOLERANCE), high * (1.0 + TOLERANCE));
     let verdict = match (measured.low, measured.high) {
@@ -87,45 +87,53 @@ impl Phases {
     }
 }
 
-/// Every guess that the run has rows for.
-pub fn guesses(run: &Run) -> Vec<Guess> {
-    let phases = Phases::of(run);
-    let routes = zeroing::routes(run);
-    let mut list = Vec::new();
-    list.extend(same_time(&phases));
-    list.extend(quarter(&phases, &routes));
-    list.extend(shared_evenly(&phases, run.seed));
-    list.extend(zero_share(&phases, &routes));
-    list.extend(four_pages(&phases));
-    list.extend(four_pages_zero(&phases, &routes));
-    list
-}
-
-fn same_time(p: &Phases) -> Option<Guess> {
-    let measured = ratio(at(&p.free_untouched, 1)?, at(&p.allocate, 1)?)?;
-    Some(judge(
-        "same_time",
-        "Allocating and freeing cost about the same",
-        "deallocating one untouched page, in allocations",
-        (1.0, Some(1.0)),
-        measured,
-    ))
-}
-
-fn quarter(p: &Phases, routes: &[Route]) -> Option<Guess> {
-    let proper = subtract(p.fault()?, zeroing::best(routes, 16)?.per_page);
-    let measured = ratio(proper, at(&p.allocate, 1)?)?;
-    Some(judge(
+/// The article's guesses: key, in words of our own, what was measured, and what was guessed.
+const GUESSES: [(&str, &str, &str, (f64, Option<f64>)); 6] = [
+    ("same_time", "Allocating and freeing cost about the same", "deallocating one untouched page, in allocations", (1.0, Some(1.0))),
+    (
         "quarter",
         "A fault without its zeroing costs about a quarter of an allocation",
         "one fault without its zeroing, in allocations",
         (0.25, Some(0.25)),
-        measured,
-    ))
+    ),
+    (
+        "shared_evenly",
+        "What touched memory costs once is borne half by the fault and half by the freeing",
+        "the page faults' share of what touching costs once per region",
+        (0.5, Some(0.5)),
+    ),
+    ("zero_share", "Zero-filling is 50 to 80 % of a fault", "zeroing's share of one fault with its zeroing", (0.5, Some(0.8))),
+    (
+        "four_pages",
+        "With four pages at a time faults and zero-filling take about 80 % of the whole",
+        "share of the touching in allocating, touching and freeing 4 pages",
+        (0.8, Some(0.8)),
+    ),
+    (
+        "four_pages_zero",
+        "Of allocating and faulting in four pages at least half is zero-filling",
+        "share of the zeroing in allocating and faulting in 4 pages",
+        (0.5, None),
+    ),
+];
+
+/// Every guess that the run has rows for.
+pub fn guesses(run: &Run) -> Vec<Guess> {
+    let (p, routes) = (Phases::of(run), zeroing::routes(run));
+    let zeroing = |pages: i64| Some(zeroing::best(&routes, pages)?.per_page);
+    let measured: [&dyn Fn() -> Option<Estimate>; 6] = [
+        &|| ratio(at(&p.free_untouched, 1)?, at(&p.allocate, 1)?),
+        &|| ratio(subtract(p.fault()?, zeroing(16)?), at(&p.allocate, 1)?),
+        &|| shared_evenly(&p, run.seed),
+        &|| ratio(zeroing(16)?, p.fault()?),
+        &|| ratio(at(&p.touch, 4)?, p.whole(4)?),
+        &|| ratio(scale(zeroing(4)?, 4.0), add(at(&p.allocate, 4)?, at(&p.touch, 4)?)),
+    ];
+    GUESSES.into_iter().zip(measured).filter_map(|(guess, measured)| Some(judge(guess, measured()?))).collect()
 }
 
 /// The share of the object cost that the faults bear: intercepts of the touching, and of what touching adds to freeing.
-fn shared_evenly(p: &Phases, seed: u64) -> Option<Guess> {
+fn shared_evenly(p: &Phases, seed: u64) -> Option<Estimate> {
     let share = |value: &mut dyn FnMut(&Point) -> f64| {
         let few = |points: &[Point], value: &mut dyn FnMut(&Point) -> f64| -> Vec<(f64, f64)> {
             points.iter().filter(|p| p.pages <= 16).map(|p| (p.pages as f64, value(p))).collect()
@@ -138,47 +146,7 @@ fn shared_evenly(p: &Phases, seed: u64) -> Option<Guess> {
     let value = share(&mut |p| p.figure.value)?;
     let mut rng = fastrand::Rng::with_seed(seed);
     let draws: Vec<f64> = (0..400).filter_map(|_| share(&mut |p| points::redraw(p, &mut rng))).collect();
-    Some(judge(
-        "shared_evenly",
-        "What touched memory costs once is borne half by the fault and half by the freeing",
-        "the page faults' share of what touching costs once per region",
-        (0.5, Some(0.5)),
-        points::interval(value, &draws),
-    ))
-}
-
-fn zero_share(p: &Phases, routes: &[Route]) -> Option<Guess> {
-    let measured = ratio(zeroing::best(routes, 16)?.per_page, p.fault()?)?;
-    Some(judge(
-        "zero_share",
-        "Zero-filling is 50 to 80 % of a fault",
-        "zeroing's share of one fault with its zeroing",
-        (0.5, Some(0.8)),
-        measured,
-    ))
-}
-
-fn four_pages(p: &Phases) -> Option<Guess> {
-    let measured = ratio(at(&p.touch, 4)?, p.whole(4)?)?;
-    Some(judge(
-        "four_pages",
-        "With four pages at a time faults and zero-filling take about 80 % of the whole",
-        "share of the touching in allocating, touching and freeing 4 pages",
-        (0.8, Some(0.8)),
-        measured,
-    ))
-}
-
-fn four_pages_zero(p: &Phases, routes: &[Route]) -> Option<Guess> {
-    let zero = scale(zeroing::best(routes, 4)?.per_page, 4.0);
-    let measured = ratio(zero, add(at(&p.allocate, 4)?, at(&p.touch, 4)?))?;
-    Some(judge(
-        "four_pages_zero",
-        "Of allocating and faulting in four pages at least half is zero-filling",
-        "share of the zeroing in allocating and faulting in 4 pages",
-        (0.5, None),
-        measured,
-    ))
+    Some(points::interval(value, &draws))
 }
 
 #[cfg(test)]

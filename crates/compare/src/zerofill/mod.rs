@@ -11,7 +11,7 @@ pub mod zeroing;
 #[cfg(test)]
 mod synthetic;
 
-use fingerpost_record::{Estimate, Measurement, Process, Run};
+use fingerpost_record::{Estimate, Measurement, Process, Run, Unit};
 use serde::Serialize;
 
 use fit::Fit;
@@ -65,22 +65,12 @@ pub struct Analysis {
 }
 
 /// The four editable fields, measured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Given {
-    /// Allocate one page and free it.
-    pub alloc_1: Estimate,
-    /// Allocate one page, touch it, free it.
-    pub touch_1: Estimate,
-    /// Allocate two pages and free them.
-    pub alloc_2: Estimate,
-    /// Allocate two pages, touch both, free them.
-    pub touch_2: Estimate,
-}
+pub type Given = Timings<Estimate>;
 
 impl Given {
     /// The values alone.
     pub fn timings(&self) -> Timings {
-        Timings { alloc_1: self.alloc_1.value, touch_1: self.touch_1.value, alloc_2: self.alloc_2.value, touch_2: self.touch_2.value }
+        self.all().map(|e| e.value).into()
     }
 
     /// Half of the interval of each derived field, in the order of [`solve::FIELDS`]: what each timing's own half makes of it, which the
@@ -88,12 +78,12 @@ impl Given {
     pub fn halves(&self) -> Option<[f64; 7]> {
         let center = solve::solve(&self.timings()).ok()?.values();
         let mut squares = [0.0; 7];
-        for (field, e) in [&self.alloc_1, &self.touch_1, &self.alloc_2, &self.touch_2].into_iter().enumerate() {
+        for (field, e) in self.all().into_iter().enumerate() {
             // A small step, as timings that cannot be are refused; the formulas have straight lines only.
             let (half, step) = ((e.high - e.low) / 2.0, 1e-6 * e.value);
-            let mut moved = self.timings();
-            *[&mut moved.alloc_1, &mut moved.touch_1, &mut moved.alloc_2, &mut moved.touch_2][field] += step;
-            let moved = solve::solve(&moved).ok()?.values();
+            let mut moved = self.timings().all();
+            moved[field] += step;
+            let moved = solve::solve(&moved.into()).ok()?.values();
             squares.iter_mut().zip(moved.iter().zip(center)).for_each(|(sum, (new, old))| *sum += ((new - old) / step * half).powi(2));
         }
         Some(squares.map(f64::sqrt))
@@ -282,29 +272,20 @@ pub fn headline(analysis: &Analysis) -> Option<String> {
     let rest = subtract(fit.fault_page, route.per_page);
     let whole = add(rest, scale(route.per_page, 1.0));
     let share = route.per_page.value / whole.value * 100.0;
-    if route.per_page.low <= 0.0 {
-        let fault = fingerpost_record::Unit::Nanoseconds.format(fit.fault_page.value);
-        return Some(format!("A first touch costs {fault} a page; how much of that is zero-filling is not resolved."));
-    }
-    Some(format!(
-        "A first touch costs {} a page, of which zero-filling is {} ({share:.0} %).",
-        fingerpost_record::Unit::Nanoseconds.format(fit.fault_page.value),
-        fingerpost_record::Unit::Nanoseconds.format(route.per_page.value),
-    ))
+    let [fault, zero] = [fit.fault_page, route.per_page].map(|e| Unit::Nanoseconds.format(e.value));
+    Some(match route.per_page.low <= 0.0 {
+        true => format!("A first touch costs {fault} a page; how much of that is zero-filling is not resolved."),
+        false => format!("A first touch costs {fault} a page, of which zero-filling is {zero} ({share:.0} %)."),
+    })
 }
 
 /// The same where there are the four timings alone.
 fn by_arithmetic(analysis: &Analysis) -> Option<String> {
     let c = analysis.derived.as_ref().filter(|c| c.fault_and_zerofill > 0.0)?;
-    let time = |ns: f64| fingerpost_record::Unit::Nanoseconds.format(ns);
-    Some(format!(
-        "By the article's arithmetic faulting in and zero-filling a page takes {}, {:.0} % of it zero-filling, allocating it by {} {}, and freeing it {}.",
-        time(c.fault_and_zerofill),
-        c.zerofill / c.fault_and_zerofill * 100.0,
-        analysis.api,
-        time(c.allocation),
-        time(c.deallocation)
-    ))
+    let [fault, allocating, freeing] = [c.fault_and_zerofill, c.allocation, c.deallocation].map(|ns| Unit::Nanoseconds.format(ns));
+    let share = c.zerofill / c.fault_and_zerofill * 100.0;
+    let rest = format!("{share:.0} % of it zero-filling, allocating it by {} {allocating}, and freeing it {freeing}", analysis.api);
+    Some(format!("By the article's arithmetic faulting in and zero-filling a page takes {fault}, {rest}."))
 }
 
 #[cfg(test)]

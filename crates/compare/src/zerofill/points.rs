@@ -17,18 +17,11 @@ pub struct Point {
 /// The rows of a probe that have a figure and this word as this parameter, by number of pages.
 pub fn curve(run: &Run, probe: &str, key: &str, word: &str) -> Vec<Point> {
     let wanted = |m: &&Measurement| m.probe == probe && m.params.text(key) == Some(word);
-    let mut points: Vec<Point> = run
-        .measurements
-        .iter()
-        .filter(wanted)
-        .filter_map(|m| {
-            Some(Point {
-                pages: m.params.int("pages").filter(|n| *n > 0)?,
-                figure: m.estimate.filter(sound)?,
-                processes: m.process_values(),
-            })
-        })
-        .collect();
+    let point = |m: &Measurement| {
+        let (pages, figure) = (m.params.int("pages").filter(|n| *n > 0)?, m.estimate.filter(sound)?);
+        Some(Point { pages, figure, processes: m.process_values() })
+    };
+    let mut points: Vec<Point> = run.measurements.iter().filter(wanted).filter_map(point).collect();
     points.sort_by_key(|p| p.pages);
     points.dedup_by_key(|p| p.pages);
     points

@@ -5,15 +5,28 @@ use thiserror::Error;
 
 /// The four editable fields: times of one million (or of one) operation, all in the same unit, which is then that of every result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Timings {
+pub struct Timings<T = f64> {
     /// Allocate one page and free it.
-    pub alloc_1: f64,
+    pub alloc_1: T,
     /// Allocate one page, touch it, free it.
-    pub touch_1: f64,
+    pub touch_1: T,
     /// Allocate two pages and free them.
-    pub alloc_2: f64,
+    pub alloc_2: T,
     /// Allocate two pages, touch both, free them.
-    pub touch_2: f64,
+    pub touch_2: T,
+}
+
+impl<T> From<[T; 4]> for Timings<T> {
+    fn from([alloc_1, touch_1, alloc_2, touch_2]: [T; 4]) -> Timings<T> {
+        Timings { alloc_1, touch_1, alloc_2, touch_2 }
+    }
+}
+
+impl<T: Copy> Timings<T> {
+    /// The four in their order.
+    pub fn all(&self) -> [T; 4] {
+        [self.alloc_1, self.touch_1, self.alloc_2, self.touch_2]
+    }
 }
 
 /// The derived fields. Each is the article's formula; [`FIELDS`] has them in words.
@@ -88,8 +101,7 @@ pub const PRINTED: [f64; 7] = [0.3, 5.45, 12.8, 3.5, 9.3, 7.5, 6.15];
 /// In the order of [`FIELDS`]; nothing for other timings.
 pub fn misprints(t: &Timings) -> [Option<f64>; 7] {
     let unit = t.alloc_1 / PART_THREE[0];
-    let given = [t.alloc_1, t.touch_1, t.alloc_2, t.touch_2];
-    let same = given.iter().zip(PART_THREE).all(|(t, own)| (t / (own * unit) - 1.0).abs() < 1e-9);
+    let same = t.all().iter().zip(PART_THREE).all(|(t, own)| (t / (own * unit) - 1.0).abs() < 1e-9);
     let Some(costs) = solve(t).ok().filter(|_| same) else { return [None; 7] };
     let mut found = PRINTED.map(|printed| Some(printed * unit));
     for (printed, value) in found.iter_mut().zip(costs.values()) {
@@ -104,49 +116,32 @@ pub enum Impossible {
     /// There are not four of them, or one is not a number.
     #[error("“{0}” is not four timings: write them as 1p alloc, 1p touch, 2p alloc, 2p touch, such as 11.2,24.0,11.5,33.6")]
     NotFour(String),
-    /// One is negative, zero, or not finite.
-    #[error("{field} is {value}, and a time must be above zero")]
-    NotATime {
-        /// Which.
-        field: &'static str,
-        /// Its value.
-        value: f64,
-    },
-    /// Touching cannot be cheaper than not touching.
-    #[error("{touch_field} ({touch}) is below {alloc_field} ({alloc}): touching pages cannot be cheaper than leaving them alone")]
-    TouchBelowAlloc {
-        /// Name of the time with touching.
-        touch_field: &'static str,
-        /// The time with touching.
-        touch: f64,
-        /// Name of the time without.
-        alloc_field: &'static str,
-        /// The time without.
-        alloc: f64,
-    },
+    /// One is negative, zero, or not finite: which, and its value.
+    #[error("{0} is {1}, and a time must be above zero")]
+    NotATime(&'static str, f64),
+    /// Touching cannot be cheaper than not touching: the name of the time with touching and that time, and those without.
+    #[error("{0} ({1}) is below {2} ({3}): touching pages cannot be cheaper than leaving them alone")]
+    TouchBelowAlloc(&'static str, f64, &'static str, f64),
 }
 
 /// Reads `T1,F1,T2,F2` as `--solve` takes them.
 pub fn parse(text: &str) -> Result<Timings, Impossible> {
     let numbers: Option<Vec<f64>> = text.split(',').map(|word| word.trim().parse().ok()).collect();
     match numbers.as_deref() {
-        Some(&[alloc_1, touch_1, alloc_2, touch_2]) => Ok(Timings { alloc_1, touch_1, alloc_2, touch_2 }),
+        Some(&[a, b, c, d]) => Ok([a, b, c, d].into()),
         _ => Err(Impossible::NotFour(text.chars().take(80).collect())),
     }
 }
 
 /// Takes four timings apart.
 pub fn solve(t: &Timings) -> Result<Costs, Impossible> {
-    for (field, value) in [("1p alloc", t.alloc_1), ("1p touch", t.touch_1), ("2p alloc", t.alloc_2), ("2p touch", t.touch_2)] {
-        if !(value.is_finite() && value > 0.0) {
-            return Err(Impossible::NotATime { field, value });
-        }
+    let fields = ["1p alloc", "1p touch", "2p alloc", "2p touch"];
+    if let Some((field, value)) = fields.into_iter().zip(t.all()).find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
+        return Err(Impossible::NotATime(field, value));
     }
-    for (touch_field, touch, alloc_field, alloc) in
-        [("1p touch", t.touch_1, "1p alloc", t.alloc_1), ("2p touch", t.touch_2, "2p alloc", t.alloc_2)]
-    {
+    for (pages, alloc, touch) in [(0, t.alloc_1, t.touch_1), (2, t.alloc_2, t.touch_2)] {
         if touch < alloc {
-            return Err(Impossible::TouchBelowAlloc { touch_field, touch, alloc_field, alloc });
+            return Err(Impossible::TouchBelowAlloc(fields[pages + 1], touch, fields[pages], alloc));
         }
     }
     let page_extra = t.alloc_2 - t.alloc_1;

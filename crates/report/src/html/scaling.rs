@@ -92,7 +92,7 @@ fn body(curves: &[(String, Points)], across: &str, words: &Words) -> Markup {
 
 /// The curve's shape in words, of what is counted here.
 fn sentence(scaling: &Scaling, across: &str) -> String {
-    scaling.to_string().replace("client", across.trim_end_matches('s'))
+    scaling.sentence("client").replace("client", across.trim_end_matches('s'))
 }
 
 /// The articles' table: throughput, and in per cent of the first line.
